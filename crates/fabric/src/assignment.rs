@@ -1,0 +1,114 @@
+//! Which VLAN a frame takes: the one decision that every tagging mode makes differently.
+
+use crate::HostId;
+
+/// The choice of a `T` (a VLAN in a plan, a tree while planning) for every ordered pair of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assignment<T> {
+    /// By sender: `choice[source]`. Switch-tagged and source-tagged plans.
+    Source(Vec<T>),
+    /// By receiver: `choice[destination]`; what no station owns is sent as the sender's own.
+    Destination(Vec<T>),
+    /// By the end with the higher priority, the sender's on a tie ([Miura] 3.2): both directions share one choice
+    /// whenever priorities differ.
+    Priority {
+        /// `choice[host]`.
+        choice: Vec<T>,
+        /// `priority[host]`; higher wins.
+        priority: Vec<u32>,
+    },
+    /// By pair.
+    Pair {
+        /// `unicast[source]`: runs of destinations, ascending, without gaps.
+        unicast: Vec<Vec<HostRun<T>>>,
+        /// `broadcast[source]`: what the sender uses toward everybody.
+        broadcast: Vec<T>,
+    },
+}
+
+/// A choice for consecutive hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRun<T> {
+    /// The first host.
+    pub first: HostId,
+    /// The last host.
+    pub last: HostId,
+    /// What is chosen for them.
+    pub choice: T,
+}
+
+impl<T: Copy> Assignment<T> {
+    /// What `source` uses toward `destination`. Cost: O(1), O(log runs) by pair.
+    ///
+    /// # Panics
+    /// If either host is out of range, or a pair's runs have a gap at `destination`.
+    pub fn unicast(&self, source: HostId, destination: HostId) -> T {
+        match self {
+            Self::Source(choice) => choice[source.index()],
+            Self::Destination(choice) => choice[destination.index()],
+            Self::Priority { choice, priority } => {
+                let higher =
+                    if priority[destination.index()] > priority[source.index()] { destination } else { source };
+                choice[higher.index()]
+            }
+            Self::Pair { unicast, .. } => {
+                let runs = &unicast[source.index()];
+                let at = runs.partition_point(|run| run.last < destination);
+                assert!(runs[at].first <= destination, "no choice from {source:?} to {destination:?}");
+                runs[at].choice
+            }
+        }
+    }
+
+    /// What `source` uses for broadcast, multicast and addresses that no host of the topology owns.
+    pub fn broadcast(&self, source: HostId) -> T {
+        match self {
+            Self::Source(choice) | Self::Destination(choice) | Self::Priority { choice, .. } => choice[source.index()],
+            Self::Pair { broadcast, .. } => broadcast[source.index()],
+        }
+    }
+
+    /// The same decisions with every choice replaced.
+    pub fn map<U>(&self, mut replace: impl FnMut(T) -> U) -> Assignment<U> {
+        match self {
+            Self::Source(choice) => Assignment::Source(choice.iter().map(|&c| replace(c)).collect()),
+            Self::Destination(choice) => Assignment::Destination(choice.iter().map(|&c| replace(c)).collect()),
+            Self::Priority { choice, priority } => {
+                let choice = choice.iter().map(|&c| replace(c)).collect();
+                Assignment::Priority { choice, priority: priority.clone() }
+            }
+            Self::Pair { unicast, broadcast } => Assignment::Pair {
+                unicast: (unicast.iter())
+                    .map(|runs| {
+                        runs.iter()
+                            .map(|run| HostRun { first: run.first, last: run.last, choice: replace(run.choice) })
+                            .collect()
+                    })
+                    .collect(),
+                broadcast: broadcast.iter().map(|&c| replace(c)).collect(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_higher_priority_decides_for_both_directions() {
+        let by_priority = Assignment::Priority { choice: vec!['a', 'b', 'c'], priority: vec![2, 1, 1] };
+        let unicast = |s, d| by_priority.unicast(HostId::new(s), HostId::new(d));
+        assert_eq!((unicast(0, 1), unicast(1, 0)), ('a', 'a'));
+        assert_eq!((unicast(1, 2), unicast(2, 1)), ('b', 'c'));
+    }
+
+    #[test]
+    fn a_pair_is_found_in_its_run() {
+        let run = |first, last, choice| HostRun { first: HostId::new(first), last: HostId::new(last), choice };
+        let by_pair = Assignment::Pair { unicast: vec![vec![run(0, 1, 'a'), run(2, 5, 'b')]], broadcast: vec!['z'] };
+        let found: String = (0..6).map(|d| by_pair.unicast(HostId::new(0), HostId::new(d))).collect();
+        assert_eq!(found, "aabbbb");
+        assert_eq!(by_pair.broadcast(HostId::new(0)), 'z');
+    }
+}

@@ -1,0 +1,484 @@
+//! Builds a [`Topology`] piece by piece and refuses what no cabling can be.
+//!
+//! Each `add_*` call reports at once what is wrong with its own arguments, so that a parser can name the line; what
+//! only shows in the whole (a switch that nothing reaches) comes from [`TopologyBuilder::finish`].
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use thiserror::Error;
+
+use crate::{
+    Attachment, HOSTS_MAX, Host, HostId, LINKS_MAX, Link, LinkId, Mac, Model, NAME_BYTES_MAX, Port, PortId,
+    SWITCHES_MAX, SwitchId, Topology,
+};
+
+/// What is wrong with a piece of cabling.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// A name that is empty, too long, or holds a character that other tools would stumble over.
+    #[error("{0:?} is not a usable name")]
+    BadName(String),
+    /// Two switches of one name.
+    #[error("switch {0} is named twice")]
+    DuplicateSwitch(String),
+    /// Two hosts of one name.
+    #[error("host {0} is named twice")]
+    DuplicateHost(String),
+    /// A link or host on a switch that was never named.
+    #[error("unknown switch {name}")]
+    UnknownSwitch {
+        /// The name as written.
+        name: String,
+        /// The known name that looks most like it.
+        similar: Option<String>,
+    },
+    /// A port name that the switch's model does not have.
+    #[error("switch {switch} ({model}) has no port {port}")]
+    UnknownPort {
+        /// The switch.
+        switch: String,
+        /// Its model.
+        model: String,
+        /// The port as written.
+        port: String,
+        /// The model's port names, abridged.
+        known: String,
+    },
+    /// A model that Espalier does not know.
+    #[error("unknown model {name}")]
+    UnknownModel {
+        /// The name as written.
+        name: String,
+        /// The known name that looks most like it.
+        similar: Option<String>,
+    },
+    /// A port with two cables.
+    #[error("port {port} already carries {by}")]
+    PortUsedTwice {
+        /// The port, as `switch:port`.
+        port: String,
+        /// What is plugged in already.
+        by: String,
+    },
+    /// A cable from a switch to itself.
+    #[error("a cable from {switch} to itself is a loop that no tree can use")]
+    SelfLoop {
+        /// The switch.
+        switch: String,
+    },
+    /// Two hosts of one address.
+    #[error("address {mac} already belongs to host {host}")]
+    DuplicateMac {
+        /// The address.
+        mac: Mac,
+        /// Who has it.
+        host: String,
+    },
+    /// A group address where a station's is needed.
+    #[error("address {mac} is a group address and cannot belong to one host")]
+    MulticastMac {
+        /// The address.
+        mac: Mac,
+    },
+    /// All zeros where a station's address is needed.
+    #[error("address 00:00:00:00:00:00 belongs to nobody")]
+    ZeroMac,
+    /// Two hosts of one IP address.
+    #[error("address {address} already belongs to host {host}")]
+    DuplicateAddress {
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        host: String,
+    },
+    /// More of something than Espalier will hold.
+    #[error("more than {limit} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// A switch that no path connects to the first one.
+    #[error("switch {switch} cannot be reached from switch {from}")]
+    Unreachable {
+        /// The switch.
+        switch: String,
+        /// The first switch of the file.
+        from: String,
+    },
+    /// A file that names no switch.
+    #[error("there is no switch")]
+    Empty,
+}
+
+impl Fault {
+    /// What would be right, where that can be said.
+    pub fn help(&self) -> Option<String> {
+        let similar = |similar: &Option<String>| similar.as_ref().map(|name| format!("did you mean {name}?"));
+        match self {
+            Self::BadName(_) => {
+                Some(format!("names are 1 to {NAME_BYTES_MAX} bytes of letters, digits and any of - _ . / + @ #"))
+            }
+            Self::UnknownSwitch { similar: name, .. } => {
+                similar(name).or_else(|| Some("name it under switches: first".to_owned()))
+            }
+            Self::UnknownModel { similar: name, .. } => similar(name).or_else(|| {
+                let known: Vec<&str> = Model::built_in().iter().map(|model| model.name.as_str()).collect();
+                Some(format!("known models: {}", known.join(", ")))
+            }),
+            Self::UnknownPort { known, .. } => Some(format!("its ports are {known}")),
+            Self::PortUsedTwice { .. } => Some("a port takes one cable; check the number at both ends".to_owned()),
+            Self::MulticastMac { .. } => Some("the first octet of a station's address is even".to_owned()),
+            Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// A switch to be added.
+#[derive(Clone, Debug, Default)]
+pub struct SwitchSpec {
+    /// A model name; none is the generic model.
+    pub model: Option<String>,
+    /// Its management address.
+    pub mgmt: Option<IpAddr>,
+}
+
+/// A topology under construction.
+#[derive(Clone, Debug, Default)]
+pub struct TopologyBuilder {
+    switches: Vec<(String, Arc<Model>, Option<IpAddr>)>,
+    switch_by_name: BTreeMap<String, SwitchId>,
+    /// Ports in order of mention.
+    ports: Vec<Port>,
+    /// By switch, then by name: position in `ports`.
+    port_by_name: Vec<BTreeMap<String, PortId>>,
+    links: Vec<Link>,
+    hosts: Vec<Host>,
+    host_by_name: BTreeMap<String, HostId>,
+    host_by_mac: BTreeMap<Mac, HostId>,
+    host_by_address: BTreeMap<IpAddr, HostId>,
+}
+
+impl TopologyBuilder {
+    /// An empty topology.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a switch. If only its model is unknown the switch is added all the same, as a generic one, so that the
+    /// rest of a file can be judged.
+    ///
+    /// # Errors
+    /// [`Fault`] if the name is unusable or taken, the model unknown, or the bound on switches reached.
+    pub fn add_switch(&mut self, name: &str, spec: SwitchSpec) -> Result<SwitchId, Fault> {
+        check_name(name)?;
+        if self.switch_by_name.contains_key(name) {
+            return Err(Fault::DuplicateSwitch(name.to_owned()));
+        }
+        if self.switches.len() == SWITCHES_MAX {
+            return Err(Fault::TooMany { what: "switches", limit: SWITCHES_MAX });
+        }
+        let model = spec.model.as_deref().map_or_else(|| Some(Model::generic()), Model::by_name);
+        let id = SwitchId::new(self.switches.len());
+        self.switches.push((name.to_owned(), model.clone().unwrap_or_else(Model::generic), spec.mgmt));
+        self.switch_by_name.insert(name.to_owned(), id);
+        self.port_by_name.push(BTreeMap::new());
+        match (model, spec.model) {
+            (None, Some(name)) => {
+                let known = Model::built_in().iter().map(|model| model.name.as_str());
+                Err(Fault::UnknownModel { similar: most_similar(&name, known), name })
+            }
+            _ => Ok(id),
+        }
+    }
+
+    /// The switch of this name.
+    ///
+    /// # Errors
+    /// [`Fault::UnknownSwitch`], with the known name nearest to it.
+    pub fn switch(&self, name: &str) -> Result<SwitchId, Fault> {
+        self.switch_by_name.get(name).copied().ok_or_else(|| Fault::UnknownSwitch {
+            name: name.to_owned(),
+            similar: most_similar(name, self.switch_by_name.keys().map(String::as_str)),
+        })
+    }
+
+    /// Mentions a port without plugging anything in.
+    ///
+    /// # Errors
+    /// [`Fault`] if the name is unusable or the model has no such port.
+    pub fn add_port(&mut self, switch: SwitchId, name: &str) -> Result<PortId, Fault> {
+        if let Some(port) = self.port_by_name[switch.index()].get(name) {
+            return Ok(*port);
+        }
+        check_name(name)?;
+        let (switch_name, model, _) = &self.switches[switch.index()];
+        if !model.ports.contains(name) {
+            let known = match &model.ports {
+                crate::PortNames::Any => String::new(),
+                crate::PortNames::Listed(names) => abridge(names),
+            };
+            return Err(Fault::UnknownPort {
+                switch: switch_name.clone(),
+                model: model.name.clone(),
+                port: name.to_owned(),
+                known,
+            });
+        }
+        let id = PortId::new(self.ports.len());
+        self.ports.push(Port { switch, name: name.to_owned(), attachment: Attachment::Nothing });
+        self.port_by_name[switch.index()].insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Plugs a cable into two ports.
+    ///
+    /// # Errors
+    /// [`Fault`] if either port has a cable, both are on one switch, or the bound on links is reached.
+    pub fn add_link(&mut self, a: PortId, b: PortId, rate_bps: u64) -> Result<LinkId, Fault> {
+        let switch = self.ports[a.index()].switch;
+        if switch == self.ports[b.index()].switch {
+            return Err(Fault::SelfLoop { switch: self.switches[switch.index()].0.clone() });
+        }
+        self.check_free(a)?;
+        self.check_free(b)?;
+        if self.links.len() == LINKS_MAX {
+            return Err(Fault::TooMany { what: "links", limit: LINKS_MAX });
+        }
+        let id = LinkId::new(self.links.len());
+        self.links.push(Link { a, b, rate_bps });
+        self.ports[a.index()].attachment = Attachment::Link(id);
+        self.ports[b.index()].attachment = Attachment::Link(id);
+        Ok(id)
+    }
+
+    /// Plugs a host into a port.
+    ///
+    /// # Errors
+    /// [`Fault`] if the name is unusable or taken, the address is taken or no station's, the port has a cable, or the
+    /// bound on hosts is reached.
+    pub fn add_host(
+        &mut self,
+        name: &str,
+        mac: Mac,
+        port: PortId,
+        rate_bps: u64,
+        address: Option<IpAddr>,
+    ) -> Result<HostId, Fault> {
+        check_name(name)?;
+        if self.host_by_name.contains_key(name) {
+            return Err(Fault::DuplicateHost(name.to_owned()));
+        }
+        if mac.is_multicast() {
+            return Err(Fault::MulticastMac { mac });
+        }
+        if mac.is_zero() {
+            return Err(Fault::ZeroMac);
+        }
+        if let Some(other) = self.host_by_mac.get(&mac) {
+            return Err(Fault::DuplicateMac { mac, host: self.hosts[other.index()].name.clone() });
+        }
+        if let Some((address, other)) = address.and_then(|address| Some((address, self.host_by_address.get(&address)?)))
+        {
+            return Err(Fault::DuplicateAddress { address, host: self.hosts[other.index()].name.clone() });
+        }
+        self.check_free(port)?;
+        if self.hosts.len() == HOSTS_MAX {
+            return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
+        }
+        let id = HostId::new(self.hosts.len());
+        self.hosts.push(Host { name: name.to_owned(), mac, port, rate_bps, address });
+        self.host_by_name.insert(name.to_owned(), id);
+        self.host_by_mac.insert(mac, id);
+        if let Some(address) = address {
+            self.host_by_address.insert(address, id);
+        }
+        self.ports[port.index()].attachment = Attachment::Host(id);
+        Ok(id)
+    }
+
+    /// Completes the topology.
+    ///
+    /// Ports are renumbered so that each switch's are consecutive: in front-panel order where the model lists its
+    /// ports (uncabled ones included), in order of mention elsewhere.
+    ///
+    /// # Errors
+    /// [`Fault::Empty`], or a [`Fault::Unreachable`] for every switch that the first one cannot reach.
+    pub fn finish(mut self) -> Result<Topology, Vec<Fault>> {
+        if self.switches.is_empty() {
+            return Err(vec![Fault::Empty]);
+        }
+        let unreachable = self.unreachable();
+        if !unreachable.is_empty() {
+            return Err(unreachable);
+        }
+        for switch in SwitchId::all(self.switches.len()) {
+            if let crate::PortNames::Listed(names) = self.switches[switch.index()].1.ports.clone() {
+                for name in names {
+                    self.add_port(switch, &name).expect("a listed port name is usable");
+                }
+            }
+        }
+        let rank = |port: &Port| match &self.switches[port.switch.index()].1.ports {
+            crate::PortNames::Any => 0,
+            crate::PortNames::Listed(names) => names.iter().position(|name| *name == port.name).unwrap_or(names.len()),
+        };
+        let mut order: Vec<usize> = (0..self.ports.len()).collect();
+        order.sort_by_key(|&port| (self.ports[port].switch, rank(&self.ports[port]), port));
+        let mut renumbered = vec![PortId::new(0); order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            renumbered[old] = PortId::new(new);
+        }
+        let ports = order.iter().map(|&old| self.ports[old].clone()).collect();
+        let links = (self.links.iter())
+            .map(|link| Link { a: renumbered[link.a.index()], b: renumbered[link.b.index()], ..*link })
+            .collect();
+        let hosts = self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
+        Ok(Topology::assemble(self.switches, ports, links, hosts))
+    }
+
+    fn check_free(&self, port: PortId) -> Result<(), Fault> {
+        let by = match self.ports[port.index()].attachment {
+            Attachment::Nothing => return Ok(()),
+            Attachment::Host(host) => format!("host {}", self.hosts[host.index()].name),
+            Attachment::Link(link) => {
+                let Link { a, b, .. } = self.links[link.index()];
+                format!("the cable {} -- {}", self.label(a), self.label(b))
+            }
+        };
+        Err(Fault::PortUsedTwice { port: self.label(port), by })
+    }
+
+    fn label(&self, port: PortId) -> String {
+        let port = &self.ports[port.index()];
+        format!("{}:{}", self.switches[port.switch.index()].0, port.name)
+    }
+
+    fn unreachable(&self) -> Vec<Fault> {
+        let mut neighbours = vec![Vec::new(); self.switches.len()];
+        for link in &self.links {
+            let (a, b) = (self.ports[link.a.index()].switch, self.ports[link.b.index()].switch);
+            neighbours[a.index()].push(b.index());
+            neighbours[b.index()].push(a.index());
+        }
+        let mut reached = vec![false; self.switches.len()];
+        reached[0] = true;
+        let mut stack = vec![0];
+        while let Some(switch) = stack.pop() {
+            for &next in &neighbours[switch] {
+                if !std::mem::replace(&mut reached[next], true) {
+                    stack.push(next);
+                }
+            }
+        }
+        let from = &self.switches[0].0;
+        (reached.iter().zip(&self.switches))
+            .filter(|(reached, _)| !**reached)
+            .map(|(_, (name, ..))| Fault::Unreachable { switch: name.clone(), from: from.clone() })
+            .collect()
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Fault> {
+    let usable = |c: char| c.is_alphanumeric() || "-_./+@#".contains(c);
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(usable) {
+        return Err(Fault::BadName(name.chars().take(NAME_BYTES_MAX).collect()));
+    }
+    Ok(())
+}
+
+/// The candidate with the fewest differences from `name`, if any comes within a third of its length.
+fn most_similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let bound = (name.chars().count() / 3).max(1);
+    let near = candidates.map(|candidate| (edit_distance(name, candidate), candidate));
+    near.filter(|(distance, _)| *distance <= bound).min().map(|(_, candidate)| candidate.to_owned())
+}
+
+/// Levenshtein distance, one row at a time. Cost: O(|a|·|b|).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.chars().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+fn abridge(names: &[String]) -> String {
+    match names {
+        [first, .., last] if names.len() > 4 => format!("{first} … {last}"),
+        _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DEFAULT_RATE_BPS;
+
+    fn pair() -> (TopologyBuilder, PortId, PortId) {
+        let mut builder = TopologyBuilder::new();
+        let a = builder.add_switch("a", SwitchSpec::default()).expect("fresh");
+        let b = builder.add_switch("b", SwitchSpec::default()).expect("fresh");
+        let (pa, pb) = (builder.add_port(a, "1").expect("fresh"), builder.add_port(b, "1").expect("fresh"));
+        (builder, pa, pb)
+    }
+
+    #[test]
+    fn parallel_links_are_two_links() {
+        let (mut builder, pa, pb) = pair();
+        builder.add_link(pa, pb, DEFAULT_RATE_BPS).expect("free ports");
+        let (a, b) = (builder.switch("a").expect("known"), builder.switch("b").expect("known"));
+        let (qa, qb) = (builder.add_port(a, "2").expect("fresh"), builder.add_port(b, "2").expect("fresh"));
+        builder.add_link(qb, qa, DEFAULT_RATE_BPS).expect("free ports");
+        let topology = builder.finish().expect("connected");
+        assert_eq!(topology.links().len(), 2);
+        assert_eq!(topology.channels_from(a).len(), 2);
+        assert_eq!(topology.channel_label(topology.channels_from(a)[1]), "a:2 -> b:2");
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        let (mut builder, pa, pb) = pair();
+        builder.add_link(pa, pb, DEFAULT_RATE_BPS).expect("free ports");
+        let a = builder.switch("a").expect("known");
+        let spare = builder.add_port(a, "9").expect("fresh");
+        assert!(matches!(builder.add_link(pa, pb, 1), Err(Fault::PortUsedTwice { .. })));
+        assert!(matches!(builder.add_link(pa, spare, 1), Err(Fault::SelfLoop { .. })));
+        assert!(matches!(builder.switch("aa"), Err(Fault::UnknownSwitch { similar: Some(_), .. })));
+        assert!(matches!(builder.add_switch("a", SwitchSpec::default()), Err(Fault::DuplicateSwitch(_))));
+        assert!(matches!(builder.add_switch("a b", SwitchSpec::default()), Err(Fault::BadName(_))));
+        let group = Mac::new([1, 0, 0, 0, 0, 0]);
+        assert!(matches!(builder.add_host("h", group, spare, 1, None), Err(Fault::MulticastMac { .. })));
+        builder.add_host("h", Mac::local(1), spare, 1, None).expect("free port");
+        let other = builder.add_port(a, "10").expect("fresh");
+        assert!(matches!(builder.add_host("i", Mac::local(1), other, 1, None), Err(Fault::DuplicateMac { .. })));
+        let spec = SwitchSpec { model: Some("linux-brigde".to_owned()), mgmt: None };
+        let fault = builder.add_switch("lonely", spec).expect_err("unknown model");
+        assert_eq!(fault.help().as_deref(), Some("did you mean linux-bridge?"));
+        assert_eq!(
+            builder.finish(),
+            Err(vec![Fault::Unreachable { switch: "lonely".to_owned(), from: "a".to_owned() }])
+        );
+    }
+
+    #[test]
+    fn a_model_with_listed_ports_has_them_all_in_front_panel_order() {
+        let mut builder = TopologyBuilder::new();
+        let spec = SwitchSpec { model: Some("powerconnect-5324".to_owned()), mgmt: None };
+        let switch = builder.add_switch("a", spec).expect("fresh");
+        let port = builder.add_port(switch, "g7").expect("listed");
+        builder.add_host("h", Mac::local(1), port, DEFAULT_RATE_BPS, None).expect("free port");
+        assert!(matches!(builder.add_port(switch, "g25"), Err(Fault::UnknownPort { .. })));
+        let topology = builder.finish().expect("connected");
+        assert_eq!(topology.ports().len(), 24);
+        assert_eq!(topology.port(topology.host(HostId::new(0)).port).name, "g7");
+        assert_eq!(topology.ports()[6].name, "g7");
+    }
+}

@@ -1,0 +1,3 @@
+//! Text formats: the only modules that know `serde`.
+
+pub mod model;

@@ -1,0 +1,1 @@
+//! Generators of the topologies that interconnects are made of.

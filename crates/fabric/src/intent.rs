@@ -1,0 +1,152 @@
+//! The complete desired state of one device or host: all that a switch, a renderer or a judge needs to know.
+
+use std::net::IpAddr;
+
+use crate::{HostId, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
+
+/// The complete desired state of a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceIntent {
+    /// Which switch.
+    pub switch: SwitchId,
+    /// One for every port of the switch, in its order.
+    pub ports: Vec<PortIntent>,
+    /// Static entries toward the topology's hosts, ascending by VLAN and host, runs disjoint.
+    pub fdb: Vec<FdbRun>,
+    /// Static entries for addresses that belong to no host of the topology; plans have none.
+    pub foreign: Vec<FdbEntry>,
+}
+
+/// The desired state of one port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortIntent {
+    /// Which port.
+    pub port: PortId,
+    /// What it is for.
+    pub role: PortRole,
+    /// Up, or shut.
+    pub admin: Admin,
+    /// The VLAN of untagged frames that enter; none drops them.
+    pub pvid: Option<VlanId>,
+    /// VLANs whose frames leave with a tag.
+    pub tagged: VlanSet,
+    /// VLANs whose frames leave without one.
+    pub untagged: VlanSet,
+    /// Link-level flow control.
+    pub flow_control: FlowControlMode,
+}
+
+/// What a port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortRole {
+    /// Nothing is plugged in.
+    Unused,
+    /// It serves a host.
+    Host(HostId),
+    /// It leads to another switch.
+    Link(LinkId),
+}
+
+/// Whether a port is in service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admin {
+    /// In service.
+    Up,
+    /// Shut.
+    Down,
+}
+
+/// Link-level flow control of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowControlMode {
+    /// Frames are dropped when buffers are full.
+    Off,
+    /// 802.3x PAUSE in both directions.
+    Pause,
+    /// 802.1Qbb priority flow control: `lane[k]` holds the VLANs whose frames travel in class `k`.
+    Pfc {
+        /// Number of lossless classes.
+        lanes: u8,
+    },
+}
+
+/// Static entries for consecutive hosts: frames of `vlan` for any of them leave through `port`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FdbRun {
+    /// The VLAN.
+    pub vlan: VlanId,
+    /// The first host.
+    pub first: HostId,
+    /// The last host.
+    pub last: HostId,
+    /// Where frames for them leave.
+    pub port: PortId,
+}
+
+/// One static entry: frames of `vlan` for `mac` leave through `port`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FdbEntry {
+    /// The VLAN.
+    pub vlan: VlanId,
+    /// The destination address.
+    pub mac: Mac,
+    /// Where frames for it leave.
+    pub port: PortId,
+}
+
+impl DeviceIntent {
+    /// Every VLAN that some port of the switch is a member of.
+    pub fn vlans(&self) -> VlanSet {
+        self.ports.iter().flat_map(|port| port.tagged.iter().chain(port.untagged.iter())).collect()
+    }
+
+    /// Every static entry, ascending by VLAN and host, foreign ones last.
+    pub fn fdb_entries<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = FdbEntry> + 'a {
+        let own = self.fdb.iter().flat_map(|run| {
+            (run.first.index()..=run.last.index()).map(|host| FdbEntry {
+                vlan: run.vlan,
+                mac: topology.hosts()[host].mac,
+                port: run.port,
+            })
+        });
+        own.chain(self.foreign.iter().copied())
+    }
+
+    /// The number of static entries.
+    pub fn fdb_len(&self) -> usize {
+        self.fdb.iter().map(|run| run.last.index() - run.first.index() + 1).sum::<usize>() + self.foreign.len()
+    }
+}
+
+impl PortIntent {
+    /// Whether the port is a member of `vlan`, tagged or not.
+    pub fn is_member(&self, vlan: VlanId) -> bool {
+        self.tagged.contains(vlan) || self.untagged.contains(vlan)
+    }
+}
+
+/// The complete desired state of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostIntent {
+    /// Which host.
+    pub host: HostId,
+    /// Its station address.
+    pub mac: Mac,
+    /// Its IP address.
+    pub address: IpAddr,
+    /// Length of the network prefix of `address`, in bits.
+    pub prefix_bits: u8,
+    /// Largest IP packet, in bytes.
+    pub mtu_bytes: u16,
+    /// Who tags its frames.
+    pub tagging: HostTagging,
+}
+
+/// Who tags a host's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostTagging {
+    /// The switch, by the port's PVID: the host knows nothing of VLANs.
+    BySwitch,
+    /// The host, by the plan's [`Assignment`](crate::Assignment).
+    ByHost,
+}

@@ -1,0 +1,42 @@
+//! The vocabulary of Espalier.
+//!
+//! Everything that planner, judge, lab and renderers say to each other is said in the types of this crate:
+//! a [`Topology`] of switches, links and hosts; [`Tree`]s over it; a [`Plan`] that gives each VLAN a tree and each
+//! device its complete desired state; and a [`Report`] of what a judge found. The crate does no I/O; text formats
+//! live in [`format`](mod@format), which is the only place that knows `serde`.
+#![forbid(unsafe_code)]
+
+pub mod format;
+pub mod generate;
+
+mod assignment;
+mod builder;
+mod id;
+mod intent;
+mod limits;
+mod mac;
+mod model;
+mod plan;
+mod policy;
+mod rate;
+mod report;
+mod topology;
+mod tree;
+mod vlan;
+
+pub use assignment::{Assignment, HostRun};
+pub use builder::{Fault, SwitchSpec, TopologyBuilder};
+pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
+pub use intent::{
+    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTagging, PortIntent, PortRole,
+};
+pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
+pub use mac::{Mac, MacError};
+pub use model::{Basis, Model, PortNames};
+pub use plan::{Bound, Certificate, Plan, Summary, VlanTree};
+pub use policy::{EngineName, FdbMode, FlowControl, Policy, Subnet, Tagging};
+pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
+pub use report::{Finding, FindingKind, Report, Severity};
+pub use topology::{Attachment, Host, Link, Port, Switch, Topology};
+pub use tree::{RootedTree, Tree, TreeError};
+pub use vlan::{VlanError, VlanId, VlanPool, VlanSet};

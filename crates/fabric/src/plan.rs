@@ -1,0 +1,121 @@
+//! A finished plan: immutable, complete, and carrying its own proof.
+
+use std::net::IpAddr;
+
+use crate::{
+    Assignment, DeviceIntent, EngineName, HostId, HostIntent, HostTagging, Policy, Tagging, Topology, Tree, VlanId,
+};
+
+/// A finished plan. What executes it never chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The cabling that it is for.
+    pub topology: Topology,
+    /// What was asked for.
+    pub policy: Policy,
+    /// The engine whose routes these are; never `auto`.
+    pub engine: EngineName,
+    /// One tree a VLAN, ascending by VLAN.
+    pub trees: Vec<VlanTree>,
+    /// Which VLAN a frame takes.
+    pub assignment: Assignment<VlanId>,
+    /// `addresses[host]`: the host's IP address.
+    pub addresses: Vec<IpAddr>,
+    /// `devices[switch]`: the switch's complete desired state.
+    pub devices: Vec<DeviceIntent>,
+    /// The proof that no cycle of full buffers can form; none where routes have one.
+    pub certificate: Option<Certificate>,
+    /// The proof that no routing could load the busiest channel less than `summary.load_bound`.
+    pub bound: Bound,
+    /// What the plan claims of itself.
+    pub summary: Summary,
+}
+
+/// One VLAN's active topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VlanTree {
+    /// The VLAN.
+    pub vlan: VlanId,
+    /// The lane that its frames travel in, from 0.
+    pub lane: u8,
+    /// Its links.
+    pub tree: Tree,
+}
+
+/// A numbering of channels, one a lane, that increases along every route of that lane. Such a numbering exists if and
+/// only if the channel dependency graph has no cycle, and then no deadlock is possible (Dally and Seitz, 1987).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// `rank[lane][channel]`.
+    pub rank: Vec<Vec<u32>>,
+}
+
+/// Channel lengths that certify a lower bound on the busiest channel's load.
+///
+/// For any lengths `l ≥ 0` that are not all zero, every routing of all-to-all traffic has a channel with load at least
+/// `Σ distance(s, d) / Σ l`, the sum over ordered pairs of hosts and the distances measured in `l`: total length is
+/// what the routes must cover, and load times length is what the channels can hold.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Bound {
+    /// `lengths[channel]`.
+    pub lengths: Vec<u32>,
+}
+
+/// What a plan claims of itself; `check` recomputes every figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Number of switches.
+    pub switches: usize,
+    /// Number of hosts.
+    pub hosts: usize,
+    /// Number of links between switches.
+    pub links: usize,
+    /// VLANs used.
+    pub vlans: usize,
+    /// Lanes used.
+    pub lanes: usize,
+    /// Switches on a path, averaged over all ordered pairs of hosts, each host with itself included ([Otsuka] Table 3).
+    pub avg_switches_per_path: f64,
+    /// Links between switches on a path, averaged over ordered pairs of distinct hosts.
+    pub avg_hops: f64,
+    /// Switches on the longest path.
+    pub max_switches_per_path: usize,
+    /// Ordered pairs of hosts whose path crosses the busiest channel between switches.
+    pub max_channel_load: u64,
+    /// No routing whatever can have a lower `max_channel_load`.
+    pub load_bound: f64,
+    /// `max_channel_load / load_bound`; 1 is perfect. 1 where nothing crosses a link.
+    pub load_gap: f64,
+    /// Whether the plan carries a valid certificate.
+    pub deadlock_free: bool,
+    /// Static entries on the switch that has most.
+    pub fdb_entries_max: usize,
+    /// Static entries in the whole fabric.
+    pub fdb_entries_total: usize,
+}
+
+impl Eq for Summary {}
+
+impl Plan {
+    /// The tree of a VLAN. Cost: O(log VLANs).
+    pub fn tree(&self, vlan: VlanId) -> Option<&VlanTree> {
+        self.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok().map(|at| &self.trees[at])
+    }
+
+    /// The complete desired state of a host.
+    pub fn host_intent(&self, host: HostId) -> HostIntent {
+        HostIntent {
+            host,
+            mac: self.topology.host(host).mac,
+            address: self.addresses[host.index()],
+            prefix_bits: self.policy.subnet.prefix_bits,
+            mtu_bytes: self.policy.mtu_bytes,
+            tagging: match self.policy.tagging {
+                Tagging::Switch => HostTagging::BySwitch,
+                Tagging::Pair | Tagging::Source | Tagging::Destination | Tagging::SourceDestination => {
+                    HostTagging::ByHost
+                }
+            },
+        }
+    }
+}

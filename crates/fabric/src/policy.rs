@@ -1,0 +1,222 @@
+//! What the planner is asked for.
+
+use std::{fmt, net::Ipv4Addr, str::FromStr, time::Duration};
+
+use crate::VlanPool;
+
+/// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How routes are found.
+    pub engine: EngineName,
+    /// Who chooses the VLAN of a frame, and by what.
+    pub tagging: Tagging,
+    /// Which flow control the fabric will run, and so which cycles are forbidden.
+    pub flow_control: FlowControl,
+    /// Which static entries switches hold.
+    pub fdb: FdbMode,
+    /// The VLAN ids to draw from.
+    pub vlans: VlanPool,
+    /// Most VLANs to use, if fewer than the pool and the switches allow.
+    pub vlans_max: Option<usize>,
+    /// The subnet from which hosts without an address get one.
+    pub subnet: Subnet,
+    /// Largest IP packet on hosts, in bytes.
+    pub mtu_bytes: u16,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// How long an engine that can go on improving may do so; it does not change what is valid.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            engine: EngineName::Auto,
+            tagging: Tagging::Switch,
+            flow_control: FlowControl::Pause,
+            fdb: FdbMode::Minimal,
+            vlans: VlanPool::default(),
+            vlans_max: None,
+            subnet: Subnet::default(),
+            mtu_bytes: 1500,
+            seed: 1,
+            time_limit: None,
+        }
+    }
+}
+
+/// A value that is written as one of a few words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order in which help texts list them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The word for it.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.word())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().copied().find(|value| value.word() == text).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|value| value.word()).collect();
+                    format!("{text:?} is none of {}", known.join(", "))
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// A way to find routes.
+    EngineName {
+        /// Tries what the structure allows and keeps the best.
+        Auto = "auto",
+        /// One spanning tree, as 802.1D would leave it: the baseline.
+        Tree = "tree",
+        /// Dimension-order routing on products of paths, rings and full meshes.
+        Dor = "dor",
+        /// Fat trees and Clos networks of any depth.
+        Clos = "clos",
+        /// Up*/down* on any graph.
+        Updown = "updown",
+    }
+}
+
+words! {
+    /// Who chooses a frame's VLAN, and by what.
+    Tagging {
+        /// The switch, by the PVID of the host's port: hosts know nothing of VLANs ([Otsuka] 3).
+        Switch = "switch",
+        /// The host, by pair (Kudoh's VLAN routing).
+        Pair = "pair",
+        /// The host, by its own address ([Miura] 3.2).
+        Source = "source",
+        /// The host, by the receiver's address ([Miura] 3.2).
+        Destination = "destination",
+        /// The host, by the address of higher priority ([Miura] 3.2): both directions share a VLAN.
+        SourceDestination = "source-destination",
+    }
+}
+
+words! {
+    /// Which static entries switches hold.
+    FdbMode {
+        /// Every host in every VLAN on every switch of the VLAN ([Otsuka] 3.3, [Eicker]).
+        Full = "full",
+        /// Only hosts that a frame of that VLAN can be heading for there.
+        Minimal = "minimal",
+    }
+}
+
+/// The flow control that the fabric runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlowControl {
+    /// None: frames are dropped, so no cycle can block.
+    None,
+    /// 802.3x PAUSE: a whole port stops, so all VLANs share one channel dependency graph.
+    Pause,
+    /// 802.1Qbb priority flow control with this many lossless classes (1 to 8), each with a dependency graph of its own.
+    Pfc(u8),
+}
+
+impl FlowControl {
+    /// How many lanes must be acyclic, each by itself; none if nothing must.
+    pub const fn lanes(self) -> Option<u8> {
+        match self {
+            Self::None => None,
+            Self::Pause => Some(1),
+            Self::Pfc(classes) => Some(classes),
+        }
+    }
+}
+
+impl fmt::Display for FlowControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::Pause => f.pad("pause"),
+            Self::Pfc(classes) => f.pad(&format!("pfc={classes}")),
+        }
+    }
+}
+
+impl FromStr for FlowControl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => return Ok(Self::None),
+            "pause" => return Ok(Self::Pause),
+            _ => {}
+        }
+        let classes = text.strip_prefix("pfc=").and_then(|number| number.parse::<u8>().ok());
+        match classes {
+            Some(classes @ 1..=8) => Ok(Self::Pfc(classes)),
+            _ => Err(format!("{text:?} is none of none, pause, pfc=1 … pfc=8")),
+        }
+    }
+}
+
+/// An IPv4 subnet for hosts that state no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    /// The network address.
+    pub network: Ipv4Addr,
+    /// Length of its prefix, in bits.
+    pub prefix_bits: u8,
+}
+
+impl Subnet {
+    /// The `number`-th station address of the subnet, counting from 1; none if the subnet is full.
+    pub fn station(&self, number: u32) -> Option<Ipv4Addr> {
+        let size = 1_u64 << (32 - u32::from(self.prefix_bits));
+        (number >= 1 && u64::from(number) + 1 < size).then(|| Ipv4Addr::from(u32::from(self.network) + number))
+    }
+}
+
+impl Default for Subnet {
+    /// `10.0.0.0/8`, of which a plan uses the first addresses.
+    fn default() -> Self {
+        Self { network: Ipv4Addr::new(10, 0, 0, 0), prefix_bits: 8 }
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix_bits)
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not an IPv4 subnet such as 10.0.0.0/8 with a prefix of 8 to 30 bits");
+        let (network, bits) = text.split_once('/').ok_or_else(wrong)?;
+        let network: Ipv4Addr = network.parse().map_err(|_| wrong())?;
+        let prefix_bits: u8 = bits.parse().map_err(|_| wrong())?;
+        let host_bits = u32::MAX.checked_shr(u32::from(prefix_bits)).unwrap_or(0);
+        if !(8..=30).contains(&prefix_bits) || u32::from(network) & host_bits != 0 {
+            return Err(wrong());
+        }
+        Ok(Self { network, prefix_bits })
+    }
+}

@@ -1,0 +1,272 @@
+//! The cabling: switches, their ports, the links between them, and the hosts at the rim.
+
+use std::{net::IpAddr, ops::Range, sync::Arc};
+
+use crate::{ChannelId, HostId, LinkId, Mac, Model, PortId, SwitchId};
+
+/// A switch and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Unique among switches.
+    pub name: String,
+    /// What it can do.
+    pub model: Arc<Model>,
+    /// Where it is managed, if that is known.
+    pub mgmt: Option<IpAddr>,
+    first_port: PortId,
+    port_count: usize,
+}
+
+/// A switch port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The switch that it is on.
+    pub switch: SwitchId,
+    /// Unique on its switch.
+    pub name: String,
+    /// What its cable leads to.
+    pub attachment: Attachment,
+}
+
+/// What a port's cable leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// Nothing is plugged in.
+    Nothing,
+    /// Another switch.
+    Link(LinkId),
+    /// A host.
+    Host(HostId),
+}
+
+/// A cable between two switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// One end.
+    pub a: PortId,
+    /// The other end.
+    pub b: PortId,
+    /// Capacity of each direction.
+    pub rate_bps: u64,
+}
+
+/// A host and its cable to a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Unique among hosts.
+    pub name: String,
+    /// The station address; unicast and unique.
+    pub mac: Mac,
+    /// The switch port that it is plugged into.
+    pub port: PortId,
+    /// Capacity of each direction of its cable.
+    pub rate_bps: u64,
+    /// Its IP address, if the cabling file states one.
+    pub address: Option<IpAddr>,
+}
+
+/// An immutable, connected graph of switches with hosts at its rim; made by [`TopologyBuilder`](crate::TopologyBuilder).
+///
+/// Ports are numbered switch by switch, so that a switch's ports are a range; two links may join the same two switches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    switches: Vec<Switch>,
+    ports: Vec<Port>,
+    links: Vec<Link>,
+    hosts: Vec<Host>,
+    /// Channels that leave each switch, in port order: `out[out_start[s]..out_start[s + 1]]`.
+    out: Vec<ChannelId>,
+    out_start: Vec<usize>,
+    /// Hosts of each switch, in port order: `rim[rim_start[s]..rim_start[s + 1]]`.
+    rim: Vec<HostId>,
+    rim_start: Vec<usize>,
+}
+
+impl Topology {
+    /// Assembles a topology from parts that [`TopologyBuilder`](crate::TopologyBuilder) has validated.
+    /// `ports` are grouped by switch in ascending order.
+    pub(crate) fn assemble(
+        switches: Vec<(String, Arc<Model>, Option<IpAddr>)>,
+        ports: Vec<Port>,
+        links: Vec<Link>,
+        hosts: Vec<Host>,
+    ) -> Self {
+        let mut counts = vec![0; switches.len()];
+        for port in &ports {
+            counts[port.switch.index()] += 1;
+        }
+        let mut next = 0;
+        let switches = switches
+            .into_iter()
+            .zip(counts)
+            .map(|((name, model, mgmt), port_count)| {
+                let first_port = PortId::new(next);
+                next += port_count;
+                Switch { name, model, mgmt, first_port, port_count }
+            })
+            .collect::<Vec<_>>();
+        let (mut out, mut out_start, mut rim, mut rim_start) = (Vec::new(), vec![0], Vec::new(), vec![0]);
+        for switch in &switches {
+            for port in switch.first_port.index()..switch.first_port.index() + switch.port_count {
+                match ports[port].attachment {
+                    Attachment::Nothing => {}
+                    Attachment::Host(host) => rim.push(host),
+                    Attachment::Link(link) if links[link.index()].a.index() == port => {
+                        out.push(ChannelId::forward(link))
+                    }
+                    Attachment::Link(link) => out.push(ChannelId::backward(link)),
+                }
+            }
+            out_start.push(out.len());
+            rim_start.push(rim.len());
+        }
+        Self { switches, ports, links, hosts, out, out_start, rim, rim_start }
+    }
+
+    /// All switches; `switches()[id.index()]` is switch `id`.
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
+    /// All switch ports, grouped by switch.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// All links between switches.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// All hosts.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// One switch.
+    pub fn switch(&self, id: SwitchId) -> &Switch {
+        &self.switches[id.index()]
+    }
+
+    /// One port.
+    pub fn port(&self, id: PortId) -> &Port {
+        &self.ports[id.index()]
+    }
+
+    /// One link.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+
+    /// One host.
+    pub fn host(&self, id: HostId) -> &Host {
+        &self.hosts[id.index()]
+    }
+
+    /// The switches' indices, in order.
+    pub fn switch_ids(&self) -> impl DoubleEndedIterator<Item = SwitchId> + ExactSizeIterator + Clone + use<> {
+        SwitchId::all(self.switches.len())
+    }
+
+    /// The hosts' indices, in order.
+    pub fn host_ids(&self) -> impl DoubleEndedIterator<Item = HostId> + ExactSizeIterator + Clone + use<> {
+        HostId::all(self.hosts.len())
+    }
+
+    /// The links' indices, in order.
+    pub fn link_ids(&self) -> impl DoubleEndedIterator<Item = LinkId> + ExactSizeIterator + Clone + use<> {
+        LinkId::all(self.links.len())
+    }
+
+    /// The channels' indices, in order.
+    pub fn channel_ids(&self) -> impl DoubleEndedIterator<Item = ChannelId> + ExactSizeIterator + Clone + use<> {
+        ChannelId::all(self.channel_count())
+    }
+
+    /// The number of channels: two a link.
+    pub fn channel_count(&self) -> usize {
+        2 * self.links.len()
+    }
+
+    /// The ports of a switch, in the order in which its file or generator names them.
+    pub fn switch_ports(&self, switch: SwitchId) -> Range<usize> {
+        let Switch { first_port, port_count, .. } = self.switches[switch.index()];
+        first_port.index()..first_port.index() + port_count
+    }
+
+    /// The port indices of a switch.
+    pub fn port_ids(
+        &self,
+        switch: SwitchId,
+    ) -> impl DoubleEndedIterator<Item = PortId> + ExactSizeIterator + Clone + use<> {
+        self.switch_ports(switch).map(PortId::new)
+    }
+
+    /// The channels that leave a switch, in port order.
+    pub fn channels_from(&self, switch: SwitchId) -> &[ChannelId] {
+        &self.out[self.out_start[switch.index()]..self.out_start[switch.index() + 1]]
+    }
+
+    /// The hosts of a switch, in port order.
+    pub fn hosts_of(&self, switch: SwitchId) -> &[HostId] {
+        &self.rim[self.rim_start[switch.index()]..self.rim_start[switch.index() + 1]]
+    }
+
+    /// The switch that a host is plugged into.
+    pub fn switch_of(&self, host: HostId) -> SwitchId {
+        self.port(self.host(host).port).switch
+    }
+
+    /// The port through which a channel leaves its first switch.
+    pub fn tail_port(&self, channel: ChannelId) -> PortId {
+        let link = self.link(channel.link());
+        if channel.is_forward() { link.a } else { link.b }
+    }
+
+    /// The port through which a channel enters its second switch.
+    pub fn head_port(&self, channel: ChannelId) -> PortId {
+        self.tail_port(channel.reverse())
+    }
+
+    /// The switch that a channel leaves.
+    pub fn tail(&self, channel: ChannelId) -> SwitchId {
+        self.port(self.tail_port(channel)).switch
+    }
+
+    /// The switch that a channel enters.
+    pub fn head(&self, channel: ChannelId) -> SwitchId {
+        self.port(self.head_port(channel)).switch
+    }
+
+    /// The switch of this name. Cost: O(switches).
+    pub fn find_switch(&self, name: &str) -> Option<SwitchId> {
+        self.switches.iter().position(|switch| switch.name == name).map(SwitchId::new)
+    }
+
+    /// The host of this name. Cost: O(hosts).
+    pub fn find_host(&self, name: &str) -> Option<HostId> {
+        self.hosts.iter().position(|host| host.name == name).map(HostId::new)
+    }
+
+    /// The port of a switch of this name. Cost: O(ports of the switch).
+    pub fn find_port(&self, switch: SwitchId, name: &str) -> Option<PortId> {
+        self.port_ids(switch).find(|port| self.port(*port).name == name)
+    }
+
+    /// A port as people write it: `sw1:g23`.
+    pub fn port_label(&self, port: PortId) -> String {
+        let port = self.port(port);
+        format!("{}:{}", self.switch(port.switch).name, port.name)
+    }
+
+    /// A link as people write it: `sw1:g23 -- sw2:g23`.
+    pub fn link_label(&self, link: LinkId) -> String {
+        let Link { a, b, .. } = *self.link(link);
+        format!("{} -- {}", self.port_label(a), self.port_label(b))
+    }
+
+    /// A channel as people write it: `sw1:g23 -> sw2:g23`.
+    pub fn channel_label(&self, channel: ChannelId) -> String {
+        format!("{} -> {}", self.port_label(self.tail_port(channel)), self.port_label(self.head_port(channel)))
+    }
+}

@@ -1,0 +1,133 @@
+//! Trees: what one VLAN's active topology must be.
+
+use thiserror::Error;
+
+use crate::{ChannelId, LinkId, SwitchId, Topology};
+
+/// An acyclic, connected set of links. A tree without links covers one switch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tree {
+    /// Ascending.
+    links: Vec<LinkId>,
+}
+
+/// Why a set of links is no tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TreeError {
+    /// The link closes a cycle.
+    #[error("link {0:?} closes a cycle")]
+    Cycle(LinkId),
+    /// The links fall into several pieces.
+    #[error("the links are not connected")]
+    Disconnected,
+}
+
+impl Tree {
+    /// Validates a set of links; duplicates count once. Cost: O(k log k) in the number of links.
+    ///
+    /// # Errors
+    /// [`TreeError`] if they close a cycle or are not connected.
+    pub fn new(topology: &Topology, links: impl IntoIterator<Item = LinkId>) -> Result<Self, TreeError> {
+        let mut links: Vec<LinkId> = links.into_iter().collect();
+        links.sort_unstable();
+        links.dedup();
+        let mut pieces = Pieces::new(topology.switches().len());
+        for &link in &links {
+            let (a, b) = (topology.port(topology.link(link).a).switch, topology.port(topology.link(link).b).switch);
+            if !pieces.join(a.index(), b.index()) {
+                return Err(TreeError::Cycle(link));
+            }
+        }
+        if let Some(first) = links.first() {
+            let root = pieces.find(topology.tail(ChannelId::forward(*first)).index());
+            if links.iter().any(|link| pieces.find(topology.tail(ChannelId::forward(*link)).index()) != root) {
+                return Err(TreeError::Disconnected);
+            }
+        }
+        Ok(Self { links })
+    }
+
+    /// The links, ascending.
+    pub fn links(&self) -> &[LinkId] {
+        &self.links
+    }
+
+    /// Whether a link is in the tree. Cost: O(log k).
+    pub fn contains(&self, link: LinkId) -> bool {
+        self.links.binary_search(&link).is_ok()
+    }
+
+    /// Hangs the tree up at `root`. Cost: O(switches + ports of covered switches · log k).
+    pub fn rooted_at(&self, topology: &Topology, root: SwitchId) -> RootedTree {
+        let mut inward = vec![None; topology.switches().len()];
+        let mut order = vec![root];
+        let mut next = 0;
+        while let Some(&switch) = order.get(next) {
+            next += 1;
+            for &channel in topology.channels_from(switch) {
+                let head = topology.head(channel);
+                if head != root && inward[head.index()].is_none() && self.contains(channel.link()) {
+                    inward[head.index()] = Some(channel);
+                    order.push(head);
+                }
+            }
+        }
+        RootedTree { root, order, inward }
+    }
+}
+
+/// A tree seen from one switch: how frames spread from there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootedTree {
+    /// The switch that the tree hangs from.
+    pub root: SwitchId,
+    /// Covered switches in breadth-first order, the root first.
+    pub order: Vec<SwitchId>,
+    /// By switch: the channel through which frames from the root enter it; none for the root and uncovered switches.
+    pub inward: Vec<Option<ChannelId>>,
+}
+
+impl RootedTree {
+    /// Whether the tree covers a switch.
+    pub fn covers(&self, switch: SwitchId) -> bool {
+        switch == self.root || self.inward[switch.index()].is_some()
+    }
+
+    /// The channels from the root to `switch`, in order; empty for the root and for switches that are not covered.
+    pub fn path_to(&self, topology: &Topology, switch: SwitchId) -> Vec<ChannelId> {
+        let mut path = Vec::new();
+        let mut at = switch;
+        while let Some(channel) = self.inward[at.index()] {
+            path.push(channel);
+            at = topology.tail(channel);
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Union–find with path halving.
+struct Pieces {
+    parent: Vec<usize>,
+}
+
+impl Pieces {
+    fn new(count: usize) -> Self {
+        Self { parent: (0..count).collect() }
+    }
+
+    fn find(&mut self, mut item: usize) -> usize {
+        while self.parent[item] != item {
+            self.parent[item] = self.parent[self.parent[item]];
+            item = self.parent[item];
+        }
+        item
+    }
+
+    /// Joins two pieces; false if they were one already.
+    fn join(&mut self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.find(a), self.find(b));
+        self.parent[a] = b;
+        a != b
+    }
+}
