@@ -107,12 +107,14 @@ impl Topology {
             .collect::<Vec<_>>();
         let (mut out, mut out_start, mut rim, mut rim_start) = (Vec::new(), vec![0], Vec::new(), vec![0]);
         for switch in &switches {
-            for port in switch.first_port.index()..switch.first_port.index() + switch.port_count {
-                match ports[port].attachment {
+            for (port, Port { attachment, .. }) in
+                ports.iter().enumerate().skip(switch.first_port.index()).take(switch.port_count)
+            {
+                match *attachment {
                     Attachment::Nothing => {}
                     Attachment::Host(host) => rim.push(host),
                     Attachment::Link(link) if links[link.index()].a.index() == port => {
-                        out.push(ChannelId::forward(link))
+                        out.push(ChannelId::forward(link));
                     }
                     Attachment::Link(link) => out.push(ChannelId::backward(link)),
                 }
