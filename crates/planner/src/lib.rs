@@ -1,2 +1,194 @@
 //! The planner: a pure, deterministic function from topology and policy to a complete plan.
+//!
+//! ```text
+//! Topology ─ engine ─▶ Routing ─ merge ─▶ fewer trees ─ lanes ─▶ certificate ─ number ─▶ VLANs ─ intents ─▶ Plan
+//! ```
+//!
+//! An *engine* finds, for every host, the tree along which its frames spread. Everything after that is the same for
+//! all engines: identical trees become one ([Otsuka] 4.3), trees are placed on lanes and proven free of cycles,
+//! measured, numbered, and turned into the complete desired state of every port.
 #![forbid(unsafe_code)]
+
+mod bound;
+mod dependency;
+mod engine;
+mod error;
+mod fan;
+mod host_set;
+mod intents;
+mod lanes;
+mod lattice;
+mod measure;
+mod merge;
+mod number;
+mod routing;
+
+pub use error::{PlanError, VlanLimit};
+
+use std::net::IpAddr;
+
+use fabric::{Certificate, EngineName, FlowControl, Plan, Policy, Summary, Tagging, Topology};
+
+use crate::{
+    lanes::Lanes,
+    measure::Measure,
+    routing::{Routing, Unsuitable},
+};
+
+/// Plans a topology.
+///
+/// `previous`, if given, lends its VLAN ids to trees that are the same again, so that little changes on the switches.
+/// Cost: dominated by the engine; at least O(VLANs · (switches + links)).
+///
+/// # Errors
+/// [`PlanError`], naming the limit that binds and the nearest relaxation that would work.
+pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
+    check_request(topology, policy)?;
+    let addresses = addresses(topology, policy)?;
+    let candidate = match policy.engine {
+        EngineName::Auto => best_candidate(topology, policy)?,
+        engine => candidate(topology, policy, engine)?,
+    };
+    let Candidate { engine, routing, lanes, measure } = candidate;
+    let (trees, assignment) = number::number(topology, policy, routing, &lanes.lane, previous)?;
+    let devices = intents::intents(topology, policy, &trees, &assignment);
+    let bound = bound::bound(topology);
+    let certificate = lanes.rank.map(|rank| Certificate { rank });
+    let entries: Vec<usize> = devices.iter().map(fabric::DeviceIntent::fdb_len).collect();
+    check_static_entries(topology, policy, &entries)?;
+    let summary = Summary {
+        switches: topology.switches().len(),
+        hosts: topology.hosts().len(),
+        links: topology.links().len(),
+        vlans: trees.len(),
+        lanes: lanes.count,
+        avg_switches_per_path: measure.avg_switches_per_path(topology),
+        avg_hops: measure.avg_hops(topology),
+        max_switches_per_path: measure.hops_max + 1,
+        max_channel_load: measure.load_max(),
+        load_bound: bound.load,
+        load_gap: if bound.load > 0.0 { measure.load_max() as f64 / bound.load } else { 1.0 },
+        deadlock_free: certificate.is_some(),
+        fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
+        fdb_entries_total: entries.iter().sum(),
+    };
+    Ok(Plan {
+        topology: topology.clone(),
+        policy: policy.clone(),
+        engine,
+        trees,
+        assignment,
+        addresses,
+        devices,
+        certificate,
+        bound: bound.certificate,
+        summary,
+    })
+}
+
+/// An engine's routes, made fit for the policy and measured.
+struct Candidate {
+    engine: EngineName,
+    routing: Routing,
+    lanes: Lanes,
+    measure: Measure,
+}
+
+/// Runs one engine and judges its routes by the policy.
+fn candidate(topology: &Topology, policy: &Policy, engine: EngineName) -> Result<Candidate, PlanError> {
+    let mut refused = PlanError::Unsuitable { engine, reason: Unsuitable::new("it offers no routes") };
+    for routing in engine::route(topology, policy, engine)? {
+        let routing = merge::merge(routing.tagged(topology, policy.tagging));
+        let finished = number::check_limits(topology, policy, engine, &routing)
+            .and_then(|()| lanes::place(topology, policy, engine, &routing))
+            .map(|lanes| Candidate { engine, measure: Measure::of(topology, &routing), routing, lanes });
+        match finished {
+            Ok(candidate) => return Ok(candidate),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+/// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the
+/// fewest hops, then the fewest VLANs.
+fn best_candidate(topology: &Topology, policy: &Policy) -> Result<Candidate, PlanError> {
+    let mut best: Option<Candidate> = None;
+    let mut refused: Option<PlanError> = None;
+    for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree] {
+        match candidate(topology, policy, engine) {
+            Ok(found) => {
+                let quality =
+                    |c: &Candidate| (c.measure.seconds_max(topology), c.measure.hops_total, c.routing.trees.len());
+                if best.as_ref().is_none_or(|best| quality(&found) < quality(best)) {
+                    best = Some(found);
+                }
+            }
+            Err(PlanError::Unsuitable { .. }) => {}
+            Err(error) => {
+                refused = Some(match refused {
+                    Some(other) => other.nearer(error),
+                    None => error,
+                });
+            }
+        }
+    }
+    best.ok_or_else(|| refused.unwrap_or(PlanError::NoHosts))
+}
+
+/// Refuses what no engine could plan.
+fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    if topology.hosts().is_empty() {
+        return Err(PlanError::NoHosts);
+    }
+    for switch in topology.switches() {
+        let refuse = |needs: &'static str, way_out: &'static str| {
+            Err(PlanError::Unsupported {
+                switch: switch.name.clone(),
+                model: switch.model.name.clone(),
+                needs,
+                way_out,
+            })
+        };
+        if !switch.model.independent_vlan_learning {
+            return refuse(
+                "a forwarding table per VLAN (IVL)",
+                "replace the switch: with shared tables VLANs cannot route",
+            );
+        }
+        if policy.tagging == Tagging::Switch && !switch.model.hybrid_ports {
+            return refuse("ports that are untagged in many VLANs", "let hosts tag: --tagging source");
+        }
+        match policy.flow_control {
+            FlowControl::Pause if !switch.model.pause => {
+                return refuse("802.3x PAUSE", "plan without it: --flow-control none");
+            }
+            FlowControl::Pfc(classes) if switch.model.pfc_classes < classes => {
+                return refuse("as many priority flow control classes", "ask for fewer, or use --flow-control pause");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Gives every host without an address the next free one of the subnet.
+fn addresses(topology: &Topology, policy: &Policy) -> Result<Vec<IpAddr>, PlanError> {
+    let taken: std::collections::BTreeSet<IpAddr> = topology.hosts().iter().filter_map(|host| host.address).collect();
+    let mut stations = (1..).map_while(|number| policy.subnet.station(number)).map(IpAddr::V4);
+    let mut next = || stations.by_ref().find(|address| !taken.contains(address));
+    (topology.hosts().iter())
+        .map(|host| host.address.or_else(&mut next).ok_or(PlanError::SubnetFull { subnet: policy.subnet }))
+        .collect()
+}
+
+fn check_static_entries(topology: &Topology, policy: &Policy, entries: &[usize]) -> Result<(), PlanError> {
+    for (switch, &need) in topology.switches().iter().zip(entries) {
+        let limit = switch.model.static_entries_max;
+        if need > limit {
+            let (switch, model) = (switch.name.clone(), switch.model.name.clone());
+            return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, fdb: policy.fdb });
+        }
+    }
+    Ok(())
+}

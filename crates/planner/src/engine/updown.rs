@@ -1,0 +1,230 @@
+//! Up*/down* routing on any graph.
+//!
+//! Switches are ordered by their distance from a root. A channel toward the root is *up*, one away from it *down*, and
+//! a route goes up first and then down, never up again; number the up channels toward the root, then the down channels
+//! away from it, and every route increases, so no cycle can form (Schroeder et al., "Autonet: a high-speed,
+//! self-configuring local area network using point-to-point links", 1991).
+//!
+//! A source's routes must form one tree here. Every switch that the source reaches by up channels alone is reached that
+//! way, so that frames may go on up or down from it; all others are reached by down channels from there. Trees
+//! are built one after the other, each avoiding the channels that the ones before have loaded, and rebuilt a few times.
+//! Several roots are tried.
+//!
+//! ```text
+//!        [r]            from a:  up a▶b▶r, then down r▶c, c▶d;
+//!       ↗   ↘                    not a▶d▶c: after the down channel a▶d none may go up
+//!     [b]   [c]
+//!      ↑     ↓
+//!     [a]───[d]
+//! ```
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Tree};
+
+use crate::{measure::Measure, routing::Routing};
+
+/// Roots tried.
+const ROOTS_MAX: usize = 4;
+/// Times that all trees are rebuilt against the loads of the others.
+const PASSES: usize = 3;
+/// Channel relaxations spent, beyond which fewer roots and passes are tried.
+const RELAXATIONS_MAX: usize = 40_000_000;
+
+pub(crate) fn route(topology: &Topology, policy: &Policy) -> Routing {
+    let groups = groups(topology, policy);
+    let round = (groups.len() * topology.channel_count()).max(1);
+    let affordable = (RELAXATIONS_MAX / round).max(1);
+    let roots = central_switches(topology, ROOTS_MAX.min(affordable));
+    let passes = (affordable / roots.len()).min(PASSES);
+    (roots.into_iter())
+        .map(|root| Builder::new(topology, root).routing(&groups, passes))
+        .min_by_key(|routing| {
+            let measure = Measure::of(topology, routing);
+            (measure.seconds_max(topology), measure.hops_total)
+        })
+        .expect("there is at least one root")
+}
+
+/// Hosts that share a tree: those of a switch, dealt onto as many trees as it has cables, as far as VLANs allow.
+fn groups(topology: &Topology, policy: &Policy) -> Vec<Vec<HostId>> {
+    let vlans = policy.vlans.iter().count().min(policy.vlans_max.unwrap_or(usize::MAX));
+    let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+    let affordable = (vlans / sources.max(1)).max(1);
+    let mut groups = Vec::new();
+    for switch in topology.switch_ids() {
+        let hosts = topology.hosts_of(switch);
+        let parts = hosts.len().min(topology.channels_from(switch).len()).min(affordable);
+        let start = groups.len();
+        groups.resize(start + parts.max(usize::from(!hosts.is_empty())), Vec::new());
+        let parts = groups.len() - start;
+        for (turn, &host) in hosts.iter().enumerate() {
+            groups[start + turn % parts].push(host);
+        }
+    }
+    groups
+}
+
+/// The switches with the smallest distance to the farthest other, most cables first, then in order. Exact for small
+/// fabrics; for large ones the middle of a longest shortest path, found by two sweeps.
+fn central_switches(topology: &Topology, count: usize) -> Vec<SwitchId> {
+    const EXACT_MAX: usize = 2_000;
+    let switches = topology.switches().len();
+    if switches > EXACT_MAX {
+        let farthest = |from| *distances(topology, from).0.last().expect("at least the start");
+        let one = farthest(SwitchId::new(0));
+        let other = farthest(one);
+        let (near, far) = (distances(topology, one).1, distances(topology, other).1);
+        let mut middle: Vec<SwitchId> = topology.switch_ids().collect();
+        middle.sort_by_key(|s| (near[s.index()].max(far[s.index()]), Reverse(topology.channels_from(*s).len()), *s));
+        middle.truncate(count);
+        return middle;
+    }
+    let mut ranked: Vec<_> = (topology.switch_ids())
+        .map(|switch| {
+            let (order, distance) = distances(topology, switch);
+            let eccentricity = distance[order.last().expect("at least the start").index()];
+            (eccentricity, Reverse(topology.channels_from(switch).len()), switch)
+        })
+        .collect();
+    ranked.sort_unstable();
+    ranked.into_iter().take(count.max(1)).map(|(.., switch)| switch).collect()
+}
+
+/// Switches in breadth-first order, and `distance[switch]` in links.
+fn distances(topology: &Topology, from: SwitchId) -> (Vec<SwitchId>, Vec<usize>) {
+    let mut distance = vec![usize::MAX; topology.switches().len()];
+    distance[from.index()] = 0;
+    let mut order = vec![from];
+    let mut next = 0;
+    while let Some(&switch) = order.get(next) {
+        next += 1;
+        for &channel in topology.channels_from(switch) {
+            let head = topology.head(channel);
+            if distance[head.index()] == usize::MAX {
+                distance[head.index()] = distance[switch.index()] + 1;
+                order.push(head);
+            }
+        }
+    }
+    (order, distance)
+}
+
+struct Builder<'a> {
+    topology: &'a Topology,
+    /// `height[switch]`: position in breadth-first order from the root, which is 0.
+    height: Vec<usize>,
+    /// Time to carry the pairs that cross each channel, `load[channel]`, in units of 1/1 Tbit/s.
+    load: Vec<f64>,
+    per_pair: Vec<f64>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(topology: &'a Topology, root: SwitchId) -> Self {
+        let mut height = vec![0; topology.switches().len()];
+        for (position, switch) in distances(topology, root).0.into_iter().enumerate() {
+            height[switch.index()] = position;
+        }
+        let per_pair = topology.channel_ids().map(|c| 1e12 / topology.link(c.link()).rate_bps as f64).collect();
+        Self { topology, height, load: vec![0.0; topology.channel_count()], per_pair }
+    }
+
+    /// Trees for all groups, each built against the loads of the others.
+    fn routing(mut self, groups: &[Vec<HostId>], passes: usize) -> Routing {
+        let mut links: Vec<Vec<ChannelId>> = vec![Vec::new(); groups.len()];
+        let mut best: Option<(f64, Vec<Vec<ChannelId>>)> = None;
+        for pass in 0..passes.max(1) {
+            for (group, inward) in groups.iter().zip(&mut links) {
+                self.weigh(group, inward, -1.0);
+                *inward = self.tree_from(self.topology.switch_of(group[0]), pass);
+                self.weigh(group, inward, 1.0);
+            }
+            let peak = self.load.iter().copied().fold(0.0, f64::max);
+            if best.as_ref().is_none_or(|(least, _)| peak < least * (1.0 - 1e-9)) {
+                best = Some((peak, links.clone()));
+            }
+        }
+        let mut choice = vec![0; self.topology.hosts().len()];
+        for (number, group) in groups.iter().enumerate() {
+            group.iter().for_each(|host| choice[host.index()] = number);
+        }
+        let trees = best.expect("at least one pass").1.into_iter().map(|inward| {
+            Tree::new(self.topology, inward.into_iter().map(ChannelId::link)).expect("one inward channel a switch")
+        });
+        Routing::by_source(trees.collect(), choice)
+    }
+
+    /// Adds or removes the load of a group's tree, given as inward channels, outermost last.
+    fn weigh(&mut self, group: &[HostId], inward: &[ChannelId], sign: f64) {
+        let mut below: Vec<usize> = self.topology.switch_ids().map(|s| self.topology.hosts_of(s).len()).collect();
+        for &channel in inward.iter().rev() {
+            let hosts = below[self.topology.head(channel).index()];
+            below[self.topology.tail(channel).index()] += hosts;
+            self.load[channel.index()] += sign * (hosts * group.len()) as f64 * self.per_pair[channel.index()];
+        }
+    }
+
+    fn is_up(&self, channel: ChannelId) -> bool {
+        self.height[self.topology.head(channel).index()] < self.height[self.topology.tail(channel).index()]
+    }
+
+    /// The tree of a source as inward channels, parents before children; switches without hosts at its rim left out.
+    fn tree_from(&self, source: SwitchId, pass: usize) -> Vec<ChannelId> {
+        let mut cost = vec![f64::INFINITY; self.topology.switches().len()];
+        let mut inward: Vec<Option<ChannelId>> = vec![None; cost.len()];
+        cost[source.index()] = 0.0;
+        let peak = self.load.iter().copied().fold(1.0, f64::max);
+        let price = |channel: ChannelId| {
+            let load = self.load[channel.index()] / peak;
+            if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + (6.0 * (load - 1.0)).exp() * (1.0 + pass as f64) }
+        };
+        let ancestors = self.sweep(&mut cost, &mut inward, &[source], &price, |channel| self.is_up(channel));
+        let mut is_ancestor = vec![false; cost.len()];
+        ancestors.iter().for_each(|switch| is_ancestor[switch.index()] = true);
+        let mut order = self.sweep(&mut cost, &mut inward, &ancestors, &price, |channel| {
+            !self.is_up(channel) && !is_ancestor[self.topology.head(channel).index()]
+        });
+        let mut needed: Vec<bool> =
+            self.topology.switch_ids().map(|switch| !self.topology.hosts_of(switch).is_empty()).collect();
+        let mut channels = Vec::new();
+        order.sort_by(|a, b| cost[a.index()].total_cmp(&cost[b.index()]));
+        for &switch in order.iter().rev() {
+            if let Some(channel) = inward[switch.index()].filter(|_| needed[switch.index()]) {
+                needed[self.topology.tail(channel).index()] = true;
+                channels.push(channel);
+            }
+        }
+        channels.reverse();
+        channels
+    }
+
+    /// Dijkstra's algorithm from switches whose cost is set, along allowed channels; returns what it settles.
+    fn sweep(
+        &self,
+        cost: &mut [f64],
+        inward: &mut [Option<ChannelId>],
+        starts: &[SwitchId],
+        price: &impl Fn(ChannelId) -> f64,
+        allowed: impl Fn(ChannelId) -> bool,
+    ) -> Vec<SwitchId> {
+        // Costs are positive, and the bits of positive floats are in the order of their values.
+        let mut order = Vec::new();
+        let mut queue: BinaryHeap<_> = starts.iter().map(|s| Reverse((cost[s.index()].to_bits(), *s))).collect();
+        while let Some(Reverse((bits, switch))) = queue.pop() {
+            if bits != cost[switch.index()].to_bits() {
+                continue;
+            }
+            order.push(switch);
+            for &channel in self.topology.channels_from(switch).iter().filter(|channel| allowed(**channel)) {
+                let head = self.topology.head(channel);
+                let through = cost[switch.index()] + price(channel);
+                if through < cost[head.index()] {
+                    cost[head.index()] = through;
+                    inward[head.index()] = Some(channel);
+                    queue.push(Reverse((through.to_bits(), head)));
+                }
+            }
+        }
+        order
+    }
+}

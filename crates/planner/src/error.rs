@@ -1,0 +1,146 @@
+//! Why a plan could not be made, and what would make it possible.
+
+use std::fmt;
+
+use fabric::{EngineName, FdbMode, FlowControl, Subnet, Tagging};
+use thiserror::Error;
+
+use crate::routing::Unsuitable;
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// Nothing to connect.
+    #[error("the topology has no hosts: there is nothing to route between")]
+    NoHosts,
+    /// The engine does not apply to this topology.
+    #[error("engine {engine} does not apply: {reason}; try --engine auto")]
+    Unsuitable {
+        /// The engine.
+        engine: EngineName,
+        /// What it needs and did not find.
+        reason: Unsuitable,
+    },
+    /// More VLANs are needed than are allowed.
+    #[error("engine {engine} needs {need} VLANs, but {limit}; {way_out}")]
+    TooManyVlans {
+        /// The engine.
+        engine: EngineName,
+        /// How many it needs.
+        need: usize,
+        /// What allows fewer.
+        limit: VlanLimit,
+        /// The nearest relaxation that would work.
+        way_out: String,
+    },
+    /// A switch cannot hold that many static entries.
+    #[error(
+        "switch {switch} ({model}) holds {limit} static entries, but {need} are needed; {}",
+        match fdb {
+            FdbMode::Full => "plan with --fdb minimal",
+            FdbMode::Minimal => "use fewer VLANs (--max-vlans), or a switch with a larger table",
+        }
+    )]
+    TooManyStaticEntries {
+        /// The switch.
+        switch: String,
+        /// Its model.
+        model: String,
+        /// How many are needed.
+        need: usize,
+        /// How many fit.
+        limit: usize,
+        /// Which entries were asked for.
+        fdb: FdbMode,
+    },
+    /// The routes could deadlock under the flow control asked for.
+    #[error(
+        "the routes of engine {engine} with {tagging} tagging could deadlock under flow control {flow_control} \
+         ({} channels wait for each other: {}); use --engine updown, or --flow-control none",
+        cycle.len(), abridged(cycle)
+    )]
+    Deadlock {
+        /// The engine.
+        engine: EngineName,
+        /// The tagging mode.
+        tagging: Tagging,
+        /// The flow control.
+        flow_control: FlowControl,
+        /// The channels of one cycle, as people write them.
+        cycle: Vec<String>,
+    },
+    /// A switch cannot do what the policy asks.
+    #[error("switch {switch} ({model}) lacks {needs}; {way_out}")]
+    Unsupported {
+        /// The switch.
+        switch: String,
+        /// Its model.
+        model: String,
+        /// What it lacks.
+        needs: &'static str,
+        /// What would work.
+        way_out: &'static str,
+    },
+    /// There are more hosts than addresses.
+    #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]
+    SubnetFull {
+        /// The subnet.
+        subnet: Subnet,
+    },
+}
+
+/// What allows only so many VLANs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VlanLimit {
+    /// The policy's own cap.
+    Policy(usize),
+    /// The range of ids less the reserved ones.
+    Pool(usize),
+    /// A switch model.
+    Model {
+        /// The switch.
+        switch: String,
+        /// Its model.
+        model: String,
+        /// How many VLANs it can have.
+        limit: usize,
+    },
+}
+
+impl VlanLimit {
+    /// How many VLANs are allowed.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Policy(limit) | Self::Pool(limit) | Self::Model { limit, .. } => *limit,
+        }
+    }
+}
+
+impl fmt::Display for VlanLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(limit) => write!(f, "--max-vlans allows {limit}"),
+            Self::Pool(limit) => write!(f, "the range of VLAN ids has {limit}"),
+            Self::Model { switch, model, limit } => write!(f, "switch {switch} ({model}) has {limit}"),
+        }
+    }
+}
+
+impl PlanError {
+    /// Of two refusals, the one that a smaller relaxation would lift.
+    pub(crate) fn nearer(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::TooManyVlans { need, .. }, Self::TooManyVlans { need: other_need, .. }) if other_need < need => {
+                other
+            }
+            (Self::Deadlock { .. }, Self::TooManyVlans { .. }) => other,
+            _ => self,
+        }
+    }
+}
+
+fn abridged(cycle: &[String]) -> String {
+    const SHOWN_MAX: usize = 6;
+    let shown = cycle.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if cycle.len() > SHOWN_MAX { format!("{shown}, …") } else { shown }
+}

@@ -1,0 +1,111 @@
+//! Numbers: which VLAN id each tree gets, within what policy and switches allow.
+
+use std::collections::BTreeMap;
+
+use fabric::{Assignment, EngineName, LinkId, Plan, Policy, Topology, Tree, VlanId, VlanTree};
+
+use crate::{PlanError, VlanLimit, routing::Routing};
+
+/// Checks that the trees of a routing fit the policy's range and cap and the VLAN table of every switch.
+///
+/// # Errors
+/// [`PlanError::TooManyVlans`], naming what binds and the nearest relaxation.
+pub(crate) fn check_limits(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    routing: &Routing,
+) -> Result<(), PlanError> {
+    let need = routing.trees.len();
+    let refuse = |need, limit: VlanLimit| {
+        let way_out = match &limit {
+            VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}, or use --engine auto or tree"),
+            VlanLimit::Pool(_) => format!("widen --vlans to {need} ids, or use --engine auto or tree"),
+            VlanLimit::Model { .. } => format!("use a model with {need} VLANs there, or --engine auto or tree"),
+        };
+        Err(PlanError::TooManyVlans { engine, need, limit, way_out })
+    };
+    if let Some(limit) = policy.vlans_max.filter(|&limit| need > limit) {
+        return refuse(need, VlanLimit::Policy(limit));
+    }
+    let pool = policy.vlans.iter().count();
+    if need > pool {
+        return refuse(need, VlanLimit::Pool(pool));
+    }
+    if topology.switches().iter().all(|switch| switch.model.vlans_max >= need) {
+        return Ok(());
+    }
+    let mut on_switch = vec![0; topology.switches().len()];
+    let mut last_tree = vec![usize::MAX; topology.switches().len()];
+    for (number, tree) in routing.trees.iter().enumerate() {
+        for end in tree.links().iter().flat_map(|&link| ends(topology, link)) {
+            if std::mem::replace(&mut last_tree[end], number) != number {
+                on_switch[end] += 1;
+            }
+        }
+    }
+    for (switch, &need) in topology.switches().iter().zip(&on_switch) {
+        let limit = switch.model.vlans_max;
+        if need > limit {
+            let (switch, model) = (switch.name.clone(), switch.model.name.clone());
+            return refuse(need, VlanLimit::Model { switch, model, limit });
+        }
+    }
+    Ok(())
+}
+
+/// Gives each tree a VLAN id: its old one if the previous plan had the same tree, else the lowest free one, in the
+/// order of first use. `lane[tree]` goes along.
+///
+/// # Errors
+/// [`PlanError::TooManyVlans`] if the range is too small.
+pub(crate) fn number(
+    topology: &Topology,
+    policy: &Policy,
+    routing: Routing,
+    lane: &[u8],
+    previous: Option<&Plan>,
+) -> Result<(Vec<VlanTree>, Assignment<VlanId>), PlanError> {
+    let mut free: Vec<VlanId> = policy.vlans.iter().collect();
+    let mut old: BTreeMap<Vec<String>, VlanId> = BTreeMap::new();
+    if let Some(previous) = previous {
+        for tree in previous.trees.iter().filter(|tree| policy.vlans.contains(tree.vlan)) {
+            old.insert(signature(&previous.topology, &tree.tree), tree.vlan);
+        }
+    }
+    let kept: Vec<Option<VlanId>> = (routing.trees.iter())
+        .map(|tree| if old.is_empty() { None } else { old.remove(&signature(topology, tree)) })
+        .collect();
+    free.retain(|vlan| !kept.contains(&Some(*vlan)));
+    let mut free = free.into_iter();
+    let vlans: Vec<VlanId> = kept.iter().map_while(|kept| kept.or_else(|| free.next())).collect();
+    if vlans.len() < routing.trees.len() {
+        let limit = VlanLimit::Pool(vlans.len());
+        let (engine, need) = (policy.engine, routing.trees.len());
+        return Err(PlanError::TooManyVlans { engine, need, limit, way_out: format!("widen --vlans to {need} ids") });
+    }
+    let assignment = routing.assignment.map(|tree| vlans[tree]);
+    let mut trees: Vec<VlanTree> = (routing.trees.into_iter().zip(&vlans).zip(lane))
+        .map(|((tree, &vlan), &lane)| VlanTree { vlan, lane, tree })
+        .collect();
+    trees.sort_unstable_by_key(|tree| tree.vlan);
+    Ok((trees, assignment))
+}
+
+/// What makes a tree the same in two topologies: the cables as people write them, in either direction.
+fn signature(topology: &Topology, tree: &Tree) -> Vec<String> {
+    let mut labels: Vec<String> = (tree.links().iter())
+        .map(|&link| {
+            let fabric::Link { a, b, .. } = *topology.link(link);
+            let (a, b) = (topology.port_label(a), topology.port_label(b));
+            if a <= b { format!("{a} {b}") } else { format!("{b} {a}") }
+        })
+        .collect();
+    labels.sort_unstable();
+    labels
+}
+
+fn ends(topology: &Topology, link: LinkId) -> [usize; 2] {
+    let fabric::Link { a, b, .. } = *topology.link(link);
+    [a, b].map(|port| topology.port(port).switch.index())
+}
