@@ -1,3 +1,5 @@
 //! Text formats: the only modules that know `serde`.
 
 pub mod model;
+pub mod plan;
+pub mod report;

@@ -1,0 +1,114 @@
+//! Plan files: a whole plan as versioned JSON, the same bytes for the same plan.
+//!
+//! The file is meant for programs first, but a person can read it and `diff` two of them: every switch, link, host, tree
+//! and device is a line of its own. Ports are called by name; hosts, links and channels by their number in the file, runs of
+//! them as `"0-3,8"`. The digest is the SHA-256 of every byte after its own line, so that a file that was changed by hand
+//! says so. How long an engine was allowed to search is not kept, since it does not change what is valid.
+//!
+//! ```text
+//! {
+//! "espalier_plan":1,
+//! "digest":"5d41…",
+//! "policy":{…},
+//! "engine":"dor",
+//! "topology":{"switches":[
+//!   {"name":"s0","model":"generic","ports":["p1","p2"]}, …
+//! ],"links":[
+//!   {"a":"s0:p1","b":"s1:p1","rate_bps":1000000000}, …
+//! ],"hosts":[
+//!   {"name":"h0","mac":"02:00:00:00:00:01","port":"s0:p2","rate_bps":1000000000}, …
+//! ]},
+//! "trees":[ {"vlan":2,"lane":0,"links":"0-14"}, … ],
+//! "assignment":{"by":"source","vlans":[2,3,…]},
+//! "addresses":["10.0.0.1",…],
+//! "devices":[
+//!   {"switch":"s0","ports":[{"port":"p1","role":"link 0","admin":"up","tagged":"2-5","flow_control":"pause"},…],
+//!    "fdb":[{"vlan":2,"to":{"p1":"1-3","p2":"0"}},…]}, …          (one line each)
+//! ],
+//! "certificate":{"ranks":[ [3,0,…], … ]},                         (a line a lane; null where routes have a cycle)
+//! "bound":{"lengths":[1,1,…]},
+//! "summary":{…}
+//! }
+//! ```
+
+mod json;
+mod read;
+mod runs;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+pub use self::{read::read_plan, write::write_plan};
+
+/// The version of plan files that this program writes, and the only one that it reads.
+pub const PLAN_VERSION: u64 = 1;
+/// Largest plan file that is read, in bytes.
+pub const PLAN_BYTES_MAX: usize = 1 << 30;
+
+/// Whether a plan file may have been changed since it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadMode {
+    /// Its digest must fit.
+    Strict,
+    /// Its digest does not matter: for files that were changed by hand, on purpose.
+    IgnoreDigest,
+}
+
+/// Why a text is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanFileError {
+    /// The text is longer than any plan may be.
+    #[error("the file has {bytes} bytes, and plans have at most {PLAN_BYTES_MAX}")]
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The text is not JSON, or names a field twice.
+    #[error("not a plan: {message}")]
+    NotJson {
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// The text is JSON, but no plan.
+    #[error(
+        "not a plan: it lacks the field espalier_plan, which a plan file begins with; `espalier plan -o FILE` writes one"
+    )]
+    NotAPlan,
+    /// The file is of a version that this program does not know.
+    #[error(
+        "the plan file has version {found}, and this program reads version {PLAN_VERSION}: use a newer espalier, or plan again"
+    )]
+    Version {
+        /// Its version.
+        found: u64,
+    },
+    /// The file is not as it was written.
+    #[error(
+        "the file was changed since it was written (its digest is {found}, and says {stated}): plan again, or, if the change is meant, read it without regard to the digest and check it"
+    )]
+    Changed {
+        /// The digest that the file states.
+        stated: String,
+        /// The digest of its content.
+        found: String,
+    },
+    /// A value is not what it must be.
+    #[error("{path}: {message}")]
+    Invalid {
+        /// Where it stands, such as `devices[3].ports[2].pvid`.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// What stands between the beginning of a plan file and its digest.
+fn header() -> String {
+    format!("{{\n\"espalier_plan\":{PLAN_VERSION},\n\"digest\":\"")
+}
+
+/// What stands between the digest and the bytes that it is of.
+const DIGEST_END: &str = "\",\n";

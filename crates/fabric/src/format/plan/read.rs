@@ -1,0 +1,438 @@
+//! Reading: every value is judged where it stands, so that a plan that was read can be trusted like one that was made.
+//!
+//! What is judged here is whether the file *is* a plan: every number names something, every list has its length, trees
+//! are trees. Whether it is a *good* plan, free of loops and floods, is for the judge to say.
+
+use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PlanFileError, ReadMode, header,
+    json::{At, Json},
+    runs::parse_runs,
+    write::hex,
+};
+use crate::{
+    Admin, Assignment, Bound, Certificate, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun, FlowControlMode, HostId,
+    HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology,
+    TopologyBuilder, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+};
+
+/// Most lanes: the priority classes of 802.1Q.
+const LANES_MAX: u8 = 8;
+
+type Read<T> = Result<T, PlanFileError>;
+
+/// Reads a plan file. Cost: O(bytes · log ports).
+///
+/// # Errors
+/// [`PlanFileError`], naming the place in the file.
+pub fn read_plan(text: &[u8], mode: ReadMode) -> Result<Plan, PlanFileError> {
+    if text.len() > PLAN_BYTES_MAX {
+        return Err(PlanFileError::TooLarge { bytes: text.len() });
+    }
+    let json: Json =
+        serde_json::from_slice(text).map_err(|error| PlanFileError::NotJson { message: error.to_string() })?;
+    let root = At::root(&json);
+    let version = root.optional("espalier_plan").ok().flatten().ok_or(PlanFileError::NotAPlan)?.whole()?;
+    if version != PLAN_VERSION {
+        return Err(PlanFileError::Version { found: version });
+    }
+    match mode {
+        ReadMode::Strict => check_digest(text, root.field("digest")?.text()?)?,
+        ReadMode::IgnoreDigest => {}
+    }
+    plan(&root)
+}
+
+fn check_digest(text: &[u8], stated: &str) -> Read<()> {
+    let before = [header().as_bytes(), stated.as_bytes(), DIGEST_END.as_bytes()].concat();
+    // A file that does not begin as it is written was laid out anew; its digest is that of the whole.
+    let body = text.strip_prefix(before.as_slice()).unwrap_or(text);
+    let found = hex(&Sha256::digest(body));
+    if found == stated {
+        return Ok(());
+    }
+    Err(PlanFileError::Changed { stated: stated.chars().take(found.len()).collect(), found })
+}
+
+fn plan(root: &At<'_>) -> Read<Plan> {
+    root.only(&[
+        "espalier_plan",
+        "digest",
+        "policy",
+        "engine",
+        "topology",
+        "trees",
+        "assignment",
+        "addresses",
+        "devices",
+        "certificate",
+        "bound",
+        "summary",
+    ])?;
+    let topology = topology(&root.field("topology")?)?;
+    let engine_at = root.field("engine")?;
+    let engine = engine_at.parsed()?;
+    if engine == EngineName::Auto {
+        return Err(engine_at.error("a finished plan names the engine that found its routes, never auto"));
+    }
+    let addresses_at = root.field("addresses")?;
+    let addresses =
+        addresses_at.items_for(topology.hosts().len(), "hosts")?.map(|at| at.parsed()).collect::<Read<_>>()?;
+    Ok(Plan {
+        policy: policy(&root.field("policy")?)?,
+        engine,
+        trees: trees(&topology, &root.field("trees")?)?,
+        assignment: assignment(&topology, &root.field("assignment")?)?,
+        addresses,
+        devices: devices(&topology, &root.field("devices")?)?,
+        certificate: certificate(&topology, &root.field("certificate")?)?,
+        bound: bound(&topology, &root.field("bound")?)?,
+        summary: summary(&root.field("summary")?)?,
+        topology,
+    })
+}
+
+fn policy(at: &At<'_>) -> Read<Policy> {
+    at.only(&["engine", "tagging", "flow_control", "fdb", "vlans", "vlans_max", "subnet", "mtu_bytes", "seed"])?;
+    let pool = at.field("vlans")?;
+    pool.only(&["first", "last", "reserved"])?;
+    let vlans = VlanPool {
+        first: vlan(&pool.field("first")?)?,
+        last: vlan(&pool.field("last")?)?,
+        reserved: pool.field("reserved")?.parsed()?,
+    };
+    if vlans.first > vlans.last {
+        return Err(pool.error(format!("the range {}-{} runs backwards", vlans.first, vlans.last)));
+    }
+    Ok(Policy {
+        engine: at.field("engine")?.parsed()?,
+        tagging: at.field("tagging")?.parsed()?,
+        flow_control: at.field("flow_control")?.parsed()?,
+        fdb: at.field("fdb")?.parsed()?,
+        vlans,
+        vlans_max: at.optional("vlans_max")?.map(|at| at.whole()).transpose()?,
+        subnet: at.field("subnet")?.parsed()?,
+        mtu_bytes: at.field("mtu_bytes")?.whole()?,
+        seed: at.field("seed")?.whole()?,
+        time_limit: None,
+    })
+}
+
+fn topology(at: &At<'_>) -> Read<Topology> {
+    at.only(&["switches", "links", "hosts"])?;
+    let mut builder = TopologyBuilder::new();
+    // By `switch:port`, which is unique since names hold no colon.
+    let mut ports: BTreeMap<String, PortId> = BTreeMap::new();
+    let mut order: Vec<(SwitchId, String)> = Vec::new();
+    let switches_at = at.field("switches")?;
+    for at in switches_at.items()? {
+        at.only(&["name", "model", "mgmt", "ports"])?;
+        let name = at.field("name")?.text()?;
+        let model = Some(at.field("model")?.text()?.to_owned());
+        let mgmt = optional_address(&at, "mgmt")?;
+        let switch = builder.add_switch(name, SwitchSpec { model, mgmt }).map_err(|fault| refused(&at, &fault))?;
+        for at in at.field("ports")?.items()? {
+            let port = at.text()?;
+            let id = builder.add_port(switch, port).map_err(|fault| refused(&at, &fault))?;
+            if ports.insert(format!("{name}:{port}"), id).is_some() {
+                return Err(at.error(format!("switch {name} has two ports {port}")));
+            }
+            order.push((switch, port.to_owned()));
+        }
+    }
+    let port = |at: At<'_>| {
+        let label = at.text()?;
+        ports.get(label).copied().ok_or_else(|| at.error(format!("there is no port {label:?}; write switch:port")))
+    };
+    for at in at.field("links")?.items()? {
+        at.only(&["a", "b", "rate_bps"])?;
+        let (a, b) = (port(at.field("a")?)?, port(at.field("b")?)?);
+        builder.add_link(a, b, rate_bps(&at)?).map_err(|fault| refused(&at, &fault))?;
+    }
+    for at in at.field("hosts")?.items()? {
+        at.only(&["name", "mac", "port", "rate_bps", "address"])?;
+        let mac: Mac = at.field("mac")?.parsed()?;
+        let (name, address) = (at.field("name")?.text()?, optional_address(&at, "address")?);
+        let port = port(at.field("port")?)?;
+        builder.add_host(name, mac, port, rate_bps(&at)?, address).map_err(|fault| refused(&at, &fault))?;
+    }
+    let topology = builder.finish().map_err(|faults| match faults.first() {
+        Some(fault) => refused(at, fault),
+        None => at.error("the cabling is refused"),
+    })?;
+    let built = topology.ports().iter().map(|port| (port.switch, port.name.as_str()));
+    if !built.eq(order.iter().map(|(switch, name)| (*switch, name.as_str()))) {
+        return Err(switches_at.error("a switch does not list all ports of its model in front-panel order"));
+    }
+    Ok(topology)
+}
+
+fn refused(at: &At<'_>, fault: &Fault) -> PlanFileError {
+    match fault.help() {
+        Some(help) => at.error(format!("{fault}: {help}")),
+        None => at.error(fault),
+    }
+}
+
+fn rate_bps(at: &At<'_>) -> Read<u64> {
+    let rate = at.field("rate_bps")?;
+    match rate.whole()? {
+        0 => Err(rate.error("a cable's rate is at least 1 bit/s")),
+        rate_bps => Ok(rate_bps),
+    }
+}
+
+fn optional_address(at: &At<'_>, name: &str) -> Read<Option<IpAddr>> {
+    at.optional(name)?.map(|at| at.parsed()).transpose()
+}
+
+fn trees(topology: &Topology, at: &At<'_>) -> Read<Vec<VlanTree>> {
+    let mut trees: Vec<VlanTree> = Vec::new();
+    for at in at.items()? {
+        at.only(&["vlan", "lane", "links"])?;
+        let vlan_at = at.field("vlan")?;
+        let vlan = vlan(&vlan_at)?;
+        if trees.last().is_some_and(|before| before.vlan >= vlan) {
+            return Err(vlan_at.error("trees ascend by VLAN, one each"));
+        }
+        let lane_at = at.field("lane")?;
+        let lane = lane_at.whole()?;
+        if lane >= LANES_MAX {
+            return Err(lane_at.error(format!("lanes run from 0 to {}", LANES_MAX - 1)));
+        }
+        let links_at = at.field("links")?;
+        let runs =
+            parse_runs(links_at.text()?, "link", topology.links().len()).map_err(|error| links_at.error(error))?;
+        let count: usize = runs.iter().map(|(first, last)| last - first + 1).sum();
+        // Before the runs are written out: a tree of every link is short to write and long to hold.
+        if count >= topology.switches().len() {
+            let switches = topology.switches().len();
+            return Err(links_at.error(format!("{count} links among {switches} switches close a cycle")));
+        }
+        let links = runs.into_iter().flat_map(|(first, last)| (first..=last).map(LinkId::new));
+        let tree = Tree::new(topology, links).map_err(|error| links_at.error(error))?;
+        trees.push(VlanTree { vlan, lane, tree });
+    }
+    Ok(trees)
+}
+
+fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
+    let hosts = topology.hosts().len();
+    let vlans =
+        |name: &str| -> Read<Vec<VlanId>> { at.field(name)?.items_for(hosts, "hosts")?.map(|at| vlan(&at)).collect() };
+    let by = at.field("by")?;
+    match by.text()? {
+        "source" => {
+            at.only(&["by", "vlans"])?;
+            Ok(Assignment::Source(vlans("vlans")?))
+        }
+        "destination" => {
+            at.only(&["by", "vlans"])?;
+            Ok(Assignment::Destination(vlans("vlans")?))
+        }
+        "priority" => {
+            at.only(&["by", "vlans", "priorities"])?;
+            let priorities = at.field("priorities")?;
+            let priority = priorities.items_for(hosts, "hosts")?.map(|at| at.whole()).collect::<Read<_>>()?;
+            Ok(Assignment::Priority { choice: vlans("vlans")?, priority })
+        }
+        "pair" => {
+            at.only(&["by", "broadcast", "unicast"])?;
+            let unicast = at.field("unicast")?;
+            let unicast = unicast.items_for(hosts, "hosts")?.map(|at| pair_runs(hosts, &at)).collect::<Read<_>>()?;
+            Ok(Assignment::Pair { unicast, broadcast: vlans("broadcast")? })
+        }
+        other => Err(by.error(format!("{other:?} is none of source, destination, priority, pair"))),
+    }
+}
+
+/// One sender's choices: runs that cover every host, without gaps.
+fn pair_runs(hosts: usize, at: &At<'_>) -> Read<Vec<HostRun<VlanId>>> {
+    let mut runs = Vec::new();
+    let mut next = 0;
+    for at in at.items()? {
+        let parts: Vec<At<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
+        let (first, last) = (parts[0].index("host", hosts)?, parts[1].index("host", hosts)?);
+        if first != next || last < first {
+            return Err(at.error(format!("runs cover every host in order; the next begins with {next}")));
+        }
+        next = last + 1;
+        runs.push(HostRun { first: HostId::new(first), last: HostId::new(last), choice: vlan(&parts[2])? });
+    }
+    if next != hosts {
+        return Err(at.error(format!("nothing is chosen for the hosts from {next} on")));
+    }
+    Ok(runs)
+}
+
+fn devices(topology: &Topology, at: &At<'_>) -> Read<Vec<DeviceIntent>> {
+    let items = at.items_for(topology.switches().len(), "switches")?;
+    items.zip(topology.switch_ids()).map(|(at, switch)| device(topology, switch, &at)).collect()
+}
+
+fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceIntent> {
+    at.only(&["switch", "ports", "fdb", "foreign"])?;
+    let name_at = at.field("switch")?;
+    let expected = &topology.switch(switch).name;
+    if name_at.text()? != expected {
+        return Err(name_at.error(format!("devices come in the order of switches, and here is {expected}'s place")));
+    }
+    let by_name: BTreeMap<&str, PortId> =
+        topology.port_ids(switch).map(|port| (topology.port(port).name.as_str(), port)).collect();
+    let find = |at: &At<'_>, name: &str| {
+        by_name.get(name).copied().ok_or_else(|| at.error(format!("switch {expected} has no port {name:?}")))
+    };
+    let ports_at = at.field("ports")?;
+    let ports = (ports_at.items_for(by_name.len(), "ports")?.zip(topology.port_ids(switch)))
+        .map(|(at, port)| port_intent(topology, port, &at))
+        .collect::<Read<_>>()?;
+    let fdb_at = at.field("fdb")?;
+    let mut fdb: Vec<FdbRun> = Vec::new();
+    for at in fdb_at.items()? {
+        at.only(&["vlan", "to"])?;
+        let vlan_at = at.field("vlan")?;
+        let vlan = vlan(&vlan_at)?;
+        if fdb.last().is_some_and(|before| before.vlan >= vlan) {
+            return Err(vlan_at.error("tables ascend by VLAN, one each"));
+        }
+        let start = fdb.len();
+        for (name, at) in at.field("to")?.fields()? {
+            let port = find(&at, name)?;
+            let runs = parse_runs(at.text()?, "host", topology.hosts().len()).map_err(|error| at.error(error))?;
+            fdb.extend(runs.into_iter().map(|(first, last)| FdbRun {
+                vlan,
+                first: HostId::new(first),
+                last: HostId::new(last),
+                port,
+            }));
+        }
+        let table = &mut fdb[start..];
+        table.sort_unstable();
+        if let Some(pair) = table.windows(2).find(|pair| pair[1].first <= pair[0].last) {
+            let host = pair[1].first.index();
+            return Err(at.error(format!("host {host} has two entries")));
+        }
+    }
+    let mut foreign = Vec::new();
+    if let Some(at) = at.optional("foreign")? {
+        for at in at.items()? {
+            at.only(&["vlan", "mac", "port"])?;
+            let port_at = at.field("port")?;
+            let port = find(&port_at, port_at.text()?)?;
+            foreign.push(FdbEntry { vlan: vlan(&at.field("vlan")?)?, mac: at.field("mac")?.parsed()?, port });
+        }
+    }
+    Ok(DeviceIntent { switch, ports, fdb, foreign })
+}
+
+fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortIntent> {
+    at.only(&["port", "role", "admin", "pvid", "tagged", "untagged", "flow_control"])?;
+    let name_at = at.field("port")?;
+    let expected = &topology.port(port).name;
+    if name_at.text()? != expected {
+        return Err(name_at.error(format!("ports come in the order of the switch, and here is {expected}'s place")));
+    }
+    let set = |name| Ok(at.optional(name)?.map(|at| at.parsed::<VlanSet>()).transpose()?.unwrap_or_default());
+    let admin_at = at.field("admin")?;
+    Ok(PortIntent {
+        port,
+        role: role(topology, &at.field("role")?)?,
+        admin: match admin_at.text()? {
+            "up" => Admin::Up,
+            "down" => Admin::Down,
+            other => return Err(admin_at.error(format!("{other:?} is none of up, down"))),
+        },
+        pvid: at.optional("pvid")?.map(|at| vlan(&at)).transpose()?,
+        tagged: set("tagged")?,
+        untagged: set("untagged")?,
+        flow_control: flow_control(&at.field("flow_control")?)?,
+    })
+}
+
+fn role(topology: &Topology, at: &At<'_>) -> Read<PortRole> {
+    let text = at.text()?;
+    let numbered = |what: &str, count: usize| -> Option<usize> {
+        let digits = text.strip_prefix(what)?.strip_prefix(' ')?;
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| usize::from_str(digits).ok()).flatten().filter(|&number| number < count)
+    };
+    if text == "unused" {
+        return Ok(PortRole::Unused);
+    }
+    let host = numbered("host", topology.hosts().len()).map(|number| PortRole::Host(HostId::new(number)));
+    let link = || numbered("link", topology.links().len()).map(|number| PortRole::Link(LinkId::new(number)));
+    host.or_else(link).ok_or_else(|| {
+        at.error(format!("{text:?} is none of unused, and host or link with the number of one that there is"))
+    })
+}
+
+fn flow_control(at: &At<'_>) -> Read<FlowControlMode> {
+    match at.text()? {
+        "off" => Ok(FlowControlMode::Off),
+        "pause" => Ok(FlowControlMode::Pause),
+        text => {
+            let lanes = text.strip_prefix("pfc=").and_then(|number| number.parse().ok());
+            match lanes.filter(|lanes| (1..=LANES_MAX).contains(lanes)) {
+                Some(lanes) => Ok(FlowControlMode::Pfc { lanes }),
+                None => Err(at.error(format!("{text:?} is none of off, pause, pfc=1 … pfc={LANES_MAX}"))),
+            }
+        }
+    }
+}
+
+fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
+    if at.is_null() {
+        return Ok(None);
+    }
+    at.only(&["ranks"])?;
+    let ranks_at = at.field("ranks")?;
+    let lanes = ranks_at.items()?;
+    if lanes.len() > usize::from(LANES_MAX) {
+        return Err(ranks_at.error(format!("there are at most {LANES_MAX} lanes")));
+    }
+    let rank = lanes.map(|at| per_channel(topology, &at)).collect::<Read<_>>()?;
+    Ok(Some(Certificate { rank }))
+}
+
+fn bound(topology: &Topology, at: &At<'_>) -> Read<Bound> {
+    at.only(&["lengths"])?;
+    Ok(Bound { lengths: per_channel(topology, &at.field("lengths")?)? })
+}
+
+fn per_channel(topology: &Topology, at: &At<'_>) -> Read<Vec<u32>> {
+    at.items_for(topology.channel_count(), "channels")?.map(|at| at.whole()).collect()
+}
+
+fn summary(at: &At<'_>) -> Read<Summary> {
+    let whole = |name| at.field(name)?.whole::<usize>();
+    let number = |name| at.field(name)?.number();
+    let summary = Summary {
+        switches: whole("switches")?,
+        hosts: whole("hosts")?,
+        links: whole("links")?,
+        vlans: whole("vlans")?,
+        lanes: whole("lanes")?,
+        avg_switches_per_path: number("avg_switches_per_path")?,
+        avg_hops: number("avg_hops")?,
+        max_switches_per_path: whole("max_switches_per_path")?,
+        max_channel_load: at.field("max_channel_load")?.whole()?,
+        load_bound: number("load_bound")?,
+        load_gap: number("load_gap")?,
+        deadlock_free: at.field("deadlock_free")?.truth()?,
+        fdb_entries_max: whole("fdb_entries_max")?,
+        fdb_entries_total: whole("fdb_entries_total")?,
+    };
+    let known = crate::format::report::summary_fields(&summary).map(|(name, _)| name);
+    at.only(&known)?;
+    Ok(summary)
+}
+
+/// A VLAN written as a number.
+fn vlan(at: &At<'_>) -> Read<VlanId> {
+    let number: u64 = at.whole()?;
+    let id = u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok());
+    id.ok_or_else(|| at.error(format!("{number} is not a VLAN id: they run from 1 to 4094")))
+}

@@ -1,0 +1,408 @@
+//! Round trips of plausible plans, damaged files, and the size of a large plan.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::*;
+use crate::{
+    Admin, Assignment, Bound, Certificate, DeviceIntent, EngineName, FdbEntry, FdbRun, FlowControl, FlowControlMode,
+    HostId, HostRun, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, Tagging, Topology, Tree, VlanId,
+    VlanSet, VlanTree,
+    generate::{Kind, Options, generate},
+    rng::Rng,
+};
+
+fn topology(kind: &str, sizes: &str, options: &Options) -> Topology {
+    let kind = Kind::parse(kind, &[sizes.to_owned()]).expect("a known kind");
+    generate(&kind, options).expect("a small network")
+}
+
+/// A breadth-first tree from each of the first `count` switches, a VLAN each, and `full` entries.
+fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan {
+    let mut rng = Rng::new(seed);
+    let vlans: Vec<VlanId> = (0..count).map(|index| vlan(2 + index)).collect();
+    let all = |_: &mut Rng| vlans[0];
+    let any = |rng: &mut Rng| vlans[rng.below(vlans.len())];
+    let trees: Vec<VlanTree> = (topology.switch_ids().take(count).zip(&vlans))
+        .map(|(root, &vlan)| VlanTree { vlan, lane: (root.index() % 2) as u8, tree: bfs_tree(&topology, root) })
+        .collect();
+    let hosts = topology.hosts().len();
+    let one_each = |rng: &mut Rng, choose: &dyn Fn(&mut Rng) -> VlanId| (0..hosts).map(|_| choose(rng)).collect();
+    let assignment = match tagging {
+        Tagging::Switch | Tagging::Source => Assignment::Source(one_each(&mut rng, &any)),
+        Tagging::Destination => Assignment::Destination(one_each(&mut rng, &any)),
+        Tagging::SourceDestination => Assignment::Priority {
+            choice: one_each(&mut rng, &any),
+            priority: (0..hosts).map(|_| rng.below(hosts) as u32).collect(),
+        },
+        Tagging::Pair => Assignment::Pair {
+            unicast: (0..hosts).map(|_| pair_runs(hosts, &vlans, &mut rng)).collect(),
+            broadcast: one_each(&mut rng, &all),
+        },
+    };
+    let devices = topology.switch_ids().map(|switch| device(&topology, switch, &trees)).collect::<Vec<_>>();
+    let channels = topology.channel_count();
+    let addresses = (1..=hosts as u32).map(|number| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number))).collect();
+    let fdb_lens: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
+    Plan {
+        policy: Policy {
+            tagging,
+            flow_control: FlowControl::Pfc(2),
+            seed: rng.next_u64(),
+            vlans_max: rng.next_u64().is_multiple_of(2).then_some(17),
+            ..Policy::default()
+        },
+        engine: EngineName::Updown,
+        trees,
+        assignment,
+        addresses,
+        certificate: rng.next_u64().is_multiple_of(2).then(|| Certificate {
+            rank: (0..2).map(|_| (0..channels).map(|_| rng.below(100) as u32).collect()).collect(),
+        }),
+        bound: Bound { lengths: (0..channels).map(|_| rng.below(5) as u32).collect() },
+        summary: Summary {
+            switches: topology.switches().len(),
+            hosts,
+            links: topology.links().len(),
+            vlans: count,
+            lanes: 2,
+            avg_switches_per_path: 1.0 + 7.0 * rng.unit_f64(),
+            avg_hops: rng.unit_f64() / 3.0,
+            max_switches_per_path: 9,
+            max_channel_load: rng.next_u64(),
+            load_bound: 12.0,
+            load_gap: 1.0 / 3.0,
+            deadlock_free: true,
+            fdb_entries_max: fdb_lens.iter().copied().max().unwrap_or(0),
+            fdb_entries_total: fdb_lens.iter().sum(),
+        },
+        devices,
+        topology,
+    }
+}
+
+fn vlan(number: usize) -> VlanId {
+    VlanId::new(number as u16).expect("a VLAN")
+}
+
+fn bfs_tree(topology: &Topology, root: SwitchId) -> Tree {
+    let mut reached = vec![false; topology.switches().len()];
+    reached[root.index()] = true;
+    let (mut order, mut links, mut next) = (vec![root], Vec::new(), 0);
+    while let Some(&at) = order.get(next) {
+        next += 1;
+        for &channel in topology.channels_from(at) {
+            let head = topology.head(channel);
+            if !std::mem::replace(&mut reached[head.index()], true) {
+                links.push(channel.link());
+                order.push(head);
+            }
+        }
+    }
+    Tree::new(topology, links).expect("a tree")
+}
+
+fn pair_runs(hosts: usize, vlans: &[VlanId], rng: &mut Rng) -> Vec<HostRun<VlanId>> {
+    let mut runs = Vec::new();
+    let mut first = 0;
+    while first < hosts {
+        let last = first + rng.below((hosts - first).min(4));
+        let choice = vlans[rng.below(vlans.len())];
+        runs.push(HostRun { first: HostId::new(first), last: HostId::new(last), choice });
+        first = last + 1;
+    }
+    runs
+}
+
+fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIntent {
+    let all: VlanSet = trees.iter().map(|tree| tree.vlan).collect();
+    let mut fdb = Vec::new();
+    for tree in trees {
+        let outward = tree.tree.rooted_at(topology, switch);
+        // First channel toward each switch, inherited down the tree.
+        let mut leaves_by = vec![None; topology.switches().len()];
+        for &at in &outward.order[1..] {
+            let inward = outward.inward[at.index()].expect("reached");
+            leaves_by[at.index()] = leaves_by[topology.tail(inward).index()].or(Some(topology.tail_port(inward)));
+        }
+        let runs = topology.host_ids().map(|host| {
+            let port = leaves_by[topology.switch_of(host).index()].unwrap_or(topology.host(host).port);
+            FdbRun { vlan: tree.vlan, first: host, last: host, port }
+        });
+        let start = fdb.len();
+        for run in runs {
+            match fdb[start..].last_mut() {
+                Some(FdbRun { last, port, .. }) if *port == run.port => *last = run.last,
+                _ => fdb.push(run),
+            }
+        }
+    }
+    let ports = topology.port_ids(switch).map(|port| match topology.port(port).attachment {
+        crate::Attachment::Nothing => PortIntent {
+            port,
+            role: PortRole::Unused,
+            admin: Admin::Down,
+            pvid: None,
+            tagged: VlanSet::new(),
+            untagged: VlanSet::new(),
+            flow_control: FlowControlMode::Off,
+        },
+        crate::Attachment::Host(host) => PortIntent {
+            port,
+            role: PortRole::Host(host),
+            admin: Admin::Up,
+            pvid: Some(trees[host.index() % trees.len()].vlan),
+            tagged: VlanSet::new(),
+            untagged: all.clone(),
+            flow_control: FlowControlMode::Pause,
+        },
+        crate::Attachment::Link(link) => PortIntent {
+            port,
+            role: PortRole::Link(link),
+            admin: Admin::Up,
+            pvid: None,
+            tagged: trees.iter().filter(|tree| tree.tree.contains(link)).map(|tree| tree.vlan).collect(),
+            untagged: VlanSet::new(),
+            flow_control: FlowControlMode::Pfc { lanes: 2 },
+        },
+    });
+    DeviceIntent { switch, ports: ports.collect(), fdb, foreign: Vec::new() }
+}
+
+fn written(plan: &Plan) -> String {
+    let mut bytes = Vec::new();
+    write_plan(plan, &mut bytes).expect("writing to memory");
+    String::from_utf8(bytes).expect("plans are UTF-8")
+}
+
+fn small() -> Plan {
+    sample(topology("mesh", "2x2", &Options::default()), 2, Tagging::Switch, 1)
+}
+
+#[test]
+fn plans_are_read_as_they_were_written() {
+    let networks = [
+        ("mesh", "1", None, None),
+        ("mesh", "4x2", None, Some(3)),
+        ("torus", "3x3", Some("powerconnect-5324"), None),
+        ("clos", "4x3", Some("smc-8648t"), Some(9)),
+        ("hyper-crossbar", "2x3", None, Some(4)),
+        ("random-regular", "n=12,d=5", Some("linux-bridge"), None),
+        ("dragonfly", "a=2,h=1,g=2", None, None),
+    ];
+    for (seed, (kind, sizes, model, shuffle)) in networks.into_iter().enumerate() {
+        for &tagging in Tagging::ALL {
+            let options = Options { model: model.map(str::to_owned), shuffle, ..Options::default() };
+            let topology = topology(kind, sizes, &options);
+            let count = topology.switches().len().min(5);
+            let plan = sample(topology, count, tagging, seed as u64);
+            let text = written(&plan);
+            let read = read_plan(text.as_bytes(), ReadMode::Strict);
+            assert_eq!(read.as_ref(), Ok(&plan), "{kind} {sizes} {tagging}");
+            assert_eq!(written(&read.expect("just read")), text);
+        }
+    }
+}
+
+#[test]
+fn what_is_rarely_there_is_kept_too() {
+    let options = Options { hosts_per_switch: Some(0), ..Options::default() };
+    let mut plans = vec![sample(topology("mesh", "3", &options), 1, Tagging::Pair, 1), small()];
+    let port = plans[1].devices[2].ports[0].port;
+    plans[1].devices[2].foreign = vec![FdbEntry { vlan: vlan(3), mac: Mac::BROADCAST, port }];
+    let first = plans[1].devices[0].fdb[0];
+    // Two runs that could be one stay two.
+    let split = FdbRun { first: HostId::new(2), last: HostId::new(2), ..first };
+    plans[1].devices[0].fdb = vec![FdbRun { last: HostId::new(1), ..first }, split];
+    plans[1].certificate = None;
+    for plan in plans {
+        assert_eq!(read_plan(written(&plan).as_bytes(), ReadMode::Strict), Ok(plan));
+    }
+}
+
+#[test]
+fn the_time_limit_is_no_part_of_a_plan() {
+    let plan = small();
+    let mut limited = plan.clone();
+    limited.policy.time_limit = Some(std::time::Duration::from_secs(3));
+    assert_eq!(written(&limited), written(&plan));
+}
+
+#[test]
+fn every_device_is_a_line() {
+    let text = written(&small());
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"switch\":")).collect();
+    assert_eq!(lines.len(), 4);
+    assert!(lines.iter().all(|line| line.contains("\"fdb\":[{\"vlan\":2,\"to\":{")));
+    let value: serde_json::Value = serde_json::from_str(&text).expect("plans are JSON");
+    assert_eq!(value["devices"][3]["fdb"][1]["vlan"], 3);
+    assert_eq!(value["summary"], crate::format::report::summary_json(&small().summary));
+}
+
+#[test]
+fn a_figure_that_is_no_number_is_not_written() {
+    let mut plan = small();
+    plan.summary.load_gap = f64::NAN;
+    let error = write_plan(&plan, std::io::sink()).expect_err("not a number");
+    assert_eq!(error.to_string(), "summary.load_gap is not a number");
+}
+
+#[test]
+fn a_changed_file_says_so_and_can_still_be_read_on_purpose() {
+    let text = written(&small());
+    let changed = text.replacen("\"pvid\":2", "\"pvid\":3", 1);
+    assert_ne!(changed, text);
+    let error = read_plan(changed.as_bytes(), ReadMode::Strict).expect_err("changed");
+    assert!(matches!(error, PlanFileError::Changed { .. }), "{error}");
+    assert!(error.to_string().contains("plan again"), "{error}");
+    let read = read_plan(changed.as_bytes(), ReadMode::IgnoreDigest).expect("a plan all the same");
+    assert_ne!(read, small());
+    let laid_out_anew = text.replace(',', ", ");
+    assert!(matches!(read_plan(laid_out_anew.as_bytes(), ReadMode::Strict), Err(PlanFileError::Changed { .. })));
+    let crlf = text.replace('\n', "\r\n");
+    assert!(matches!(read_plan(crlf.as_bytes(), ReadMode::Strict), Err(PlanFileError::Changed { .. })));
+}
+
+#[test]
+fn other_versions_and_other_files_are_refused() {
+    let text = written(&small());
+    let newer = text.replacen("\"espalier_plan\":1", "\"espalier_plan\":2", 1);
+    let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("newer");
+    assert_eq!(error, PlanFileError::Version { found: 2 });
+    assert!(error.to_string().contains("use a newer espalier"), "{error}");
+    for other in ["{}", "[]", "1", "null", "{\"switches\":[]}"] {
+        assert_eq!(read_plan(other.as_bytes(), ReadMode::Strict), Err(PlanFileError::NotAPlan), "{other}");
+    }
+    for broken in ["", "{", "switches:\n", "\u{feff}{}", &"[".repeat(100_000), "{\"a\":1,\"a\":2}"] {
+        let error = read_plan(broken.as_bytes(), ReadMode::Strict).expect_err("broken");
+        assert!(matches!(error, PlanFileError::NotJson { .. }), "{error}");
+    }
+    assert!(read_plan(&[0xff, 0xfe], ReadMode::Strict).is_err());
+}
+
+/// What is written in a good file, what stands there instead, and what the error says.
+#[test]
+fn wrong_values_are_named_by_their_place() {
+    let plan = small();
+    let text = written(&plan);
+    for (right, wrong, says) in [
+        ("\"pvid\":2", "\"pvid\":5000", "devices[0].ports[2].pvid: 5000 is not a VLAN id"),
+        ("\"pvid\":2", "\"pvid\":\"2\"", "devices[0].ports[2].pvid: this is no whole number"),
+        ("\"pvid\":2", "\"pvib\":2", "devices[0].ports[2].pvib: there is no such field here"),
+        ("\"pvid\":2", "\"pvid\":-2", "devices[0].ports[2].pvid: this is no whole number"),
+        ("\"engine\":\"updown\"", "\"engine\":\"auto\"", "engine: a finished plan names the engine"),
+        ("\"engine\":\"updown\"", "\"engine\":\"magic\"", "engine: \"magic\" is none of"),
+        ("\"tagging\":\"switch\"", "\"tagging\":\"none\"", "policy.tagging: \"none\" is none of switch"),
+        ("\"subnet\":\"10.0.0.0/8\"", "\"subnet\":\"10.0.0.1/8\"", "policy.subnet: "),
+        ("\"first\":2,\"last\":4094", "\"first\":9,\"last\":3", "policy.vlans: the range 9-3 runs backwards"),
+        ("\"mtu_bytes\":1500", "\"mtu_bytes\":150000", "policy.mtu_bytes: 150000 is too large"),
+        (
+            "\"model\":\"generic\"",
+            "\"model\":\"genric\"",
+            "topology.switches[0]: unknown model genric: did you mean generic?",
+        ),
+        ("\"name\":\"s0-1\"", "\"name\":\"s0-0\"", "topology.switches[1]: switch s0-0 is named twice"),
+        (
+            "[\"p1\",\"p2\",\"p3\"]",
+            "[\"p1\",\"p2\",\"p2\"]",
+            "topology.switches[0].ports[2]: switch s0-0 has two ports p2",
+        ),
+        ("\"b\":\"s0-1:p1\"", "\"b\":\"s0-1:p9\"", "topology.links[1].b: there is no port \"s0-1:p9\""),
+        ("\"b\":\"s0-1:p1\"", "\"b\":\"s1-0:p1\"", "topology.links[1]: port s1-0:p1 already carries"),
+        ("\"rate_bps\":1000000000", "\"rate_bps\":0", "topology.links[0].rate_bps: a cable's rate is at least 1"),
+        ("02:00:00:00:00:02", "02:00:00:00:00:01", "topology.hosts[1]: address 02:00:00:00:00:01 already belongs"),
+        ("02:00:00:00:00:02", "03:00:00:00:00:02", "topology.hosts[1]: address 03:00:00:00:00:02 is a group"),
+        ("{\"vlan\":3,\"lane\":1", "{\"vlan\":2,\"lane\":1", "trees[1].vlan: trees ascend"),
+        ("\"lane\":1", "\"lane\":8", "trees[1].lane: lanes run from 0 to 7"),
+        ("\"links\":\"0-2\"", "\"links\":\"0-3\"", "trees[0].links: 4 links among 4 switches close a cycle"),
+        ("\"links\":\"0-2\"", "\"links\":\"0-4\"", "trees[0].links: there is no link 4: the last is 3"),
+        ("\"links\":\"0-2\"", "\"links\":\"2-0\"", "trees[0].links: the run 2-0 runs backwards"),
+        ("\"by\":\"source\"", "\"by\":\"chance\"", "assignment.by: \"chance\" is none of"),
+        (
+            "\"by\":\"source\",\"vlans\":[",
+            "\"by\":\"source\",\"vlans\":[2,",
+            "assignment.vlans: there are 5 values for 4 hosts",
+        ),
+        ("\"addresses\":[\"10.0.0.1\"", "\"addresses\":[\"10.0.0.256\"", "addresses[0]: invalid IP address"),
+        ("{\"switch\":\"s0-1\"", "{\"switch\":\"s1-0\"", "devices[1].switch: devices come in the order"),
+        ("{\"port\":\"p2\"", "{\"port\":\"p3\"", "devices[0].ports[1].port: ports come in the order"),
+        ("\"role\":\"host 0\"", "\"role\":\"host 4\"", "devices[0].ports[2].role: \"host 4\" is none of"),
+        ("\"role\":\"host 0\"", "\"role\":\"guest\"", "devices[0].ports[2].role: \"guest\" is none of"),
+        ("\"admin\":\"up\"", "\"admin\":\"on\"", "devices[0].ports[0].admin: \"on\" is none of up, down"),
+        ("\"untagged\":\"2-3\"", "\"untagged\":\"2-4095\"", "devices[0].ports[2].untagged: 4095 is not a VLAN id"),
+        ("\"flow_control\":\"pause\"}", "\"flow_control\":\"pfc=9\"}", "devices[0].ports[2].flow_control: \"pfc=9\""),
+        ("\"p3\":\"0\"", "\"p9\":\"0\"", "devices[0].fdb[0].to.p9: switch s0-0 has no port \"p9\""),
+        ("\"p3\":\"0\"", "\"p3\":\"0-1\"", "devices[0].fdb[0]: host 1 has two entries"),
+        ("\"p3\":\"0\"", "\"p3\":\"0,0\"", "devices[0].fdb[0].to.p3: host 0 comes after"),
+        ("\"p3\":\"0\"", "\"p3\":\"4\"", "devices[0].fdb[0].to.p3: there is no host 4"),
+        ("\"fdb\":[{\"vlan\":2", "\"fdb\":[{\"vlan\":3", "devices[0].fdb[1].vlan: tables ascend"),
+        ("\"lengths\":[", "\"lengths\":[1,", "bound.lengths: there are 9 values for 8 channels"),
+        ("\"ranks\":[\n[", "\"ranks\":[\n[1,", "certificate.ranks[0]: there are 9 values for 8 channels"),
+        ("\"deadlock_free\":true", "\"deadlock_free\":1", "summary.deadlock_free: this is neither"),
+        ("\"lanes\":2,", "", "summary: the field lanes is missing"),
+        ("\"lanes\":2,", "\"lanes\":2,\"lames\":2,", "summary.lames: there is no such field"),
+        ("\"load_bound\":12.0", "\"load_bound\":\"12\"", "summary.load_bound: this is no number"),
+    ] {
+        let damaged = text.replacen(right, wrong, 1);
+        assert_ne!(damaged, text, "{right} stands nowhere in\n{text}");
+        let error = read_plan(damaged.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
+        assert!(error.starts_with(says), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn gaps_in_a_sender_s_choices_are_refused() {
+    let mut plan = sample(topology("mesh", "2x2", &Options::default()), 2, Tagging::Pair, 1);
+    let run = |first, last| HostRun { first: HostId::new(first), last: HostId::new(last), choice: vlan(2) };
+    for (runs, says) in [
+        (
+            vec![run(0, 1), run(3, 3)],
+            "assignment.unicast[1][1]: runs cover every host in order; the next begins with 2",
+        ),
+        (vec![run(1, 3)], "assignment.unicast[1][0]: runs cover every host in order; the next begins with 0"),
+        (vec![run(0, 2)], "assignment.unicast[1]: nothing is chosen for the hosts from 3 on"),
+        (vec![run(0, 2), run(2, 3)], "assignment.unicast[1][1]: runs cover"),
+    ] {
+        let Assignment::Pair { unicast, .. } = &mut plan.assignment else { panic!("planned by pair") };
+        unicast[1] = runs;
+        let error = read_plan(written(&plan).as_bytes(), ReadMode::Strict).expect_err("a gap").to_string();
+        assert!(error.starts_with(says), "{error}");
+    }
+}
+
+/// Bytes changed at random: whatever comes of it, no panic, and never a plan by digest.
+#[test]
+fn damage_at_random_is_refused_or_read_but_never_a_panic() {
+    let good = written(&sample(topology("torus", "3x2", &Options::default()), 3, Tagging::Pair, 2)).into_bytes();
+    let mut rng = Rng::new(99);
+    let mut read = 0;
+    for _ in 0..3000 {
+        let mut bytes = good.clone();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(bytes.len());
+            match rng.below(4) {
+                0 => bytes[at] = rng.below(256) as u8,
+                1 => bytes[at] = b"0123456789,-\"[]{}"[rng.below(17)],
+                2 => bytes.truncate(at.max(1)),
+                _ => drop(bytes.remove(at)),
+            }
+        }
+        if bytes != good {
+            assert!(read_plan(&bytes, ReadMode::Strict).is_err());
+        }
+        if let Ok(plan) = read_plan(&bytes, ReadMode::IgnoreDigest) {
+            assert_eq!(read_plan(written(&plan).as_bytes(), ReadMode::Strict), Ok(plan));
+            read += 1;
+        }
+    }
+    assert!(read > 20, "{read} damaged files were still plans");
+}
+
+/// ALiCEnext: 46 switches with 12,672 entries each.
+#[test]
+fn a_plan_of_half_a_million_entries_is_small() {
+    let plan = sample(topology("clos", "22x24", &Options::default()), 24, Tagging::Switch, 1);
+    assert!(plan.devices.iter().all(|device| device.fdb_len() == 12_672));
+    let text = written(&plan);
+    assert!(text.len() < 2_000_000, "{} bytes", text.len());
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(plan));
+}

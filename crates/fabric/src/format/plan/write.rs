@@ -1,0 +1,271 @@
+//! Writing: line by line, each built in memory and handed on, so that a large plan is never held twice.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    io,
+};
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    DIGEST_END, header,
+    runs::{join_runs, push_run},
+};
+use crate::{
+    Admin, Assignment, DeviceIntent, FlowControlMode, Plan, Policy, PortId, PortIntent, PortRole, Topology, VlanId,
+    VlanSet, format::report::summary_fields,
+};
+
+/// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
+///
+/// # Errors
+/// Those of `out`, and [`io::ErrorKind::InvalidData`] if a figure of the summary is no number.
+pub fn write_plan(plan: &Plan, mut out: impl io::Write) -> io::Result<()> {
+    let mut hasher = Hashing(Sha256::new());
+    write_body(plan, &mut hasher)?;
+    out.write_all(header().as_bytes())?;
+    out.write_all(hex(&hasher.0.finalize()).as_bytes())?;
+    out.write_all(DIGEST_END.as_bytes())?;
+    write_body(plan, &mut out)?;
+    out.flush()
+}
+
+/// Bytes as lowercase hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string");
+        text
+    })
+}
+
+struct Hashing(Sha256);
+
+impl io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Everything after the digest.
+fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
+    let Plan { topology, policy, engine, trees, assignment, addresses, devices, certificate, bound, summary } = plan;
+    let mut figures = String::new();
+    for (name, value) in summary_fields(summary) {
+        if value.is_null() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("summary.{name} is not a number")));
+        }
+        push_field(&mut figures, name, value);
+    }
+    writeln!(out, "\"policy\":{{{}}},", policy_fields(policy))?;
+    writeln!(out, "\"engine\":\"{engine}\",")?;
+    write_topology(topology, out)?;
+    let tree_lines = trees.iter().map(|tree| {
+        let links = join_runs(tree.tree.links().iter().map(|link| link.index()));
+        format!("{{\"vlan\":{},\"lane\":{},\"links\":\"{links}\"}}", tree.vlan, tree.lane)
+    });
+    write_list(out, "\"trees\":[", tree_lines, "],\n")?;
+    write_assignment(assignment, out)?;
+    let addresses: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+    writeln!(out, "\"addresses\":[{}],", addresses.join(","))?;
+    write_list(out, "\"devices\":[", devices.iter().map(|device| device_line(topology, device)), "],\n")?;
+    match certificate {
+        None => writeln!(out, "\"certificate\":null,")?,
+        Some(certificate) => {
+            let lanes = certificate.rank.iter().map(|ranks| format!("[{}]", commas(ranks)));
+            write_list(out, "\"certificate\":{\"ranks\":[", lanes, "]},\n")?;
+        }
+    }
+    writeln!(out, "\"bound\":{{\"lengths\":[{}]}},", commas(&bound.lengths))?;
+    writeln!(out, "\"summary\":{{{figures}}}")?;
+    out.write_all(b"}\n")
+}
+
+fn policy_fields(policy: &Policy) -> String {
+    // A time limit does not change what is valid, and is left out.
+    let Policy { engine, tagging, flow_control, fdb, vlans, vlans_max, subnet, mtu_bytes, seed, time_limit: _ } =
+        policy;
+    let mut text = String::new();
+    push_field(&mut text, "engine", Quoted(engine));
+    push_field(&mut text, "tagging", Quoted(tagging));
+    push_field(&mut text, "flow_control", Quoted(flow_control));
+    push_field(&mut text, "fdb", Quoted(fdb));
+    let (first, last, reserved) = (vlans.first, vlans.last, &vlans.reserved);
+    push_field(&mut text, "vlans", format_args!("{{\"first\":{first},\"last\":{last},\"reserved\":\"{reserved}\"}}"));
+    if let Some(vlans_max) = vlans_max {
+        push_field(&mut text, "vlans_max", vlans_max);
+    }
+    push_field(&mut text, "subnet", Quoted(subnet));
+    push_field(&mut text, "mtu_bytes", mtu_bytes);
+    push_field(&mut text, "seed", seed);
+    text
+}
+
+fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<()> {
+    let switches = topology.switch_ids().map(|id| {
+        let switch = topology.switch(id);
+        let mut text = String::new();
+        push_field(&mut text, "name", Quoted(&switch.name));
+        push_field(&mut text, "model", Quoted(&switch.model.name));
+        if let Some(mgmt) = switch.mgmt {
+            push_field(&mut text, "mgmt", Quoted(mgmt));
+        }
+        let ports: Vec<String> =
+            topology.port_ids(id).map(|port| Quoted(&topology.port(port).name).to_string()).collect();
+        push_field(&mut text, "ports", format_args!("[{}]", ports.join(",")));
+        format!("{{{text}}}")
+    });
+    write_list(out, "\"topology\":{\"switches\":[", switches, "],\n")?;
+    let links = topology.links().iter().map(|link| {
+        let (a, b) = (Quoted(topology.port_label(link.a)), Quoted(topology.port_label(link.b)));
+        format!("{{\"a\":{a},\"b\":{b},\"rate_bps\":{}}}", link.rate_bps)
+    });
+    write_list(out, "\"links\":[", links, "],\n")?;
+    let hosts = topology.hosts().iter().map(|host| {
+        let mut text = String::new();
+        push_field(&mut text, "name", Quoted(&host.name));
+        push_field(&mut text, "mac", Quoted(host.mac));
+        push_field(&mut text, "port", Quoted(topology.port_label(host.port)));
+        push_field(&mut text, "rate_bps", host.rate_bps);
+        if let Some(address) = host.address {
+            push_field(&mut text, "address", Quoted(address));
+        }
+        format!("{{{text}}}")
+    });
+    write_list(out, "\"hosts\":[", hosts, "]},\n")
+}
+
+fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -> io::Result<()> {
+    match assignment {
+        Assignment::Source(vlans) => {
+            writeln!(out, "\"assignment\":{{\"by\":\"source\",\"vlans\":[{}]}},", commas(vlans))
+        }
+        Assignment::Destination(vlans) => {
+            writeln!(out, "\"assignment\":{{\"by\":\"destination\",\"vlans\":[{}]}},", commas(vlans))
+        }
+        Assignment::Priority { choice, priority } => {
+            let (vlans, priorities) = (commas(choice), commas(priority));
+            writeln!(out, "\"assignment\":{{\"by\":\"priority\",\"vlans\":[{vlans}],\"priorities\":[{priorities}]}},")
+        }
+        Assignment::Pair { unicast, broadcast } => {
+            writeln!(out, "\"assignment\":{{\"by\":\"pair\",\"broadcast\":[{}],", commas(broadcast))?;
+            let sources = unicast.iter().map(|runs| {
+                let runs =
+                    runs.iter().map(|run| format!("[{},{},{}]", run.first.index(), run.last.index(), run.choice));
+                format!("[{}]", runs.collect::<Vec<_>>().join(","))
+            });
+            write_list(out, "\"unicast\":[", sources, "]},\n")
+        }
+    }
+}
+
+fn device_line(topology: &Topology, device: &DeviceIntent) -> String {
+    let mut text = String::new();
+    push_field(&mut text, "switch", Quoted(&topology.switch(device.switch).name));
+    let ports: Vec<String> = device.ports.iter().map(|port| port_object(topology, port)).collect();
+    push_field(&mut text, "ports", format_args!("[{}]", ports.join(",")));
+    // By VLAN, then by port: the runs of hosts.
+    let mut tables: BTreeMap<VlanId, BTreeMap<PortId, String>> = BTreeMap::new();
+    for run in &device.fdb {
+        let hosts = tables.entry(run.vlan).or_default().entry(run.port).or_default();
+        push_run(hosts, run.first.index(), run.last.index());
+    }
+    let tables: Vec<String> = (tables.iter())
+        .map(|(vlan, ports)| {
+            let mut text = String::new();
+            for (port, hosts) in ports {
+                push_field(&mut text, &topology.port(*port).name, Quoted(hosts));
+            }
+            format!("{{\"vlan\":{vlan},\"to\":{{{text}}}}}")
+        })
+        .collect();
+    push_field(&mut text, "fdb", format_args!("[{}]", tables.join(",")));
+    if !device.foreign.is_empty() {
+        let entries = device.foreign.iter().map(|entry| {
+            let port = Quoted(&topology.port(entry.port).name);
+            format!("{{\"vlan\":{},\"mac\":\"{}\",\"port\":{port}}}", entry.vlan, entry.mac)
+        });
+        push_field(&mut text, "foreign", format_args!("[{}]", entries.collect::<Vec<_>>().join(",")));
+    }
+    format!("{{{text}}}")
+}
+
+fn port_object(topology: &Topology, intent: &PortIntent) -> String {
+    let PortIntent { port, role, admin, pvid, tagged, untagged, flow_control } = intent;
+    let mut text = String::new();
+    push_field(&mut text, "port", Quoted(&topology.port(*port).name));
+    match role {
+        PortRole::Unused => push_field(&mut text, "role", "\"unused\""),
+        PortRole::Host(host) => push_field(&mut text, "role", format_args!("\"host {}\"", host.index())),
+        PortRole::Link(link) => push_field(&mut text, "role", format_args!("\"link {}\"", link.index())),
+    }
+    match admin {
+        Admin::Up => push_field(&mut text, "admin", "\"up\""),
+        Admin::Down => push_field(&mut text, "admin", "\"down\""),
+    }
+    if let Some(pvid) = pvid {
+        push_field(&mut text, "pvid", pvid);
+    }
+    let mut push_set = |name, vlans: &VlanSet| {
+        if !vlans.is_empty() {
+            push_field(&mut text, name, Quoted(vlans));
+        }
+    };
+    push_set("tagged", tagged);
+    push_set("untagged", untagged);
+    match flow_control {
+        FlowControlMode::Off => push_field(&mut text, "flow_control", "\"off\""),
+        FlowControlMode::Pause => push_field(&mut text, "flow_control", "\"pause\""),
+        FlowControlMode::Pfc { lanes } => push_field(&mut text, "flow_control", format_args!("\"pfc={lanes}\"")),
+    }
+    format!("{{{text}}}")
+}
+
+/// Writes a list with a line an item.
+fn write_list(
+    out: &mut impl io::Write,
+    open: &str,
+    items: impl Iterator<Item = String>,
+    close: &str,
+) -> io::Result<()> {
+    out.write_all(open.as_bytes())?;
+    let mut separator = "\n";
+    for item in items {
+        let line = format!("{separator}{item}");
+        out.write_all(line.as_bytes())?;
+        separator = ",\n";
+    }
+    if separator != "\n" {
+        out.write_all(b"\n")?;
+    }
+    out.write_all(close.as_bytes())
+}
+
+/// Appends a field, after a comma unless it is the first; `value` is JSON already.
+fn push_field(text: &mut String, name: &str, value: impl fmt::Display) {
+    let comma = if text.is_empty() { "" } else { "," };
+    write!(text, "{comma}{}:{value}", Quoted(name)).expect("writing to a string");
+}
+
+fn commas(values: &[impl fmt::Display]) -> String {
+    let mut text = String::new();
+    for value in values {
+        let comma = if text.is_empty() { "" } else { "," };
+        write!(text, "{comma}{value}").expect("writing to a string");
+    }
+    text
+}
+
+/// A text as JSON. The names of a topology hold nothing that JSON would have to escape.
+struct Quoted<T>(T);
+
+impl<T: fmt::Display> fmt::Display for Quoted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0)
+    }
+}

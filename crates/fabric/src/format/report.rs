@@ -1,0 +1,85 @@
+//! Summaries and reports as JSON, for programs that read what Espalier prints. Field names are stable.
+
+use serde_json::{Map, Value, json};
+
+use crate::{Finding, Report, Summary};
+
+/// A summary as an object, one field for each figure.
+///
+/// Figures that are no numbers, which no finished plan has, become `null`.
+pub fn summary_json(summary: &Summary) -> Value {
+    let fields = summary_fields(summary).into_iter().map(|(name, value)| (name.to_owned(), value));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// A report as a list of findings, worst first.
+pub fn report_json(report: &Report) -> Value {
+    Value::Array(report.findings().iter().map(finding_json).collect())
+}
+
+/// A finding as an object of `severity`, `kind`, `subject` and `message`.
+pub fn finding_json(finding: &Finding) -> Value {
+    let Finding { severity, kind, subject, message } = finding;
+    json!({ "severity": severity.to_string(), "kind": kind.name(), "subject": subject, "message": message })
+}
+
+/// The fields of a summary in the order in which people read them.
+pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 14] {
+    let Summary {
+        switches,
+        hosts,
+        links,
+        vlans,
+        lanes,
+        avg_switches_per_path,
+        avg_hops,
+        max_switches_per_path,
+        max_channel_load,
+        load_bound,
+        load_gap,
+        deadlock_free,
+        fdb_entries_max,
+        fdb_entries_total,
+    } = summary;
+    [
+        ("switches", json!(switches)),
+        ("hosts", json!(hosts)),
+        ("links", json!(links)),
+        ("vlans", json!(vlans)),
+        ("lanes", json!(lanes)),
+        ("avg_switches_per_path", json!(avg_switches_per_path)),
+        ("avg_hops", json!(avg_hops)),
+        ("max_switches_per_path", json!(max_switches_per_path)),
+        ("max_channel_load", json!(max_channel_load)),
+        ("load_bound", json!(load_bound)),
+        ("load_gap", json!(load_gap)),
+        ("deadlock_free", json!(deadlock_free)),
+        ("fdb_entries_max", json!(fdb_entries_max)),
+        ("fdb_entries_total", json!(fdb_entries_total)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FindingKind, Severity};
+
+    #[test]
+    fn findings_keep_their_order_and_names() {
+        let finding = |severity, kind, subject: &str| Finding {
+            severity,
+            kind,
+            subject: subject.to_owned(),
+            message: "a \"quoted\" word".to_owned(),
+        };
+        let report = Report::new(vec![
+            finding(Severity::Note, FindingKind::ForeignEntry, "sw1"),
+            finding(Severity::Fatal, FindingKind::DependencyCycle, "lane 0"),
+        ]);
+        let expected = json!([
+            {"severity": "fatal", "kind": "dependency-cycle", "subject": "lane 0", "message": "a \"quoted\" word"},
+            {"severity": "note", "kind": "foreign-entry", "subject": "sw1", "message": "a \"quoted\" word"},
+        ]);
+        assert_eq!(report_json(&report), expected);
+    }
+}
