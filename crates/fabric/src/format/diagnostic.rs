@@ -327,9 +327,11 @@ mod tests {
     fn the_offending_text_is_marked() {
         let source = Source::new("rack.yaml", "switches:\n\t- é sw22\r\n");
         let at = source.text().find("sw22").expect("it is there");
-        let diagnostic = source.at(source.place(at, at + 4)).error("unknown switch sw22").with_help("did you mean sw2?");
+        let diagnostic =
+            source.at(source.place(at, at + 4)).error("unknown switch sw22").with_help("did you mean sw2?");
         assert_eq!((diagnostic.line, diagnostic.column, diagnostic.text.as_str()), (2, 6, "sw22"));
-        let expected = "rack.yaml:2:6: error: unknown switch sw22\n  2 | \t- é sw22\n    | \t    ^^^^\nhelp: did you mean sw2?\n";
+        let expected =
+            "rack.yaml:2:6: error: unknown switch sw22\n  2 | \t- é sw22\n    | \t    ^^^^\nhelp: did you mean sw2?\n";
         assert_eq!(diagnostic.to_string(), expected);
     }
 

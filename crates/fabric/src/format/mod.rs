@@ -1,9 +1,16 @@
 //! Text formats: the only modules that know `serde`.
 
-pub mod model;
+pub mod containerlab;
 pub mod diagnostic;
+pub mod dot;
+pub mod exchange;
+pub mod graphml;
+pub mod ibnetdiscover;
+pub mod lldp;
+pub mod model;
 pub mod native;
 
+mod cabling;
 mod json;
 mod node;
 mod yaml;

@@ -294,7 +294,8 @@ impl<'a> Reader<'a> {
             self.join(a, b);
         }
         let (Some(a), Some(b)) = (a.port, b.port) else { return Ok(()) };
-        let own_loop = matches!((first.1.split_once(':'), third.1.split_once(':')), (Some((x, _)), Some((y, _))) if x == y);
+        let own_loop =
+            matches!((first.1.split_once(':'), third.1.split_once(':')), (Some((x, _)), Some((y, _))) if x == y);
         let free = own_loop || self.check_free(first_site, a) & self.check_free(third_site, b);
         if !free {
             return Ok(());
@@ -391,7 +392,9 @@ impl<'a> Reader<'a> {
                 return Ok(());
             };
             let diagnostic = match &fault {
-                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => return Ok(()),
+                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => {
+                    return Ok(());
+                }
                 Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac => {
                     mac = None;
                     self.at(fields.get("mac").map_or(key, |node| node)).fault(&fault)
