@@ -9,7 +9,7 @@ pub enum Assignment<T> {
     Source(Vec<T>),
     /// By receiver: `choice[destination]`; what no station owns is sent as the sender's own.
     Destination(Vec<T>),
-    /// By the end with the higher priority, the sender's on a tie ([Miura] 3.2): both directions share one choice
+    /// By the end with the higher priority, the sender's on a tie (\[Miura\] 3.2): both directions share one choice
     /// whenever priorities differ.
     Priority {
         /// `choice[host]`.

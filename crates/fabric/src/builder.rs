@@ -339,7 +339,7 @@ impl TopologyBuilder {
         Ok(Topology::assemble(self.switches, ports, links, hosts))
     }
 
-    fn check_free(&self, port: PortId) -> Result<(), Fault> {
+    pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {
         let by = match self.ports[port.index()].attachment {
             Attachment::Nothing => return Ok(()),
             Attachment::Host(host) => format!("host {}", self.hosts[host.index()].name),
@@ -390,7 +390,7 @@ fn check_name(name: &str) -> Result<(), Fault> {
 }
 
 /// The candidate with the fewest differences from `name`, if any comes within a third of its length.
-fn most_similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn most_similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let bound = (name.chars().count() / 3).max(1);
     let near = candidates.map(|candidate| (edit_distance(name, candidate), candidate));
     near.filter(|(distance, _)| *distance <= bound).min().map(|(_, candidate)| candidate.to_owned())

@@ -74,7 +74,7 @@ pub struct Summary {
     pub vlans: usize,
     /// Lanes used.
     pub lanes: usize,
-    /// Switches on a path, averaged over all ordered pairs of hosts, each host with itself included ([Otsuka] Table 3).
+    /// Switches on a path, averaged over all ordered pairs of hosts, each host with itself included (\[Otsuka\] Table 3).
     pub avg_switches_per_path: f64,
     /// Links between switches on a path, averaged over ordered pairs of distinct hosts.
     pub avg_hops: f64,

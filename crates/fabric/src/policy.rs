@@ -103,15 +103,15 @@ words! {
 words! {
     /// Who chooses a frame's VLAN, and by what.
     Tagging {
-        /// The switch, by the PVID of the host's port: hosts know nothing of VLANs ([Otsuka] 3).
+        /// The switch, by the PVID of the host's port: hosts know nothing of VLANs (\[Otsuka\] 3).
         Switch = "switch",
         /// The host, by pair (Kudoh's VLAN routing).
         Pair = "pair",
-        /// The host, by its own address ([Miura] 3.2).
+        /// The host, by its own address (\[Miura\] 3.2).
         Source = "source",
-        /// The host, by the receiver's address ([Miura] 3.2).
+        /// The host, by the receiver's address (\[Miura\] 3.2).
         Destination = "destination",
-        /// The host, by the address of higher priority ([Miura] 3.2): both directions share a VLAN.
+        /// The host, by the address of higher priority (\[Miura\] 3.2): both directions share a VLAN.
         SourceDestination = "source-destination",
     }
 }
@@ -119,7 +119,7 @@ words! {
 words! {
     /// Which static entries switches hold.
     FdbMode {
-        /// Every host in every VLAN on every switch of the VLAN ([Otsuka] 3.3, [Eicker]).
+        /// Every host in every VLAN on every switch of the VLAN (\[Otsuka\] 3.3, \[Eicker\]).
         Full = "full",
         /// Only hosts that a frame of that VLAN can be heading for there.
         Minimal = "minimal",

@@ -1,5 +1,18 @@
 //! Text formats: the only modules that know `serde`.
 
+pub mod containerlab;
+pub mod diagnostic;
+pub mod dot;
+pub mod exchange;
+pub mod graphml;
+pub mod ibnetdiscover;
+pub mod lldp;
 pub mod model;
+pub mod native;
 pub mod plan;
 pub mod report;
+
+mod cabling;
+mod json;
+mod node;
+mod yaml;

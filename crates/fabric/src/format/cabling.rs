@@ -1,0 +1,438 @@
+//! What the foreign formats have in common: named devices and cables, from which a topology is made.
+//!
+//! No foreign format says all that a topology needs, so the same decisions fall for each of them here:
+//!
+//! - **Switch or host?** What the file states decides; else a name pattern of the user's; else the format's habit.
+//! - **A host with several cables** becomes one host per cable, `node01/eth0` and `node01/eth1`: a topology's host is
+//!   one network port.
+//! - **A host without an address** gets a local one, `02:00:00:00:00:01` and up in order of the file.
+//! - **A cable described at both ends** is one cable ([`pair_sightings`]).
+//!
+//! ```text
+//! sw1:1 sees sw2:7   sw2:7 sees sw1:1    a cable
+//! sw1:2 sees sw3:4   (sw3 is silent)     a cable, with a warning
+//! sw1:5 sees sw2:6   sw2:6 sees sw4:1    an error
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use crate::{
+    DEFAULT_RATE_BPS, Fault, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology, TopologyBuilder,
+    format::{
+        diagnostic::{Diagnostics, Site},
+        exchange::ImportOptions,
+    },
+};
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Switch,
+    Host,
+}
+
+/// A device of a foreign file.
+#[derive(Clone)]
+pub(crate) struct Device<'a> {
+    pub name: String,
+    pub site: Site<'a>,
+    /// What the file says that it is.
+    pub stated: Option<Role>,
+    /// What it is if nobody says otherwise.
+    pub habit: Role,
+    pub model: Option<String>,
+    pub mgmt: Option<IpAddr>,
+    pub mac: Option<Mac>,
+    pub address: Option<IpAddr>,
+}
+
+impl<'a> Device<'a> {
+    pub(crate) fn new(name: impl Into<String>, site: Site<'a>, habit: Role) -> Self {
+        Self { name: name.into(), site, stated: None, habit, model: None, mgmt: None, mac: None, address: None }
+    }
+}
+
+/// One end of a cable.
+#[derive(Clone)]
+pub(crate) struct End<'a> {
+    /// Position of its device.
+    pub device: usize,
+    /// The port's name; empty if the file names none.
+    pub port: String,
+    /// The address of this very port.
+    pub mac: Option<Mac>,
+    pub site: Site<'a>,
+}
+
+/// A cable of a foreign file.
+#[derive(Clone)]
+pub(crate) struct Cable<'a> {
+    pub ends: [End<'a>; 2],
+    pub rate_bps: Option<u64>,
+    pub site: Site<'a>,
+}
+
+/// Devices and cables as a foreign file gives them.
+#[derive(Default)]
+pub(crate) struct Cabling<'a> {
+    pub devices: Vec<Device<'a>>,
+    pub cables: Vec<Cable<'a>>,
+}
+
+/// What one end of a cable says about it.
+pub(crate) struct Sighting<'a> {
+    pub near: (usize, String),
+    pub far: (usize, String),
+    pub rate_bps: Option<u64>,
+    /// Addresses of the near and of the far port, where known.
+    pub macs: [Option<Mac>; 2],
+    pub site: Site<'a>,
+    /// Whether the far device has a voice in these files at all.
+    pub far_speaks: bool,
+}
+
+/// Makes cables of sightings: both ends must agree; what only one end says is believed with a warning, unless the
+/// other end had no voice and is a host.
+pub(crate) fn pair_sightings<'a>(
+    sightings: Vec<Sighting<'a>>,
+    devices: &[Device<'a>],
+    is_host: impl Fn(usize) -> bool,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Cable<'a>> {
+    let label = |(device, port): &(usize, String)| format!("{}:{port}", devices[*device].name);
+    let mut by_port: BTreeMap<(usize, String), usize> = BTreeMap::new();
+    let mut repeated = BTreeSet::new();
+    for (index, sighting) in sightings.iter().enumerate() {
+        let first = *by_port.entry(sighting.near.clone()).or_insert(index);
+        if first == index {
+            continue;
+        }
+        repeated.insert(index);
+        if sightings[first].far != sighting.far {
+            let message = format!(
+                "port {} sees both {} and {}",
+                label(&sighting.near),
+                label(&sightings[first].far),
+                label(&sighting.far)
+            );
+            diagnostics.push(sighting.site.error(message).with_help(
+                "a cable has two ends: leave this port out if it is no part of the fabric (a management port, say), or look for a \
+                 device between them that forwards their announcements",
+            ));
+        }
+    }
+    let mut cables = Vec::new();
+    for (index, sighting) in sightings.iter().enumerate() {
+        if repeated.contains(&index) {
+            continue;
+        }
+        match by_port.get(&sighting.far).map(|&other| (other, &sightings[other])) {
+            Some((other, back)) if back.far == sighting.near => {
+                if other < index {
+                    continue;
+                }
+                cables.push(cable_of(sighting, Some(back)));
+            }
+            Some((_, back)) => {
+                let message = format!(
+                    "port {} sees {}, but that port sees {} ({}:{})",
+                    label(&sighting.near),
+                    label(&sighting.far),
+                    label(&back.far),
+                    back.site.source.file(),
+                    back.site.place.line
+                );
+                diagnostics.push(sighting.site.error(message).with_help("collect both files again at the same time"));
+            }
+            None => {
+                let far = &devices[sighting.far.0];
+                if sighting.far_speaks {
+                    let message =
+                        format!("port {} sees {}, which does not see it", label(&sighting.near), label(&sighting.far));
+                    let help = format!("the cable is believed; check that {} announces and listens there", far.name);
+                    diagnostics.push(sighting.site.warning(message).with_help(help));
+                } else if !is_host(sighting.far.0) {
+                    let message = format!(
+                        "port {} sees switch {}, of which there is no file",
+                        label(&sighting.near),
+                        devices[sighting.far.0].name
+                    );
+                    let help = format!("the cable is believed; add what {} says itself", far.name);
+                    diagnostics.push(sighting.site.warning(message).with_help(help));
+                }
+                cables.push(cable_of(sighting, None));
+            }
+        }
+    }
+    cables
+}
+
+fn cable_of<'a>(sighting: &Sighting<'a>, back: Option<&Sighting<'a>>) -> Cable<'a> {
+    let end = |(device, port): &(usize, String), mac, site| End { device: *device, port: port.clone(), mac, site };
+    let near = end(&sighting.near, sighting.macs[0].or(back.and_then(|back| back.macs[1])), sighting.site);
+    let far_site = back.map_or(sighting.site, |back| back.site);
+    let far = end(&sighting.far, sighting.macs[1].or(back.and_then(|back| back.macs[0])), far_site);
+    let rate_bps = sighting.rate_bps.or(back.and_then(|back| back.rate_bps));
+    Cable { ends: [near, far], rate_bps, site: sighting.site }
+}
+
+impl<'a> Cabling<'a> {
+    /// Makes a topology: switches, then links, then hosts, each in the order of the file.
+    pub(crate) fn build(
+        mut self,
+        start: Site<'a>,
+        options: &ImportOptions,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Topology> {
+        self.drop_repeated_cables(diagnostics);
+        let roles: Vec<Role> = self.devices.iter().map(|device| role(device, options)).collect();
+        let mut builder = TopologyBuilder::new();
+        let mut switches: Vec<Option<SwitchId>> = vec![None; self.devices.len()];
+        for (index, device) in self.devices.iter().enumerate().filter(|(index, _)| roles[*index] == Role::Switch) {
+            let spec = SwitchSpec { model: device.model.clone(), mgmt: device.mgmt };
+            switches[index] = match builder.add_switch(&device.name, spec) {
+                Ok(switch) => Some(switch),
+                Err(fault) => {
+                    diagnostics.push(device.site.fault(&fault));
+                    // A switch of unknown model is there all the same.
+                    let known = matches!(fault, Fault::UnknownModel { .. });
+                    builder.switch(&device.name).ok().filter(|_| known)
+                }
+            };
+        }
+        let mut joined: Vec<usize> = (0..self.devices.len()).collect();
+        let mut host_cables: Vec<Vec<HostCable<'_>>> = vec![Vec::new(); self.devices.len()];
+        for cable in &self.cables {
+            let [a, b] = &cable.ends;
+            match (roles[a.device], roles[b.device]) {
+                (Role::Host, Role::Host) => {
+                    let (a, b) = (&self.devices[a.device].name, &self.devices[b.device].name);
+                    let error = cable.site.error(format!("this cable joins the hosts {a} and {b}"));
+                    diagnostics
+                        .push(error.with_help("at least one end of a cable is a switch; is a host pattern too wide?"));
+                }
+                (Role::Switch, Role::Switch) => {
+                    join(&mut joined, a.device, b.device);
+                    let (x, y) =
+                        (plug(&mut builder, &switches, a, diagnostics), plug(&mut builder, &switches, b, diagnostics));
+                    let (Some(x), Some(y)) = (x, y) else { continue };
+                    if let Err(fault) = builder.add_link(x, y, cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS)) {
+                        diagnostics.push(cable.site.fault(&fault));
+                    }
+                }
+                (first, _) => {
+                    let (switch, host) = if first == Role::Switch { (a, b) } else { (b, a) };
+                    if let Some(port) = plug(&mut builder, &switches, switch, diagnostics) {
+                        host_cables[host.device].push(HostCable { port, end: host, cable });
+                    }
+                }
+            }
+        }
+        let host_indices = (0..self.devices.len()).filter(|index| roles[*index] == Role::Host);
+        let hosts: Vec<_> = host_indices.map(|index| (&self.devices[index], host_cables[index].as_slice())).collect();
+        add_hosts(&mut builder, &hosts, diagnostics);
+        warn_of_leaves(&self, &roles, start, diagnostics);
+        match builder.finish() {
+            Ok(topology) => Some(topology),
+            Err(faults) => {
+                report_unfinished(&self, &faults, &mut joined, start, diagnostics);
+                None
+            }
+        }
+    }
+
+    /// Some writers list a cable once for each of its ends.
+    fn drop_repeated_cables(&mut self, diagnostics: &mut Diagnostics) {
+        let mut seen = BTreeSet::new();
+        self.cables.retain(|cable| {
+            let mut key = cable.ends.each_ref().map(|end| (end.device, end.port.clone()));
+            key.sort_unstable();
+            let fresh = cable.ends.iter().any(|end| end.port.is_empty()) || seen.insert(key);
+            if !fresh {
+                diagnostics.push(cable.site.warning("this cable is listed before; it counts once"));
+            }
+            fresh
+        });
+    }
+}
+
+/// A host's cable: the switch port, the host's own end, and the whole.
+#[derive(Clone, Copy)]
+struct HostCable<'c> {
+    port: PortId,
+    end: &'c End<'c>,
+    cable: &'c Cable<'c>,
+}
+
+fn role(device: &Device<'_>, options: &ImportOptions) -> Role {
+    match device.stated {
+        Some(role) => role,
+        None if options.names_host(&device.name) => Role::Host,
+        None => device.habit,
+    }
+}
+
+fn plug(
+    builder: &mut TopologyBuilder,
+    switches: &[Option<SwitchId>],
+    end: &End<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<PortId> {
+    let switch = switches[end.device]?;
+    if end.port.is_empty() {
+        let error = end.site.error("this end of the cable names no port");
+        diagnostics.push(error.with_help("a configuration needs to know which port it is"));
+        return None;
+    }
+    let port = builder.add_port(switch, &end.port).and_then(|port| builder.check_free(port).map(|()| port));
+    port.map_err(|fault| diagnostics.push(end.site.fault(&fault))).ok()
+}
+
+fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'_>])], diagnostics: &mut Diagnostics) {
+    let stated = |device: &Device<'_>, cables: &[HostCable<'_>]| {
+        device.mac.into_iter().chain(cables.iter().filter_map(|cable| cable.end.mac)).collect::<Vec<_>>()
+    };
+    let taken: BTreeSet<Mac> = hosts.iter().flat_map(|(device, cables)| stated(device, cables)).collect();
+    let mut local = (1..).map(Mac::local).filter(|mac| !taken.contains(mac));
+    let mut invented: Vec<(Site<'_>, Mac)> = Vec::new();
+    for (device, cables) in hosts {
+        if cables.is_empty() {
+            diagnostics
+                .push(device.site.warning(format!("host {} has no cable to a switch; it is left out", device.name)));
+        }
+        if cables.len() > 1 {
+            let message = format!("host {} has {} cables; it becomes as many hosts", device.name, cables.len());
+            let help =
+                format!("they are called {0}/{1}, {0}/{2}…", device.name, port_name(cables, 0), port_name(cables, 1));
+            diagnostics.push(device.site.warning(message).with_help(help));
+        }
+        for (position, cable) in cables.iter().enumerate() {
+            let name = match cables.len() {
+                1 => device.name.clone(),
+                _ => format!("{}/{}", device.name, port_name(cables, position)),
+            };
+            let mac = cable.end.mac.or(device.mac.filter(|_| position == 0)).unwrap_or_else(|| {
+                let mac = local.next().unwrap_or(Mac::BROADCAST);
+                invented.push((device.site, mac));
+                mac
+            });
+            let rate_bps = cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
+            let address = device.address.filter(|_| position == 0);
+            if let Err(fault) = builder.add_host(&name, mac, cable.port, rate_bps, address) {
+                diagnostics.push(device.site.fault(&fault));
+            }
+        }
+    }
+    if let [(site, first), ..] = invented.as_slice() {
+        let last = invented.last().map_or(*first, |(_, mac)| *mac);
+        let message = match invented.len() {
+            1 => format!("this host has no Ethernet address here; it gets {first}"),
+            count => format!("{count} hosts have no Ethernet address here; they get {first} to {last}"),
+        };
+        diagnostics.push(site.warning(message).with_help("write the real ones into the topology before deploying it"));
+    }
+}
+
+fn port_name(cables: &[HostCable<'_>], position: usize) -> String {
+    let own = &cables[position].end.port;
+    let unique = cables.iter().filter(|cable| cable.end.port == *own).count() == 1;
+    if unique && !own.is_empty() { own.clone() } else { format!("{}", position + 1) }
+}
+
+/// A cabling file without hosts is rare; more often nobody has said which devices are hosts.
+fn warn_of_leaves(cabling: &Cabling<'_>, roles: &[Role], start: Site<'_>, diagnostics: &mut Diagnostics) {
+    if roles.contains(&Role::Host) {
+        return;
+    }
+    let mut degree = vec![0; cabling.devices.len()];
+    for end in cabling.cables.iter().flat_map(|cable| &cable.ends) {
+        degree[end.device] += 1;
+    }
+    let leaves: Vec<&str> = (0..degree.len())
+        .filter(|index| degree[*index] == 1)
+        .map(|index| cabling.devices[index].name.as_str())
+        .collect();
+    if let [first, ..] = leaves.as_slice() {
+        let message = format!("no device is known to be a host, yet {} have a single cable ({first}…)", leaves.len());
+        diagnostics.push(start.warning(message).with_help("say which names are hosts' with a pattern, such as node*"));
+    }
+}
+
+fn report_unfinished(
+    cabling: &Cabling<'_>,
+    faults: &[Fault],
+    joined: &mut [usize],
+    start: Site<'_>,
+    diagnostics: &mut Diagnostics,
+) {
+    let index_of: BTreeMap<&str, usize> =
+        cabling.devices.iter().enumerate().rev().map(|(index, device)| (device.name.as_str(), index)).collect();
+    for fault in faults {
+        match fault {
+            Fault::Unreachable { switch, from } => {
+                let (Some(&switch), Some(&from)) = (index_of.get(switch.as_str()), index_of.get(from.as_str())) else {
+                    continue;
+                };
+                // A cable that was refused for another reason was still meant to be there.
+                if root(joined, switch) != root(joined, from) {
+                    diagnostics.push(cabling.devices[switch].site.fault(fault));
+                }
+            }
+            Fault::Empty if diagnostics.errors() > 0 => {}
+            _ => diagnostics.push(start.fault(fault)),
+        }
+    }
+}
+
+fn join(joined: &mut [usize], a: usize, b: usize) {
+    let (a, b) = (root(joined, a), root(joined, b));
+    joined[a.max(b)] = a.min(b);
+}
+
+fn root(joined: &mut [usize], mut device: usize) -> usize {
+    while joined[device] != device {
+        joined[device] = joined[joined[device]];
+        device = joined[device];
+    }
+    device
+}
+
+/// The text with every run of characters that names cannot hold replaced by one `-`, none at the ends.
+pub(crate) fn usable_name(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        if c.is_alphanumeric() || "_./+@#-".contains(c) {
+            name.push(c);
+        } else if !name.ends_with('-') {
+            name.push('-');
+        }
+        if name.len() >= NAME_BYTES_MAX - 4 {
+            break;
+        }
+    }
+    name.trim_matches('-').to_owned()
+}
+
+/// Names for a format that has one name space for switches and hosts: a host that is called like a switch gets a
+/// suffix. The first list is the switches', the second the hosts'.
+pub(crate) fn distinct_names(topology: &Topology) -> (Vec<String>, Vec<String>) {
+    let switches: Vec<String> = topology.switches().iter().map(|switch| switch.name.clone()).collect();
+    let mut taken: BTreeSet<String> = switches.iter().cloned().collect();
+    taken.extend(topology.hosts().iter().map(|host| host.name.clone()));
+    let switch_names: BTreeSet<&String> = switches.iter().collect();
+    let hosts = topology.host_ids().map(|host: HostId| {
+        let name = &topology.host(host).name;
+        if !switch_names.contains(name) {
+            return name.clone();
+        }
+        let mut candidates = (1..).map(|number| format!("{name}+{number}"));
+        let fresh = candidates.find(|candidate| !taken.contains(candidate)).unwrap_or_else(|| name.clone());
+        taken.insert(fresh.clone());
+        fresh
+    });
+    let hosts = hosts.collect();
+    (switches, hosts)
+}

@@ -1,0 +1,276 @@
+//! One door for every cabling format: recognise, import, export.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::{
+    Topology,
+    format::{
+        containerlab,
+        diagnostic::{Diagnostics, Source},
+        dot, graphml, ibnetdiscover, lldp,
+        native::{parse_native_with_warnings, write_native},
+    },
+};
+
+/// A text format that describes cabling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Espalier's own YAML; see [`native`](crate::format::native).
+    Native,
+    /// Prescriptive topology (PTM) in Graphviz DOT; see [`dot`](crate::format::dot).
+    Dot,
+    /// `lldpcli -f json0 show neighbors`, one file a device; see [`lldp`](crate::format::lldp). Read only.
+    Lldp,
+    /// The output of `ibnetdiscover`; see [`ibnetdiscover`](crate::format::ibnetdiscover). Read only.
+    IbNetDiscover,
+    /// A containerlab topology; see [`containerlab`](crate::format::containerlab).
+    Containerlab,
+    /// GraphML; see [`graphml`](crate::format::graphml).
+    GraphMl,
+}
+
+/// A name that is no format's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown format {0:?}: use native, dot (or ptm), lldp, ibnetdiscover, containerlab or graphml")]
+pub struct UnknownFormat(pub String);
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 6] =
+        [Self::Native, Self::Dot, Self::Lldp, Self::IbNetDiscover, Self::Containerlab, Self::GraphMl];
+
+    /// The name that the command line uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Dot => "dot",
+            Self::Lldp => "lldp",
+            Self::IbNetDiscover => "ibnetdiscover",
+            Self::Containerlab => "containerlab",
+            Self::GraphMl => "graphml",
+        }
+    }
+
+    /// Whether [`export`] can write it.
+    pub const fn can_export(self) -> bool {
+        !matches!(self, Self::Lldp | Self::IbNetDiscover)
+    }
+
+    /// Recognises a text by its content, and an unrecognisable one by its file name.
+    pub fn detect(file_name: &str, text: &str) -> Option<Self> {
+        let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).take(DETECT_LINES_MAX);
+        if text.trim_start().starts_with(['{', '['])
+            && ["\"lldp\"", "\"local-chassis\""].iter().any(|key| text.contains(key))
+        {
+            return Some(Self::Lldp);
+        }
+        let by_line = lines.find_map(|line| {
+            let word =
+                line.trim_start().split(|c: char| c.is_whitespace() || "{\"".contains(c)).next().unwrap_or_default();
+            let starts = |keys: &[&str]| keys.iter().any(|key| line.starts_with(key));
+            if line.contains("<graphml") {
+                Some(Self::GraphMl)
+            } else if starts(&["vendid=", "switchguid=", "caguid=", "Switch\t", "Ca\t"]) {
+                Some(Self::IbNetDiscover)
+            } else if starts(&["switches:", "hosts:", "links:"]) {
+                Some(Self::Native)
+            } else if starts(&["topology:"]) {
+                Some(Self::Containerlab)
+            } else if ["graph", "digraph", "strict"].iter().any(|key| word.eq_ignore_ascii_case(key)) {
+                Some(Self::Dot)
+            } else {
+                None
+            }
+        });
+        let by_name = || {
+            let endings = [
+                (".clab.yml", Self::Containerlab),
+                (".clab.yaml", Self::Containerlab),
+                (".yaml", Self::Native),
+                (".yml", Self::Native),
+                (".dot", Self::Dot),
+                (".gv", Self::Dot),
+                (".json", Self::Lldp),
+                (".json0", Self::Lldp),
+                (".graphml", Self::GraphMl),
+            ];
+            let lower = file_name.to_ascii_lowercase();
+            endings.into_iter().find(|(ending, _)| lower.ends_with(ending)).map(|(_, format)| format)
+        };
+        by_line.or_else(by_name)
+    }
+}
+
+/// Lines that [`Format::detect`] looks at, beyond which no format hides its nature.
+const DETECT_LINES_MAX: usize = 1000;
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        match text.to_ascii_lowercase().as_str() {
+            "ptm" => Ok(Self::Dot),
+            "yaml" => Ok(Self::Native),
+            name => {
+                Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| UnknownFormat(text.to_owned()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a cabling file does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ImportOptions {
+    /// Patterns of hosts' names, such as `node*`; what a file states itself goes before. `*` stands for any text and
+    /// `?` for one character.
+    pub hosts: Vec<String>,
+    /// Patterns of the names of devices' own ports whose neighbours are no part of the fabric, such as `eth0` for
+    /// management; for LLDP.
+    pub ignored_ports: Vec<String>,
+}
+
+impl ImportOptions {
+    pub(crate) fn names_host(&self, name: &str) -> bool {
+        self.hosts.iter().any(|pattern| matches(pattern, name))
+    }
+
+    pub(crate) fn ignores_port(&self, name: &str) -> bool {
+        self.ignored_ports.iter().any(|pattern| matches(pattern, name))
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The cabling.
+    pub topology: Topology,
+    /// What looks odd, and what was assumed.
+    pub warnings: Diagnostics,
+}
+
+/// Reads the cabling that `files`, pairs of name and text, describe. Only [`Format::Lldp`] takes more than one.
+///
+/// # Errors
+/// Everything that is wrong with the texts, warnings included.
+pub fn import(format: Format, files: &[(&str, &str)], options: &ImportOptions) -> Result<Imported, Diagnostics> {
+    let sources: Vec<Source<'_>> = files.iter().map(|(name, text)| Source::new(name, text)).collect();
+    let mut diagnostics = Diagnostics::new();
+    let nothing = Source::new("-", "");
+    let [source, rest @ ..] = sources.as_slice() else {
+        diagnostics.push(nothing.at(crate::format::diagnostic::Place::START).error("there is no file to read"));
+        return Err(diagnostics);
+    };
+    if format != Format::Lldp {
+        for extra in rest {
+            let error =
+                extra.at(crate::format::diagnostic::Place::START).error(format!("{format} is read from one file"));
+            diagnostics.push(error.with_help("leave this one out, or import it by itself"));
+        }
+    }
+    if !sources.iter().all(|source| source.check_size(&mut diagnostics)) {
+        return Err(diagnostics);
+    }
+    let topology = match format {
+        Format::Native => match parse_native_with_warnings(files[0].0, files[0].1) {
+            Ok((topology, warnings)) => {
+                warnings.items().iter().for_each(|warning| diagnostics.push(warning.clone()));
+                Some(topology)
+            }
+            Err(wrong) => {
+                wrong.items().iter().for_each(|wrong| diagnostics.push(wrong.clone()));
+                None
+            }
+        },
+        Format::Dot => dot::read(source, options, &mut diagnostics),
+        Format::Lldp => lldp::read(&sources, options, &mut diagnostics),
+        Format::IbNetDiscover => ibnetdiscover::read(source, options, &mut diagnostics),
+        Format::Containerlab => containerlab::read(source, options, &mut diagnostics),
+        Format::GraphMl => graphml::read(source, options, &mut diagnostics),
+    };
+    diagnostics.into_result(topology).map(|(topology, warnings)| Imported { topology, warnings })
+}
+
+/// Writes a topology; none if the format is read only ([`Format::can_export`]).
+pub fn export(format: Format, topology: &Topology) -> Option<String> {
+    match format {
+        Format::Native => Some(write_native(topology)),
+        Format::Dot => Some(dot::write_dot(topology)),
+        Format::Containerlab => Some(containerlab::write_containerlab(topology)),
+        Format::GraphMl => Some(graphml::write_graphml(topology)),
+        Format::Lldp | Format::IbNetDiscover => None,
+    }
+}
+
+/// Whether a pattern of `*`, `?` and letters describes the whole of `text`. Cost: O(|pattern|·|text|).
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // After a `*`, the positions to resume from when the rest does not fit.
+    let mut retry = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p + 1, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match retry {
+                Some((after, from)) => {
+                    retry = Some((after, from + 1));
+                    (p, t) = (after, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, text, expected) in [
+            ("node*", "node01", true),
+            ("node*", "anode01", false),
+            ("*-h?", "rack-h-h7", true),
+            ("*-h?", "rack-h77", false),
+            ("*", "", true),
+            ("", "x", false),
+            ("a*b*c", "abxbc", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn formats_are_known_by_name_and_by_content() {
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+        assert_eq!("ptm".parse(), Ok(Format::Dot));
+        assert!("visio".parse::<Format>().is_err());
+        for (name, text, expected) in [
+            ("a", "# mine\nswitches:\n", Some(Format::Native)),
+            ("a", "// PTM\ngraph G {\n", Some(Format::Dot)),
+            ("a", "name: x\ntopology:\n  nodes:\n", Some(Format::Containerlab)),
+            ("a", "<?xml version=\"1.0\"?>\n<graphml>", Some(Format::GraphMl)),
+            ("a", "{\n \"lldp\": [", Some(Format::Lldp)),
+            ("a", "#\n# Topology file\n#\nvendid=0x2c9\n", Some(Format::IbNetDiscover)),
+            ("rack.gv", "", Some(Format::Dot)),
+            ("rack.txt", "", None),
+        ] {
+            assert_eq!(Format::detect(name, text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,607 @@
+//! Espalier's own topology files: YAML that a person writes in a minute.
+//!
+//! ```yaml
+//! switches:
+//!   sw1: {model: powerconnect-5324, mgmt: 192.0.2.1}
+//!   sw2: {ports: [swp1, swp2]}     # ports: only to fix an order, or to name ports without a cable
+//!   sw3:                           # nothing to say: a generic switch
+//! links:
+//!   - sw1:g23 -- sw2:swp1
+//!   - sw2:swp2 -- sw3:1 @ 10gbit   # the rate, if it is not 1gbit
+//! hosts:
+//!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1", ip: 198.51.100.1, rate: 100mbit}
+//! ```
+//!
+//! A reader judges the whole file in one pass: switches first, then links, then hosts, wherever they stand. After a
+//! mistake it goes on with what the author most likely meant, so that one wrong name is one diagnostic: a cable to
+//! the unknown switch `sw22` still counts as reaching `sw2`.
+
+use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
+
+use crate::{
+    Attachment, DEFAULT_RATE_BPS, Fault, Mac, PortId, PortNames, SwitchId, SwitchSpec, Topology, TopologyBuilder,
+    builder::most_similar,
+    format::{
+        diagnostic::{Diagnostics, Place, Site, Source},
+        node::{Node, Value},
+        yaml::{double_quote, parse_yaml, quote},
+    },
+    format_rate, parse_rate,
+};
+
+/// Reads a topology.
+///
+/// # Errors
+/// Everything that is wrong with the text, warnings included.
+pub fn parse_native(file_name: &str, text: &str) -> Result<Topology, Diagnostics> {
+    parse_native_with_warnings(file_name, text).map(|(topology, _)| topology)
+}
+
+/// Reads a topology and says what looks odd in it.
+///
+/// # Errors
+/// Everything that is wrong with the text, warnings included.
+pub fn parse_native_with_warnings(file_name: &str, text: &str) -> Result<(Topology, Diagnostics), Diagnostics> {
+    let source = Source::new(file_name, text);
+    let mut diagnostics = Diagnostics::new();
+    if !source.check_size(&mut diagnostics) {
+        return Err(diagnostics);
+    }
+    match parse_yaml(&source) {
+        Ok(root) => {
+            let topology = Reader::new(&source, &mut diagnostics).topology(&root);
+            diagnostics.into_result(topology)
+        }
+        Err(error) => {
+            diagnostics.push(*error);
+            Err(diagnostics)
+        }
+    }
+}
+
+/// Writes a topology so that [`parse_native`] reads the same one, port numbers included.
+pub fn write_native(topology: &Topology) -> String {
+    let mut text = String::from("switches:\n");
+    for (id, switch) in topology.switch_ids().zip(topology.switches()) {
+        let mut fields = Vec::new();
+        if switch.model.name != "generic" {
+            fields.push(format!("model: {}", quote(&switch.model.name)));
+        }
+        if let Some(mgmt) = switch.mgmt {
+            fields.push(format!("mgmt: {}", address(mgmt)));
+        }
+        if let Some(names) = unexpected_port_order(topology, id) {
+            fields.push(format!("ports: [{}]", names.join(", ")));
+        }
+        let _ = writeln!(text, "  {}: {{{}}}", quote(&switch.name), fields.join(", "));
+    }
+    for (index, link) in topology.links().iter().enumerate() {
+        if index == 0 {
+            text.push_str("links:\n");
+        }
+        let mut cable = format!("{} -- {}", topology.port_label(link.a), topology.port_label(link.b));
+        if link.rate_bps != DEFAULT_RATE_BPS {
+            let _ = write!(cable, " @ {}", format_rate(link.rate_bps));
+        }
+        let plain = cable.starts_with(char::is_alphanumeric) && !cable.contains(" #") && !cable.contains(": ");
+        let _ = writeln!(text, "  - {}", if plain { cable } else { double_quote(&cable) });
+    }
+    for (index, host) in topology.hosts().iter().enumerate() {
+        if index == 0 {
+            text.push_str("hosts:\n");
+        }
+        let port = double_quote(&topology.port_label(host.port));
+        let _ = write!(text, "  {}: {{mac: \"{}\", port: {port}", quote(&host.name), host.mac);
+        if let Some(ip) = host.address {
+            let _ = write!(text, ", ip: {}", address(ip));
+        }
+        if host.rate_bps != DEFAULT_RATE_BPS {
+            let _ = write!(text, ", rate: {}", format_rate(host.rate_bps));
+        }
+        text.push_str("}\n");
+    }
+    text
+}
+
+/// The port names of a switch, quoted, unless the order in which links and hosts mention them says it all.
+fn unexpected_port_order(topology: &Topology, switch: SwitchId) -> Option<Vec<String>> {
+    if matches!(topology.switch(switch).model.ports, PortNames::Listed(_)) {
+        return None;
+    }
+    let rank = |port: PortId| match topology.port(port).attachment {
+        Attachment::Link(link) => Some((0, link.index())),
+        Attachment::Host(host) => Some((1, host.index())),
+        Attachment::Nothing => None,
+    };
+    let ranks: Vec<_> = topology.port_ids(switch).map(rank).collect();
+    let expected = ranks.iter().all(Option::is_some) && ranks.is_sorted();
+    let names = || topology.port_ids(switch).map(|port| quote(&topology.port(port).name)).collect();
+    (!expected).then(names)
+}
+
+fn address(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("\"{address}\""),
+    }
+}
+
+const SECTIONS: [&str; 3] = ["switches", "links", "hosts"];
+const SWITCH_KEYS: [&str; 3] = ["model", "mgmt", "ports"];
+const HOST_KEYS: [&str; 4] = ["mac", "port", "ip", "rate"];
+const LINK_HELP: &str = "write switch:port -- switch:port, and if need be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
+
+struct Reader<'a> {
+    source: &'a Source<'a>,
+    diagnostics: &'a mut Diagnostics,
+    builder: TopologyBuilder,
+    /// Where each switch is named.
+    switch_sites: BTreeMap<String, (SwitchId, Place)>,
+    /// The line that plugged a cable into a port.
+    plugged: BTreeMap<PortId, usize>,
+    /// For each switch, another one that some cable was meant to join it to: a union-find forest.
+    joined: Vec<usize>,
+}
+
+/// A `switch:port` as far as it could be understood.
+struct End {
+    switch: Option<SwitchId>,
+    port: Option<PortId>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(source: &'a Source<'a>, diagnostics: &'a mut Diagnostics) -> Self {
+        let (builder, joined) = (TopologyBuilder::new(), Vec::new());
+        Self { source, diagnostics, builder, switch_sites: BTreeMap::new(), plugged: BTreeMap::new(), joined }
+    }
+
+    fn topology(mut self, root: &Node) -> Option<Topology> {
+        let help = "a topology has the sections switches:, links: and hosts:";
+        if !matches!(root.value, Value::Map(_)) {
+            let message = format!("expected sections, found {}", root.kind());
+            self.diagnostics.push(self.at(root).error(message).with_help(help));
+            return None;
+        }
+        let entries = self.checked_entries(root, &SECTIONS, "section");
+        match entries.get("switches") {
+            Some(section) => self.read_switches(section),
+            None => {
+                self.diagnostics.push(self.at(root).error("there is no section switches:").with_help(help));
+                return None;
+            }
+        }
+        if let Some(section) = entries.get("links") {
+            self.read_links(section);
+        }
+        if let Some(section) = entries.get("hosts") {
+            self.read_hosts(section);
+        }
+        self.finish(entries.get("switches").map_or(root.place, |section| section.place))
+    }
+
+    fn read_switches(&mut self, section: &Node) {
+        if !self.expect_map(section, "switches", "sw1: {model: generic}") {
+            return;
+        }
+        for (key, value) in section.entries() {
+            let Some(name) = key.key() else {
+                self.diagnostics.push(self.at(key).error(format!("a switch's name is one word, not {}", key.kind())));
+                continue;
+            };
+            let mut spec = SwitchSpec::default();
+            let mut fields = BTreeMap::new();
+            if !value.is_null() && self.expect_map(value, name, "{model: generic, mgmt: 192.0.2.1}") {
+                fields = self.checked_entries(value, &SWITCH_KEYS, "key");
+            }
+            if let Some(model) = fields.get("model") {
+                spec.model = self.word(model, "a model", "model: linux-bridge").map(str::to_owned);
+            }
+            if let Some(mgmt) = fields.get("mgmt") {
+                spec.mgmt = self.address(mgmt, "mgmt: 192.0.2.1");
+            }
+            if let Err(fault) = self.builder.add_switch(name, spec) {
+                let culprit = match (&fault, fields.get("model")) {
+                    (Fault::UnknownModel { .. }, Some(model)) => model,
+                    _ => key,
+                };
+                self.diagnostics.push(self.at(culprit).fault(&fault));
+                if matches!(fault, Fault::TooMany { .. }) {
+                    return;
+                }
+            }
+            let Ok(switch) = self.builder.switch(name) else { continue };
+            if !self.switch_sites.contains_key(name) {
+                self.switch_sites.insert(name.to_owned(), (switch, key.place));
+                self.joined.push(switch.index());
+            }
+            if let Some(ports) = fields.get("ports") {
+                self.read_ports(switch, ports);
+            }
+        }
+    }
+
+    fn read_ports(&mut self, switch: SwitchId, list: &Node) {
+        if !matches!(list.value, Value::List(_)) {
+            let message = format!("expected a list of port names, found {}", list.kind());
+            self.diagnostics.push(self.at(list).error(message).with_help("ports: [swp1, swp2]"));
+            return;
+        }
+        let mut seen = BTreeMap::new();
+        for item in list.items() {
+            let Some(name) = self.word(item, "a port name", "ports: [swp1, swp2]") else { continue };
+            if seen.insert(name, ()).is_some() {
+                self.diagnostics.push(self.at(item).error(format!("port {name} is named twice")));
+            } else if let Err(fault) = self.builder.add_port(switch, name) {
+                self.diagnostics.push(self.at(item).fault(&fault));
+            }
+        }
+    }
+
+    fn read_links(&mut self, section: &Node) {
+        if section.is_null() {
+            return;
+        }
+        if !matches!(section.value, Value::List(_)) {
+            let message = format!("links: expected a list, found {}", section.kind());
+            self.diagnostics.push(self.at(section).error(message).with_help("a line a cable: - sw1:g23 -- sw2:g23"));
+            return;
+        }
+        for item in section.items() {
+            let site = self.at(item);
+            match item.text() {
+                Some(text) => {
+                    if self.read_link(site, text).is_err() {
+                        return;
+                    }
+                }
+                None => {
+                    let message = format!("a cable is one line, not {}", item.kind());
+                    self.diagnostics.push(site.error(message).with_help(LINK_HELP));
+                }
+            }
+        }
+    }
+
+    /// One cable. An error means that there are too many.
+    fn read_link(&mut self, site: Site<'a>, text: &str) -> Result<(), ()> {
+        let words = words_of(text);
+        let [first, second, third, rest @ ..] = words.as_slice() else {
+            self.diagnostics.push(site.error("this is no cable between two ports").with_help(LINK_HELP));
+            return Ok(());
+        };
+        let spot = |(offset, word): &(usize, &str)| inner(site, text, *offset, word.chars().count());
+        if second.1 != "--" {
+            let message = format!("expected -- between two ports, found {}", second.1);
+            self.diagnostics.push(spot(second).error(message).with_help(LINK_HELP));
+            return Ok(());
+        }
+        let rate_bps = match rest {
+            [] => Some(DEFAULT_RATE_BPS),
+            [(offset, word), ..] if word.starts_with('@') => {
+                let tail: String = text.chars().skip(offset + 1).collect();
+                let spot = inner(site, text, *offset, text.chars().count() - offset);
+                self.rate(spot, &tail)
+            }
+            [unexpected, ..] => {
+                let message = format!("unexpected {} after the second port", unexpected.1);
+                self.diagnostics.push(spot(unexpected).error(message).with_help(LINK_HELP));
+                None
+            }
+        };
+        let (first_site, third_site) = (spot(first), spot(third));
+        let (a, b) = (self.end(first_site, first.1), self.end(third_site, third.1));
+        if let (Some(a), Some(b)) = (a.switch, b.switch) {
+            self.join(a, b);
+        }
+        let (Some(a), Some(b)) = (a.port, b.port) else { return Ok(()) };
+        let own_loop =
+            matches!((first.1.split_once(':'), third.1.split_once(':')), (Some((x, _)), Some((y, _))) if x == y);
+        let free = own_loop || self.check_free(first_site, a) & self.check_free(third_site, b);
+        if !free {
+            return Ok(());
+        }
+        match self.builder.add_link(a, b, rate_bps.unwrap_or(DEFAULT_RATE_BPS)) {
+            Ok(_) => {
+                self.plugged.insert(a, site.place.line);
+                self.plugged.insert(b, site.place.line);
+                Ok(())
+            }
+            Err(fault) => {
+                self.diagnostics.push(site.fault(&fault));
+                if matches!(fault, Fault::TooMany { .. }) { Err(()) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn read_hosts(&mut self, section: &Node) {
+        const EXAMPLE: &str = "node01: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
+        if section.is_null() || !self.expect_map(section, "hosts", EXAMPLE) {
+            return;
+        }
+        let mut sites: BTreeMap<&str, usize> = BTreeMap::new();
+        for (key, value) in section.entries() {
+            let Some(name) = key.key() else {
+                self.diagnostics.push(self.at(key).error(format!("a host's name is one word, not {}", key.kind())));
+                continue;
+            };
+            let first = *sites.entry(name).or_insert(key.place.line);
+            if value.is_null() {
+                let error = self.at(key).error(format!("host {name} has neither address nor port"));
+                self.diagnostics.push(error.with_help(EXAMPLE));
+                continue;
+            }
+            if !self.expect_map(value, name, "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}") {
+                continue;
+            }
+            let fields = self.checked_entries(value, &HOST_KEYS, "key");
+            let mac = self.host_mac(key, name, &fields);
+            let port = match fields.get("port") {
+                None => {
+                    let error = self.at(key).error(format!("host {name} has no port"));
+                    self.diagnostics.push(error.with_help("say where it is plugged in: port: \"sw1:g1\""));
+                    None
+                }
+                Some(node) => {
+                    let text = self.word(node, "a port", "port: \"sw1:g1\"").unwrap_or_default();
+                    let site = inner(self.at(node), text, 0, text.chars().count());
+                    let end = if text.is_empty() { None } else { self.end(site, text).port };
+                    end.filter(|port| self.check_free(site, *port))
+                }
+            };
+            let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
+            let rate_bps = fields
+                .get("rate")
+                .map_or(Some(DEFAULT_RATE_BPS), |node| self.rate(self.at(node), node.text().unwrap_or_default()));
+            let Some(port) = port.or_else(|| self.spare_port(key)) else { continue };
+            let facts = HostFacts { mac, port, ip, rate_bps: rate_bps.unwrap_or(DEFAULT_RATE_BPS) };
+            if self.add_host(key, name, first, &fields, facts).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn host_mac(&mut self, key: &Node, name: &str, fields: &Fields<'_>) -> Option<Mac> {
+        let example = "mac: \"02:00:00:00:00:01\"";
+        let Some(node) = fields.get("mac") else {
+            let error = self.at(key).error(format!("host {name} has no address"));
+            self.diagnostics.push(error.with_help(format!("its Ethernet address is needed: {example}")));
+            return None;
+        };
+        let text = self.word(node, "an Ethernet address", example)?;
+        text.parse().map_err(|error| self.diagnostics.push(self.at(node).error(format!("{text} is {error}")))).ok()
+    }
+
+    /// Adds a host, repairing what is wrong until all of it is known. An error means that there are too many.
+    fn add_host(
+        &mut self,
+        key: &Node,
+        name: &str,
+        first_line: usize,
+        fields: &Fields<'_>,
+        facts: HostFacts,
+    ) -> Result<(), ()> {
+        let HostFacts { mut mac, port, mut ip, rate_bps } = facts;
+        let mut name = name.to_owned();
+        // Each round repairs one of name, address and IP address for good, so that four rounds suffice.
+        for _ in 0..4 {
+            // Some address must stand in for a missing or refused one; the topology is lost already.
+            let stand_in = Mac::new([0xfe, 0xff, 0xff, 0xff, (port.index() >> 8) as u8, port.index() as u8]);
+            let station = mac.unwrap_or(stand_in);
+            let Err(fault) = self.builder.add_host(&name, station, port, rate_bps, ip) else {
+                self.plugged.insert(port, key.place.line);
+                return Ok(());
+            };
+            let diagnostic = match &fault {
+                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => {
+                    return Ok(());
+                }
+                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac => {
+                    mac = None;
+                    self.at(fields.get("mac").map_or(key, |node| node)).fault(&fault)
+                }
+                Fault::DuplicateAddress { .. } => {
+                    ip = None;
+                    self.at(fields.get("ip").map_or(key, |node| node)).fault(&fault)
+                }
+                Fault::DuplicateHost(_) => {
+                    name = format!("{}/{}", key.place.line, key.place.column);
+                    self.at(key).fault(&fault).with_help(format!("it is named first on line {first_line}"))
+                }
+                Fault::BadName(_) => {
+                    name = format!("{}/{}", key.place.line, key.place.column);
+                    self.at(key).fault(&fault)
+                }
+                _ => self.at(key).fault(&fault),
+            };
+            self.diagnostics.push(diagnostic);
+            match fault {
+                Fault::TooMany { .. } => return Err(()),
+                Fault::PortUsedTwice { .. } => return Ok(()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A port for a host whose own is wrong, so that its name and addresses are judged all the same.
+    fn spare_port(&mut self, key: &Node) -> Option<PortId> {
+        const SPARE: &str = "-/-/-";
+        let spare = self.builder.switch(SPARE).or_else(|_| self.builder.add_switch(SPARE, SwitchSpec::default()));
+        self.builder.add_port(spare.ok()?, &format!("{}/{}", key.place.line, key.place.column)).ok()
+    }
+
+    /// Finds the port that a `switch:port` names, creating it where the model allows any name.
+    fn end(&mut self, site: Site<'_>, text: &str) -> End {
+        let nothing = End { switch: None, port: None };
+        let Some((switch, port)) = text.split_once(':') else {
+            let error = site.error(format!("{text} is no port"));
+            self.diagnostics.push(error.with_help("write the switch and its port with a colon between: sw1:g23"));
+            return nothing;
+        };
+        let width = switch.chars().count();
+        let known = self.switch_sites.get(switch).map(|(id, _)| *id);
+        let Some(id) = known else {
+            let site = site.within(0, width);
+            if self.diagnostics.is_full() {
+                // Searching the similar name of thousands of unknown ones is work that nobody would see.
+                self.diagnostics.push(site.error("unknown switch"));
+                return nothing;
+            }
+            let Err(fault) = self.builder.switch(switch) else { return nothing };
+            self.diagnostics.push(site.fault(&fault));
+            let meant = match &fault {
+                Fault::UnknownSwitch { similar: Some(similar), .. } => self.switch_sites.get(similar),
+                _ => None,
+            };
+            return End { switch: meant.map(|(id, _)| *id), port: None };
+        };
+        let port = self.builder.add_port(id, port).map_err(|fault| {
+            self.diagnostics.push(site.within(width + 1, port.chars().count()).fault(&fault));
+        });
+        End { switch: Some(id), port: port.ok() }
+    }
+
+    fn check_free(&mut self, site: Site<'_>, port: PortId) -> bool {
+        match self.builder.check_free(port) {
+            Ok(()) => true,
+            Err(fault) => {
+                let line = self.plugged.get(&port).map_or_else(String::new, |line| format!(" (line {line})"));
+                let mut diagnostic = site.fault(&fault);
+                diagnostic.message.push_str(&line);
+                self.diagnostics.push(diagnostic);
+                false
+            }
+        }
+    }
+
+    fn rate(&mut self, site: Site<'_>, text: &str) -> Option<u64> {
+        parse_rate(text).map_err(|error| self.diagnostics.push(site.error(error.to_string()))).ok()
+    }
+
+    fn address(&mut self, node: &Node, example: &str) -> Option<IpAddr> {
+        let text = self.word(node, "an IP address", example)?;
+        let address = text.parse().ok();
+        if address.is_none() {
+            let error = self.at(node).error(format!("{text} is not an IP address"));
+            self.diagnostics.push(error.with_help(format!("such as {example}")));
+        }
+        address
+    }
+
+    fn word<'n>(&mut self, node: &'n Node, what: &str, example: &str) -> Option<&'n str> {
+        let text = node.text();
+        if text.is_none() {
+            let error = self.at(node).error(format!("expected {what}, found {}", node.kind()));
+            self.diagnostics.push(error.with_help(format!("such as {example}")));
+        }
+        text
+    }
+
+    fn expect_map(&mut self, node: &Node, what: &str, example: &str) -> bool {
+        let found = matches!(node.value, Value::Map(_));
+        if !found {
+            let error = self.at(node).error(format!("{what}: expected a map, found {}", node.kind()));
+            self.diagnostics.push(error.with_help(format!("such as {example}")));
+        }
+        found
+    }
+
+    /// The entries of a map by key; unknown and repeated keys are reported.
+    fn checked_entries<'n>(&mut self, map: &'n Node, known: &[&str], what: &str) -> Fields<'n> {
+        let mut fields: Fields<'n> = BTreeMap::new();
+        let mut lines = BTreeMap::new();
+        for (key, value) in map.entries() {
+            let name = key.key().unwrap_or_default();
+            if !known.contains(&name) {
+                let help = match most_similar(name, known.iter().copied()) {
+                    _ if name.len() > 64 => None,
+                    Some(similar) => Some(format!("did you mean {similar}?")),
+                    None => None,
+                };
+                let help = help.unwrap_or_else(|| format!("known: {}", known.join(", ")));
+                self.diagnostics.push(self.at(key).error(format!("unknown {what} {name:?}")).with_help(help));
+            } else if let Some(line) = lines.insert(name, key.place.line) {
+                let error = self.at(key).error(format!("{what} {name} is given twice"));
+                self.diagnostics.push(error.with_help(format!("it is given first on line {line}; merge the two")));
+            } else {
+                fields.insert(name, value);
+            }
+        }
+        fields
+    }
+
+    fn finish(mut self, section: Place) -> Option<Topology> {
+        let faults = match std::mem::take(&mut self.builder).finish() {
+            Ok(topology) => return Some(topology),
+            Err(faults) => faults,
+        };
+        for fault in faults {
+            match &fault {
+                Fault::Unreachable { switch, .. } => {
+                    let Some(&(id, place)) = self.switch_sites.get(switch) else { continue };
+                    // A cable that was refused for another reason was still meant to be there.
+                    if self.root(id.index()) != self.root(0) {
+                        self.diagnostics.push(self.source.at(place).fault(&fault));
+                    }
+                }
+                Fault::Empty if self.diagnostics.errors() > 0 => {}
+                _ => {
+                    let error = self.source.at(section).fault(&fault);
+                    self.diagnostics.push(error.with_help("name at least one: sw1: {model: generic}"));
+                }
+            }
+        }
+        None
+    }
+
+    fn join(&mut self, a: SwitchId, b: SwitchId) {
+        let (a, b) = (self.root(a.index()), self.root(b.index()));
+        self.joined[a.max(b)] = a.min(b);
+    }
+
+    fn root(&mut self, mut switch: usize) -> usize {
+        while self.joined[switch] != switch {
+            self.joined[switch] = self.joined[self.joined[switch]];
+            switch = self.joined[switch];
+        }
+        switch
+    }
+
+    fn at(&self, node: &Node) -> Site<'a> {
+        self.source.at(node.place)
+    }
+}
+
+type Fields<'n> = BTreeMap<&'n str, &'n Rc<Node>>;
+
+struct HostFacts {
+    mac: Option<Mac>,
+    port: PortId,
+    ip: Option<IpAddr>,
+    rate_bps: u64,
+}
+
+/// The words of a line, each with its offset in characters.
+fn words_of(text: &str) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut at = 0;
+    let mut offset = 0;
+    while let Some(start) = text[at..].find(|c: char| !c.is_whitespace()) {
+        offset += text[at..at + start].chars().count();
+        at += start;
+        let length = text[at..].find(char::is_whitespace).unwrap_or(text.len() - at);
+        words.push((offset, &text[at..at + length]));
+        offset += text[at..at + length].chars().count();
+        at += length;
+    }
+    words
+}
+
+/// The site of a piece of a scalar; the whole scalar where escapes make offsets unknowable.
+fn inner<'a>(site: Site<'a>, text: &str, offset: usize, width: usize) -> Site<'a> {
+    match site.place.width.checked_sub(text.chars().count()) {
+        Some(0) => site.within(offset, width),
+        Some(2) => site.within(offset + 1, width),
+        _ => site,
+    }
+}
