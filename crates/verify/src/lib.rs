@@ -1,2 +1,87 @@
 //! The judge: re-derives what happens to every frame from device state alone, and never calls the planner.
+//!
+//! ```text
+//!   plan.devices ──▶ state ──┬─▶ ports, entries, limits      what each switch is told, by itself
+//!   (and the hosts'          ├─▶ spread    per VLAN          broadcasts and unknown destinations
+//!    tagging tables)         ├─▶ unicast   per VLAN          every ordered pair of hosts
+//!                            └─▶ walk                        one frame, step by step, for people
+//!   unicast ──▶ load, hops, dependencies ──▶ deadlock, summary
+//! ```
+//!
+//! [`check`] reads the desired state of the switches (and, where hosts tag their own frames, the assignment that is
+//! their tagging table), moves frames through it by the rules of 802.1Q, and only then compares what it saw with the
+//! plan's trees, certificate, bound and summary. [`walk`](walk()) explains a single frame by the same rules.
+//!
+//! What is [`Fatal`](fabric::Severity::Fatal): a frame that would loop, be lost, be flooded although its receiver is
+//! known, or reach the wrong host; a cycle of dependencies where flow control can block; state that no switch can take;
+//! and a plan that says of itself what is not so. A known receiver's flood is fatal because it carries every pair's
+//! traffic to every host, which is exactly what a plan promises not to do. A destination that no host owns floods
+//! inside its VLAN's tree by design and is no finding as long as it ends and reaches no host twice.
 #![forbid(unsafe_code)]
+
+mod addresses;
+mod agreement;
+mod bound;
+mod deadlock;
+mod demand;
+mod entries;
+mod findings;
+mod limits;
+mod ports;
+mod spread;
+mod state;
+mod summary;
+mod unicast;
+mod view;
+mod walk;
+
+use fabric::{FindingKind, Plan, Report};
+
+pub use findings::FINDINGS_PER_KIND_MAX;
+pub use state::Loss;
+pub use walk::{Arrival, Copies, Decision, Disposition, Exit, Form, Receiver, Step, WALK_STEPS_MAX, Walk, walk};
+
+use crate::{demand::Demand, findings::Findings, state::State, unicast::Traffic, view::View};
+
+/// Judges a plan. It is deployable if and only if the report holds nothing fatal.
+///
+/// Cost: for each VLAN its ports, its static entries and, for every destination, the switches on the way there;
+/// memory beyond the plan's own is linear in the topology. A report holds at most [`FINDINGS_PER_KIND_MAX`] findings
+/// of one kind and severity, and one more that counts the rest.
+pub fn check(plan: &Plan) -> Report {
+    let mut findings = Findings::default();
+    let state = State::read(plan, &mut findings);
+    ports::judge(&state, &mut findings);
+    entries::judge(&state, &mut findings);
+    limits::judge(&state, &mut findings);
+    addresses::judge(plan, &mut findings);
+    let traffic = judge_frames(&state, &mut findings);
+    let deadlock = deadlock::judge(&state, &traffic, &mut findings);
+    let bound = bound::judge(plan, &mut findings);
+    summary::judge(&state, &traffic, deadlock, bound, &mut findings);
+    findings.into_report()
+}
+
+/// Walks every frame, VLAN by VLAN, so that only one VLAN's view is in memory at a time.
+fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
+    let mut traffic = Traffic::new(state);
+    let mut demand = Demand::read(state, findings, &mut traffic.coverage);
+    let mut router = unicast::Router::new(state);
+    let mut budget = walk::Budget::default();
+    let mut vlans = state.vlans.clone();
+    vlans.extend(demand.vlans());
+    agreement::judge_plan(state, findings);
+    for vlan in vlans.iter() {
+        let view = View::of(state, vlan);
+        agreement::judge_vlan(state, &view, findings);
+        spread::judge(state, &view, &demand, &mut budget, findings);
+        router.judge(state, &view, &mut demand, &mut budget, &mut traffic, findings);
+    }
+    if budget.is_spent() {
+        findings.note(FindingKind::LimitExceeded, || {
+            let message = "so many frames stray that not all were followed; mend what is found and check again";
+            ("check".to_owned(), message.to_owned())
+        });
+    }
+    traffic
+}

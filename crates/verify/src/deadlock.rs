@@ -1,0 +1,171 @@
+//! Deadlock: no cycle of channels may exist in which each waits for the next.
+//!
+//! A frame that fills a channel waits for the channel that it takes next. Where flow control makes switches wait
+//! instead of drop, a cycle of such dependencies can stop for good; it cannot if, lane by lane, the channels can be
+//! numbered so that every route climbs (Dally and Seitz, 1987; [Otsuka] 4.2 for Ethernet).
+//! ```text
+//!   s0 ─▶ s1     routes s0→s2, s1→s3, s2→s0, s3→s1 all clockwise:
+//!    ▲     │     each channel waits for the next one round, for ever
+//!   s3 ◀─ s2
+//! ```
+//! The plan's numbering is held against every dependency that unicast frames were seen to make. Whether or not it
+//! stands, channels that lie on no cycle are peeled away (A. B. Kahn, 1962), and among the rest breadth-first searches
+//! find a shortest cycle, within a budget.
+
+use std::collections::VecDeque;
+
+use fabric::{ChannelId, FindingKind, Severity};
+
+use crate::{
+    findings::{Findings, counted, listed},
+    state::State,
+    unicast::{Dependencies, Traffic},
+};
+
+/// Most dependencies that the search for a shortest cycle follows; after that the shortest one so far will do.
+const SEARCH_STEPS_MAX: usize = 20_000_000;
+
+/// Whether the plan carries a certificate, and that certificate holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    Valid,
+    Absent,
+    Broken,
+}
+
+/// Judges every lane, and the plan's certificate.
+pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Proof {
+    let must_hold = state.plan.policy.flow_control.lanes().is_some();
+    for (lane, dependencies) in traffic.lanes.iter().enumerate() {
+        let Some(cycle) = shortest_cycle(dependencies) else { continue };
+        let severity = if must_hold { Severity::Fatal } else { Severity::Note };
+        findings.add(severity, FindingKind::DependencyCycle, || {
+            let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
+            let length = counted(cycle.len(), "channel");
+            (format!("lane {lane}"), format!("{length} wait for each other in a ring: {}", listed(channels)))
+        });
+    }
+    let channels = state.topology.channel_count();
+    let Some(certificate) = &state.plan.certificate else {
+        let severity = if must_hold { Severity::Fatal } else { Severity::Note };
+        findings.add(severity, FindingKind::BadCertificate, || {
+            ("certificate".to_owned(), "the plan carries no proof that it cannot deadlock".to_owned())
+        });
+        return Proof::Absent;
+    };
+    let mut proof = Proof::Valid;
+    let lanes = traffic.lanes.len().max(certificate.rank.len());
+    for lane in 0..lanes {
+        let subject = || format!("lane {lane}");
+        let rank = certificate.rank.get(lane);
+        if rank.is_none_or(|rank| rank.len() != channels) {
+            proof = Proof::Broken;
+            findings.fatal(FindingKind::BadCertificate, || {
+                let has = rank.map_or(0, Vec::len);
+                (subject(), format!("the certificate numbers {has} of {}", counted(channels, "channel")))
+            });
+            continue;
+        }
+        let (Some(rank), Some(dependencies)) = (rank, traffic.lanes.get(lane)) else { continue };
+        for (from, next) in dependencies.next.iter().enumerate() {
+            for &to in next.iter().filter(|to| rank[from] >= rank[**to as usize]) {
+                proof = Proof::Broken;
+                findings.fatal(FindingKind::BadCertificate, || {
+                    let (one, other) = (ChannelId::new(from), ChannelId::new(to as usize));
+                    let (a, b) = (state.topology.channel_label(one), state.topology.channel_label(other));
+                    let (low, high) = (rank[from], rank[to as usize]);
+                    (subject(), format!("frames go from {a}, numbered {low}, to {b}, numbered {high}: not upward"))
+                });
+            }
+        }
+    }
+    proof
+}
+
+/// A shortest cycle of dependencies, from its lowest channel on.
+fn shortest_cycle(dependencies: &Dependencies) -> Option<Vec<ChannelId>> {
+    let next = &dependencies.next;
+    let on_cycle = peel(next);
+    let mut best: Option<Vec<u32>> = None;
+    let mut steps = 0;
+    let mut before = vec![u32::MAX; next.len()];
+    for start in (0..next.len()).filter(|&channel| on_cycle[channel]) {
+        // Two channels are the least that a cycle can have: a switch never sends a frame back where it came from.
+        if steps > SEARCH_STEPS_MAX || best.as_ref().is_some_and(|cycle| cycle.len() <= 2) {
+            break;
+        }
+        before.fill(u32::MAX);
+        let mut queue = VecDeque::from([start]);
+        let closing = 'search: loop {
+            let Some(at) = queue.pop_front() else { break None };
+            for &to in next[at].iter().filter(|to| on_cycle[**to as usize]) {
+                steps += 1;
+                if to as usize == start {
+                    break 'search Some(at);
+                }
+                if before[to as usize] == u32::MAX {
+                    before[to as usize] = at as u32;
+                    queue.push_back(to as usize);
+                }
+            }
+        };
+        let Some(mut at) = closing else { continue };
+        let mut cycle = vec![at as u32];
+        while at != start {
+            at = before[at] as usize;
+            cycle.push(at as u32);
+        }
+        cycle.reverse();
+        if best.as_ref().is_none_or(|best| cycle.len() < best.len()) {
+            best = Some(cycle);
+        }
+    }
+    best.map(|cycle| cycle.into_iter().map(|channel| ChannelId::new(channel as usize)).collect())
+}
+
+/// Which channels are left after those without a dependency before them, and those without one after, are taken away
+/// again and again: all that lie on cycles, or between two.
+fn peel(next: &[Vec<u32>]) -> Vec<bool> {
+    let mut previous: Vec<Vec<u32>> = vec![Vec::new(); next.len()];
+    for (from, following) in next.iter().enumerate() {
+        following.iter().for_each(|&to| previous[to as usize].push(from as u32));
+    }
+    let mut left = vec![true; next.len()];
+    for (ahead, behind) in [(next, previous.as_slice()), (previous.as_slice(), next)] {
+        let mut waiting: Vec<usize> =
+            behind.iter().map(|before| before.iter().filter(|&&at| left[at as usize]).count()).collect();
+        let mut free: Vec<usize> = (0..next.len()).filter(|&at| left[at] && waiting[at] == 0).collect();
+        while let Some(at) = free.pop() {
+            left[at] = false;
+            for &to in ahead[at].iter().filter(|to| left[**to as usize]) {
+                waiting[to as usize] -= 1;
+                if waiting[to as usize] == 0 {
+                    free.push(to as usize);
+                }
+            }
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycle(next: &[&[u32]]) -> Option<Vec<usize>> {
+        let dependencies = Dependencies { next: next.iter().map(|to| to.to_vec()).collect() };
+        shortest_cycle(&dependencies).map(|cycle| cycle.into_iter().map(ChannelId::index).collect())
+    }
+
+    #[test]
+    fn the_shortest_of_several_cycles_is_found() {
+        assert_eq!(cycle(&[&[1], &[2], &[0, 3], &[4], &[3]]), Some(vec![3, 4]));
+        assert_eq!(cycle(&[&[1], &[2], &[3], &[0, 1]]), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn what_only_converges_is_no_cycle() {
+        assert_eq!(cycle(&[&[1, 2], &[3], &[3], &[]]), None);
+        assert_eq!(cycle(&[]), None);
+    }
+}

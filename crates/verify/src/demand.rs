@@ -1,0 +1,181 @@
+//! Who sends what in which VLAN: all-to-all unicast, and a broadcast from every host.
+//!
+//! ```text
+//!   switch-tagged   h0 ─PVID 2─▶ everybody                    by sender, read from the ports
+//!   host-tagged     h0 ─ 2 ─▶ h1, h2   h0 ─ 3 ─▶ h3           by sender, receiver, priority or pair
+//! ```
+//! VLANs are asked for one at a time, and in each the receivers in ascending order, so that by pair a sweep over the
+//! runs suffices. Over all VLANs every ordered pair comes up once: O(hosts²) in all.
+
+use std::collections::BTreeMap;
+
+use fabric::{Assignment, FindingKind, HostId, HostTagging, VlanId};
+
+use crate::{
+    findings::{Findings, counted},
+    state::State,
+    walk::Receiver,
+};
+
+/// Whether every pair of hosts was followed to its end, without which sums over pairs mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    Whole,
+    Partial,
+}
+
+/// A sender and consecutive receivers.
+#[derive(Clone, Copy)]
+struct Run {
+    first: HostId,
+    last: HostId,
+    source: HostId,
+}
+
+/// The traffic of every VLAN.
+pub(crate) struct Demand<'a> {
+    hosts: usize,
+    table: Table<'a>,
+    /// Senders whose broadcasts enter the VLAN.
+    broadcasts: BTreeMap<VlanId, Vec<HostId>>,
+    /// By pair: the runs of the VLAN that is asked about, by descending first receiver, and those in progress.
+    waiting: Vec<Run>,
+    current: Vec<Run>,
+}
+
+enum Table<'a> {
+    Source(BTreeMap<VlanId, Vec<HostId>>),
+    Destination { owners: BTreeMap<VlanId, Vec<HostId>>, choice: &'a [VlanId] },
+    Priority { owners: BTreeMap<VlanId, Vec<HostId>>, choice: &'a [VlanId], priority: &'a [u32] },
+    Pair(BTreeMap<VlanId, Vec<Run>>),
+}
+
+impl<'a> Demand<'a> {
+    /// Reads who sends where. A host whose frames enter no VLAN is a finding, once for every VLAN that it tries.
+    pub(crate) fn read(state: &State<'a>, findings: &mut Findings, coverage: &mut Coverage) -> Self {
+        let owners = |choice: &[VlanId]| {
+            let mut owners: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
+            for (host, &vlan) in choice.iter().enumerate() {
+                owners.entry(vlan).or_default().push(HostId::new(host));
+            }
+            owners
+        };
+        let mut broadcasts: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
+        for host in state.topology.host_ids() {
+            match state.send(host, Receiver::Everybody) {
+                Ok(vlan) => broadcasts.entry(vlan).or_default().push(host),
+                Err(loss) => {
+                    *coverage = Coverage::Partial;
+                    findings.fatal(FindingKind::Drop, || {
+                        let port = state.topology.port_label(state.topology.host(host).port);
+                        let message = format!("what it sends to everybody ends at {port}: {loss}");
+                        (state.host_name(host).to_owned(), message)
+                    });
+                }
+            }
+        }
+        let table = match (state.tagging, state.assignment()) {
+            (HostTagging::BySwitch, _) => Table::Source(broadcasts.clone()),
+            (HostTagging::ByHost, None) => Table::Source(BTreeMap::new()),
+            (HostTagging::ByHost, Some(Assignment::Source(choice))) => Table::Source(owners(choice)),
+            (HostTagging::ByHost, Some(Assignment::Destination(choice))) => {
+                Table::Destination { owners: owners(choice), choice }
+            }
+            (HostTagging::ByHost, Some(Assignment::Priority { choice, priority })) => {
+                Table::Priority { owners: owners(choice), choice, priority }
+            }
+            (HostTagging::ByHost, Some(Assignment::Pair { unicast, .. })) => {
+                let mut runs: BTreeMap<VlanId, Vec<Run>> = BTreeMap::new();
+                for (source, row) in unicast.iter().enumerate() {
+                    for run in row {
+                        let source = HostId::new(source);
+                        runs.entry(run.choice).or_default().push(Run { first: run.first, last: run.last, source });
+                    }
+                }
+                for row in runs.values_mut() {
+                    row.sort_by_key(|run| std::cmp::Reverse((run.first, run.source)));
+                }
+                Table::Pair(runs)
+            }
+        };
+        let hosts = state.topology.hosts().len();
+        Self { hosts, table, broadcasts, waiting: Vec::new(), current: Vec::new() }
+    }
+
+    /// The VLANs in which somebody sends.
+    pub(crate) fn vlans(&self) -> Vec<VlanId> {
+        let unicast: Vec<VlanId> = match &self.table {
+            Table::Source(owners) | Table::Destination { owners, .. } | Table::Priority { owners, .. } => {
+                owners.keys().copied().collect()
+            }
+            Table::Pair(runs) => runs.keys().copied().collect(),
+        };
+        unicast.into_iter().chain(self.broadcasts.keys().copied()).collect()
+    }
+
+    /// Whether somebody sends in a VLAN.
+    pub(crate) fn is_sent_in(&self, vlan: VlanId) -> bool {
+        self.broadcasts.contains_key(&vlan)
+            || match &self.table {
+                Table::Source(owners) | Table::Destination { owners, .. } | Table::Priority { owners, .. } => {
+                    owners.contains_key(&vlan)
+                }
+                Table::Pair(runs) => runs.contains_key(&vlan),
+            }
+    }
+
+    /// The hosts whose broadcasts enter this VLAN, ascending.
+    pub(crate) fn broadcasters(&self, vlan: VlanId) -> &[HostId] {
+        self.broadcasts.get(&vlan).map_or(&[], Vec::as_slice)
+    }
+
+    /// Turns to a VLAN; its receivers are then asked about in ascending order.
+    pub(crate) fn turn_to(&mut self, vlan: VlanId) {
+        self.current.clear();
+        self.waiting = match &mut self.table {
+            Table::Pair(runs) => runs.remove(&vlan).unwrap_or_default(),
+            Table::Source(_) | Table::Destination { .. } | Table::Priority { .. } => Vec::new(),
+        };
+    }
+
+    /// Writes to `senders` who sends to `destination` in `vlan`, in no particular order but always the same.
+    pub(crate) fn senders(&mut self, vlan: VlanId, destination: HostId, senders: &mut Vec<HostId>) {
+        senders.clear();
+        let all = HostId::all(self.hosts);
+        match &self.table {
+            Table::Source(owners) => senders.extend(owners.get(&vlan).into_iter().flatten()),
+            Table::Destination { choice, .. } => {
+                if choice[destination.index()] == vlan {
+                    senders.extend(all);
+                }
+            }
+            Table::Priority { owners, choice, priority } => {
+                let limit = priority[destination.index()];
+                let owners = owners.get(&vlan).into_iter().flatten().copied();
+                senders.extend(owners.filter(|host| priority[host.index()] >= limit));
+                if choice[destination.index()] == vlan {
+                    senders.extend(all.filter(|host| priority[host.index()] < limit));
+                }
+            }
+            Table::Pair(_) => {
+                while self.waiting.last().is_some_and(|run| run.first <= destination) {
+                    self.current.extend(self.waiting.pop());
+                }
+                self.current.retain(|run| run.last >= destination);
+                senders.extend(self.current.iter().map(|run| run.source));
+            }
+        }
+        senders.retain(|host| *host != destination);
+    }
+}
+
+/// A sender whose unicast frames do not enter their VLAN.
+pub(crate) fn report_refused(state: &State<'_>, vlan: VlanId, host: HostId, receivers: usize, findings: &mut Findings) {
+    findings.fatal(FindingKind::Drop, || {
+        let port = state.topology.host(host).port;
+        let label = state.topology.port_label(port);
+        let loss = state.enter(port, Some(vlan)).err().map_or_else(String::new, |loss| loss.to_string());
+        let lost = counted(receivers, "receiver");
+        (state.host_name(host).to_owned(), format!("its frames in VLAN {vlan} to {lost} end at {label}: {loss}"))
+    });
+}

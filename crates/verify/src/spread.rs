@@ -1,0 +1,156 @@
+//! What is sent to everybody, and to addresses that nobody has: each VLAN's active topology must be a tree.
+//!
+//! ```text
+//!   s0 ── s1        a cycle: a broadcast never ends          s0 ── s1    s2 ── s3
+//!    └─ s2 ┘                                                 two pieces: half the hosts miss it
+//! ```
+//! Where the active links are a forest and nothing leaks, a broadcast reaches exactly the member hosts of its sender's
+//! piece, once each (see the head of `view.rs`), so counting them per piece judges all senders at once. Frames for
+//! addresses that nobody has meet no entry anywhere and spread in the same way. VLANs that are no forest are walked
+//! sender by sender, within a budget.
+//!
+//! Cost: O(links + hosts) a VLAN, near enough.
+
+use std::collections::VecDeque;
+
+use fabric::{FindingKind, HostId, LinkId, Severity, SwitchId};
+
+use crate::{
+    demand::Demand,
+    findings::{Findings, counted, listed},
+    state::{Hop, State},
+    view::{View, ends},
+    walk::{Budget, Disposition, Receiver, walk_frame},
+};
+
+/// Judges one VLAN's active topology, and every broadcast in it.
+pub(crate) fn judge(state: &State<'_>, view: &View, demand: &Demand<'_>, budget: &mut Budget, findings: &mut Findings) {
+    let (mut pieces, closing) = view.pieces(state);
+    let piece: Vec<SwitchId> = state.topology.switch_ids().map(|switch| pieces.of(switch)).collect();
+    if let Some(&link) = closing.first() {
+        findings.fatal(FindingKind::NotATree, || {
+            let around = cycle_through(state, view, link).into_iter().map(|link| state.topology.link_label(link));
+            (format!("VLAN {}", view.vlan), format!("its links close a cycle: {}", listed(around)))
+        });
+    }
+    judge_connection(state, view, demand, &piece, findings);
+    let senders = demand.broadcasters(view.vlan);
+    let has_broadcast_entry =
+        state.topology.switch_ids().any(|switch| state.lookup(switch, view.vlan, Receiver::Everybody).is_some());
+    if closing.is_empty() && view.leaks.is_empty() && view.one_way.is_empty() && !has_broadcast_entry {
+        judge_forest(state, view, senders, &piece, findings);
+    } else {
+        walk_broadcasts(state, view, senders, budget, findings);
+    }
+}
+
+/// Links in several pieces: whatever the VLAN is for, some of its switches cannot reach others.
+fn judge_connection(state: &State<'_>, view: &View, demand: &Demand<'_>, piece: &[SwitchId], findings: &mut Findings) {
+    let piece_of = |link: LinkId| piece[ends(state, link).0.index()];
+    let Some(&first) = view.active.first() else { return };
+    let Some(&other) = view.active.iter().find(|link| piece_of(**link) != piece_of(first)) else { return };
+    let severity = if demand.is_sent_in(view.vlan) { Severity::Fatal } else { Severity::Warning };
+    findings.add(severity, FindingKind::NotATree, || {
+        let (one, other) = (state.topology.link_label(first), state.topology.link_label(other));
+        (format!("VLAN {}", view.vlan), format!("its links fall into pieces: nothing ties {one} to {other}"))
+    });
+}
+
+fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[SwitchId], findings: &mut Findings) {
+    let piece_of = |host: HostId| piece[state.topology.switch_of(host).index()];
+    let hears = |host: HostId| view.hop[state.topology.host(host).port.index()] == Hop::Host(host);
+    let mut hearers = vec![0_usize; piece.len()];
+    for host in state.topology.host_ids().filter(|host| hears(*host)) {
+        hearers[piece_of(host).index()] += 1;
+    }
+    for &source in senders {
+        let reached = hearers[piece_of(source).index()] - usize::from(hears(source));
+        let missed = state.topology.hosts().len() - 1 - reached;
+        if missed > 0 {
+            findings.fatal(FindingKind::MissedBroadcast, || {
+                let deaf = state
+                    .topology
+                    .host_ids()
+                    .filter(|host| *host != source && !(hears(*host) && piece_of(*host) == piece_of(source)));
+                missed_broadcast(state, view, source, deaf, missed)
+            });
+        }
+    }
+}
+
+fn missed_broadcast(
+    state: &State<'_>,
+    view: &View,
+    source: HostId,
+    deaf: impl Iterator<Item = HostId>,
+    missed: usize,
+) -> (String, String) {
+    let names = listed(deaf.map(|host| state.host_name(host)));
+    let message = format!("its broadcasts in VLAN {} miss {}: {names}", view.vlan, counted(missed, "host"));
+    (state.host_name(source).to_owned(), message)
+}
+
+fn walk_broadcasts(state: &State<'_>, view: &View, senders: &[HostId], budget: &mut Budget, findings: &mut Findings) {
+    for &source in senders {
+        if budget.is_spent() {
+            return;
+        }
+        let walk = walk_frame(state, source, Receiver::Everybody);
+        budget.spend(&walk);
+        if matches!(walk.disposition, Disposition::Looped { .. } | Disposition::Abandoned) {
+            findings.fatal(FindingKind::BroadcastLoop, || {
+                let (name, outcome) = (state.host_name(source), walk.outcome(state.topology));
+                (format!("VLAN {}", view.vlan), format!("a broadcast of {name} {outcome}"))
+            });
+            return;
+        }
+        let copies = |host: HostId| walk.deliveries.get(&host).copied().unwrap_or(0);
+        for host in state.topology.host_ids() {
+            let wanted = u64::from(host != source);
+            if copies(host) > wanted {
+                findings.fatal(FindingKind::DuplicateDelivery, || {
+                    let (name, count) = (state.host_name(host), copies(host));
+                    let message =
+                        format!("a broadcast in VLAN {} reaches {name} {count} times, not {wanted}", view.vlan);
+                    (state.host_name(source).to_owned(), message)
+                });
+            }
+        }
+        let deaf: Vec<HostId> =
+            state.topology.host_ids().filter(|host| *host != source && copies(*host) == 0).collect();
+        if !deaf.is_empty() {
+            let missed = deaf.len();
+            findings.fatal(FindingKind::MissedBroadcast, || {
+                missed_broadcast(state, view, source, deaf.into_iter(), missed)
+            });
+        }
+    }
+}
+
+/// The shortest cycle of active links through `closing`, which is its first.
+fn cycle_through(state: &State<'_>, view: &View, closing: LinkId) -> Vec<LinkId> {
+    let mut beside: Vec<Vec<(SwitchId, LinkId)>> = vec![Vec::new(); state.topology.switches().len()];
+    for &link in view.active.iter().filter(|link| **link != closing) {
+        let (a, b) = ends(state, link);
+        beside[a.index()].push((b, link));
+        beside[b.index()].push((a, link));
+    }
+    let (start, goal) = ends(state, closing);
+    let mut from: Vec<Option<(SwitchId, LinkId)>> = vec![None; beside.len()];
+    let mut queue = VecDeque::from([start]);
+    while let Some(at) = queue.pop_front() {
+        for &(next, link) in &beside[at.index()] {
+            if next != start && from[next.index()].is_none() {
+                from[next.index()] = Some((at, link));
+                queue.push_back(next);
+            }
+        }
+    }
+    let mut around = vec![closing];
+    let mut at = goal;
+    while let Some((before, link)) = from[at.index()] {
+        around.push(link);
+        at = before;
+    }
+    around
+}

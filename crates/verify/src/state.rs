@@ -1,0 +1,417 @@
+//! What switches and hosts are told, in the form in which frames meet it.
+//!
+//! A switch treats a frame in three moves (IEEE 802.1Q-2022, clause 8.6):
+//! ```text
+//!            enter                 lookup                        leave
+//!   tag or PVID ─▶ VLAN   (VLAN, MAC) ─▶ port, or all     member? tagged or not
+//!   member of it?         other ports of the VLAN         far end up?
+//!   else lost             if there is no entry            else lost
+//! ```
+//! Cabling decides where a port leads, whatever role its state gives it. Broken state (missing switches, entries out
+//! of order) is reported here once and then read in the most natural way, so that the rest can still be judged.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+
+use fabric::{
+    Admin, Assignment, Attachment, DeviceIntent, FdbEntry, FdbRun, FindingKind, FlowControl, HostId, HostTagging, Mac,
+    Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, VlanId, VlanSet,
+};
+
+use crate::{findings::Findings, walk::Receiver};
+
+/// Why a frame goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// The port is shut, or its state is missing.
+    Shut,
+    /// The port that the entry names is no member of the VLAN.
+    NotMember,
+    /// Nothing is plugged in.
+    NoCable,
+    /// The port at the other end of the cable is shut.
+    FarEndShut,
+    /// The frame comes in without a tag, and the port has no PVID.
+    NoPvid,
+    /// The frame comes in on a port that is no member of its VLAN.
+    IngressFilter,
+    /// The entry points back to where the frame came from.
+    BackToIngress,
+    /// The frame reaches, with a tag, a host that knows nothing of VLANs.
+    TaggedAtPlainHost,
+    /// The host has no VLAN for this receiver.
+    NotAssigned,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Shut => "the port is shut",
+            Self::NotMember => "the port is no member of the VLAN",
+            Self::NoCable => "nothing is plugged in",
+            Self::FarEndShut => "the port at the other end of the cable is shut",
+            Self::NoPvid => "the port has no PVID for frames without a tag",
+            Self::IngressFilter => "the ingress filter drops it, since the port is no member of the VLAN",
+            Self::BackToIngress => "its entry points back to where it came from",
+            Self::TaggedAtPlainHost => "it has a tag, and the host knows nothing of VLANs",
+            Self::NotAssigned => "the assignment names no VLAN for it",
+        })
+    }
+}
+
+/// What becomes of a frame of some VLAN that is sent out of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// It is lost at this port, here or at the other end of the cable.
+    Lost(PortId, Loss),
+    /// It reaches a host that can read it.
+    Host(HostId),
+    /// It enters the next switch, in the VLAN that it has there.
+    Switch { ingress: PortId, vlan: VlanId },
+}
+
+/// The state of the whole fabric.
+pub(crate) struct State<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) topology: &'a Topology,
+    pub(crate) tagging: HostTagging,
+    /// By switch: its state, if there is any.
+    pub(crate) devices: Vec<Option<&'a DeviceIntent>>,
+    /// By switch: usable runs, ascending by VLAN and host, disjoint.
+    pub(crate) fdb: Vec<Cow<'a, [FdbRun]>>,
+    /// Every VLAN that some port is a member of.
+    pub(crate) vlans: VlanSet,
+    /// By VLAN: the lane of its tree.
+    pub(crate) lanes: BTreeMap<VlanId, u8>,
+    /// The hosts' addresses, for entries listed as foreign that are not.
+    pub(crate) host_by_mac: BTreeMap<Mac, HostId>,
+    /// By port.
+    ports: Vec<Option<&'a PortIntent>>,
+    /// The hosts' tagging table, if it is whole.
+    assignment: Option<&'a Assignment<VlanId>>,
+}
+
+impl<'a> State<'a> {
+    /// Reads a plan's state; what is missing or malformed becomes a finding.
+    pub(crate) fn read(plan: &'a Plan, findings: &mut Findings) -> Self {
+        let topology = &plan.topology;
+        let (devices, ports) = read_devices(plan, findings);
+        let host_by_mac: BTreeMap<Mac, HostId> = topology.host_ids().map(|id| (topology.host(id).mac, id)).collect();
+        let fdb = topology
+            .switch_ids()
+            .map(|switch| match devices[switch.index()] {
+                Some(device) => usable_runs(topology, switch, device, &host_by_mac, findings),
+                None => Cow::Borrowed(&[][..]),
+            })
+            .collect();
+        let mut vlans = VlanSet::new();
+        for port in ports.iter().flatten() {
+            vlans.extend(port.tagged.iter().chain(port.untagged.iter()));
+        }
+        let whole = assignment_is_whole(&plan.assignment, topology.hosts().len());
+        if !whole {
+            findings.fatal(FindingKind::IncompleteState, || {
+                let message = "does not name exactly one VLAN for every host and receiver; plan again".to_owned();
+                ("assignment".to_owned(), message)
+            });
+        }
+        Self {
+            plan,
+            topology,
+            tagging: match plan.policy.tagging {
+                Tagging::Switch => HostTagging::BySwitch,
+                Tagging::Pair | Tagging::Source | Tagging::Destination | Tagging::SourceDestination => {
+                    HostTagging::ByHost
+                }
+            },
+            devices,
+            fdb,
+            vlans,
+            lanes: plan.trees.iter().map(|tree| (tree.vlan, tree.lane)).collect(),
+            host_by_mac,
+            ports,
+            assignment: whole.then_some(&plan.assignment),
+        }
+    }
+
+    /// The hosts' tagging table; none if it is not whole.
+    pub(crate) fn assignment(&self) -> Option<&'a Assignment<VlanId>> {
+        self.assignment
+    }
+
+    /// A port's state.
+    pub(crate) fn port(&self, port: PortId) -> Option<&'a PortIntent> {
+        self.ports[port.index()]
+    }
+
+    /// A port's state, if it is in service.
+    pub(crate) fn port_up(&self, port: PortId) -> Option<&'a PortIntent> {
+        self.ports[port.index()].filter(|intent| intent.admin == Admin::Up)
+    }
+
+    /// The port at the other end of a link's cable.
+    pub(crate) fn peer(&self, port: PortId) -> Option<PortId> {
+        match self.topology.port(port).attachment {
+            Attachment::Link(link) => {
+                let link = self.topology.link(link);
+                Some(if link.a == port { link.b } else { link.a })
+            }
+            Attachment::Nothing | Attachment::Host(_) => None,
+        }
+    }
+
+    /// The VLAN of a frame that comes in on `port` with this tag.
+    pub(crate) fn enter(&self, port: PortId, tag: Option<VlanId>) -> Result<VlanId, Loss> {
+        let intent = self.port_up(port).ok_or(Loss::Shut)?;
+        let vlan = tag.or(intent.pvid).ok_or(Loss::NoPvid)?;
+        if intent.is_member(vlan) { Ok(vlan) } else { Err(Loss::IngressFilter) }
+    }
+
+    /// Sends a frame of `vlan` out of `port`. A port that is a tagged and an untagged member sends no tag.
+    pub(crate) fn leave(&self, port: PortId, vlan: VlanId) -> Hop {
+        let Some(intent) = self.port_up(port) else { return Hop::Lost(port, Loss::Shut) };
+        if !intent.is_member(vlan) {
+            return Hop::Lost(port, Loss::NotMember);
+        }
+        let tag = (!intent.untagged.contains(vlan)).then_some(vlan);
+        match self.topology.port(port).attachment {
+            Attachment::Nothing => Hop::Lost(port, Loss::NoCable),
+            Attachment::Host(_) if tag.is_some() && self.tagging == HostTagging::BySwitch => {
+                Hop::Lost(port, Loss::TaggedAtPlainHost)
+            }
+            Attachment::Host(host) => Hop::Host(host),
+            Attachment::Link(_) => {
+                let far = self.peer(port).expect("a link has two ends");
+                match self.enter(far, tag) {
+                    Ok(vlan) => Hop::Switch { ingress: far, vlan },
+                    Err(Loss::Shut) => Hop::Lost(port, Loss::FarEndShut),
+                    Err(loss) => Hop::Lost(far, loss),
+                }
+            }
+        }
+    }
+
+    /// The VLAN in which a host's frame for `receiver` enters its switch.
+    pub(crate) fn send(&self, source: HostId, receiver: Receiver) -> Result<VlanId, Loss> {
+        let tag = match self.tagging {
+            HostTagging::BySwitch => None,
+            HostTagging::ByHost => {
+                let assignment = self.assignment.ok_or(Loss::NotAssigned)?;
+                Some(match receiver {
+                    Receiver::Host(destination) => assignment.unicast(source, destination),
+                    Receiver::Everybody | Receiver::Nobody => assignment.broadcast(source),
+                })
+            }
+        };
+        self.enter(self.topology.host(source).port, tag)
+    }
+
+    /// The static entry that a frame of `vlan` for `receiver` meets on `switch`. Cost: O(log entries).
+    pub(crate) fn lookup(&self, switch: SwitchId, vlan: VlanId, receiver: Receiver) -> Option<PortId> {
+        match receiver {
+            Receiver::Host(host) => {
+                let runs = &self.fdb[switch.index()];
+                let at = runs.partition_point(|run| (run.vlan, run.last) < (vlan, host));
+                runs.get(at).filter(|run| run.vlan == vlan && run.first <= host).map(|run| run.port)
+            }
+            Receiver::Everybody => self
+                .foreign(switch)
+                .iter()
+                .find(|entry| entry.vlan == vlan && entry.mac == Mac::BROADCAST)
+                .map(|entry| entry.port)
+                .filter(|port| self.is_port_of(switch, *port)),
+            Receiver::Nobody => None,
+        }
+    }
+
+    /// Static entries of a switch for addresses that no host has.
+    pub(crate) fn foreign(&self, switch: SwitchId) -> &'a [FdbEntry] {
+        self.devices[switch.index()].map_or(&[], |device| &device.foreign)
+    }
+
+    /// Whether a port exists and is on this switch.
+    pub(crate) fn is_port_of(&self, switch: SwitchId, port: PortId) -> bool {
+        self.topology.switch_ports(switch).contains(&port.index())
+    }
+
+    /// The lane that frames of a VLAN travel in: one for all unless priority flow control keeps classes apart.
+    pub(crate) fn lane(&self, vlan: VlanId) -> u8 {
+        match self.plan.policy.flow_control {
+            FlowControl::None | FlowControl::Pause => 0,
+            FlowControl::Pfc(classes) => self.lanes.get(&vlan).map_or(0, |lane| (*lane).min(classes.saturating_sub(1))),
+        }
+    }
+
+    /// A host's name.
+    pub(crate) fn host_name(&self, host: HostId) -> &'a str {
+        &self.topology.host(host).name
+    }
+
+    /// A switch's name.
+    pub(crate) fn switch_name(&self, switch: SwitchId) -> &'a str {
+        &self.topology.switch(switch).name
+    }
+}
+
+/// Sorts the plan's device and port state by what it is about.
+fn read_devices<'a>(
+    plan: &'a Plan,
+    findings: &mut Findings,
+) -> (Vec<Option<&'a DeviceIntent>>, Vec<Option<&'a PortIntent>>) {
+    let topology = &plan.topology;
+    let mut devices: Vec<Option<&DeviceIntent>> = vec![None; topology.switches().len()];
+    let mut ports: Vec<Option<&PortIntent>> = vec![None; topology.ports().len()];
+    for (position, device) in plan.devices.iter().enumerate() {
+        let Some(slot) = devices.get_mut(device.switch.index()) else {
+            broken(findings, format!("{:?}", device.switch), "is a switch that the topology does not have".to_owned());
+            continue;
+        };
+        let name = &topology.switch(device.switch).name;
+        if slot.is_some() {
+            broken(findings, name.clone(), "has its state stated twice".to_owned());
+            continue;
+        }
+        if position != device.switch.index() {
+            broken(findings, name.clone(), format!("stands at position {position} of the devices, out of order"));
+        }
+        *slot = Some(device);
+        for port in &device.ports {
+            if !topology.switch_ports(device.switch).contains(&port.port.index()) {
+                broken(
+                    findings,
+                    name.clone(),
+                    format!("has state for {:?}, which is no port of this switch", port.port),
+                );
+            } else if ports[port.port.index()].replace(port).is_some() {
+                broken(findings, topology.port_label(port.port), "has its state stated twice".to_owned());
+            }
+        }
+        if !device.ports.iter().map(|port| port.port).is_sorted() {
+            broken(findings, name.clone(), "has its ports out of order".to_owned());
+        }
+    }
+    for switch in topology.switch_ids() {
+        if devices[switch.index()].is_none() {
+            broken(findings, topology.switch(switch).name.clone(), "has no state".to_owned());
+            continue;
+        }
+        for port in topology.port_ids(switch) {
+            match (ports[port.index()].map(|intent| intent.role), topology.port(port).attachment) {
+                (None, _) => broken(findings, topology.port_label(port), "has no state".to_owned()),
+                (Some(PortRole::Unused), Attachment::Nothing) => {}
+                (Some(PortRole::Host(said)), Attachment::Host(host)) if said == host => {}
+                (Some(PortRole::Link(said)), Attachment::Link(link)) if said == link => {}
+                (Some(role), attachment) => {
+                    let (said, is) = (role_words(topology, role), attachment_words(topology, attachment));
+                    findings.fatal(FindingKind::RoleMismatch, || {
+                        (topology.port_label(port), format!("is set up for {said}, but its cable leads to {is}"))
+                    });
+                }
+            }
+        }
+    }
+    (devices, ports)
+}
+
+fn broken(findings: &mut Findings, subject: String, message: String) {
+    findings.fatal(FindingKind::IncompleteState, || (subject, message));
+}
+
+fn role_words(topology: &Topology, role: PortRole) -> String {
+    match role {
+        PortRole::Unused => "nothing".to_owned(),
+        PortRole::Host(host) => match topology.hosts().get(host.index()) {
+            Some(host) => format!("host {}", host.name),
+            None => format!("the unknown host {host:?}"),
+        },
+        PortRole::Link(link) if link.index() < topology.links().len() => {
+            format!("the link {}", topology.link_label(link))
+        }
+        PortRole::Link(link) => format!("the unknown link {link:?}"),
+    }
+}
+
+fn attachment_words(topology: &Topology, attachment: Attachment) -> String {
+    match attachment {
+        Attachment::Nothing => "nothing".to_owned(),
+        Attachment::Host(host) => format!("host {}", topology.host(host).name),
+        Attachment::Link(link) => format!("the link {}", topology.link_label(link)),
+    }
+}
+
+/// The runs of a device that frames can meet: as they stand if they are in order, else a repaired copy.
+fn usable_runs<'a>(
+    topology: &Topology,
+    switch: SwitchId,
+    device: &'a DeviceIntent,
+    host_by_mac: &BTreeMap<Mac, HostId>,
+    findings: &mut Findings,
+) -> Cow<'a, [FdbRun]> {
+    let name = &topology.switch(switch).name;
+    let is_usable = |run: &FdbRun| {
+        run.first <= run.last
+            && run.last.index() < topology.hosts().len()
+            && topology.switch_ports(switch).contains(&run.port.index())
+    };
+    let strangers: Vec<FdbRun> = device
+        .foreign
+        .iter()
+        .filter_map(|entry| {
+            let host = *host_by_mac.get(&entry.mac)?;
+            Some(FdbRun { vlan: entry.vlan, first: host, last: host, port: entry.port })
+        })
+        .collect();
+    let in_order = device.fdb.windows(2).all(|pair| (pair[0].vlan, pair[0].last) < (pair[1].vlan, pair[1].first));
+    if in_order && strangers.is_empty() && device.fdb.iter().all(is_usable) {
+        return Cow::Borrowed(&device.fdb);
+    }
+    for run in device.fdb.iter().filter(|run| !is_usable(run)) {
+        findings.fatal(FindingKind::IncompleteState, || {
+            let message = format!("has a static entry of VLAN {} for hosts or a port that do not exist", run.vlan);
+            (name.clone(), message)
+        });
+    }
+    if !device.fdb.is_sorted_by_key(|run| (run.vlan, run.first)) {
+        findings
+            .fatal(FindingKind::IncompleteState, || (name.clone(), "has its static entries out of order".to_owned()));
+    }
+    let mut runs: Vec<FdbRun> = device.fdb.iter().chain(&strangers).filter(|run| is_usable(run)).copied().collect();
+    runs.sort_by_key(|run| (run.vlan, run.first));
+    let mut repaired: Vec<FdbRun> = Vec::with_capacity(runs.len());
+    for mut run in runs {
+        if let Some(before) = repaired.last().filter(|before| before.vlan == run.vlan && before.last >= run.first) {
+            let (host, vlan) = (&topology.host(run.first).name, run.vlan);
+            let (one, other) = (topology.port_label(before.port), topology.port_label(run.port));
+            findings.fatal(FindingKind::ContradictoryEntries, || {
+                (name.clone(), format!("sends frames of VLAN {vlan} for {host} both to {one} and to {other}"))
+            });
+            if before.last >= run.last {
+                continue;
+            }
+            run.first = HostId::new(before.last.index() + 1);
+        }
+        repaired.push(run);
+    }
+    Cow::Owned(repaired)
+}
+
+/// Whether an assignment names a VLAN for every host and, by pair, for every receiver exactly once (a sender's own
+/// place among its receivers may stay empty).
+fn assignment_is_whole(assignment: &Assignment<VlanId>, hosts: usize) -> bool {
+    match assignment {
+        Assignment::Source(choice) | Assignment::Destination(choice) => choice.len() == hosts,
+        Assignment::Priority { choice, priority } => choice.len() == hosts && priority.len() == hosts,
+        Assignment::Pair { unicast, broadcast } => {
+            broadcast.len() == hosts
+                && unicast.len() == hosts
+                && unicast.iter().enumerate().all(|(source, runs)| {
+                    let reaches = |next: usize, to: usize| next == to || (next == source && next + 1 == to);
+                    let mut next = 0;
+                    runs.iter().all(|run| {
+                        let follows = reaches(next, run.first.index()) && run.first <= run.last;
+                        next = run.last.index() + 1;
+                        follows
+                    }) && reaches(next, hosts)
+                })
+        }
+    }
+}
