@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * One 802.1Q switch, as a tc program on the ingress of each of its ports.
+ *
+ *   frame -> classify (tag, or the port's PVID) -> ingress filter -> destination
+ *              unicast with an entry     -> redirect to that port
+ *              unicast without, or group -> a clone to every other member of the VLAN
+ *
+ * There is no learning and no ageing: the tables are the device's intent, written once by the loader. A tag may stand
+ * in the frame or, as the kernel keeps it after reception, beside it; both mean the same.
+ *
+ * src/twin.rs takes the same decisions in Rust; tests/twin.rs holds the two against each other.
+ *
+ * Source: IEEE 802.1Q-2022, 6.9 (classification), 8.6.1 to 8.6.4 (relay), 8.6.3 (reserved addresses).
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "switch_consts.h"
+#include "switch_structs.h"
+#include "switch_maps.h"
+
+#define UNTAGGED (-1)
+
+/* A frame in the relay. */
+struct frame {
+	__u16 vlan;	/* what it was classified to */
+	__u16 pcp;	/* priority and drop-eligible bits, in place in a TCI */
+	__s32 tag;	/* VID of the tag that it carries now, or UNTAGGED */
+	__u32 port;	/* where it came in */
+	__u64 frames;	/* what it counts for: segments of a super-packet */
+	__u64 bytes;
+};
+
+static __always_inline int drop(__u32 port, __u32 reason)
+{
+	__u32 slot = port * DROP_REASONS + reason;
+	__u64 *count = bpf_map_lookup_elem(&drops, &slot);
+
+	if (count)
+		*count += 1;
+	return TC_ACT_SHOT;
+}
+
+static __always_inline int has_port(const __u64 *set, __u32 port)
+{
+	return set[(port / 64) % PORT_WORDS] >> (port % 64) & 1;
+}
+
+static __always_inline struct traffic_entry *traffic_of(__u32 port, __u16 vlan)
+{
+	struct traffic_key key = { .port = port, .vlan = vlan };
+
+	return bpf_map_lookup_elem(&traffic, &key);
+}
+
+static __always_inline void count_out(__u32 port, const struct frame *frame)
+{
+	struct traffic_entry *entry = traffic_of(port, frame->vlan);
+
+	if (entry) {
+		entry->out_frames += frame->frames;
+		entry->out_bytes += frame->bytes;
+	}
+}
+
+static __always_inline void strip_tag(struct __sk_buff *skb, struct frame *frame)
+{
+	if (frame->tag != UNTAGGED && bpf_skb_vlan_pop(skb) == 0)
+		frame->tag = UNTAGGED;
+}
+
+static __always_inline void set_tag(struct __sk_buff *skb, struct frame *frame)
+{
+	if (frame->tag == frame->vlan)
+		return;
+	strip_tag(skb, frame); /* a priority tag, VID 0 */
+	if (bpf_skb_vlan_push(skb, bpf_htons(TPID_CUSTOMER), frame->pcp | frame->vlan) == 0)
+		frame->tag = frame->vlan;
+}
+
+static __always_inline void trace(struct __sk_buff *skb, const struct frame *frame)
+{
+	skb->cb[0] = frame->tag == UNTAGGED ? 0 : TRACE_TAGGED | frame->tag;
+}
+
+/* What a flood carries from port to port. */
+struct flood {
+	struct __sk_buff *skb;
+	const __u64 *set;
+	const struct frame *frame;
+};
+
+/* A callback, because the verifier follows it once instead of PORTS_MAX times. */
+static long clone_to(__u32 port, struct flood *flood)
+{
+	if (port < PORTS_MAX && port != flood->frame->port && has_port(flood->set, port)) {
+		count_out(port, flood->frame);
+		bpf_clone_redirect(flood->skb, PORT_IFINDEX_BASE + port, 0);
+	}
+	return 0;
+}
+
+/* Clones to every member but the port that the frame came in by. */
+static __always_inline int flood(struct __sk_buff *skb, const struct vlan_entry *members, struct frame *frame)
+{
+	struct flood flood = { .skb = skb, .frame = frame };
+
+	set_tag(skb, frame);
+	flood.set = members->tagged;
+	bpf_loop(members->ports_end, clone_to, &flood, 0);
+	strip_tag(skb, frame);
+	flood.set = members->untagged;
+	bpf_loop(members->ports_end, clone_to, &flood, 0);
+	trace(skb, frame);
+	return TC_ACT_STOLEN;
+}
+
+static __always_inline int is_broadcast(const __u8 *mac)
+{
+	return (mac[0] & mac[1] & mac[2] & mac[3] & mac[4] & mac[5]) == 0xff;
+}
+
+/* 01-80-C2-00-00-00 to -0F are for the neighbour alone. */
+static __always_inline int is_reserved(const __u8 *mac)
+{
+	return mac[0] == 0x01 && mac[1] == 0x80 && mac[2] == 0xc2 && mac[3] == 0 && mac[4] == 0 && mac[5] < 0x10;
+}
+
+SEC("tc")
+int espalier_switch(struct __sk_buff *skb)
+{
+	struct frame frame = { .tag = UNTAGGED, .port = skb->ifindex - PORT_IFINDEX_BASE };
+	__u8 header[ETH_HEADER_BYTES];
+	struct port_entry *port;
+	struct vlan_entry *members;
+	struct traffic_entry *count;
+	struct fdb_key key = {};
+	__u32 *out;
+
+	port = bpf_map_lookup_elem(&ports, &frame.port);
+	if (!port)
+		return TC_ACT_SHOT;
+	if (!(port->flags & PORT_UP))
+		return drop(frame.port, DROP_PORT_DOWN);
+	/* A group address cannot send. */
+	if (bpf_skb_load_bytes(skb, 0, header, sizeof(header)) || header[6] & 1)
+		return drop(frame.port, DROP_MALFORMED);
+	if (is_reserved(header))
+		return drop(frame.port, DROP_RESERVED);
+
+	frame.frames = skb->gso_segs ? skb->gso_segs : 1;
+	frame.bytes = skb->len;
+	if (skb->vlan_present) {
+		if (skb->vlan_proto == bpf_htons(TPID_CUSTOMER)) {
+			frame.pcp = skb->vlan_tci & PCP_MASK;
+			frame.tag = skb->vlan_tci & VID_MASK;
+		}
+	} else if (header[ETH_TYPE_OFFSET] == TPID_CUSTOMER >> 8 && header[ETH_TYPE_OFFSET + 1] == (TPID_CUSTOMER & 0xff)) {
+		__u8 tci[2];
+
+		if (bpf_skb_load_bytes(skb, ETH_HEADER_BYTES, tci, sizeof(tci)))
+			return drop(frame.port, DROP_MALFORMED);
+		frame.pcp = (__u16)tci[0] << 8 & PCP_MASK;
+		frame.tag = ((__u16)tci[0] << 8 | tci[1]) & VID_MASK;
+		frame.bytes -= TAG_BYTES;
+	}
+
+	frame.vlan = frame.tag > 0 ? frame.tag : port->pvid;
+	if (!frame.vlan)
+		return drop(frame.port, DROP_NO_PVID);
+	members = bpf_map_lookup_elem(&vlans, &frame.vlan);
+	if (!members)
+		return drop(frame.port, DROP_NO_VLAN);
+	if (!has_port(members->tagged, frame.port) && !has_port(members->untagged, frame.port))
+		return drop(frame.port, DROP_NOT_MEMBER);
+
+	count = traffic_of(frame.port, frame.vlan);
+	if (!count)
+		return TC_ACT_SHOT;
+	count->in_frames += frame.frames;
+	count->in_bytes += frame.bytes;
+
+	if (header[0] & 1) {
+		if (is_broadcast(header))
+			count->flooded_broadcast += frame.frames;
+		else
+			count->flooded_multicast += frame.frames;
+		return flood(skb, members, &frame);
+	}
+
+	__builtin_memcpy(key.mac, header, sizeof(key.mac));
+	key.vlan = frame.vlan;
+	out = bpf_map_lookup_elem(&fdb, &key);
+	if (!out) {
+		count->flooded_unknown += frame.frames;
+		return flood(skb, members, &frame);
+	}
+	if (*out == frame.port)
+		return drop(frame.port, DROP_SAME_PORT);
+	if (*out < PORTS_MAX && has_port(members->untagged, *out))
+		strip_tag(skb, &frame);
+	else if (*out < PORTS_MAX && has_port(members->tagged, *out))
+		set_tag(skb, &frame);
+	else
+		return drop(frame.port, DROP_EGRESS_NOT_MEMBER);
+	count_out(*out, &frame);
+	trace(skb, &frame);
+	return bpf_redirect(PORT_IFINDEX_BASE + *out, 0);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

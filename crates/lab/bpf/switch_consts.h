@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Numbers shared by the switch program and its loader; src/table.rs and src/ebpf.rs hold the same ones. */
+#pragma once
+
+/* Ports of one switch; membership of a VLAN is a bit set of this size. */
+#define PORTS_MAX 256
+#define PORT_WORDS (PORTS_MAX / 64)
+
+/* Port k of a switch is the device with index PORT_IFINDEX_BASE + k, so that no table has to map one to the other. */
+#define PORT_IFINDEX_BASE 16
+
+#define VID_MASK 0x0fff
+#define PCP_MASK 0xf000
+
+#define ETH_HEADER_BYTES 14
+#define ETH_TYPE_OFFSET 12
+#define TAG_BYTES 4
+#define TPID_CUSTOMER 0x8100
+
+/* port_entry.flags */
+#define PORT_UP 1
+
+/* Slots of `drops`: DROP_REASONS of them a port. */
+#define DROP_PORT_DOWN 0
+#define DROP_MALFORMED 1
+#define DROP_RESERVED 2
+#define DROP_NO_PVID 3
+#define DROP_NO_VLAN 4
+#define DROP_NOT_MEMBER 5
+#define DROP_SAME_PORT 6
+#define DROP_EGRESS_NOT_MEMBER 7
+#define DROP_REASONS 8
+
+/* What skb->cb[0] holds when the program ends with a frame in hand: the tag that the frame leaves with. */
+#define TRACE_TAGGED 0x10000

@@ -1,0 +1,123 @@
+//! The kernel's VLAN-aware bridge as a switch: commands for `ip` and `bridge` from the tables, counters back.
+//!
+//! ```text
+//! ip:      link add br~ type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 …
+//!          link set g1 master br~ type bridge_slave learning off
+//! bridge:  vlan add dev g1 vid 2 pvid untagged
+//!          fdb replace 02:00:00:00:00:01 dev g1 master static vlan 2
+//! ```
+//!
+//! The bridge device itself joins no VLAN, so no frame ever ends in the switch's own stack.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use crate::{
+    LabError,
+    layout::{Layout, SwitchSite},
+    name::BRIDGE_DEVICE,
+    status::Traffic,
+    table::SwitchTable,
+    tool::{Batch, Place, output, run_batch},
+};
+
+/// The bridge counts frames from the network header on; a frame has this much more.
+const ETH_HEADER_BYTES: u64 = 14;
+
+/// Makes one switch of a lab.
+///
+/// # Errors
+/// [`LabError::Tool`] that names the switch and the command.
+pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) -> Result<(), LabError> {
+    let site = &layout.switches[switch];
+    let namespace = Some(site.namespace.as_str());
+    let place = |step| Place { operation: "up", device: &site.name, step };
+    run_batch(&Batch { tool: "ip", namespace, script: link_script(site) }, place("make bridge"))?;
+    run_batch(
+        &Batch { tool: "bridge", namespace, script: table_script(site, table)? },
+        place("write VLANs and entries"),
+    )
+}
+
+/// Traffic of a switch, by port number and VLAN.
+///
+/// # Errors
+/// [`LabError::Tool`] if the bridge is gone.
+pub(crate) fn read_traffic(site: &SwitchSite) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
+    let place = Place { operation: "status", device: &site.name, step: "read bridge" };
+    let text = output("bridge", &["-j", "-s", "vlan", "show"], Some(&site.namespace), place)?;
+    let parsed: serde_json::Value = serde_json::from_slice(&text)
+        .map_err(|source| LabError::State { path: "bridge -j -s vlan show".into(), source })?;
+    Ok(parse_traffic(&parsed, site))
+}
+
+fn parse_traffic(parsed: &serde_json::Value, site: &SwitchSite) -> BTreeMap<(u16, u16), Traffic> {
+    let mut traffic = BTreeMap::new();
+    for device in parsed.as_array().into_iter().flatten() {
+        let name = device["ifname"].as_str();
+        let Some(number) = site.ports.iter().position(|port| port.device.as_deref() == name && name.is_some()) else {
+            continue;
+        };
+        for vlan in device["vlans"].as_array().into_iter().flatten() {
+            let count = |key: &str| vlan[key].as_u64().unwrap_or(0);
+            let Some(vid) = vlan["vlan"].as_u64().and_then(|vid| u16::try_from(vid).ok()) else { continue };
+            let (in_frames, out_frames) = (count("rx_packets"), count("tx_packets"));
+            let entry = Traffic {
+                in_frames,
+                in_bytes: count("rx_bytes") + ETH_HEADER_BYTES * in_frames,
+                out_frames,
+                out_bytes: count("tx_bytes") + ETH_HEADER_BYTES * out_frames,
+                flooded_unknown: None,
+                flooded_multicast: None,
+                flooded_broadcast: None,
+            };
+            traffic.insert((number as u16, vid), entry);
+        }
+    }
+    traffic
+}
+
+fn link_script(site: &SwitchSite) -> String {
+    let mut script = format!(
+        "link add {BRIDGE_DEVICE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
+         vlan_stats_enabled 1 vlan_stats_per_port 1\n"
+    );
+    for device in site.ports.iter().filter_map(|port| port.device.as_ref()) {
+        let _ = writeln!(script, "link set {device} master {BRIDGE_DEVICE}");
+        let _ = writeln!(
+            script,
+            "link set {device} type bridge_slave learning off flood on mcast_flood on bcast_flood on neigh_suppress off"
+        );
+    }
+    let _ = writeln!(script, "link set {BRIDGE_DEVICE} up");
+    script
+}
+
+fn table_script(site: &SwitchSite, table: &SwitchTable) -> Result<String, LabError> {
+    let mut script = String::new();
+    let device = |number: u16| site.ports[usize::from(number)].device.as_deref();
+    for (&vlan, members) in &table.vlans {
+        for (number, device) in members.iter().filter_map(|number| Some((number, device(number)?))) {
+            let pvid = if table.ports[usize::from(number)].pvid == Some(vlan) { " pvid" } else { "" };
+            let untagged = if members.untagged.contains(number) { " untagged" } else { "" };
+            let _ = writeln!(script, "vlan add dev {device} vid {vlan}{pvid}{untagged}");
+        }
+    }
+    for ((vlan, mac), number) in &table.fdb {
+        let member = table.vlans.get(vlan).is_some_and(|members| members.contains(*number));
+        match device(*number).filter(|_| member) {
+            Some(device) => {
+                let _ = writeln!(script, "fdb replace {mac} dev {device} master static vlan {vlan}");
+            }
+            // Leaving the entry out would turn a drop into a flood.
+            None => {
+                return Err(LabError::Unsupported(format!(
+                    "switch {}: the static entry for {mac} in VLAN {vlan} leads to port {}, which carries no frames of \
+                     that VLAN; the kernel's bridge cannot hold it (the ebpf back end can)",
+                    site.name,
+                    site.ports.get(usize::from(*number)).map_or("?", |port| port.name.as_str())
+                )));
+            }
+        }
+    }
+    Ok(script)
+}

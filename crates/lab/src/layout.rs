@@ -1,0 +1,303 @@
+//! Where everything of a lab is: the plan's names against the names of namespaces and devices, every cable and its rate.
+//!
+//! A layout follows from the plan and the options alone. It is also the lab's state file, which is how another process
+//! finds its way, so its types are the file's format and [`LAYOUT_VERSION`] is the format's version.
+//!
+//! ```text
+//! plan:   sw1:g1 -- sw2:g1 (1 Gbit/s), host n1 at sw1:g2 (1 Gbit/s)         --rate 100mbit
+//! layout: esp-demo-sw1/g1 ═ esp-demo-sw2/g1 100 Mbit/s,  esp-demo-sw1/g2 ═ esp-demo-n1/eth0 100 Mbit/s
+//! ```
+
+use std::net::IpAddr;
+
+use fabric::{Attachment, HostId, Mac, PortId, SwitchId, Topology};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Backend, LabError, LabOptions, Offload,
+    name::{HOST_DEVICE, check_lab_name, host_namespace, port_device, switch_namespace},
+    table::{Service, SwitchTable},
+    twin::{FrameHead, deliver},
+};
+
+/// Version of the state file.
+pub const LAYOUT_VERSION: u32 = 1;
+
+/// Most switches and hosts of one lab together: beyond this a namespace for each no longer fits one machine.
+pub const NODES_MAX: usize = 2048;
+
+/// A lab's sites and cables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// [`LAYOUT_VERSION`] of the program that wrote it.
+    pub version: u32,
+    /// The lab's name.
+    pub name: String,
+    /// What the switches are made of.
+    pub backend: Backend,
+    /// Whether hosts send super-packets.
+    pub offload: Offload,
+    /// Rate of the fastest host cable.
+    pub rate_bps: u64,
+    /// Most bytes that wait for one direction of a cable.
+    pub queue_bytes: u32,
+    /// When it was brought up, in seconds since 1970.
+    pub created_unix_s: u64,
+    /// `switches[switch]`.
+    pub switches: Vec<SwitchSite>,
+    /// `hosts[host]`.
+    pub hosts: Vec<HostSite>,
+    /// `cables[link]` between switches, then one a host, in order.
+    pub cables: Vec<Cable>,
+}
+
+/// Where a switch is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchSite {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// One for every port, in order.
+    pub ports: Vec<PortSite>,
+}
+
+/// Where a switch port is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortSite {
+    /// Its name in the plan.
+    pub name: String,
+    /// The device in the switch's namespace, if it has a cable.
+    pub device: Option<String>,
+    /// Whether the plan shuts it.
+    pub shut: Shut,
+}
+
+/// Whether a plan shuts a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shut {
+    /// In service.
+    No,
+    /// Shut.
+    Yes,
+}
+
+/// Where a host is, and who it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSite {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its station address.
+    pub mac: String,
+    /// Its IP address.
+    pub address: IpAddr,
+    /// Length of the network prefix of `address`, in bits.
+    pub prefix_bits: u8,
+    /// Largest IP packet, in bytes.
+    pub mtu_bytes: u16,
+    /// Hosts (positions, ascending; one a copy) that its untagged group frames reach untagged.
+    pub audience: Vec<usize>,
+}
+
+/// A cable and where its ends are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cable {
+    /// As people write it: `sw1:g23 -- sw2:g23`, or `sw1:g1 -- node01`.
+    pub label: String,
+    /// Capacity of each direction.
+    pub rate_bps: u64,
+    /// One end; the switch's, of a host cable.
+    pub a: CableEnd,
+    /// The other end; the host's, of a host cable.
+    pub b: CableEnd,
+}
+
+/// One end of a cable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CableEnd {
+    /// As people write it: `sw1:g23` or `node01`.
+    pub label: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The device in it.
+    pub device: String,
+    /// The device's index.
+    pub ifindex: u32,
+}
+
+impl Layout {
+    /// Lays a plan out. Cost: O(ports + hosts · copies of a broadcast).
+    ///
+    /// # Errors
+    /// [`LabError::BadName`], [`LabError::TooLarge`], or [`LabError::Unsupported`] for a rate that scales a link below
+    /// 1 kbit/s.
+    pub(crate) fn new(
+        plan: &fabric::Plan,
+        tables: &[SwitchTable],
+        options: &LabOptions,
+        backend: Backend,
+        created_unix_s: u64,
+    ) -> Result<Self, LabError> {
+        check_lab_name(&options.name)?;
+        let topology = &plan.topology;
+        let nodes = topology.switches().len() + topology.hosts().len();
+        if nodes > NODES_MAX {
+            return Err(LabError::TooLarge { what: "switches and hosts", got: nodes, limit: NODES_MAX });
+        }
+        let is_switch = |name: &str| topology.find_switch(name).is_some();
+        let switches: Vec<SwitchSite> =
+            topology.switch_ids().map(|switch| switch_site(topology, tables, &options.name, switch)).collect();
+        let hosts: Vec<HostSite> = (topology.host_ids())
+            .map(|host| {
+                let intent = plan.host_intent(host);
+                let name = topology.host(host).name.clone();
+                HostSite {
+                    namespace: host_namespace(&options.name, &name, is_switch),
+                    name,
+                    mac: intent.mac.to_string(),
+                    address: intent.address,
+                    prefix_bits: intent.prefix_bits,
+                    mtu_bytes: intent.mtu_bytes,
+                    audience: audience(topology, tables, host),
+                }
+            })
+            .collect();
+        let cables = cables(topology, &switches, &hosts, options.rate_bps)?;
+        Ok(Self {
+            version: LAYOUT_VERSION,
+            name: options.name.clone(),
+            backend,
+            offload: options.offload,
+            rate_bps: options.rate_bps,
+            queue_bytes: options.queue_bytes,
+            created_unix_s,
+            switches,
+            hosts,
+            cables,
+        })
+    }
+
+    /// Every namespace: switches, then hosts.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        let switches = self.switches.iter().map(|switch| switch.namespace.as_str());
+        switches.chain(self.hosts.iter().map(|host| host.namespace.as_str()))
+    }
+
+    /// The host of this name.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`].
+    pub fn host(&self, name: &str) -> Result<&HostSite, LabError> {
+        let missing = || LabError::NoSuchHost { lab: self.name.clone(), host: name.to_owned() };
+        self.hosts.iter().find(|host| host.name == name).ok_or_else(missing)
+    }
+
+    /// The cable that people mean by a host's name, a port (`sw1:g23`) or both ends (`sw1:g23 -- sw2:g23`, either way
+    /// round).
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchCable`].
+    pub fn cable(&self, label: &str) -> Result<&Cable, LabError> {
+        let ends: Vec<&str> = label.split(" -- ").map(str::trim).collect();
+        let found = self.cables.iter().find(|cable| {
+            let (a, b) = (cable.a.label.as_str(), cable.b.label.as_str());
+            match ends[..] {
+                [end] => end == a || end == b,
+                [one, other] => (one, other) == (a, b) || (one, other) == (b, a),
+                _ => false,
+            }
+        });
+        found.ok_or_else(|| LabError::NoSuchCable { lab: self.name.clone(), cable: label.to_owned() })
+    }
+}
+
+/// The factor by which a topology's rates are scaled so that its fastest host cable runs at `rate_bps`.
+pub fn rate_scale(topology: &Topology, rate_bps: u64) -> f64 {
+    let fastest = |rates: &mut dyn Iterator<Item = u64>| rates.max().filter(|rate| *rate > 0);
+    let fastest = fastest(&mut topology.hosts().iter().map(|host| host.rate_bps))
+        .or_else(|| fastest(&mut topology.links().iter().map(|link| link.rate_bps)));
+    fastest.map_or(1.0, |fastest| rate_bps as f64 / fastest as f64)
+}
+
+fn switch_site(topology: &Topology, tables: &[SwitchTable], lab: &str, switch: SwitchId) -> SwitchSite {
+    let table = &tables[switch.index()];
+    let port_site = |(number, port): (usize, PortId)| {
+        let port = topology.port(port);
+        let cabled = port.attachment != Attachment::Nothing;
+        let shut = cabled && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);
+        PortSite {
+            name: port.name.clone(),
+            device: cabled.then(|| port_device(&port.name, number)),
+            shut: if shut { Shut::Yes } else { Shut::No },
+        }
+    };
+    let name = topology.switch(switch).name.clone();
+    let ports = topology.port_ids(switch).enumerate().map(port_site).collect();
+    SwitchSite { namespace: switch_namespace(lab, &name), name, ports }
+}
+
+/// Who hears a host's broadcast. A fabric that loops never finishes delivering; its audience is what was heard first.
+fn audience(topology: &Topology, tables: &[SwitchTable], host: HostId) -> Vec<usize> {
+    let frame = FrameHead { destination: Mac::BROADCAST, source: topology.host(host).mac, tag: None };
+    let arrivals = deliver(topology, tables, host, &frame, 4 * topology.ports().len()).unwrap_or_else(|heard| heard);
+    let mut heard: Vec<usize> =
+        arrivals.into_iter().filter(|(_, tag)| tag.is_none()).map(|(host, _)| host.index()).collect();
+    heard.sort_unstable();
+    heard
+}
+
+fn cables(
+    topology: &Topology,
+    switches: &[SwitchSite],
+    hosts: &[HostSite],
+    rate_bps: u64,
+) -> Result<Vec<Cable>, LabError> {
+    let scale = rate_scale(topology, rate_bps);
+    let scaled = |rate_bps: u64| (rate_bps as f64 * scale).round() as u64;
+    let at_port = |port: PortId| {
+        let switch = topology.port(port).switch;
+        let first = topology.port_ids(switch).next().map_or(0, PortId::index);
+        let number = port.index() - first;
+        let site = &switches[switch.index()];
+        CableEnd {
+            label: topology.port_label(port),
+            namespace: site.namespace.clone(),
+            device: port_device(&site.ports[number].name, number),
+            ifindex: crate::table::PORT_IFINDEX_BASE + number as u32,
+        }
+    };
+    let links = (topology.links().iter()).map(|link| Cable {
+        label: String::new(),
+        rate_bps: scaled(link.rate_bps),
+        a: at_port(link.a),
+        b: at_port(link.b),
+    });
+    let rim = topology.hosts().iter().zip(hosts).map(|(host, site)| Cable {
+        label: String::new(),
+        rate_bps: scaled(host.rate_bps),
+        a: at_port(host.port),
+        b: CableEnd {
+            label: host.name.clone(),
+            namespace: site.namespace.clone(),
+            device: HOST_DEVICE.to_owned(),
+            ifindex: crate::table::PORT_IFINDEX_BASE,
+        },
+    });
+    let mut cables: Vec<Cable> = links.chain(rim).collect();
+    for cable in &mut cables {
+        cable.label = format!("{} -- {}", cable.a.label, cable.b.label);
+        if cable.rate_bps < RATE_BPS_MIN {
+            return Err(LabError::Unsupported(format!(
+                "cable {} would run at {} bit/s: ask for a higher rate",
+                cable.label, cable.rate_bps
+            )));
+        }
+    }
+    Ok(cables)
+}
+
+/// Slowest cable: below this a single frame takes seconds.
+const RATE_BPS_MIN: u64 = 10_000;

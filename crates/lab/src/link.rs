@@ -1,0 +1,93 @@
+//! Asks the kernel for the devices of a namespace: one rtnetlink dump, read with bounds checked.
+//!
+//! ```text
+//! nlmsghdr (16) │ ifinfomsg (16: flags at 8) │ attribute (length, type, value), padded to 4 │ …
+//! ```
+//!
+//! Source: `linux/rtnetlink.h`, `linux/if_link.h`.
+
+use std::{collections::BTreeMap, io, os::fd::AsRawFd};
+
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+
+use crate::netns;
+
+/// What is asked of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkState {
+    /// Up, with carrier.
+    pub(crate) running: bool,
+    /// IP packets dropped because they were for another station; none before Linux 5.19.
+    pub(crate) otherhost: Option<u64>,
+}
+
+const REQUEST_BYTES: u32 = 32;
+const HEADER_BYTES: usize = 16;
+const IFINFO_BYTES: usize = 16;
+const IFINFO_FLAGS: usize = 8;
+/// Position of `rx_otherhost_dropped` in `struct rtnl_link_stats64`, in words.
+const OTHERHOST_WORD: usize = 24;
+const REPLY_BYTES_MAX: usize = 1 << 16;
+
+/// The devices of a namespace, by name.
+///
+/// # Errors
+/// If the namespace cannot be entered or the kernel refuses.
+pub(crate) fn links(namespace: &str) -> io::Result<BTreeMap<String, LinkState>> {
+    netns::within(namespace, dump)?
+}
+
+fn dump() -> io::Result<BTreeMap<String, LinkState>> {
+    let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+    let mut request = Vec::with_capacity(REQUEST_BYTES as usize);
+    request.extend(REQUEST_BYTES.to_ne_bytes());
+    request.extend(libc::RTM_GETLINK.to_ne_bytes());
+    request.extend(flags.to_ne_bytes());
+    request.resize(REQUEST_BYTES as usize, 0);
+    send(socket.as_raw_fd(), &request, MsgFlags::empty())?;
+    let mut links = BTreeMap::new();
+    let mut buffer = vec![0; REPLY_BYTES_MAX];
+    loop {
+        let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+        let mut rest = &buffer[..length];
+        while let Some((length, kind)) = Some((u32_at(rest, 0).unwrap_or(0) as usize, u16_at(rest, 4).unwrap_or(0)))
+            .filter(|(length, _)| (HEADER_BYTES..=rest.len()).contains(length))
+        {
+            match i32::from(kind) {
+                libc::NLMSG_DONE => return Ok(links),
+                libc::NLMSG_ERROR => return Err(io::Error::other("the kernel refused to list devices")),
+                _ => links.extend(parse(&rest[HEADER_BYTES..length])),
+            }
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        }
+    }
+}
+
+fn parse(message: &[u8]) -> Option<(String, LinkState)> {
+    let flags = u32_at(message, IFINFO_FLAGS)?;
+    let (mut name, mut otherhost) = (None, None);
+    let mut rest = message.get(IFINFO_BYTES..)?;
+    while let Some(length) = u16_at(rest, 0).map(usize::from).filter(|length| (4..=rest.len()).contains(length)) {
+        let value = &rest[4..length];
+        match u16_at(rest, 2)? {
+            libc::IFLA_IFNAME => name = std::str::from_utf8(value).ok().map(|name| name.trim_end_matches('\0')),
+            libc::IFLA_STATS64 => {
+                let word = value.get(8 * OTHERHOST_WORD..8 * OTHERHOST_WORD + 8);
+                otherhost = word.and_then(|word| word.try_into().ok()).map(u64::from_ne_bytes);
+            }
+            _ => {}
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    let running = flags & libc::IFF_RUNNING as u32 != 0 && flags & libc::IFF_UP as u32 != 0;
+    Some((name?.to_owned(), LinkState { running, otherhost }))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}

@@ -1,0 +1,166 @@
+//! The tables of one switch: a device's intent in the shape in which both back ends and the twin use it.
+//!
+//! Ports are numbered by their position in the intent. A port that is shut or has no cable is a member of nothing here:
+//! no frame enters by it, and none that leaves by it arrives.
+//!
+//! ```text
+//! intent   g1: pvid 2, untagged 2-3      table   ports  0: pvid 2, up
+//!          g2: tagged 2-3                        vlans  2: tagged {1} untagged {0}   3: tagged {1} untagged {0}
+//!          (v2, 02:…:01) → g1                    fdb    (2, 02:…:01) → 0
+//! ```
+
+use std::collections::BTreeMap;
+
+use fabric::{Admin, DeviceIntent, Mac, PortRole, Topology, VlanId};
+
+use crate::LabError;
+
+/// Most ports of one switch; `PORTS_MAX` in `bpf/switch_consts.h`.
+pub const PORTS_MAX: usize = 256;
+
+/// Port `k` of a switch is the device with this index plus `k`; `PORT_IFINDEX_BASE` in `bpf/switch_consts.h`.
+pub const PORT_IFINDEX_BASE: u32 = 16;
+
+/// The tables of one switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchTable {
+    /// `ports[port]`.
+    pub ports: Vec<PortEntry>,
+    /// Who is a member of what.
+    pub vlans: BTreeMap<VlanId, Members>,
+    /// Static entries toward ports; of contradictory ones the last counts.
+    pub fdb: BTreeMap<(VlanId, Mac), u16>,
+}
+
+/// One port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortEntry {
+    /// The VLAN of untagged frames that enter.
+    pub pvid: Option<VlanId>,
+    /// In service, or not.
+    pub service: Service,
+}
+
+/// Whether a port carries frames at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Cabled and not shut.
+    Up,
+    /// Shut, or without a cable.
+    Down,
+}
+
+/// The members of one VLAN; a port that an intent lists both ways is untagged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Members {
+    /// Ports that send its frames with a tag.
+    pub tagged: PortSet,
+    /// Ports that send its frames without one.
+    pub untagged: PortSet,
+}
+
+/// A set of ports of one switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PortSet {
+    words: [u64; PORTS_MAX / 64],
+}
+
+impl SwitchTable {
+    /// Reads an intent.
+    ///
+    /// # Errors
+    /// [`LabError::TooLarge`] beyond [`PORTS_MAX`] ports; [`LabError::Unsupported`] for a static entry with a group
+    /// address or toward a port of another switch.
+    pub fn new(topology: &Topology, intent: &DeviceIntent) -> Result<Self, LabError> {
+        let switch = &topology.switch(intent.switch).name;
+        if intent.ports.len() > PORTS_MAX {
+            return Err(LabError::TooLarge { what: "ports of one switch", got: intent.ports.len(), limit: PORTS_MAX });
+        }
+        let (mut ports, mut vlans) = (Vec::with_capacity(intent.ports.len()), BTreeMap::<VlanId, Members>::new());
+        let mut number_of = BTreeMap::new();
+        for (number, port) in (0_u16..).zip(&intent.ports) {
+            number_of.insert(port.port, number);
+            let service = match (port.admin, port.role) {
+                (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
+                (Admin::Up, PortRole::Host(_) | PortRole::Link(_)) => Service::Up,
+            };
+            ports.push(PortEntry { pvid: port.pvid, service });
+            for vlan in port.untagged.iter().chain(port.tagged.iter()) {
+                let members = vlans.entry(vlan).or_default();
+                match service {
+                    Service::Down => {}
+                    Service::Up if port.untagged.contains(vlan) => members.untagged.insert(number),
+                    Service::Up => members.tagged.insert(number),
+                }
+            }
+        }
+        let mut fdb = BTreeMap::new();
+        for entry in intent.fdb_entries(topology) {
+            if entry.mac.is_multicast() {
+                return Err(LabError::Unsupported(format!(
+                    "switch {switch}: a static entry for the group address {} (VLAN {}); the lab floods group frames",
+                    entry.mac, entry.vlan
+                )));
+            }
+            let number = number_of.get(&entry.port).ok_or_else(|| {
+                LabError::Unsupported(format!(
+                    "switch {switch}: the static entry for {} in VLAN {} names {}, a port of another switch",
+                    entry.mac,
+                    entry.vlan,
+                    topology.port_label(entry.port)
+                ))
+            })?;
+            fdb.insert((entry.vlan, entry.mac), *number);
+        }
+        Ok(Self { ports, vlans, fdb })
+    }
+}
+
+impl Members {
+    /// Whether a port is a member, tagged or not.
+    pub fn contains(&self, port: u16) -> bool {
+        self.tagged.contains(port) || self.untagged.contains(port)
+    }
+
+    /// The members, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u16> + use<> {
+        let set = *self;
+        (0..PORTS_MAX as u16).filter(move |port| set.contains(*port))
+    }
+}
+
+impl PortSet {
+    /// Adds a port.
+    ///
+    /// # Panics
+    /// Unless `port` is below [`PORTS_MAX`].
+    pub fn insert(&mut self, port: u16) {
+        self.words[usize::from(port) / 64] |= 1 << (port % 64);
+    }
+
+    /// Whether a port is in the set.
+    pub fn contains(&self, port: u16) -> bool {
+        self.words.get(usize::from(port) / 64).is_some_and(|word| word >> (port % 64) & 1 == 1)
+    }
+
+    /// Bit `port % 64` of word `port / 64`, as the eBPF switch wants it.
+    pub fn words(&self) -> [u64; PORTS_MAX / 64] {
+        self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_sets_hold_their_bounds() {
+        let mut set = PortSet::default();
+        set.insert(0);
+        set.insert(PORTS_MAX as u16 - 1);
+        assert!(set.contains(0) && set.contains(255) && !set.contains(64) && !set.contains(256) && !set.contains(999));
+        assert_eq!(set.words(), [1, 0, 0, 1 << 63]);
+        let members = Members { tagged: set, ..Members::default() };
+        assert_eq!(members.iter().collect::<Vec<_>>(), [0, 255]);
+    }
+}
