@@ -1,0 +1,318 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
+use fabric::{EngineName, FdbMode, FlowControl, Subnet, Tagging, VlanSet, parse_rate};
+
+/// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
+///
+/// Every VLAN is a spanning tree, the set of them uses every cable, and hosts need not know.
+#[derive(Parser)]
+#[command(
+    name = "espalier",
+    version,
+    propagate_version = true,
+    after_help = "Example: espalier generate torus 4x4 -o torus.yaml && espalier plan torus.yaml -o plan.json"
+)]
+pub(crate) struct Cli {
+    /// Print one JSON object for machines instead of text for people.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Generate(Generate),
+    Import(Import),
+    Plan(Plan),
+    Check(Check),
+    Show(Show),
+    Export(Export),
+    Lab(Lab),
+    Reproduce(Reproduce),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Write a topology of a well-known kind.
+#[derive(Args)]
+#[command(after_help = generate_help())]
+pub(crate) struct Generate {
+    /// The kind of network; see the list below.
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: String,
+    /// Its sizes, in the field's notation.
+    #[arg(value_name = "SIZE")]
+    pub(crate) sizes: Vec<String>,
+    /// Hosts on each switch that has any.
+    #[arg(long, value_name = "N")]
+    pub(crate) hosts_per_switch: Option<usize>,
+    /// Rate of the cables between switches, such as 10gbit.
+    #[arg(long, value_parser = parse_rate, default_value = "1gbit", value_name = "RATE")]
+    pub(crate) rate: u64,
+    /// Rate of the hosts' cables; the same unless given.
+    #[arg(long, value_parser = parse_rate, value_name = "RATE")]
+    pub(crate) host_rate: Option<u64>,
+    /// Model of every switch, which also names the ports.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Permute names, ports and order, so that the structure must be found from the cables.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) shuffle: Option<u64>,
+    /// Where to write; standard output unless given.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
+/// Turn what another tool says about the cabling into a topology.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier import cables.dot -o topology.yaml\n  \
+    espalier import --from lldp sw1.json sw2.json sw3.json -o topology.yaml\n\n\
+    Every difference between the files, one-sided sightings included, is reported with file and line.")]
+pub(crate) struct Import {
+    /// The files; several only for lldp, one a device.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Their format; told from the content unless given.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Which nodes are hosts, where a format does not say: name patterns such as 'node*'.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) hosts: Vec<String>,
+    /// For lldp: own ports whose neighbours are no part of the fabric, such as 'eth0' for management.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) ignore_ports: Vec<String>,
+    /// Where to write; standard output unless given.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
+/// Plan a topology, check the plan, and print what it achieves.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier plan torus.yaml -o plan.json\n  \
+    espalier plan cluster.yaml --engine clos --max-vlans 64 --fdb minimal -o plan.json\n  \
+    espalier generate mesh 8x8 | espalier plan - --json\n\n\
+    The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
+pub(crate) struct Plan {
+    /// The topology, in any format that import reads; - is standard input.
+    #[arg(value_name = "TOPOLOGY")]
+    pub(crate) topology: PathBuf,
+    /// How routes are found.
+    #[arg(long, default_value = "auto", value_parser = words(EngineName::ALL, EngineName::word))]
+    pub(crate) engine: EngineName,
+    /// Who chooses a frame's VLAN, and by what.
+    #[arg(long, default_value = "switch", value_parser = words(Tagging::ALL, Tagging::word))]
+    pub(crate) tagging: Tagging,
+    /// Which flow control the switches run: none, pause, or pfc=N with N lossless classes.
+    #[arg(long, default_value = "pause", value_name = "none|pause|pfc=N")]
+    pub(crate) flow_control: FlowControl,
+    /// Which static entries switches hold.
+    #[arg(long, default_value = "minimal", value_parser = words(FdbMode::ALL, FdbMode::word))]
+    pub(crate) fdb: FdbMode,
+    /// Most VLANs to use.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_vlans: Option<usize>,
+    /// VLAN ids to draw from.
+    #[arg(long, default_value = "2-4094", value_name = "FIRST-LAST")]
+    pub(crate) vlans: VlanSet,
+    /// VLAN ids to leave alone.
+    #[arg(long, default_value = "1002-1005", value_name = "LIST")]
+    pub(crate) reserved_vlans: VlanSet,
+    /// Subnet for hosts that state no address.
+    #[arg(long, default_value_t = Subnet::default(), value_name = "NETWORK/BITS")]
+    pub(crate) subnet: Subnet,
+    /// Largest IP packet on hosts, in bytes.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u16).range(576..=9216), value_name = "BYTES")]
+    pub(crate) mtu: u16,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// A plan whose VLAN ids to keep where its trees are the same.
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) previous: Option<PathBuf>,
+    /// Where to write the plan.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the plan even if the judge finds it unfit to deploy.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Judge a plan: walk every frame through what the switches would hold.
+#[derive(Args)]
+#[command(after_help = "Example: espalier check plan.json\n\n\
+    The judge knows nothing of how the plan was made. Exit code 1 means that it found something fatal.")]
+pub(crate) struct Check {
+    /// The plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// Judge a plan file that was changed after it was written.
+    #[arg(long)]
+    pub(crate) ignore_digest: bool,
+}
+
+/// Explain a plan to a person.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier show plan.json\n  espalier show plan.json --route h0 h5\n  \
+    espalier show plan.json --vlan 7")]
+pub(crate) struct Show {
+    /// The plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) subject: Subject,
+}
+
+#[derive(Args)]
+#[group(multiple = false)]
+pub(crate) struct Subject {
+    /// One host: its port, VLAN, address, and the way to every other host.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// One route, step by step, as the switches would carry it.
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
+    pub(crate) route: Option<Vec<String>>,
+    /// One VLAN: its tree, and who sends in it.
+    #[arg(long, value_name = "VLAN")]
+    pub(crate) vlan: Option<fabric::VlanId>,
+    /// One switch: its ports and tables.
+    #[arg(long, value_name = "SWITCH")]
+    pub(crate) switch: Option<String>,
+}
+
+/// Write the cabling of a plan or topology in another tool's format.
+#[derive(Args)]
+#[command(after_help = "Example: espalier export plan.json --to dot -o fabric.dot")]
+pub(crate) struct Export {
+    /// A plan or a topology.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The format to write.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: String,
+    /// Where to write; standard output unless given.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
+/// Run a plan as a fabric of network namespaces with real programs.
+#[derive(Args)]
+#[command(after_help = "Example:\n  espalier lab up plan.json && espalier lab measure all-to-all && espalier lab down")]
+pub(crate) struct Lab {
+    /// Name of the lab; several can run at once.
+    #[arg(long, global = true, default_value = "lab")]
+    pub(crate) name: String,
+    #[command(subcommand)]
+    pub(crate) command: LabCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LabCommand {
+    /// Build the fabric of a plan.
+    #[command(after_help = "Example: espalier lab up plan.json --rate 100mbit")]
+    Up {
+        /// The plan.
+        plan: PathBuf,
+        /// Rate of the fastest host cable; all others keep their proportion.
+        #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
+        rate: u64,
+        /// What plays the switches.
+        #[arg(long, default_value = "auto")]
+        backend: BackendChoice,
+    },
+    /// Take a lab down and leave nothing behind, whatever state it is in.
+    #[command(after_help = "Example: espalier lab down --name night-run")]
+    Down,
+    /// List the labs that exist.
+    #[command(after_help = "Example: espalier lab list")]
+    List,
+    /// Show ports, load, floods and drops since the lab came up.
+    #[command(after_help = "Example: espalier lab status")]
+    Status,
+    /// Run a program on a host.
+    #[command(after_help = "Example: espalier lab exec h0 -- ping -c 3 10.0.0.6")]
+    Exec {
+        /// The host.
+        host: String,
+        /// The program and its arguments.
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        program: Vec<String>,
+    },
+    /// Break a cable.
+    #[command(after_help = "Example: espalier lab fail 's0-0:p1 -- s0-1:p2' --silent")]
+    Fail {
+        /// The cable, as `switch:port -- switch:port`, or one end of it.
+        link: String,
+        /// Frames vanish although the link stays up.
+        #[arg(long)]
+        silent: bool,
+    },
+    /// Mend a cable.
+    #[command(after_help = "Example: espalier lab heal 's0-0:p1 -- s0-1:p2'")]
+    Heal {
+        /// The cable, as `switch:port -- switch:port`, or one end of it.
+        link: String,
+    },
+}
+
+/// What plays the switches of a lab.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum BackendChoice {
+    /// The kernel's VLAN-aware bridge where there is one, else eBPF.
+    Auto,
+    /// The kernel's VLAN-aware bridge.
+    Bridge,
+    /// A tc eBPF switch.
+    Ebpf,
+}
+
+/// Recompute a table or figure of the papers beside the printed numbers.
+#[derive(Args)]
+#[command(
+    after_help = "Example: espalier reproduce table3\n\n  table3   the evaluated topologies of [Otsuka], from real plans"
+)]
+pub(crate) struct Reproduce {
+    /// What to reproduce.
+    #[arg(value_parser = ["table3"])]
+    pub(crate) name: String,
+}
+
+/// Print a shell's completion script.
+#[derive(Args)]
+#[command(after_help = "Example: espalier completions bash > /etc/bash_completion.d/espalier")]
+pub(crate) struct Completions {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write a manual page for every command.
+#[derive(Args)]
+#[command(after_help = "Example: espalier man /usr/local/share/man/man1")]
+pub(crate) struct Man {
+    /// The folder to write to.
+    pub(crate) directory: PathBuf,
+}
+
+/// A parser for values that are written as one of a few words.
+fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + std::str::FromStr<Err = String> + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(all.iter().map(|value| word(*value))).try_map(|word| word.parse::<T>())
+}
+
+fn generate_help() -> String {
+    let mut help = "Kinds:\n".to_owned();
+    for family in fabric::generate::Family::ALL {
+        let fabric::generate::Family { word, sizes, about, .. } = family;
+        help.push_str(&format!("  {word:<15} {sizes:<20} {about}\n"));
+    }
+    help.push_str("\nExamples:\n");
+    for family in fabric::generate::Family::ALL {
+        help.push_str(&format!("  espalier generate {}\n", family.example));
+    }
+    help
+}

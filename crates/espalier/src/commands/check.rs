@@ -1,0 +1,25 @@
+//! `espalier check`: the independent judge.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use fabric::format::{plan::ReadMode, report::report_json};
+
+use super::{Output, plan::print_report, say};
+use crate::{cli, failure::FAILED, files::read_plan_file};
+
+pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
+    let mode = if args.ignore_digest { ReadMode::IgnoreDigest } else { ReadMode::Strict };
+    let plan = read_plan_file(&args.plan, mode)?;
+    let report = verify::check(&plan);
+    match output {
+        Output::Json => say!(
+            "{}",
+            serde_json::json!({
+                "findings": report_json(&report), "deployable": report.is_deployable()
+            })
+        ),
+        Output::Person => print_report(&report)?,
+    }
+    Ok(if report.is_deployable() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}

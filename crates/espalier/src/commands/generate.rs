@@ -1,0 +1,36 @@
+//! `espalier generate`: a topology of a well-known kind.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use fabric::{
+    format::native::write_native,
+    generate::{Kind, Options, generate},
+};
+
+use super::{Output, say};
+use crate::{cli, failure::bad_input, files::write_file};
+
+pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
+    let kind = Kind::parse(&args.kind, &args.sizes).map_err(|error| bad_input(error.to_string()))?;
+    let options = Options {
+        hosts_per_switch: args.hosts_per_switch,
+        rate_bps: args.rate,
+        host_rate_bps: args.host_rate,
+        model: args.model.clone(),
+        shuffle: args.shuffle,
+    };
+    let topology = generate(&kind, &options).map_err(|error| bad_input(error.to_string()))?;
+    let text = write_native(&topology);
+    write_file(&args.output, |out| out.write_all(text.as_bytes()))?;
+    let (switches, links, hosts) = (topology.switches().len(), topology.links().len(), topology.hosts().len());
+    if output == Output::Json && args.output.as_os_str() != "-" {
+        say!(
+            "{}",
+            serde_json::json!({ "kind": kind.to_string(), "switches": switches, "links": links, "hosts": hosts })
+        );
+    } else {
+        eprintln!("{kind}: {switches} switches, {links} links, {hosts} hosts");
+    }
+    Ok(ExitCode::SUCCESS)
+}

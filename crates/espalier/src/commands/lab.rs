@@ -1,0 +1,181 @@
+//! `espalier lab`: a plan's fabric of namespaces.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context, Result};
+use fabric::{
+    Plan,
+    format::plan::{ReadMode, read_plan, write_plan},
+    format_rate,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Progress, Status};
+
+use super::{Output, say};
+use crate::{
+    cli::{self, BackendChoice, LabCommand},
+    failure::bad_input,
+    files::read_plan_file,
+    table::Table,
+};
+
+pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
+    let name = &args.name;
+    match &args.command {
+        LabCommand::Up { plan, rate, backend } => up(name, plan, *rate, *backend, output)?,
+        LabCommand::Down => {
+            lab::down(name)?;
+            eprintln!("lab {name} is down");
+        }
+        LabCommand::List => list(output)?,
+        LabCommand::Status => show_status(&Lab::open(name)?, output)?,
+        LabCommand::Exec { host, program } => return exec(&Lab::open(name)?, host, program),
+        LabCommand::Fail { link, silent } => {
+            Lab::open(name)?.fail(link, if *silent { FailMode::Silent } else { FailMode::Down })?;
+        }
+        LabCommand::Heal { link } => Lab::open(name)?.heal(link)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn up(name: &str, path: &Path, rate_bps: u64, backend: BackendChoice, output: Output) -> Result<()> {
+    let plan = read_plan_file(path, ReadMode::Strict)?;
+    let report = verify::check(&plan);
+    if !report.is_deployable() {
+        return Err(bad_input(format!("{}: the judge refuses this plan:\n{report}", path.display())));
+    }
+    let backend = match backend {
+        BackendChoice::Auto => None,
+        BackendChoice::Bridge => Some(Backend::Bridge),
+        BackendChoice::Ebpf => Some(Backend::Ebpf),
+    };
+    let lab = build(name, &plan, rate_bps, backend)?;
+    let layout = lab.layout();
+    match output {
+        Output::Json => say!(
+            "{}",
+            serde_json::json!({
+                "name": name, "switches": layout.switches.len(), "hosts": layout.hosts.len(),
+                "backend": layout.backend.word(), "rate_bps": rate_bps,
+            })
+        ),
+        Output::Person => eprintln!(
+            "lab {name} is up: {} switches ({}), {} hosts, {}; try: espalier lab --name {name} measure all-to-all",
+            layout.switches.len(),
+            layout.backend.word(),
+            layout.hosts.len(),
+            format_rate(rate_bps)
+        ),
+    }
+    Ok(())
+}
+
+/// Builds a lab with a progress bar on standard error.
+pub(super) fn build(name: &str, plan: &Plan, rate_bps: u64, backend: Option<Backend>) -> Result<Lab> {
+    let mut text = Vec::new();
+    write_plan(plan, &mut text).context("write plan")?;
+    let plan_text = Some(String::from_utf8(text).context("plan files are text")?);
+    let options = LabOptions { rate_bps, backend, plan_text, ..LabOptions::new(name) };
+    let bar = ProgressBar::new(0);
+    bar.set_style(ProgressStyle::with_template("{msg:20} {wide_bar} {pos}/{len}").context("a valid template")?);
+    let mut show = |progress: Progress| {
+        bar.set_message(progress.step.to_string());
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
+    };
+    let lab = Lab::up(plan, &options, &mut show);
+    bar.finish_and_clear();
+    Ok(lab?)
+}
+
+/// The plan that a lab carries out.
+pub(super) fn plan_of(lab: &Lab) -> Result<Plan> {
+    let text = lab.plan_text()?.context("the lab was built without keeping its plan")?;
+    read_plan(text.as_bytes(), ReadMode::Strict).context("read the lab's plan")
+}
+
+fn list(output: Output) -> Result<()> {
+    let names = lab::list()?;
+    match output {
+        Output::Json => say!("{}", serde_json::json!(names)),
+        Output::Person if names.is_empty() => eprintln!("no lab is up"),
+        Output::Person => {
+            for name in names {
+                say!("{name}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn exec(lab: &Lab, host: &str, program: &[String]) -> Result<ExitCode> {
+    let [name, args @ ..] = program else { return Err(bad_input("no program is named")) };
+    let status = lab.exec(host, name, args)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn show_status(lab: &Lab, output: Output) -> Result<()> {
+    let status = lab.status()?;
+    let up_s = status.up.as_secs_f64();
+    if output == Output::Json {
+        say!("{}", status_json(&status));
+        return Ok(());
+    }
+    say!("lab {}: up {up_s:.0} s, switches played by {}", lab.layout().name, lab.layout().backend.word());
+    let mut table = Table::new(["port", "link", "frames in", "out", "load out", "floods"]);
+    for switch in &status.switches {
+        for port in switch.ports.iter().filter(|port| port.carrier != Carrier::None) {
+            let total = port.total();
+            let load = port.rate_bps.map_or(0.0, |rate| total.out_bytes as f64 * 8.0 / up_s.max(1e-3) / rate as f64);
+            table.row([
+                format!("{}:{}", switch.name, port.name),
+                if port.carrier == Carrier::Up { "up".to_owned() } else { "down".to_owned() },
+                total.in_frames.to_string(),
+                total.out_frames.to_string(),
+                format!("{:.1} %", 100.0 * load),
+                total.flooded_unknown.map_or("?".to_owned(), |floods| floods.to_string()),
+            ]);
+        }
+    }
+    say!("{table}");
+    say!("unknown-unicast floods: {}", status.unknown_floods());
+    let drops = status.drops();
+    if drops.is_empty() {
+        say!("drops: none");
+    }
+    for (reason, count) in drops {
+        say!("drops, {}: {count}", reason.name());
+    }
+    Ok(())
+}
+
+fn status_json(status: &Status) -> serde_json::Value {
+    let switches: Vec<_> = (status.switches.iter())
+        .map(|switch| {
+            let ports: Vec<_> = (switch.ports.iter())
+                .map(|port| {
+                    let total = port.total();
+                    let carrier = match port.carrier {
+                        Carrier::None => "none",
+                        Carrier::Down => "down",
+                        Carrier::Up => "up",
+                    };
+                    let drops: serde_json::Map<String, serde_json::Value> = (port.drops.iter().flatten())
+                        .map(|(reason, count)| (reason.name().to_owned(), (*count).into()))
+                        .collect();
+                    serde_json::json!({
+                        "port": port.name, "carrier": carrier, "rate_bps": port.rate_bps,
+                        "in_frames": total.in_frames, "in_bytes": total.in_bytes,
+                        "out_frames": total.out_frames, "out_bytes": total.out_bytes,
+                        "flooded_unknown": total.flooded_unknown, "drops": drops,
+                    })
+                })
+                .collect();
+            serde_json::json!({ "switch": switch.name, "ports": ports })
+        })
+        .collect();
+    serde_json::json!({
+        "up_s": status.up.as_secs_f64(), "unknown_floods": status.unknown_floods(), "switches": switches
+    })
+}

@@ -1,0 +1,55 @@
+//! One file a verb.
+
+mod check;
+mod export;
+mod generate;
+mod import;
+mod lab;
+mod plan;
+mod reproduce;
+mod shell;
+mod show;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Command};
+
+/// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Text.
+    Person,
+    /// One JSON object.
+    Json,
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// Whatever keeps it from its result.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
+    let output = if cli.json { Output::Json } else { Output::Person };
+    match cli.command {
+        Command::Generate(args) => generate::run(&args, output),
+        Command::Import(args) => import::run(&args, output),
+        Command::Plan(args) => plan::run(&args, output),
+        Command::Check(args) => check::run(&args, output),
+        Command::Show(args) => show::run(&args, output),
+        Command::Export(args) => export::run(&args),
+        Command::Lab(args) => lab::run(&args, output),
+        Command::Reproduce(args) => reproduce::run(&args, output),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+    }
+}
+
+/// Prints a line to standard output; a reader that went away is an error like any other.
+macro_rules! say {
+    ($($arg:tt)*) => {{
+        use std::io::Write as _;
+        writeln!(std::io::stdout().lock(), $($arg)*)?
+    }};
+}
+pub(crate) use say;

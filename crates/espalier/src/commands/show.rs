@@ -1,0 +1,230 @@
+//! `espalier show`: a plan explained to a person.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use fabric::{
+    Attachment, HostId, HostTagging, Plan, PortRole, SwitchId, Topology, VlanId,
+    format::{plan::ReadMode, report::summary_json},
+};
+use verify::{Receiver, walk};
+
+use super::{Output, plan::print_summary, say};
+use crate::{cli, failure::bad_input, files::read_plan_file, table::Table};
+
+pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
+    let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    let cli::Subject { host, route, vlan, switch } = &args.subject;
+    if let Some(name) = host {
+        show_host(&plan, find_host(&plan.topology, name)?, output)?;
+    } else if let Some([from, to]) = route.as_deref() {
+        show_route(&plan, find_host(&plan.topology, from)?, find_host(&plan.topology, to)?, output)?;
+    } else if let Some(vlan) = *vlan {
+        show_vlan(&plan, vlan, output)?;
+    } else if let Some(name) = switch {
+        show_switch(&plan, find_switch(&plan.topology, name)?, output)?;
+    } else {
+        show_plan(&plan, output)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_plan(plan: &Plan, output: Output) -> Result<()> {
+    if output == Output::Json {
+        say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary_json(&plan.summary) }));
+        return Ok(());
+    }
+    print_summary(plan, 0.0)?;
+    say!();
+    let mut table = Table::new(["VLAN", "lane", "links", "senders"]);
+    for tree in &plan.trees {
+        let senders = plan.topology.host_ids().filter(|host| plan.assignment.broadcast(*host) == tree.vlan).count();
+        let cells = [tree.lane.to_string(), tree.tree.links().len().to_string(), senders.to_string()];
+        table.row(std::iter::once(tree.vlan.to_string()).chain(cells));
+    }
+    say!("{table}");
+    Ok(())
+}
+
+fn show_host(plan: &Plan, host: HostId, output: Output) -> Result<()> {
+    let topology = &plan.topology;
+    let intent = plan.host_intent(host);
+    let name = &topology.host(host).name;
+    let vlan = plan.assignment.broadcast(host);
+    let tagger = match intent.tagging {
+        HostTagging::BySwitch => "its switch",
+        HostTagging::ByHost => "the host itself",
+    };
+    let ways: Vec<(HostId, VlanId, usize)> = (topology.host_ids())
+        .filter(|other| *other != host)
+        .map(|other| {
+            let vlan = plan.assignment.unicast(host, other);
+            (other, vlan, path_switches(plan, vlan, host, other))
+        })
+        .collect();
+    if output == Output::Json {
+        let ways: Vec<_> = (ways.iter())
+            .map(|(to, vlan, switches)| {
+                serde_json::json!({ "to": topology.host(*to).name, "vlan": vlan.get(), "switches": switches })
+            })
+            .collect();
+        say!(
+            "{}",
+            serde_json::json!({
+                "host": name, "mac": intent.mac.to_string(), "address": intent.address.to_string(),
+                "port": topology.port_label(topology.host(host).port), "vlan": vlan.get(), "routes": ways,
+            })
+        );
+        return Ok(());
+    }
+    say!("host {name}: {} at {}", intent.mac, topology.port_label(topology.host(host).port));
+    say!("address {}/{}, MTU {}", intent.address, intent.prefix_bits, intent.mtu_bytes);
+    say!("frames are tagged by {tagger}; broadcasts go out in VLAN {vlan}");
+    let mut table = Table::new(["to", "VLAN", "switches"]);
+    for (to, vlan, switches) in ways {
+        table.row([topology.host(to).name.clone(), vlan.to_string(), switches.to_string()]);
+    }
+    say!("{table}");
+    Ok(())
+}
+
+/// Switches on the way of a frame in the tree of its VLAN.
+fn path_switches(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> usize {
+    let topology = &plan.topology;
+    let rooted = plan.tree(vlan).map(|tree| tree.tree.rooted_at(topology, topology.switch_of(from)));
+    rooted.map_or(0, |rooted| rooted.path_to(topology, topology.switch_of(to)).len() + 1)
+}
+
+fn show_route(plan: &Plan, from: HostId, to: HostId, output: Output) -> Result<()> {
+    let walk = walk(plan, from, Receiver::Host(to));
+    let lines = walk.lines(&plan.topology);
+    match output {
+        Output::Json => say!("{}", serde_json::json!({ "steps": lines, "outcome": walk.outcome(&plan.topology) })),
+        Output::Person => {
+            for line in lines {
+                say!("{line}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show_vlan(plan: &Plan, vlan: VlanId, output: Output) -> Result<()> {
+    let topology = &plan.topology;
+    let Some(tree) = plan.tree(vlan) else {
+        let known: fabric::VlanSet = plan.trees.iter().map(|tree| tree.vlan).collect();
+        return Err(bad_input(format!("the plan has no VLAN {vlan}; it has {known}")));
+    };
+    let senders: Vec<&str> = (topology.host_ids())
+        .filter(|host| plan.assignment.broadcast(*host) == vlan)
+        .map(|host| topology.host(host).name.as_str())
+        .collect();
+    if output == Output::Json {
+        let links: Vec<String> = tree.tree.links().iter().map(|link| topology.link_label(*link)).collect();
+        say!("{}", serde_json::json!({ "vlan": vlan.get(), "lane": tree.lane, "links": links, "senders": senders }));
+        return Ok(());
+    }
+    say!("VLAN {vlan}, lane {}: {} links", tree.lane, tree.tree.links().len());
+    say!("senders: {}", if senders.is_empty() { "none by default".to_owned() } else { senders.join(" ") });
+    let root =
+        senders.first().and_then(|name| topology.find_host(name)).map_or(SwitchId::new(0), |h| topology.switch_of(h));
+    let rooted = tree.tree.rooted_at(topology, root);
+    let mut stack = vec![(root, String::new(), String::new())];
+    while let Some((switch, branch, indent)) = stack.pop() {
+        let via = rooted.inward[switch.index()].map_or(String::new(), |channel| {
+            format!(
+                "  ({} to {})",
+                topology.port(topology.tail_port(channel)).name,
+                topology.port(topology.head_port(channel)).name
+            )
+        });
+        say!("{branch}{}{via}", topology.switch(switch).name);
+        let below: Vec<SwitchId> = (topology.channels_from(switch).iter())
+            .map(|channel| (topology.head(*channel), *channel))
+            .filter(|(head, channel)| rooted.inward[head.index()] == Some(*channel))
+            .map(|(head, _)| head)
+            .collect();
+        for (index, &next) in below.iter().enumerate().rev() {
+            let (branch, indented) = if index + 1 == below.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            stack.push((next, format!("{indent}{branch}"), format!("{indent}{indented}")));
+        }
+    }
+    Ok(())
+}
+
+fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
+    let topology = &plan.topology;
+    let device = &plan.devices[switch.index()];
+    let mut table = Table::new(["port", "to", "PVID", "untagged", "tagged", "entries"]);
+    let mut rows = Vec::new();
+    for port in &device.ports {
+        let to = match topology.port(port.port).attachment {
+            Attachment::Nothing => "-".to_owned(),
+            Attachment::Host(host) => topology.host(host).name.clone(),
+            Attachment::Link(link) => {
+                let fabric::Link { a, b, .. } = *topology.link(link);
+                topology.port_label(if a == port.port { b } else { a })
+            }
+        };
+        let runs = device.fdb.iter().filter(|run| run.port == port.port);
+        let entries: usize = runs.map(|run| run.last.index() - run.first.index() + 1).sum();
+        let pvid = port.pvid.map_or("-".to_owned(), |vlan| vlan.to_string());
+        rows.push(serde_json::json!({
+            "port": topology.port(port.port).name, "to": to, "role": role_word(port.role),
+            "pvid": port.pvid.map(VlanId::get), "untagged": port.untagged.to_string(),
+            "tagged": port.tagged.to_string(), "entries": entries,
+        }));
+        table.row([
+            topology.port(port.port).name.clone(),
+            to,
+            pvid,
+            port.untagged.to_string(),
+            port.tagged.to_string(),
+            entries.to_string(),
+        ]);
+    }
+    let (name, model) = (&topology.switch(switch).name, &topology.switch(switch).model);
+    match output {
+        Output::Json => say!(
+            "{}",
+            serde_json::json!({
+                "switch": name, "model": model.name, "static_entries": device.fdb_len(), "ports": rows
+            })
+        ),
+        Output::Person => {
+            say!("switch {name} ({}): {} static entries", model.description, device.fdb_len());
+            say!("{table}");
+        }
+    }
+    Ok(())
+}
+
+fn role_word(role: PortRole) -> &'static str {
+    match role {
+        PortRole::Unused => "unused",
+        PortRole::Host(_) => "host",
+        PortRole::Link(_) => "link",
+    }
+}
+
+fn find_host(topology: &Topology, name: &str) -> Result<HostId> {
+    topology.find_host(name).ok_or_else(|| {
+        let known = topology.hosts().iter().map(|host| host.name.as_str());
+        bad_input(format!("the plan has no host {name}; it has {}", some(known)))
+    })
+}
+
+fn find_switch(topology: &Topology, name: &str) -> Result<SwitchId> {
+    topology.find_switch(name).ok_or_else(|| {
+        let known = topology.switches().iter().map(|switch| switch.name.as_str());
+        bad_input(format!("the plan has no switch {name}; it has {}", some(known)))
+    })
+}
+
+/// The first few names.
+fn some<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN_MAX: usize = 8;
+    let more = if names.len() > SHOWN_MAX { ", …" } else { "" };
+    let shown: Vec<&str> = names.take(SHOWN_MAX).collect();
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,53 @@
+//! Aligned columns for people.
+
+use std::fmt;
+
+/// A table of text: the first column flush left, the others flush right.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with a heading for every column.
+    pub(crate) fn new<const N: usize>(heading: [&str; N]) -> Self {
+        Self { rows: vec![heading.map(str::to_owned).to_vec()] }
+    }
+
+    /// Appends a row; short rows leave the rest empty.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                let gap = if column == 0 { "" } else { "  " };
+                let cell = if column == 0 { format!("{cell:<width$}") } else { format!("{gap}{cell:>width$}") };
+                line.push_str(&cell);
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(["name", "n"]);
+        table.row(["a".to_owned(), "10".to_owned()]);
+        table.row(["longer".to_owned()]);
+        assert_eq!(table.to_string(), "name     n\na       10\nlonger\n");
+    }
+}
