@@ -113,7 +113,6 @@ impl Graph {
                     hops.entry((node, node_of[next.index()])).or_default().push(vec![first]);
                     continue;
                 }
-                let mut beyond = BTreeSet::new();
                 for &second in topology.channels_from(next) {
                     let far = node_of[topology.head(second).index()];
                     if far == usize::MAX {
@@ -123,12 +122,19 @@ impl Graph {
                             topology.switch(topology.head(second)).name
                         )));
                     }
-                    // One cable from a line switch to each node: parallel ones would need a choice at both ends.
-                    if far != node && beyond.insert(far) {
+                    if far != node {
                         hops.entry((node, far)).or_default().push(vec![first, second]);
                     }
                 }
             }
+        }
+        // Two ways between two nodes, one of them through a line switch, could close a cycle in a source's tree.
+        if let Some(((a, b), _)) = hops.iter().find(|(_, ways)| ways.len() > 1 && ways.iter().any(|way| way.len() > 1)) {
+            return Err(Unsuitable::new(format!(
+                "switches {} and {} are joined through a switch without hosts and in another way as well",
+                topology.switch(nodes[*a]).name,
+                topology.switch(nodes[*b]).name
+            )));
         }
         let mut neighbours = vec![Vec::new(); nodes.len()];
         hops.keys().for_each(|&(from, to)| neighbours[from].push(to));

@@ -1,0 +1,136 @@
+//! Plans of random cablings, judged by `verify`, which knows nothing of how they were made.
+
+use fabric::{
+    EngineName, FdbMode, FlowControl, Mac, Plan, Policy, SwitchSpec, Tagging, Topology, TopologyBuilder, VlanPool,
+    rng::Rng,
+};
+use planner::{PlanError, plan};
+use proptest::prelude::*;
+
+/// A connected cabling of `switches`, with `extra` cables beyond a tree, some parallel, some slow, and up to three hosts
+/// a switch, none on some.
+fn random_topology(switches: usize, extra: usize, seed: u64) -> Topology {
+    let mut rng = Rng::new(seed);
+    let mut builder = TopologyBuilder::new();
+    let ids: Vec<_> = (0..switches)
+        .map(|number| builder.add_switch(&format!("s{number}"), SwitchSpec::default()).expect("a fresh name"))
+        .collect();
+    let mut ports = 0;
+    let mut cable = |builder: &mut TopologyBuilder, a: usize, b: usize, rate_bps| {
+        ports += 1;
+        let a = builder.add_port(ids[a], &format!("p{ports}")).expect("a fresh port");
+        let b = builder.add_port(ids[b], &format!("p{ports}")).expect("a fresh port");
+        builder.add_link(a, b, rate_bps).expect("two switches");
+    };
+    for b in 1..switches {
+        let a = rng.below(b);
+        cable(&mut builder, a, b, 1_000_000_000);
+    }
+    for _ in 0..extra {
+        let (a, b) = (rng.below(switches), rng.below(switches));
+        if a != b {
+            cable(&mut builder, a, b, [100_000_000, 1_000_000_000, 10_000_000_000][rng.below(3)]);
+        }
+    }
+    let mut number = 0;
+    for (at, id) in ids.iter().enumerate() {
+        for _ in 0..if at == 0 { 1 } else { rng.below(4) } {
+            number += 1;
+            let port = builder.add_port(*id, &format!("h{number}")).expect("a fresh port");
+            builder.add_host(&format!("h{number}"), Mac::local(number), port, 1_000_000_000, None).expect("a fresh host");
+        }
+    }
+    builder.finish().expect("the tree connects everything")
+}
+
+fn judged(plan: &Plan) {
+    let report = verify::check(plan);
+    assert!(report.findings().is_empty(), "{} {:?}\n{report}", plan.engine, plan.policy);
+}
+
+fn flow_control() -> impl Strategy<Value = FlowControl> {
+    prop_oneof![Just(FlowControl::None), Just(FlowControl::Pause), (1_u8..=8).prop_map(FlowControl::Pfc)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Every connected cabling has a plan in every mode, and the judge finds nothing.
+    #[test]
+    fn any_cabling_is_planned_and_passes_the_judge(
+        switches in 1_usize..24,
+        extra in 0_usize..40,
+        seed in any::<u64>(),
+        tagging in prop::sample::select(Tagging::ALL),
+        fdb in prop::sample::select(FdbMode::ALL),
+        flow_control in flow_control(),
+    ) {
+        let topology = random_topology(switches, extra, seed);
+        let policy = Policy { tagging, fdb, flow_control, ..Policy::default() };
+        judged(&plan(&topology, &policy, None).expect("auto always finds a plan"));
+    }
+
+    /// Each engine by name either plans or says why it does not apply.
+    #[test]
+    fn every_engine_is_right_or_says_why_not(
+        switches in 1_usize..16,
+        extra in 0_usize..24,
+        seed in any::<u64>(),
+        engine in prop::sample::select(EngineName::ALL),
+    ) {
+        let topology = random_topology(switches, extra, seed);
+        match plan(&topology, &Policy { engine, ..Policy::default() }, None) {
+            Ok(plan) => judged(&plan),
+            Err(error) => prop_assert!(matches!(error, PlanError::Unsuitable { .. }), "{error}"),
+        }
+    }
+
+    /// A cap on VLANs is kept, or named with what is needed.
+    #[test]
+    fn a_cap_on_vlans_is_kept(switches in 2_usize..16, extra in 0_usize..24, seed in any::<u64>(), cap in 1_usize..12) {
+        let topology = random_topology(switches, extra, seed);
+        let policy = Policy { vlans_max: Some(cap), ..Policy::default() };
+        let capped = plan(&topology, &policy, None).expect("a single tree always fits");
+        prop_assert!(capped.summary.vlans <= cap);
+        judged(&capped);
+    }
+
+    /// The same input gives the same plan, and planning again from it changes nothing.
+    #[test]
+    fn planning_again_changes_nothing(switches in 1_usize..16, extra in 0_usize..24, seed in any::<u64>()) {
+        let topology = random_topology(switches, extra, seed);
+        let first = plan(&topology, &Policy::default(), None).expect("auto always finds a plan");
+        let again = plan(&topology, &Policy::default(), None).expect("auto always finds a plan");
+        prop_assert_eq!(&first, &again);
+        let kept = plan(&topology, &Policy::default(), Some(&first)).expect("auto always finds a plan");
+        prop_assert_eq!(&first, &kept);
+    }
+}
+
+#[test]
+fn a_cap_that_an_engine_cannot_keep_is_named_with_the_need() {
+    let kind = fabric::generate::Kind::parse("mesh", &["4x4".to_owned()]).expect("a valid size");
+    let mesh = fabric::generate::generate(&kind, &fabric::generate::Options::default()).expect("a sane size");
+    let policy = Policy { engine: EngineName::Dor, vlans_max: Some(3), ..Policy::default() };
+    let error = plan(&mesh, &policy, None).expect_err("a 4×4 mesh needs four");
+    assert_eq!(
+        error.to_string(),
+        "engine dor needs 4 VLANs, but --max-vlans allows 3; raise it to --max-vlans 4, or use --engine auto or tree"
+    );
+}
+
+#[test]
+fn reserved_ids_are_left_alone_and_old_ones_kept() {
+    let kind = fabric::generate::Kind::parse("mesh", &["4x4".to_owned()]).expect("a valid size");
+    let mesh = fabric::generate::generate(&kind, &fabric::generate::Options::default()).expect("a sane size");
+    let pool = |first: u16, reserved: &str| VlanPool {
+        first: fabric::VlanId::new(first).expect("valid"),
+        reserved: reserved.parse().expect("valid"),
+        ..VlanPool::default()
+    };
+    let old = plan(&mesh, &Policy { vlans: pool(100, "101,103"), ..Policy::default() }, None).expect("it fits");
+    let vlans = |plan: &Plan| plan.trees.iter().map(|tree| tree.vlan.get()).collect::<Vec<_>>();
+    assert_eq!(vlans(&old), [100, 102, 104, 105]);
+    let new = plan(&mesh, &Policy { vlans: pool(2, "102"), ..Policy::default() }, Some(&old)).expect("it fits");
+    assert_eq!(vlans(&new), [2, 100, 104, 105]);
+}
