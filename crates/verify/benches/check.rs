@@ -38,6 +38,11 @@ fn peak_mib() -> u64 {
     peak.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()).map_or(0, |kib| kib / 1024)
 }
 
+/// The VLAN of a tree: from 2 on, without the four that Cisco switches keep for themselves.
+fn vlan(index: usize) -> VlanId {
+    VlanId::new(if index < 1000 { 2 + index } else { 6 + index } as u16).unwrap()
+}
+
 /// A torus with a host and a breadth-first tree for each switch.
 fn torus(sizes: &[usize]) -> Plan {
     let count: usize = sizes.iter().product();
@@ -72,10 +77,10 @@ fn alicenext() -> Plan {
 }
 
 fn topology(hosts: &[usize], links: &[(usize, usize)]) -> Topology {
+    let spec = SwitchSpec { model: Some("linux-bridge".to_owned()), mgmt: None };
     let mut builder = TopologyBuilder::new();
-    let switches: Vec<SwitchId> = (0..hosts.len())
-        .map(|index| builder.add_switch(&format!("s{index}"), SwitchSpec::default()).unwrap())
-        .collect();
+    let switches: Vec<SwitchId> =
+        (0..hosts.len()).map(|index| builder.add_switch(&format!("s{index}"), spec.clone()).unwrap()).collect();
     let mut used = vec![0; hosts.len()];
     let mut free = |builder: &mut TopologyBuilder, switch: usize| {
         used[switch] += 1;
@@ -117,7 +122,6 @@ fn breadth_first(topology: &Topology, root: SwitchId) -> Tree {
 
 /// Completes a switch-tagged plan in which every path is a shortest one.
 fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) -> Plan {
-    let vlan = |index: usize| VlanId::new(2 + index as u16).unwrap();
     let policy = Policy { flow_control: FlowControl::None, fdb, ..Policy::default() };
     let mut devices = devices(&topology, &trees, choice);
     let (mut load, mut hops, mut longest) = (vec![0_u64; topology.channel_count()], 0, 0);
@@ -191,7 +195,6 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
 
 /// Port state for trees on VLANs from 2 on; entries are left for the caller.
 fn devices(topology: &Topology, trees: &[Tree], choice: &[usize]) -> Vec<DeviceIntent> {
-    let vlan = |index: usize| VlanId::new(2 + index as u16).unwrap();
     let all: VlanSet = (0..trees.len()).map(vlan).collect();
     let mut tagged = vec![VlanSet::new(); topology.links().len()];
     for (index, tree) in trees.iter().enumerate() {

@@ -8,7 +8,7 @@ use common::{Wish, plan, topology, vlan};
 use fabric::{
     Admin, Attachment, FdbEntry, FdbMode, FindingKind, HostId, Mac, Plan, PortId, PortIntent, Severity, Tagging, VlanId,
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use verify::{Disposition, Receiver, check, walk};
 
 /// Arrivals after which a frame must be looping: far more than copies can exist on these graphs without a loop.
@@ -219,8 +219,14 @@ prop_compose! {
     }
 }
 
+/// A failing case's seed is printed and kept beside this file, where the next run tries it first.
+fn config() -> ProptestConfig {
+    let persistence = FileFailurePersistence::WithSource("regressions");
+    ProptestConfig { cases: 1000, failure_persistence: Some(Box::new(persistence)), ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn correct_plans_are_clean(plan in plans()) {
