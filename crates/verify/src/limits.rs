@@ -9,7 +9,7 @@ use fabric::{DeviceIntent, FindingKind, FlowControl, FlowControlMode, Model, Por
 
 use crate::{
     findings::{Findings, counted, grouped},
-    state::State,
+    state::{State, entry_count},
 };
 
 /// Judges every switch against its model, and the VLANs and lanes against the policy.
@@ -38,7 +38,7 @@ fn judge_device<'a>(
         let (needs, holds) = (counted(vlans, "VLAN"), model.vlans_max);
         faults.push((FindingKind::LimitExceeded, format!("needs {needs}; a {} holds {holds}", model.name)));
     }
-    let entries = device.fdb_len();
+    let entries = entry_count(device);
     if entries > model.static_entries_max {
         let (needs, holds) = (grouped(entries), grouped(model.static_entries_max));
         let message = format!("needs {needs} static entries; a {} holds {holds}", model.name);

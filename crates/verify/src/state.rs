@@ -394,6 +394,12 @@ fn usable_runs<'a>(
     Cow::Owned(repaired)
 }
 
+/// The number of static entries of a device; a run whose ends are swapped has none.
+pub(crate) fn entry_count(device: &DeviceIntent) -> usize {
+    let runs = device.fdb.iter().map(|run| (run.last.index() + 1).saturating_sub(run.first.index()));
+    runs.sum::<usize>() + device.foreign.len()
+}
+
 /// Whether an assignment names a VLAN for every host and, by pair, for every receiver exactly once (a sender's own
 /// place among its receivers may stay empty).
 fn assignment_is_whole(assignment: &Assignment<VlanId>, hosts: usize) -> bool {

@@ -9,7 +9,14 @@ use std::fmt::Display;
 
 use fabric::FindingKind;
 
-use crate::{bound::TOLERANCE, deadlock::Proof, demand::Coverage, findings::Findings, state::State, unicast::Traffic};
+use crate::{
+    bound::TOLERANCE,
+    deadlock::Proof,
+    demand::Coverage,
+    findings::Findings,
+    state::{State, entry_count},
+    unicast::Traffic,
+};
 
 /// Judges the summary. Figures about paths are left alone if some frame does not get through: that is reported, and
 /// there is nothing to average.
@@ -25,7 +32,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, proof: Proof, bound: O
     lanes.sort_unstable();
     lanes.dedup();
     same.exact("lanes", said.lanes, lanes.len());
-    let entries = || state.devices.iter().flatten().map(|device| device.fdb_len());
+    let entries = || state.devices.iter().flatten().map(|device| entry_count(device));
     same.exact("fdb_entries_max", said.fdb_entries_max, entries().max().unwrap_or(0));
     same.exact("fdb_entries_total", said.fdb_entries_total, entries().sum());
     same.exact("deadlock_free", said.deadlock_free, proof == Proof::Valid);

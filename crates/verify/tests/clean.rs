@@ -1,0 +1,81 @@
+//! Correct plans are found correct, in every tagging mode, and the report is always the same.
+
+mod common;
+
+use common::{Wish, clos, plan, ring, topology};
+use fabric::{FdbMode, FindingKind, FlowControl, HostId, Plan, Severity, Tagging};
+use verify::{Disposition, Receiver, check, walk};
+
+fn assert_clean(plan: &Plan) {
+    let report = check(plan);
+    let worst = report.findings().iter().filter(|finding| finding.severity != Severity::Note);
+    assert_eq!(worst.count(), 0, "{report}");
+}
+
+#[test]
+fn every_tagging_mode_is_clean() {
+    for &tagging in Tagging::ALL {
+        for topology in [clos(), ring(), topology(&[3], &[]), topology(&[1, 2], &[(0, 1), (0, 1)])] {
+            assert_clean(&plan(&topology, Wish::tagged_by(tagging)));
+            assert_clean(&plan(&topology, Wish { fdb: FdbMode::Full, ..Wish::tagged_by(tagging) }));
+        }
+    }
+    assert_clean(&plan(&clos(), Wish::switch_tagged()));
+}
+
+#[test]
+fn lanes_are_judged_apart() {
+    let lanes = |classes| Wish { flow_control: FlowControl::Pfc(classes), ..Wish::switch_tagged() };
+    assert_clean(&plan(&ring(), lanes(5)));
+    let one_lane = check(&plan(&ring(), lanes(1)));
+    let kinds: Vec<FindingKind> = one_lane.findings().iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::DependencyCycle, FindingKind::BadCertificate], "{one_lane}");
+}
+
+#[test]
+fn without_flow_control_a_cycle_is_a_note() {
+    let report = check(&plan(&ring(), Wish::tagged_by(Tagging::Switch)));
+    assert!(report.is_deployable(), "{report}");
+    assert_eq!(report.count(Severity::Note), 2, "{report}");
+    let cycle = "lane 0: 5 channels wait for each other in a ring: s0:2 -> s1:2, s1:3 -> s2:2, s2:3 -> s3:2";
+    assert!(report.to_string().contains(cycle), "{report}");
+}
+
+#[test]
+fn one_input_has_one_report() {
+    let mut damaged = plan(&clos(), Wish::switch_tagged());
+    damaged.devices[3].fdb.clear();
+    damaged.devices[1].ports[0].tagged = "2-9".parse().expect("a valid set");
+    let report = check(&damaged);
+    assert!(!report.is_deployable());
+    assert_eq!(report, check(&damaged.clone()));
+    assert_eq!(report.to_string(), check(&damaged).to_string());
+}
+
+#[test]
+fn a_route_is_explained_step_by_step() {
+    let mut plan = plan(&clos(), Wish::switch_tagged());
+    let (from, to) = (HostId::new(0), HostId::new(5));
+    let found = walk(&plan, from, Receiver::Host(to));
+    assert_eq!(found.disposition, Disposition::Delivered);
+    assert_eq!(
+        found.lines(&plan.topology),
+        [
+            "s0:1 VLAN 2: entry: tagged out of s0:3 to s3:1",
+            "s3:1 VLAN 2: entry: tagged out of s3:3 to s2:3",
+            "s2:3 VLAN 2: entry: untagged out of s2:2 to h5",
+            "h0 -> h5: the frame is delivered",
+        ]
+    );
+    let everybody = walk(&plan, from, Receiver::Everybody);
+    assert_eq!(everybody.disposition, Disposition::Spread);
+    assert!(everybody.deliveries.iter().all(|(host, copies)| *host != from && *copies == 1));
+    assert_eq!((everybody.deliveries.len(), walk(&plan, from, Receiver::Nobody).deliveries.len()), (5, 5));
+    plan.devices[3].fdb.clear();
+    let found = walk(&plan, from, Receiver::Host(to));
+    assert_eq!(found.disposition, Disposition::Flooded { at: plan.devices[3].switch });
+    assert_eq!(
+        found.lines(&plan.topology).last().map(String::as_str),
+        Some("h0 -> h5: the frame floods from s3, which has no entry for it")
+    );
+}

@@ -1,0 +1,598 @@
+//! Correct plans, each damaged in one way; every damage is caught and named.
+
+mod common;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use common::{Wish, clos, plan, ring, topology, topology_of, vlan};
+use fabric::{
+    Admin, Assignment, EngineName, FdbEntry, FdbRun, FindingKind as K, FlowControl, FlowControlMode, HostId, LinkId,
+    Mac, Plan, PortIntent, PortRole, Severity, SwitchId, Tagging, Tree, VlanSet,
+};
+use verify::check;
+
+/// A damage: its name, the plan that it is done to, what is done, and all kinds that must be found.
+struct Case {
+    name: &'static str,
+    base: fn() -> Plan,
+    damage: fn(&mut Plan),
+    kinds: &'static [K],
+    worst: Severity,
+}
+
+const fn fatal(name: &'static str, base: fn() -> Plan, damage: fn(&mut Plan), kinds: &'static [K]) -> Case {
+    Case { name, base, damage, kinds, worst: Severity::Fatal }
+}
+
+const fn warning(name: &'static str, base: fn() -> Plan, damage: fn(&mut Plan), kinds: &'static [K]) -> Case {
+    Case { name, base, damage, kinds, worst: Severity::Warning }
+}
+
+/// Leaves s0, s1, s2 (hosts on ports 1 and 2, spines on 3 and 4, 5 empty) under spines s3 and s4 (leaf i on port i + 1).
+/// VLAN 2 = s0-s3, s0-s4, s3-s1, s3-s2; VLAN 3 = s1-s4, s1-s3, s4-s2, s4-s0; VLAN 4 = s2-s3, s2-s4, s3-s0, s3-s1.
+fn leaves() -> Plan {
+    plan(&clos(), Wish::switch_tagged())
+}
+
+fn pairs() -> Plan {
+    plan(&clos(), Wish::tagged_by(Tagging::Pair))
+}
+
+fn by_source() -> Plan {
+    plan(&clos(), Wish::tagged_by(Tagging::Source))
+}
+
+fn unguarded_ring() -> Plan {
+    plan(&ring(), Wish::tagged_by(Tagging::Switch))
+}
+
+fn lanes() -> Plan {
+    plan(&ring(), Wish { flow_control: FlowControl::Pfc(5), ..Wish::switch_tagged() })
+}
+
+/// Two switches with a host each and two cables: VLAN 2 on the first, VLAN 3 on the second.
+fn twins() -> Plan {
+    plan(&topology(&[1, 1], &[(0, 1), (0, 1)]), Wish::switch_tagged())
+}
+
+fn bridges() -> Plan {
+    plan(&topology_of("linux-bridge", &[1, 1], &[(0, 1)]), Wish::switch_tagged())
+}
+
+/// Port `number` of a switch, counted from 1 as it is named.
+fn port(plan: &mut Plan, switch: usize, number: usize) -> &mut PortIntent {
+    &mut plan.devices[switch].ports[number - 1]
+}
+
+/// Points the entry of a switch at one of its ports.
+fn point(plan: &mut Plan, switch: usize, id: usize, host: usize, number: usize) {
+    let to = port(plan, switch, number).port;
+    let host = HostId::new(host);
+    let mut runs = Vec::new();
+    for run in &plan.devices[switch].fdb {
+        if run.vlan != vlan(id) || host < run.first || host > run.last {
+            runs.push(*run);
+            continue;
+        }
+        let single = (run.first.index()..=run.last.index()).map(HostId::new);
+        runs.extend(single.filter(|at| *at != host).map(|at| FdbRun { first: at, last: at, ..*run }));
+    }
+    runs.push(FdbRun { vlan: vlan(id), first: host, last: host, port: to });
+    runs.sort_unstable();
+    plan.devices[switch].fdb = runs;
+}
+
+fn set(text: &str) -> VlanSet {
+    text.parse().unwrap()
+}
+
+fn foreign(plan: &mut Plan, switch: usize, mac: Mac, number: usize) {
+    let to = port(plan, switch, number).port;
+    plan.devices[switch].foreign.push(FdbEntry { vlan: vlan(2), mac, port: to });
+}
+
+const ENTRIES: &[Case] = &[
+    fatal("a switch forgets its entries", leaves, |p| p.devices[3].fdb.clear(), &[K::Flood, K::SummaryMismatch]),
+    fatal(
+        "one entry is missing",
+        leaves,
+        |p| {
+            p.devices[1].fdb.remove(0);
+        },
+        &[K::Flood],
+    ),
+    fatal("an entry names another host's port", leaves, |p| point(p, 1, 2, 2, 2), &[K::WrongDelivery]),
+    fatal("an entry points back", leaves, |p| point(p, 3, 2, 4, 1), &[K::Drop]),
+    fatal("an entry points at the sender", leaves, |p| point(p, 0, 2, 5, 1), &[K::Drop, K::WrongDelivery]),
+    fatal("an entry points at an empty port", leaves, |p| point(p, 3, 2, 4, 4), &[K::Drop, K::DeadEntry]),
+    fatal("an entry points out of the VLAN", leaves, |p| point(p, 1, 2, 2, 4), &[K::Drop, K::DeadEntry]),
+    fatal(
+        "an entry names another switch's port",
+        leaves,
+        |p| p.devices[0].fdb[0].port = p.devices[1].ports[0].port,
+        &[K::IncompleteState],
+    ),
+    fatal(
+        "an entry is for a host that does not exist",
+        leaves,
+        |p| p.devices[4].fdb.last_mut().unwrap().last = HostId::new(99),
+        &[K::IncompleteState],
+    ),
+    fatal("an entry's ends are swapped", leaves, |p| p.devices[0].fdb[0].first = HostId::new(5), &[K::IncompleteState]),
+    fatal("entries are out of order", leaves, |p| p.devices[0].fdb.reverse(), &[K::IncompleteState]),
+    fatal(
+        "two entries contradict",
+        leaves,
+        |p| {
+            let run = p.devices[3].fdb[0];
+            let other = port(p, 3, 1).port;
+            p.devices[3].fdb.insert(1, FdbRun { port: other, ..run });
+        },
+        &[K::ContradictoryEntries, K::SummaryMismatch],
+    ),
+    fatal(
+        "an entry for the broadcast address",
+        leaves,
+        |p| foreign(p, 3, Mac::BROADCAST, 2),
+        &[K::ForeignEntry, K::MissedBroadcast],
+    ),
+    fatal("an entry for a group", leaves, |p| foreign(p, 3, Mac::new([1, 0, 0x5e, 0, 0, 1]), 2), &[K::ForeignEntry]),
+    fatal(
+        "a host's address listed as foreign",
+        leaves,
+        |p| foreign(p, 3, Mac::local(3), 1),
+        &[K::ForeignEntry, K::ContradictoryEntries],
+    ),
+    fatal(
+        "a stranger's address, unannounced",
+        leaves,
+        |p| foreign(p, 3, Mac::local(99), 2),
+        &[K::ForeignEntry, K::SummaryMismatch],
+    ),
+    warning(
+        "a stranger's address, announced",
+        leaves,
+        |p| {
+            foreign(p, 4, Mac::local(99), 2);
+            p.summary.fdb_entries_total += 1;
+        },
+        &[K::ForeignEntry],
+    ),
+    fatal(
+        "a stranger's entry at a port elsewhere",
+        leaves,
+        |p| {
+            let elsewhere = port(p, 0, 1).port;
+            p.devices[3].foreign.push(FdbEntry { vlan: vlan(2), mac: Mac::local(99), port: elsewhere });
+        },
+        &[K::IncompleteState],
+    ),
+];
+
+const MEMBERSHIP: &[Case] = &[
+    fatal(
+        "a VLAN gains a link",
+        leaves,
+        |p| {
+            port(p, 1, 4).tagged.insert(vlan(2));
+            port(p, 4, 2).tagged.insert(vlan(2));
+        },
+        &[K::NotATree, K::BroadcastLoop, K::PlanMismatch],
+    ),
+    fatal(
+        "entries lead round in a ring",
+        leaves,
+        |p| {
+            port(p, 1, 4).tagged.insert(vlan(2));
+            port(p, 4, 2).tagged.insert(vlan(2));
+            point(p, 3, 2, 4, 2);
+            point(p, 1, 2, 4, 4);
+            point(p, 4, 2, 4, 1);
+        },
+        &[K::Loop, K::NotATree],
+    ),
+    fatal(
+        "a VLAN loses one end of a link",
+        leaves,
+        |p| {
+            port(p, 3, 2).tagged.remove(vlan(2));
+        },
+        &[K::OneSidedMembership, K::DeadEntry, K::Drop, K::MissedBroadcast, K::PlanMismatch],
+    ),
+    fatal(
+        "a VLAN loses the other end",
+        leaves,
+        |p| {
+            port(p, 1, 3).tagged.remove(vlan(2));
+        },
+        &[K::OneSidedMembership, K::Drop, K::MissedBroadcast, K::PlanMismatch],
+    ),
+    fatal(
+        "a VLAN loses a link and falls apart",
+        leaves,
+        |p| {
+            port(p, 0, 3).tagged.remove(vlan(2));
+            port(p, 3, 1).tagged.remove(vlan(2));
+        },
+        &[K::NotATree, K::MissedBroadcast, K::DeadEntry, K::PlanMismatch],
+    ),
+    fatal(
+        "a host's port leaves a VLAN",
+        leaves,
+        |p| {
+            port(p, 2, 1).untagged.remove(vlan(2));
+        },
+        &[K::Drop, K::MissedBroadcast, K::DeadEntry],
+    ),
+    fatal(
+        "a host that knows no tags gets them",
+        leaves,
+        |p| {
+            port(p, 2, 1).untagged.remove(vlan(2));
+            port(p, 2, 1).tagged.insert(vlan(2));
+        },
+        &[K::Drop, K::MissedBroadcast],
+    ),
+    fatal(
+        "a host that tags is not admitted",
+        by_source,
+        |p| {
+            port(p, 0, 1).tagged.remove(vlan(2));
+        },
+        &[K::Drop, K::DeadEntry],
+    ),
+    fatal(
+        "by pair, a host is not admitted to one of its VLANs",
+        pairs,
+        |p| {
+            port(p, 0, 1).tagged.remove(vlan(3));
+        },
+        &[K::Drop],
+    ),
+    fatal(
+        "a port is a member in two ways",
+        leaves,
+        |p| {
+            port(p, 3, 2).untagged.insert(vlan(2));
+        },
+        &[K::TaggedAndUntagged],
+    ),
+    fatal("another PVID", leaves, |p| port(p, 0, 1).pvid = Some(vlan(3)), &[K::PlanMismatch, K::Flood]),
+    fatal("no PVID", leaves, |p| port(p, 0, 1).pvid = None, &[K::Drop, K::IncompleteState, K::PlanMismatch]),
+    fatal(
+        "a PVID without membership",
+        leaves,
+        |p| {
+            port(p, 0, 1).untagged.remove(vlan(2));
+        },
+        &[K::PvidWithoutMembership, K::Drop],
+    ),
+    fatal(
+        "a VLAN leaks into another one",
+        leaves,
+        |p| {
+            port(p, 3, 2).tagged.remove(vlan(2));
+            port(p, 3, 2).untagged.insert(vlan(2));
+            port(p, 1, 3).pvid = Some(vlan(3));
+        },
+        &[K::OneSidedMembership, K::PlanMismatch, K::DuplicateDelivery],
+    ),
+    fatal(
+        "a leak makes second copies",
+        twins,
+        |p| {
+            port(p, 0, 3).untagged.insert(vlan(2));
+            port(p, 1, 3).pvid = Some(vlan(3));
+        },
+        &[K::DuplicateDelivery, K::OneSidedMembership],
+    ),
+    warning(
+        "one end is a member of a VLAN too many",
+        leaves,
+        |p| {
+            port(p, 1, 4).tagged.insert(vlan(2));
+        },
+        &[K::OneSidedMembership],
+    ),
+    fatal(
+        "a VLAN that the policy reserves",
+        leaves,
+        |p| {
+            p.policy.vlans.reserved.insert(vlan(3));
+        },
+        &[K::ForbiddenVlan],
+    ),
+    fatal(
+        "a VLAN without a tree",
+        leaves,
+        |p| port(p, 0, 1).untagged = set("2-4,77"),
+        &[K::PlanMismatch, K::SummaryMismatch],
+    ),
+    fatal("more VLANs than the policy allows", leaves, |p| p.policy.vlans_max = Some(2), &[K::LimitExceeded]),
+];
+
+const PORTS: &[Case] = &[
+    fatal(
+        "a link is shut",
+        leaves,
+        |p| {
+            port(p, 0, 3).admin = Admin::Down;
+            port(p, 3, 1).admin = Admin::Down;
+        },
+        &[K::Drop, K::DeadEntry, K::MissedBroadcast, K::PlanMismatch],
+    ),
+    fatal("a link is shut at one end", leaves, |p| port(p, 3, 1).admin = Admin::Down, &[K::Drop, K::RoleMismatch]),
+    fatal(
+        "a host's port is shut",
+        leaves,
+        |p| port(p, 0, 1).admin = Admin::Down,
+        &[K::Drop, K::DeadEntry, K::MissedBroadcast],
+    ),
+    fatal("PAUSE at one end", leaves, |p| port(p, 0, 3).flow_control = FlowControlMode::Off, &[K::FlowControlMismatch]),
+    fatal(
+        "no PAUSE at either end",
+        leaves,
+        |p| {
+            port(p, 0, 3).flow_control = FlowControlMode::Off;
+            port(p, 3, 1).flow_control = FlowControlMode::Off;
+        },
+        &[K::PlanMismatch],
+    ),
+    fatal(
+        "a port serves the wrong host",
+        leaves,
+        |p| port(p, 0, 1).role = PortRole::Host(HostId::new(1)),
+        &[K::RoleMismatch],
+    ),
+    fatal("a link's port is said to be free", leaves, |p| port(p, 0, 3).role = PortRole::Unused, &[K::RoleMismatch]),
+    fatal(
+        "a role names a link that does not exist",
+        leaves,
+        |p| port(p, 0, 3).role = PortRole::Link(LinkId::new(99)),
+        &[K::RoleMismatch],
+    ),
+    fatal(
+        "a port has no state",
+        leaves,
+        |p| {
+            p.devices[0].ports.remove(2);
+        },
+        &[K::IncompleteState, K::Drop],
+    ),
+    fatal(
+        "a port has two states",
+        leaves,
+        |p| {
+            let twice = p.devices[0].ports[2].clone();
+            p.devices[0].ports.push(twice);
+        },
+        &[K::IncompleteState],
+    ),
+    fatal(
+        "a switch has no state",
+        leaves,
+        |p| {
+            p.devices.remove(4);
+        },
+        &[K::IncompleteState, K::Drop],
+    ),
+    fatal("a switch has two states", leaves, |p| p.devices.push(p.devices[0].clone()), &[K::IncompleteState]),
+    fatal(
+        "a state is for a switch that does not exist",
+        leaves,
+        |p| p.devices[4].switch = SwitchId::new(9),
+        &[K::IncompleteState],
+    ),
+    fatal(
+        "a model without priority flow control",
+        bridges,
+        |p| {
+            p.policy.flow_control = FlowControl::Pfc(1);
+            p.devices.iter_mut().flat_map(|device| &mut device.ports).for_each(|port| {
+                port.flow_control = FlowControlMode::Pfc { lanes: 1 };
+            });
+        },
+        &[K::Unsupported],
+    ),
+];
+
+const PROOFS: &[Case] = &[
+    fatal(
+        "flow control on routes with a cycle",
+        unguarded_ring,
+        |p| {
+            p.policy.flow_control = FlowControl::Pause;
+            p.devices.iter_mut().flat_map(|device| &mut device.ports).for_each(|port| {
+                port.flow_control = FlowControlMode::Pause;
+            });
+        },
+        &[K::DependencyCycle, K::BadCertificate],
+    ),
+    fatal("no certificate", leaves, |p| p.certificate = None, &[K::BadCertificate, K::SummaryMismatch]),
+    fatal(
+        "a certificate that stands still",
+        leaves,
+        |p| p.certificate.as_mut().unwrap().rank[0].fill(7),
+        &[K::BadCertificate, K::SummaryMismatch],
+    ),
+    fatal(
+        "a certificate for fewer channels",
+        leaves,
+        |p| {
+            p.certificate.as_mut().unwrap().rank[0].pop();
+        },
+        &[K::BadCertificate],
+    ),
+    fatal(
+        "a certificate for fewer lanes",
+        lanes,
+        |p| {
+            p.certificate.as_mut().unwrap().rank.pop();
+        },
+        &[K::BadCertificate],
+    ),
+    fatal(
+        "all VLANs in one lane",
+        lanes,
+        |p| p.trees.iter_mut().for_each(|tree| tree.lane = 0),
+        &[K::DependencyCycle, K::BadCertificate],
+    ),
+    fatal("a lane beyond the classes", lanes, |p| p.trees[4].lane = 5, &[K::LimitExceeded]),
+    fatal("lanes without priority flow control", leaves, |p| p.trees[1].lane = 1, &[K::LimitExceeded]),
+    fatal("a bound too good to be true", leaves, |p| p.summary.load_bound *= 1.01, &[K::BadBound]),
+    fatal("a bound that is no number", leaves, |p| p.summary.load_bound = f64::NAN, &[K::BadBound]),
+    fatal("lengths that prove nothing", leaves, |p| p.bound.lengths.fill(0), &[K::BadBound]),
+    fatal(
+        "too few lengths",
+        leaves,
+        |p| {
+            p.bound.lengths.pop();
+        },
+        &[K::BadBound],
+    ),
+    warning(
+        "a bound that gives away too much",
+        leaves,
+        |p| {
+            p.summary.load_bound *= 0.1;
+            p.summary.load_gap *= 10.0;
+        },
+        &[K::BadBound],
+    ),
+];
+
+const PLAN: &[Case] = &[
+    fatal(
+        "the assignment says another VLAN",
+        leaves,
+        |p| p.assignment = p.assignment.map(|_| vlan(2)),
+        &[K::PlanMismatch],
+    ),
+    fatal(
+        "the assignment forgets a host",
+        by_source,
+        |p| {
+            p.assignment = Assignment::Source(vec![vlan(2); 5]);
+        },
+        &[K::IncompleteState, K::Drop],
+    ),
+    fatal(
+        "the assignment forgets a receiver",
+        pairs,
+        |p| {
+            let Assignment::Pair { unicast, .. } = &mut p.assignment else {
+                unreachable!("pairs are assigned by pair")
+            };
+            unicast[0].remove(3);
+        },
+        &[K::IncompleteState],
+    ),
+    fatal(
+        "the assignment is of another kind",
+        by_source,
+        |p| p.policy.tagging = Tagging::Destination,
+        &[K::PlanMismatch],
+    ),
+    fatal(
+        "the assignment names a VLAN that nobody has",
+        by_source,
+        |p| {
+            let Assignment::Source(choice) = &mut p.assignment else { unreachable!("sources are assigned") };
+            choice[0] = vlan(99);
+        },
+        &[K::PlanMismatch, K::Drop],
+    ),
+    fatal(
+        "a host's tagging table disagrees with the entries",
+        by_source,
+        |p| {
+            let Assignment::Source(choice) = &mut p.assignment else { unreachable!("sources are assigned") };
+            choice[0] = vlan(3);
+        },
+        &[K::Flood],
+    ),
+    fatal(
+        "a tree has another link",
+        leaves,
+        |p| {
+            let links: Vec<LinkId> = [0, 1, 2, 5].map(LinkId::new).to_vec();
+            p.trees[0].tree = Tree::new(&p.topology, links).unwrap();
+        },
+        &[K::PlanMismatch],
+    ),
+    fatal(
+        "a tree is missing",
+        leaves,
+        |p| {
+            p.trees.remove(1);
+        },
+        &[K::PlanMismatch],
+    ),
+    fatal("trees are out of order", leaves, |p| p.trees.reverse(), &[K::PlanMismatch]),
+    fatal("no engine is named", leaves, |p| p.engine = EngineName::Auto, &[K::PlanMismatch]),
+    fatal("two hosts of one address", leaves, |p| p.addresses[1] = p.addresses[0], &[K::BadAddress]),
+    fatal(
+        "an address outside the subnet",
+        leaves,
+        |p| p.addresses[1] = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+        &[K::BadAddress],
+    ),
+    fatal(
+        "the subnet's own address",
+        leaves,
+        |p| p.addresses[1] = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)),
+        &[K::BadAddress],
+    ),
+    fatal(
+        "a host without an address",
+        leaves,
+        |p| {
+            p.addresses.pop();
+        },
+        &[K::IncompleteState],
+    ),
+];
+
+const SUMMARY: &[Case] = &[
+    fatal("switches", leaves, |p| p.summary.switches += 1, &[K::SummaryMismatch]),
+    fatal("hosts", leaves, |p| p.summary.hosts += 1, &[K::SummaryMismatch]),
+    fatal("links", leaves, |p| p.summary.links += 1, &[K::SummaryMismatch]),
+    fatal("vlans", leaves, |p| p.summary.vlans += 1, &[K::SummaryMismatch]),
+    fatal("lanes", leaves, |p| p.summary.lanes += 1, &[K::SummaryMismatch]),
+    fatal("avg_switches_per_path", leaves, |p| p.summary.avg_switches_per_path += 0.01, &[K::SummaryMismatch]),
+    fatal("avg_hops", leaves, |p| p.summary.avg_hops += 0.01, &[K::SummaryMismatch]),
+    fatal("max_switches_per_path", leaves, |p| p.summary.max_switches_per_path += 1, &[K::SummaryMismatch]),
+    fatal("max_channel_load", leaves, |p| p.summary.max_channel_load += 1, &[K::SummaryMismatch]),
+    fatal("load_gap", leaves, |p| p.summary.load_gap = f64::NAN, &[K::SummaryMismatch]),
+    fatal("deadlock_free", leaves, |p| p.summary.deadlock_free = false, &[K::SummaryMismatch]),
+    fatal("fdb_entries_max", leaves, |p| p.summary.fdb_entries_max += 1, &[K::SummaryMismatch]),
+    fatal("fdb_entries_total", leaves, |p| p.summary.fdb_entries_total -= 1, &[K::SummaryMismatch]),
+];
+
+#[test]
+fn every_damage_is_caught_and_named() {
+    let mut failures = Vec::new();
+    for case in [ENTRIES, MEMBERSHIP, PORTS, PROOFS, PLAN, SUMMARY].into_iter().flatten() {
+        let mut plan = (case.base)();
+        let sound = check(&plan);
+        assert!(sound.findings().iter().all(|finding| finding.severity == Severity::Note), "{}: {sound}", case.name);
+        (case.damage)(&mut plan);
+        let report = check(&plan);
+        let worst = report.findings().first().map(|finding| finding.severity);
+        let missing: Vec<&K> =
+            case.kinds.iter().filter(|kind| !report.findings().iter().any(|finding| finding.kind == **kind)).collect();
+        if worst != Some(case.worst) || !missing.is_empty() {
+            failures.push(format!("{}: worst {worst:?}, missing {missing:?}\n{report}", case.name));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn findings_name_ports_and_hosts_as_people_do() {
+    let mut plan = leaves();
+    point(&mut plan, 3, 2, 4, 1);
+    let report = check(&plan).to_string();
+    let expected = "fatal[drop] h0 -> h4: the frame in VLAN 2 is lost at s3:1: its entry points back to where it came from; so do frames from 1 other host\n";
+    assert!(report.contains(expected), "{report}");
+}
