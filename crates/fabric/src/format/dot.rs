@@ -304,7 +304,10 @@ impl<'a> Parser<'a, '_> {
             return self.attributes().map(drop);
         }
         if let Some(group) = self.subgraph(depth)? {
-            return self.no_group_cable(group, depth);
+            if self.token.kind == Kind::Edge {
+                self.refuse_group(group);
+            }
+            return self.skip_cable(depth);
         }
         let first = self.node_id()?;
         if self.token.kind == Kind::Mark('=') && first.port.is_none() {
@@ -315,7 +318,8 @@ impl<'a> Parser<'a, '_> {
         while self.token.kind == Kind::Edge {
             self.take()?;
             if let Some(group) = self.subgraph(depth)? {
-                return self.no_group_cable(group, depth);
+                self.refuse_group(group);
+                return self.skip_cable(depth);
             }
             chain.push(self.node_id()?);
         }
@@ -343,11 +347,12 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// A cable to a group of devices names no port.
-    fn no_group_cable(&mut self, group: Site<'a>, depth: usize) -> Parsed<()> {
-        if self.token.kind == Kind::Edge {
-            let error = group.error("a cable joins two ports, not groups");
-            self.diagnostics.push(error.with_help("write each cable: \"sw1\":\"swp1\" -- \"sw2\":\"swp41\""));
-        }
+    fn refuse_group(&mut self, group: Site<'a>) {
+        let error = group.error("a cable joins two ports, not groups");
+        self.diagnostics.push(error.with_help("write each cable: \"sw1\":\"swp1\" -- \"sw2\":\"swp41\""));
+    }
+
+    fn skip_cable(&mut self, depth: usize) -> Parsed<()> {
         while self.token.kind == Kind::Edge {
             self.take()?;
             if self.subgraph(depth)?.is_none() {

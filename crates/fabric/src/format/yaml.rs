@@ -156,7 +156,10 @@ fn place_of(span: Span) -> Place {
 
 fn syntax_error(source: &Source<'_>, error: &ScanError) -> Diagnostic {
     let mark = error.marker();
+    // Some errors are found only beyond the last line.
+    let end = source.place(source.text().len(), source.text().len());
     let place = Place { line: mark.line(), column: mark.col() + 1, width: 1 };
+    let place = if place.line > end.line { end } else { place };
     let diagnostic = source.at(place).error(format!("not YAML: {}", error.info()));
     let tabbed = (mark.line().saturating_sub(1)..=mark.line()).any(|line| {
         let content = source.line(line);

@@ -1,0 +1,489 @@
+//! Every text format against samples of the real thing, against its own writer, and against nonsense.
+
+use std::{fs, net::IpAddr, path::PathBuf};
+
+use fabric::{
+    Mac, SwitchSpec, Topology, TopologyBuilder,
+    format::{
+        diagnostic::DIAGNOSTICS_MAX,
+        exchange::{Format, ImportOptions, Imported, export, import},
+        native::{parse_native, write_native},
+    },
+};
+use proptest::{collection::vec, prelude::*, sample::select};
+
+#[test]
+fn every_mistake_of_a_native_file_is_reported_in_one_pass() {
+    let wrong = parse_native("bad.yaml", &sample("bad.yaml")).expect_err("it is full of mistakes");
+    assert_golden("bad.yaml.golden", &wrong.to_string());
+}
+
+#[test]
+fn a_ptm_file_is_read() {
+    let hosts = ImportOptions { hosts: vec!["node*".to_owned()], ..ImportOptions::default() };
+    let Imported { topology, warnings } = read(Format::Dot, "rack.dot", &hosts).expect("valid");
+    assert_golden("rack.dot.golden", &format!("{}{warnings}", write_native(&topology)));
+}
+
+#[test]
+fn lldp_files_are_merged() {
+    let texts: Vec<(String, String)> =
+        (1..=4).map(|number| (format!("lldp/sw{number}.json"), sample(&format!("lldp/sw{number}.json")))).collect();
+    let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let Imported { topology, warnings } = import(Format::Lldp, &files, &ImportOptions::default()).expect("valid");
+    assert!(warnings.is_empty(), "{warnings}");
+    assert_golden("lldp/ring.golden", &write_native(&topology));
+}
+
+#[test]
+fn a_missing_lldp_file_is_named() {
+    let texts: Vec<(String, String)> =
+        (1..=3).map(|number| (format!("sw{number}.json"), sample(&format!("lldp/sw{number}.json")))).collect();
+    let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let Imported { topology, warnings } = import(Format::Lldp, &files, &ImportOptions::default()).expect("usable");
+    assert_eq!(topology.links().len(), 4);
+    let messages: Vec<&str> = warnings.items().iter().map(|warning| warning.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "port sw1:swp2 sees switch sw4, of which there is no file",
+            "port sw3:swp1 sees switch sw4, of which there is no file"
+        ]
+    );
+}
+
+#[test]
+fn lldp_ends_that_disagree_are_errors_and_silent_ends_warnings() {
+    let (sw1, sw2, sw3, sw4) =
+        (sample("lldp/sw1.json"), sample("lldp/sw2.json"), sample("lldp/sw3.json"), sample("lldp/sw4.json"));
+    // sw2 says that its port to sw1 leads to sw4, as if the cable had been moved between two collections.
+    let moved = sw2.replace("\"value\": \"sw1\"", "\"value\": \"sw4\"");
+    assert_ne!(moved, sw2);
+    let files = [("sw1.json", sw1.as_str()), ("sw2.json", &moved), ("sw3.json", &sw3), ("sw4.json", &sw4)];
+    let wrong = import(Format::Lldp, &files, &ImportOptions::default()).expect_err("contradictory");
+    assert!(
+        wrong.to_string().contains("port sw1:swp1 sees sw2:swp2, but that port sees sw4:swp1 (sw2.json:"),
+        "{wrong}"
+    );
+
+    let deaf = "{\"lldp\": [{}]}";
+    let files = [("sw1.json", sw1.as_str()), ("sw2.json", &sw2), ("sw3.json", &sw3), ("sw4.json", deaf)];
+    let Imported { topology, warnings } = import(Format::Lldp, &files, &ImportOptions::default()).expect("usable");
+    assert_eq!(topology.links().len(), 4);
+    let warning = &warnings.items()[0];
+    assert_eq!(warning.message, "port sw1:swp2 sees sw4:swp1, which does not see it");
+    assert_eq!(warning.help.as_deref(), Some("the cable is believed; check that sw4 announces and listens there"));
+}
+
+#[test]
+fn a_port_that_hears_two_neighbours_is_an_error_unless_it_is_ignored() {
+    let heard = |port: &str, name: &str, far: &str| {
+        format!(
+            "{{\"name\": \"{port}\", \"chassis\": [{{\"name\": [{{\"value\": \"{name}\"}}]}}], \
+             \"port\": [{{\"id\": [{{\"type\": \"ifname\", \"value\": \"{far}\"}}]}}]}}"
+        )
+    };
+    let file = |heard: &[String]| format!("{{\"lldp\": [{{\"interface\": [{}]}}]}}", heard.join(","));
+    let a = file(&[heard("swp1", "b", "swp1"), heard("eth0", "b", "eth0"), heard("eth0", "office", "7")]);
+    let b = file(&[heard("swp1", "a.example.org", "swp1"), heard("eth0", "a", "eth0"), heard("eth0", "office", "8")]);
+    let files = [("a.json", a.as_str()), ("b.json", b.as_str())];
+    let wrong = import(Format::Lldp, &files, &ImportOptions::default()).expect_err("a shared segment");
+    assert!(wrong.to_string().contains("port a:eth0 sees both b:eth0 and office:7"), "{wrong}");
+    let options = ImportOptions { ignored_ports: vec!["eth*".to_owned()], ..ImportOptions::default() };
+    let Imported { topology, .. } = import(Format::Lldp, &files, &options).expect("valid");
+    assert_eq!((topology.switches().len(), topology.links().len(), topology.hosts().len()), (2, 1, 0));
+}
+
+#[test]
+fn the_varying_json_of_lldpcli_is_refused_with_advice() {
+    let text = "{\"lldp\": {\"interface\": {\"swp1\": {}}}}";
+    let wrong = import(Format::Lldp, &[("sw1.json", text)], &ImportOptions::default()).expect_err("not json0");
+    assert!(wrong.to_string().contains("-f json0"), "{wrong}");
+}
+
+#[test]
+fn an_ibnetdiscover_dump_is_read() {
+    let Imported { topology, warnings } =
+        read(Format::IbNetDiscover, "rack.ibnetdiscover", &ImportOptions::default()).expect("valid");
+    assert_golden("rack.ibnetdiscover.golden", &format!("{}{warnings}", write_native(&topology)));
+}
+
+#[test]
+fn infiniband_descriptions_become_distinct_names() {
+    let text = "Switch 36 \"S-01\" # \"MF0;core:CS7500/L01/U1\" base port 0\n\
+                [1] \"S-02\"[1] # \"MF0;core:CS7500/S01/U1\" lid 1 4xEDR\n\
+                [2] \"H-0a\"[1](a1) # \"node01 mlx5_0\" lid 2 4xFDR10\n\
+                \n\
+                Switch 36 \"S-02\" # \"MF0;core:CS7500/S01/U1\" base port 0\n\
+                [1][ext 3] \"S-01\"[1] # \"MF0;core:CS7500/L01/U1\" lid 3 4xEDR\n\
+                [2] \"H-0b\"[1](b1) # \"Mellanox Technologies\" lid 4 4xEDR\n\
+                [3] \"H-0c\"[1](c1) # \"Mellanox Technologies\" lid 5 4xEDR\n";
+    let options = ImportOptions::default();
+    let Imported { topology, .. } = import(Format::IbNetDiscover, &[("f", text)], &options).expect("valid");
+    let names: Vec<&str> = topology.switches().iter().map(|switch| switch.name.as_str()).collect();
+    assert_eq!(names, ["core-CS7500/L01/U1", "core-CS7500/S01/U1"]);
+    let hosts: Vec<(&str, u64)> =
+        topology.hosts().iter().map(|host| (host.name.as_str(), host.rate_bps / 1_000_000_000)).collect();
+    assert_eq!(hosts, [("node01", 40), ("H-0b", 100), ("H-0c", 100)]);
+}
+
+#[test]
+fn a_containerlab_file_is_read() {
+    let Imported { topology, warnings } =
+        read(Format::Containerlab, "lab.clab.yml", &ImportOptions::default()).expect("valid");
+    assert_golden("lab.clab.yml.golden", &format!("{}{warnings}", write_native(&topology)));
+}
+
+#[test]
+fn a_graph_without_ports_is_numbered() {
+    let Imported { topology, warnings } =
+        read(Format::GraphMl, "zoo.graphml", &ImportOptions::default()).expect("valid");
+    assert_golden("zoo.graphml.golden", &format!("{}{warnings}", write_native(&topology)));
+}
+
+#[test]
+fn samples_are_recognised() {
+    for (name, format) in SAMPLES {
+        assert_eq!(Format::detect(name, &sample(name)), Some(format), "{name}");
+    }
+}
+
+#[test]
+fn foreign_mistakes_are_named_with_their_line() {
+    for (format, text, expected) in [
+        (Format::Dot, "graph G {\n a:1 -- b:1\n a:1 -- c:1\n}", "f:3:4: error: port a:1 already carries"),
+        (Format::Dot, "graph G {\n a:1 -- b\n}", "f:2:9: error: this end of the cable names no port"),
+        (Format::Dot, "graph G {\n sw-1:1 -- sw-2:1\n}", "f:2:4: error: unexpected character '-'"),
+        (Format::Dot, "graph G {\n a:1 -- {b c}\n}", "f:2:9: error: a cable joins two ports, not groups"),
+        (Format::Dot, "graph G {\n a:1 -- b:1 \n/* x", "f:3:1: error: this comment never ends"),
+        (Format::Dot, "graph G {\n a [mac=7]\n}", "f:2:9: error: 7 is not an Ethernet address"),
+        (
+            Format::Dot,
+            "graph G {\n a:1 -- b:1;\n c:1 -- d:1\n}",
+            "f:3:2: error: switch c cannot be reached from switch a",
+        ),
+        (
+            Format::Containerlab,
+            "topology:\n  nodes: {a: {}}\n  links:\n    - endpoints: [\"a:1\", \"aa:1\"]",
+            "f:4:26: error: unknown node \"aa\"",
+        ),
+        (
+            Format::Containerlab,
+            "topology:\n  nodes: {a: {}}\n  links:\n    - [a, b]",
+            "f:4:7: error: a link has two endpoints",
+        ),
+        (Format::Containerlab, "nodes: {}", "f:1:1: error: there is no section topology:"),
+        (
+            Format::GraphMl,
+            "<graphml><graph>\n<node id=\"a\"/>\n<edge source=\"a\" target=\"b\"/>\n</graph></graphml>",
+            "f:3:1: error: this edge's target \"b\" is no node",
+        ),
+        (Format::GraphMl, "<graphml><graph>\n<node id=\"a\">\n</graph>", "f:3:1: error: not XML"),
+        (Format::GraphMl, "hello", "f:1:1: error: there is no graph element"),
+        (Format::IbNetDiscover, "Switch 4 \"S-1\"\n[1] nonsense", "f:2:1: error: this is no port line"),
+        (Format::IbNetDiscover, "[1] \"S-1\"[1]", "f:1:1: error: this port belongs to no Switch or Ca line"),
+        (
+            Format::Lldp,
+            "{\"lldp\": [\n{\"interface\": [\n{\"rid\": 1}]}]}",
+            "f:3:1: error: this neighbour was heard on a port without a name",
+        ),
+        (Format::Lldp, "{\"lldp\": \n", "f:2:1: error: not JSON"),
+        (Format::Lldp, "{}", "f:1:1: error: there are neither neighbours nor a chassis"),
+        (Format::Native, "switches: [a", "f:1:13: error: not YAML"),
+        (Format::Native, "hosts: {}", "f:1:1: error: there is no section switches:"),
+        (Format::Native, "switches: {}", "f:1:11: error: there is no switch"),
+        (Format::Native, "switches: {a: }\n---\nb: c", "f:2:1: error: a second document begins here"),
+    ] {
+        let wrong = import(format, &[("f", text)], &ImportOptions::default()).expect_err(text).to_string();
+        assert!(wrong.contains(expected), "{text}\n{wrong}");
+    }
+}
+
+#[test]
+fn aliases_cost_what_they_are_written_with() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..40 {
+        let items = vec![format!("*a{}", level - 1); 9].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+    }
+    bomb.push_str("switches: *a39\n");
+    assert!(parse_native("f", &bomb).is_err());
+    let ladder: String = (1..2000).map(|level| format!("a{level}: &a{level} [*a{}]\n", level - 1)).collect();
+    let wrong = parse_native("f", &format!("a0: &a0 [x]\n{ladder}")).expect_err("too deep").to_string();
+    assert!(wrong.contains("nested more than"), "{wrong}");
+}
+
+#[test]
+fn a_flood_of_mistakes_is_cut_off() {
+    let names: String = (0..3000).map(|number| format!("  switch{number}: {{modle: x}}\n")).collect();
+    let links: String = (0..5000).map(|number| format!("  - swich{number}:1 -- switch{number}:2\n")).collect();
+    let wrong = parse_native("f", &format!("switches:\n{names}links:\n{links}")).expect_err("all wrong");
+    assert_eq!(wrong.items().len(), DIAGNOSTICS_MAX);
+    assert!(wrong.omitted() > 5000 - DIAGNOSTICS_MAX, "{}", wrong.omitted());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_written_topology_is_read_back(topology in topologies()) {
+        let text = write_native(&topology);
+        let read = parse_native("f", &text).map_err(|wrong| TestCaseError::fail(format!("{wrong}\n{text}")))?;
+        prop_assert_eq!(&read, &topology, "{}", text);
+        prop_assert_eq!(write_native(&read), text);
+    }
+
+    #[test]
+    fn an_exported_cabling_is_imported_back(topology in topologies(), format in select(EXPORTS.to_vec())) {
+        let text = export(format, &topology).expect("an export format");
+        prop_assert_eq!(Format::detect("f", &text), Some(format));
+        let imported = import(format, &[("f", &text)], &ImportOptions::default())
+            .map_err(|wrong| TestCaseError::fail(format!("{wrong}\n{text}")))?;
+        prop_assert_eq!(cabling(&imported.topology), cabling(&topology), "{}", text);
+        let surprising = imported.warnings.items().iter().find(|warning| !warning.message.starts_with("no device is known"));
+        prop_assert!(surprising.is_none(), "{}", imported.warnings);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_diagnostic(text in nonsense(), format in select(Format::ALL.to_vec())) {
+        judge(format, &text)?;
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        (name, format) in select(SAMPLES.to_vec()),
+        cuts in vec((any::<prop::sample::Index>(), 0_usize..40, select(SCRAPS.to_vec())), 1..6),
+    ) {
+        let mut text: Vec<char> = sample(name).chars().collect();
+        for (place, length, scrap) in cuts {
+            let at = place.index(text.len());
+            let end = (at + length).min(text.len());
+            text.splice(at..end, scrap.chars());
+        }
+        judge(format, &text.into_iter().collect::<String>())?;
+    }
+}
+
+const EXPORTS: [Format; 3] = [Format::Dot, Format::Containerlab, Format::GraphMl];
+
+const SAMPLES: [(&str, Format); 7] = [
+    ("bad.yaml", Format::Native),
+    ("rack.dot", Format::Dot),
+    ("lldp/sw1.json", Format::Lldp),
+    ("rack.ibnetdiscover", Format::IbNetDiscover),
+    ("lab.clab.yml", Format::Containerlab),
+    ("zoo.graphml", Format::GraphMl),
+    ("lldp/sw2.json", Format::Lldp),
+];
+
+/// Pieces that mean something to some format.
+const SCRAPS: [&str; 30] = [
+    "",
+    "\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    " -- ",
+    "->",
+    "\n",
+    "\t",
+    "*a",
+    "&a ",
+    "#",
+    "/*",
+    "<",
+    ">",
+    "&",
+    "&#0;",
+    "\0",
+    "é",
+    "\u{2028}",
+    "\\",
+    "!!",
+    "|",
+    "? ",
+    "<node id=\"x\">",
+    "graph {",
+    "\\ud800",
+    "- ",
+];
+
+fn sample(name: &str) -> String {
+    fs::read_to_string(sample_path(name)).unwrap_or_else(|error| panic!("testdata/{name}: {error}"))
+}
+
+fn sample_path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+}
+
+fn read(
+    format: Format,
+    name: &str,
+    options: &ImportOptions,
+) -> Result<Imported, fabric::format::diagnostic::Diagnostics> {
+    import(format, &[(name, &sample(name))], options)
+}
+
+/// Compares with a file under testdata; `BLESS=1` writes it.
+fn assert_golden(name: &str, text: &str) {
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(sample_path(name), text).unwrap();
+    }
+    assert_eq!(text, sample(name), "testdata/{name} differs; BLESS=1 writes it anew");
+}
+
+/// A text is either a topology or refused with at least one error whose position is in the text.
+fn judge(format: Format, text: &str) -> Result<(), TestCaseError> {
+    let options = ImportOptions { hosts: vec!["n*".to_owned()], ..ImportOptions::default() };
+    match import(format, &[("f", text)], &options) {
+        Ok(imported) => {
+            prop_assert_eq!(imported.warnings.errors(), 0);
+            imported.warnings.to_string();
+        }
+        Err(wrong) => {
+            prop_assert!(wrong.errors() > 0);
+            let lines = text.split('\n').count();
+            prop_assert!(wrong.items().iter().all(|item| (1..=lines).contains(&item.line)), "{}", wrong);
+            wrong.to_string();
+        }
+    }
+    Ok(())
+}
+
+fn nonsense() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        vec(any::<u8>(), 0..200).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        vec(select(SCRAPS.to_vec()), 0..60).prop_map(|scraps| scraps.concat()),
+    ]
+}
+
+/// What must survive an export: everything but the order of ports.
+fn cabling(topology: &Topology) -> impl PartialEq + std::fmt::Debug + use<> {
+    let switches: Vec<_> = (topology.switches().iter())
+        .map(|switch| (switch.name.clone(), switch.model.name.clone(), switch.mgmt))
+        .collect();
+    let links: Vec<_> =
+        topology.link_ids().map(|link| (topology.link_label(link), topology.link(link).rate_bps)).collect();
+    let hosts: Vec<_> = (topology.hosts().iter())
+        .map(|host| (host.name.clone(), host.mac, topology.port_label(host.port), host.rate_bps, host.address))
+        .collect();
+    (switches, links, hosts)
+}
+
+/// Names that other readers of YAML, DOT and XML would stumble over, and plain ones.
+fn names() -> impl Strategy<Value = String> {
+    let awkward = [
+        "1",
+        "0x10",
+        "null",
+        "on",
+        "~",
+        "true",
+        "-",
+        "--",
+        "-x",
+        "#x",
+        "@",
+        "a#b",
+        "a--b",
+        "1e3",
+        "é",
+        "日本",
+        "x/1",
+        "+1",
+        "graph",
+        "node",
+        "edge",
+        "subgraph",
+        "strict",
+        "host",
+        "dummy",
+        ".inf",
+        "0o7",
+        "1_000",
+        "2026-01-01",
+        "_",
+        "No",
+        "NULL",
+        "switches",
+        "a.b.c",
+        "mgmt-net",
+        "/*",
+        "//",
+        "<<",
+    ];
+    let usable = awkward.into_iter().filter(|name| name.chars().all(|c| c.is_alphanumeric() || "-_./+@#".contains(c)));
+    prop_oneof![
+        select(usable.map(str::to_owned).collect::<Vec<_>>()),
+        "[a-zA-Z0-9_./+@#-]{1,12}",
+        "[a-z]{2,5}[0-9]{1,3}",
+    ]
+}
+
+prop_compose! {
+    fn topologies()(
+        names in vec(names(), 1..8),
+        ports in vec(names(), 200),
+        extra in vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..12),
+        hosts in vec((names(), any::<prop::sample::Index>(), any::<u32>(), 0_u8..3), 0..8),
+        rates in vec(prop_oneof![Just(1_000_000_000_u64), 1..100_000_000_000_000_u64], 40),
+        spare in vec(any::<prop::sample::Index>(), 0..4),
+        facts in vec((0_u8..4, 0_u8..3), 8),
+    ) -> Topology {
+        let mut builder = TopologyBuilder::new();
+        let mut switches = Vec::new();
+        for (name, (model, mgmt)) in names.iter().zip(facts) {
+            let model = [None, Some("linux-bridge"), None, Some("powerconnect-5324")][usize::from(model)];
+            let mgmt: Option<IpAddr> = [None, Some("192.0.2.1"), Some("fe80::")][usize::from(mgmt)].map(|text| text.parse().unwrap());
+            let spec = SwitchSpec { model: model.map(str::to_owned), mgmt };
+            if let Ok(switch) = builder.add_switch(name, spec) {
+                switches.push((switch, model == Some("powerconnect-5324"), 0));
+            }
+        }
+        let mut ports = ports.into_iter();
+        let mut rates = rates.into_iter();
+        let mut port = |builder: &mut TopologyBuilder, index: usize| {
+            let (switch, listed, used) = &mut switches[index];
+            *used += 1;
+            let name = if *listed { format!("g{used}") } else { format!("{}{used}", ports.next()?.trim_end_matches(char::is_numeric)) };
+            builder.add_port(*switch, &name).ok()
+        };
+        let count = builder_count(&names);
+        // Ports without a cable, mentioned before all others.
+        for index in spare {
+            let _ = port(&mut builder, index.index(count));
+        }
+        let tree = (1..count).map(|index| (index, index / 2));
+        let more: Vec<_> = extra.iter().map(|(a, b)| (a.index(count), b.index(count))).collect();
+        for (a, b) in tree.chain(more) {
+            if a == b {
+                continue;
+            }
+            let rate_bps = rates.next().unwrap_or(1);
+            if let (Some(a), Some(b)) = (port(&mut builder, a), port(&mut builder, b)) {
+                builder.add_link(a, b, rate_bps).unwrap();
+            }
+        }
+        for (number, (name, index, mac, address)) in hosts.into_iter().enumerate() {
+            let Some(port) = port(&mut builder, index.index(count)) else { continue };
+            let address: Option<IpAddr> = match address {
+                0 => None,
+                1 => Some(format!("198.51.100.{}", number + 1).parse().unwrap()),
+                _ => Some(format!("2001:db8::{number}").parse().unwrap()),
+            };
+            // A name or address that another host has is simply not used.
+            let _ = builder.add_host(&name, Mac::local(mac), port, rates.next().unwrap_or(1), address);
+        }
+        builder.finish().unwrap()
+    }
+}
+
+fn builder_count(names: &[String]) -> usize {
+    let mut distinct = names.to_vec();
+    distinct.sort();
+    distinct.dedup();
+    distinct.len()
+}
