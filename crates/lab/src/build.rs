@@ -59,12 +59,12 @@ pub struct LabOptions {
 }
 
 impl LabOptions {
-    /// 100 Mbit/s, 1 MiB queues, frames one by one.
+    /// 100 Mbit/s, 2 MiB queues, frames one by one.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             rate_bps: 100_000_000,
-            queue_bytes: 1 << 20,
+            queue_bytes: 2 << 20,
             backend: None,
             offload: Offload::Off,
             plan_text: None,

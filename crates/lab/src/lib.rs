@@ -9,6 +9,7 @@
 
 mod ebpf;
 pub mod layout;
+pub mod measure;
 pub mod name;
 pub mod netns;
 pub mod table;
