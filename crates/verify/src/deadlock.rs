@@ -9,9 +9,8 @@
 //!   s3 ◀─ s2
 //! ```
 //! The plan's numbering is held against every dependency that unicast frames were seen to make; what broadcasts add is
-//! looked at apart. Whether or not it
-//! stands, channels that lie on no cycle are peeled away (A. B. Kahn, 1962), and among the rest breadth-first searches
-//! find a shortest cycle, within a budget.
+//! looked at apart. Whether or not the numbering stands, channels that lie on no cycle are peeled away (A. B. Kahn,
+//! 1962), and among the rest breadth-first searches find a shortest cycle, within a budget.
 
 use std::collections::VecDeque;
 
