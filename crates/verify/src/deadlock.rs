@@ -8,9 +8,9 @@
 //!    ▲     │     each channel waits for the next one round, for ever
 //!   s3 ◀─ s2
 //! ```
-//! The plan's numbering is held against every dependency that unicast frames were seen to make. Whether or not it
-//! stands, channels that lie on no cycle are peeled away (A. B. Kahn, 1962), and among the rest breadth-first searches
-//! find a shortest cycle, within a budget.
+//! The plan's numbering is held against every dependency that unicast frames were seen to make; what broadcasts add is
+//! looked at apart. Whether or not the numbering stands, channels that lie on no cycle are peeled away (A. B. Kahn,
+//! 1962), and among the rest breadth-first searches find a shortest cycle, within a budget.
 
 use std::collections::VecDeque;
 
@@ -44,6 +44,9 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
             let length = counted(cycle.len(), "channel");
             (format!("lane {lane}"), format!("{length} wait for each other in a ring: {}", listed(channels)))
         });
+    }
+    if must_hold {
+        judge_spread(state, traffic, findings);
     }
     let channels = state.topology.channel_count();
     let Some(certificate) = &state.plan.certificate else {
@@ -80,6 +83,28 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
         }
     }
     proof
+}
+
+/// Rings that exist only because broadcasts spread over links that no unicast frame of their VLAN takes next. The
+/// certificate is about routes, and broadcasts are few, so such a ring is a note.
+fn judge_spread(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
+    for (lane, spread) in traffic.spread_lanes.iter().enumerate() {
+        let mut together = spread.clone();
+        if let Some(unicast) = traffic.lanes.get(lane) {
+            if shortest_cycle(unicast).is_some() {
+                continue;
+            }
+            for (from, next) in unicast.next.iter().enumerate() {
+                next.iter().for_each(|&to| together.insert(from as u32, to));
+            }
+        }
+        let Some(cycle) = shortest_cycle(&together) else { continue };
+        findings.note(FindingKind::DependencyCycle, || {
+            let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
+            let message = format!("unicast frames cannot block, but broadcasts close a ring: {}", listed(channels));
+            (format!("lane {lane}"), message)
+        });
+    }
 }
 
 /// A shortest cycle of dependencies, from its lowest channel on.

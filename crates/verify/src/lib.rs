@@ -74,7 +74,7 @@ fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
     for vlan in vlans.iter() {
         let view = View::of(state, vlan);
         agreement::judge_vlan(state, &view, findings);
-        spread::judge(state, &view, &demand, &mut budget, findings);
+        spread::judge(state, &view, &demand, &mut budget, &mut traffic, findings);
         router.judge(state, &view, &mut demand, &mut budget, &mut traffic, findings);
     }
     if budget.is_spent() {

@@ -11,20 +11,28 @@
 //!
 //! Cost: O(links + hosts) a VLAN, near enough.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use fabric::{FindingKind, HostId, LinkId, Severity, SwitchId};
+use fabric::{ChannelId, FindingKind, HostId, LinkId, Severity, SwitchId};
 
 use crate::{
     demand::Demand,
     findings::{Findings, counted, listed},
     state::{Hop, State},
+    unicast::Traffic,
     view::{View, ends},
     walk::{Budget, Disposition, Receiver, walk_frame},
 };
 
 /// Judges one VLAN's active topology, and every broadcast in it.
-pub(crate) fn judge(state: &State<'_>, view: &View, demand: &Demand<'_>, budget: &mut Budget, findings: &mut Findings) {
+pub(crate) fn judge(
+    state: &State<'_>,
+    view: &View,
+    demand: &Demand<'_>,
+    budget: &mut Budget,
+    traffic: &mut Traffic,
+    findings: &mut Findings,
+) {
     let (mut pieces, closing) = view.pieces(state);
     let piece: Vec<SwitchId> = state.topology.switch_ids().map(|switch| pieces.of(switch)).collect();
     if let Some(&link) = closing.first() {
@@ -39,6 +47,9 @@ pub(crate) fn judge(state: &State<'_>, view: &View, demand: &Demand<'_>, budget:
         state.topology.switch_ids().any(|switch| state.lookup(switch, view.vlan, Receiver::Everybody).is_some());
     if closing.is_empty() && view.leaks.is_empty() && view.one_way.is_empty() && !has_broadcast_entry {
         judge_forest(state, view, senders, &piece, findings);
+        if state.plan.policy.flow_control.lanes().is_some() {
+            note_dependencies(state, view, senders, traffic);
+        }
     } else {
         walk_broadcasts(state, view, senders, budget, findings);
     }
@@ -74,6 +85,28 @@ fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[Swi
                     .filter(|host| *host != source && !(hears(*host) && piece_of(*host) == piece_of(source)));
                 missed_broadcast(state, view, source, deaf, missed)
             });
+        }
+    }
+}
+
+/// Notes which channels follow each other when frames spread from each sender's switch.
+fn note_dependencies(state: &State<'_>, view: &View, senders: &[HostId], traffic: &mut Traffic) {
+    let topology = state.topology;
+    let dependencies = traffic.spread_lane(state.lane(view.vlan));
+    let origins: BTreeSet<SwitchId> = senders.iter().map(|source| topology.switch_of(*source)).collect();
+    for origin in origins {
+        let mut stack: Vec<(SwitchId, Option<ChannelId>)> = vec![(origin, None)];
+        while let Some((at, inward)) = stack.pop() {
+            for &channel in topology.channels_from(at) {
+                let passes = matches!(view.hop[topology.tail_port(channel).index()], Hop::Switch { .. });
+                if !passes || inward.is_some_and(|inward| inward.link() == channel.link()) {
+                    continue;
+                }
+                if let Some(inward) = inward {
+                    dependencies.insert(inward.index() as u32, channel.index() as u32);
+                }
+                stack.push((topology.head(channel), Some(channel)));
+            }
         }
     }
 }

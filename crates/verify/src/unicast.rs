@@ -32,8 +32,10 @@ pub(crate) struct Traffic {
     pub(crate) hops_total: u64,
     /// Links between switches on the longest path.
     pub(crate) hops_max: usize,
-    /// By lane: which channels a frame may hold while it waits for which.
+    /// By lane: which channels a unicast frame may hold while it waits for which.
     pub(crate) lanes: Vec<Dependencies>,
+    /// By lane: the same for what is sent to everybody; kept only where flow control makes frames wait.
+    pub(crate) spread_lanes: Vec<Dependencies>,
 }
 
 /// `next[channel]`: the channels that frames take right after it, ascending.
@@ -45,21 +47,38 @@ pub(crate) struct Dependencies {
 impl Traffic {
     pub(crate) fn new(state: &State<'_>) -> Self {
         let channels = state.topology.channel_count();
-        Self { coverage: Coverage::Whole, load: vec![0; channels], hops_total: 0, hops_max: 0, lanes: Vec::new() }
+        Self {
+            coverage: Coverage::Whole,
+            load: vec![0; channels],
+            hops_total: 0,
+            hops_max: 0,
+            lanes: Vec::new(),
+            spread_lanes: Vec::new(),
+        }
     }
 
-    /// The dependencies of a lane.
-    pub(crate) fn lane(&mut self, lane: u8) -> &mut Dependencies {
-        let lane = usize::from(lane);
-        if self.lanes.len() <= lane {
-            self.lanes.resize(lane + 1, Dependencies { next: vec![Vec::new(); self.load.len()] });
-        }
-        &mut self.lanes[lane]
+    /// The unicast dependencies of a lane.
+    fn lane(&mut self, lane: u8) -> &mut Dependencies {
+        Dependencies::of_lane(&mut self.lanes, lane, self.load.len())
+    }
+
+    /// The dependencies of a lane that frames for everybody make.
+    pub(crate) fn spread_lane(&mut self, lane: u8) -> &mut Dependencies {
+        Dependencies::of_lane(&mut self.spread_lanes, lane, self.load.len())
     }
 }
 
 impl Dependencies {
-    fn insert(&mut self, from: u32, to: u32) {
+    fn of_lane(lanes: &mut Vec<Self>, lane: u8, channels: usize) -> &mut Self {
+        let lane = usize::from(lane);
+        if lanes.len() <= lane {
+            lanes.resize(lane + 1, Self { next: vec![Vec::new(); channels] });
+        }
+        &mut lanes[lane]
+    }
+
+    /// Notes that frames go from one channel straight to another.
+    pub(crate) fn insert(&mut self, from: u32, to: u32) {
         let next = &mut self.next[from as usize];
         if let Err(at) = next.binary_search(&to) {
             next.insert(at, to);

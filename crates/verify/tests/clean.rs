@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Wish, clos, plan, ring, topology};
-use fabric::{FdbMode, FindingKind, FlowControl, HostId, Plan, Severity, Tagging};
+use fabric::{FdbMode, FindingKind, FlowControl, HostId, LinkId, Plan, Severity, Tagging, Tree};
 use verify::{Disposition, Receiver, check, walk};
 
 fn assert_clean(plan: &Plan) {
@@ -78,4 +78,32 @@ fn a_route_is_explained_step_by_step() {
         found.lines(&plan.topology).last().map(String::as_str),
         Some("h0 -> h5: the frame floods from s3, which has no entry for it")
     );
+}
+
+#[test]
+fn broadcasts_that_close_a_ring_are_noted() {
+    // From one leaf through a spine to the other leaf, and up again to the second spine, where nobody is.
+    let links = [(0, 2), (1, 2), (1, 3), (0, 3)];
+    let mut plan = plan(&topology(&[1, 1, 0, 0], &links), Wish::switch_tagged());
+    let tree = |links: [usize; 3]| Tree::new(&plan.topology, links.map(LinkId::new)).expect("a tree");
+    let trees = [tree([0, 1, 2]), tree([2, 3, 0])];
+    for (index, tree) in trees.into_iter().enumerate() {
+        let vlan = plan.trees[index].vlan;
+        for link in plan.topology.link_ids() {
+            for end in [plan.topology.link(link).a, plan.topology.link(link).b] {
+                let ports = plan.devices.iter_mut().flat_map(|device| &mut device.ports);
+                for port in ports.filter(|port| port.port == end) {
+                    port.tagged.remove(vlan);
+                    if tree.contains(link) {
+                        port.tagged.insert(vlan);
+                    }
+                }
+            }
+        }
+        plan.trees[index].tree = tree;
+    }
+    let report = check(&plan);
+    let note = report.findings().iter().find(|finding| finding.severity == Severity::Note);
+    assert!(report.is_deployable(), "{report}");
+    assert!(note.is_some_and(|note| note.message.contains("broadcasts close a ring")), "{report}");
 }
