@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Export(Export),
     Lab(Lab),
     Reproduce(Reproduce),
+    Demo(Demo),
     Completions(Completions),
     Man(Man),
 }
@@ -256,6 +257,32 @@ pub(crate) enum LabCommand {
         /// The cable, as `switch:port -- switch:port`, or one end of it.
         link: String,
     },
+    /// Send real traffic between hosts and compare it with the plan's prediction.
+    #[command(after_help = "Examples:\n  espalier lab measure all-to-all\n  \
+        espalier lab measure pair h0 h5 --bytes 10000000\n  espalier lab measure pair h0 h5 --iperf3")]
+    Measure(Measure),
+}
+
+/// What to send in a lab.
+#[derive(Args)]
+pub(crate) struct Measure {
+    /// all-to-all, bit-reversal, transpose, or pair.
+    pub(crate) pattern: String,
+    /// For pair: the sender and the receiver.
+    #[arg(value_name = "HOST")]
+    pub(crate) hosts: Vec<String>,
+    /// Bytes that each pair transfers.
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    pub(crate) bytes: u64,
+    /// Datagrams instead of TCP: what the fabric cannot carry is lost.
+    #[arg(long)]
+    pub(crate) udp: bool,
+    /// Every transfer takes what it can get, instead of keeping together.
+    #[arg(long)]
+    pub(crate) free: bool,
+    /// For pair: let iperf3 measure, for five seconds.
+    #[arg(long)]
+    pub(crate) iperf3: bool,
 }
 
 /// What plays the switches of a lab.
@@ -278,6 +305,18 @@ pub(crate) struct Reproduce {
     /// What to reproduce.
     #[arg(value_parser = ["table3"])]
     pub(crate) name: String,
+}
+
+/// See a torus of sixteen switches outrun its own spanning tree, on real kernels with real TCP.
+#[derive(Args)]
+#[command(after_help = "Example: espalier demo")]
+pub(crate) struct Demo {
+    /// Rate of every cable.
+    #[arg(long, value_parser = parse_rate, default_value = "50mbit")]
+    pub(crate) rate: u64,
+    /// Bytes that each pair of hosts transfers.
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    pub(crate) bytes: u64,
 }
 
 /// Print a shell's completion script.

@@ -129,7 +129,8 @@ impl Graph {
             }
         }
         // Two ways between two nodes, one of them through a line switch, could close a cycle in a source's tree.
-        if let Some(((a, b), _)) = hops.iter().find(|(_, ways)| ways.len() > 1 && ways.iter().any(|way| way.len() > 1)) {
+        if let Some(((a, b), _)) = hops.iter().find(|(_, ways)| ways.len() > 1 && ways.iter().any(|way| way.len() > 1))
+        {
             return Err(Unsuitable::new(format!(
                 "switches {} and {} are joined through a switch without hosts and in another way as well",
                 topology.switch(nodes[*a]).name,

@@ -98,7 +98,7 @@ struct Candidate {
 fn candidate(topology: &Topology, policy: &Policy, engine: EngineName) -> Result<Candidate, PlanError> {
     let mut refused = PlanError::Unsuitable { engine, reason: Unsuitable::new("it offers no routes") };
     for routing in engine::route(topology, policy, engine)? {
-        let routing = merge::merge(routing.tagged(topology, policy.tagging));
+        let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         let finished = number::check_limits(topology, policy, engine, &routing)
             .and_then(|()| lanes::place(topology, policy, engine, &routing))
             .map(|lanes| Candidate { engine, measure: Measure::of(topology, &routing), routing, lanes });

@@ -1,25 +1,49 @@
 //! Step 3 of [Otsuka] 4.3: trees that are the same become one.
 //!
-//! Two different spanning trees together always close a cycle, so only identical ones can share a VLAN.
+//! Two different spanning trees together always close a cycle, so only identical ones can share a VLAN. Dead ends,
+//! branches that end at switches without hosts, are cut off first: they would carry nothing but copies of broadcasts.
 
 use std::collections::BTreeMap;
 
-use fabric::Tree;
+use fabric::{LinkId, Topology, Tree};
 
 use crate::routing::Routing;
 
 /// Drops duplicates and trees that nothing uses; the rest keep the order of their first use.
-pub(crate) fn merge(routing: Routing) -> Routing {
+pub(crate) fn merge(topology: &Topology, routing: Routing) -> Routing {
     let mut kept: BTreeMap<Tree, usize> = BTreeMap::new();
     let mut trees = Vec::new();
     let mut renamed = vec![None; routing.trees.len()];
     let assignment = routing.assignment.map(|old| {
         *renamed[old].get_or_insert_with(|| {
-            *kept.entry(routing.trees[old].clone()).or_insert_with_key(|tree| {
+            *kept.entry(without_dead_ends(topology, &routing.trees[old])).or_insert_with_key(|tree| {
                 trees.push(tree.clone());
                 trees.len() - 1
             })
         })
     });
     Routing { trees, assignment }
+}
+
+fn without_dead_ends(topology: &Topology, tree: &Tree) -> Tree {
+    let ends = |link: LinkId| {
+        let fabric::Link { a, b, .. } = *topology.link(link);
+        [topology.port(a).switch, topology.port(b).switch]
+    };
+    let mut degree = vec![0; topology.switches().len()];
+    tree.links().iter().flat_map(|&link| ends(link)).for_each(|switch| degree[switch.index()] += 1);
+    let mut links = tree.links().to_vec();
+    loop {
+        let before = links.len();
+        links.retain(|&link| {
+            let dead = ends(link).iter().any(|end| degree[end.index()] == 1 && topology.hosts_of(*end).is_empty());
+            if dead {
+                ends(link).iter().for_each(|end| degree[end.index()] -= 1);
+            }
+            !dead
+        });
+        if links.len() == before {
+            return Tree::new(topology, links).expect("a tree without a leaf is a tree");
+        }
+    }
 }

@@ -37,7 +37,9 @@ fn random_topology(switches: usize, extra: usize, seed: u64) -> Topology {
         for _ in 0..if at == 0 { 1 } else { rng.below(4) } {
             number += 1;
             let port = builder.add_port(*id, &format!("h{number}")).expect("a fresh port");
-            builder.add_host(&format!("h{number}"), Mac::local(number), port, 1_000_000_000, None).expect("a fresh host");
+            builder
+                .add_host(&format!("h{number}"), Mac::local(number), port, 1_000_000_000, None)
+                .expect("a fresh host");
         }
     }
     builder.finish().expect("the tree connects everything")

@@ -11,7 +11,7 @@ use fabric::{
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Progress, Status};
 
-use super::{Output, say};
+use super::{Output, measure, say};
 use crate::{
     cli::{self, BackendChoice, LabCommand},
     failure::bad_input,
@@ -34,6 +34,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             Lab::open(name)?.fail(link, if *silent { FailMode::Silent } else { FailMode::Down })?;
         }
         LabCommand::Heal { link } => Lab::open(name)?.heal(link)?,
+        LabCommand::Measure(args) => measure::run(&Lab::open(name)?, args, output)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,12 @@
 //! One file a verb.
 
 mod check;
+mod demo;
 mod export;
 mod generate;
 mod import;
 mod lab;
+mod measure;
 mod plan;
 mod reproduce;
 mod shell;
@@ -40,6 +42,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Lab(args) => lab::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
+        Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     }
