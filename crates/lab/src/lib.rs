@@ -7,6 +7,7 @@
 //! A lab outlives the process that built it: its state is in `/run/espalier/lab/NAME`, its namespaces are
 //! `esp-NAME-SWITCH` and `esp-NAME-HOST`, and [`down`] removes all of it by name, finished or not.
 
+pub mod delivery;
 mod ebpf;
 pub mod layout;
 pub mod measure;
