@@ -13,6 +13,7 @@ pub mod layout;
 pub mod measure;
 pub mod name;
 pub mod netns;
+pub mod rootless;
 pub mod table;
 pub mod twin;
 
