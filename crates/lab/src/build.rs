@@ -115,7 +115,7 @@ impl fmt::Display for Step {
 }
 
 /// How much time's worth of bytes a cable may send at once.
-const BURST_US: u64 = 4_000;
+const BURST_US: u64 = 10_000;
 
 /// Smallest burst, in frames of the largest size.
 const BURST_FRAMES_MIN: u64 = 4;

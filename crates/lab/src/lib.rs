@@ -7,11 +7,13 @@
 //! A lab outlives the process that built it: its state is in `/run/espalier/lab/NAME`, its namespaces are
 //! `esp-NAME-SWITCH` and `esp-NAME-HOST`, and [`down`] removes all of it by name, finished or not.
 
+pub mod delivery;
 mod ebpf;
 pub mod layout;
 pub mod measure;
 pub mod name;
 pub mod netns;
+pub mod rootless;
 pub mod table;
 pub mod twin;
 

@@ -28,7 +28,7 @@ use crate::{
     error::Context,
     layout::{CableEnd, LAYOUT_VERSION, Layout},
     name::{check_lab_name, namespace_prefix},
-    netns, status,
+    netns, rootless, status,
     tool::{Batch, Place, run_batch},
 };
 
@@ -199,7 +199,11 @@ pub fn down(name: &str) -> Result<(), LabError> {
         Place { operation: "down", device: name, step: "delete namespaces" },
     )?;
     ebpf::unpin(name)?;
-    Directory::of(name).remove()
+    Directory::of(name).remove()?;
+    if list()?.is_empty() {
+        rootless::release();
+    }
+    Ok(())
 }
 
 /// A namespace lives as long as a process in it does, so programs that were started in a lab must end with it.

@@ -59,7 +59,7 @@ pub enum Pace {
 }
 
 /// How far a transfer may be ahead of the slowest one: two windows, so that waiting never empties the busiest queue.
-pub const LEAD_BYTES: u64 = 2 * WINDOW_BYTES as u64;
+pub const LEAD_BYTES: u64 = 4 * WINDOW_BYTES as u64;
 
 /// What is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

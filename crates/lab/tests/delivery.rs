@@ -1,0 +1,75 @@
+//! Frames reach exactly the hosts that they should, once.
+
+mod common;
+
+use common::{Guard, Shape, clos, grid, lab_name, ring, skipped};
+use fabric::Plan;
+use lab::{
+    Backend, FailMode, Lab, LabOptions,
+    delivery::{Probe, check},
+};
+
+fn options(word: &str, backend: Backend) -> LabOptions {
+    LabOptions { backend: Some(backend), rate_bps: 1_000_000_000, ..LabOptions::new(lab_name(word)) }
+}
+
+fn everything_arrives_once(lab: &Lab, word: &str) {
+    for &probe in Probe::ALL {
+        let delivery = check(lab, probe).expect("probes can be sent");
+        println!("{word}: {probe}: {} pairs in {:.2?}", delivery.pairs, delivery.elapsed);
+        assert_eq!(delivery.faults, [], "{word}: {probe}");
+    }
+    let status = lab.status().expect("a status");
+    assert_eq!(status.unknown_floods(), 0, "{word}");
+}
+
+#[test]
+fn every_frame_arrives_once() {
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let plans: [(&str, Plan); 3] = [("ring", ring(4)), ("torus", grid(4, Shape::Torus)), ("clos", clos(4, 4))];
+        for (word, plan) in plans {
+            let lab = Guard::up(&plan, &options(word, backend));
+            everything_arrives_once(&lab.0, word);
+        }
+    }
+}
+
+#[test]
+fn a_cut_cable_is_missed_and_a_mended_one_is_not() {
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let lab = Guard::up(&ring(4), &options("cut", backend));
+        for mode in [FailMode::Down, FailMode::Silent] {
+            lab.0.fail("n3", mode).expect("a cable");
+            let delivery = check(&lab.0, Probe::Ping).expect("probes can be sent");
+            let mut lost: Vec<(&str, &str)> =
+                delivery.faults.iter().map(|fault| (fault.source.as_str(), fault.destination.as_str())).collect();
+            lost.sort_unstable();
+            let expect = [("n1", "n3"), ("n2", "n3"), ("n3", "n1"), ("n3", "n2"), ("n3", "n4"), ("n4", "n3")];
+            assert_eq!(lost, expect, "{mode:?}");
+            lab.0.heal("n3").expect("a cable");
+            assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, [], "{mode:?}");
+        }
+        assert!(lab.0.fail("s0:g9", FailMode::Down).is_err());
+    }
+}
+
+#[test]
+fn a_missing_entry_shows_as_a_flood() {
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let mut plan = ring(4);
+        // Switch 0 forgets everything; its frames still arrive, but everybody hears them.
+        plan.devices[0].fdb.clear();
+        let lab = Guard::up(&plan, &options("forget", backend));
+        assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
+        assert!(lab.0.status().expect("a status").unknown_floods() > 0);
+    }
+}
