@@ -35,8 +35,10 @@ pub fn judge(format: Format, data: &[u8]) {
             assert!(wrong.errors() > 0);
             let _ = (wrong.to_string(), wrong.to_json());
             for item in wrong.items() {
-                let lines =
-                    files.iter().find(|(name, _)| *name == item.file).map_or(1, |(_, text)| text.split('\n').count());
+                let lines = files
+                    .iter()
+                    .find(|(name, _)| *name == item.file)
+                    .map_or(1, |(_, text)| text.replace("\r\n", "\n").split(['\n', '\r']).count());
                 assert!((1..=lines).contains(&item.line), "{item}");
             }
         }
