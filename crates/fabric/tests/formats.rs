@@ -190,6 +190,7 @@ fn foreign_mistakes_are_named_with_their_line() {
         (Format::Lldp, "{\"lldp\": \n", "f:2:1: error: not JSON"),
         (Format::Lldp, "{}", "f:1:1: error: there are neither neighbours nor a chassis"),
         (Format::Native, "switches: [a", "f:1:13: error: not YAML"),
+        (Format::Native, "\rnt \rn", "f:2:1: error: expected sections"),
         (Format::Native, "hosts: {}", "f:1:1: error: there is no section switches:"),
         (Format::Native, "switches: {}", "f:1:11: error: there is no switch"),
         (Format::Native, "switches: {a: }\n---\nb: c", "f:2:1: error: a second document begins here"),
@@ -344,7 +345,7 @@ fn judge(format: Format, text: &str) -> Result<(), TestCaseError> {
         }
         Err(wrong) => {
             prop_assert!(wrong.errors() > 0);
-            let lines = text.split('\n').count();
+            let lines = text.replace("\r\n", "\n").split(['\n', '\r']).count();
             prop_assert!(wrong.items().iter().all(|item| (1..=lines).contains(&item.line)), "{}", wrong);
             wrong.to_string();
         }

@@ -227,7 +227,10 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        // A lone carriage return ends a line as well, as YAML has it.
+        let bytes = text.as_bytes();
+        let ends_line = |at: usize| bytes[at] == b'\n' || (bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+        let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends_line(*at)).map(|at| at + 1)).collect();
         Self { file, text, starts, last: Cell::new((0, 1)), excerpts: Cell::new(0) }
     }
 

@@ -19,15 +19,15 @@ use crate::{
 pub enum Format {
     /// Espalier's own YAML; see [`native`](crate::format::native).
     Native,
-    /// Prescriptive topology (PTM) in Graphviz DOT; see [`dot`](crate::format::dot).
+    /// Prescriptive topology (PTM) in Graphviz DOT; see [`dot`].
     Dot,
-    /// `lldpcli -f json0 show neighbors`, one file a device; see [`lldp`](crate::format::lldp). Read only.
+    /// `lldpcli -f json0 show neighbors`, one file a device; see [`lldp`]. Read only.
     Lldp,
-    /// The output of `ibnetdiscover`; see [`ibnetdiscover`](crate::format::ibnetdiscover). Read only.
+    /// The output of `ibnetdiscover`; see [`ibnetdiscover`]. Read only.
     IbNetDiscover,
-    /// A containerlab topology; see [`containerlab`](crate::format::containerlab).
+    /// A containerlab topology; see [`containerlab`].
     Containerlab,
-    /// GraphML; see [`graphml`](crate::format::graphml).
+    /// GraphML; see [`graphml`].
     GraphMl,
 }
 
