@@ -257,6 +257,9 @@ pub(crate) enum LabCommand {
         /// The cable, as `switch:port -- switch:port`, or one end of it.
         link: String,
     },
+    /// Check that every pair answers, and that ARP, DHCP, neighbour discovery and multicast reach everybody once.
+    #[command(after_help = "Example: espalier lab ping")]
+    Ping,
     /// Send real traffic between hosts and compare it with the plan's prediction.
     #[command(after_help = "Examples:\n  espalier lab measure all-to-all\n  \
         espalier lab measure pair h0 h5 --bytes 10000000\n  espalier lab measure pair h0 h5 --iperf3")]

@@ -32,6 +32,7 @@ struct Trial {
 }
 
 pub(super) fn run(args: &cli::Demo, output: Output) -> Result<ExitCode> {
+    lab::rootless::acquire()?;
     let kind = Kind::parse("torus", &["4x4".to_owned()]).context("a valid kind")?;
     let topology = generate(&kind, &Options::default())?;
     let lab_name = format!("demo{}", std::process::id());

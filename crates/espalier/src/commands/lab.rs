@@ -11,7 +11,7 @@ use fabric::{
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Progress, Status};
 
-use super::{Output, measure, say};
+use super::{Output, measure, ping, say};
 use crate::{
     cli::{self, BackendChoice, LabCommand},
     failure::bad_input,
@@ -20,6 +20,8 @@ use crate::{
 };
 
 pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
+    // Without root this enters a user namespace, which the kernel allows only before any thread starts.
+    lab::rootless::acquire()?;
     let name = &args.name;
     match &args.command {
         LabCommand::Up { plan, rate, backend } => up(name, plan, *rate, *backend, output)?,
@@ -34,6 +36,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             Lab::open(name)?.fail(link, if *silent { FailMode::Silent } else { FailMode::Down })?;
         }
         LabCommand::Heal { link } => Lab::open(name)?.heal(link)?,
+        LabCommand::Ping => return ping::run(&Lab::open(name)?, output),
         LabCommand::Measure(args) => measure::run(&Lab::open(name)?, args, output)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,76 @@
+# Everything that a person types. `make demo` and `make test` install what they need.
+ESPALIER := target/release/espalier
+
+.PHONY: help demo build install test lint docs deny bpf-check test-vm fuzz soak bench clean
+
+help:
+	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
+	@echo "make test       every test, the eBPF object and the fabric on Debian's own kernel included"
+	@echo "make build      $(ESPALIER)"
+	@echo "make install    the program, its manual pages and completions into PREFIX (/usr/local)"
+	@echo "make lint       format, clippy and documentation, warnings denied"
+	@echo "make deny       licences and sources of dependencies"
+	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
+	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
+	@echo "make soak       what takes too long for every commit"
+	@echo "make bench      times of planning, checking and the lab"
+
+build:
+	@tools/setup build
+	cargo build --release --locked -p espalier
+
+demo:
+	@tools/setup lab
+	cargo build --release --locked -p espalier
+	$(ESPALIER) demo
+
+test:
+	@tools/setup test
+	cargo test --workspace --locked
+	$(MAKE) bpf-check
+	$(MAKE) test-vm
+
+bpf-check:
+	$(MAKE) -C crates/lab/bpf check
+
+test-vm:
+	@tools/setup test
+	@crates/lab/vm/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+lint:
+	@tools/setup build
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+deny:
+	@tools/setup ci
+	cargo deny --offline --locked check bans licenses sources
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	for target in native dot lldp ibnetdiscover containerlab graphml; do \
+		mkdir -p fuzz/corpus/$$target && \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 || exit 1; \
+	done
+
+soak: fuzz
+	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify
+
+bench: build
+	bench/run
+
+PREFIX ?= /usr/local
+install: build
+	install -D -m 755 $(ESPALIER) $(DESTDIR)$(PREFIX)/bin/espalier
+	$(ESPALIER) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(ESPALIER) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espalier
+	$(ESPALIER) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_espalier
+	$(ESPALIER) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/espalier.fish
+
+clean:
+	cargo clean
