@@ -179,6 +179,11 @@ fn foreign_mistakes_are_named_with_their_line() {
             "f:3:1: error: this edge's target \"b\" is no node",
         ),
         (Format::GraphMl, "<graphml><graph>\n<node id=\"a\">\n</graph>", "f:3:1: error: not XML"),
+        (
+            Format::GraphMl,
+            "<graphml><graph>\n<node id=\"a\"/>\n<node id=\"a\"/><edge source=\"a\" target=\"a\"/></graph></graphml>",
+            "f:3:1: error: node a is defined twice",
+        ),
         (Format::GraphMl, "hello", "f:1:1: error: there is no graph element"),
         (Format::IbNetDiscover, "Switch 4 \"S-1\"\n[1] nonsense", "f:2:1: error: this is no port line"),
         (Format::IbNetDiscover, "[1] \"S-1\"[1]", "f:1:1: error: this port belongs to no Switch or Ca line"),

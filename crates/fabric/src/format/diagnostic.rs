@@ -92,6 +92,13 @@ impl Diagnostics {
         }
     }
 
+    /// Adds those of another list.
+    pub(crate) fn append(&mut self, other: Self) {
+        let (errors, warnings) = (self.errors + other.errors, self.warnings + other.warnings);
+        other.list.into_iter().for_each(|diagnostic| self.push(diagnostic));
+        (self.errors, self.warnings) = (errors, warnings);
+    }
+
     /// The diagnostics that were kept.
     pub fn items(&self) -> &[Diagnostic] {
         &self.list

@@ -181,11 +181,11 @@ pub fn import(format: Format, files: &[(&str, &str)], options: &ImportOptions) -
     let topology = match format {
         Format::Native => match parse_native_with_warnings(files[0].0, files[0].1) {
             Ok((topology, warnings)) => {
-                warnings.items().iter().for_each(|warning| diagnostics.push(warning.clone()));
+                diagnostics.append(warnings);
                 Some(topology)
             }
             Err(wrong) => {
-                wrong.items().iter().for_each(|wrong| diagnostics.push(wrong.clone()));
+                diagnostics.append(wrong);
                 None
             }
         },

@@ -47,10 +47,11 @@ pub(crate) fn read<'a>(
             diagnostics.push(item.site.error("a node has an id"));
             continue;
         };
-        if by_id.insert(id, cabling.devices.len()).is_some() {
+        if by_id.contains_key(id) {
             diagnostics.push(item.site.error(format!("node {id} is defined twice")));
             continue;
         }
+        by_id.insert(id, cabling.devices.len());
         let label = item.get("name").map(str::to_owned).or_else(|| item.get("label").map(usable_name));
         let mut name = label.filter(|name| !name.is_empty()).unwrap_or_else(|| id.to_owned());
         if item.get("name").is_none() && by_name.contains_key(&name) {
