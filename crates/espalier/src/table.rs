@@ -26,6 +26,7 @@ impl fmt::Display for Table {
             self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut lines = Vec::new();
         for row in &self.rows {
             let mut line = String::new();
             for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
@@ -33,9 +34,9 @@ impl fmt::Display for Table {
                 let cell = if column == 0 { format!("{cell:<width$}") } else { format!("{gap}{cell:>width$}") };
                 line.push_str(&cell);
             }
-            writeln!(f, "{}", line.trim_end())?;
+            lines.push(line.trim_end().to_owned());
         }
-        Ok(())
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -48,6 +49,6 @@ mod tests {
         let mut table = Table::new(["name", "n"]);
         table.row(["a".to_owned(), "10".to_owned()]);
         table.row(["longer".to_owned()]);
-        assert_eq!(table.to_string(), "name     n\na       10\nlonger\n");
+        assert_eq!(table.to_string(), "name     n\na       10\nlonger");
     }
 }

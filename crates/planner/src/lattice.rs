@@ -6,7 +6,7 @@
 //! relations: Feder, "Product graph representations", 1992; Imrich and Klavžar, "Product Graphs", 2000). So a
 //! union–find over cables gives the dimensions, the pieces left without a dimension's cables give the coordinates along
 //! it, and counting cables proves that nothing is missing. A 4-ring is itself a product of two 2-paths, and such pairs
-//! are read as rings, as [Otsuka] does. Line switches of a hyper-crossbar have no hosts; each counts as a full mesh of
+//! are read as rings, as \[Otsuka\] does. Line switches of a hyper-crossbar have no hosts; each counts as a full mesh of
 //! its neighbours.
 //!
 //! ```text

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! An *engine* finds, for every host, the tree along which its frames spread. Everything after that is the same for
-//! all engines: identical trees become one ([Otsuka] 4.3), trees are placed on lanes and proven free of cycles,
+//! all engines: identical trees become one (\[Otsuka\] 4.3), trees are placed on lanes and proven free of cycles,
 //! measured, numbered, and turned into the complete desired state of every port.
 #![forbid(unsafe_code)]
 

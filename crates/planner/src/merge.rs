@@ -1,4 +1,4 @@
-//! Step 3 of [Otsuka] 4.3: trees that are the same become one.
+//! Step 3 of \[Otsuka\] 4.3: trees that are the same become one.
 //!
 //! Two different spanning trees together always close a cycle, so only identical ones can share a VLAN. Dead ends,
 //! branches that end at switches without hosts, are cut off first: they would carry nothing but copies of broadcasts.

@@ -39,7 +39,7 @@ impl Routing {
     ///
     /// A tree serves its host in both directions: what spreads from it along the tree also gathers toward it. So trees
     /// by source are trees by destination, with every load reversed. With priorities, lower-numbered hosts come first,
-    /// as in [Miura] 4. Routes that an engine has already made for pairs stay as they are.
+    /// as in \[Miura\] 4. Routes that an engine has already made for pairs stay as they are.
     pub(crate) fn tagged(self, topology: &Topology, tagging: Tagging) -> Self {
         let Assignment::Source(choice) = self.assignment else { return self };
         let assignment = match tagging {

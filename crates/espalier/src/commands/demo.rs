@@ -96,7 +96,7 @@ fn print(args: &cli::Demo, trials: &[Trial], speedup: f64) -> Result<()> {
             format!("{:.0} Mbit/s", measured.total_goodput_bps() / 1e6),
         ]);
     }
-    say!("{table}");
+    say!("{table}\n");
     let floods: u64 = trials.iter().map(|trial| trial.measured.unknown_floods).sum();
     say!("The same cables carry it {speedup:.1} times as fast; {floods} frames were flooded for want of an entry.");
     Ok(())

@@ -1,6 +1,10 @@
 //! `espalier plan`: plans, has the plan judged, prints what it achieves, writes it.
 
-use std::{process::ExitCode, time::Instant};
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+    time::Instant,
+};
 
 use anyhow::Result;
 use fabric::{
@@ -33,7 +37,10 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     match output {
         Output::Json => say!("{}", json(&plan, &report, elapsed_ms)),
         Output::Person => {
-            print_summary(&plan, elapsed_ms)?;
+            if io::stderr().is_terminal() {
+                eprintln!("planned in {elapsed_ms:.1} ms");
+            }
+            print_summary(&plan)?;
             print_report(&report)?;
         }
     }
@@ -82,7 +89,7 @@ fn json(plan: &Plan, report: &Report, elapsed_ms: f64) -> serde_json::Value {
 }
 
 /// What a plan achieves, for a person.
-pub(super) fn print_summary(plan: &Plan, elapsed_ms: f64) -> Result<()> {
+pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     let Summary { switches, hosts, links, vlans, lanes, .. } = plan.summary;
     let Summary { avg_switches_per_path, avg_hops, max_switches_per_path, .. } = plan.summary;
     let Summary { max_channel_load, load_bound, load_gap, deadlock_free, .. } = plan.summary;
@@ -93,7 +100,7 @@ pub(super) fn print_summary(plan: &Plan, elapsed_ms: f64) -> Result<()> {
         (false, _) => "routes have a cycle: keep flow control off".to_owned(),
     };
     say!("{switches} switches, {links} links, {hosts} hosts");
-    say!("engine           {} ({elapsed_ms:.1} ms), {} tagging", plan.engine, plan.policy.tagging);
+    say!("engine           {}, {} tagging", plan.engine, plan.policy.tagging);
     say!("VLANs            {vlans}");
     say!(
         "path             {avg_switches_per_path:.2} switches on average, {max_switches_per_path} at most; {avg_hops:.2} hops"

@@ -11,7 +11,7 @@ use fabric::{
 use super::{Output, say};
 use crate::{cli, failure::FAILED, table::Table};
 
-/// A row of [Otsuka] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
+/// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
 /// Avg.H, Max.H and CP.
 struct Row {
     name: &'static str,
@@ -104,7 +104,7 @@ fn table_3(output: Output) -> Result<ExitCode> {
     match output {
         Output::Json => say!("{}", serde_json::json!({ "table3": rows, "notes": notes, "agrees": agrees })),
         Output::Person => {
-            say!("{table}");
+            say!("{table}\n");
             for note in notes {
                 say!("{note}");
             }

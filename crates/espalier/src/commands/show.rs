@@ -34,7 +34,7 @@ fn show_plan(plan: &Plan, output: Output) -> Result<()> {
         say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary_json(&plan.summary) }));
         return Ok(());
     }
-    print_summary(plan, 0.0)?;
+    print_summary(plan)?;
     say!();
     let mut table = Table::new(["VLAN", "lane", "links", "senders"]);
     for tree in &plan.trees {

@@ -4,7 +4,7 @@
 //! then down, so numbering the up channels before the down channels increases along every route, and no cycle can
 //! form. A top switch from which every leaf can be reached downward is the root of trees: each switch below keeps one
 //! cable up. Where it has a choice, every choice makes another tree, level by level like the digits of a number. Hosts
-//! are then dealt onto the trees so that the cables up and the roots are used evenly ([Eicker]: as many VLANs as
+//! are then dealt onto the trees so that the cables up and the roots are used evenly (\[Eicker\]: as many VLANs as
 //! middle switches), and moved as long as that lowers the busiest channel.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! Dimension-order routing on lattices of any mix of dimensions.
 //!
 //! A frame corrects its position in one dimension after the other, so dependencies between dimensions run one way, and
-//! no cycle can close across them ([Otsuka] 4.3; Dally and Towles, "Principles and Practices of Interconnection
+//! no cycle can close across them (\[Otsuka\] 4.3; Dally and Towles, "Principles and Practices of Interconnection
 //! Networks", 2003, 8.4). A source's paths form a tree: its own line in the first dimension, from each switch there a
 //! line in the second, and so on. On a mesh the tree depends only on the coordinates after the first, which gives
 //! N^(M−1) VLANs.
