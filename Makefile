@@ -45,7 +45,7 @@ lint:
 
 deny:
 	@tools/setup ci
-	cargo deny --offline --locked check bans licenses sources
+	cargo deny --locked check bans licenses sources
 
 FUZZ_SECONDS ?= 60
 fuzz:
