@@ -88,6 +88,15 @@ fn counters_see_a_broadcast_pass() {
         let vlan_of = |host| plan.assignment.broadcast(fabric::HostId::new(host)).get();
         for switch in 0..4 {
             // Ports 0 and 1 are the ring, 2 is the host.
+            for (port, intent) in after.switches[switch].ports.iter().zip(&plan.devices[switch].ports) {
+                let members: Vec<u16> =
+                    intent.tagged.iter().chain(intent.untagged.iter()).map(|vlan| vlan.get()).collect();
+                assert_eq!(
+                    port.traffic.keys().copied().collect::<Vec<_>>(),
+                    members,
+                    "{backend}: members and no others"
+                );
+            }
             let at = |status: &lab::Status, vlan| status.switches[switch].ports[2].traffic[&vlan];
             for host in 0..4 {
                 let (before, after) = (at(&before, vlan_of(host)), at(&after, vlan_of(host)));

@@ -119,3 +119,30 @@ fn a_lab_that_fails_half_way_leaves_nothing() {
         nothing_is_left_of(&options.name);
     }
 }
+
+#[test]
+fn down_clears_what_a_crash_left() {
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let options = options("crash", backend);
+        let state = std::path::Path::new("/run/espalier/lab").join(&options.name);
+        // What is missing depends on when the builder died: the mark, the layout, or the state directory as a whole.
+        for missing in ["finished", "layout.json", "."] {
+            Lab::up(&ring(3), &options, &mut |_| {}).expect("the lab comes up");
+            let gone = state.join(missing);
+            let removed = if missing == "." { std::fs::remove_dir_all(&state) } else { std::fs::remove_file(gone) };
+            removed.expect("it was there");
+            let open = Lab::open(&options.name).map(drop);
+            assert!(
+                matches!(open, Err(LabError::Unfinished { .. } | LabError::NoSuchLab { .. })),
+                "{missing}: {open:?}"
+            );
+            let again = Lab::up(&ring(3), &options, &mut |_| {}).map(drop);
+            assert!(matches!(again, Err(LabError::NameInUse { .. })), "{missing}: {again:?}");
+            lab::down(&options.name).expect("the lab goes down");
+            nothing_is_left_of(&options.name);
+        }
+    }
+}

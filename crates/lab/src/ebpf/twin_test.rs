@@ -7,7 +7,6 @@
 
 use std::{
     io,
-    mem::size_of,
     os::fd::{AsRawFd, OwnedFd},
     thread,
     time::{Duration, Instant},
