@@ -29,7 +29,7 @@ mod status;
 mod tool;
 
 pub use backend::Backend;
-pub use build::{LabOptions, Offload, Progress, Step};
+pub use build::{LabOptions, Offload, Progress, Step, TRAIN_FRAMES};
 pub use error::LabError;
 pub use state::{FailMode, Lab, down, list};
 pub use status::{Carrier, DropCounts, PortStatus, Status, SwitchStatus, Traffic};

@@ -5,7 +5,7 @@ mod common;
 use common::{Guard, Shape, clos, fat_tree, grid, grid_tree, lab_name, ring, setting, skipped, wanted};
 use fabric::Plan;
 use lab::{
-    Backend, LabError, LabOptions,
+    Backend, LabError, LabOptions, Offload,
     measure::{Load, Pace, Pattern, Transport, iperf3, measure, predict},
 };
 
@@ -14,7 +14,8 @@ const TOLERANCE: f64 = 0.15;
 
 /// Runs an all-to-all and says measured over predicted.
 fn all_to_all(word: &str, plan: &Plan, backend: Backend, rate_bps: u64, bytes_per_pair: u64) -> f64 {
-    let options = LabOptions { backend: Some(backend), rate_bps, ..LabOptions::new(lab_name(word)) };
+    let offload = if setting("LAB_TRAINS", 0) == 1 { Offload::Trains } else { Offload::Off };
+    let options = LabOptions { backend: Some(backend), rate_bps, offload, ..LabOptions::new(lab_name(word)) };
     let lab = Guard::up(plan, &options);
     let names: Vec<&str> = lab.0.layout().hosts.iter().map(|host| host.name.as_str()).collect();
     let pairs = Pattern::AllToAll.pairs(word, &names).expect("suits every count");
