@@ -9,7 +9,7 @@
  * There is no learning and no ageing: the tables are the device's intent, written once by the loader. A tag may stand
  * in the frame or, as the kernel keeps it after reception, beside it; both mean the same.
  *
- * src/twin.rs takes the same decisions in Rust; tests/twin.rs holds the two against each other.
+ * src/twin.rs takes the same decisions in Rust; src/ebpf/twin_test.rs holds the two against each other.
  *
  * Source: IEEE 802.1Q-2022, 6.9 (classification), 8.6.1 to 8.6.4 (relay), 8.6.3 (reserved addresses).
  */

@@ -59,7 +59,7 @@ fn parse_traffic(parsed: &serde_json::Value, site: &SwitchSite) -> BTreeMap<(u16
         };
         for vlan in device["vlans"].as_array().into_iter().flatten() {
             let count = |key: &str| vlan[key].as_u64().unwrap_or(0);
-            let Some(vid) = vlan["vlan"].as_u64().and_then(|vid| u16::try_from(vid).ok()) else { continue };
+            let Some(vid) = vlan["vid"].as_u64().and_then(|vid| u16::try_from(vid).ok()) else { continue };
             let (in_frames, out_frames) = (count("rx_packets"), count("tx_packets"));
             let entry = Traffic {
                 in_frames,
@@ -120,4 +120,42 @@ fn table_script(site: &SwitchSite, table: &SwitchTable) -> Result<String, LabErr
         }
     }
     Ok(script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{PortSite, Shut};
+
+    /// What `bridge -j -s vlan show` of iproute2 6.1 prints.
+    const SHOWN: &str = r#"[
+        {"ifname":"br~","vlans":[]},
+        {"ifname":"g1","vlans":[
+            {"vid":2,"rx_bytes":46,"rx_packets":1,"tx_bytes":0,"tx_packets":0},
+            {"vid":5,"flags":["PVID","Egress Untagged"],"rx_bytes":0,"rx_packets":0,"tx_bytes":1500,"tx_packets":1}]}]"#;
+
+    fn site() -> SwitchSite {
+        let port = |name: &str, device: Option<&str>| PortSite {
+            name: name.to_owned(),
+            device: device.map(str::to_owned),
+            shut: Shut::No,
+        };
+        let ports = vec![port("g0", None), port("g1", Some("g1"))];
+        SwitchSite { name: "s".to_owned(), namespace: "esp-t-s".to_owned(), ports }
+    }
+
+    #[test]
+    fn counters_are_those_of_whole_frames() {
+        let traffic = parse_traffic(&serde_json::from_str(SHOWN).expect("JSON"), &site());
+        assert_eq!(traffic.keys().copied().collect::<Vec<_>>(), [(1, 2), (1, 5)]);
+        assert_eq!((traffic[&(1, 2)].in_frames, traffic[&(1, 2)].in_bytes), (1, 60));
+        assert_eq!((traffic[&(1, 5)].out_frames, traffic[&(1, 5)].out_bytes), (1, 1514));
+    }
+
+    #[test]
+    fn output_of_another_shape_counts_nothing() {
+        for text in ["null", "[1]", r#"[{"ifname":"g1","vlans":[{"vid":"x"}]}]"#, r#"[{"vlans":[{"vid":2}]}]"#] {
+            assert!(parse_traffic(&serde_json::from_str(text).expect("JSON"), &site()).is_empty(), "{text}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Who receives what: echo between all pairs, and group frames that must reach every host they should exactly once.
 //!
 //! Each check sends one probe a host (or pair) through the real stacks and counts copies where they arrive. Copies are
-//! waited for until all expected ones are there and [`SETTLE`] longer, so that a duplicate shows too.
+//! waited for until all expected ones are there and a moment longer, so that a duplicate shows too.
 //!
 //! ```text
 //!            n1 sends once      n2   n3   n4

@@ -84,19 +84,7 @@ pub(crate) fn mount_bpffs(lab: &str) -> Result<(), LabError> {
 pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) -> Result<(), LabError> {
     let site = &layout.switches[switch];
     let device = site.name.as_str();
-    let mut open = open(device)?;
-    let traffic_len = table.vlans.values().map(|members| members.iter().count()).sum::<usize>();
-    for mut map in open.maps_mut() {
-        let entries = match map.name().to_str() {
-            Some("vlans") => table.vlans.len(),
-            Some("fdb") => table.fdb.len(),
-            Some("traffic") => traffic_len,
-            _ => continue,
-        };
-        map.set_max_entries(entries.max(1) as u32).context("up", device, "size tables")?;
-    }
-    let mut object = open.load().context("up", device, "load program")?;
-    fill(&object, device, table)?;
+    let mut object = load(device, table)?;
     pin(&mut object, device, &switch_pins(&layout.name, switch))?;
     let program = object.progs().find(|program| program.name() == PROGRAM).expect("the object has its program");
     let devices: Vec<i32> = (site.ports.iter().enumerate())
@@ -124,7 +112,10 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
 /// # Errors
 /// [`LabError::Bpf`] if a pin is gone.
 pub(crate) fn read_traffic(lab: &str, switch: usize, device: &str) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
-    let map = pinned(lab, switch, device, "traffic")?;
+    sum_traffic(&pinned(lab, switch, device, "traffic")?, device)
+}
+
+fn sum_traffic(map: &impl MapCore, device: &str) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
     let mut traffic = BTreeMap::new();
     for key in map.keys() {
         let Some(values) = map.lookup_percpu(&key, MapFlags::ANY).context("status", device, "read traffic")? else {
@@ -158,7 +149,10 @@ pub(crate) fn read_traffic(lab: &str, switch: usize, device: &str) -> Result<BTr
 /// # Errors
 /// [`LabError::Bpf`] if a pin is gone.
 pub(crate) fn read_drops(lab: &str, switch: usize, device: &str, ports: usize) -> Result<Vec<DropCounts>, LabError> {
-    let map = pinned(lab, switch, device, "drops")?;
+    sum_drops(&pinned(lab, switch, device, "drops")?, device, ports)
+}
+
+fn sum_drops(map: &impl MapCore, device: &str, ports: usize) -> Result<Vec<DropCounts>, LabError> {
     let mut drops = Vec::with_capacity(ports);
     for port in 0..ports.min(PORTS_MAX) {
         let mut counts = DropCounts::default();
@@ -196,6 +190,24 @@ fn open(device: &str) -> Result<OpenObject, LabError> {
     let mut builder = ObjectBuilder::default();
     let builder = builder.name("espalier").context("up", device, "read program")?;
     builder.open_memory(OBJECT).context("up", device, "read program")
+}
+
+/// Loads a program with maps of its own, sized for the tables and filled with them.
+fn load(device: &str, table: &SwitchTable) -> Result<Object, LabError> {
+    let mut open = open(device)?;
+    let traffic_len = table.vlans.values().map(|members| members.iter().count()).sum::<usize>();
+    for mut map in open.maps_mut() {
+        let entries = match map.name().to_str() {
+            Some("vlans") => table.vlans.len(),
+            Some("fdb") => table.fdb.len(),
+            Some("traffic") => traffic_len,
+            _ => continue,
+        };
+        map.set_max_entries(entries.max(1) as u32).context("up", device, "size tables")?;
+    }
+    let object = open.load().context("up", device, "load program")?;
+    fill(&object, device, table)?;
+    Ok(object)
 }
 
 fn fill(object: &Object, device: &str, table: &SwitchTable) -> Result<(), LabError> {
@@ -245,3 +257,6 @@ fn pinned(lab: &str, switch: usize, device: &str, map: &str) -> Result<MapHandle
 fn word(value: &[u8], slot: usize) -> u64 {
     value.get(8 * slot..8 * slot + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
+
+#[cfg(test)]
+mod twin_test;

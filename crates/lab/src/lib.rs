@@ -1,8 +1,8 @@
 //! A plan's fabric on one machine: network namespaces for switches and hosts, shaped cables, real IP stacks.
 //!
 //! [`Lab::up`] carries a [`fabric::Plan`] out without choosing anything: every switch does exactly what its intent says,
-//! by the kernel's VLAN-aware bridge or by a tc program ([`Backend`]). Any program runs on the hosts; [`measure`] drives
-//! traffic of its own through them, [`predict`] says how long that should take, and [`delivery`] checks who receives what.
+//! by the kernel's VLAN-aware bridge or by a tc program ([`Backend`]). Any program runs on the hosts; [`mod@measure`]
+//! drives traffic of its own through them and predicts how long it should take, and [`delivery`] checks who receives what.
 //!
 //! A lab outlives the process that built it: its state is in `/run/espalier/lab/NAME`, its namespaces are
 //! `esp-NAME-SWITCH` and `esp-NAME-HOST`, and [`down`] removes all of it by name, finished or not.
@@ -29,7 +29,7 @@ mod status;
 mod tool;
 
 pub use backend::Backend;
-pub use build::{LabOptions, Offload, Progress, Step};
+pub use build::{LabOptions, Offload, Progress, Step, TRAIN_FRAMES};
 pub use error::LabError;
 pub use state::{FailMode, Lab, down, list};
 pub use status::{Carrier, DropCounts, PortStatus, Status, SwitchStatus, Traffic};

@@ -10,6 +10,7 @@ use crate::{
     error::Context,
     layout::{Layout, SwitchSite},
     link::links,
+    tool::{Place, output},
     twin::DropReason,
 };
 
@@ -47,6 +48,8 @@ pub struct PortStatus {
     pub traffic: BTreeMap<u16, Traffic>,
     /// By reason; none where the back end does not say.
     pub drops: Option<DropCounts>,
+    /// Frames that found the queue toward the cable full.
+    pub queue_drops: u64,
 }
 
 /// Whether a port's cable carries.
@@ -104,6 +107,12 @@ impl Status {
 }
 
 impl PortStatus {
+    /// The part of the cable's outward capacity that was used while the lab was `up`, 0 to 1; none without a cable.
+    pub fn load(&self, up: Duration) -> Option<f64> {
+        let rate_bps = self.rate_bps.filter(|rate_bps| *rate_bps > 0)?;
+        Some(8.0 * self.total().out_bytes as f64 / (rate_bps as f64 * up.as_secs_f64().max(1e-9)))
+    }
+
     /// All VLANs together.
     pub fn total(&self) -> Traffic {
         let mut sum = Traffic::default();
@@ -149,6 +158,7 @@ fn read_switch(
         Backend::Bridge => (bridge::read_traffic(site)?, None),
     };
     let links = links(&site.namespace).context("status", &site.name, "read devices")?;
+    let queue_drops = queue_drops(site)?;
     let ports = (site.ports.iter().enumerate())
         .map(|(number, port)| {
             let device = port.device.as_deref();
@@ -166,11 +176,22 @@ fn read_switch(
                     .range((key, 0)..=(key, u16::MAX))
                     .map(|((_, vlan), counts)| (*vlan, *counts))
                     .collect(),
+                queue_drops: device.and_then(|device| queue_drops.get(device).copied()).unwrap_or(0),
                 drops: drops.as_ref().and_then(|drops| drops.get(number).cloned()),
             }
         })
         .collect();
     Ok(SwitchStatus { name: site.name.clone(), ports })
+}
+
+/// Drops of the queues toward cables, by device.
+fn queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, LabError> {
+    let place = Place { operation: "status", device: &site.name, step: "read queues" };
+    let text = output("tc", &["-s", "-j", "qdisc", "show"], Some(&site.namespace), place)?;
+    let shown: serde_json::Value = serde_json::from_slice(&text)
+        .map_err(|source| LabError::State { path: "tc -s -j qdisc show".into(), source })?;
+    let roots = shown.as_array().into_iter().flatten().filter(|queue| queue["root"].as_bool() == Some(true));
+    Ok(roots.filter_map(|queue| Some((queue["dev"].as_str()?.to_owned(), queue["drops"].as_u64()?))).collect())
 }
 
 fn strays(namespace: &str, host: &str) -> Result<Option<u64>, LabError> {

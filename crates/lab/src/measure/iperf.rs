@@ -1,6 +1,9 @@
 //! One pair measured by iperf3 instead of our own sender.
 
-use std::process::Stdio;
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
 use crate::{Lab, LabError, error::Context};
 
@@ -23,14 +26,20 @@ pub fn iperf3(lab: &Lab, source: &str, destination: &str, seconds: u32) -> Resul
     if std::process::Command::new("iperf3").arg("--version").stdout(Stdio::null()).status().is_err() {
         return Err(LabError::Missing("the program iperf3 is missing: apt-get install iperf3".to_owned()));
     }
-    // Detaches once it listens.
-    let daemon = lab.exec(destination, "iperf3", &args(&["-s", "-1", "-D"]))?;
-    if !daemon.success() {
+    let mut server = lab.command(destination, "iperf3", &args(&["-s", "-1", "--forceflush"]))?;
+    let mut server =
+        server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("measure", destination, "start iperf3")?;
+    let said = server.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines);
+    let listens = said.map_while(Result::ok).any(|line| line.contains("listening"));
+    let seconds = seconds.to_string();
+    let output = lab.command(source, "iperf3", &args(&["-c", &address, "-t", &seconds, "-J"]))?.output();
+    // It ends by itself after one client, but none may have come. Whoever has gone needs no signal.
+    let _ = server.kill();
+    server.wait().context("measure", destination, "end iperf3")?;
+    let output = output.context("measure", source, "start iperf3")?;
+    if !listens {
         return Err(tool_error(destination, "the server does not start".to_owned()));
     }
-    let seconds = seconds.to_string();
-    let mut client = lab.command(source, "iperf3", &args(&["-c", &address, "-t", &seconds, "-J"]))?;
-    let output = client.output().context("measure", source, "start iperf3")?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)
         .map_err(|_| tool_error(source, String::from_utf8_lossy(&output.stderr).into_owned()))?;
     let goodput_bps = report["end"]["sum_received"]["bits_per_second"].as_f64();

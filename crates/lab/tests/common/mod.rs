@@ -225,6 +225,16 @@ pub fn skipped(backend: lab::Backend) -> bool {
     false
 }
 
+/// Whether a fabric is to be tried: all are, unless `LAB_SHAPES` names some.
+pub fn wanted(word: &str) -> bool {
+    std::env::var("LAB_SHAPES").map_or(true, |words| words.split(',').any(|wanted| wanted == word))
+}
+
+/// A number that the caller may set from outside.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
 /// A lab that goes down with the test, also when the test fails.
 pub struct Guard(pub lab::Lab);
 
