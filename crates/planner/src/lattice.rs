@@ -30,10 +30,10 @@ pub(crate) struct Lattice {
     pub(crate) position: Vec<Vec<usize>>,
     /// The switches at lattice points; line switches are not among them.
     pub(crate) nodes: Vec<SwitchId>,
-    /// By two positions in `nodes`: how to get from the first to the second along a line.
-    hops: BTreeMap<(usize, usize), Vec<Hop>>,
-    /// By position in every dimension: the node there.
-    node_at: BTreeMap<Vec<usize>, usize>,
+    /// By position in `nodes`, then by the other node, ascending: how to get there along a line.
+    hops: Vec<Vec<(usize, Vec<Hop>)>>,
+    /// By position in every dimension as a number of mixed radix, the first dimension's digit lowest: the node there.
+    node_at: Vec<usize>,
 }
 
 /// One dimension.
@@ -72,20 +72,33 @@ impl Lattice {
         let dimensions = factors.iter().map(|factor| factor.dimension).collect();
         let position: Vec<Vec<usize>> =
             (0..graph.nodes.len()).map(|node| factors.iter().map(|factor| factor.position[node]).collect()).collect();
-        let node_at: BTreeMap<_, _> = position.iter().cloned().zip(0..).collect();
-        Ok(Self { dimensions, position, nodes: graph.nodes, hops: graph.hops, node_at })
+        let mut hops = vec![Vec::new(); graph.nodes.len()];
+        graph.hops.into_iter().for_each(|((from, to), ways)| hops[from].push((to, ways)));
+        let mut lattice = Self { dimensions, position, node_at: vec![0; graph.nodes.len()], nodes: graph.nodes, hops };
+        for node in 0..lattice.nodes.len() {
+            let at = lattice.number(node);
+            lattice.node_at[at] = node;
+        }
+        Ok(lattice)
     }
 
     /// The node that shares `node`'s line along `dimension` at `position`.
     pub(crate) fn along(&self, node: usize, dimension: usize, position: usize) -> usize {
-        let mut at = self.position[node].clone();
-        at[dimension] = position;
-        self.node_at[&at]
+        let stride: usize = self.dimensions[..dimension].iter().map(|dimension| dimension.size).product();
+        let here = self.number(node) - self.position[node][dimension] * stride;
+        self.node_at[here + position * stride]
     }
 
     /// The cables from a node to another that is joined to it, several where they are parallel.
     pub(crate) fn hops(&self, from: usize, to: usize) -> &[Hop] {
-        &self.hops[&(from, to)]
+        let hops = &self.hops[from];
+        let at = hops.binary_search_by_key(&to, |(to, _)| *to).expect("the nodes are neighbours on a line");
+        &hops[at].1
+    }
+
+    /// A node's position as a number of mixed radix.
+    fn number(&self, node: usize) -> usize {
+        self.position[node].iter().zip(&self.dimensions).rev().fold(0, |number, (at, along)| number * along.size + at)
     }
 }
 
