@@ -10,8 +10,7 @@
 //! well that imitates a real cable:
 //! - the *burst*, what may leave at once after silence. A timer that fires late is made up for only within the burst, so
 //!   it must cover the scheduling delay of a busy machine; but whatever is sent beyond the rate is an error of the
-//!   measurement. [`BURST_US`] covers what two processors with six waiting programs delay, and is an error of one percent
-//!   after 2.5 seconds.
+//!   measurement. [`BURST_US`] is an error of one percent after 2.5 seconds.
 //! - the *queue*, what waits for the cable. TCP fills any queue up to its window. If all windows that meet at the busiest
 //!   channel fit, nothing is lost and the channel never idles, which is what flow control gives on real switches.
 
