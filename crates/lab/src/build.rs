@@ -10,7 +10,7 @@
 //! well that imitates a real cable:
 //! - the *burst*, what may leave at once after silence. A timer that fires late is made up for only within the burst, so
 //!   it must cover the scheduling delay of a busy machine; but whatever is sent beyond the rate is an error of the
-//!   measurement. [`BURST_US`] keeps the error below a percent from a second of traffic on.
+//!   measurement. [`BURST_US`] is an error of one percent after 2.5 seconds.
 //! - the *queue*, what waits for the cable. TCP fills any queue up to its window. If all windows that meet at the busiest
 //!   channel fit, nothing is lost and the channel never idles, which is what flow control gives on real switches.
 
@@ -30,7 +30,7 @@ use fabric::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backend, Lab, LabError, bridge, ebpf,
+    Backend, Lab, LabError, backlog, bridge, ebpf,
     error::Context,
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
     name::{HOST_DEVICE, check_lab_name},
@@ -121,7 +121,7 @@ impl fmt::Display for Step {
 }
 
 /// How much time's worth of bytes a cable may send at once.
-const BURST_US: u64 = 10_000;
+const BURST_US: u64 = 25_000;
 
 /// Smallest burst, in frames of the largest size.
 const BURST_FRAMES_MIN: u64 = 2 * TRAIN_FRAMES as u64;
@@ -183,6 +183,7 @@ fn build(
     if layout.backend == Backend::Ebpf {
         ebpf::mount_bpffs(&layout.name)?;
     }
+    backlog::raise().context("up", &layout.name, "make room for frames")?;
     let namespaces: Vec<String> = layout.namespaces().map(|name| format!("netns add {name}")).collect();
     in_chunks(layout, &namespaces, Step::Namespaces, watch, progress)?;
     // Before devices appear: what a device is born with follows from these.

@@ -18,6 +18,7 @@ pub mod table;
 pub mod twin;
 
 mod backend;
+mod backlog;
 mod bridge;
 mod build;
 mod error;

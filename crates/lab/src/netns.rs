@@ -53,11 +53,11 @@ pub(crate) fn enter(name: &str) -> io::Result<()> {
 /// Runs `work` inside a named namespace, on a thread of its own.
 ///
 /// # Errors
-/// As [`enter`]; the work's own result is inside.
+/// If there is none of this name, or the caller may not enter it; the work's own result is inside.
 ///
 /// # Panics
 /// If `work` does.
-pub(crate) fn within<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+pub fn within<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name(name.chars().take(15).collect()).spawn_scoped(scope, || {
             enter(name)?;

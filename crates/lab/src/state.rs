@@ -22,7 +22,7 @@ use nix::{
 };
 
 use crate::{
-    LabError, Status,
+    LabError, Status, backlog,
     build::shaper,
     ebpf,
     error::Context,
@@ -245,8 +245,11 @@ impl Directory {
     /// [`LabError::NameInUse`] also for namespaces of the name that no state belongs to.
     pub(crate) fn claim(name: &str) -> Result<Self, LabError> {
         let directory = Self::of(name);
-        fs::create_dir_all(LABS).context("up", name, "make state directory")?;
-        match fs::create_dir(&directory.path) {
+        // Another lab's end may take the directory of all labs away between the two steps.
+        let claim = || fs::create_dir_all(LABS).and_then(|()| fs::create_dir(&directory.path));
+        let claimed =
+            claim().or_else(|error| if error.kind() == io::ErrorKind::NotFound { claim() } else { Err(error) });
+        match claimed {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(LabError::NameInUse { name: name.to_owned() });
             }
@@ -277,13 +280,9 @@ impl Directory {
             removed => removed.context("down", &self.name, "remove state")?,
         }
         // These go with the last lab; while another is up they are not empty and stay.
-        for parent in [Path::new(LABS), Path::new("/run/espalier")] {
-            match fs::remove_dir(parent) {
-                Ok(()) => {}
-                Err(error) if matches!(error.raw_os_error(), Some(code) if [Errno::ENOTEMPTY as i32, Errno::ENOENT as i32].contains(&code)) =>
-                    {}
-                removed => removed.context("down", &self.name, "remove state")?,
-            }
+        if remove_empty(Path::new(LABS)).context("down", &self.name, "remove state")? == Removed::Yes {
+            backlog::restore().context("down", &self.name, "restore netdev_max_backlog")?;
+            remove_empty(Path::new("/run/espalier")).context("down", &self.name, "remove state")?;
         }
         Ok(())
     }
@@ -298,5 +297,21 @@ impl Directory {
 
     fn finished(&self) -> PathBuf {
         self.path.join("finished")
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Removed {
+    Yes,
+    No,
+}
+
+/// Removes a directory unless something is in it.
+fn remove_empty(path: &Path) -> io::Result<Removed> {
+    match fs::remove_dir(path) {
+        Ok(()) => Ok(Removed::Yes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Removed::Yes),
+        Err(error) if error.raw_os_error() == Some(Errno::ENOTEMPTY as i32) => Ok(Removed::No),
+        Err(error) => Err(error),
     }
 }

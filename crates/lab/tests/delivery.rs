@@ -3,11 +3,13 @@
 mod common;
 
 use common::{Guard, Shape, clos, grid, lab_name, ring, skipped, wanted};
-use fabric::Plan;
+use fabric::{HostId, Mac, Plan, PortRole, VlanId};
 use lab::{
     Backend, FailMode, Lab, LabOptions,
     delivery::{Probe, check},
+    twin::DropReason,
 };
+use socket2::{Domain, SockAddr, Socket, Type};
 
 fn options(word: &str, backend: Backend) -> LabOptions {
     LabOptions { backend: Some(backend), rate_bps: 1_000_000_000, ..LabOptions::new(lab_name(word)) }
@@ -85,7 +87,7 @@ fn counters_see_a_broadcast_pass() {
         let before = lab.0.status().expect("a status");
         assert_eq!(check(&lab.0, Probe::Dhcp).expect("probes can be sent").faults, []);
         let after = lab.0.status().expect("a status");
-        let vlan_of = |host| plan.assignment.broadcast(fabric::HostId::new(host)).get();
+        let vlan_of = |host| plan.assignment.broadcast(HostId::new(host)).get();
         for switch in 0..4 {
             // Ports 0 and 1 are the ring, 2 is the host.
             for (port, intent) in after.switches[switch].ports.iter().zip(&plan.devices[switch].ports) {
@@ -114,5 +116,68 @@ fn counters_see_a_broadcast_pass() {
         }
         assert_eq!(after.switches[0].ports[2].rate_bps, Some(1_000_000_000));
         assert_eq!(after.switches[0].ports[2].carrier, lab::Carrier::Up);
+    }
+}
+
+/// A frame for local experiments, which no stack answers, out of a host's device.
+fn send(namespace: &str, destination: Mac, source: Mac, vlan: Option<VlanId>) {
+    let mut frame = [destination.octets(), source.octets()].concat();
+    if let Some(vlan) = vlan {
+        frame.extend([0x81, 0]);
+        frame.extend(vlan.get().to_be_bytes());
+    }
+    frame.extend([0x88, 0xb5]);
+    frame.resize(60, 0);
+    // SAFETY: the closure fills in a complete sockaddr_ll, which fits in sockaddr_storage, and says how long it is.
+    let device = unsafe {
+        SockAddr::try_init(|storage, length| {
+            let address = storage.cast::<libc::sockaddr_ll>();
+            (*address).sll_family = libc::AF_PACKET as u16;
+            (*address).sll_ifindex = lab::table::PORT_IFINDEX_BASE as i32;
+            *length = size_of::<libc::sockaddr_ll>() as u32;
+            Ok(())
+        })
+    };
+    let ((), device) = device.expect("an address");
+    let sent = lab::netns::within(namespace, || {
+        Socket::new(Domain::PACKET, Type::RAW, None).and_then(|socket| socket.send_to(&frame, &device))
+    });
+    sent.expect("the namespace is there").expect("the frame leaves");
+}
+
+#[test]
+fn hosts_may_tag_where_the_plan_says_so() {
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let mut plan = ring(4);
+        for port in plan.devices.iter_mut().flat_map(|device| &mut device.ports) {
+            if let PortRole::Host(_) = port.role {
+                std::mem::swap(&mut port.tagged, &mut port.untagged);
+                port.pvid = None;
+            }
+        }
+        let lab = Guard::up(&plan, &options("tagged", backend));
+        let mac = |host| plan.topology.host(HostId::new(host)).mac;
+        let n1 = lab.0.layout().host("n1").expect("a host").namespace.clone();
+        let at = |switch: usize, vlan: u16| lab.0.status().expect("a status").switches[switch].ports[2].traffic[&vlan];
+        for tree in &plan.trees {
+            let vlan = tree.vlan.get();
+            send(&n1, mac(2), mac(0), Some(tree.vlan));
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            assert_eq!((at(0, vlan).in_frames, at(2, vlan).out_frames), (1, 1), "{backend}: through v{vlan}");
+            assert_eq!(at(1, vlan).out_frames + at(3, vlan).out_frames, 0, "{backend}: and to nobody else");
+        }
+        send(&n1, mac(2), mac(0), None);
+        send(&n1, mac(2), mac(0), Some(VlanId::MAX));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let status = lab.0.status().expect("a status");
+        let entered = status.switches[0].ports[2].total().in_frames;
+        assert_eq!(entered, plan.trees.len() as u64, "{backend}: neither untagged nor of an unknown VLAN");
+        if let Some(drops) = &status.switches[0].ports[2].drops {
+            // The host's own stack sends untagged reports, too.
+            assert!(drops[&DropReason::NoPvid] >= 1 && drops[&DropReason::NoVlan] == 1, "{drops:?}");
+        }
     }
 }

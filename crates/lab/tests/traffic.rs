@@ -111,3 +111,25 @@ fn iperf3_agrees_with_the_rate_of_the_cable() {
         }
     }
 }
+
+#[test]
+fn a_transfer_that_stops_is_reported() {
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let options = LabOptions { backend: Some(backend), rate_bps: 10_000_000, ..LabOptions::new(lab_name("stall")) };
+        let lab = Guard::up(&ring(4), &options);
+        let load = Load::new(Pattern::Pair("n1".to_owned(), "n3".to_owned()), 50_000_000);
+        let mut cut = false;
+        let result = measure(&lab.0, &load, &mut |_| {
+            if !std::mem::replace(&mut cut, true) {
+                lab.0.fail("n3", lab::FailMode::Silent).expect("a cable");
+            }
+        });
+        match result {
+            Err(LabError::Stalled { pending: 1, total: 1, example, .. }) => assert_eq!(example, "n1 -> n3"),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -58,7 +58,7 @@ pub enum Pace {
     Free,
 }
 
-/// How far a transfer may be ahead of the slowest one: two windows, so that waiting never empties the busiest queue.
+/// How far a transfer may be ahead of the slowest one: four windows, so that waiting never empties the busiest queue.
 pub const LEAD_BYTES: u64 = 4 * WINDOW_BYTES as u64;
 
 /// What is to be sent.

@@ -412,12 +412,16 @@ fn watch(
             }
             Transport::Tcp if moved.elapsed() >= STALL => {
                 let name = |host: usize| layout.hosts[host].name.as_str();
-                let example = pairs.first().map(|(a, b)| format!("{} -> {}", name(*a), name(*b))).unwrap_or_default();
+                let mut pending = pairs
+                    .iter()
+                    .zip(&shared.received_bytes)
+                    .filter(|(_, received_bytes)| received_bytes.load(Ordering::Acquire) < shared.bytes_per_pair);
+                let example = pending.next().map(|((a, b), _)| format!("{} -> {}", name(*a), name(*b)));
                 return Err(LabError::Stalled {
                     seconds: STALL.as_secs(),
                     pending: pairs.len() - finished,
                     total: pairs.len(),
-                    example,
+                    example: example.unwrap_or_default(),
                 });
             }
             _ => {}
