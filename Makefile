@@ -13,7 +13,7 @@ help:
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
-	@echo "make bench      times of planning, checking and the lab"
+	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
 
 build:
 	@tools/setup build
@@ -61,6 +61,7 @@ soak: fuzz
 
 bench: build
 	bench/run
+	bench/lab
 
 PREFIX ?= /usr/local
 install: build
