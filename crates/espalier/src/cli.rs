@@ -95,7 +95,8 @@ pub(crate) struct Import {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier plan torus.yaml -o plan.json\n  \
     espalier plan cluster.yaml --engine clos --max-vlans 64 --fdb minimal -o plan.json\n  \
-    espalier generate mesh 8x8 | espalier plan - --json\n\n\
+    espalier generate mesh 8x8 | espalier plan - --json\n  \
+    espalier plan cluster.yaml --pareto\n\n\
     The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
 pub(crate) struct Plan {
     /// The topology, in any format that import reads; - is standard input.
@@ -137,6 +138,9 @@ pub(crate) struct Plan {
     /// Where to write the plan.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Instead of one plan, print what fewer VLANs would cost: the best plan for ever larger caps.
+    #[arg(long, conflicts_with_all = ["output", "previous"])]
+    pub(crate) pareto: bool,
     /// Write the plan even if the judge finds it unfit to deploy.
     #[arg(long)]
     pub(crate) force: bool,

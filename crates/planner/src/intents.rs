@@ -25,8 +25,11 @@ pub(crate) fn intents(
 ) -> Vec<DeviceIntent> {
     let mut devices = ports(topology, policy, trees, assignment);
     let position = |vlan| trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("an assigned VLAN has a tree");
-    let routing =
-        Routing { trees: trees.iter().map(|tree| tree.tree.clone()).collect(), assignment: assignment.map(position) };
+    let routing = Routing {
+        trees: trees.iter().map(|tree| tree.tree.clone()).collect(),
+        assignment: assignment.map(position),
+        numbering: None,
+    };
     let mut marks = Marks::new(topology);
     match policy.fdb {
         FdbMode::Minimal => {

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod bound;
+mod cap;
 mod dependency;
 mod engine;
 mod error;
@@ -30,6 +31,7 @@ use std::net::IpAddr;
 use fabric::{Certificate, EngineName, FlowControl, Plan, Policy, Summary, Tagging, Topology};
 
 use crate::{
+    cap::Rules,
     lanes::Lanes,
     measure::Measure,
     routing::{Routing, Unsuitable},
@@ -98,6 +100,7 @@ struct Candidate {
 fn candidate(topology: &Topology, policy: &Policy, engine: EngineName) -> Result<Candidate, PlanError> {
     let mut refused = PlanError::Unsuitable { engine, reason: Unsuitable::new("it offers no routes") };
     for routing in engine::route(topology, policy, engine)? {
+        let routing = fewer_trees(topology, policy, merge::merge(topology, routing));
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         let finished = number::check_limits(topology, policy, engine, &routing)
             .and_then(|()| lanes::place(topology, policy, engine, &routing))
@@ -108,6 +111,19 @@ fn candidate(topology: &Topology, policy: &Policy, engine: EngineName) -> Result
         }
     }
     Err(refused)
+}
+
+/// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs.
+fn fewer_trees(topology: &Topology, policy: &Policy, routing: Routing) -> Routing {
+    let capacity = number::capacity(topology, policy);
+    if policy.engine != EngineName::Auto || routing.trees.len() <= capacity {
+        return routing;
+    }
+    let rules = match policy.flow_control {
+        FlowControl::None => Rules::Any,
+        FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
+    };
+    cap::fit(topology, &routing, capacity, rules).unwrap_or(routing)
 }
 
 /// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the

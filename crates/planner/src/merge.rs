@@ -22,7 +22,7 @@ pub(crate) fn merge(topology: &Topology, routing: Routing) -> Routing {
             })
         })
     });
-    Routing { trees, assignment }
+    Routing { trees, assignment, numbering: routing.numbering }
 }
 
 fn without_dead_ends(topology: &Topology, tree: &Tree) -> Tree {

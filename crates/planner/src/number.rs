@@ -54,6 +54,12 @@ pub(crate) fn check_limits(
     Ok(())
 }
 
+/// How many trees fit everywhere: the policy's cap and range, and the smallest VLAN table of any switch.
+pub(crate) fn capacity(topology: &Topology, policy: &Policy) -> usize {
+    let tables = topology.switches().iter().map(|switch| switch.model.vlans_available(&policy.vlans));
+    tables.min().unwrap_or(usize::MAX).min(policy.vlans_max.unwrap_or(usize::MAX))
+}
+
 /// Gives each tree a VLAN id: its old one if the previous plan had the same tree, else the lowest free one, in the
 /// order of first use. `lane[tree]` goes along.
 ///

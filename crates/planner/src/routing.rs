@@ -11,6 +11,8 @@ pub(crate) struct Routing {
     pub(crate) trees: Vec<Tree>,
     /// Which tree a frame takes, by position in `trees`.
     pub(crate) assignment: Assignment<usize>,
+    /// `numbering[channel]`, if the engine has one: every route by source increases in it, and so may others.
+    pub(crate) numbering: Option<Vec<u32>>,
 }
 
 /// Why an engine does not apply to a topology.
@@ -32,7 +34,7 @@ impl fmt::Display for Unsuitable {
 impl Routing {
     /// Routes by source: `choice[host]` is a position in `trees`.
     pub(crate) fn by_source(trees: Vec<Tree>, choice: Vec<usize>) -> Self {
-        Self { trees, assignment: Assignment::Source(choice) }
+        Self { trees, assignment: Assignment::Source(choice), numbering: None }
     }
 
     /// The same trees for another tagging mode.
@@ -41,7 +43,8 @@ impl Routing {
     /// by source are trees by destination, with every load reversed. With priorities, lower-numbered hosts come first,
     /// as in \[Miura\] 4. Routes that an engine has already made for pairs stay as they are.
     pub(crate) fn tagged(self, topology: &Topology, tagging: Tagging) -> Self {
-        let Assignment::Source(choice) = self.assignment else { return self };
+        let Assignment::Source(choice) = &self.assignment else { return self };
+        let choice = choice.clone();
         let assignment = match tagging {
             Tagging::Switch | Tagging::Source => Assignment::Source(choice),
             Tagging::Destination => Assignment::Destination(choice),
@@ -56,6 +59,6 @@ impl Routing {
                 Assignment::Pair { unicast: choice.iter().map(runs).collect(), broadcast: choice }
             }
         };
-        Self { trees: self.trees, assignment }
+        Self { assignment, ..self }
     }
 }

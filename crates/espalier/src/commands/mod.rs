@@ -7,6 +7,7 @@ mod generate;
 mod import;
 mod lab;
 mod measure;
+mod pareto;
 mod ping;
 mod plan;
 mod reproduce;

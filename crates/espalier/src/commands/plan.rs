@@ -15,7 +15,7 @@ use fabric::{
     },
 };
 
-use super::{Output, say};
+use super::{Output, pareto, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -29,6 +29,9 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = read_topology(&args.topology)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
     let policy = policy(args)?;
+    if args.pareto {
+        return pareto::run(&topology, &policy, output);
+    }
     let started = Instant::now();
     let plan = planner::plan(&topology, &policy, previous.as_ref())?;
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;

@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
         let trees = best.expect("at least one pass").1.into_iter().map(|inward| {
             Tree::new(self.topology, inward.into_iter().map(ChannelId::link)).expect("one inward channel a switch")
         });
-        Routing::by_source(trees.collect(), choice)
+        Routing { numbering: Some(self.numbering()), ..Routing::by_source(trees.collect(), choice) }
     }
 
     /// Adds or removes the load of a group's tree, given as inward channels, outermost last.
@@ -162,6 +162,16 @@ impl<'a> Builder<'a> {
             below[self.topology.tail(channel).index()] += hosts;
             self.load[channel.index()] += sign * (hosts * group.len()) as f64 * self.per_pair[channel.index()];
         }
+    }
+
+    /// Up channels toward the root, then down channels away from it.
+    fn numbering(&self) -> Vec<u32> {
+        let switches = self.height.len();
+        let number = |channel| {
+            let height = self.height[self.topology.head(channel).index()];
+            (if self.is_up(channel) { switches - height } else { switches + height }) as u32
+        };
+        self.topology.channel_ids().map(number).collect()
     }
 
     fn is_up(&self, channel: ChannelId) -> bool {

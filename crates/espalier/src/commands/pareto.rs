@@ -1,0 +1,88 @@
+//! `espalier plan --pareto`: what fewer VLANs cost, so that a person can choose.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use fabric::{EngineName, Policy, Summary, Topology};
+use indicatif::{ProgressBar, ProgressStyle};
+use planner::PlanError;
+
+use super::{Output, say};
+use crate::table::Table;
+
+/// The best plan for one cap.
+struct Choice {
+    engine: EngineName,
+    summary: Summary,
+}
+
+pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Result<ExitCode> {
+    let choices = choices(topology, policy)?;
+    if output == Output::Json {
+        let rows: Vec<_> = (choices.iter())
+            .map(|Choice { engine, summary }| {
+                serde_json::json!({
+                    "engine": engine.word(), "vlans": summary.vlans, "max_channel_load": summary.max_channel_load,
+                    "load_gap": summary.load_gap, "avg_hops": summary.avg_hops,
+                    "fdb_entries_max": summary.fdb_entries_max, "fdb_entries_total": summary.fdb_entries_total,
+                })
+            })
+            .collect();
+        say!("{}", serde_json::json!({ "pareto": rows }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["VLANs", "engine", "busiest channel", "/ bound", "hops", "entries a switch", "in all"]);
+    for Choice { engine, summary } in &choices {
+        table.row([
+            summary.vlans.to_string(),
+            engine.to_string(),
+            summary.max_channel_load.to_string(),
+            format!("{:.2}", summary.load_gap),
+            format!("{:.2}", summary.avg_hops),
+            summary.fdb_entries_max.to_string(),
+            summary.fdb_entries_total.to_string(),
+        ]);
+    }
+    say!("{table}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Plans for caps of 1, 2, 4, … VLANs and for none; those that need more VLANs or entries than another and are no better
+/// are left out.
+fn choices(topology: &Topology, policy: &Policy) -> Result<Vec<Choice>> {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} planning with at most {msg} VLANs")?);
+    let mut plans: Vec<Choice> = Vec::new();
+    let mut plan = |vlans_max| -> Result<usize, PlanError> {
+        let plan = planner::plan(topology, &Policy { vlans_max, ..policy.clone() }, None)?;
+        let vlans = plan.summary.vlans;
+        plans.push(Choice { engine: plan.engine, summary: plan.summary });
+        Ok(vlans)
+    };
+    let most = plan(policy.vlans_max)?;
+    for cap in (0..).map(|power| 1_usize << power).take_while(|cap| *cap < most) {
+        bar.set_message(cap.to_string());
+        match plan(Some(cap)) {
+            Ok(_) | Err(PlanError::TooManyVlans { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bar.finish_and_clear();
+    let price = |choice: &Choice| {
+        let Summary { vlans, max_channel_load, fdb_entries_max, .. } = choice.summary;
+        [vlans as u64, max_channel_load, fdb_entries_max as u64]
+    };
+    let prices: Vec<[u64; 3]> = plans.iter().map(price).collect();
+    let dominated = |index: usize| {
+        prices.iter().enumerate().any(|(other, theirs)| {
+            let mine = &prices[index];
+            let no_worse = theirs.iter().zip(mine).all(|(theirs, mine)| theirs <= mine);
+            no_worse && (theirs != mine || other < index)
+        })
+    };
+    let kept: Vec<bool> = (0..plans.len()).map(|index| !dominated(index)).collect();
+    let mut choices: Vec<Choice> =
+        plans.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(choice, _)| choice).collect();
+    choices.sort_by_key(price);
+    Ok(choices)
+}
