@@ -11,6 +11,7 @@ use fabric::{
     Plan, Topology,
     format::{
         exchange::{Format, ImportOptions, Imported, import},
+        native::write_native,
         plan::{ReadMode, read_plan, write_plan},
     },
 };
@@ -57,6 +58,15 @@ pub(crate) fn import_files(paths: &[PathBuf], format: Option<Format>, options: &
 /// Bad input if it cannot be read or is no valid plan.
 pub(crate) fn read_plan_file(path: &Path, mode: ReadMode) -> Result<Plan> {
     read_plan(&read(path)?, mode).map_err(|error| bad_input(format!("{}: {error}", path.display())))
+}
+
+/// Writes a topology in the native format; see [`write_file`].
+///
+/// # Errors
+/// If the file cannot be written.
+pub(crate) fn write_topology(topology: &Topology, path: &Path) -> Result<()> {
+    let text = write_native(topology);
+    write_file(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// Writes a plan; see [`write_file`].

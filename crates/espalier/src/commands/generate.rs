@@ -3,13 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use fabric::{
-    format::native::write_native,
-    generate::{Kind, Options, generate},
-};
+use fabric::generate::{Kind, Options, generate};
 
 use super::{Output, say};
-use crate::{cli, failure::bad_input, files::write_file};
+use crate::{cli, failure::bad_input, files::write_topology};
 
 pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
     let kind = Kind::parse(&args.kind, &args.sizes).map_err(|error| bad_input(error.to_string()))?;
@@ -21,8 +18,7 @@ pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
         shuffle: args.shuffle,
     };
     let topology = generate(&kind, &options).map_err(|error| bad_input(error.to_string()))?;
-    let text = write_native(&topology);
-    write_file(&args.output, |out| out.write_all(text.as_bytes()))?;
+    write_topology(&topology, &args.output)?;
     let (switches, links, hosts) = (topology.switches().len(), topology.links().len(), topology.hosts().len());
     if output == Output::Json && args.output.as_os_str() != "-" {
         say!(

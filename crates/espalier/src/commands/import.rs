@@ -3,16 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use fabric::format::{
-    exchange::{Format, ImportOptions, Imported},
-    native::write_native,
-};
+use fabric::format::exchange::{Format, ImportOptions, Imported};
 
 use super::{Output, say};
 use crate::{
     cli,
     failure::bad_input,
-    files::{import_files, write_file},
+    files::{import_files, write_topology},
 };
 
 pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
@@ -21,8 +18,7 @@ pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
     let options = ImportOptions { hosts: args.hosts.clone(), ignored_ports: args.ignore_ports.clone() };
     let Imported { topology, warnings, .. } = import_files(&args.files, format, &options)?;
     eprint!("{warnings}");
-    let text = write_native(&topology);
-    write_file(&args.output, |out| out.write_all(text.as_bytes()))?;
+    write_topology(&topology, &args.output)?;
     let (switches, links, hosts) = (topology.switches().len(), topology.links().len(), topology.hosts().len());
     if output == Output::Json && args.output.as_os_str() != "-" {
         say!(
