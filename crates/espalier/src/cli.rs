@@ -132,6 +132,10 @@ pub(crate) struct Plan {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
+    /// of steps that depends on the size alone, so that the same input gives the same plan.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(f64))]
+    pub(crate) time_limit: Option<f64>,
     /// A plan whose VLAN ids to keep where its trees are the same.
     #[arg(long, value_name = "PLAN")]
     pub(crate) previous: Option<PathBuf>,

@@ -97,6 +97,8 @@ words! {
         Clos = "clos",
         /// Up*/down* on any graph.
         Updown = "updown",
+        /// Search for the lowest peak of channel use on any graph, deadlock-free where the flow control needs it.
+        Balanced = "balanced",
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn intents(
         trees: trees.iter().map(|tree| tree.tree.clone()).collect(),
         assignment: assignment.map(position),
         numbering: None,
+        lane: None,
     };
     let mut marks = Marks::new(topology);
     match policy.fdb {

@@ -32,12 +32,12 @@ pub(crate) fn place(
     routing: &Routing,
 ) -> Result<Lanes, PlanError> {
     let mut together = Dependencies::none(topology);
-    let keep = matches!(policy.flow_control, FlowControl::Pfc(2..));
-    let mut by_tree = if keep { vec![Dependencies::none(topology); routing.trees.len()] } else { Vec::new() };
+    let apart = matches!(policy.flow_control, FlowControl::Pfc(2..)) && routing.lane.is_none();
+    let mut by_tree = if apart { vec![Dependencies::none(topology); routing.trees.len()] } else { Vec::new() };
     let mut used = Vec::new();
     for_each_fan(topology, routing, |fan| {
         together.add_fan(topology, routing, fan, &mut used);
-        if keep {
+        if apart {
             by_tree[fan.tree].add_fan(topology, routing, fan, &mut used);
         }
     });
@@ -49,6 +49,11 @@ pub(crate) fn place(
     match policy.flow_control {
         FlowControl::None => return Ok(one_lane(None)),
         FlowControl::Pause => {}
+        FlowControl::Pfc(_) if routing.lane.is_some() => {
+            if let Some(kept) = keep(topology, routing) {
+                return Ok(kept);
+            }
+        }
         FlowControl::Pfc(lanes) => {
             if let Some(placed) = first_fit(topology, lanes, &by_tree) {
                 return Ok(placed);
@@ -61,6 +66,22 @@ pub(crate) fn place(
         flow_control: policy.flow_control,
         cycle: cycle.into_iter().map(|channel| topology.channel_label(channel)).collect(),
     })
+}
+
+/// Proves the lanes that an engine has chosen, numbered without gaps; none if a lane has a cycle.
+fn keep(topology: &Topology, routing: &Routing) -> Option<Lanes> {
+    let lane = routing.lane.as_ref()?;
+    let mut used = lane.clone();
+    used.sort_unstable();
+    used.dedup();
+    let number = |lane: u8| used.partition_point(|&other| other < lane);
+    let mut dependencies = vec![Dependencies::none(topology); used.len()];
+    let mut marks = Vec::new();
+    for_each_fan(topology, routing, |fan| {
+        dependencies[number(lane[fan.tree])].add_fan(topology, routing, fan, &mut marks);
+    });
+    let rank: Option<Vec<Vec<u32>>> = dependencies.iter().map(|lane| lane.rank().ok()).collect();
+    Some(Lanes { count: used.len(), lane: lane.iter().map(|&lane| number(lane) as u8).collect(), rank: Some(rank?) })
 }
 
 fn first_fit(topology: &Topology, lanes_max: u8, by_tree: &[Dependencies]) -> Option<Lanes> {

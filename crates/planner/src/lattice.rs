@@ -55,6 +55,15 @@ pub(crate) enum Shape {
     Full,
 }
 
+/// How to read a 4-ring, which is also the product of two paths of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Squares {
+    /// As a ring, as [Otsuka] does.
+    Rings,
+    /// As two paths.
+    Paths,
+}
+
 /// Cables in a row that lead from one node to another on its line: one, or two through a line switch.
 pub(crate) type Hop = Vec<ChannelId>;
 
@@ -63,12 +72,15 @@ impl Lattice {
     ///
     /// # Errors
     /// [`Unsuitable`], saying where the cabling departs from a lattice.
-    pub(crate) fn recognise(topology: &Topology) -> Result<Self, Unsuitable> {
+    pub(crate) fn recognise(topology: &Topology, squares: Squares) -> Result<Self, Unsuitable> {
         let graph = Graph::new(topology)?;
         if graph.nodes.len() < 2 {
             return Err(Unsuitable::new("a lattice has at least two switches"));
         }
-        let factors = pair_up_rings(&graph, graph.factors()?)?;
+        let factors = match squares {
+            Squares::Rings => pair_up_rings(&graph, graph.factors()?)?,
+            Squares::Paths => graph.factors()?,
+        };
         let dimensions = factors.iter().map(|factor| factor.dimension).collect();
         let position: Vec<Vec<usize>> =
             (0..graph.nodes.len()).map(|node| factors.iter().map(|factor| factor.position[node]).collect()).collect();

@@ -23,19 +23,28 @@ mod measure;
 mod merge;
 mod number;
 mod routing;
+mod watch;
 
 pub use error::{PlanError, VlanLimit};
+pub use watch::{StepLimit, Watch};
 
 use std::net::IpAddr;
 
-use fabric::{Certificate, EngineName, FlowControl, Plan, Policy, Summary, Tagging, Topology};
+use fabric::{Certificate, DeviceIntent, EngineName, FlowControl, Plan, Policy, Summary, Tagging, Topology};
 
 use crate::{
     cap::Rules,
     lanes::Lanes,
     measure::Measure,
     routing::{Routing, Unsuitable},
+    watch::Shortened,
 };
+
+/// A plan within this factor of the bound is good enough to search for a better one only briefly, unless a time limit
+/// says how long.
+const NEAR: f64 = 2.0;
+/// How briefly, in steps.
+const NEAR_STEPS: u64 = 64;
 
 /// Plans a topology.
 ///
@@ -45,19 +54,48 @@ use crate::{
 /// # Errors
 /// [`PlanError`], naming the limit that binds and the nearest relaxation that would work.
 pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
+    plan_with(topology, policy, previous, &mut StepLimit::by_size(topology))
+}
+
+/// Plans a topology; engines that can go on improving do so until the watch says stop, which is how a time limit or an
+/// interrupt reaches them. Whenever it does, the best plan so far is returned.
+///
+/// Two plans from the same topology, policy, previous plan and number of steps are the same bytes.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_with(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
     let addresses = addresses(topology, policy)?;
-    let candidate = match policy.engine {
-        EngineName::Auto => best_candidate(topology, policy)?,
-        engine => candidate(topology, policy, engine)?,
-    };
-    let Candidate { engine, routing, lanes, measure } = candidate;
-    let (trees, assignment) = number::number(topology, policy, routing, &lanes.lane, previous)?;
-    let devices = intents::intents(topology, policy, &trees, &assignment);
     let bound = bound::bound(topology);
+    let mut capped = policy.clone();
+    let (candidate, trees, assignment, devices) = loop {
+        let candidate = match policy.engine {
+            EngineName::Auto => best_candidate(topology, &capped, bound.load, watch)?,
+            engine => candidate(topology, &capped, engine, bound.load, watch)?,
+        };
+        let Candidate { ref routing, ref lanes, .. } = candidate;
+        let (trees, assignment) = number::number(topology, policy, routing, &lanes.lane, previous)?;
+        let devices = intents::intents(topology, policy, &trees, &assignment);
+        match check_static_entries(topology, policy, &devices) {
+            Ok(()) => break (candidate, trees, assignment, devices),
+            // Entries grow with the number of trees, so a smaller cap makes them fit.
+            Err(PlanError::TooManyStaticEntries { need, limit, .. })
+                if policy.engine == EngineName::Auto && trees.len() > 1 =>
+            {
+                capped.vlans_max = Some((trees.len() * limit / need).clamp(1, trees.len() - 1));
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    let Candidate { engine, lanes, measure, .. } = candidate;
+    let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
     let certificate = lanes.rank.map(|rank| Certificate { rank });
-    let entries: Vec<usize> = devices.iter().map(fabric::DeviceIntent::fdb_len).collect();
-    check_static_entries(topology, policy, &entries)?;
     let summary = Summary {
         switches: topology.switches().len(),
         hosts: topology.hosts().len(),
@@ -97,9 +135,15 @@ struct Candidate {
 }
 
 /// Runs one engine and judges its routes by the policy.
-fn candidate(topology: &Topology, policy: &Policy, engine: EngineName) -> Result<Candidate, PlanError> {
+fn candidate(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
     let mut refused = PlanError::Unsuitable { engine, reason: Unsuitable::new("it offers no routes") };
-    for routing in engine::route(topology, policy, engine)? {
+    for routing in engine::route(topology, policy, engine, bound, watch)? {
         let routing = fewer_trees(topology, policy, merge::merge(topology, routing));
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         let finished = number::check_limits(topology, policy, engine, &routing)
@@ -116,7 +160,7 @@ fn candidate(topology: &Topology, policy: &Policy, engine: EngineName) -> Result
 /// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs.
 fn fewer_trees(topology: &Topology, policy: &Policy, routing: Routing) -> Routing {
     let capacity = number::capacity(topology, policy);
-    if policy.engine != EngineName::Auto || routing.trees.len() <= capacity {
+    if !matches!(policy.engine, EngineName::Auto | EngineName::Balanced) || routing.trees.len() <= capacity {
         return routing;
     }
     let rules = match policy.flow_control {
@@ -128,11 +172,23 @@ fn fewer_trees(topology: &Topology, policy: &Policy, routing: Routing) -> Routin
 
 /// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the
 /// fewest hops, then the fewest VLANs.
-fn best_candidate(topology: &Topology, policy: &Policy) -> Result<Candidate, PlanError> {
+fn best_candidate(
+    topology: &Topology,
+    policy: &Policy,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
     let mut best: Option<Candidate> = None;
     let mut refused: Option<PlanError> = None;
-    for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree] {
-        match candidate(topology, policy, engine) {
+    for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree, EngineName::Balanced] {
+        let near = best.as_ref().is_some_and(|best| best.measure.load_max() as f64 <= NEAR * bound);
+        let found = if near && policy.time_limit.is_none() {
+            let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };
+            candidate(topology, policy, engine, bound, &mut watch)
+        } else {
+            candidate(topology, policy, engine, bound, watch)
+        };
+        match found {
             Ok(found) => {
                 let quality =
                     |c: &Candidate| (c.measure.seconds_max(topology), c.measure.hops_total, c.routing.trees.len());
@@ -198,9 +254,9 @@ fn addresses(topology: &Topology, policy: &Policy) -> Result<Vec<IpAddr>, PlanEr
         .collect()
 }
 
-fn check_static_entries(topology: &Topology, policy: &Policy, entries: &[usize]) -> Result<(), PlanError> {
-    for (switch, &need) in topology.switches().iter().zip(entries) {
-        let limit = switch.model.static_entries_max;
+fn check_static_entries(topology: &Topology, policy: &Policy, devices: &[DeviceIntent]) -> Result<(), PlanError> {
+    for (switch, device) in topology.switches().iter().zip(devices) {
+        let (need, limit) = (device.fdb_len(), switch.model.static_entries_max);
         if need > limit {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());
             return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, fdb: policy.fdb });

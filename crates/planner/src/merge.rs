@@ -9,20 +9,26 @@ use fabric::{LinkId, Topology, Tree};
 
 use crate::routing::Routing;
 
-/// Drops duplicates and trees that nothing uses; the rest keep the order of their first use.
+/// Drops duplicates and trees that nothing uses; the rest keep the order of their first use. Trees that an engine has
+/// placed on different lanes stay apart.
 pub(crate) fn merge(topology: &Topology, routing: Routing) -> Routing {
-    let mut kept: BTreeMap<Tree, usize> = BTreeMap::new();
+    let mut kept: BTreeMap<(Tree, u8), usize> = BTreeMap::new();
     let mut trees = Vec::new();
+    let mut lanes = Vec::new();
     let mut renamed = vec![None; routing.trees.len()];
+    let lane_of = |old: usize| routing.lane.as_ref().map_or(0, |lane| lane[old]);
     let assignment = routing.assignment.map(|old| {
         *renamed[old].get_or_insert_with(|| {
-            *kept.entry(without_dead_ends(topology, &routing.trees[old])).or_insert_with_key(|tree| {
+            let tree = without_dead_ends(topology, &routing.trees[old]);
+            *kept.entry((tree, lane_of(old))).or_insert_with_key(|(tree, lane)| {
                 trees.push(tree.clone());
+                lanes.push(*lane);
                 trees.len() - 1
             })
         })
     });
-    Routing { trees, assignment, numbering: routing.numbering }
+    let lane = routing.lane.is_some().then_some(lanes);
+    Routing { trees, assignment, lane, numbering: routing.numbering }
 }
 
 fn without_dead_ends(topology: &Topology, tree: &Tree) -> Tree {

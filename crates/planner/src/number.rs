@@ -68,7 +68,7 @@ pub(crate) fn capacity(topology: &Topology, policy: &Policy) -> usize {
 pub(crate) fn number(
     topology: &Topology,
     policy: &Policy,
-    routing: Routing,
+    routing: &Routing,
     lane: &[u8],
     previous: Option<&Plan>,
 ) -> Result<(Vec<VlanTree>, Assignment<VlanId>), PlanError> {
@@ -91,8 +91,8 @@ pub(crate) fn number(
         return Err(PlanError::TooManyVlans { engine, need, limit, way_out: format!("widen --vlans to {need} ids") });
     }
     let assignment = routing.assignment.map(|tree| vlans[tree]);
-    let mut trees: Vec<VlanTree> = (routing.trees.into_iter().zip(&vlans).zip(lane))
-        .map(|((tree, &vlan), &lane)| VlanTree { vlan, lane, tree })
+    let mut trees: Vec<VlanTree> = (routing.trees.iter().zip(&vlans).zip(lane))
+        .map(|((tree, &vlan), &lane)| VlanTree { vlan, lane, tree: tree.clone() })
         .collect();
     trees.sort_unstable_by_key(|tree| tree.vlan);
     Ok((trees, assignment))

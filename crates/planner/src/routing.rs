@@ -13,6 +13,9 @@ pub(crate) struct Routing {
     pub(crate) assignment: Assignment<usize>,
     /// `numbering[channel]`, if the engine has one: every route by source increases in it, and so may others.
     pub(crate) numbering: Option<Vec<u32>>,
+    /// `lane[tree]`, if the engine has placed its trees; each lane is then free of cycles where trees spread from the hosts
+    /// that use them.
+    pub(crate) lane: Option<Vec<u8>>,
 }
 
 /// Why an engine does not apply to a topology.
@@ -34,7 +37,7 @@ impl fmt::Display for Unsuitable {
 impl Routing {
     /// Routes by source: `choice[host]` is a position in `trees`.
     pub(crate) fn by_source(trees: Vec<Tree>, choice: Vec<usize>) -> Self {
-        Self { trees, assignment: Assignment::Source(choice), numbering: None }
+        Self { trees, assignment: Assignment::Source(choice), lane: None, numbering: None }
     }
 
     /// The same trees for another tagging mode.

@@ -4,7 +4,7 @@ use fabric::{
     EngineName, FdbMode, Finding, FlowControl, Mac, Plan, Policy, Severity, SwitchSpec, Tagging, Topology,
     TopologyBuilder, VlanPool, rng::Rng,
 };
-use planner::{PlanError, plan};
+use planner::{PlanError, StepLimit, plan, plan_with};
 use proptest::prelude::*;
 
 /// A connected cabling of `switches`, with `extra` cables beyond a tree, some parallel, some slow, and up to three hosts
@@ -45,11 +45,18 @@ fn random_topology(switches: usize, extra: usize, seed: u64) -> Topology {
     builder.finish().expect("the tree connects everything")
 }
 
+/// Plans with little search: these tests are about being right, not about being good.
+fn few_steps(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
+    plan_with(topology, policy, previous, &mut StepLimit::new(3))
+}
+
 fn judged(plan: &Plan) {
     let report = verify::check(plan);
-    // Without flow control nothing waits, so a cycle of dependencies is merely worth knowing.
-    let expected =
-        |finding: &Finding| plan.policy.flow_control == FlowControl::None && finding.severity == Severity::Note;
+    // Without flow control nothing waits, so a cycle of dependencies is merely worth knowing; so is one that only
+    // broadcasts could close, where they spread along trees that unicast frames follow inward.
+    let cycles_are_notes = plan.policy.flow_control == FlowControl::None
+        || !matches!(plan.policy.tagging, Tagging::Switch | Tagging::Source);
+    let expected = |finding: &Finding| cycles_are_notes && finding.severity == Severity::Note;
     assert!(report.findings().iter().all(expected), "{} {:?}\n{report}", plan.engine, plan.policy);
 }
 
@@ -72,7 +79,7 @@ proptest! {
     ) {
         let topology = random_topology(switches, extra, seed);
         let policy = Policy { tagging, fdb, flow_control, ..Policy::default() };
-        judged(&plan(&topology, &policy, None).expect("auto always finds a plan"));
+        judged(&few_steps(&topology, &policy, None).expect("auto always finds a plan"));
     }
 
     /// Each engine by name either plans or says why it does not apply.
@@ -84,7 +91,7 @@ proptest! {
         engine in prop::sample::select(EngineName::ALL),
     ) {
         let topology = random_topology(switches, extra, seed);
-        match plan(&topology, &Policy { engine, ..Policy::default() }, None) {
+        match few_steps(&topology, &Policy { engine, ..Policy::default() }, None) {
             Ok(plan) => judged(&plan),
             Err(error) => prop_assert!(matches!(error, PlanError::Unsuitable { .. }), "{error}"),
         }
@@ -102,7 +109,7 @@ proptest! {
     ) {
         let topology = random_topology(switches, extra, seed);
         let policy = Policy { vlans_max: Some(cap), tagging, flow_control, ..Policy::default() };
-        let capped = plan(&topology, &policy, None).expect("a single tree always fits");
+        let capped = few_steps(&topology, &policy, None).expect("a single tree always fits");
         prop_assert!(capped.summary.vlans <= cap);
         judged(&capped);
     }
@@ -111,10 +118,10 @@ proptest! {
     #[test]
     fn planning_again_changes_nothing(switches in 1_usize..16, extra in 0_usize..24, seed in any::<u64>()) {
         let topology = random_topology(switches, extra, seed);
-        let first = plan(&topology, &Policy::default(), None).expect("auto always finds a plan");
-        let again = plan(&topology, &Policy::default(), None).expect("auto always finds a plan");
+        let first = few_steps(&topology, &Policy::default(), None).expect("auto always finds a plan");
+        let again = few_steps(&topology, &Policy::default(), None).expect("auto always finds a plan");
         prop_assert_eq!(&first, &again);
-        let kept = plan(&topology, &Policy::default(), Some(&first)).expect("auto always finds a plan");
+        let kept = few_steps(&topology, &Policy::default(), Some(&first)).expect("auto always finds a plan");
         prop_assert_eq!(&first, &kept);
     }
 }

@@ -8,6 +8,7 @@ mod import;
 mod lab;
 mod measure;
 mod pareto;
+mod patience;
 mod ping;
 mod plan;
 mod reproduce;

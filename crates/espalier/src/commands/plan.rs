@@ -3,7 +3,7 @@
 use std::{
     io::{self, IsTerminal},
     process::ExitCode,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
@@ -15,7 +15,7 @@ use fabric::{
     },
 };
 
-use super::{Output, pareto, say};
+use super::{Output, pareto, patience::Patience, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -33,7 +33,9 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         return pareto::run(&topology, &policy, output);
     }
     let started = Instant::now();
-    let plan = planner::plan(&topology, &policy, previous.as_ref())?;
+    let mut patience = Patience::new(&topology, policy.time_limit)?;
+    let plan = planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?;
+    patience.finish();
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
     let report = verify::check(&plan);
     let fit = report.is_deployable();
@@ -79,8 +81,13 @@ fn policy(args: &cli::Plan) -> Result<Policy> {
         subnet: args.subnet,
         mtu_bytes: args.mtu,
         seed: args.seed,
-        ..Policy::default()
+        time_limit: time_limit(args)?,
     })
+}
+
+fn time_limit(args: &cli::Plan) -> Result<Option<Duration>> {
+    let wrong = || bad_input("--time-limit takes seconds, such as 10 or 0.5");
+    args.time_limit.map(|seconds| Duration::try_from_secs_f64(seconds).map_err(|_| wrong())).transpose()
 }
 
 /// The object that `plan --json` prints.

@@ -24,19 +24,30 @@ use std::collections::BTreeMap;
 use fabric::{ChannelId, FlowControl, Policy, Topology, Tree};
 
 use crate::{
-    lattice::{Lattice, Shape},
+    lattice::{Dimension, Lattice, Shape, Squares},
     routing::{Routing, Unsuitable},
 };
 
 pub(crate) fn route(topology: &Topology, policy: &Policy) -> Result<Vec<Routing>, Unsuitable> {
-    let lattice = Lattice::recognise(topology)?;
+    route_on(topology, policy, &Lattice::recognise(topology, Squares::Rings)?)
+}
+
+/// The same with every 4-ring read as two paths of two; nothing if there is none.
+pub(crate) fn route_on_squares(topology: &Topology, policy: &Policy) -> Result<Vec<Routing>, Unsuitable> {
+    let lattice = Lattice::recognise(topology, Squares::Paths)?;
+    let two = Dimension { shape: Shape::Path, size: 2 };
+    let squares = lattice.dimensions.iter().filter(|dimension| **dimension == two).count() >= 2;
+    if squares { route_on(topology, policy, &lattice) } else { Ok(Vec::new()) }
+}
+
+fn route_on(topology: &Topology, policy: &Policy, lattice: &Lattice) -> Result<Vec<Routing>, Unsuitable> {
     let rings = lattice.dimensions.iter().any(|d| d.shape == Shape::Ring && d.size > 4);
     let cuts: &[Cut] = match policy.flow_control {
         FlowControl::None => &[Cut::Nowhere],
         FlowControl::Pfc(2..) if rings => &[Cut::Nowhere, Cut::EachDirection],
         FlowControl::Pause | FlowControl::Pfc(_) => &[Cut::EachDirection],
     };
-    Ok(cuts.iter().map(|&cut| Router::new(topology, &lattice, cut).routing()).collect())
+    cuts.iter().map(|&cut| Router::new(topology, lattice, cut).routing()).collect()
 }
 
 /// Where frames may not pass through a node of a ring.
@@ -68,20 +79,22 @@ impl<'a> Router<'a> {
         Self { topology, lattice, order, reach }
     }
 
-    fn routing(&self) -> Routing {
+    fn routing(&self) -> Result<Routing, Unsuitable> {
         let (mut trees, mut choice) = (Vec::new(), vec![0; self.topology.hosts().len()]);
         for (node, &switch) in self.lattice.nodes.iter().enumerate() {
             let hosts = self.topology.hosts_of(switch);
             let variants = hosts.len().min(self.parallel_links());
             for variant in 0..variants {
                 let links = self.inward(node, variant).into_iter().map(ChannelId::link);
-                trees.push(Tree::new(self.topology, links).expect("dimension-order paths from one source form a tree"));
+                // Cables that share a line switch, such as two from one node to it, need not combine into a tree.
+                let tree = Tree::new(self.topology, links);
+                trees.push(tree.map_err(|_| Unsuitable::new("the paths from one switch cross at a line switch"))?);
             }
             for (turn, host) in hosts.iter().enumerate() {
                 choice[host.index()] = trees.len() - variants + turn % variants;
             }
         }
-        Routing::by_source(trees, choice)
+        Ok(Routing::by_source(trees, choice))
     }
 
     /// Most cables in parallel between two nodes.

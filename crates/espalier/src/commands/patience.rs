@@ -1,0 +1,67 @@
+//! How long the planner may go on: a time limit, a number of steps, and Ctrl-C.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use fabric::Topology;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use planner::{StepLimit, Watch};
+use signal_hook::{consts::SIGINT, flag};
+
+/// Work that takes longer shows its progress.
+const SILENT: Duration = Duration::from_secs(2);
+/// Exit code after a second interrupt.
+const INTERRUPTED: i32 = 130;
+
+/// Stops the search at a time limit, else after a number of steps that depends on the size alone; and on Ctrl-C.
+pub(crate) struct Patience {
+    started: Instant,
+    time_limit: Option<Duration>,
+    steps: StepLimit,
+    interrupted: Arc<AtomicBool>,
+    bar: ProgressBar,
+}
+
+impl Patience {
+    /// Starts the clock. From now on a first Ctrl-C ends the search, and a second one the program.
+    pub(crate) fn new(topology: &Topology, time_limit: Option<Duration>) -> Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&interrupted))
+            .context("watch for Ctrl-C")?;
+        flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
+        let (started, steps) = (Instant::now(), StepLimit::by_size(topology));
+        Ok(Self { started, time_limit, steps, interrupted, bar })
+    }
+
+    /// Clears the progress bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watch for Patience {
+    fn expired(&mut self) -> bool {
+        let elapsed = self.started.elapsed();
+        if elapsed > SILENT && self.bar.is_hidden() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        let out_of_time = match self.time_limit {
+            Some(limit) => elapsed >= limit,
+            None => self.steps.expired(),
+        };
+        out_of_time || self.interrupted.load(Ordering::SeqCst)
+    }
+
+    fn progress(&mut self, load: f64, bound: f64) {
+        self.bar.set_message(format!("busiest channel {load:.0}, bound {bound:.1}"));
+        self.bar.tick();
+    }
+}

@@ -1,0 +1,341 @@
+//! Trees and order by turns: each is improved while the other holds still.
+//!
+//! With the order fixed, local search and rebuilding balance the trees. Then trees are grown that may break the order at a
+//! penalty: where they are cheaper than the real ones, the turns that they take are *wanted*, each pair's by what it
+//! would save. Sifting the order by the turns that are in use plus those that are wanted legalises some of the latter and
+//! breaks some trees; these are regrown within the new order. If one cannot be, the step was too large: it is taken back, and the next sifts
+//! fewer channels. A cycle that ends not much worse than it began is kept.
+//!
+//! ```text
+//!   ┌─▶ local search ─▶ wanted turns ─▶ sift ─▶ mend broken trees ─▶ rebuild all ─┐
+//!   └─────────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+use super::{
+    build::{Lateness, Rule},
+    net::{NONE, Net},
+    price::between,
+    search::Effort,
+    state::{Context, PathPrices, State, rank_of},
+};
+
+/// Most turns for which orders are changed: tables are as large as that.
+pub(super) const TURNS_MAX: usize = 1 << 24;
+/// Hops cost this much beside the price of load.
+const FLOOR: f64 = 0.02;
+/// Sharpness of local search at the end of each cycle.
+const SHARPNESS: f64 = 100.0;
+/// Sharpness at which a cycle that may be the best is finished.
+const FINEST: f64 = 1000.0;
+/// Most sources whose wishes are asked in a cycle.
+const ASKED_MAX: usize = 128;
+/// Share of the wanted turns that lasts to the next cycle.
+const MEMORY: f32 = 0.5;
+/// Most that a pair's gain counts, in average hops.
+const GAIN_MAX: f64 = 20.0;
+/// Cycles sift all channels that rollbacks leave, or any smaller share down to this part of it.
+const SHARE_SPAN: f64 = 1.0 / 30.0;
+/// Share of the cycles in which all trees are rebuilt.
+const REBUILDS: f64 = 0.3;
+/// How much worse, by the 40-norm, a kept cycle may end than it began.
+const TOLERANCE: f64 = 0.01;
+
+/// A run of cycles, which can be continued.
+pub(super) struct Alternation {
+    pub(super) best: State,
+    current: State,
+    norm: f64,
+    /// `wanted[lane][turn]`; empty if there are no orders, or too many turns to change them.
+    wanted: Vec<Vec<f32>>,
+    /// Share of the channels sifted in a cycle.
+    share: f64,
+}
+
+impl Alternation {
+    pub(super) fn new(context: &Context<'_, '_>, state: State) -> Self {
+        let tables = if context.net.turns <= TURNS_MAX { state.rank.len() } else { 0 };
+        let wanted = vec![vec![0.0; context.net.turns]; tables];
+        Self { best: state.clone(), norm: f64::INFINITY, current: state, wanted, share: 1.0 }
+    }
+
+    /// Goes on until so many channels have been visited, time is up, or the load is no more than `enough`.
+    pub(super) fn run(&mut self, context: &mut Context<'_, '_>, visits: u64, enough: f64) {
+        let end = context.work.total().saturating_add(visits);
+        let mut state = self.current.clone();
+        let mut mended = true;
+        while context.work.total() < end && !context.work.expired() {
+            if mended {
+                context.polish(&mut state, SHARPNESS);
+                let norm = state.forest.norm(context.net);
+                if norm < self.norm * 1.002 {
+                    context.reattach(&mut state, Effort { sharpness: FINEST, ambition: 0.99, sweeps: 2 });
+                }
+                if state.quality(context.net) < self.best.quality(context.net) {
+                    self.best.clone_from(&state);
+                    if self.best.forest.peak(context.net) <= enough {
+                        break;
+                    }
+                }
+                let norm = state.forest.norm(context.net);
+                if norm <= self.norm * (1.0 + TOLERANCE * context.rng.unit_f64()) {
+                    self.norm = norm;
+                    self.current.clone_from(&state);
+                } else {
+                    state.clone_from(if context.rng.below(10) == 0 { &self.best } else { &self.current });
+                }
+            }
+            if !self.wanted.is_empty() {
+                self.bend(context, &mut state);
+                mended = mend(context, &mut state);
+                if !mended {
+                    self.share = (self.share * 0.75).max(2.0 / context.net.channels as f64);
+                    state.clone_from(&self.current);
+                    continue;
+                }
+                self.share = (self.share * 1.15).min(1.0);
+            }
+            let sharpness = 10.0 + 30.0 * context.rng.unit_f64();
+            if context.rng.unit_f64() < REBUILDS {
+                rebuild(context, &mut state, sharpness);
+            }
+        }
+    }
+
+    /// Sifts the orders toward the turns that are used or wanted.
+    fn bend(&mut self, context: &mut Context<'_, '_>, state: &mut State) {
+        let net = context.net;
+        let prices = PathPrices::new(net, &state.forest.load, between(8.0, 40.0, context.rng.unit_f64()), FLOOR);
+        let penalty = between(0.2, 4.0, context.rng.unit_f64()) as f32;
+        let steadiness = between(1.0, 30.0, context.rng.unit_f64()) as f32;
+        let asked = context.shuffled_sources();
+        let asked = &asked[..asked.len().min(ASKED_MAX)];
+        self.wanted.iter_mut().flatten().for_each(|wanted| *wanted *= MEMORY);
+        let mut wish = vec![NONE; net.switches];
+        let mut weight = vec![0.0_f64; net.switches];
+        for &source in asked {
+            if context.work.expired() {
+                return;
+            }
+            let root = context.sources[source].root;
+            let Some(rank) = state.rank_of(source) else { return };
+            context.builder.grow(net, root, &prices.price, Rule::Soft(rank, penalty), &mut wish);
+            context.work.spend(5 * net.channels);
+            let (inward, _) = state.forest.tree(source);
+            weight.fill(0.0);
+            let cost = |inward: &[u32], switch: usize| {
+                let (mut at, mut sum) = (switch, 0.0);
+                while at != root {
+                    sum += f64::from(prices.price[inward[at] as usize]);
+                    at = net.tail(inward[at]);
+                }
+                sum
+            };
+            for (switch, &hosts) in net.hosts.iter().enumerate().filter(|(_, hosts)| **hosts > 0) {
+                let gain = (cost(inward, switch) - cost(&wish, switch)).clamp(0.0, GAIN_MAX);
+                if gain > 0.0 {
+                    let pairs = f64::from(hosts) * context.sources[source].senders() as f64;
+                    let mut at = switch;
+                    while at != root {
+                        weight[at] += 2.0 * gain * pairs;
+                        at = net.tail(wish[at]);
+                    }
+                }
+            }
+            let wanted = &mut self.wanted[usize::from(state.lane[source])];
+            for switch in (0..net.switches).filter(|&switch| weight[switch] > 0.0) {
+                let tail = net.tail(wish[switch]);
+                if tail != root {
+                    wanted[net.turn(wish[tail], wish[switch])] += weight[switch] as f32 * (1.0 - MEMORY);
+                }
+            }
+        }
+        let every = context.sources.len() as f32 / asked.len().max(1) as f32;
+        let mut pull = vec![0.0_f32; net.turns];
+        let share = self.share * between(1.0, SHARE_SPAN, context.rng.unit_f64());
+        for lane in 0..state.rank.len() {
+            pull.iter_mut().zip(&self.wanted[lane]).for_each(|(pull, wanted)| *pull = every * wanted);
+            for (number, source) in context.sources.iter().enumerate() {
+                if usize::from(state.lane[number]) != lane {
+                    continue;
+                }
+                let (inward, below) = state.forest.tree(number);
+                for switch in 0..net.switches {
+                    if below[switch] > 0 && inward[switch] != NONE {
+                        let tail = net.tail(inward[switch]);
+                        if tail != source.root {
+                            let pairs = (u64::from(below[switch]) * source.senders()) as f32;
+                            pull[net.turn(inward[tail], inward[switch])] += steadiness * pairs;
+                        }
+                    }
+                }
+            }
+            let sweeps = if share < 0.9 { 1 } else { 1 + context.rng.below(2) };
+            let rank = &mut state.rank[lane];
+            let visits = context.sifter.sift(net, rank, &pull, (sweeps, share), &mut context.rng);
+            context.work.spend(visits);
+        }
+    }
+}
+
+/// Mends trees that the order has broken; false if one cannot be, or time is up.
+pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut State) -> bool {
+    let net = context.net;
+    let mut prices = PathPrices::new(net, &state.forest.load, 20.0, FLOOR);
+    let mut fallen = Vec::new();
+    for (number, source) in context.sources.iter().enumerate() {
+        let Some(rank) = rank_of(&state.rank, &state.lane, number) else { return true };
+        falls(net, source.root, rank, state.forest.tree(number).0, &mut fallen);
+        if !context.work.spend(net.switches / 4) {
+            return false;
+        }
+        if fallen.is_empty() {
+            continue;
+        }
+        let old = state.forest.tree(number).0.to_vec();
+        state.forest.lift(number, source.senders());
+        old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
+        let inward = state.forest.tree_mut(number).0;
+        for &switch in &fallen {
+            hang_up(net, source.root, rank, &prices.price, inward, switch);
+        }
+        context.work.spend(20 * fallen.len());
+        falls(net, source.root, rank, inward, &mut fallen);
+        let mut mended = true;
+        if !fallen.is_empty() {
+            mended = context.builder.grow_rising(net, source.root, &prices.price, rank, inward);
+            context.work.spend(5 * net.channels);
+        }
+        if !mended {
+            inward.copy_from_slice(&old);
+        }
+        state.forest.lay(net, number, source.senders());
+        if !mended {
+            return false;
+        }
+        let new = state.forest.tree(number).0;
+        new.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
+    }
+    true
+}
+
+/// The switches that a tree enters against its order, or not at all although they have hosts.
+fn falls(net: &Net, root: usize, rank: &[u32], inward: &[u32], fallen: &mut Vec<usize>) {
+    let falls = |switch: usize| {
+        let channel = inward[switch];
+        if channel == NONE {
+            return net.hosts[switch] > 0 && switch != root;
+        }
+        let tail = net.tail(channel);
+        tail != root && (inward[tail] == NONE || rank[inward[tail] as usize] >= rank[channel as usize])
+    };
+    fallen.clear();
+    fallen.extend((0..net.switches).filter(|&switch| falls(switch)));
+}
+
+/// Moves a switch, and what is below it, to the cheapest channel by which the order allows to enter it, if there is one.
+fn hang_up(net: &Net, root: usize, rank: &[u32], price: &[f32], inward: &mut [u32], switch: usize) {
+    let latest = (net.from(switch).iter())
+        .filter(|next| inward[net.head(**next)] == **next)
+        .map(|next| rank[*next as usize])
+        .min()
+        .unwrap_or(u32::MAX);
+    let mut best = (f32::INFINITY, NONE);
+    'candidates: for &channel in net.into(switch) {
+        let mut at = net.tail(channel);
+        let own = rank[channel as usize];
+        if own >= latest || (at != root && (inward[at] == NONE || rank[inward[at] as usize] >= own)) {
+            continue;
+        }
+        let mut cost = price[channel as usize];
+        while at != root {
+            // Other turns may still fall, so what is below cannot be told by rank.
+            if at == switch || inward[at] == NONE || cost >= best.0 {
+                continue 'candidates;
+            }
+            cost += price[inward[at] as usize];
+            at = net.tail(inward[at]);
+        }
+        if cost < best.0 {
+            best = (cost, channel);
+        }
+    }
+    if best.1 != NONE {
+        inward[switch] = best.1;
+    }
+}
+
+/// Lifts and regrows every tree against the load of all others, within its order or that of another lane.
+pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut State, sharpness: f64) {
+    let net = context.net;
+    let mut prices = PathPrices::new(net, &state.forest.load, sharpness, FLOOR);
+    let (mut grown, mut other) = (vec![NONE; net.switches], vec![NONE; net.switches]);
+    for number in context.shuffled_sources() {
+        let source = &context.sources[number];
+        state.forest.lift(number, source.senders());
+        let old = state.forest.tree(number).0;
+        old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
+        let rule = |lane: usize| match state.rank.get(lane) {
+            Some(rank) => Rule::Strict(rank, Lateness::Costs(0.0)),
+            None => Rule::Free,
+        };
+        let mut lane = usize::from(state.lane[number]);
+        let mut reached = context.builder.grow(net, source.root, &prices.price, rule(lane), &mut grown);
+        if state.rank.len() > 1 {
+            let total = if reached { context.builder.total(net) } else { f64::INFINITY };
+            let elsewhere = (lane + 1 + context.rng.below(state.rank.len() - 1)) % state.rank.len();
+            let fits = context.builder.grow(net, source.root, &prices.price, rule(elsewhere), &mut other);
+            context.work.spend(5 * net.channels);
+            if fits && context.builder.total(net) < total {
+                (lane, reached) = (elsewhere, true);
+                std::mem::swap(&mut grown, &mut other);
+            }
+        }
+        if reached {
+            state.lane[number] = lane as u8;
+            state.forest.tree_mut(number).0.copy_from_slice(&grown);
+        }
+        state.forest.lay(net, number, source.senders());
+        let new = state.forest.tree(number).0;
+        new.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
+        if !context.work.spend(5 * net.channels) {
+            return;
+        }
+    }
+}
+
+/// What to do when time runs out with trees missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Give up: there are other trees.
+    Short,
+    /// Finish: there is nothing else.
+    Endless,
+}
+
+/// Grows all trees one after the other, each against the load of those before; false if the order forbids one.
+pub(super) fn grow_all(context: &mut Context<'_, '_>, state: &mut State, patience: Patience) -> bool {
+    let net = context.net;
+    let mut grown = vec![NONE; net.switches];
+    let mut prices = PathPrices::new(net, &state.forest.load, 8.0, 0.07);
+    for (turn, number) in context.shuffled_sources().into_iter().enumerate() {
+        let source = &context.sources[number];
+        let reached = match state.rank_of(number) {
+            Some(rank) => context.builder.grow_rising(net, source.root, &prices.price, rank, &mut grown),
+            None => context.builder.grow(net, source.root, &prices.price, Rule::Free, &mut grown),
+        };
+        if !reached {
+            return false;
+        }
+        state.forest.tree_mut(number).0.copy_from_slice(&grown);
+        state.forest.lay(net, number, source.senders());
+        if !context.work.spend(5 * net.channels) && patience == Patience::Short {
+            return false;
+        }
+        if turn < 8 || turn % (turn / 8) == 0 {
+            prices = PathPrices::new(net, &state.forest.load, 8.0, 0.07);
+        } else {
+            grown.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
+        }
+    }
+    true
+}

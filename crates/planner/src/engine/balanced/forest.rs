@@ -1,0 +1,134 @@
+//! One tree a source, and the loads that follow.
+//!
+//! A tree is the channel through which it enters each switch. Below each switch of a tree are so many hosts, and the
+//! channel into the switch carries one frame a sender for each of them, so moving a whole subtree to another channel
+//! changes loads along two paths only.
+//!
+//! ```text
+//!        [r] 1 sender           inward: a ← ra, b ← ab, c ← ac
+//!         │                     below:  a 3, b 1, c 1
+//!        [a]─h                  load:   ra 3, ab 1, ac 1
+//!       ╱   ╲
+//!    h─[b]   [c]─h
+//! ```
+
+use fabric::HostId;
+
+use super::{
+    net::{NONE, Net},
+    price::{exp, ln},
+};
+
+/// Hosts of one switch that share a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    /// The switch.
+    pub(super) root: usize,
+    /// Its hosts that send along the tree; not empty.
+    pub(super) hosts: Vec<HostId>,
+}
+
+impl Source {
+    /// How many hosts send.
+    pub(super) fn senders(&self) -> u64 {
+        self.hosts.len() as u64
+    }
+}
+
+/// One tree for each source.
+#[derive(Clone)]
+pub(super) struct Forest {
+    switches: usize,
+    /// `inward[source · switches + switch]`.
+    inward: Vec<u32>,
+    /// `below[source · switches + switch]`: hosts at or beyond the switch.
+    below: Vec<u32>,
+    /// `load[channel]`: ordered pairs of hosts whose path crosses it.
+    pub(super) load: Vec<u64>,
+}
+
+impl Forest {
+    /// A forest of trees that cover nothing.
+    pub(super) fn bare(net: &Net, sources: usize) -> Self {
+        let size = sources * net.switches;
+        Self { switches: net.switches, inward: vec![NONE; size], below: vec![0; size], load: vec![0; net.channels] }
+    }
+
+    /// The channels into each switch, and the hosts below each, of one tree.
+    #[inline]
+    pub(super) fn tree(&self, source: usize) -> (&[u32], &[u32]) {
+        let range = source * self.switches..(source + 1) * self.switches;
+        (&self.inward[range.clone()], &self.below[range])
+    }
+
+    /// The same, and all loads, to be changed together.
+    #[inline]
+    pub(super) fn tree_mut(&mut self, source: usize) -> (&mut [u32], &mut [u32], &mut [u64]) {
+        let range = source * self.switches..(source + 1) * self.switches;
+        (&mut self.inward[range.clone()], &mut self.below[range], &mut self.load)
+    }
+
+    /// Takes a tree's load off its channels.
+    pub(super) fn lift(&mut self, source: usize, senders: u64) {
+        let (inward, below, load) = self.tree_mut(source);
+        for (&channel, &below) in inward.iter().zip(&*below) {
+            if channel != NONE {
+                load[channel as usize] -= u64::from(below) * senders;
+            }
+        }
+    }
+
+    /// Counts the hosts below each switch of a tree whose channels have been set, and puts its load on them.
+    pub(super) fn lay(&mut self, net: &Net, source: usize, senders: u64) {
+        let (inward, below, load) = self.tree_mut(source);
+        // Children that each switch still waits for; a switch without any is ready to be added to its parent.
+        let mut waiting = vec![0_u32; inward.len()];
+        below.copy_from_slice(&net.hosts);
+        for &channel in inward.iter().filter(|channel| **channel != NONE) {
+            waiting[net.tail(channel)] += 1;
+        }
+        for leaf in 0..inward.len() {
+            let mut at = leaf;
+            while waiting[at] == 0 {
+                waiting[at] = u32::MAX;
+                let channel = inward[at];
+                if channel == NONE {
+                    break;
+                }
+                load[channel as usize] += u64::from(below[at]) * senders;
+                let parent = net.tail(channel);
+                below[parent] += below[at];
+                waiting[parent] -= 1;
+                at = parent;
+            }
+        }
+    }
+
+    /// The busiest channel, in pairs of hosts on the fastest rate.
+    pub(super) fn peak(&self, net: &Net) -> f64 {
+        let time = |(&load, &class): (&u64, &u16)| load as f64 * net.slowness[usize::from(class)];
+        self.load.iter().zip(&net.class).map(time).fold(0.0, f64::max)
+    }
+
+    /// The 40-norm of all loads: the busiest channel, and a little of how many come close to it.
+    pub(super) fn norm(&self, net: &Net) -> f64 {
+        let peak = self.peak(net).max(1.0);
+        let power = |(&load, &class): (&u64, &u16)| {
+            let share = load as f64 * net.slowness[usize::from(class)] / peak;
+            let second = share * share;
+            let fifth = second * second * share;
+            let tenth = fifth * fifth;
+            let twentieth = tenth * tenth;
+            twentieth * twentieth
+        };
+        let sum: f64 = self.load.iter().zip(&net.class).map(power).sum();
+        // Without any load there is nothing to compare.
+        let average = (sum / self.load.len().max(1) as f64).max(1e-12);
+        peak * exp(ln(average) / 40.0)
+    }
+
+    /// The sum of all loads, in pairs times channels.
+    pub(super) fn hops(&self) -> u64 {
+        self.load.iter().sum()
+    }
+}

@@ -1,0 +1,53 @@
+//! Balanced routes on any cabling: search for the lowest peak, free of deadlock where that is asked for.
+//!
+//! Every source has a tree; together they should load the busiest channel as little as possible. Without flow control
+//! any trees will do, and local search against exponential prices comes close to the bound. With it, all trees of a lane
+//! must rise in one numbering of channels, and the numbering is searched for as well: annealed from nothing, or taken
+//! from the routes of a structured engine, and then bent and searched by turns. Several starts compete, for ever longer
+//! slices of time; whatever happens, there is a valid plan from the first moment on.
+//!
+//! ```text
+//!   up*/down* order ─┐
+//!   other engines   ─┼─▶ trees ─▶ local search ─▶ alternate order and trees ─▶ best so far
+//!   annealed orders ─┘                 ▲                    │
+//!                                      └────────────────────┘
+//! ```
+
+mod alternate;
+mod anneal;
+mod build;
+mod contest;
+mod forest;
+mod net;
+mod order;
+mod price;
+mod search;
+mod seeds;
+mod state;
+mod work;
+
+use fabric::{Policy, Topology};
+
+use crate::{Watch, engine::tree, merge::merge, routing::Routing};
+
+use self::{contest::Contest, net::Net, work::Work};
+
+/// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
+const TABLE_MAX: usize = 1 << 25;
+
+/// The best routes that the watch leaves time for, then those of other engines, best first, and last a single tree, which
+/// fits any limit. `bound` is a load that no routing can go below, in pairs of hosts.
+pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mut dyn Watch) -> Vec<Routing> {
+    let net = Net::new(topology);
+    let with_hosts = net.hosts.iter().filter(|hosts| **hosts > 0).count();
+    let mut routings = if with_hosts * net.switches <= TABLE_MAX {
+        let mut work = Work::new(watch);
+        let mut contest = Contest::new(topology, policy, &net, bound);
+        contest.run(&mut work);
+        contest.finish()
+    } else {
+        seeds::routings(topology, policy)
+    };
+    routings.push(merge(topology, tree::route(topology)));
+    routings
+}

@@ -1,0 +1,120 @@
+//! A numbering of channels, and how to bend it to the turns that trees want.
+//!
+//! A turn is legal if the rank rises. Given how much each turn is wanted, *sifting* takes one channel after the other out of
+//! the order and puts it back into the gap where the turns that fall, weighted, are least; only the channels before and
+//! after it in some turn matter for that (Rudell, "Dynamic variable ordering for ordered binary decision diagrams",
+//! 1993, names the method; the linear ordering problem is the one solved).
+//!
+//! ```text
+//!   wanted: a▶c 5, c▶d 3, b▶c 1        order d a c b: c▶d and b▶c fall, 4 in all
+//!                                      sift d: a c d b, 1 falls; sift b: b a c d, none
+//! ```
+
+use fabric::rng::Rng;
+
+use super::net::Net;
+
+/// Tables kept between sweeps.
+#[derive(Default)]
+pub(super) struct Sifter {
+    place: Vec<f64>,
+    channels: Vec<u32>,
+    events: Vec<(f64, f64)>,
+    sorted: Vec<u32>,
+}
+
+impl Sifter {
+    /// Sifts a share of all channels, so many times; `wanted[turn]`. Returns channel visits.
+    pub(super) fn sift(
+        &mut self,
+        net: &Net,
+        rank: &mut [u32],
+        wanted: &[f32],
+        (sweeps, share): (usize, f64),
+        rng: &mut Rng,
+    ) -> usize {
+        let mut visits = 0;
+        self.channels.clear();
+        self.channels.extend(0..net.channels as u32);
+        self.place.clear();
+        self.place.extend(rank.iter().map(|&rank| f64::from(rank)));
+        let count = ((share * net.channels as f64) as usize).clamp(1, net.channels.max(1));
+        for _ in 0..sweeps {
+            rng.shuffle(&mut self.channels);
+            let mut moved = 0;
+            for at in 0..count.min(self.channels.len()) {
+                let channel = self.channels[at];
+                moved += usize::from(self.sift_one(net, channel, wanted, rng));
+                visits += net.into(net.tail(channel)).len() + net.from(net.head(channel)).len();
+            }
+            if moved == 0 {
+                break;
+            }
+        }
+        self.sorted.clear();
+        self.sorted.extend(0..net.channels as u32);
+        let place = &self.place;
+        self.sorted.sort_unstable_by(|&a, &b| place[a as usize].total_cmp(&place[b as usize]).then(a.cmp(&b)));
+        for (number, &channel) in self.sorted.iter().enumerate() {
+            rank[channel as usize] = number as u32;
+        }
+        visits
+    }
+
+    fn sift_one(&mut self, net: &Net, channel: u32, wanted: &[f32], rng: &mut Rng) -> bool {
+        let (tail, head) = (net.tail(channel), net.head(channel));
+        let here = self.place[channel as usize];
+        self.events.clear();
+        // Before everything all turns into the channel fall; passing one's first channel mends it, passing the second
+        // channel of a turn out of it breaks that one.
+        let mut cost = 0.0;
+        let mut current = 0.0;
+        for &before in net.into(tail) {
+            let weight = f64::from(wanted[net.turn(before, channel)]);
+            if weight > 0.0 && net.tail(before) != head {
+                cost += weight;
+                let place = self.place[before as usize];
+                current += if place > here { weight } else { 0.0 };
+                self.events.push((place, -weight));
+            }
+        }
+        for &after in net.from(head) {
+            let weight = f64::from(wanted[net.turn(channel, after)]);
+            if weight > 0.0 && net.head(after) != tail {
+                let place = self.place[after as usize];
+                current += if place < here { weight } else { 0.0 };
+                self.events.push((place, weight));
+            }
+        }
+        if self.events.is_empty() || current <= 1e-6 {
+            return false;
+        }
+        self.events.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut least, mut gap) = (cost, 0);
+        for (at, &(_, change)) in self.events.iter().enumerate() {
+            cost += change;
+            if cost < least - 1e-9 {
+                (least, gap) = (cost, at + 1);
+            }
+        }
+        if least >= current - 1e-6 {
+            return false;
+        }
+        let beyond = 0.02 * net.channels as f64;
+        let low = if gap > 0 { self.events[gap - 1].0 } else { self.events[0].0 - beyond };
+        let high = self.events.get(gap).map_or(low + beyond, |event| event.0);
+        self.place[channel as usize] = low + (high - low) * (0.02 + 0.96 * rng.unit_f64());
+        true
+    }
+}
+
+/// The ranks that put channels in the order of `key`.
+pub(super) fn ranks_by_key(key: &[f64]) -> Vec<u32> {
+    let mut sorted: Vec<u32> = (0..key.len() as u32).collect();
+    sorted.sort_by(|&a, &b| key[a as usize].total_cmp(&key[b as usize]));
+    let mut rank = vec![0; key.len()];
+    for (number, channel) in sorted.into_iter().enumerate() {
+        rank[channel as usize] = number as u32;
+    }
+    rank
+}

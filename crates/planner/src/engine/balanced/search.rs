@@ -1,0 +1,211 @@
+//! Local search: hang a subtree up elsewhere, if that makes the whole cheaper.
+//!
+//! Moving a switch of a tree to another of the channels that enter it takes the load of everything below off the path
+//! that led there and puts it on another; the two paths part at some ancestor, above which nothing changes. With prices
+//! exponential in the load ([`Prices`](super::price::Prices)) such moves flatten the busiest channels. Where ranks must
+//! rise, the new channel's must lie between that of the channel before it and those of the channels after it, which
+//! also rules out cycles; without ranks, the new parent must not lie below.
+//!
+//! ```text
+//!        [r]                 [r]          b moves from a to c: −load on r▶a, a▶b
+//!       ╱   ╲               ╱   ╲                              +load on r▶c, c▶b
+//!     [a]   [c]    ─▶     [a]   [c]
+//!      │                        ╱
+//!     [b]─[d]             [b]─[d]
+//! ```
+
+use fabric::rng::Rng;
+
+use super::{
+    forest::{Forest, Source},
+    net::{NONE, Net},
+    price::Prices,
+    work::Work,
+};
+
+/// Paths whose channels weigh less than this together are left alone; that of a channel at the target is 1.
+const WEIGHT_MIN: f64 = 1e-3;
+
+/// How long and how sharply to search.
+#[derive(Clone, Copy)]
+pub(super) struct Effort {
+    /// How much the busiest channels count more than others.
+    pub(super) sharpness: f64,
+    /// The load aimed at, as a share of the busiest channel's.
+    pub(super) ambition: f64,
+    /// Most sweeps over all trees.
+    pub(super) sweeps: usize,
+}
+
+/// Tables kept between searches.
+pub(super) struct Scratch {
+    /// `stamp[switch]`: the last move for which the switch was an ancestor.
+    stamp: Vec<u32>,
+    /// `saved[switch]`: what taking the load off the path from there costs less.
+    saved: Vec<f64>,
+    now: u32,
+    sources: Vec<u32>,
+    switches: Vec<u32>,
+}
+
+impl Scratch {
+    pub(super) fn new(net: &Net, sources: usize) -> Self {
+        Self {
+            stamp: vec![0; net.switches],
+            saved: vec![0.0; net.switches],
+            now: 0,
+            sources: (0..sources as u32).collect(),
+            switches: (0..net.switches as u32).collect(),
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+/// Sweeps over all switches of all trees until a sweep changes little, at most `sweeps` times; returns the moves made.
+/// `rank_of(source)` is the order of channels that its tree must keep, if any.
+pub(super) fn reattach<'r>(
+    net: &Net,
+    sources: &[Source],
+    rank_of: &dyn Fn(usize) -> Option<&'r [u32]>,
+    forest: &mut Forest,
+    scratch: &mut Scratch,
+    Effort { sharpness, ambition, sweeps }: Effort,
+    rng: &mut Rng,
+    work: &mut Work<'_>,
+) -> usize {
+    let mut total = 0;
+    let mut target = forest.peak(net) * ambition;
+    let mut prices = Prices::new(net, &forest.load, sharpness, target);
+    let mut order = std::mem::take(&mut scratch.sources);
+    for _ in 0..sweeps {
+        rng.shuffle(&mut order);
+        let mut moves = 0;
+        for &source in &order {
+            let source = source as usize;
+            if work.expired() {
+                break;
+            }
+            let spent = sweep_tree(net, &sources[source], rank_of(source), forest, source, &mut prices, scratch, rng);
+            moves += spent.0;
+            work.spend(spent.1);
+        }
+        total += moves;
+        if moves <= order.len() / 8 || work.expired() {
+            break;
+        }
+        let lower = forest.peak(net) * ambition;
+        if lower < target {
+            target = lower;
+            prices = Prices::new(net, &forest.load, sharpness, target);
+        }
+    }
+    scratch.sources = order;
+    total
+}
+
+/// Tries every switch of one tree; returns the moves made and the channels visited.
+#[allow(clippy::too_many_arguments)]
+fn sweep_tree(
+    net: &Net,
+    source: &Source,
+    rank: Option<&[u32]>,
+    forest: &mut Forest,
+    number: usize,
+    prices: &mut Prices,
+    scratch: &mut Scratch,
+    rng: &mut Rng,
+) -> (usize, usize) {
+    let senders = source.senders();
+    let root = source.root;
+    let (inward, below, load) = forest.tree_mut(number);
+    let (mut moves, mut visits) = (0, 0);
+    let negligible = WEIGHT_MIN * prices.slope;
+    let Scratch { stamp, saved, now, switches, .. } = scratch;
+    rng.shuffle(switches);
+    for &switch in switches.iter() {
+        let switch = switch as usize;
+        if below[switch] == 0 || switch == root {
+            continue;
+        }
+        let pairs = u64::from(below[switch]) * senders;
+        let factors = prices.factors(net, pairs);
+        let by = prices.at(factors);
+        *now = now.wrapping_add(1);
+        let (mut at, mut saving) = (switch, 0.0);
+        while at != root {
+            let channel = inward[at] as usize;
+            let class = usize::from(net.class[channel]);
+            saving += prices.weight[channel] * by.taken[class] + by.hop[class];
+            at = net.tail[channel] as usize;
+            stamp[at] = *now;
+            saved[at] = saving;
+            visits += 1;
+        }
+        if saving < negligible * pairs as f64 {
+            continue;
+        }
+        let current = inward[switch];
+        let latest = match rank {
+            None => u32::MAX,
+            Some(rank) => (net.from(switch).iter())
+                .filter(|next| inward[net.head(**next)] == **next)
+                .map(|next| rank[*next as usize])
+                .min()
+                .unwrap_or(u32::MAX),
+        };
+        let mut best = (-1e-9 * (1.0 + saving), NONE);
+        'candidates: for &channel in net.into(switch) {
+            let mut at = net.tail(channel);
+            if channel == current || (at != root && inward[at] == NONE) {
+                continue;
+            }
+            if let Some(rank) = rank {
+                let own = rank[channel as usize];
+                if own >= latest || (at != root && rank[inward[at] as usize] >= own) {
+                    continue;
+                }
+            }
+            let class = usize::from(net.class[channel as usize]);
+            let mut cost = prices.weight[channel as usize] * by.added[class] + by.hop[class];
+            visits += 1;
+            while stamp[at] != *now {
+                if at == switch || cost > saving {
+                    continue 'candidates;
+                }
+                let channel = inward[at] as usize;
+                let class = usize::from(net.class[channel]);
+                cost += prices.weight[channel] * by.added[class] + by.hop[class];
+                at = net.tail[channel] as usize;
+                visits += 1;
+            }
+            let change = cost - saved[at];
+            if change < best.0 {
+                best = (change, channel);
+            }
+        }
+        let (_, channel) = best;
+        if channel == NONE {
+            continue;
+        }
+        let moved = below[switch];
+        let mut at = switch;
+        while at != root {
+            let channel = inward[at] as usize;
+            load[channel] -= pairs;
+            prices.update(net, load, channel);
+            at = net.tail[channel] as usize;
+            below[at] -= moved;
+        }
+        inward[switch] = channel;
+        at = switch;
+        while at != root {
+            let channel = inward[at] as usize;
+            load[channel] += pairs;
+            prices.update(net, load, channel);
+            at = net.tail[channel] as usize;
+            below[at] += moved;
+        }
+        moves += 1;
+    }
+    (moves, visits)
+}

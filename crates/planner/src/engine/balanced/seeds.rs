@@ -1,0 +1,124 @@
+//! Where searches start: routes that other engines know, and an order that always works.
+//!
+//! A structured fabric has structured routes: dimension order on lattices, levels on fat trees, up*/down* anywhere. Their
+//! trees are taken over as they are, with the numbering of channels that proves them free of deadlock, and searched on from
+//! there; so the outcome is never worse than theirs. A 4-ring is also two paths of two, and with that reading a torus
+//! of 4-rings is a hypercube, on which dimension order needs no cuts (e-cube: Sullivan and Bashkow, 1977).
+//!
+//! ```text
+//!   order from a root r:   b▶a  c▶a  a▶r │ r▶a  a▶b  a▶c     up channels, farthest first; then down channels,
+//!                                                            nearest first: rises along every up*/down* route
+//! ```
+
+use fabric::{Assignment, EngineName, FlowControl, HostId, Policy, SwitchId, Topology};
+
+use crate::{
+    engine::{clos, dor, updown},
+    lanes,
+    merge::merge,
+    routing::Routing,
+};
+
+use super::{
+    forest::{Forest, Source},
+    net::{NONE, Net},
+    order::ranks_by_key,
+    state::State,
+};
+
+/// Routes of an engine, and the same as a state to search on from.
+pub(super) struct Seed {
+    pub(super) sources: Vec<Source>,
+    pub(super) state: State,
+    pub(super) routing: Routing,
+}
+
+/// The routes of every engine that applies, best first, as far as they obey the flow control.
+pub(super) fn structured(topology: &Topology, policy: &Policy, net: &Net) -> Vec<Seed> {
+    let routings = routings(topology, policy);
+    let mut seeds: Vec<Seed> =
+        routings.into_iter().filter_map(|routing| seed(topology, policy, net, routing)).collect();
+    seeds.sort_by(|a, b| {
+        let (a, b) = (a.state.quality(net), b.state.quality(net));
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+    });
+    seeds
+}
+
+/// The routes of every engine that applies.
+pub(super) fn routings(topology: &Topology, policy: &Policy) -> Vec<Routing> {
+    let mut routings = dor::route(topology, policy).unwrap_or_default();
+    routings.extend(dor::route_on_squares(topology, policy).unwrap_or_default());
+    routings.extend(clos::route(topology, policy).unwrap_or_default());
+    routings.push(updown::route(topology, policy));
+    routings.into_iter().map(|routing| merge(topology, routing)).collect()
+}
+
+fn seed(topology: &Topology, policy: &Policy, net: &Net, routing: Routing) -> Option<Seed> {
+    let Assignment::Source(choice) = &routing.assignment else { return None };
+    let lanes = lanes::place(topology, policy, EngineName::Balanced, &routing).ok()?;
+    let rank = if policy.flow_control == FlowControl::None { Vec::new() } else { lanes.rank? };
+    let mut sources: Vec<Source> = Vec::new();
+    let mut lane = Vec::new();
+    let mut trees = Vec::new();
+    for switch in topology.switch_ids() {
+        let mut own: Vec<(usize, HostId)> =
+            topology.hosts_of(switch).iter().map(|host| (choice[host.index()], *host)).collect();
+        own.sort_unstable();
+        for group in own.chunk_by(|a, b| a.0 == b.0) {
+            sources.push(Source { root: switch.index(), hosts: group.iter().map(|(_, host)| *host).collect() });
+            lane.push(lanes.lane[group[0].0]);
+            trees.push(group[0].0);
+        }
+    }
+    let mut forest = Forest::bare(net, sources.len());
+    for (number, (source, &tree)) in sources.iter().zip(&trees).enumerate() {
+        let rooted = routing.trees[tree].rooted_at(topology, SwitchId::new(source.root));
+        let inward = forest.tree_mut(number).0;
+        for (entry, channel) in inward.iter_mut().zip(&rooted.inward) {
+            *entry = channel.map_or(NONE, |channel| channel.index() as u32);
+        }
+        forest.lay(net, number, source.senders());
+    }
+    Some(Seed { sources, state: State { forest, lane, rank }, routing })
+}
+
+/// An order in which every source reaches every switch: up*/down* from the switch nearest to the middle.
+pub(super) fn updown_order(net: &Net) -> Vec<u32> {
+    let far = *breadth_first(net, 0).0.last().unwrap_or(&0);
+    let (order, there) = breadth_first(net, far);
+    let back = breadth_first(net, *order.last().unwrap_or(&0)).1;
+    let root = (0..net.switches)
+        .min_by_key(|&switch| (there[switch].max(back[switch]), std::cmp::Reverse(net.from(switch).len()), switch))
+        .unwrap_or(0);
+    let mut height = vec![0.0; net.switches];
+    for (place, switch) in breadth_first(net, root).0.into_iter().enumerate() {
+        height[switch] = place as f64;
+    }
+    let key: Vec<f64> = (0..net.channels as u32)
+        .map(|channel| {
+            let (tail, head) = (height[net.tail(channel)], height[net.head(channel)]);
+            if head < tail { -tail - 1.0 } else { tail + 1.0 }
+        })
+        .collect();
+    ranks_by_key(&key)
+}
+
+/// Switches in breadth-first order, and `distance[switch]` in links.
+fn breadth_first(net: &Net, from: usize) -> (Vec<usize>, Vec<usize>) {
+    let mut distance = vec![usize::MAX; net.switches];
+    distance[from] = 0;
+    let mut order = vec![from];
+    let mut next = 0;
+    while let Some(&switch) = order.get(next) {
+        next += 1;
+        for &channel in net.from(switch) {
+            let head = net.head(channel);
+            if distance[head] == usize::MAX {
+                distance[head] = distance[switch] + 1;
+                order.push(head);
+            }
+        }
+    }
+    (order, distance)
+}

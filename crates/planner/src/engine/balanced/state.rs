@@ -1,0 +1,121 @@
+//! Where a search stands: trees, the lane of each, and each lane's order of channels; and what every search needs.
+
+use fabric::rng::Rng;
+
+use super::{
+    build::Builder,
+    forest::{Forest, Source},
+    net::Net,
+    order::Sifter,
+    price::exp,
+    search::{Effort, Scratch, reattach},
+    work::Work,
+};
+
+/// Trees, lanes and orders. Without orders every turn is allowed.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) forest: Forest,
+    /// `lane[source]`.
+    pub(super) lane: Vec<u8>,
+    /// `rank[lane][channel]`: rises along every path of the lane's trees; empty if cycles are allowed.
+    pub(super) rank: Vec<Vec<u32>>,
+}
+
+impl State {
+    /// The order that a source's tree must keep, if any.
+    #[inline]
+    pub(super) fn rank_of(&self, source: usize) -> Option<&[u32]> {
+        rank_of(&self.rank, &self.lane, source)
+    }
+
+    /// What makes one state better than another: the busiest channel, then fewer hops.
+    pub(super) fn quality(&self, net: &Net) -> (f64, u64) {
+        (self.forest.peak(net), self.forest.hops())
+    }
+}
+
+#[inline]
+pub(super) fn rank_of<'r>(rank: &'r [Vec<u32>], lane: &[u8], source: usize) -> Option<&'r [u32]> {
+    rank.get(usize::from(lane[source])).map(Vec::as_slice)
+}
+
+/// What searches share: the network, who sends, the tables and the sources of randomness and time.
+pub(super) struct Context<'a, 'w> {
+    pub(super) net: &'a Net,
+    pub(super) sources: &'a [Source],
+    pub(super) builder: Builder,
+    pub(super) scratch: Scratch,
+    pub(super) sifter: Sifter,
+    pub(super) rng: Rng,
+    pub(super) work: &'a mut Work<'w>,
+}
+
+impl<'a, 'w> Context<'a, 'w> {
+    pub(super) fn new(net: &'a Net, sources: &'a [Source], rng: Rng, work: &'a mut Work<'w>) -> Self {
+        let (builder, scratch) = (Builder::new(net), Scratch::new(net, sources.len()));
+        Self { net, sources, builder, scratch, sifter: Sifter::default(), rng, work }
+    }
+
+    /// Local search with rising sharpness.
+    pub(super) fn polish(&mut self, state: &mut State, sharpness: f64) {
+        for share in [0.2, 0.5, 1.0] {
+            self.reattach(state, Effort { sharpness: sharpness * share, ambition: 0.98, sweeps: 1 });
+        }
+    }
+
+    pub(super) fn reattach(&mut self, state: &mut State, effort: Effort) -> usize {
+        let State { forest, lane, rank } = state;
+        let order = |source: usize| rank_of(rank, lane, source);
+        reattach(self.net, self.sources, &order, forest, &mut self.scratch, effort, &mut self.rng, self.work)
+    }
+
+    pub(super) fn shuffled_sources(&mut self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.sources.len()).collect();
+        self.rng.shuffle(&mut order);
+        order
+    }
+}
+
+/// Prices for whole paths: exponential in the load, with a floor so that hops count too.
+pub(super) struct PathPrices {
+    pub(super) price: Vec<f32>,
+    sharpness: f64,
+    floor: f64,
+    peak: f64,
+    scale: f64,
+}
+
+impl PathPrices {
+    /// Scaled so that the average hop costs 1.
+    pub(super) fn new(net: &Net, load: &[u64], sharpness: f64, floor: f64) -> Self {
+        let times = (0..net.channels).map(|channel| load[channel] as f64 * net.slowness_of(channel));
+        let peak = times.fold(1.0, f64::max);
+        let mut prices = Self { price: vec![0.0; net.channels], sharpness, floor, peak, scale: 1.0 };
+        let (mut weighted, mut all) = (0.0, 0.0);
+        for channel in 0..net.channels {
+            let price = prices.at(net, load, channel);
+            weighted += price * load[channel] as f64;
+            all += load[channel] as f64;
+        }
+        if weighted > 0.0 {
+            prices.scale = all / weighted;
+        }
+        (0..net.channels as u32).for_each(|channel| prices.update(net, load, channel));
+        prices
+    }
+
+    /// Follows a change of a channel's load.
+    #[inline]
+    pub(super) fn update(&mut self, net: &Net, load: &[u64], channel: u32) {
+        self.price[channel as usize] = (self.scale * self.at(net, load, channel as usize)) as f32;
+    }
+
+    #[inline]
+    fn at(&self, net: &Net, load: &[u64], channel: usize) -> f64 {
+        let slowness = net.slowness_of(channel);
+        let share = load[channel] as f64 * slowness / self.peak;
+        // Beyond twice the peak prices rise no more, so that single precision always holds them.
+        slowness * (exp(self.sharpness * (share - 1.0).min(1.0).min(20.0 / self.sharpness)) + self.floor)
+    }
+}

@@ -1,0 +1,58 @@
+//! When to stop: time enters the planner only through here.
+
+use fabric::Topology;
+
+/// Tells engines that can go on improving when to stop, and is told how far they are.
+pub trait Watch {
+    /// Whether to stop; asked after every step of work. Once true it should stay true.
+    fn expired(&mut self) -> bool;
+
+    /// The best plan so far has this load on its busiest channel, and none can have less than `bound`; both in ordered
+    /// pairs of hosts, on the fastest rate where rates differ.
+    fn progress(&mut self, load: f64, bound: f64);
+}
+
+/// Stops after so many steps: the same plan on every machine, however fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepLimit {
+    left: u64,
+}
+
+impl StepLimit {
+    /// As many steps as `plan` takes: some milliseconds on a small fabric, some seconds on a large one.
+    pub fn by_size(topology: &Topology) -> Self {
+        let size = topology.channel_count() as u64 * topology.switches().len() as u64;
+        Self::new((size / 128).clamp(8, 400 + topology.switches().len() as u64))
+    }
+
+    /// Allows so many steps.
+    pub const fn new(steps: u64) -> Self {
+        Self { left: steps }
+    }
+}
+
+/// A watch that also stops after so many steps.
+pub(crate) struct Shortened<'a> {
+    pub(crate) watch: &'a mut dyn Watch,
+    pub(crate) steps: StepLimit,
+}
+
+impl Watch for Shortened<'_> {
+    fn expired(&mut self) -> bool {
+        self.steps.expired() || self.watch.expired()
+    }
+
+    fn progress(&mut self, load: f64, bound: f64) {
+        self.watch.progress(load, bound);
+    }
+}
+
+impl Watch for StepLimit {
+    fn expired(&mut self) -> bool {
+        let expired = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        expired
+    }
+
+    fn progress(&mut self, _load: f64, _bound: f64) {}
+}
