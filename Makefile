@@ -1,7 +1,7 @@
 # Everything that a person types. `make demo` and `make test` install what they need.
 ESPALIER := target/release/espalier
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm fuzz soak bench clean
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib fuzz soak bench bench-planner clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
@@ -11,9 +11,11 @@ help:
 	@echo "make lint       format, clippy and documentation, warnings denied"
 	@echo "make deny       licences and sources of dependencies"
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
+	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
+	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small or full)"
 
 build:
 	@tools/setup build
@@ -29,6 +31,7 @@ test:
 	cargo test --workspace --locked
 	$(MAKE) bpf-check
 	$(MAKE) test-vm
+	$(MAKE) test-ib
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
@@ -36,6 +39,11 @@ bpf-check:
 test-vm:
 	@tools/setup test
 	@crates/lab/vm/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+test-ib:
+	@tools/setup test
+	cargo build --release --locked -p espalier
+	@tests/infiniband/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 lint:
 	@tools/setup build
@@ -62,6 +70,12 @@ soak: fuzz
 bench: build
 	bench/run
 	bench/lab
+
+SIZES ?= small
+bench-planner:
+	@tools/setup bench
+	cargo build --release --locked -p espalier
+	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner.md
 
 PREFIX ?= /usr/local
 install: build

@@ -192,9 +192,14 @@ pub(crate) struct Subject {
     pub(crate) switch: Option<String>,
 }
 
-/// Write the cabling of a plan or topology in another tool's format.
+/// Write the cabling of a plan or topology in another tool's format, or InfiniBand's forwarding tables.
 #[derive(Args)]
-#[command(after_help = "Example: espalier export plan.json --to dot -o fabric.dot")]
+#[command(
+    after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
+    Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
+    Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
+    espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
+)]
 pub(crate) struct Export {
     /// A plan or a topology.
     #[arg(value_name = "FILE")]

@@ -3,13 +3,16 @@
 //! Each `add_*` call reports at once what is wrong with its own arguments, so that a parser can name the line; what
 //! only shows in the whole (a switch that nothing reaches) comes from [`TopologyBuilder::finish`].
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    net::IpAddr,
+};
 
 use thiserror::Error;
 
 use crate::{
-    Attachment, HOSTS_MAX, Host, HostId, LINKS_MAX, Link, LinkId, Mac, Model, NAME_BYTES_MAX, Port, PortId,
-    SWITCHES_MAX, SwitchId, Topology,
+    Attachment, Guid, HOSTS_MAX, Host, HostId, LINKS_MAX, Link, LinkId, Mac, Model, NAME_BYTES_MAX, Port, PortId,
+    SWITCHES_MAX, SwitchId, Topology, topology::DraftSwitch,
 };
 
 /// What is wrong with a piece of cabling.
@@ -91,6 +94,14 @@ pub enum Fault {
         /// Who has it.
         host: String,
     },
+    /// Two devices of one GUID.
+    #[error("GUID {guid} already belongs to {owner}")]
+    DuplicateGuid {
+        /// The GUID.
+        guid: Guid,
+        /// Who has it.
+        owner: String,
+    },
     /// More of something than Espalier will hold.
     #[error("more than {limit} {what}")]
     TooMany {
@@ -148,7 +159,7 @@ pub struct SwitchSpec {
 /// A topology under construction.
 #[derive(Clone, Debug, Default)]
 pub struct TopologyBuilder {
-    switches: Vec<(String, Arc<Model>, Option<IpAddr>)>,
+    switches: Vec<DraftSwitch>,
     switch_by_name: BTreeMap<String, SwitchId>,
     /// Ports in order of mention.
     ports: Vec<Port>,
@@ -159,6 +170,7 @@ pub struct TopologyBuilder {
     host_by_name: BTreeMap<String, HostId>,
     host_by_mac: BTreeMap<Mac, HostId>,
     host_by_address: BTreeMap<IpAddr, HostId>,
+    owner_by_guid: BTreeMap<Guid, String>,
 }
 
 impl TopologyBuilder {
@@ -182,7 +194,8 @@ impl TopologyBuilder {
         }
         let model = spec.model.as_deref().map_or_else(|| Some(Model::generic()), Model::by_name);
         let id = SwitchId::new(self.switches.len());
-        self.switches.push((name.to_owned(), model.clone().unwrap_or_else(Model::generic), spec.mgmt));
+        let known = model.clone().unwrap_or_else(Model::generic);
+        self.switches.push(DraftSwitch { name: name.to_owned(), model: known, mgmt: spec.mgmt, guid: None });
         self.switch_by_name.insert(name.to_owned(), id);
         self.port_by_name.push(BTreeMap::new());
         match (model, spec.model) {
@@ -214,7 +227,7 @@ impl TopologyBuilder {
             return Ok(*port);
         }
         check_name(name)?;
-        let (switch_name, model, _) = &self.switches[switch.index()];
+        let DraftSwitch { name: switch_name, model, .. } = &self.switches[switch.index()];
         if !model.ports.contains(name) {
             let known = match &model.ports {
                 crate::PortNames::Any => String::new(),
@@ -240,7 +253,7 @@ impl TopologyBuilder {
     pub fn add_link(&mut self, a: PortId, b: PortId, rate_bps: u64) -> Result<LinkId, Fault> {
         let switch = self.ports[a.index()].switch;
         if switch == self.ports[b.index()].switch {
-            return Err(Fault::SelfLoop { switch: self.switches[switch.index()].0.clone() });
+            return Err(Fault::SelfLoop { switch: self.switches[switch.index()].name.clone() });
         }
         self.check_free(a)?;
         self.check_free(b)?;
@@ -289,7 +302,7 @@ impl TopologyBuilder {
             return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
         }
         let id = HostId::new(self.hosts.len());
-        self.hosts.push(Host { name: name.to_owned(), mac, port, rate_bps, address });
+        self.hosts.push(Host { name: name.to_owned(), mac, port, rate_bps, address, guid: None });
         self.host_by_name.insert(name.to_owned(), id);
         self.host_by_mac.insert(mac, id);
         if let Some(address) = address {
@@ -297,6 +310,28 @@ impl TopologyBuilder {
         }
         self.ports[port.index()].attachment = Attachment::Host(id);
         Ok(id)
+    }
+
+    /// Gives a switch its InfiniBand GUID.
+    ///
+    /// # Errors
+    /// [`Fault::DuplicateGuid`] if something else has it.
+    pub fn set_switch_guid(&mut self, switch: SwitchId, guid: Guid) -> Result<(), Fault> {
+        let owner = format!("switch {}", self.switches[switch.index()].name);
+        self.claim_guid(guid, owner)?;
+        self.switches[switch.index()].guid = Some(guid);
+        Ok(())
+    }
+
+    /// Gives a host the InfiniBand GUID of its port.
+    ///
+    /// # Errors
+    /// [`Fault::DuplicateGuid`] if something else has it.
+    pub fn set_host_guid(&mut self, host: HostId, guid: Guid) -> Result<(), Fault> {
+        let owner = format!("host {}", self.hosts[host.index()].name);
+        self.claim_guid(guid, owner)?;
+        self.hosts[host.index()].guid = Some(guid);
+        Ok(())
     }
 
     /// Completes the topology.
@@ -315,13 +350,13 @@ impl TopologyBuilder {
             return Err(unreachable);
         }
         for switch in SwitchId::all(self.switches.len()) {
-            if let crate::PortNames::Listed(names) = self.switches[switch.index()].1.ports.clone() {
+            if let crate::PortNames::Listed(names) = self.switches[switch.index()].model.ports.clone() {
                 for name in names {
                     self.add_port(switch, &name).expect("a listed port name is usable");
                 }
             }
         }
-        let rank = |port: &Port| match &self.switches[port.switch.index()].1.ports {
+        let rank = |port: &Port| match &self.switches[port.switch.index()].model.ports {
             crate::PortNames::Any => 0,
             crate::PortNames::Listed(names) => names.iter().position(|name| *name == port.name).unwrap_or(names.len()),
         };
@@ -351,9 +386,19 @@ impl TopologyBuilder {
         Err(Fault::PortUsedTwice { port: self.label(port), by })
     }
 
+    fn claim_guid(&mut self, guid: Guid, owner: String) -> Result<(), Fault> {
+        match self.owner_by_guid.entry(guid) {
+            Entry::Occupied(taken) => Err(Fault::DuplicateGuid { guid, owner: taken.get().clone() }),
+            Entry::Vacant(free) => {
+                free.insert(owner);
+                Ok(())
+            }
+        }
+    }
+
     fn label(&self, port: PortId) -> String {
         let port = &self.ports[port.index()];
-        format!("{}:{}", self.switches[port.switch.index()].0, port.name)
+        format!("{}:{}", self.switches[port.switch.index()].name, port.name)
     }
 
     fn unreachable(&self) -> Vec<Fault> {
@@ -373,10 +418,10 @@ impl TopologyBuilder {
                 }
             }
         }
-        let from = &self.switches[0].0;
+        let from = &self.switches[0].name;
         (reached.iter().zip(&self.switches))
             .filter(|(reached, _)| !**reached)
-            .map(|(_, (name, ..))| Fault::Unreachable { switch: name.clone(), from: from.clone() })
+            .map(|(_, switch)| Fault::Unreachable { switch: switch.name.clone(), from: from.clone() })
             .collect()
     }
 }

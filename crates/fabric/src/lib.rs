@@ -12,6 +12,7 @@ pub mod rng;
 
 mod assignment;
 mod builder;
+mod guid;
 mod id;
 mod intent;
 mod limits;
@@ -27,6 +28,7 @@ mod vlan;
 
 pub use assignment::{Assignment, HostRun};
 pub use builder::{Fault, SwitchSpec, TopologyBuilder};
+pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{
     Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTagging, PortIntent, PortRole,

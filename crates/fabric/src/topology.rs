@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use crate::{ChannelId, HostId, LinkId, Mac, Model, PortId, SwitchId};
+use crate::{ChannelId, Guid, HostId, LinkId, Mac, Model, PortId, SwitchId};
 
 /// A switch and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +13,19 @@ pub struct Switch {
     pub model: Arc<Model>,
     /// Where it is managed, if that is known.
     pub mgmt: Option<IpAddr>,
+    /// Its InfiniBand GUID, if it is an InfiniBand switch.
+    pub guid: Option<Guid>,
     first_port: PortId,
     port_count: usize,
+}
+
+/// A switch before its ports are known.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftSwitch {
+    pub(crate) name: String,
+    pub(crate) model: Arc<Model>,
+    pub(crate) mgmt: Option<IpAddr>,
+    pub(crate) guid: Option<Guid>,
 }
 
 /// A switch port.
@@ -63,6 +74,8 @@ pub struct Host {
     pub rate_bps: u64,
     /// Its IP address, if the cabling file states one.
     pub address: Option<IpAddr>,
+    /// The InfiniBand GUID of its port, if it has one.
+    pub guid: Option<Guid>,
 }
 
 /// An immutable, connected graph of switches with hosts at its rim; made by [`TopologyBuilder`](crate::TopologyBuilder).
@@ -85,12 +98,7 @@ pub struct Topology {
 impl Topology {
     /// Assembles a topology from parts that [`TopologyBuilder`](crate::TopologyBuilder) has validated.
     /// `ports` are grouped by switch in ascending order.
-    pub(crate) fn assemble(
-        switches: Vec<(String, Arc<Model>, Option<IpAddr>)>,
-        ports: Vec<Port>,
-        links: Vec<Link>,
-        hosts: Vec<Host>,
-    ) -> Self {
+    pub(crate) fn assemble(switches: Vec<DraftSwitch>, ports: Vec<Port>, links: Vec<Link>, hosts: Vec<Host>) -> Self {
         let mut counts = vec![0; switches.len()];
         for port in &ports {
             counts[port.switch.index()] += 1;
@@ -99,10 +107,10 @@ impl Topology {
         let switches = switches
             .into_iter()
             .zip(counts)
-            .map(|((name, model, mgmt), port_count)| {
+            .map(|(DraftSwitch { name, model, mgmt, guid }, port_count)| {
                 let first_port = PortId::new(next);
                 next += port_count;
-                Switch { name, model, mgmt, first_port, port_count }
+                Switch { name, model, mgmt, guid, first_port, port_count }
             })
             .collect::<Vec<_>>();
         let (mut out, mut out_start, mut rim, mut rim_start) = (Vec::new(), vec![0], Vec::new(), vec![0]);

@@ -3,7 +3,7 @@
 use std::{fs, net::IpAddr, path::PathBuf};
 
 use fabric::{
-    Mac, SwitchSpec, Topology, TopologyBuilder,
+    Guid, Mac, SwitchSpec, Topology, TopologyBuilder,
     format::{
         diagnostic::DIAGNOSTICS_MAX,
         exchange::{Format, ImportOptions, Imported, export, import},
@@ -194,6 +194,17 @@ fn foreign_mistakes_are_named_with_their_line() {
         ),
         (Format::Lldp, "{\"lldp\": \n", "f:2:1: error: not JSON"),
         (Format::Lldp, "{}", "f:1:1: error: there are neither neighbours nor a chassis"),
+        (Format::Native, "switches: {a: {guid: 0x0}}", "f:1:22: error: 0x0 is not a GUID"),
+        (
+            Format::Native,
+            "switches: {a: {guid: 0x7}}\nhosts: {h: {mac: 020000000001, port: \"a:1\", guid: 7}}",
+            "f:2:52: error: GUID 0x0000000000000007 already belongs to switch a",
+        ),
+        (
+            Format::IbNetDiscover,
+            "Switch 4 \"S-1\"\n[1] \"H-2\"[1](3) # \"h\"\n[2] \"H-4\"[1](3) # \"i\"",
+            "f:3:1: error: GUID 0x0000000000000003 already belongs to host h",
+        ),
         (Format::Native, "switches: [a", "f:1:13: error: not YAML"),
         (Format::Native, "\rnt \rn", "f:2:1: error: expected sections"),
         (Format::Native, "hosts: {}", "f:1:1: error: there is no section switches:"),
@@ -446,6 +457,9 @@ prop_compose! {
             let mgmt: Option<IpAddr> = [None, Some("192.0.2.1"), Some("fe80::")][usize::from(mgmt)].map(|text| text.parse().unwrap());
             let spec = SwitchSpec { model: model.map(str::to_owned), mgmt };
             if let Ok(switch) = builder.add_switch(name, spec) {
+                if let Some(guid) = Guid::new(switch.index() as u64 % 3 * 0xffff_ffff + switch.index() as u64) {
+                    builder.set_switch_guid(switch, guid).unwrap();
+                }
                 switches.push((switch, model == Some("powerconnect-5324"), 0));
             }
         }
@@ -481,7 +495,10 @@ prop_compose! {
                 _ => Some(format!("2001:db8::{number}").parse().unwrap()),
             };
             // A name or address that another host has is simply not used.
-            let _ = builder.add_host(&name, Mac::local(mac), port, rates.next().unwrap_or(1), address);
+            let added = builder.add_host(&name, Mac::local(mac), port, rates.next().unwrap_or(1), address);
+            if let (Ok(host), Some(guid)) = (added, Guid::new(number as u64 % 2 * (number as u64 + 0x5000_0000_0000_0000))) {
+                builder.set_host_guid(host, guid).unwrap();
+            }
         }
         builder.finish().unwrap()
     }

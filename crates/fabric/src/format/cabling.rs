@@ -20,7 +20,8 @@ use std::{
 };
 
 use crate::{
-    DEFAULT_RATE_BPS, Fault, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology, TopologyBuilder,
+    DEFAULT_RATE_BPS, Fault, Guid, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology,
+    TopologyBuilder,
     format::{
         diagnostic::{Diagnostics, Site},
         exchange::ImportOptions,
@@ -47,11 +48,26 @@ pub(crate) struct Device<'a> {
     pub mgmt: Option<IpAddr>,
     pub mac: Option<Mac>,
     pub address: Option<IpAddr>,
+    /// The GUID of a switch.
+    pub guid: Option<Guid>,
+    /// The GUIDs of a host's ports.
+    pub port_guids: BTreeMap<String, Guid>,
 }
 
 impl<'a> Device<'a> {
     pub(crate) fn new(name: impl Into<String>, site: Site<'a>, habit: Role) -> Self {
-        Self { name: name.into(), site, stated: None, habit, model: None, mgmt: None, mac: None, address: None }
+        Self {
+            name: name.into(),
+            site,
+            stated: None,
+            habit,
+            model: None,
+            mgmt: None,
+            mac: None,
+            address: None,
+            guid: None,
+            port_guids: BTreeMap::new(),
+        }
     }
 }
 
@@ -203,6 +219,12 @@ impl<'a> Cabling<'a> {
                 }
             };
         }
+        for (device, switch) in self.devices.iter().zip(&switches) {
+            let Some((switch, guid)) = switch.zip(device.guid) else { continue };
+            if let Err(fault) = builder.set_switch_guid(switch, guid) {
+                diagnostics.push(device.site.fault(&fault));
+            }
+        }
         let mut joined: Vec<usize> = (0..self.devices.len()).collect();
         let mut host_cables: Vec<Vec<HostCable<'_>>> = vec![Vec::new(); self.devices.len()];
         for cable in &self.cables {
@@ -321,7 +343,12 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             });
             let rate_bps = cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
             let address = device.address.filter(|_| position == 0);
-            if let Err(fault) = builder.add_host(&name, mac, cable.port, rate_bps, address) {
+            let added = builder.add_host(&name, mac, cable.port, rate_bps, address);
+            let named = added.and_then(|host| match device.port_guids.get(&cable.end.port) {
+                Some(guid) => builder.set_host_guid(host, *guid),
+                None => Ok(()),
+            });
+            if let Err(fault) = named {
                 diagnostics.push(device.site.fault(&fault));
             }
         }

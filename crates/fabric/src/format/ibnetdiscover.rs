@@ -9,14 +9,15 @@
 //!
 //! A `Ca` (and an `Rt`) is a host, each of its cabled ports one. Names come from node descriptions: the shortest of
 //! `sw-ib01`, `sw-ib01-MSB7800/U1` and `S-0002c90200405a10` that no other device shares. Rates are those that `ibstat`
-//! prints (`4xQDR`: 40 Gbit/s). InfiniBand ports have no Ethernet address, so hosts get local ones.
+//! prints (`4xQDR`: 40 Gbit/s). InfiniBand ports have no Ethernet address, so hosts get local ones; the GUIDs of switches
+//! and of hosts' ports are kept, since forwarding tables are written for those.
 //!
 //! Source: `ibnetdiscover(8)`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Topology,
+    Guid, Topology,
     format::{
         cabling::{Cabling, Device, Role, Sighting, pair_sightings, usable_name},
         diagnostic::{Diagnostics, Place, Site, Source},
@@ -59,7 +60,9 @@ pub(crate) fn read<'a>(
     let devices: Vec<Device<'a>> = (nodes.iter().zip(names))
         .map(|(node, name)| {
             let role = if node.id.starts_with('S') { Role::Switch } else { Role::Host };
-            Device { stated: Some(role), ..Device::new(name, node.site, role) }
+            let guid = (role == Role::Switch).then(|| node.id.strip_prefix("S-")?.parse().ok()).flatten();
+            let port_guids = node.port_guids.clone();
+            Device { stated: Some(role), guid, port_guids, ..Device::new(name, node.site, role) }
         })
         .collect();
     for sighting in &mut sightings {
@@ -75,6 +78,8 @@ struct IbNode<'a> {
     id: String,
     description: String,
     site: Site<'a>,
+    /// The GUIDs of its ports, as far as they are told.
+    port_guids: BTreeMap<String, Guid>,
     /// Whether its own block has been read, not only a mention.
     has_block: bool,
 }
@@ -103,6 +108,13 @@ impl<'a> Reader<'a, '_> {
             match (current, parse_port(body)) {
                 (Some(near), Some(port)) => {
                     let far = self.node(port.far_id, port.far_description, site);
+                    for (node, name, guid) in
+                        [(near, port.near_port, port.near_guid), (far, port.far_port, port.far_guid)]
+                    {
+                        if let Some(guid) = guid {
+                            self.nodes[node].port_guids.insert(name.to_owned(), guid);
+                        }
+                    }
                     self.sightings.push(Sighting {
                         near: (near, port.near_port.to_owned()),
                         far: (far, port.far_port.to_owned()),
@@ -155,7 +167,13 @@ impl<'a> Reader<'a, '_> {
             return *index;
         }
         let index = self.nodes.len();
-        self.nodes.push(IbNode { id: id.to_owned(), description: description.to_owned(), site, has_block: false });
+        self.nodes.push(IbNode {
+            id: id.to_owned(),
+            description: description.to_owned(),
+            site,
+            port_guids: BTreeMap::new(),
+            has_block: false,
+        });
         self.by_id.insert(id.to_owned(), index);
         index
     }
@@ -163,8 +181,10 @@ impl<'a> Reader<'a, '_> {
 
 struct PortLine<'l> {
     near_port: &'l str,
+    near_guid: Option<Guid>,
     far_id: &'l str,
     far_port: &'l str,
+    far_guid: Option<Guid>,
     far_description: &'l str,
     rate_bps: Option<u64>,
 }
@@ -172,6 +192,7 @@ struct PortLine<'l> {
 /// `[1](guid)[ext 2] "H-…"[1](guid) # lid 0 lmc 0 "leaf2" lid 0 4xSDR`
 fn parse_port(line: &str) -> Option<PortLine<'_>> {
     let (near_port, rest) = bracketed(line)?;
+    let near_guid = leading_guid(rest);
     let (far_id, rest) = quoted(rest)?;
     let (far_port, rest) = bracketed(rest)?;
     let is_number = |text: &str| !text.is_empty() && text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -180,11 +201,18 @@ fn parse_port(line: &str) -> Option<PortLine<'_>> {
     let rate_bps = tail.split_whitespace().rev().find_map(parse_width_and_speed);
     (is_number(near_port) && is_number(far_port)).then_some(PortLine {
         near_port,
+        near_guid,
         far_id,
         far_port,
+        far_guid: leading_guid(rest),
         far_description,
         rate_bps,
     })
+}
+
+/// The GUID in parentheses right after a port's brackets.
+fn leading_guid(text: &str) -> Option<Guid> {
+    text.strip_prefix('(')?.split_once(')')?.0.parse().ok()
 }
 
 fn parse_width_and_speed(word: &str) -> Option<u64> {

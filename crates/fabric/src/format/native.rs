@@ -19,7 +19,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
-    Attachment, DEFAULT_RATE_BPS, Fault, Mac, PortId, PortNames, SwitchId, SwitchSpec, Topology, TopologyBuilder,
+    Attachment, DEFAULT_RATE_BPS, Fault, Guid, Mac, PortId, PortNames, SwitchId, SwitchSpec, Topology, TopologyBuilder,
     builder::most_similar,
     format::{
         diagnostic::{Diagnostics, Place, Site, Source},
@@ -70,6 +70,9 @@ pub fn write_native(topology: &Topology) -> String {
         if let Some(mgmt) = switch.mgmt {
             fields.push(format!("mgmt: {}", address(mgmt)));
         }
+        if let Some(guid) = switch.guid {
+            fields.push(format!("guid: \"{guid}\""));
+        }
         if let Some(names) = unexpected_port_order(topology, id) {
             fields.push(format!("ports: [{}]", names.join(", ")));
         }
@@ -97,6 +100,9 @@ pub fn write_native(topology: &Topology) -> String {
         }
         if host.rate_bps != DEFAULT_RATE_BPS {
             let _ = write!(text, ", rate: {}", format_rate(host.rate_bps));
+        }
+        if let Some(guid) = host.guid {
+            let _ = write!(text, ", guid: \"{guid}\"");
         }
         text.push_str("}\n");
     }
@@ -127,8 +133,8 @@ fn address(address: IpAddr) -> String {
 }
 
 const SECTIONS: [&str; 3] = ["switches", "links", "hosts"];
-const SWITCH_KEYS: [&str; 3] = ["model", "mgmt", "ports"];
-const HOST_KEYS: [&str; 4] = ["mac", "port", "ip", "rate"];
+const SWITCH_KEYS: [&str; 4] = ["model", "mgmt", "ports", "guid"];
+const HOST_KEYS: [&str; 5] = ["mac", "port", "ip", "rate", "guid"];
 const LINK_HELP: &str = "write switch:port -- switch:port, and if need be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
 
 struct Reader<'a> {
@@ -216,6 +222,9 @@ impl<'a> Reader<'a> {
             }
             if let Some(ports) = fields.get("ports") {
                 self.read_ports(switch, ports);
+            }
+            if let Some((node, guid)) = self.guid(&fields) {
+                self.refuse(node, |builder| builder.set_switch_guid(switch, guid));
             }
         }
     }
@@ -387,9 +396,15 @@ impl<'a> Reader<'a> {
             // Some address must stand in for a missing or refused one; the topology is lost already.
             let stand_in = Mac::new([0xfe, 0xff, 0xff, 0xff, (port.index() >> 8) as u8, port.index() as u8]);
             let station = mac.unwrap_or(stand_in);
-            let Err(fault) = self.builder.add_host(&name, station, port, rate_bps, ip) else {
-                self.plugged.insert(port, key.place.line);
-                return Ok(());
+            let fault = match self.builder.add_host(&name, station, port, rate_bps, ip) {
+                Ok(host) => {
+                    self.plugged.insert(port, key.place.line);
+                    if let Some((node, guid)) = self.guid(fields) {
+                        self.refuse(node, |builder| builder.set_host_guid(host, guid));
+                    }
+                    return Ok(());
+                }
+                Err(fault) => fault,
             };
             let diagnostic = match &fault {
                 Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => {
@@ -471,6 +486,21 @@ impl<'a> Reader<'a> {
                 self.diagnostics.push(diagnostic);
                 false
             }
+        }
+    }
+
+    fn guid<'n>(&mut self, fields: &Fields<'n>) -> Option<(&'n Node, Guid)> {
+        let node: &Node = fields.get("guid")?;
+        let text = self.word(node, "an InfiniBand GUID", "guid: \"0x0002c90200405a10\"")?;
+        let guid =
+            text.parse().map_err(|error| self.diagnostics.push(self.at(node).error(format!("{text} is {error}"))));
+        guid.ok().map(|guid| (node, guid))
+    }
+
+    /// Reports what the builder has against a value.
+    fn refuse(&mut self, node: &Node, set: impl FnOnce(&mut TopologyBuilder) -> Result<(), Fault>) {
+        if let Err(fault) = set(&mut self.builder) {
+            self.diagnostics.push(self.at(node).fault(&fault));
         }
     }
 

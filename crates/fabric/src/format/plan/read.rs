@@ -129,11 +129,14 @@ fn topology(at: &At<'_>) -> Read<Topology> {
     let mut order: Vec<(SwitchId, String)> = Vec::new();
     let switches_at = at.field("switches")?;
     for at in switches_at.items()? {
-        at.only(&["name", "model", "mgmt", "ports"])?;
+        at.only(&["name", "model", "mgmt", "guid", "ports"])?;
         let name = at.field("name")?.text()?;
         let model = Some(at.field("model")?.text()?.to_owned());
         let mgmt = optional_address(&at, "mgmt")?;
         let switch = builder.add_switch(name, SwitchSpec { model, mgmt }).map_err(|fault| refused(&at, &fault))?;
+        if let Some(at) = at.optional("guid")? {
+            builder.set_switch_guid(switch, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+        }
         for at in at.field("ports")?.items()? {
             let port = at.text()?;
             let id = builder.add_port(switch, port).map_err(|fault| refused(&at, &fault))?;
@@ -153,11 +156,14 @@ fn topology(at: &At<'_>) -> Read<Topology> {
         builder.add_link(a, b, rate_bps(&at)?).map_err(|fault| refused(&at, &fault))?;
     }
     for at in at.field("hosts")?.items()? {
-        at.only(&["name", "mac", "port", "rate_bps", "address"])?;
+        at.only(&["name", "mac", "port", "rate_bps", "address", "guid"])?;
         let mac: Mac = at.field("mac")?.parsed()?;
         let (name, address) = (at.field("name")?.text()?, optional_address(&at, "address")?);
         let port = port(at.field("port")?)?;
-        builder.add_host(name, mac, port, rate_bps(&at)?, address).map_err(|fault| refused(&at, &fault))?;
+        let host = builder.add_host(name, mac, port, rate_bps(&at)?, address).map_err(|fault| refused(&at, &fault))?;
+        if let Some(at) = at.optional("guid")? {
+            builder.set_host_guid(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+        }
     }
     let topology = builder.finish().map_err(|faults| match faults.first() {
         Some(fault) => refused(at, fault),

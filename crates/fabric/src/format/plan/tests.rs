@@ -174,6 +174,20 @@ fn written(plan: &Plan) -> String {
     String::from_utf8(bytes).expect("plans are UTF-8")
 }
 
+#[test]
+fn guids_are_kept_and_unique() {
+    let text = "switches: {a: {guid: 0x0002c90200405a10}, b: {}}\nlinks: [\"a:1 -- b:1\"]\n\
+                hosts: {h: {mac: 020000000001, port: \"b:2\", guid: 0x7}}";
+    let topology = crate::format::native::parse_native("f", text).expect("valid");
+    assert_eq!(topology.switches()[0].guid, crate::Guid::new(0x0002_c902_0040_5a10));
+    let plan = sample(topology, 1, Tagging::Destination, 1);
+    let text = written(&plan);
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(plan));
+    let twice = text.replace("0x0000000000000007", "0x0002c90200405a10");
+    let refusal = read_plan(twice.as_bytes(), ReadMode::IgnoreDigest).expect_err("a GUID twice").to_string();
+    assert_eq!(refusal, "topology.hosts[0].guid: GUID 0x0002c90200405a10 already belongs to switch a");
+}
+
 fn small() -> Plan {
     sample(topology("mesh", "2x2", &Options::default()), 2, Tagging::Switch, 1)
 }

@@ -115,6 +115,9 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         if let Some(mgmt) = switch.mgmt {
             push_field(&mut text, "mgmt", Quoted(mgmt));
         }
+        if let Some(guid) = switch.guid {
+            push_field(&mut text, "guid", Quoted(guid));
+        }
         let ports: Vec<String> =
             topology.port_ids(id).map(|port| Quoted(&topology.port(port).name).to_string()).collect();
         push_field(&mut text, "ports", format_args!("[{}]", ports.join(",")));
@@ -134,6 +137,9 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         push_field(&mut text, "rate_bps", host.rate_bps);
         if let Some(address) = host.address {
             push_field(&mut text, "address", Quoted(address));
+        }
+        if let Some(guid) = host.guid {
+            push_field(&mut text, "guid", Quoted(guid));
         }
         format!("{{{text}}}")
     });
