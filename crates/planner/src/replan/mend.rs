@@ -11,7 +11,8 @@
 //!    └─────────┘
 //! ```
 //! What is tried, in this order: one cable that climbs; a way over switches without hosts that climbs; either of them
-//! with a new numbering. Source: the numbering is that of Dally and Seitz (1987); the repair is local search.
+//! with a new numbering. A tree of a single sender can also be grown anew along the numbering, each switch keeping its
+//! place where it can. Source: the numbering is that of Dally and Seitz (1987); the repair is local search.
 
 use fabric::{ChannelId, LinkId, SwitchId, Topology};
 
@@ -86,6 +87,9 @@ impl<'a> Mender<'a> {
     pub(super) fn covers(&mut self, links: &[LinkId]) -> bool {
         let Some(start) = self.hosts.iter().position(|hosts| *hosts > 0) else { return true };
         self.spread_out(links);
+        if self.beside[start].is_empty() && !links.is_empty() {
+            return false;
+        }
         self.hang_from(SwitchId::new(start));
         let reached = self.order.iter().filter(|switch| self.hosts[switch.index()] > 0).count();
         reached == self.hosts.iter().filter(|hosts| **hosts > 0).count()
@@ -122,27 +126,102 @@ impl<'a> Mender<'a> {
         self.settle(lane, flows).then_some(mended)
     }
 
-    /// What a flow would make of the busiest channel on its way along a tree, if its routes climb; for trees that are
-    /// taken already.
-    pub(super) fn price(&mut self, lane: u8, links: &[LinkId], flow: &Flow) -> Option<f64> {
-        self.spread_out(links);
-        self.dependencies.clear();
-        self.trace(flow);
-        let order = &self.orders[usize::from(lane)];
-        let climbs = self.dependencies.iter().all(|&dependency| order.climbs(dependency));
-        if !climbs && self.cycles == Cycles::Forbidden && !order.clone().admit(&self.dependencies) {
+    /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
+    /// does not climb any more; then it takes the lowest channel that climbs. None if no such tree reaches all hosts.
+    pub(super) fn regrow(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
+        let [Flow { root, direction, .. }, ..] = *flows else { return None };
+        if flows.iter().any(|flow| flow.root != root) {
             return None;
         }
-        let mut peak: f64 = 0.0;
-        for at in 1..self.order.len() {
-            let Some(channel) = self.inward[self.order[at].index()] else { continue };
-            let channel = crossed(channel, flow.direction);
-            let added = f64::from(self.below[self.order[at].index()] * flow.owners) * self.per_pair(channel);
-            if added > 0.0 {
-                peak = peak.max(self.load[channel.index()] + added);
+        self.spread_out(links);
+        let mut kept = vec![None; self.beside.len()];
+        self.pieces_inward(&mut kept, root);
+        let rank = &self.orders[usize::from(lane)].rank;
+        // Outward frames climb from the root; inward ones climb toward it, which is the same the other way round.
+        let key = |channel: ChannelId| match direction {
+            Direction::Outward => i64::from(rank[channel.index()]),
+            Direction::Inward => -i64::from(rank[channel.reverse().index()]),
+        };
+        let mut climbing: Vec<ChannelId> = self.topology.channel_ids().collect();
+        climbing.sort_unstable_by_key(|&channel| (key(channel), channel));
+        let mut grown: Vec<Option<ChannelId>>;
+        loop {
+            let mut arrival: Vec<Option<i64>> = vec![None; kept.len()];
+            arrival[root.index()] = Some(i64::MIN);
+            grown = vec![None; kept.len()];
+            for &channel in &climbing {
+                let (tail, head) = (self.topology.tail(channel).index(), self.topology.head(channel).index());
+                let open = arrival[head].is_none() && kept[head].is_none_or(|kept| kept == channel);
+                if open && arrival[tail].is_some_and(|arrival| arrival < key(channel)) {
+                    arrival[head] = Some(key(channel));
+                    grown[head] = Some(channel);
+                }
+            }
+            // Those whose old channel leads on from a switch that was reached, but too late, have to let go of it.
+            let late: Vec<usize> = (0..kept.len())
+                .filter(|&at| {
+                    let tail = kept[at].map(|channel: ChannelId| self.topology.tail(channel).index());
+                    arrival[at].is_none() && tail.is_some_and(|tail| arrival[tail].is_some())
+                })
+                .collect();
+            if late.is_empty() {
+                let stuck: Vec<usize> =
+                    (0..kept.len()).filter(|&at| arrival[at].is_none() && kept[at].is_some()).collect();
+                if stuck.is_empty() {
+                    break;
+                }
+                stuck.into_iter().for_each(|at| kept[at] = None);
+            }
+            late.into_iter().for_each(|at| kept[at] = None);
+        }
+        let reached = |at: usize| at == root.index() || grown[at].is_some();
+        if !(0..self.hosts.len()).all(|at| self.hosts[at] == 0 || reached(at)) {
+            return None;
+        }
+        let links: Vec<LinkId> = grown.iter().flatten().map(|channel| channel.link()).collect();
+        self.spread_out(&links);
+        self.trim();
+        let mut links: Vec<LinkId> = self.beside.iter().flatten().map(|channel| channel.link()).collect();
+        links.sort_unstable();
+        links.dedup();
+        self.settle(lane, flows).then_some(links)
+    }
+
+    /// By which channel frames from `root` enter each switch of its piece; in other pieces, as if they came in at the
+    /// lowest switch.
+    fn pieces_inward(&mut self, kept: &mut [Option<ChannelId>], root: SwitchId) {
+        let mut seen = vec![false; kept.len()];
+        for start in std::iter::once(root).chain(self.topology.switch_ids()) {
+            if !seen[start.index()] {
+                self.hang_from(start);
+                for &switch in &self.order {
+                    seen[switch.index()] = true;
+                    kept[switch.index()] = self.inward[switch.index()];
+                }
             }
         }
-        Some(peak)
+    }
+
+    /// What flows would make of the busiest channel on their way along a tree, if they may take it.
+    pub(super) fn price(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<f64> {
+        self.spread_out(links);
+        self.dependencies.clear();
+        let mut peak: f64 = 0.0;
+        for flow in flows {
+            self.trace(flow);
+            for at in 1..self.order.len() {
+                let switch = self.order[at].index();
+                let Some(channel) = self.inward[switch] else { continue };
+                let channel = crossed(channel, flow.direction);
+                let added = f64::from(self.below[switch] * flow.owners) * self.per_pair(channel);
+                if added > 0.0 {
+                    peak = peak.max(self.load[channel.index()] + added);
+                }
+            }
+        }
+        let order = &self.orders[usize::from(lane)];
+        let climbs = self.dependencies.iter().all(|&dependency| order.climbs(dependency));
+        (climbs || self.cycles == Cycles::Allowed || order.clone().admit(&self.dependencies)).then_some(peak)
     }
 
     /// Lays links out by switch.

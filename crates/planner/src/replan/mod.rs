@@ -10,16 +10,18 @@
 //! that is kept and of the new routes together must exist (`order.rs`). If some tree can be neither mended nor
 //! replaced, there is no such plan, and the caller plans anew.
 
+mod carry;
 mod mend;
 mod order;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Assignment, Bound, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, SwitchId, Tagging,
-    Topology, Tree, VlanId,
+    Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
+    SwitchId, Tagging, Topology, Tree, VlanId,
 };
 
+pub(crate) use self::carry::carried_bound;
 use self::{
     mend::{Cycles, Flow, Mender},
     order::Order,
@@ -52,19 +54,32 @@ pub(crate) fn replan(topology: &Topology, policy: &Policy, previous: &Plan, rela
     if !is_same_request(policy, previous) {
         return None;
     }
-    let cycles = match policy.flow_control {
-        FlowControl::None => Cycles::Allowed,
-        FlowControl::Pause | FlowControl::Pfc(_) => Cycles::Forbidden,
-    };
+    let fitted = |cycles| fit(topology, policy, previous, relation, cycles);
+    match (policy.flow_control, &previous.certificate) {
+        (FlowControl::Pause | FlowControl::Pfc(_), _) => fitted(Cycles::Forbidden),
+        // What was proven free of deadlock stays so if it can, even where nothing depends on it.
+        (FlowControl::None, Some(_)) => fitted(Cycles::Forbidden).or_else(|| fitted(Cycles::Allowed)),
+        (FlowControl::None, None) => fitted(Cycles::Allowed),
+    }
+}
+
+fn fit(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    relation: &Relation,
+    cycles: Cycles,
+) -> Option<Replanned> {
     let trees: Vec<Remains> = previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
     let position = |vlan: VlanId| previous.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok();
-    let choices = Choices::carry_over(topology, previous, relation, position)?;
+    let mut trees = trees;
+    let mut choices = Choices::carry_over(topology, previous, relation, position)?;
     let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
     let mut mender = Mender::new(topology, cycles, numberings(topology, previous, relation, lanes));
-    let mut flows = choices.flows(topology, trees.len());
+    let flows = choices.flows(topology, trees.len());
     let mut links: Vec<Option<Vec<LinkId>>> = vec![None; trees.len()];
     let mut broken = Vec::new();
-    for (number, tree) in trees.iter().enumerate().filter(|(number, _)| choices.uses(&flows, *number)) {
+    for (number, tree) in trees.iter().enumerate().filter(|(number, _)| !flows[*number].is_empty()) {
         if mender.covers(&tree.links) {
             if !mender.take(tree.lane, &tree.links, &flows[number]) {
                 return None;
@@ -74,13 +89,30 @@ pub(crate) fn replan(topology: &Topology, policy: &Policy, previous: &Plan, rela
             broken.push(number);
         }
     }
-    let mut choices = choices;
     for number in broken {
-        let tree = &trees[number];
-        links[number] = mender.mend(tree.lane, &tree.links, &tree.stubs, &flows[number]);
+        let Remains { lane, links: left, stubs, .. } = &trees[number];
+        links[number] = mender
+            .mend(*lane, left, stubs, &flows[number])
+            .or_else(|| mender.regrow(*lane, left, &flows[number]));
         if links[number].is_none() {
-            choices.give_up(number)?;
-            flows[number].clear();
+            for (at, part) in choices.split(topology, number, trees.len())? {
+                let Remains { lane, links: left, stubs, .. } = &trees[number];
+                let (lane, part_flows) = (*lane, &part);
+                let mended = mender
+                    .mend(lane, left, stubs, part_flows)
+                    .or_else(|| mender.regrow(lane, left, part_flows));
+                if mended.is_none() {
+                    choices.give_up(at)?;
+                }
+                if at == number {
+                    links[at] = mended;
+                } else {
+                    let (links_left, stubs) = (left.clone(), stubs.clone());
+                    let twin = Remains { vlan: None, lane, links: links_left, stubs, reused: Vec::new() };
+                    trees.push(twin);
+                    links.push(mended);
+                }
+            }
         }
     }
     choices.place_rest(topology, &mut mender, &trees, &links)?;
@@ -91,30 +123,13 @@ pub(crate) fn replan(topology: &Topology, policy: &Policy, previous: &Plan, rela
     finish(topology, policy, previous, trees, links, choices, rank)
 }
 
-/// The lengths of a previous bound and what they still prove, if that is plain without measuring anything: where cables
-/// only went, no distance shrank.
-pub(crate) fn carried_bound(topology: &Topology, previous: &Plan, relation: &Relation) -> Option<(f64, Bound)> {
-    let old = &previous.topology;
-    let lengths_before = &previous.bound.lengths;
-    let same_hosts = old.hosts().len() == topology.hosts().len()
-        && topology.host_ids().all(|id| {
-            let before = relation.host_from[id.index()];
-            before.is_some_and(|before| {
-                relation.switch_from[topology.switch_of(id).index()] == Some(old.switch_of(before))
-            })
-        });
-    let kept: Vec<(ChannelId, ChannelId)> =
-        old.channel_ids().filter_map(|channel| Some((channel, relation.channel[channel.index()]?))).collect();
-    if !same_hosts || kept.len() != topology.channel_count() || lengths_before.len() != old.channel_count() {
-        return None;
-    }
-    let mut lengths = vec![0; topology.channel_count()];
-    kept.iter().for_each(|(before, now)| lengths[now.index()] = lengths_before[before.index()]);
-    let sum = |lengths: &[u32]| lengths.iter().map(|length| f64::from(*length)).sum::<f64>();
-    let (before, now) = (sum(lengths_before), sum(&lengths));
-    // With no length left there is nothing to prove with; equal sums leave the figure as it is, to the last bit.
-    let factor = if before == now { 1.0 } else { before / now };
-    (now > 0.0).then(|| (previous.summary.load_bound * factor * (1.0 - f64::EPSILON).powi(i32::from(factor != 1.0)), Bound { lengths }))
+/// Ports of the newer topology at which a link died and something else is plugged in now.
+fn reused_ports(topology: &Topology, previous: &Plan, tree: &Tree, relation: &Relation) -> Vec<PortId> {
+    let dead = tree.links().iter().filter(|link| relation.channel[ChannelId::forward(**link).index()].is_none());
+    dead.flat_map(|&link| [previous.topology.link(link).a, previous.topology.link(link).b])
+        .filter_map(|port| relation.port[port.index()])
+        .filter(|port| topology.port(*port).attachment != Attachment::Nothing)
+        .collect()
 }
 
 fn is_same_request(policy: &Policy, previous: &Plan) -> bool {
@@ -127,12 +142,15 @@ fn is_same_request(policy: &Policy, previous: &Plan) -> bool {
 
 /// What is left of a tree in a newer topology.
 struct Remains {
-    vlan: VlanId,
+    /// Its VLAN; none if it is another's twin.
+    vlan: Option<VlanId>,
     lane: u8,
     /// Ascending.
     links: Vec<LinkId>,
     /// Switches that lost a link.
     stubs: Vec<SwitchId>,
+    /// Ports that lost a link and have something else now.
+    reused: Vec<PortId>,
 }
 
 impl Remains {
@@ -154,7 +172,7 @@ impl Remains {
         links.sort_unstable();
         stubs.sort_unstable();
         stubs.dedup();
-        Self { vlan: tree.vlan, lane: tree.lane, links, stubs }
+        Self { vlan: Some(tree.vlan), lane: tree.lane, links, stubs, reused: reused_ports(topology, previous, &tree.tree, relation) }
     }
 }
 
@@ -269,7 +287,7 @@ impl Choices {
                     }
                 }
                 for ((tree, root), owners) in owners {
-                    flows[tree].push(Flow { root, direction: direction(*tagging), owners, peers: None });
+                    flows[tree].extend(flows_from(*tagging, root, owners));
                 }
             }
             Self::BothEnds(assignment) => {
@@ -281,20 +299,29 @@ impl Choices {
                     let owners = fan.owners.len() as u32;
                     flows[fan.tree].push(Flow { root: fan.root, direction: fan.direction, owners, peers: Some(peers) });
                 });
+                let spread: BTreeSet<(usize, SwitchId)> = (topology.host_ids())
+                    .map(|host| (assignment.broadcast(host), topology.switch_of(host)))
+                    .collect();
+                spread.into_iter().for_each(|(tree, root)| flows[tree].push(broadcasts(root)));
             }
         }
         flows
     }
 
-    /// Whether somebody uses a tree, for unicast or broadcast.
-    fn uses(&self, flows: &[Vec<Flow>], tree: usize) -> bool {
-        let broadcasts = match self {
-            Self::OneEnd { .. } => false,
-            Self::BothEnds(Assignment::Pair { broadcast, .. }) => broadcast.contains(&tree),
-            Self::BothEnds(Assignment::Priority { choice, .. }) => choice.contains(&tree),
-            Self::BothEnds(_) => false,
-        };
-        broadcasts || !flows[tree].is_empty()
+    /// Parts the users of a tree by their switch: those of the first keep it, the others get one each, numbered from
+    /// `fresh` on. None if they cannot be parted.
+    fn split(&mut self, topology: &Topology, tree: usize, fresh: usize) -> Option<Vec<(usize, Vec<Flow>)>> {
+        let Self::OneEnd { tagging, choice } = self else { return None };
+        let mut owners: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
+        for host in topology.host_ids().filter(|host| choice[host.index()] == Some(tree)) {
+            owners.entry(topology.switch_of(host)).or_default().push(host);
+        }
+        let parts = owners.into_iter().enumerate().map(|(turn, (root, hosts))| {
+            let number = if turn == 0 { tree } else { fresh + turn - 1 };
+            hosts.iter().for_each(|host| choice[host.index()] = Some(number));
+            (number, flows_from(*tagging, root, hosts.len() as u32))
+        });
+        Some(parts.collect())
     }
 
     /// Takes a tree away from its users; none if they cannot do without.
@@ -321,19 +348,18 @@ impl Choices {
             if choice[host.index()].is_some() {
                 continue;
             }
-            let flow =
-                Flow { root: topology.switch_of(host), direction: direction(*tagging), owners: 1, peers: None };
+            let flows = flows_from(*tagging, topology.switch_of(host), 1);
             let mut best: Option<(f64, usize)> = None;
             for (number, links) in links.iter().enumerate() {
                 let Some(links) = links else { continue };
-                if let Some(price) = mender.price(trees[number].lane, links, &flow) {
+                if let Some(price) = mender.price(trees[number].lane, links, &flows) {
                     if best.is_none_or(|(least, _)| price < least) {
                         best = Some((price, number));
                     }
                 }
             }
             let (_, number) = best?;
-            let taken = mender.take(trees[number].lane, links[number].as_deref()?, std::slice::from_ref(&flow));
+            let taken = mender.take(trees[number].lane, links[number].as_deref()?, &flows);
             choice[host.index()] = taken.then_some(number);
             choice[host.index()]?;
         }
@@ -341,11 +367,18 @@ impl Choices {
     }
 }
 
-fn direction(tagging: Tagging) -> Direction {
+/// What hosts of one switch make of a tree that they choose by one end.
+fn flows_from(tagging: Tagging, root: SwitchId, owners: u32) -> Vec<Flow> {
+    let own = |direction| Flow { root, direction, owners, peers: None };
     match tagging {
-        Tagging::Destination => Direction::Inward,
-        Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination => Direction::Outward,
+        Tagging::Destination => vec![own(Direction::Inward), broadcasts(root)],
+        Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination => vec![own(Direction::Outward)],
     }
+}
+
+/// What is sent to everybody from a switch: too little to count as load, but it must climb as well.
+fn broadcasts(root: SwitchId) -> Flow {
+    Flow { root, direction: Direction::Outward, owners: 0, peers: None }
 }
 
 fn single_run(topology: &Topology, choice: usize) -> Vec<HostRun<usize>> {
@@ -385,10 +418,17 @@ fn finish(
             continue;
         }
         let links = links?;
-        let stays = policy.vlans.contains(remains.vlan) && is_forest_with(topology, &remains.links, &links);
+        let vlan_kept = remains.vlan.filter(|vlan| policy.vlans.contains(*vlan));
+        let leads_astray = |port: &PortId| match topology.port(*port).attachment {
+            Attachment::Nothing => false,
+            Attachment::Host(_) => true,
+            Attachment::Link(link) => links.contains(&link),
+        };
+        let in_place = is_forest_with(topology, &remains.links, &links) && !remains.reused.iter().any(leads_astray);
+        let vlan_kept = vlan_kept.filter(|_| in_place);
         renumbered[number] = trees.len();
         trees.push(Tree::new(topology, links).ok()?);
-        vlan.push(stays.then_some(remains.vlan));
+        vlan.push(vlan_kept);
         lane.push(remains.lane);
     }
     let routing = routing(trees, assignment.map(|tree| renumbered[tree]));

@@ -13,7 +13,8 @@
 //! *A VLAN changes in place only if its old links that are left and its new links together close no cycle.* Then whatever
 //! mixture of the two the switches hold is a forest, in which a frame that never turns back never returns. In a forest
 //! two switches have one way between them, so where a pair's old way is whole, the new one is the same: entries are
-//! turned only where they led to a break. Any other change gives the VLAN a new id: if the next plan did not, the tree
+//! turned only where they led to a break. Nor may a port that led to the break carry the VLAN somewhere else: entries
+//! through it would lead astray. Any other change gives the VLAN a new id: if the next plan did not, the tree
 //! travels under a spare id until its own is free.
 //!
 //! *Entries are complete before frames need them.* Old entries know every host wherever the old VLANs take it, and stay
@@ -198,7 +199,8 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
     let moved = moved_ports(&previous.topology, &topology, &relation);
     let mut way = step::Way::new(&topology, before.clone());
     way.isolate(&moved, &after);
-    let travelling = spare_ids(&topology, way.now(), &after, next)?;
+    let misled = misled(way.now(), &after, &moved, &settled);
+    let travelling = spare_ids(&topology, way.now(), &after, &misled, next)?;
     if travelling.is_empty() {
         way.go(&after)?;
     } else {
@@ -254,11 +256,29 @@ fn moved_ports(old: &Topology, stage: &Topology, relation: &crate::relation::Rel
         .collect()
 }
 
+/// VLANs with entries through a port that leads elsewhere now and is to carry the VLAN again: their frames would come
+/// out where nobody expects them.
+fn misled(now: &FabricState, goal: &FabricState, moved: &BTreeSet<PortId>, settled: &[HostId]) -> VlanSet {
+    let mut vlans = VlanSet::new();
+    for (device, wanted) in now.devices.iter().zip(&goal.devices) {
+        for run in device.fdb.iter().filter(|run| moved.contains(&run.port)) {
+            let at = settled.partition_point(|host| *host < run.first);
+            let about_settled = settled.get(at).is_some_and(|host| *host <= run.last);
+            let port = wanted.ports.iter().find(|port| port.port == run.port);
+            if about_settled && port.is_some_and(|port| port.is_member(run.vlan)) {
+                vlans.insert(run.vlan);
+            }
+        }
+    }
+    vlans
+}
+
 /// A spare id for every VLAN that cannot change in place.
 fn spare_ids(
     topology: &Topology,
     now: &FabricState,
     goal: &FabricState,
+    misled: &VlanSet,
     next: &Plan,
 ) -> Result<BTreeMap<VlanId, VlanId>, StepError> {
     let (links_now, links_then) = (links_by_vlan(topology, now), links_by_vlan(topology, goal));
@@ -268,13 +288,14 @@ fn spare_ids(
         })
         .map(|(vlan, _)| *vlan)
         .collect();
+    let changing: VlanSet = changing.into_iter().chain(misled.iter()).collect();
     let used: VlanSet = (now.devices.iter().chain(&goal.devices)).flat_map(|device| device_vlans(device)).collect();
     let spare: Vec<VlanId> =
         next.policy.vlans.iter().filter(|vlan| !used.contains(*vlan)).take(changing.len()).collect();
     if spare.len() < changing.len() {
         return Err(StepError::NoSpareVlans { need: changing.len(), spare: spare.len() });
     }
-    Ok(changing.into_iter().zip(spare).collect())
+    Ok(changing.iter().zip(spare).collect())
 }
 
 fn device_vlans(device: &DeviceIntent) -> impl Iterator<Item = VlanId> + '_ {

@@ -4,15 +4,15 @@ use fabric::{HostId, Mac, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
 
 /// A cabling as people know it, by names and port numbers.
 #[derive(Clone, Debug)]
-pub struct Cabling {
+pub(crate) struct Cabling {
     /// Numbers of the switches that there are.
-    pub switches: Vec<usize>,
+    pub(crate) switches: Vec<usize>,
     /// `(switch, port), (switch, port), rate`.
-    pub links: Vec<((usize, usize), (usize, usize), u64)>,
+    pub(crate) links: Vec<((usize, usize), (usize, usize), u64)>,
     /// Number, switch, port.
-    pub hosts: Vec<(usize, usize, usize)>,
+    pub(crate) hosts: Vec<(usize, usize, usize)>,
     /// Links that died and may come back.
-    pub dead: Vec<((usize, usize), (usize, usize), u64)>,
+    pub(crate) dead: Vec<((usize, usize), (usize, usize), u64)>,
     next: usize,
 }
 
@@ -20,7 +20,7 @@ const RATES: [u64; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 
 impl Cabling {
     /// A connected one of `switches` with `extra` cables beyond a tree, some parallel, and none to three hosts a switch.
-    pub fn random(switches: usize, extra: usize, rng: &mut Rng) -> Self {
+    pub(crate) fn random(switches: usize, extra: usize, rng: &mut Rng) -> Self {
         let mut cabling = Self { switches: Vec::new(), links: Vec::new(), hosts: Vec::new(), dead: Vec::new(), next: 1 };
         for number in 0..switches {
             cabling.switches.push(number);
@@ -63,7 +63,7 @@ impl Cabling {
     }
 
     /// The topology; none if it is not connected or nobody lives there.
-    pub fn topology(&self) -> Option<Topology> {
+    pub(crate) fn topology(&self) -> Option<Topology> {
         let mut builder = TopologyBuilder::new();
         let mut ids = std::collections::BTreeMap::new();
         for &number in &self.switches {
@@ -84,7 +84,7 @@ impl Cabling {
     }
 
     /// Changes something at random, or nothing.
-    pub fn change(&mut self, rng: &mut Rng) {
+    pub(crate) fn change(&mut self, rng: &mut Rng) {
         let before = self.clone();
         match rng.below(10) {
             0..3 if !self.links.is_empty() => {
@@ -143,7 +143,7 @@ impl Cabling {
 }
 
 /// Ordered pairs as people read them.
-pub fn pairs(topology: &Topology, pairs: &[(HostId, HostId)]) -> String {
+pub(crate) fn pairs(topology: &Topology, pairs: &[(HostId, HostId)]) -> String {
     let name = |host: HostId| topology.host(host).name.as_str();
     pairs.iter().map(|(a, b)| format!("{}>{}", name(*a), name(*b))).collect::<Vec<_>>().join(" ")
 }
