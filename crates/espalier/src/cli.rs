@@ -131,7 +131,7 @@ pub(crate) struct Plan {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// A plan whose VLAN ids to keep where its trees are the same.
+    /// The plan that the fabric runs now: what still stands of it is kept, and what changes is printed.
     #[arg(long, value_name = "PLAN")]
     pub(crate) previous: Option<PathBuf>,
     /// Where to write the plan.
@@ -158,7 +158,7 @@ pub(crate) struct Check {
 /// Explain a plan to a person.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier show plan.json\n  espalier show plan.json --route h0 h5\n  \
-    espalier show plan.json --vlan 7")]
+    espalier show plan.json --vlan 7\n  espalier show new.json --since old.json")]
 pub(crate) struct Show {
     /// The plan.
     #[arg(value_name = "PLAN")]
@@ -182,6 +182,9 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
+    /// What changes since an older plan, and the order of steps that takes a live fabric there.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) since: Option<PathBuf>,
 }
 
 /// Write the cabling of a plan or topology in another tool's format.

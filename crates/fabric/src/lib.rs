@@ -29,8 +29,7 @@ pub use assignment::{Assignment, HostRun};
 pub use builder::{Fault, SwitchSpec, TopologyBuilder};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{
-    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, PortIntent,
-    PortRole,
+    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, PortIntent, PortRole,
 };
 pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};

@@ -57,8 +57,10 @@ impl Tree {
         self.links.binary_search(&link).is_ok()
     }
 
-    /// Hangs the tree up at `root`. Cost: O(switches + ports of covered switches · log k).
+    /// Hangs the tree up at `root`. Cost: O(switches + links + ports of covered switches).
     pub fn rooted_at(&self, topology: &Topology, root: SwitchId) -> RootedTree {
+        let mut within = vec![false; topology.links().len()];
+        self.links.iter().for_each(|link| within[link.index()] = true);
         let mut inward = vec![None; topology.switches().len()];
         let mut order = vec![root];
         let mut next = 0;
@@ -66,7 +68,7 @@ impl Tree {
             next += 1;
             for &channel in topology.channels_from(switch) {
                 let head = topology.head(channel);
-                if head != root && inward[head.index()].is_none() && self.contains(channel.link()) {
+                if within[channel.link().index()] && head != root && inward[head.index()].is_none() {
                     inward[head.index()] = Some(channel);
                     order.push(head);
                 }

@@ -37,7 +37,8 @@ pub use transition::{
 use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
-    Assignment, Certificate, EngineName, FlowControl, HostId, Plan, Policy, Summary, Tagging, Topology, VlanId, VlanTree,
+    Assignment, Certificate, EngineName, FlowControl, HostId, Plan, Policy, Summary, Tagging, Topology, VlanId,
+    VlanTree,
 };
 
 use crate::{

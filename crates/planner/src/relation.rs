@@ -27,8 +27,7 @@ pub(crate) struct Relation {
 impl Relation {
     /// Cost: O(n log n) in ports, links and hosts.
     pub(crate) fn between(old: &Topology, new: &Topology) -> Self {
-        let by_name: BTreeMap<&str, SwitchId> =
-            new.switch_ids().map(|id| (new.switch(id).name.as_str(), id)).collect();
+        let by_name: BTreeMap<&str, SwitchId> = new.switch_ids().map(|id| (new.switch(id).name.as_str(), id)).collect();
         let mut port = vec![None; old.ports().len()];
         let mut switch_from = vec![None; new.switches().len()];
         for id in old.switch_ids() {

@@ -102,13 +102,7 @@ fn enter(state: &State<'_>, live: &Live<'_>, source: HostId, receiver: Receiver)
 }
 
 /// Follows one frame from switch to switch.
-fn follow(
-    state: &State<'_>,
-    live: &Live<'_>,
-    source: HostId,
-    destination: HostId,
-    findings: &mut Findings,
-) -> Arrival {
+fn follow(state: &State<'_>, live: &Live<'_>, source: HostId, destination: HostId, findings: &mut Findings) -> Arrival {
     let topology = state.topology;
     let Some(mut vlan) = enter(state, live, source, Receiver::Host(destination)) else { return Arrival::Lost };
     let mut ingress = topology.host(source).port;

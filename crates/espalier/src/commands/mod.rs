@@ -12,6 +12,7 @@ mod plan;
 mod reproduce;
 mod shell;
 mod show;
+mod since;
 
 use std::process::ExitCode;
 

@@ -95,10 +95,12 @@ impl<'a> Mender<'a> {
         reached == self.hosts.iter().filter(|hosts| **hosts > 0).count()
     }
 
-    /// Takes a tree as it is; false if its flows close a cycle that must not be.
-    pub(super) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> bool {
+    /// Takes a tree as it is, less branches that nobody lives on any more. Its links, ascending; none if its flows close
+    /// a cycle that must not be.
+    pub(super) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         self.spread_out(links);
-        self.settle(lane, flows)
+        self.trim();
+        self.settle(lane, flows).then(|| self.links())
     }
 
     /// Ties the pieces of a tree together. `stubs` are the switches at the ends of what it lost.
@@ -120,10 +122,7 @@ impl<'a> Mender<'a> {
             self.tie(lane, flows, &ways)?;
         }
         self.trim();
-        let mut mended: Vec<LinkId> = self.beside.iter().flatten().map(|channel| channel.link()).collect();
-        mended.sort_unstable();
-        mended.dedup();
-        self.settle(lane, flows).then_some(mended)
+        self.settle(lane, flows).then(|| self.links())
     }
 
     /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
@@ -181,10 +180,7 @@ impl<'a> Mender<'a> {
         let links: Vec<LinkId> = grown.iter().flatten().map(|channel| channel.link()).collect();
         self.spread_out(&links);
         self.trim();
-        let mut links: Vec<LinkId> = self.beside.iter().flatten().map(|channel| channel.link()).collect();
-        links.sort_unstable();
-        links.dedup();
-        self.settle(lane, flows).then_some(links)
+        self.settle(lane, flows).then(|| self.links())
     }
 
     /// By which channel frames from `root` enter each switch of its piece; in other pieces, as if they came in at the
@@ -230,6 +226,14 @@ impl<'a> Mender<'a> {
         for &link in links {
             self.join(ChannelId::forward(link));
         }
+    }
+
+    /// The links that are laid out, ascending.
+    fn links(&self) -> Vec<LinkId> {
+        let forward = self.beside.iter().flatten().filter(|channel| channel.is_forward());
+        let mut links: Vec<LinkId> = forward.map(|channel| channel.link()).collect();
+        links.sort_unstable();
+        links
     }
 
     fn join(&mut self, channel: ChannelId) {

@@ -70,7 +70,8 @@ fn fit(
     relation: &Relation,
     cycles: Cycles,
 ) -> Option<Replanned> {
-    let trees: Vec<Remains> = previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
+    let trees: Vec<Remains> =
+        previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
     let position = |vlan: VlanId| previous.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok();
     let mut trees = trees;
     let mut choices = Choices::carry_over(topology, previous, relation, position)?;
@@ -81,26 +82,21 @@ fn fit(
     let mut broken = Vec::new();
     for (number, tree) in trees.iter().enumerate().filter(|(number, _)| !flows[*number].is_empty()) {
         if mender.covers(&tree.links) {
-            if !mender.take(tree.lane, &tree.links, &flows[number]) {
-                return None;
-            }
-            links[number] = Some(tree.links.clone());
+            links[number] = Some(mender.take(tree.lane, &tree.links, &flows[number])?);
         } else {
             broken.push(number);
         }
     }
     for number in broken {
         let Remains { lane, links: left, stubs, .. } = &trees[number];
-        links[number] = mender
-            .mend(*lane, left, stubs, &flows[number])
-            .or_else(|| mender.regrow(*lane, left, &flows[number]));
+        links[number] =
+            mender.mend(*lane, left, stubs, &flows[number]).or_else(|| mender.regrow(*lane, left, &flows[number]));
         if links[number].is_none() {
             for (at, part) in choices.split(topology, number, trees.len())? {
                 let Remains { lane, links: left, stubs, .. } = &trees[number];
                 let (lane, part_flows) = (*lane, &part);
-                let mended = mender
-                    .mend(lane, left, stubs, part_flows)
-                    .or_else(|| mender.regrow(lane, left, part_flows));
+                let mended =
+                    mender.mend(lane, left, stubs, part_flows).or_else(|| mender.regrow(lane, left, part_flows));
                 if mended.is_none() {
                     choices.give_up(at)?;
                 }
@@ -172,7 +168,13 @@ impl Remains {
         links.sort_unstable();
         stubs.sort_unstable();
         stubs.dedup();
-        Self { vlan: Some(tree.vlan), lane: tree.lane, links, stubs, reused: reused_ports(topology, previous, &tree.tree, relation) }
+        Self {
+            vlan: Some(tree.vlan),
+            lane: tree.lane,
+            links,
+            stubs,
+            reused: reused_ports(topology, previous, &tree.tree, relation),
+        }
     }
 }
 
@@ -220,9 +222,8 @@ impl Choices {
         };
         // A newcomer takes after a host of its own switch, if one stayed.
         let like = |host: HostId| {
-            stays(host).or_else(|| {
-                topology.hosts_of(topology.switch_of(host)).iter().find_map(|neighbour| stays(*neighbour))
-            })
+            stays(host)
+                .or_else(|| topology.hosts_of(topology.switch_of(host)).iter().find_map(|neighbour| stays(*neighbour)))
         };
         match (&previous.assignment, tagging) {
             (Assignment::Source(choice), Tagging::Switch | Tagging::Source)
@@ -299,9 +300,8 @@ impl Choices {
                     let owners = fan.owners.len() as u32;
                     flows[fan.tree].push(Flow { root: fan.root, direction: fan.direction, owners, peers: Some(peers) });
                 });
-                let spread: BTreeSet<(usize, SwitchId)> = (topology.host_ids())
-                    .map(|host| (assignment.broadcast(host), topology.switch_of(host)))
-                    .collect();
+                let spread: BTreeSet<(usize, SwitchId)> =
+                    (topology.host_ids()).map(|host| (assignment.broadcast(host), topology.switch_of(host))).collect();
                 spread.into_iter().for_each(|(tree, root)| flows[tree].push(broadcasts(root)));
             }
         }
@@ -359,9 +359,8 @@ impl Choices {
                 }
             }
             let (_, number) = best?;
-            let taken = mender.take(trees[number].lane, links[number].as_deref()?, &flows);
-            choice[host.index()] = taken.then_some(number);
-            choice[host.index()]?;
+            mender.take(trees[number].lane, links[number].as_deref()?, &flows)?;
+            choice[host.index()] = Some(number);
         }
         Some(())
     }

@@ -73,8 +73,8 @@ impl Order {
 
     /// The numbering if it respects every dependency, else a new one; none if there is a cycle.
     pub(super) fn into_rank(self) -> Option<Vec<u32>> {
-        let holds = (self.next.iter().enumerate())
-            .all(|(from, next)| next.iter().all(|&to| self.climbs((from as u32, to))));
+        let holds =
+            (self.next.iter().enumerate()).all(|(from, next)| next.iter().all(|&to| self.climbs((from as u32, to))));
         if holds { Some(self.rank) } else { self.sorted() }
     }
 

@@ -227,8 +227,7 @@ pub fn apply(part: &Part, state: &mut FabricState) {
             for change in &change.ports {
                 let at = device.ports.binary_search_by_key(&change.port, |port| port.port).expect("a known port");
                 let port = &mut device.ports[at];
-                (port.admin, port.flow_control, port.pvid) =
-                    (change.admin, change.flow_control.clone(), change.pvid);
+                (port.admin, port.flow_control, port.pvid) = (change.admin, change.flow_control.clone(), change.pvid);
                 for vlan in change.leave.iter() {
                     port.tagged.remove(vlan);
                     port.untagged.remove(vlan);
@@ -289,7 +288,7 @@ fn spare_ids(
         .map(|(vlan, _)| *vlan)
         .collect();
     let changing: VlanSet = changing.into_iter().chain(misled.iter()).collect();
-    let used: VlanSet = (now.devices.iter().chain(&goal.devices)).flat_map(|device| device_vlans(device)).collect();
+    let used: VlanSet = (now.devices.iter().chain(&goal.devices)).flat_map(device_vlans).collect();
     let spare: Vec<VlanId> =
         next.policy.vlans.iter().filter(|vlan| !used.contains(*vlan)).take(changing.len()).collect();
     if spare.len() < changing.len() {

@@ -112,9 +112,7 @@ impl<'a> Way<'a> {
     fn overflow(&self, goal: &FabricState, vlans: &BTreeSet<VlanId>) -> Option<StepError> {
         for (now, goal) in self.now.devices.iter().zip(&goal.devices) {
             let switch = self.topology.switch(now.switch);
-            let refuse = |what, need, limit| {
-                Some(StepError::NoRoom { switch: switch.name.clone(), what, need, limit })
-            };
+            let refuse = |what, need, limit| Some(StepError::NoRoom { switch: switch.name.clone(), what, need, limit });
             let mut held = now.vlans();
             held.extend(device_vlans(goal).filter(|vlan| vlans.contains(vlan)));
             if held.len() > switch.model.vlans_max {

@@ -63,9 +63,7 @@ pub(crate) fn tidy(mut runs: Vec<FdbRun>) -> Vec<FdbRun> {
     let mut tidy: Vec<FdbRun> = Vec::with_capacity(runs.len());
     for run in runs {
         match tidy.last_mut() {
-            Some(last)
-                if (last.vlan, last.port, last.last.index() + 1) == (run.vlan, run.port, run.first.index()) =>
-            {
+            Some(last) if (last.vlan, last.port, last.last.index() + 1) == (run.vlan, run.port, run.first.index()) => {
                 last.last = run.last;
             }
             _ => tidy.push(run),

@@ -2,17 +2,20 @@
 
 use fabric::{HostId, Mac, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
 
+/// Switch and port, the same of the other end, and the rate.
+type Cable = ((usize, usize), (usize, usize), u64);
+
 /// A cabling as people know it, by names and port numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Cabling {
     /// Numbers of the switches that there are.
     pub(crate) switches: Vec<usize>,
-    /// `(switch, port), (switch, port), rate`.
-    pub(crate) links: Vec<((usize, usize), (usize, usize), u64)>,
+    /// Cables between switches.
+    pub(crate) links: Vec<Cable>,
     /// Number, switch, port.
     pub(crate) hosts: Vec<(usize, usize, usize)>,
     /// Links that died and may come back.
-    pub(crate) dead: Vec<((usize, usize), (usize, usize), u64)>,
+    pub(crate) dead: Vec<Cable>,
     next: usize,
 }
 
@@ -21,7 +24,8 @@ const RATES: [u64; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 impl Cabling {
     /// A connected one of `switches` with `extra` cables beyond a tree, some parallel, and none to three hosts a switch.
     pub(crate) fn random(switches: usize, extra: usize, rng: &mut Rng) -> Self {
-        let mut cabling = Self { switches: Vec::new(), links: Vec::new(), hosts: Vec::new(), dead: Vec::new(), next: 1 };
+        let mut cabling =
+            Self { switches: Vec::new(), links: Vec::new(), hosts: Vec::new(), dead: Vec::new(), next: 1 };
         for number in 0..switches {
             cabling.switches.push(number);
             if number > 0 {
