@@ -136,7 +136,7 @@ pub(crate) struct Plan {
     /// of steps that depends on the size alone, so that the same input gives the same plan.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(f64))]
     pub(crate) time_limit: Option<f64>,
-    /// A plan whose VLAN ids to keep where its trees are the same.
+    /// The plan that the fabric runs now: what still stands of it is kept, and what changes is printed.
     #[arg(long, value_name = "PLAN")]
     pub(crate) previous: Option<PathBuf>,
     /// Where to write the plan.
@@ -166,7 +166,7 @@ pub(crate) struct Check {
 /// Explain a plan to a person.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier show plan.json\n  espalier show plan.json --route h0 h5\n  \
-    espalier show plan.json --vlan 7")]
+    espalier show plan.json --vlan 7\n  espalier show new.json --since old.json")]
 pub(crate) struct Show {
     /// The plan.
     #[arg(value_name = "PLAN")]
@@ -190,6 +190,9 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
+    /// What changes since an older plan, and the order of steps that takes a live fabric there.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) since: Option<PathBuf>,
 }
 
 /// Write the cabling of a plan or topology in another tool's format, or InfiniBand's forwarding tables.

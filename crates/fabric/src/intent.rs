@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{HostId, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
+use crate::{HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
 
 /// The complete desired state of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,24 @@ pub struct HostIntent {
     pub mtu_bytes: u16,
     /// Who tags its frames.
     pub tagging: HostTagging,
+}
+
+/// What a host that tags its own frames puts on them, at some moment: a row of the assignment, with gaps for receivers
+/// that it has no VLAN for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct HostTable {
+    /// Runs of receivers, ascending, disjoint.
+    pub unicast: Vec<HostRun<VlanId>>,
+    /// For broadcast, multicast and addresses that no host owns.
+    pub broadcast: Option<VlanId>,
+}
+
+impl HostTable {
+    /// The VLAN of frames for a host. Cost: O(log runs).
+    pub fn vlan_to(&self, destination: HostId) -> Option<VlanId> {
+        let at = self.unicast.partition_point(|run| run.last < destination);
+        self.unicast.get(at).filter(|run| run.first <= destination).map(|run| run.choice)
+    }
 }
 
 /// Who tags a host's frames.

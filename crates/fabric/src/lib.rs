@@ -31,7 +31,7 @@ pub use builder::{Fault, SwitchSpec, TopologyBuilder};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{
-    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTagging, PortIntent, PortRole,
+    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, PortIntent, PortRole,
 };
 pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};

@@ -198,7 +198,7 @@ fn foreign_mistakes_are_named_with_their_line() {
         (
             Format::Native,
             "switches: {a: {guid: 0x7}}\nhosts: {h: {mac: 020000000001, port: \"a:1\", guid: 7}}",
-            "f:2:52: error: GUID 0x0000000000000007 already belongs to switch a",
+            "f:2:51: error: GUID 0x0000000000000007 already belongs to switch a",
         ),
         (
             Format::IbNetDiscover,

@@ -29,6 +29,7 @@ const SHARPENING: f64 = 0.15;
 const LENGTH_MAX: f64 = 1_000_000.0;
 
 /// A bound and its proof.
+#[derive(Clone, Debug)]
 pub(crate) struct LoadBound {
     /// No routing has a busiest channel with less load.
     pub(crate) load: f64,

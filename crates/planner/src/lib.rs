@@ -12,6 +12,7 @@
 mod bound;
 mod cap;
 mod dependency;
+mod difference;
 mod engine;
 mod error;
 mod fan;
@@ -22,20 +23,33 @@ mod lattice;
 mod measure;
 mod merge;
 mod number;
+mod relation;
+mod replan;
 mod routing;
+mod transition;
 mod watch;
 
+pub use difference::{Difference, EntryCounts, PortDifference, Presence, SwitchDifference, difference};
 pub use error::{PlanError, VlanLimit};
+pub use replan::REPLAN_LOAD_FACTOR;
+pub use transition::{
+    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, Transition, apply, steps,
+};
 pub use watch::{StepLimit, Watch};
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
-use fabric::{Certificate, DeviceIntent, EngineName, FlowControl, Plan, Policy, Summary, Tagging, Topology};
+use fabric::{
+    Assignment, Certificate, DeviceIntent, EngineName, FlowControl, HostId, Plan, Policy, Summary, Tagging, Topology,
+    VlanId, VlanTree,
+};
 
 use crate::{
     cap::Rules,
     lanes::Lanes,
     measure::Measure,
+    relation::Relation,
+    replan::Replanned,
     routing::{Routing, Unsuitable},
     watch::Shortened,
 };
@@ -48,7 +62,9 @@ const NEAR_STEPS: u64 = 64;
 
 /// Plans a topology.
 ///
-/// `previous`, if given, lends its VLAN ids to trees that are the same again, so that little changes on the switches.
+/// With a `previous` plan for the same request, its trees, VLANs and choices stay as far as the cabling lets them, and
+/// what broke is mended with few changes; switches, ports and hosts are matched by name. Where that is impossible the
+/// topology is planned anew, and trees that are the same again keep their VLAN ids.
 /// Cost: dominated by the engine; at least O(VLANs · (switches + links)).
 ///
 /// # Errors
@@ -71,37 +87,73 @@ pub fn plan_with(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
-    let addresses = addresses(topology, policy)?;
+    if let Some(plan) = previous.and_then(|previous| plan_again(topology, policy, previous)) {
+        return Ok(plan);
+    }
+    let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology);
     let mut capped = policy.clone();
-    let (candidate, trees, assignment, devices) = loop {
-        let candidate = match policy.engine {
+    loop {
+        let Candidate { engine, routing, lanes, measure } = match policy.engine {
             EngineName::Auto => best_candidate(topology, &capped, bound.load, watch)?,
             engine => candidate(topology, &capped, engine, bound.load, watch)?,
         };
-        let Candidate { ref routing, ref lanes, .. } = candidate;
         let (trees, assignment) = number::number(topology, policy, routing, &lanes.lane, previous)?;
-        let devices = intents::intents(topology, policy, &trees, &assignment);
-        match check_static_entries(topology, policy, &devices) {
-            Ok(()) => break (candidate, trees, assignment, devices),
+        let vlans = trees.len();
+        let Lanes { count: lanes, rank, .. } = lanes;
+        let (addresses, bound) = (addresses.clone(), bound.clone());
+        match assemble(topology, policy, Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound }) {
             // Entries grow with the number of trees, so a smaller cap makes them fit.
             Err(PlanError::TooManyStaticEntries { need, limit, .. })
-                if policy.engine == EngineName::Auto && trees.len() > 1 =>
+                if policy.engine == EngineName::Auto && vlans > 1 =>
             {
-                capped.vlans_max = Some((trees.len() * limit / need).clamp(1, trees.len() - 1));
+                capped.vlans_max = Some((vlans * limit / need).clamp(1, vlans - 1));
             }
-            Err(error) => return Err(error),
+            result => return result,
         }
+    }
+}
+
+/// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
+fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<Plan> {
+    let relation = Relation::between(&previous.topology, topology);
+    let Replanned { engine, routing, vlan, lane, rank } = replan::replan(topology, policy, previous, &relation)?;
+    number::check_limits(topology, policy, engine, &routing).ok()?;
+    let measure = Measure::of(topology, &routing);
+    let (trees, assignment) = number::number_with(policy, routing, &lane, vlan, previous)?;
+    let addresses = addresses(topology, policy, Some((previous, &relation))).ok()?;
+    let bound = match replan::carried_bound(topology, previous, &relation) {
+        Some((load, certificate)) => bound::LoadBound { load, certificate },
+        None => bound::bound(topology),
     };
-    let Candidate { engine, lanes, measure, .. } = candidate;
+    let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
+    assemble(topology, policy, Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound }).ok()
+}
+
+/// What a plan is made of before its devices are.
+struct Parts {
+    engine: EngineName,
+    trees: Vec<VlanTree>,
+    assignment: Assignment<VlanId>,
+    addresses: Vec<IpAddr>,
+    measure: Measure,
+    lanes: usize,
+    rank: Option<Vec<Vec<u32>>>,
+    bound: bound::LoadBound,
+}
+
+fn assemble(topology: &Topology, policy: &Policy, parts: Parts) -> Result<Plan, PlanError> {
+    let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound } = parts;
+    let devices = intents::intents(topology, policy, &trees, &assignment);
+    let certificate = rank.map(|rank| Certificate { rank });
+    check_static_entries(topology, policy, &devices)?;
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
-    let certificate = lanes.rank.map(|rank| Certificate { rank });
     let summary = Summary {
         switches: topology.switches().len(),
         hosts: topology.hosts().len(),
         links: topology.links().len(),
         vlans: trees.len(),
-        lanes: lanes.count,
+        lanes,
         avg_switches_per_path: measure.avg_switches_per_path(topology),
         avg_hops: measure.avg_hops(topology),
         max_switches_per_path: measure.hops_max + 1,
@@ -244,13 +296,26 @@ fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// Gives every host without an address the next free one of the subnet.
-fn addresses(topology: &Topology, policy: &Policy) -> Result<Vec<IpAddr>, PlanError> {
-    let taken: std::collections::BTreeSet<IpAddr> = topology.hosts().iter().filter_map(|host| host.address).collect();
+/// Gives every host without an address the one that it had, or else the next free one of the subnet.
+fn addresses(
+    topology: &Topology,
+    policy: &Policy,
+    before: Option<(&Plan, &Relation)>,
+) -> Result<Vec<IpAddr>, PlanError> {
+    let had = |host: HostId| {
+        let (previous, relation) = before.filter(|(previous, _)| previous.policy.subnet == policy.subnet)?;
+        let twin = relation.host_from[host.index()]?;
+        previous.addresses.get(twin.index()).copied().filter(|_| previous.topology.host(twin).address.is_none())
+    };
+    let stated: BTreeSet<IpAddr> = topology.hosts().iter().filter_map(|host| host.address).collect();
+    let kept: Vec<Option<IpAddr>> = (topology.host_ids())
+        .map(|host| topology.host(host).address.or_else(|| had(host).filter(|address| !stated.contains(address))))
+        .collect();
+    let taken: BTreeSet<IpAddr> = kept.iter().flatten().copied().collect();
     let mut stations = (1..).map_while(|number| policy.subnet.station(number)).map(IpAddr::V4);
     let mut next = || stations.by_ref().find(|address| !taken.contains(address));
-    (topology.hosts().iter())
-        .map(|host| host.address.or_else(&mut next).ok_or(PlanError::SubnetFull { subnet: policy.subnet }))
+    (kept.into_iter())
+        .map(|kept| kept.or_else(&mut next).ok_or(PlanError::SubnetFull { subnet: policy.subnet }))
         .collect()
 }
 

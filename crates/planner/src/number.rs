@@ -1,6 +1,6 @@
 //! Numbers: which VLAN id each tree gets, within what policy and switches allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Assignment, EngineName, LinkId, Plan, Policy, Topology, Tree, VlanId, VlanTree};
 
@@ -68,7 +68,7 @@ pub(crate) fn capacity(topology: &Topology, policy: &Policy) -> usize {
 pub(crate) fn number(
     topology: &Topology,
     policy: &Policy,
-    routing: &Routing,
+    routing: Routing,
     lane: &[u8],
     previous: Option<&Plan>,
 ) -> Result<(Vec<VlanTree>, Assignment<VlanId>), PlanError> {
@@ -83,6 +83,7 @@ pub(crate) fn number(
         .map(|tree| if old.is_empty() { None } else { old.remove(&signature(topology, tree)) })
         .collect();
     free.retain(|vlan| !kept.contains(&Some(*vlan)));
+    prefer_fresh(&mut free, previous);
     let mut free = free.into_iter();
     let vlans: Vec<VlanId> = kept.iter().map_while(|kept| kept.or_else(|| free.next())).collect();
     if vlans.len() < routing.trees.len() {
@@ -90,12 +91,40 @@ pub(crate) fn number(
         let (engine, need) = (policy.engine, routing.trees.len());
         return Err(PlanError::TooManyVlans { engine, need, limit, way_out: format!("widen --vlans to {need} ids") });
     }
+    Ok(named(routing, lane, &vlans))
+}
+
+/// Gives each tree the VLAN id that it is to keep, or else the lowest free one; none if the range is too small.
+pub(crate) fn number_with(
+    policy: &Policy,
+    routing: Routing,
+    lane: &[u8],
+    kept: Vec<Option<VlanId>>,
+    previous: &Plan,
+) -> Option<(Vec<VlanTree>, Assignment<VlanId>)> {
+    let taken: BTreeSet<VlanId> = kept.iter().flatten().copied().collect();
+    let mut free: Vec<VlanId> = policy.vlans.iter().filter(|vlan| !taken.contains(vlan)).collect();
+    prefer_fresh(&mut free, Some(previous));
+    let mut free = free.into_iter();
+    let vlans: Option<Vec<VlanId>> = kept.into_iter().map(|kept| kept.or_else(|| free.next())).collect();
+    Some(named(routing, lane, &vlans?))
+}
+
+/// Puts ids that the previous plan did not use first: a VLAN that is to be another tree can then be filled while the
+/// old one still carries frames.
+fn prefer_fresh(free: &mut [VlanId], previous: Option<&Plan>) {
+    if let Some(previous) = previous {
+        free.sort_by_key(|vlan| previous.tree(*vlan).is_some());
+    }
+}
+
+fn named(routing: Routing, lane: &[u8], vlans: &[VlanId]) -> (Vec<VlanTree>, Assignment<VlanId>) {
     let assignment = routing.assignment.map(|tree| vlans[tree]);
-    let mut trees: Vec<VlanTree> = (routing.trees.iter().zip(&vlans).zip(lane))
-        .map(|((tree, &vlan), &lane)| VlanTree { vlan, lane, tree: tree.clone() })
+    let mut trees: Vec<VlanTree> = (routing.trees.into_iter().zip(vlans).zip(lane))
+        .map(|((tree, &vlan), &lane)| VlanTree { vlan, lane, tree })
         .collect();
     trees.sort_unstable_by_key(|tree| tree.vlan);
-    Ok((trees, assignment))
+    (trees, assignment)
 }
 
 /// What makes a tree the same in two topologies: the cables as people write them, in either direction.

@@ -10,7 +10,8 @@
 //!
 //! [`check`] reads the desired state of the switches (and, where hosts tag their own frames, the assignment that is
 //! their tagging table), moves frames through it by the rules of 802.1Q, and only then compares what it saw with the
-//! plan's trees, certificate, bound and summary. [`walk`](walk()) explains a single frame by the same rules.
+//! plan's trees, certificate, bound and summary. [`walk`](walk()) explains a single frame by the same rules, and
+//! [`check_state`] judges a fabric on its way from one plan to another.
 //!
 //! What is [`Fatal`](fabric::Severity::Fatal): a frame that would loop, be lost, be flooded although its receiver is
 //! known, or reach the wrong host; a cycle of dependencies where flow control can block; state that no switch can take;
@@ -27,6 +28,7 @@ mod demand;
 mod entries;
 mod findings;
 mod limits;
+mod live;
 mod ports;
 mod spread;
 mod state;
@@ -38,6 +40,7 @@ mod walk;
 use fabric::{FindingKind, Plan, Report};
 
 pub use findings::FINDINGS_PER_KIND_MAX;
+pub use live::{Live, LiveCheck, check_state};
 pub use state::Loss;
 pub use walk::{Arrival, Copies, Decision, Disposition, Exit, Form, Receiver, Step, WALK_STEPS_MAX, Walk, walk};
 

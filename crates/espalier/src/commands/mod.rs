@@ -14,6 +14,7 @@ mod plan;
 mod reproduce;
 mod shell;
 mod show;
+mod since;
 
 use std::process::ExitCode;
 

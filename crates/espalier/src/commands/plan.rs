@@ -15,7 +15,7 @@ use fabric::{
     },
 };
 
-use super::{Output, pareto, patience::Patience, say};
+use super::{Output, pareto, patience::Patience, say, since};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -40,12 +40,21 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let report = verify::check(&plan);
     let fit = report.is_deployable();
     match output {
-        Output::Json => say!("{}", json(&plan, &report, elapsed_ms)),
+        Output::Json => {
+            let mut object = json(&plan, &report, elapsed_ms);
+            if let Some(previous) = &previous {
+                object["difference"] = since::difference_json(&planner::difference(previous, &plan));
+            }
+            say!("{object}");
+        }
         Output::Person => {
             if io::stderr().is_terminal() {
                 eprintln!("planned in {elapsed_ms:.1} ms");
             }
             print_summary(&plan)?;
+            if let Some(previous) = &previous {
+                print_change(previous, &plan, &topology, &policy)?;
+            }
             print_report(&report)?;
         }
     }
@@ -120,6 +129,18 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     );
     say!("flow control     {}: {proof}", plan.policy.flow_control);
     say!("static entries   {fdb_entries_max} on one switch at most, {fdb_entries_total} in all");
+    Ok(())
+}
+
+/// What changes since the previous plan, and whether keeping so much of it costs too much.
+fn print_change(previous: &Plan, plan: &Plan, topology: &fabric::Topology, policy: &Policy) -> Result<()> {
+    let difference = planner::difference(previous, plan);
+    say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
+    let (kept, anew) = (plan.summary.max_channel_load, planner::plan(topology, policy, None)?.summary.max_channel_load);
+    if kept as f64 > anew as f64 * planner::REPLAN_LOAD_FACTOR {
+        say!("                 a plan made anew would have {anew} pairs on its busiest channel instead of {kept};");
+        say!("                 plan without --previous if that is worth more changes");
+    }
     Ok(())
 }
 

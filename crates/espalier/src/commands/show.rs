@@ -14,7 +14,7 @@ use crate::{cli, failure::bad_input, files::read_plan_file, table::Table};
 
 pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let cli::Subject { host, route, vlan, switch } = &args.subject;
+    let cli::Subject { host, route, vlan, switch, since } = &args.subject;
     if let Some(name) = host {
         show_host(&plan, find_host(&plan.topology, name)?, output)?;
     } else if let Some([from, to]) = route.as_deref() {
@@ -23,6 +23,8 @@ pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
         show_vlan(&plan, vlan, output)?;
     } else if let Some(name) = switch {
         show_switch(&plan, find_switch(&plan.topology, name)?, output)?;
+    } else if let Some(old) = since {
+        super::since::show(&read_plan_file(old, ReadMode::Strict)?, &plan, output)?;
     } else {
         show_plan(&plan, output)?;
     }

@@ -1,0 +1,170 @@
+//! `espalier show NEW --since OLD`: what changes from one plan to the next, and in which steps.
+
+use anyhow::Result;
+use fabric::{FdbRun, FlowControlMode, HostTable, Plan, Topology, VlanId};
+use planner::{Difference, EntryCounts, Part, Presence, Step, SwitchChange, Transition};
+use serde_json::{Value, json};
+
+use super::{Output, say};
+
+/// Devices named in one line; the rest are counted.
+const NAMES_MAX: usize = 8;
+
+pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
+    let difference = planner::difference(previous, next);
+    let transition = planner::steps(previous, next);
+    if output == Output::Json {
+        let mut object = json!({ "difference": difference_json(&difference) });
+        match &transition {
+            Ok(transition) => {
+                let steps = transition.steps.iter().map(|step| step_json(&transition.topology, step));
+                object["steps"] = steps.collect();
+            }
+            Err(error) => object["error"] = error.to_string().into(),
+        }
+        say!("{object}");
+        return Ok(());
+    }
+    say!("{difference}");
+    let transition = transition?;
+    if transition.steps.is_empty() {
+        say!("nothing to do");
+    }
+    for (number, step) in transition.steps.iter().enumerate() {
+        say!("{}", step_line(&transition, number + 1, step));
+    }
+    Ok(())
+}
+
+/// One step for a person: `2. fill (round 1): 3 switches (s0, s1, s2), 12 ports, 40 entries set`.
+fn step_line(transition: &Transition, number: usize, step: &Step) -> String {
+    let topology = &transition.topology;
+    let (mut names, mut ports, mut set, mut unset) = (Vec::new(), 0, 0, 0);
+    let count = |runs: &[FdbRun]| runs.iter().map(|run| run.last.index() - run.first.index() + 1).sum::<usize>();
+    for part in &step.parts {
+        match part {
+            Part::Switch(change) => {
+                names.push(topology.switch(change.switch).name.as_str());
+                ports += change.ports.len();
+                set += count(&change.set);
+                unset += count(&change.unset) + change.foreign_unset.len();
+            }
+            Part::Host(host, _) => names.push(topology.host(*host).name.as_str()),
+        }
+    }
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let shown = names[..names.len() - more].join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (kind, round) = (step.kind.word(), step.round);
+    format!("{number}. {kind} (round {round}) on {shown}{more}: {ports} ports, {set} entries set, {unset} removed")
+}
+
+/// A difference as an object.
+pub(super) fn difference_json(difference: &Difference) -> Value {
+    let switches: Vec<Value> = (difference.switches.iter())
+        .map(|switch| {
+            let ports: Vec<Value> = (switch.ports.iter())
+                .map(|port| {
+                    let mut object = json!({
+                        "port": port.name,
+                        "tagged_added": port.tagged_added.to_string(),
+                        "tagged_removed": port.tagged_removed.to_string(),
+                        "untagged_added": port.untagged_added.to_string(),
+                        "untagged_removed": port.untagged_removed.to_string(),
+                    });
+                    if let Some((before, after)) = port.pvid {
+                        object["pvid"] = json!({ "before": before.map(VlanId::get), "after": after.map(VlanId::get) });
+                    }
+                    object
+                })
+                .collect();
+            let presence = match switch.presence {
+                Presence::Both => "both",
+                Presence::Added => "added",
+                Presence::Removed => "removed",
+            };
+            let entries = entries_json(&switch.entries);
+            json!({ "switch": switch.name, "presence": presence, "entries": entries, "ports": ports })
+        })
+        .collect();
+    json!({
+        "switches_changed": difference.switches_changed(),
+        "switches_common": difference.switches_common,
+        "vlans_added": difference.vlans_added.to_string(),
+        "vlans_removed": difference.vlans_removed.to_string(),
+        "pvids_changed": difference.pvids_changed,
+        "entries": entries_json(&difference.entries),
+        "entries_share_touched": difference.entries.share_touched(),
+        "switches": switches,
+    })
+}
+
+fn entries_json(entries: &EntryCounts) -> Value {
+    let EntryCounts { added, removed, changed, kept } = *entries;
+    json!({ "added": added, "removed": removed, "changed": changed, "kept": kept })
+}
+
+fn step_json(topology: &Topology, step: &Step) -> Value {
+    let parts: Vec<Value> = (step.parts.iter())
+        .map(|part| match part {
+            Part::Switch(change) => switch_json(topology, change),
+            Part::Host(host, table) => {
+                json!({ "host": topology.host(*host).name, "table": table_json(topology, table) })
+            }
+        })
+        .collect();
+    json!({ "kind": step.kind.word(), "round": step.round, "parts": parts })
+}
+
+fn switch_json(topology: &Topology, change: &SwitchChange) -> Value {
+    let ports: Vec<Value> = (change.ports.iter())
+        .map(|port| {
+            json!({
+                "port": topology.port(port.port).name,
+                "admin": match port.admin { fabric::Admin::Up => "up", fabric::Admin::Down => "down" },
+                "flow_control": flow_control_word(&port.flow_control),
+                "pvid": port.pvid.map(VlanId::get),
+                "join_tagged": port.join_tagged.to_string(),
+                "join_untagged": port.join_untagged.to_string(),
+                "leave": port.leave.to_string(),
+            })
+        })
+        .collect();
+    let entries = |runs: &[FdbRun]| -> Vec<Value> {
+        (runs.iter())
+            .map(|run| {
+                let hosts = &topology.hosts()[run.first.index()..=run.last.index()];
+                let macs: Vec<String> = hosts.iter().map(|host| host.mac.to_string()).collect();
+                json!({ "vlan": run.vlan.get(), "port": topology.port(run.port).name, "macs": macs })
+            })
+            .collect()
+    };
+    let foreign: Vec<Value> = (change.foreign_unset.iter())
+        .map(|entry| {
+            let (vlan, port) = (entry.vlan.get(), &topology.port(entry.port).name);
+            json!({ "vlan": vlan, "port": port, "macs": [entry.mac.to_string()] })
+        })
+        .collect();
+    json!({
+        "switch": topology.switch(change.switch).name,
+        "ports": ports,
+        "set": entries(&change.set),
+        "unset": entries(&change.unset).into_iter().chain(foreign).collect::<Vec<_>>(),
+    })
+}
+
+fn flow_control_word(mode: &FlowControlMode) -> String {
+    match mode {
+        FlowControlMode::Off => "off".to_owned(),
+        FlowControlMode::Pause => "pause".to_owned(),
+        FlowControlMode::Pfc { lanes } => format!("pfc={lanes}"),
+    }
+}
+
+fn table_json(topology: &Topology, table: &HostTable) -> Value {
+    let name = |host: fabric::HostId| topology.host(host).name.as_str();
+    let unicast: Vec<Value> = (table.unicast.iter())
+        .map(|run| json!({ "first": name(run.first), "last": name(run.last), "vlan": run.choice.get() }))
+        .collect();
+    json!({ "broadcast": table.broadcast.map(VlanId::get), "unicast": unicast })
+}

@@ -1,0 +1,75 @@
+//! How long it takes to plan again after one cable died, and how much changes: `cargo run --release -p planner
+//! --example replan [KIND SIZE ENGINE]`.
+
+use std::time::Instant;
+
+use fabric::{
+    EngineName, Policy, SwitchSpec, Topology, TopologyBuilder,
+    generate::{Kind, Options, generate},
+};
+use planner::{difference, plan, steps};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let word = |at: usize, default: &str| args.get(at).cloned().unwrap_or_else(|| default.to_owned());
+    let kind = Kind::parse(&word(0, "torus"), &[word(1, "8x8x8")]).expect("a kind and its size");
+    let engine: EngineName = word(2, "auto").parse().expect("an engine");
+    let topology = generate(&kind, &Options::default()).expect("a sane size");
+    let policy = Policy { engine, ..Policy::default() };
+    let (before, first_ms) = timed(|| plan(&topology, &policy, None).expect("it plans"));
+    println!(
+        "{} switches, {} links, {}: {} VLANs, busiest {}, {} entries, {first_ms:.0} ms",
+        before.summary.switches,
+        before.summary.links,
+        before.engine,
+        before.summary.vlans,
+        before.summary.max_channel_load,
+        before.summary.fdb_entries_total
+    );
+    for link in [0, topology.links().len() / 2, topology.links().len() - 1] {
+        let less = without_link(&topology, link);
+        let (after, again_ms) = timed(|| plan(&less, &policy, Some(&before)).expect("it plans"));
+        let (anew, anew_ms) = timed(|| plan(&less, &policy, None).expect("it plans"));
+        let (difference, difference_ms) = timed(|| difference(&before, &after));
+        let (transition, steps_ms) = timed(|| steps(&before, &after));
+        println!(
+            "less {}: again {again_ms:.0} ms, anew {anew_ms:.0} ms; busiest {} (anew {}); {} VLANs; {:.2} % of entries, \
+             {} PVIDs, difference {difference_ms:.0} ms, {} steps in {steps_ms:.0} ms, judge: {}",
+            topology.link_label(fabric::LinkId::new(link)),
+            after.summary.max_channel_load,
+            anew.summary.max_channel_load,
+            after.summary.vlans,
+            100.0 * difference.entries.share_touched(),
+            difference.pvids_changed,
+            transition.map_or_else(|error| error.to_string(), |transition| transition.steps.len().to_string()),
+            verify::check(&after).findings().len(),
+        );
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let started = Instant::now();
+    let result = work();
+    (result, started.elapsed().as_secs_f64() * 1000.0)
+}
+
+/// The topology less one link, with every port still in its place.
+fn without_link(topology: &Topology, link: usize) -> Topology {
+    let mut builder = TopologyBuilder::new();
+    let mut ports = Vec::new();
+    for id in topology.switch_ids() {
+        let switch = builder.add_switch(&topology.switch(id).name, SwitchSpec::default()).expect("a fresh name");
+        for port in topology.port_ids(id) {
+            ports.push(builder.add_port(switch, &topology.port(port).name).expect("a fresh port"));
+        }
+    }
+    for (number, cable) in topology.links().iter().enumerate() {
+        if number != link {
+            builder.add_link(ports[cable.a.index()], ports[cable.b.index()], cable.rate_bps).expect("free ports");
+        }
+    }
+    for host in topology.hosts() {
+        builder.add_host(&host.name, host.mac, ports[host.port.index()], host.rate_bps, None).expect("a free port");
+    }
+    builder.finish().expect("the rest is connected")
+}

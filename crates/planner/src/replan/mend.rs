@@ -1,0 +1,491 @@
+//! Mending one tree: its pieces are tied together again by the fewest cables that keep every route climbing.
+//!
+//! A cable that dies splits a tree in two. Any cable between the pieces makes a tree again, but frames then run through
+//! the outer piece from another switch, so some of their channels are taken the other way round, and each such turn must
+//! climb the lane's numbering. Cables near the break turn least; of those, the least loaded come first.
+//!
+//! ```text
+//!   [r]─[a]─╳─[b]─[c]        the cable a-b died. r-…-b would turn nothing beyond b;
+//!    │         │   │         d-c enters the piece at c: b hangs from c now, and c ▶ b must climb after d ▶ c
+//!   [d]────────┼───┘
+//!    └─────────┘
+//! ```
+//! What is tried, in this order: one cable that climbs; a way over switches without hosts that climbs; either of them
+//! with a new numbering. A tree of a single sender can also be grown anew along the numbering, each switch keeping its
+//! place where it can. Source: the numbering is that of Dally and Seitz (1987); the repair is local search.
+
+use fabric::{ChannelId, LinkId, SwitchId, Topology};
+
+use super::order::{Dependency, Order};
+use crate::{fan::Direction, measure::crossed};
+
+/// Ways of tying a piece that are tried against the numbering as it is.
+const CLIMBING_TRIES_MAX: usize = 96;
+/// Ways that are tried with a new numbering.
+const RENUMBERING_TRIES_MAX: usize = 24;
+/// Ways over one more switch that are looked at.
+const DETOURS_MAX: usize = 4096;
+/// How many turned switches a way may cost more than another if its cable is idle instead of the busiest.
+const LOAD_WEIGHT: f64 = 3.0;
+
+/// Traffic along one tree between some hosts of one switch and others.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) root: SwitchId,
+    pub(super) direction: Direction,
+    /// Hosts of the root that take part.
+    pub(super) owners: u32,
+    /// `peers[switch]`: hosts there at the other end; none if all are.
+    pub(super) peers: Option<Vec<u32>>,
+}
+
+/// Which cycles of dependencies the fabric can bear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cycles {
+    /// None: full buffers wait.
+    Forbidden,
+    /// Any: frames are dropped. Routes without one are preferred all the same.
+    Allowed,
+}
+
+/// Loads and numberings of all trees so far, and room for one tree to be mended.
+pub(super) struct Mender<'a> {
+    topology: &'a Topology,
+    cycles: Cycles,
+    /// One a lane.
+    pub(super) orders: Vec<Order>,
+    /// `load[channel]`: time to carry one bit of every pair that crosses it, in picoseconds.
+    load: Vec<f64>,
+    /// `hosts[switch]`.
+    hosts: Vec<u32>,
+    /// `beside[switch]`: the tree's channels that leave it.
+    beside: Vec<Vec<ChannelId>>,
+    order: Vec<SwitchId>,
+    inward: Vec<Option<ChannelId>>,
+    below: Vec<u32>,
+    dependencies: Vec<Dependency>,
+}
+
+impl<'a> Mender<'a> {
+    pub(super) fn new(topology: &'a Topology, cycles: Cycles, orders: Vec<Order>) -> Self {
+        let switches = topology.switches().len();
+        Self {
+            topology,
+            cycles,
+            orders,
+            load: vec![0.0; topology.channel_count()],
+            hosts: topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect(),
+            beside: vec![Vec::new(); switches],
+            order: Vec::with_capacity(switches),
+            inward: vec![None; switches],
+            below: vec![0; switches],
+            dependencies: Vec::new(),
+        }
+    }
+
+    /// Whether links tie together every switch with hosts.
+    pub(super) fn covers(&mut self, links: &[LinkId]) -> bool {
+        let Some(start) = self.hosts.iter().position(|hosts| *hosts > 0) else { return true };
+        self.spread_out(links);
+        if self.beside[start].is_empty() && !links.is_empty() {
+            return false;
+        }
+        self.hang_from(SwitchId::new(start));
+        let reached = self.order.iter().filter(|switch| self.hosts[switch.index()] > 0).count();
+        reached == self.hosts.iter().filter(|hosts| **hosts > 0).count()
+    }
+
+    /// Takes a tree as it is, less branches that nobody lives on any more. Its links, ascending; none if its flows close
+    /// a cycle that must not be.
+    pub(super) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
+        self.spread_out(links);
+        self.trim();
+        self.settle(lane, flows).then(|| self.links())
+    }
+
+    /// Ties the pieces of a tree together. `stubs` are the switches at the ends of what it lost.
+    /// The links of the mended tree, ascending; none if no way was found.
+    pub(super) fn mend(
+        &mut self,
+        lane: u8,
+        links: &[LinkId],
+        stubs: &[SwitchId],
+        flows: &[Flow],
+    ) -> Option<Vec<LinkId>> {
+        self.spread_out(links);
+        self.drop_idle_pieces();
+        let distance = self.distances(stubs);
+        loop {
+            let pieces = self.pieces();
+            let Some(trunk) = self.trunk(&pieces, flows) else { break };
+            let ways = self.ways(&pieces, trunk, &distance);
+            self.tie(lane, flows, &ways)?;
+        }
+        self.trim();
+        self.settle(lane, flows).then(|| self.links())
+    }
+
+    /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
+    /// does not climb any more; then it takes the lowest channel that climbs. None if no such tree reaches all hosts.
+    pub(super) fn regrow(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
+        let [Flow { root, direction, .. }, ..] = *flows else { return None };
+        if flows.iter().any(|flow| flow.root != root) {
+            return None;
+        }
+        self.spread_out(links);
+        let mut kept = vec![None; self.beside.len()];
+        self.pieces_inward(&mut kept, root);
+        let rank = &self.orders[usize::from(lane)].rank;
+        // Outward frames climb from the root; inward ones climb toward it, which is the same the other way round.
+        let key = |channel: ChannelId| match direction {
+            Direction::Outward => i64::from(rank[channel.index()]),
+            Direction::Inward => -i64::from(rank[channel.reverse().index()]),
+        };
+        let mut climbing: Vec<ChannelId> = self.topology.channel_ids().collect();
+        climbing.sort_unstable_by_key(|&channel| (key(channel), channel));
+        let mut grown: Vec<Option<ChannelId>>;
+        loop {
+            let mut arrival: Vec<Option<i64>> = vec![None; kept.len()];
+            arrival[root.index()] = Some(i64::MIN);
+            grown = vec![None; kept.len()];
+            for &channel in &climbing {
+                let (tail, head) = (self.topology.tail(channel).index(), self.topology.head(channel).index());
+                let open = arrival[head].is_none() && kept[head].is_none_or(|kept| kept == channel);
+                if open && arrival[tail].is_some_and(|arrival| arrival < key(channel)) {
+                    arrival[head] = Some(key(channel));
+                    grown[head] = Some(channel);
+                }
+            }
+            // Those whose old channel leads on from a switch that was reached, but too late, have to let go of it.
+            let late: Vec<usize> = (0..kept.len())
+                .filter(|&at| {
+                    let tail = kept[at].map(|channel: ChannelId| self.topology.tail(channel).index());
+                    arrival[at].is_none() && tail.is_some_and(|tail| arrival[tail].is_some())
+                })
+                .collect();
+            if late.is_empty() {
+                let stuck: Vec<usize> =
+                    (0..kept.len()).filter(|&at| arrival[at].is_none() && kept[at].is_some()).collect();
+                if stuck.is_empty() {
+                    break;
+                }
+                stuck.into_iter().for_each(|at| kept[at] = None);
+            }
+            late.into_iter().for_each(|at| kept[at] = None);
+        }
+        let reached = |at: usize| at == root.index() || grown[at].is_some();
+        if !(0..self.hosts.len()).all(|at| self.hosts[at] == 0 || reached(at)) {
+            return None;
+        }
+        let links: Vec<LinkId> = grown.iter().flatten().map(|channel| channel.link()).collect();
+        self.spread_out(&links);
+        self.trim();
+        self.settle(lane, flows).then(|| self.links())
+    }
+
+    /// By which channel frames from `root` enter each switch of its piece; in other pieces, as if they came in at the
+    /// lowest switch.
+    fn pieces_inward(&mut self, kept: &mut [Option<ChannelId>], root: SwitchId) {
+        let mut seen = vec![false; kept.len()];
+        for start in std::iter::once(root).chain(self.topology.switch_ids()) {
+            if !seen[start.index()] {
+                self.hang_from(start);
+                for &switch in &self.order {
+                    seen[switch.index()] = true;
+                    kept[switch.index()] = self.inward[switch.index()];
+                }
+            }
+        }
+    }
+
+    /// What flows would make of the busiest channel on their way along a tree, if they may take it.
+    pub(super) fn price(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<f64> {
+        self.spread_out(links);
+        self.dependencies.clear();
+        let mut peak: f64 = 0.0;
+        for flow in flows {
+            self.trace(flow);
+            for at in 1..self.order.len() {
+                let switch = self.order[at].index();
+                let Some(channel) = self.inward[switch] else { continue };
+                let channel = crossed(channel, flow.direction);
+                let added = f64::from(self.below[switch] * flow.owners) * self.per_pair(channel);
+                if added > 0.0 {
+                    peak = peak.max(self.load[channel.index()] + added);
+                }
+            }
+        }
+        let order = &self.orders[usize::from(lane)];
+        let climbs = self.dependencies.iter().all(|&dependency| order.climbs(dependency));
+        (climbs || self.cycles == Cycles::Allowed || order.clone().admit(&self.dependencies)).then_some(peak)
+    }
+
+    /// Lays links out by switch.
+    fn spread_out(&mut self, links: &[LinkId]) {
+        self.beside.iter_mut().for_each(Vec::clear);
+        for &link in links {
+            self.join(ChannelId::forward(link));
+        }
+    }
+
+    /// The links that are laid out, ascending.
+    fn links(&self) -> Vec<LinkId> {
+        let forward = self.beside.iter().flatten().filter(|channel| channel.is_forward());
+        let mut links: Vec<LinkId> = forward.map(|channel| channel.link()).collect();
+        links.sort_unstable();
+        links
+    }
+
+    fn join(&mut self, channel: ChannelId) {
+        for channel in [channel, channel.reverse()] {
+            self.beside[self.topology.tail(channel).index()].push(channel);
+        }
+    }
+
+    fn part(&mut self, channel: ChannelId) {
+        for channel in [channel, channel.reverse()] {
+            self.beside[self.topology.tail(channel).index()].retain(|known| *known != channel);
+        }
+    }
+
+    /// Hangs the piece of a switch up there: fills `order` and `inward`.
+    fn hang_from(&mut self, root: SwitchId) {
+        self.order.clear();
+        self.order.push(root);
+        self.inward[root.index()] = None;
+        let mut next = 0;
+        while let Some(&at) = self.order.get(next) {
+            next += 1;
+            for &channel in &self.beside[at.index()] {
+                if self.inward[at.index()].is_some_and(|inward| inward.link() == channel.link()) {
+                    continue;
+                }
+                let head = self.topology.head(channel);
+                self.inward[head.index()] = Some(channel);
+                self.order.push(head);
+            }
+        }
+    }
+
+    /// Adds the dependencies of a flow along the tree; leaves `order`, `inward` and `below` filled.
+    fn trace(&mut self, flow: &Flow) {
+        self.hang_from(flow.root);
+        for &switch in &self.order {
+            self.below[switch.index()] = match &flow.peers {
+                Some(peers) => peers[switch.index()],
+                None => self.hosts[switch.index()],
+            };
+        }
+        for &switch in self.order[1..].iter().rev() {
+            let below = self.below[switch.index()];
+            let Some(last) = self.inward[switch.index()].filter(|_| below > 0) else { continue };
+            let parent = self.topology.tail(last);
+            self.below[parent.index()] += below;
+            if let Some(first) = self.inward[parent.index()] {
+                self.dependencies.push(match flow.direction {
+                    Direction::Outward => (first.index() as u32, last.index() as u32),
+                    Direction::Inward => (last.reverse().index() as u32, first.reverse().index() as u32),
+                });
+            }
+        }
+    }
+
+    /// Adds the finished tree's dependencies and loads.
+    fn settle(&mut self, lane: u8, flows: &[Flow]) -> bool {
+        self.dependencies.clear();
+        let mut weights: Vec<(ChannelId, f64)> = Vec::new();
+        for flow in flows {
+            self.trace(flow);
+            for at in 1..self.order.len() {
+                let switch = self.order[at].index();
+                if let Some(channel) = self.inward[switch].filter(|_| self.below[switch] > 0) {
+                    let channel = crossed(channel, flow.direction);
+                    weights.push((channel, f64::from(self.below[switch] * flow.owners) * self.per_pair(channel)));
+                }
+            }
+        }
+        let order = &mut self.orders[usize::from(lane)];
+        let admitted = match self.cycles {
+            Cycles::Forbidden => order.admit(&self.dependencies),
+            Cycles::Allowed => {
+                order.note(&self.dependencies);
+                true
+            }
+        };
+        if admitted {
+            weights.into_iter().for_each(|(channel, weight)| self.load[channel.index()] += weight);
+        }
+        admitted
+    }
+
+    fn per_pair(&self, channel: ChannelId) -> f64 {
+        1e12 / self.topology.link(channel.link()).rate_bps as f64
+    }
+
+    /// `piece[switch]`: the lowest switch of its piece.
+    fn pieces(&mut self) -> Vec<usize> {
+        let mut piece = vec![usize::MAX; self.beside.len()];
+        for start in 0..piece.len() {
+            if piece[start] == usize::MAX {
+                self.hang_from(SwitchId::new(start));
+                self.order.iter().for_each(|switch| piece[switch.index()] = start);
+            }
+        }
+        piece
+    }
+
+    /// Lets go of pieces in which nobody lives: a way over one of their switches can still be found.
+    fn drop_idle_pieces(&mut self) {
+        let piece = self.pieces();
+        let mut lived_in = vec![false; piece.len()];
+        piece.iter().zip(&self.hosts).for_each(|(&piece, &hosts)| lived_in[piece] |= hosts > 0);
+        for (beside, &piece) in self.beside.iter_mut().zip(&piece) {
+            if !lived_in[piece] {
+                beside.clear();
+            }
+        }
+    }
+
+    /// The piece to which the others are tied: most of the flows begin there. None if there is but one.
+    fn trunk(&self, piece: &[usize], flows: &[Flow]) -> Option<usize> {
+        let mut weight = vec![(0_u32, 0_u32); piece.len()];
+        piece.iter().zip(&self.hosts).for_each(|(&piece, &hosts)| weight[piece].1 += hosts);
+        let lived_in = weight.iter().filter(|(_, hosts)| *hosts > 0).count();
+        flows.iter().for_each(|flow| weight[piece[flow.root.index()]].0 += flow.owners);
+        let heaviest = (0..piece.len()).filter(|&at| weight[at].1 > 0).rev().max_by_key(|&at| weight[at]);
+        heaviest.filter(|_| lived_in > 1)
+    }
+
+    /// Links along the tree from the nearest stub of the same piece; 0 where a piece lost nothing.
+    fn distances(&self, stubs: &[SwitchId]) -> Vec<u32> {
+        let mut distance = vec![u32::MAX; self.beside.len()];
+        let mut queue = stubs.to_vec();
+        stubs.iter().for_each(|stub| distance[stub.index()] = 0);
+        let mut next = 0;
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            for channel in &self.beside[at.index()] {
+                let head = self.topology.head(*channel);
+                if distance[head.index()] == u32::MAX {
+                    distance[head.index()] = distance[at.index()] + 1;
+                    queue.push(head);
+                }
+            }
+        }
+        distance.iter_mut().filter(|distance| **distance == u32::MAX).for_each(|distance| *distance = 0);
+        distance
+    }
+
+    /// Ways from the trunk to other pieces with hosts, best first.
+    fn ways(&self, piece: &[usize], trunk: usize, distance: &[u32]) -> Vec<Vec<ChannelId>> {
+        let mut lived_in = vec![false; piece.len()];
+        piece.iter().zip(&self.hosts).for_each(|(&piece, &hosts)| lived_in[piece] |= hosts > 0);
+        let peak = self.load.iter().copied().fold(1.0, f64::max);
+        let mut ways: Vec<(f64, Vec<ChannelId>)> = Vec::new();
+        let rated = |way: &[ChannelId]| {
+            let (first, last) = (way[0], way[way.len() - 1]);
+            let turned = distance[self.topology.tail(first).index()] + distance[self.topology.head(last).index()];
+            let busy = way.iter().map(|c| self.load[c.index()] + self.load[c.reverse().index()]).fold(0.0, f64::max);
+            let cost = f64::from(turned) + 2.0 * (way.len() - 1) as f64 + LOAD_WEIGHT * busy / peak;
+            (cost, way.to_vec())
+        };
+        let inside = |switch: SwitchId| piece[switch.index()] == trunk;
+        let wanted = |switch: SwitchId| piece[switch.index()] != trunk && lived_in[piece[switch.index()]];
+        let mut detours = 0;
+        for start in self.topology.switch_ids().filter(|switch| inside(*switch)) {
+            for &first in self.topology.channels_from(start) {
+                let middle = self.topology.head(first);
+                if wanted(middle) {
+                    ways.push(rated(&[first]));
+                } else if !inside(middle) && detours < DETOURS_MAX {
+                    for &last in self.topology.channels_from(middle) {
+                        if wanted(self.topology.head(last)) {
+                            ways.push(rated(&[first, last]));
+                            detours += 1;
+                        }
+                    }
+                }
+            }
+        }
+        if ways.is_empty() {
+            if let Some(way) = self.long_way(&inside, &wanted) {
+                ways.push(rated(&way));
+            }
+        }
+        ways.sort_by(|(one, a), (other, b)| one.total_cmp(other).then_with(|| a.cmp(b)));
+        ways.into_iter().map(|(_, way)| way).collect()
+    }
+
+    /// A shortest way from the trunk over any number of switches without hosts.
+    fn long_way(
+        &self,
+        inside: &impl Fn(SwitchId) -> bool,
+        wanted: &impl Fn(SwitchId) -> bool,
+    ) -> Option<Vec<ChannelId>> {
+        let mut queue: Vec<SwitchId> = self.topology.switch_ids().filter(|switch| inside(*switch)).collect();
+        let mut via: Vec<Option<ChannelId>> = vec![None; self.beside.len()];
+        let mut next = 0;
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            for &channel in self.topology.channels_from(at) {
+                let head = self.topology.head(channel);
+                if inside(head) || via[head.index()].is_some() {
+                    continue;
+                }
+                via[head.index()] = Some(channel);
+                if wanted(head) {
+                    let mut way = Vec::new();
+                    let mut back = head;
+                    while let Some(channel) = via[back.index()] {
+                        way.push(channel);
+                        back = self.topology.tail(channel);
+                    }
+                    way.reverse();
+                    return Some(way);
+                }
+                queue.push(head);
+            }
+        }
+        None
+    }
+
+    /// Takes the first way along which all flows climb, else the first that a new numbering allows.
+    fn tie(&mut self, lane: u8, flows: &[Flow], ways: &[Vec<ChannelId>]) -> Option<()> {
+        for way in ways.iter().take(CLIMBING_TRIES_MAX) {
+            self.try_way(way, flows);
+            let order = &self.orders[usize::from(lane)];
+            if self.dependencies.iter().all(|&dependency| order.climbs(dependency)) {
+                return Some(());
+            }
+            way.iter().for_each(|&channel| self.part(channel));
+        }
+        for way in ways.iter().take(RENUMBERING_TRIES_MAX) {
+            self.try_way(way, flows);
+            if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].clone().admit(&self.dependencies) {
+                return Some(());
+            }
+            way.iter().for_each(|&channel| self.part(channel));
+        }
+        None
+    }
+
+    fn try_way(&mut self, way: &[ChannelId], flows: &[Flow]) {
+        way.iter().for_each(|&channel| self.join(channel));
+        self.dependencies.clear();
+        flows.iter().for_each(|flow| self.trace(flow));
+    }
+
+    /// Cuts branches that end at switches without hosts.
+    fn trim(&mut self) {
+        let mut bare: Vec<usize> =
+            (0..self.beside.len()).filter(|&at| self.hosts[at] == 0 && self.beside[at].len() == 1).collect();
+        while let Some(at) = bare.pop() {
+            let Some(&only) = self.beside[at].first() else { continue };
+            self.part(only);
+            let next = self.topology.head(only).index();
+            if self.hosts[next] == 0 && self.beside[next].len() == 1 {
+                bare.push(next);
+            }
+        }
+    }
+}

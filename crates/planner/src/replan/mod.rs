@@ -1,0 +1,456 @@
+//! Planning again from a previous plan: what still stands is kept, what broke is mended, and little else moves.
+//!
+//! ```text
+//!   previous trees ─ cables that are still there ─▶ whole: kept ──────────┐
+//!                                                └▶ in pieces: mended ────┼▶ VLANs, PVIDs and entries mostly as before
+//!   hosts that are new, moved, or whose tree cannot be mended ─▶ the least loaded tree whose routes climb from there
+//! ```
+//! A kept or mended tree keeps its VLAN, and every host that stays keeps its choice. The numbering of channels that
+//! proves the previous plan free of deadlock is kept as well: mended routes must climb it, or a numbering of everything
+//! that is kept and of the new routes together must exist (`order.rs`). If some tree can be neither mended nor
+//! replaced, there is no such plan, and the caller plans anew.
+
+mod carry;
+mod mend;
+mod order;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fabric::{
+    Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
+    SwitchId, Tagging, Topology, Tree, VlanId,
+};
+
+pub(crate) use self::carry::carried_bound;
+use self::{
+    mend::{Cycles, Flow, Mender},
+    order::Order,
+};
+use crate::{
+    fan::{Direction, for_each_fan},
+    relation::Relation,
+    routing::Routing,
+};
+
+/// How much more than a fresh plan's the busiest channel of a re-planned fabric may carry before it is worth planning
+/// anew: the change is kept small all the same, and whoever asked is told.
+pub const REPLAN_LOAD_FACTOR: f64 = 1.25;
+
+/// A previous plan's routes, made fit for another cabling.
+pub(crate) struct Replanned {
+    pub(crate) engine: EngineName,
+    pub(crate) routing: Routing,
+    /// `vlan[tree]`: the VLAN that it had, unless it has to change.
+    pub(crate) vlan: Vec<Option<VlanId>>,
+    /// `lane[tree]`.
+    pub(crate) lane: Vec<u8>,
+    /// `rank[lane][channel]`; none where routes have a cycle.
+    pub(crate) rank: Option<Vec<Vec<u32>>>,
+}
+
+/// Fits a previous plan to a topology; none if it answers another request or cannot be fitted.
+/// Cost: O(flows · switches), and for each broken tree a bounded number of such passes over its own flows.
+pub(crate) fn replan(topology: &Topology, policy: &Policy, previous: &Plan, relation: &Relation) -> Option<Replanned> {
+    if !is_same_request(policy, previous) {
+        return None;
+    }
+    let fitted = |cycles| fit(topology, policy, previous, relation, cycles);
+    match (policy.flow_control, &previous.certificate) {
+        (FlowControl::Pause | FlowControl::Pfc(_), _) => fitted(Cycles::Forbidden),
+        // What was proven free of deadlock stays so if it can, even where nothing depends on it.
+        (FlowControl::None, Some(_)) => fitted(Cycles::Forbidden).or_else(|| fitted(Cycles::Allowed)),
+        (FlowControl::None, None) => fitted(Cycles::Allowed),
+    }
+}
+
+fn fit(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    relation: &Relation,
+    cycles: Cycles,
+) -> Option<Replanned> {
+    let trees: Vec<Remains> =
+        previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
+    let position = |vlan: VlanId| previous.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok();
+    let mut trees = trees;
+    let mut choices = Choices::carry_over(topology, previous, relation, position)?;
+    let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
+    let mut mender = Mender::new(topology, cycles, numberings(topology, previous, relation, lanes));
+    let flows = choices.flows(topology, trees.len());
+    let mut links: Vec<Option<Vec<LinkId>>> = vec![None; trees.len()];
+    let mut broken = Vec::new();
+    for (number, tree) in trees.iter().enumerate().filter(|(number, _)| !flows[*number].is_empty()) {
+        if mender.covers(&tree.links) {
+            links[number] = Some(mender.take(tree.lane, &tree.links, &flows[number])?);
+        } else {
+            broken.push(number);
+        }
+    }
+    for number in broken {
+        let Remains { lane, links: left, stubs, .. } = &trees[number];
+        links[number] =
+            mender.mend(*lane, left, stubs, &flows[number]).or_else(|| mender.regrow(*lane, left, &flows[number]));
+        if links[number].is_none() {
+            for (at, part) in choices.split(topology, number, trees.len())? {
+                let Remains { lane, links: left, stubs, .. } = &trees[number];
+                let (lane, part_flows) = (*lane, &part);
+                let mended =
+                    mender.mend(lane, left, stubs, part_flows).or_else(|| mender.regrow(lane, left, part_flows));
+                if mended.is_none() {
+                    choices.give_up(at)?;
+                }
+                if at == number {
+                    links[at] = mended;
+                } else {
+                    let (links_left, stubs) = (left.clone(), stubs.clone());
+                    let twin = Remains { vlan: None, lane, links: links_left, stubs, reused: Vec::new() };
+                    trees.push(twin);
+                    links.push(mended);
+                }
+            }
+        }
+    }
+    choices.place_rest(topology, &mut mender, &trees, &links)?;
+    let rank: Option<Vec<Vec<u32>>> = mender.orders.into_iter().map(Order::into_rank).collect();
+    if rank.is_none() && cycles == Cycles::Forbidden {
+        return None;
+    }
+    finish(topology, policy, previous, trees, links, choices, rank)
+}
+
+/// Ports of the newer topology at which a link died and something else is plugged in now.
+fn reused_ports(topology: &Topology, previous: &Plan, tree: &Tree, relation: &Relation) -> Vec<PortId> {
+    let dead = tree.links().iter().filter(|link| relation.channel[ChannelId::forward(**link).index()].is_none());
+    dead.flat_map(|&link| [previous.topology.link(link).a, previous.topology.link(link).b])
+        .filter_map(|port| relation.port[port.index()])
+        .filter(|port| topology.port(*port).attachment != Attachment::Nothing)
+        .collect()
+}
+
+fn is_same_request(policy: &Policy, previous: &Plan) -> bool {
+    let before = &previous.policy;
+    let engine = policy.engine == EngineName::Auto || [previous.engine, before.engine].contains(&policy.engine);
+    engine
+        && (policy.tagging, policy.flow_control, policy.fdb) == (before.tagging, before.flow_control, before.fdb)
+        && policy.vlans_max.is_none_or(|limit| previous.trees.len() <= limit)
+}
+
+/// What is left of a tree in a newer topology.
+struct Remains {
+    /// Its VLAN; none if it is another's twin.
+    vlan: Option<VlanId>,
+    lane: u8,
+    /// Ascending.
+    links: Vec<LinkId>,
+    /// Switches that lost a link.
+    stubs: Vec<SwitchId>,
+    /// Ports that lost a link and have something else now.
+    reused: Vec<PortId>,
+}
+
+impl Remains {
+    fn of(topology: &Topology, previous: &Plan, tree: &fabric::VlanTree, relation: &Relation) -> Self {
+        let old = &previous.topology;
+        let mut links = Vec::with_capacity(tree.tree.links().len());
+        let mut stubs = Vec::new();
+        for &link in tree.tree.links() {
+            match relation.channel[ChannelId::forward(link).index()] {
+                Some(channel) => links.push(channel.link()),
+                None => {
+                    let ends = [old.link(link).a, old.link(link).b].map(|port| old.port(port).switch);
+                    stubs.extend(topology.switch_ids().filter(|switch| {
+                        relation.switch_from[switch.index()].is_some_and(|before| ends.contains(&before))
+                    }));
+                }
+            }
+        }
+        links.sort_unstable();
+        stubs.sort_unstable();
+        stubs.dedup();
+        Self {
+            vlan: Some(tree.vlan),
+            lane: tree.lane,
+            links,
+            stubs,
+            reused: reused_ports(topology, previous, &tree.tree, relation),
+        }
+    }
+}
+
+/// The previous certificate's numbers on the channels that are still there; new channels come last.
+fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: u8) -> Vec<Order> {
+    let channels = topology.channel_count() as u32;
+    (0..usize::from(lanes))
+        .map(|lane| {
+            let before = previous.certificate.as_ref().and_then(|certificate| certificate.rank.get(lane));
+            let top = before.and_then(|rank| rank.iter().max()).copied().unwrap_or(0).min(u32::MAX - channels - 1);
+            let mut rank: Vec<u32> = (0..channels).map(|channel| top + 1 + channel).collect();
+            for (old, new) in relation.channel.iter().enumerate() {
+                if let (Some(new), Some(number)) = (new, before.and_then(|rank| rank.get(old))) {
+                    rank[new.index()] = *number;
+                }
+            }
+            Order::new(rank)
+        })
+        .collect()
+}
+
+/// Who uses which tree.
+enum Choices {
+    /// By one end: a tree for each host that has one.
+    OneEnd { tagging: Tagging, choice: Vec<Option<usize>> },
+    /// By both: complete from the start, since every choice depends on others.
+    BothEnds(Assignment<usize>),
+}
+
+impl Choices {
+    fn carry_over(
+        topology: &Topology,
+        previous: &Plan,
+        relation: &Relation,
+        position: impl Fn(VlanId) -> Option<usize>,
+    ) -> Option<Self> {
+        let stays = |host: HostId| {
+            relation.host_from[host.index()].filter(|before| {
+                relation.switch_from[topology.switch_of(host).index()] == Some(previous.topology.switch_of(*before))
+            })
+        };
+        let tagging = previous.policy.tagging;
+        let one_end = |choice: &[VlanId]| -> Vec<Option<usize>> {
+            topology.host_ids().map(|host| stays(host).and_then(|before| position(choice[before.index()]))).collect()
+        };
+        // A newcomer takes after a host of its own switch, if one stayed.
+        let like = |host: HostId| {
+            stays(host)
+                .or_else(|| topology.hosts_of(topology.switch_of(host)).iter().find_map(|neighbour| stays(*neighbour)))
+        };
+        match (&previous.assignment, tagging) {
+            (Assignment::Source(choice), Tagging::Switch | Tagging::Source)
+            | (Assignment::Destination(choice), Tagging::Destination) => {
+                Some(Self::OneEnd { tagging, choice: one_end(choice) })
+            }
+            (Assignment::Priority { choice, priority }, Tagging::SourceDestination) => {
+                let choice: Option<Vec<usize>> = (topology.host_ids())
+                    .map(|host| like(host).map_or(Some(0), |before| position(choice[before.index()])))
+                    .collect();
+                let newcomers = topology.host_ids().filter(|host| stays(*host).is_none()).count() as u32;
+                let mut last = newcomers;
+                let priority: Option<Vec<u32>> = (topology.host_ids())
+                    .map(|host| match stays(host) {
+                        Some(before) => priority[before.index()].checked_add(newcomers),
+                        None => {
+                            last -= 1;
+                            Some(last)
+                        }
+                    })
+                    .collect();
+                Some(Self::BothEnds(Assignment::Priority { choice: choice?, priority: priority? }))
+            }
+            (Assignment::Pair { broadcast, .. }, Tagging::Pair) => {
+                let old = &previous.assignment;
+                let row = |source: HostId| -> Option<Vec<HostRun<usize>>> {
+                    let Some(from) = like(source) else { return Some(single_run(topology, 0)) };
+                    let mut runs: Vec<HostRun<usize>> = Vec::new();
+                    for destination in topology.host_ids() {
+                        let vlan = match like(destination) {
+                            // A host and the neighbour that it takes after have no choice between them.
+                            Some(to) if to != from => old.unicast(from, to),
+                            _ => broadcast[from.index()],
+                        };
+                        let choice = position(vlan)?;
+                        match runs.last_mut() {
+                            Some(run) if run.choice == choice => run.last = destination,
+                            _ => runs.push(HostRun { first: destination, last: destination, choice }),
+                        }
+                    }
+                    Some(runs)
+                };
+                let unicast: Option<Vec<_>> = topology.host_ids().map(row).collect();
+                let broadcast: Option<Vec<usize>> = (topology.host_ids())
+                    .map(|host| like(host).map_or(Some(0), |before| position(broadcast[before.index()])))
+                    .collect();
+                Some(Self::BothEnds(Assignment::Pair { unicast: unicast?, broadcast: broadcast? }))
+            }
+            _ => None,
+        }
+    }
+
+    /// `flows[tree]`.
+    fn flows(&self, topology: &Topology, trees: usize) -> Vec<Vec<Flow>> {
+        let mut flows: Vec<Vec<Flow>> = vec![Vec::new(); trees];
+        match self {
+            Self::OneEnd { tagging, choice } => {
+                let mut owners: BTreeMap<(usize, SwitchId), u32> = BTreeMap::new();
+                for host in topology.host_ids() {
+                    if let Some(tree) = choice[host.index()] {
+                        *owners.entry((tree, topology.switch_of(host))).or_default() += 1;
+                    }
+                }
+                for ((tree, root), owners) in owners {
+                    flows[tree].extend(flows_from(*tagging, root, owners));
+                }
+            }
+            Self::BothEnds(assignment) => {
+                // Fans are found from the assignment alone; which links the trees have does not matter yet.
+                let routing = routing(vec![Tree::default(); trees], assignment.clone());
+                for_each_fan(topology, &routing, |fan| {
+                    let here = |switch: SwitchId| topology.hosts_of(switch).iter().filter(|h| fan.peers.contains(**h));
+                    let peers = topology.switch_ids().map(|switch| here(switch).count() as u32).collect();
+                    let owners = fan.owners.len() as u32;
+                    flows[fan.tree].push(Flow { root: fan.root, direction: fan.direction, owners, peers: Some(peers) });
+                });
+                let spread: BTreeSet<(usize, SwitchId)> =
+                    (topology.host_ids()).map(|host| (assignment.broadcast(host), topology.switch_of(host))).collect();
+                spread.into_iter().for_each(|(tree, root)| flows[tree].push(broadcasts(root)));
+            }
+        }
+        flows
+    }
+
+    /// Parts the users of a tree by their switch: those of the first keep it, the others get one each, numbered from
+    /// `fresh` on. None if they cannot be parted.
+    fn split(&mut self, topology: &Topology, tree: usize, fresh: usize) -> Option<Vec<(usize, Vec<Flow>)>> {
+        let Self::OneEnd { tagging, choice } = self else { return None };
+        let mut owners: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
+        for host in topology.host_ids().filter(|host| choice[host.index()] == Some(tree)) {
+            owners.entry(topology.switch_of(host)).or_default().push(host);
+        }
+        let parts = owners.into_iter().enumerate().map(|(turn, (root, hosts))| {
+            let number = if turn == 0 { tree } else { fresh + turn - 1 };
+            hosts.iter().for_each(|host| choice[host.index()] = Some(number));
+            (number, flows_from(*tagging, root, hosts.len() as u32))
+        });
+        Some(parts.collect())
+    }
+
+    /// Takes a tree away from its users; none if they cannot do without.
+    fn give_up(&mut self, tree: usize) -> Option<()> {
+        match self {
+            Self::OneEnd { choice, .. } => {
+                choice.iter_mut().filter(|choice| **choice == Some(tree)).for_each(|choice| *choice = None);
+                Some(())
+            }
+            Self::BothEnds(_) => None,
+        }
+    }
+
+    /// Gives hosts without a tree one that is there: switch by switch, the one whose busiest channel stays lowest.
+    fn place_rest(
+        &mut self,
+        topology: &Topology,
+        mender: &mut Mender<'_>,
+        trees: &[Remains],
+        links: &[Option<Vec<LinkId>>],
+    ) -> Option<()> {
+        let Self::OneEnd { tagging, choice } = self else { return Some(()) };
+        for host in topology.host_ids() {
+            if choice[host.index()].is_some() {
+                continue;
+            }
+            let flows = flows_from(*tagging, topology.switch_of(host), 1);
+            let mut best: Option<(f64, usize)> = None;
+            for (number, links) in links.iter().enumerate() {
+                let Some(links) = links else { continue };
+                if let Some(price) = mender.price(trees[number].lane, links, &flows) {
+                    if best.is_none_or(|(least, _)| price < least) {
+                        best = Some((price, number));
+                    }
+                }
+            }
+            let (_, number) = best?;
+            mender.take(trees[number].lane, links[number].as_deref()?, &flows)?;
+            choice[host.index()] = Some(number);
+        }
+        Some(())
+    }
+}
+
+/// What hosts of one switch make of a tree that they choose by one end.
+fn flows_from(tagging: Tagging, root: SwitchId, owners: u32) -> Vec<Flow> {
+    let own = |direction| Flow { root, direction, owners, peers: None };
+    match tagging {
+        Tagging::Destination => vec![own(Direction::Inward), broadcasts(root)],
+        Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination => vec![own(Direction::Outward)],
+    }
+}
+
+/// What is sent to everybody from a switch: too little to count as load, but it must climb as well.
+fn broadcasts(root: SwitchId) -> Flow {
+    Flow { root, direction: Direction::Outward, owners: 0, peers: None }
+}
+
+fn single_run(topology: &Topology, choice: usize) -> Vec<HostRun<usize>> {
+    vec![HostRun { first: HostId::new(0), last: HostId::new(topology.hosts().len() - 1), choice }]
+}
+
+fn routing(trees: Vec<Tree>, assignment: Assignment<usize>) -> Routing {
+    Routing { trees, assignment, lane: None, numbering: None }
+}
+
+/// Puts the routing together; trees that nobody uses any more are left out.
+fn finish(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    remains: Vec<Remains>,
+    links: Vec<Option<Vec<LinkId>>>,
+    choices: Choices,
+    rank: Option<Vec<Vec<u32>>>,
+) -> Option<Replanned> {
+    let assignment = match choices {
+        Choices::OneEnd { tagging, choice } => {
+            let choice: Option<Vec<usize>> = choice.into_iter().collect();
+            match tagging {
+                Tagging::Destination => Assignment::Destination(choice?),
+                _ => Assignment::Source(choice?),
+            }
+        }
+        Choices::BothEnds(assignment) => assignment,
+    };
+    let mut used = vec![false; remains.len()];
+    assignment.map(|tree| used[tree] = true);
+    let (mut trees, mut vlan, mut lane) = (Vec::new(), Vec::new(), Vec::new());
+    let mut renumbered = vec![usize::MAX; remains.len()];
+    for (number, (remains, links)) in remains.into_iter().zip(links).enumerate() {
+        if !used[number] {
+            continue;
+        }
+        let links = links?;
+        let vlan_kept = remains.vlan.filter(|vlan| policy.vlans.contains(*vlan));
+        let leads_astray = |port: &PortId| match topology.port(*port).attachment {
+            Attachment::Nothing => false,
+            Attachment::Host(_) => true,
+            Attachment::Link(link) => links.contains(&link),
+        };
+        let in_place = is_forest_with(topology, &remains.links, &links) && !remains.reused.iter().any(leads_astray);
+        let vlan_kept = vlan_kept.filter(|_| in_place);
+        renumbered[number] = trees.len();
+        trees.push(Tree::new(topology, links).ok()?);
+        vlan.push(vlan_kept);
+        lane.push(remains.lane);
+    }
+    let routing = routing(trees, assignment.map(|tree| renumbered[tree]));
+    Some(Replanned { engine: previous.engine, routing, vlan, lane, rank })
+}
+
+/// Whether two sets of links together close no cycle: then a VLAN can go from one to the other switch by switch, in any
+/// order, and be a forest all the time.
+pub(crate) fn is_forest_with(topology: &Topology, one: &[LinkId], other: &[LinkId]) -> bool {
+    let mut parent: Vec<usize> = (0..topology.switches().len()).collect();
+    let mut links: Vec<LinkId> = one.iter().chain(other).copied().collect();
+    links.sort_unstable();
+    links.dedup();
+    links.into_iter().all(|link| {
+        let [a, b] = [ChannelId::forward(link), ChannelId::backward(link)].map(|channel| {
+            let mut at = topology.tail(channel).index();
+            while parent[at] != at {
+                parent[at] = parent[parent[at]];
+                at = parent[at];
+            }
+            at
+        });
+        parent[a] = b;
+        a != b
+    })
+}

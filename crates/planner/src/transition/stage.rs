@@ -1,0 +1,153 @@
+//! The stage of a transition: two plans' device state in the terms of one cabling, the one that is there now.
+//!
+//! ```text
+//!   previous  s0:1 ── s1:1      stage   s0:1   (a port without a cable: the new cabling does not know it any more)
+//!   next      s0:2 ── s1:2              s0:2 ── s1:2
+//! ```
+//! Switches, links and hosts have the numbers of the next plan's topology; only ports have their own, since ports that
+//! lost their cable are still there and still set up. Entries for addresses that no host has any more become foreign.
+
+use fabric::{
+    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostRun, HostTable, HostTagging, Plan,
+    PortIntent, PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet,
+};
+
+use super::{FabricState, table};
+use crate::relation::Relation;
+
+/// Two plans on one cabling.
+pub(crate) struct Stage {
+    pub(crate) topology: Topology,
+    pub(crate) before: FabricState,
+    pub(crate) after: FabricState,
+    /// From the previous plan's topology to the stage.
+    pub(crate) relation: Relation,
+}
+
+impl Stage {
+    pub(crate) fn set(previous: &Plan, next: &Plan) -> Self {
+        let topology = with_old_ports(&previous.topology, &next.topology);
+        let relation = Relation::between(&previous.topology, &topology);
+        let arrived = Relation::between(&next.topology, &topology);
+        let before = FabricState {
+            devices: devices(previous, &topology, &relation),
+            tables: tables(previous, &topology, &relation),
+        };
+        let after =
+            FabricState { devices: devices(next, &topology, &arrived), tables: tables(next, &topology, &arrived) };
+        Self { topology, before, after, relation }
+    }
+}
+
+/// The new cabling, with the ports of its switches that only the old one names.
+fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
+    let mut builder = TopologyBuilder::new();
+    let mut ports = Vec::with_capacity(new.ports().len());
+    let refused = "a part of a topology is accepted again";
+    for id in new.switch_ids() {
+        let switch = new.switch(id);
+        let spec = SwitchSpec { model: Some(switch.model.name.clone()), mgmt: switch.mgmt };
+        let twin = builder.add_switch(&switch.name, spec).expect(refused);
+        for port in new.port_ids(id) {
+            ports.push(builder.add_port(twin, &new.port(port).name).expect(refused));
+        }
+        for port in old.find_switch(&switch.name).into_iter().flat_map(|before| old.port_ids(before)) {
+            // A switch that was replaced by another model may not have the port any more; then it needs no care.
+            let _ = builder.add_port(twin, &old.port(port).name);
+        }
+    }
+    for link in new.links() {
+        builder.add_link(ports[link.a.index()], ports[link.b.index()], link.rate_bps).expect(refused);
+    }
+    for host in new.hosts() {
+        let port = ports[host.port.index()];
+        builder.add_host(&host.name, host.mac, port, host.rate_bps, host.address).expect(refused);
+    }
+    builder.finish().expect(refused)
+}
+
+/// A plan's devices on the stage; switches that the plan does not know are blank.
+fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceIntent> {
+    let mut from = vec![None; stage.ports().len()];
+    for (old, new) in relation.port.iter().enumerate() {
+        if let Some(new) = new {
+            from[new.index()] = Some(old);
+        }
+    }
+    let device = |switch| {
+        let before = relation.switch_from[fabric::SwitchId::index(switch)].map(|before| &plan.devices[before.index()]);
+        let ports = stage.port_ids(switch).map(|port| {
+            let (role, blank) = match stage.port(port).attachment {
+                Attachment::Nothing => (PortRole::Unused, FlowControlMode::Off),
+                Attachment::Host(host) => (PortRole::Host(host), FlowControlMode::Off),
+                Attachment::Link(link) => (PortRole::Link(link), FlowControlMode::Off),
+            };
+            let intent = before.zip(from[port.index()]).and_then(|(device, old)| {
+                device.ports.binary_search_by_key(&old, |intent| intent.port.index()).ok().map(|at| &device.ports[at])
+            });
+            match intent {
+                Some(intent) => PortIntent { port, role, ..intent.clone() },
+                None => PortIntent {
+                    port,
+                    role,
+                    admin: Admin::Down,
+                    pvid: None,
+                    tagged: VlanSet::new(),
+                    untagged: VlanSet::new(),
+                    flow_control: blank,
+                },
+            }
+        });
+        let ports = ports.collect();
+        let (mut fdb, mut foreign) = (Vec::new(), Vec::new());
+        for run in before.into_iter().flat_map(|device| &device.fdb) {
+            let Some(port) = relation.port[run.port.index()] else { continue };
+            for host in run.first.index()..=run.last.index() {
+                match relation.station[host] {
+                    Some(twin) => push(&mut fdb, FdbRun { vlan: run.vlan, first: twin, last: twin, port }),
+                    None => foreign.push(FdbEntry { vlan: run.vlan, mac: plan.topology.hosts()[host].mac, port }),
+                }
+            }
+        }
+        let kept = before.into_iter().flat_map(|device| &device.foreign);
+        foreign.extend(kept.filter_map(|entry| Some(FdbEntry { port: relation.port[entry.port.index()]?, ..*entry })));
+        foreign.sort_unstable();
+        DeviceIntent { switch, ports, fdb: table::tidy(fdb), foreign }
+    };
+    stage.switch_ids().map(device).collect()
+}
+
+/// Appends a run, to the last one if it follows it.
+fn push(runs: &mut Vec<FdbRun>, run: FdbRun) {
+    match runs.last_mut() {
+        Some(last) if (last.vlan, last.port, last.last.index() + 1) == (run.vlan, run.port, run.first.index()) => {
+            last.last = run.last;
+        }
+        _ => runs.push(run),
+    }
+}
+
+/// What hosts that tag put on their frames: `tables[host]`, empty for hosts that the plan does not know.
+/// Cost: O(hosts²).
+fn tables(plan: &Plan, stage: &Topology, relation: &Relation) -> Option<Vec<HostTable>> {
+    let first = plan.topology.host_ids().next()?;
+    if plan.host_intent(first).tagging == HostTagging::BySwitch {
+        return None;
+    }
+    let table = |source: fabric::HostId| {
+        let Some(from) = relation.host_from[source.index()] else { return HostTable::default() };
+        let mut unicast: Vec<HostRun<VlanId>> = Vec::new();
+        for destination in stage.host_ids().filter(|host| *host != source) {
+            let Some(to) = relation.host_from[destination.index()] else { continue };
+            let choice = plan.assignment.unicast(from, to);
+            match unicast.last_mut() {
+                Some(run) if run.choice == choice && run.last.index() + 1 == destination.index() => {
+                    run.last = destination;
+                }
+                _ => unicast.push(HostRun { first: destination, last: destination, choice }),
+            }
+        }
+        HostTable { unicast, broadcast: Some(plan.assignment.broadcast(from)) }
+    };
+    Some(stage.host_ids().map(table).collect())
+}

@@ -1,0 +1,306 @@
+//! The rounds of a transition: which VLANs are filled, who flips, and what can be freed after that.
+//!
+//! ```text
+//!   round 1   fill v5, v6 (v7 would overflow s3)   flip h0 ▶ v5, h1 ▶ v6   free v2, v3
+//!   round 2   fill v7                              flip h2 ▶ v7            free v4
+//! ```
+//! A VLAN is the unit: it is filled on all switches or on none. A host flips once the VLAN that it goes to is filled; a
+//! VLAN is freed of what the goal does not want once nobody who sends in it is still to leave it.
+
+use std::collections::BTreeSet;
+
+use fabric::{
+    Admin, DeviceIntent, FdbRun, HostId, HostRun, HostTable, PortId, PortIntent, SwitchId, Topology, VlanId, VlanSet,
+};
+
+use super::{FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, device_vlans, table};
+
+/// Steps so far, and where they have led.
+pub(super) struct Way<'a> {
+    topology: &'a Topology,
+    now: FabricState,
+    round: usize,
+    steps: Vec<Step>,
+}
+
+impl<'a> Way<'a> {
+    pub(super) fn new(topology: &'a Topology, start: FabricState) -> Self {
+        Self { topology, now: start, round: 1, steps: Vec::new() }
+    }
+
+    pub(super) fn now(&self) -> &FabricState {
+        &self.now
+    }
+
+    pub(super) fn into_steps(self) -> Vec<Step> {
+        self.steps
+    }
+
+    /// Takes ports out of every VLAN.
+    pub(super) fn isolate(&mut self, ports: &BTreeSet<PortId>, goal: &FabricState) {
+        let parts = self.switch_parts(goal, |_, now, goal| {
+            let mut change = SwitchChange::none(now.switch);
+            for (port, wanted) in now.ports.iter().zip(&goal.ports).filter(|(port, _)| ports.contains(&port.port)) {
+                let leave: VlanSet = port.tagged.iter().chain(port.untagged.iter()).collect();
+                let (admin, flow_control) = (wanted.admin, wanted.flow_control.clone());
+                change.port(port, PortChange { admin, flow_control, pvid: None, leave, ..PortChange::none(port) });
+            }
+            change
+        });
+        self.take(StepKind::Isolate, parts);
+    }
+
+    /// Goes to a goal, in as many rounds as the switches' tables need.
+    pub(super) fn go(&mut self, goal: &FabricState) -> Result<(), StepError> {
+        let mut waiting = self.vlans_to_fill(goal);
+        loop {
+            let filled = self.room_for(goal, &waiting)?;
+            waiting.retain(|vlan| !filled.contains(vlan));
+            let before = self.steps.len();
+            self.fill(goal, &filled);
+            self.flip(goal, &waiting);
+            self.free(goal, &waiting);
+            let moved = self.steps.len() > before;
+            if waiting.is_empty() {
+                self.round += usize::from(moved);
+                return Ok(());
+            }
+            self.round += 1;
+        }
+    }
+
+    /// VLANs for which the goal has ports or entries that are not there, or leads entries elsewhere.
+    fn vlans_to_fill(&self, goal: &FabricState) -> BTreeSet<VlanId> {
+        let mut vlans = BTreeSet::new();
+        for (now, goal) in self.now.devices.iter().zip(&goal.devices) {
+            for (port, wanted) in now.ports.iter().zip(&goal.ports) {
+                vlans.extend(wanted.tagged.iter().filter(|vlan| !port.tagged.contains(*vlan)));
+                vlans.extend(wanted.untagged.iter().filter(|vlan| !port.untagged.contains(*vlan)));
+            }
+            table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
+                if after.is_some() && before != after {
+                    vlans.insert(run.vlan);
+                }
+            });
+        }
+        vlans
+    }
+
+    /// As many of the waiting VLANs, in order, as the switches have room for.
+    fn room_for(&self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<BTreeSet<VlanId>, StepError> {
+        let mut chosen = waiting.clone();
+        let Some(mut short) = self.overflow(goal, &chosen) else { return Ok(chosen) };
+        // Halves as long as it must; what fits in the end may be a single VLAN.
+        while chosen.len() > 1 {
+            let half = chosen.len() / 2;
+            chosen = chosen.into_iter().take(half).collect();
+            match self.overflow(goal, &chosen) {
+                None => return Ok(chosen),
+                Some(error) => short = error,
+            }
+        }
+        for vlan in waiting {
+            let alone = BTreeSet::from([*vlan]);
+            if self.overflow(goal, &alone).is_none() {
+                return Ok(alone);
+            }
+        }
+        Err(short)
+    }
+
+    /// The first switch whose tables cannot hold what is there and these VLANs as well.
+    fn overflow(&self, goal: &FabricState, vlans: &BTreeSet<VlanId>) -> Option<StepError> {
+        for (now, goal) in self.now.devices.iter().zip(&goal.devices) {
+            let switch = self.topology.switch(now.switch);
+            let refuse = |what, need, limit| Some(StepError::NoRoom { switch: switch.name.clone(), what, need, limit });
+            let mut held = now.vlans();
+            held.extend(device_vlans(goal).filter(|vlan| vlans.contains(vlan)));
+            if held.len() > switch.model.vlans_max {
+                return refuse("VLANs", held.len(), switch.model.vlans_max);
+            }
+            let mut entries = now.fdb_len();
+            table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
+                if before.is_none() && after.is_some() && vlans.contains(&run.vlan) {
+                    entries += table::entries(&run);
+                }
+            });
+            if entries > switch.model.static_entries_max && entries > now.fdb_len() {
+                return refuse("static entries", entries, switch.model.static_entries_max);
+            }
+        }
+        None
+    }
+
+    fn fill(&mut self, goal: &FabricState, vlans: &BTreeSet<VlanId>) {
+        let chosen = |set: &VlanSet, there: &VlanSet| -> VlanSet {
+            set.iter().filter(|vlan| vlans.contains(vlan) && !there.contains(*vlan)).collect()
+        };
+        let parts = self.switch_parts(goal, |_, now, goal| {
+            let mut change = SwitchChange::none(now.switch);
+            for (port, wanted) in now.ports.iter().zip(&goal.ports) {
+                let join_tagged = chosen(&wanted.tagged, &port.tagged);
+                let join_untagged = chosen(&wanted.untagged, &port.untagged);
+                // Ports go out of service by themselves only when they are isolated or freed.
+                let admin = if wanted.admin == Admin::Up { Admin::Up } else { port.admin };
+                let flow_control = wanted.flow_control.clone();
+                let none = PortChange::none(port);
+                change.port(port, PortChange { admin, flow_control, join_tagged, join_untagged, ..none });
+            }
+            table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
+                if let (None, Some(port), true) = (before, after, vlans.contains(&run.vlan)) {
+                    change.set.push(FdbRun { port, ..run });
+                }
+            });
+            change
+        });
+        self.take(StepKind::Fill, parts);
+        let parts = self.switch_parts(goal, |_, now, goal| {
+            let mut change = SwitchChange::none(now.switch);
+            table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
+                if let (Some(old), Some(port), true) = (before, after, vlans.contains(&run.vlan)) {
+                    if old != port {
+                        change.set.push(FdbRun { port, ..run });
+                    }
+                }
+            });
+            change
+        });
+        self.take(StepKind::Redirect, parts);
+    }
+
+    fn flip(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) {
+        let ready = |vlan: Option<VlanId>| vlan.filter(|vlan| !waiting.contains(vlan));
+        let mut parts = self.switch_parts(goal, |_, now, goal| {
+            let mut change = SwitchChange::none(now.switch);
+            for (port, wanted) in now.ports.iter().zip(&goal.ports) {
+                let pvid = ready(wanted.pvid).or(port.pvid);
+                change.port(port, PortChange { pvid, ..PortChange::none(port) });
+            }
+            change
+        });
+        if let (Some(now), Some(goal)) = (&self.now.tables, &goal.tables) {
+            for (host, (table, wanted)) in now.iter().zip(goal).enumerate() {
+                let mixed = mixed_table(self.topology, table, wanted, &ready);
+                if mixed != *table {
+                    parts.push(Part::Host(HostId::new(host), mixed));
+                }
+            }
+        }
+        self.take(StepKind::Flip, parts);
+    }
+
+    fn free(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) {
+        let still_used = self.still_used(goal);
+        let free = |vlan: VlanId| !waiting.contains(&vlan) && !still_used.contains(vlan);
+        let last = waiting.is_empty();
+        let parts = self.switch_parts(goal, |_, now, goal| {
+            let mut change = SwitchChange::none(now.switch);
+            for (port, wanted) in now.ports.iter().zip(&goal.ports) {
+                let extra = port.tagged.iter().filter(|vlan| !wanted.tagged.contains(*vlan));
+                let extra = extra.chain(port.untagged.iter().filter(|vlan| !wanted.untagged.contains(*vlan)));
+                let leave = extra.filter(|vlan| free(*vlan)).collect();
+                let (admin, pvid) = if last { (wanted.admin, wanted.pvid) } else { (port.admin, port.pvid) };
+                change.port(port, PortChange { admin, pvid, leave, ..PortChange::none(port) });
+            }
+            table::sweep(&now.fdb, &goal.fdb, |run, _, after| {
+                if after.is_none() && free(run.vlan) {
+                    change.unset.push(run);
+                }
+            });
+            change.foreign_unset =
+                now.foreign.iter().filter(|entry| free(entry.vlan) && !goal.foreign.contains(entry)).copied().collect();
+            change
+        });
+        self.take(StepKind::Free, parts);
+    }
+
+    /// VLANs in which somebody sends who is still to leave them.
+    fn still_used(&self, goal: &FabricState) -> VlanSet {
+        let mut used = VlanSet::new();
+        for (now, goal) in self.now.devices.iter().zip(&goal.devices) {
+            for (port, wanted) in now.ports.iter().zip(&goal.ports).filter(|(port, wanted)| port.pvid != wanted.pvid) {
+                // A PVID that the goal takes away serves nobody.
+                used.extend(port.pvid.filter(|_| wanted.pvid.is_some()));
+            }
+        }
+        let tables = self.now.tables.iter().flatten().zip(goal.tables.iter().flatten());
+        for (table, wanted) in tables {
+            used.extend(table.broadcast.filter(|_| table.broadcast != wanted.broadcast));
+            for run in &table.unicast {
+                let leaves = |host| wanted.vlan_to(HostId::new(host)) != Some(run.choice);
+                used.extend((run.first.index()..=run.last.index()).any(leaves).then_some(run.choice));
+            }
+        }
+        used
+    }
+
+    fn switch_parts(
+        &self,
+        goal: &FabricState,
+        change: impl Fn(SwitchId, &DeviceIntent, &DeviceIntent) -> SwitchChange,
+    ) -> Vec<Part> {
+        let pairs = self.now.devices.iter().zip(&goal.devices);
+        pairs
+            .map(|(now, goal)| change(now.switch, now, goal))
+            .filter(|change| !change.is_empty())
+            .map(Part::Switch)
+            .collect()
+    }
+
+    /// Takes a step, if there is anything to it.
+    fn take(&mut self, kind: StepKind, parts: Vec<Part>) {
+        if !parts.is_empty() {
+            parts.iter().for_each(|part| apply(part, &mut self.now));
+            self.steps.push(Step { kind, round: self.round, parts });
+        }
+    }
+}
+
+impl SwitchChange {
+    fn none(switch: SwitchId) -> Self {
+        Self { switch, ports: Vec::new(), set: Vec::new(), unset: Vec::new(), foreign_unset: Vec::new() }
+    }
+
+    /// Adds a port's change if it changes anything.
+    fn port(&mut self, port: &PortIntent, change: PortChange) {
+        if change != PortChange::none(port) {
+            self.ports.push(change);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.set.is_empty() && self.unset.is_empty() && self.foreign_unset.is_empty()
+    }
+}
+
+impl PortChange {
+    fn none(port: &PortIntent) -> Self {
+        Self {
+            port: port.port,
+            admin: port.admin,
+            flow_control: port.flow_control.clone(),
+            pvid: port.pvid,
+            join_tagged: VlanSet::new(),
+            join_untagged: VlanSet::new(),
+            leave: VlanSet::new(),
+        }
+    }
+}
+
+/// A host's table with every choice that is ready to move at its goal.
+fn mixed_table(
+    topology: &Topology,
+    now: &HostTable,
+    goal: &HostTable,
+    ready: &impl Fn(Option<VlanId>) -> Option<VlanId>,
+) -> HostTable {
+    let mut unicast: Vec<HostRun<VlanId>> = Vec::new();
+    for host in topology.host_ids() {
+        let Some(choice) = ready(goal.vlan_to(host)).or_else(|| now.vlan_to(host)) else { continue };
+        match unicast.last_mut() {
+            Some(run) if run.choice == choice && run.last.index() + 1 == host.index() => run.last = host,
+            _ => unicast.push(HostRun { first: host, last: host, choice }),
+        }
+    }
+    HostTable { unicast, broadcast: ready(goal.broadcast).or(now.broadcast) }
+}

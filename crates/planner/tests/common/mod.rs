@@ -1,0 +1,153 @@
+//! Cablings that change: random ones, and random accidents and improvements.
+
+use fabric::{HostId, Mac, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
+
+/// Switch and port, the same of the other end, and the rate.
+type Cable = ((usize, usize), (usize, usize), u64);
+
+/// A cabling as people know it, by names and port numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Cabling {
+    /// Numbers of the switches that there are.
+    pub(crate) switches: Vec<usize>,
+    /// Cables between switches.
+    pub(crate) links: Vec<Cable>,
+    /// Number, switch, port.
+    pub(crate) hosts: Vec<(usize, usize, usize)>,
+    /// Links that died and may come back.
+    pub(crate) dead: Vec<Cable>,
+    next: usize,
+}
+
+const RATES: [u64; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
+
+impl Cabling {
+    /// A connected one of `switches` with `extra` cables beyond a tree, some parallel, and none to three hosts a switch.
+    pub(crate) fn random(switches: usize, extra: usize, rng: &mut Rng) -> Self {
+        let mut cabling =
+            Self { switches: Vec::new(), links: Vec::new(), hosts: Vec::new(), dead: Vec::new(), next: 1 };
+        for number in 0..switches {
+            cabling.switches.push(number);
+            if number > 0 {
+                let other = rng.below(number);
+                cabling.cable(other, number, RATES[1]);
+            }
+        }
+        for _ in 0..extra {
+            cabling.add_link(rng);
+        }
+        for switch in 0..switches {
+            for _ in 0..if switch == 0 { 1 } else { rng.below(3) } {
+                cabling.add_host(switch);
+            }
+        }
+        cabling
+    }
+
+    fn fresh(&mut self) -> usize {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn cable(&mut self, a: usize, b: usize, rate: u64) {
+        let ends = ((a, self.fresh()), (b, self.fresh()));
+        self.links.push((ends.0, ends.1, rate));
+    }
+
+    fn add_link(&mut self, rng: &mut Rng) {
+        let [a, b] = [(); 2].map(|()| self.switches[rng.below(self.switches.len())]);
+        if a != b {
+            self.cable(a, b, RATES[rng.below(3)]);
+        }
+    }
+
+    fn add_host(&mut self, switch: usize) {
+        let (number, port) = (self.fresh(), self.fresh());
+        self.hosts.push((number, switch, port));
+    }
+
+    /// The topology; none if it is not connected or nobody lives there.
+    pub(crate) fn topology(&self) -> Option<Topology> {
+        let mut builder = TopologyBuilder::new();
+        let mut ids = std::collections::BTreeMap::new();
+        for &number in &self.switches {
+            let id = builder.add_switch(&format!("s{number}"), SwitchSpec::default()).expect("a fresh name");
+            ids.insert(number, id);
+        }
+        for &((a, pa), (b, pb), rate) in &self.links {
+            let pa = builder.add_port(ids[&a], &format!("p{pa}")).expect("a fresh port");
+            let pb = builder.add_port(ids[&b], &format!("p{pb}")).expect("a fresh port");
+            builder.add_link(pa, pb, rate).ok()?;
+        }
+        for &(number, switch, port) in &self.hosts {
+            let port = builder.add_port(ids[&switch], &format!("p{port}")).expect("a fresh port");
+            let mac = Mac::local(number as u32);
+            builder.add_host(&format!("h{number}"), mac, port, RATES[1], None).ok()?;
+        }
+        builder.finish().ok().filter(|topology| !topology.hosts().is_empty())
+    }
+
+    /// Changes something at random, or nothing.
+    pub(crate) fn change(&mut self, rng: &mut Rng) {
+        let before = self.clone();
+        match rng.below(10) {
+            0..3 if !self.links.is_empty() => {
+                let gone = self.links.remove(rng.below(self.links.len()));
+                self.dead.push(gone);
+            }
+            3 if !self.dead.is_empty() => {
+                let back = self.dead.swap_remove(rng.below(self.dead.len()));
+                if [back.0.0, back.1.0].iter().all(|switch| self.switches.contains(switch)) {
+                    self.links.insert(rng.below(self.links.len() + 1), back);
+                }
+            }
+            4 => self.add_link(rng),
+            5 if self.switches.len() > 2 => {
+                let gone = self.switches.remove(rng.below(self.switches.len()));
+                self.links.retain(|(a, b, _)| a.0 != gone && b.0 != gone);
+                self.hosts.retain(|host| host.1 != gone);
+            }
+            6 => {
+                let number = self.fresh() + 1000;
+                for _ in 0..1 + rng.below(3) {
+                    let other = self.switches[rng.below(self.switches.len())];
+                    self.cable(other, number, RATES[1]);
+                }
+                self.switches.push(number);
+                for _ in 0..rng.below(3) {
+                    self.add_host(number);
+                }
+            }
+            7 if self.hosts.len() > 2 => {
+                self.hosts.remove(rng.below(self.hosts.len()));
+            }
+            8 => {
+                let switch = self.switches[rng.below(self.switches.len())];
+                self.add_host(switch);
+            }
+            // A cable or host is plugged in elsewhere: the same port at one end, another at the other.
+            9 if rng.below(2) == 0 && !self.hosts.is_empty() => {
+                let at = rng.below(self.hosts.len());
+                self.hosts[at].1 = self.switches[rng.below(self.switches.len())];
+                self.hosts[at].2 = self.fresh();
+            }
+            9 if !self.links.is_empty() => {
+                let at = rng.below(self.links.len());
+                let other = self.switches[rng.below(self.switches.len())];
+                if other != self.links[at].0.0 {
+                    self.links[at].1 = (other, self.fresh());
+                }
+            }
+            _ => {}
+        }
+        if self.topology().is_none() {
+            *self = before;
+        }
+    }
+}
+
+/// Ordered pairs as people read them.
+pub(crate) fn pairs(topology: &Topology, pairs: &[(HostId, HostId)]) -> String {
+    let name = |host: HostId| topology.host(host).name.as_str();
+    pairs.iter().map(|(a, b)| format!("{}>{}", name(*a), name(*b))).collect::<Vec<_>>().join(" ")
+}

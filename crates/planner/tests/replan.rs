@@ -1,0 +1,208 @@
+//! Planning again: little changes, the new plan is sound, and so is every state on the way to it.
+//!
+//! `ESPALIER_REPLANS` sets how many random re-plans are judged; the default suits every commit.
+
+mod common;
+
+use common::{Cabling, pairs};
+use fabric::{
+    FdbMode, FlowControl, Plan, Policy, Severity, Tagging, Topology, VlanId, VlanPool,
+    generate::{Kind, Options, generate},
+    rng::Rng,
+};
+use planner::{FabricState, Presence, StepError, StepKind, Transition, apply, difference, plan, steps};
+use verify::{Live, LiveCheck, check_state};
+
+/// Re-plans in one chain of changes.
+const CHAIN: usize = 8;
+
+#[test]
+fn every_state_between_two_plans_is_free_of_loops_and_floods() {
+    let replans = std::env::var("ESPALIER_REPLANS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let mut tally = Tally::default();
+    let mut chain = 0;
+    while tally.replans < replans {
+        judge_chain(chain, &mut tally);
+        chain += 1;
+    }
+    eprintln!("{tally:?}");
+    assert!(tally.mended > replans / 4, "most re-plans keep trees: {tally:?}");
+    assert!(tally.states > 4 * replans, "{tally:?}");
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    replans: usize,
+    states: usize,
+    /// Re-plans that kept the ids and lanes of all old VLANs that are left.
+    mended: usize,
+    several_rounds: usize,
+    no_spare: usize,
+    entries_before: usize,
+    entries_touched: usize,
+}
+
+fn judge_chain(seed: u64, tally: &mut Tally) {
+    let mut rng = Rng::new(seed);
+    let (switches, extra) = (2 + rng.below(9), rng.below(10));
+    let mut cabling = Cabling::random(switches, extra, &mut rng);
+    let first = 2 + rng.below(20) as u16;
+    // Every third chain has hardly more ids than it needs.
+    let last = if seed % 3 == 0 { first + 40 } else { 4094 };
+    let [first, last] = [first, last].map(|id| VlanId::new(id).expect("in range"));
+    let policy = Policy {
+        tagging: Tagging::ALL[rng.below(Tagging::ALL.len())],
+        fdb: FdbMode::ALL[rng.below(2)],
+        flow_control: [FlowControl::None, FlowControl::Pause, FlowControl::Pause, FlowControl::Pfc(2)][rng.below(4)],
+        vlans: VlanPool { first, last, ..VlanPool::default() },
+        ..Policy::default()
+    };
+    let topology = cabling.topology().expect("connected");
+    let mut previous = plan(&topology, &policy, None).expect("auto always finds a plan");
+    for link in 0..CHAIN {
+        for _ in 0..1 + rng.below(3) {
+            cabling.change(&mut rng);
+        }
+        let changed = cabling.topology().expect("changes keep it connected");
+        // Now and then somebody plans anew, without regard to what is there.
+        let regardless = rng.below(6) == 0;
+        let next = plan(&changed, &policy, (!regardless).then_some(&previous)).expect("auto always finds a plan");
+        let report = verify::check(&next);
+        // Without flow control, and where broadcasts alone close a ring, a cycle is worth a note: no more than a plan
+        // that was made anew would get.
+        let noted = |report: &fabric::Report| {
+            report.findings().iter().all(|f| f.severity == Severity::Note) && !report.findings().is_empty()
+        };
+        let anew = || plan(&changed, &policy, None).expect("auto always finds a plan");
+        let clean = report.findings().is_empty()
+            || noted(&report) && (policy.flow_control == FlowControl::None || noted(&verify::check(&anew())));
+        assert!(clean, "chain {seed}, link {link}, {policy:?}\n{report}");
+        tally.replans += 1;
+        let kept = |plan: &Plan| previous.trees.iter().filter(|tree| plan.tree(tree.vlan).is_some()).count();
+        tally.mended += usize::from(!regardless && kept(&next) > 0);
+        let counts = difference(&previous, &next).entries;
+        if !regardless {
+            tally.entries_before += counts.before();
+            tally.entries_touched += counts.touched();
+        }
+        match steps(&previous, &next) {
+            Ok(transition) => judge_steps(&transition, &mut rng, tally, &format!("chain {seed}, link {link}")),
+            Err(StepError::NoSpareVlans { .. }) => tally.no_spare += 1,
+            Err(error) => panic!("chain {seed}, link {link}: {error}"),
+        }
+        previous = next;
+    }
+}
+
+fn check(transition: &Transition, state: &FabricState) -> LiveCheck {
+    let FabricState { devices, tables } = state;
+    let (topology, judged) = (&transition.topology, &transition.settled[..]);
+    check_state(&Live { topology, devices, tables: tables.as_deref(), judged })
+}
+
+/// Takes the steps part by part, in random order within each, and judges every state.
+fn judge_steps(transition: &Transition, rng: &mut Rng, tally: &mut Tally, what: &str) {
+    let mut state = transition.start.clone();
+    let steps = &transition.steps;
+    let (isolating, rest) = steps.split_at(steps.iter().take_while(|step| step.kind == StepKind::Isolate).count());
+    isolating.iter().flat_map(|step| &step.parts).for_each(|part| apply(part, &mut state));
+    let start = check(transition, &state);
+    assert!(start.report.findings().is_empty(), "{what}, isolated:\n{}", start.report);
+    let mut now = start.clone();
+    for step in rest {
+        let mut parts: Vec<_> = step.parts.iter().collect();
+        rng.shuffle(&mut parts);
+        for part in parts {
+            apply(part, &mut state);
+            now = check(transition, &state);
+            tally.states += 1;
+            let at = format!("{what}, round {} {}: {part:?}", step.round, step.kind.word());
+            assert!(now.report.findings().is_empty(), "{at}\n{}", now.report);
+            let cut: Vec<_> = now.lost.iter().filter(|pair| start.lost.binary_search(pair).is_err()).copied().collect();
+            assert!(cut.is_empty(), "{at}\ncuts off {}", pairs(&transition.topology, &cut));
+            let deaf: Vec<_> =
+                now.unheard.iter().filter(|pair| start.unheard.binary_search(pair).is_err()).copied().collect();
+            assert!(deaf.is_empty(), "{at}\nkeeps broadcasts from {}", pairs(&transition.topology, &deaf));
+        }
+    }
+    tally.several_rounds += usize::from(steps.iter().any(|step| step.round > 1));
+    assert_eq!(state, transition.goal, "{what}");
+    assert!(now.lost.is_empty() && now.unheard.is_empty() || rest.is_empty(), "{what}: the goal loses pairs");
+}
+
+fn generated(kind: &str, size: &str) -> Topology {
+    let kind = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
+    generate(&kind, &Options::default()).expect("a sane size")
+}
+
+/// The topology less its `link`-th link.
+fn without_link(topology: &Topology, link: usize) -> Topology {
+    let mut builder = fabric::TopologyBuilder::new();
+    let mut ports = Vec::new();
+    for id in topology.switch_ids() {
+        let switch = builder.add_switch(&topology.switch(id).name, Default::default()).expect("a fresh name");
+        ports.extend(topology.port_ids(id).map(|p| builder.add_port(switch, &topology.port(p).name).expect("fresh")));
+    }
+    for (number, cable) in topology.links().iter().enumerate() {
+        if number != link {
+            builder.add_link(ports[cable.a.index()], ports[cable.b.index()], cable.rate_bps).expect("free ports");
+        }
+    }
+    for host in topology.hosts() {
+        builder.add_host(&host.name, host.mac, ports[host.port.index()], host.rate_bps, None).expect("a free port");
+    }
+    builder.finish().expect("the rest is connected")
+}
+
+#[test]
+fn a_lost_link_touches_only_the_trees_that_used_it() {
+    for (kind, size) in [("torus", "4x4"), ("torus", "4x4x4"), ("mesh", "6x6"), ("hypercube", "5"), ("hyperx", "4x4")] {
+        let whole = generated(kind, size);
+        let before = plan(&whole, &Policy::default(), None).expect("it plans");
+        for link in [0, 3, 7] {
+            let next = plan(&without_link(&whole, link), &Policy::default(), Some(&before)).expect("it plans");
+            let report = verify::check(&next);
+            assert!(report.findings().is_empty(), "{kind} {size}\n{report}");
+            let difference = difference(&before, &next);
+            assert!(difference.vlans_added.is_empty(), "{kind} {size}: {difference}");
+            let share = difference.entries.share_touched();
+            assert!(share < 0.25, "{kind} {size}: {difference}");
+            let lost = fabric::LinkId::new(link);
+            for tree in before.trees.iter().filter(|tree| !tree.tree.contains(lost)) {
+                let same = next.tree(tree.vlan).expect("it stays").tree.links().len();
+                assert_eq!(same, tree.tree.links().len(), "{kind} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_changes_between_a_plan_and_itself() {
+    let plan = plan(&generated("torus", "4x4"), &Policy::default(), None).expect("it plans");
+    let difference = difference(&plan, &plan);
+    assert!(difference.switches.is_empty() && difference.entries.touched() == 0, "{difference}");
+    assert!(steps(&plan, &plan).expect("no change is a change too").steps.is_empty());
+}
+
+#[test]
+fn differences_count_what_comes_and_goes() {
+    let mesh = generated("mesh", "3x1");
+    let ring = generated("mesh", "4x1");
+    let [three, four] = [mesh, ring].map(|t| plan(&t, &Policy::default(), None).expect("it plans"));
+    let grown = difference(&three, &four);
+    let presence = |d: &planner::Difference, p| d.switches.iter().filter(|s| s.presence == p).count();
+    assert_eq!((presence(&grown, Presence::Added), presence(&grown, Presence::Removed)), (1, 0));
+    assert_eq!(grown.entries.before(), three.summary.fdb_entries_total);
+    let shrunk = difference(&four, &three);
+    assert_eq!((presence(&shrunk, Presence::Added), presence(&shrunk, Presence::Removed)), (0, 1));
+    assert_eq!(shrunk.switches_common, 3);
+    assert_eq!((shrunk.entries.added, shrunk.entries.changed), (grown.entries.removed, grown.entries.changed));
+}
+
+#[test]
+fn who_tags_cannot_change_live() {
+    let mesh = generated("mesh", "3x3");
+    let by = |tagging| plan(&mesh, &Policy { tagging, ..Policy::default() }, None).expect("it plans");
+    let error = steps(&by(Tagging::Switch), &by(Tagging::Pair)).expect_err("hosts would have to begin to tag");
+    assert!(matches!(error, StepError::TaggingDiffers { .. }), "{error}");
+}
