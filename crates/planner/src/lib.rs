@@ -62,6 +62,9 @@ const NEAR_STEPS: u64 = 64;
 
 /// Plans a topology.
 ///
+/// Engines that can go on improving take a number of steps that depends on the size of the topology alone; [`plan_with`]
+/// lets them go on.
+///
 /// With a `previous` plan for the same request, its trees, VLANs and choices stay as far as the cabling lets them, and
 /// what broke is mended with few changes; switches, ports and hosts are matched by name. Where that is impossible the
 /// topology is planned anew, and trees that are the same again keep their VLAN ids.
@@ -73,8 +76,9 @@ pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Re
     plan_with(topology, policy, previous, &mut StepLimit::by_size(topology))
 }
 
-/// Plans a topology; engines that can go on improving do so until the watch says stop, which is how a time limit or an
-/// interrupt reaches them. Whenever it does, the best plan so far is returned.
+/// Plans a topology; engines that can go on improving do so until the watch says stop. That is how
+/// [`Policy::time_limit`] or an interrupt reaches them: the planner itself reads no clock. The best plan so far is
+/// returned.
 ///
 /// Two plans from the same topology, policy, previous plan and number of steps are the same bytes.
 ///
@@ -186,6 +190,14 @@ struct Candidate {
     measure: Measure,
 }
 
+impl Candidate {
+    /// Whether the bound proves that no routing loads the busiest channel less.
+    fn is_perfect(&self, topology: &Topology, bound: f64) -> bool {
+        let same_rates = topology.links().windows(2).all(|links| links[0].rate_bps == links[1].rate_bps);
+        same_rates && self.measure.load_max() as f64 <= (bound - 1e-6).ceil()
+    }
+}
+
 /// Runs one engine and judges its routes by the policy.
 fn candidate(
     topology: &Topology,
@@ -233,6 +245,9 @@ fn best_candidate(
     let mut best: Option<Candidate> = None;
     let mut refused: Option<PlanError> = None;
     for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree, EngineName::Balanced] {
+        if engine == EngineName::Balanced && best.as_ref().is_some_and(|best| best.is_perfect(topology, bound)) {
+            break;
+        }
         let near = best.as_ref().is_some_and(|best| best.measure.load_max() as f64 <= NEAR * bound);
         let found = if near && policy.time_limit.is_none() {
             let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };

@@ -81,9 +81,10 @@ impl<'a> Router<'a> {
 
     fn routing(&self) -> Result<Routing, Unsuitable> {
         let (mut trees, mut choice) = (Vec::new(), vec![0; self.topology.hosts().len()]);
+        let parallel_links = self.parallel_links();
         for (node, &switch) in self.lattice.nodes.iter().enumerate() {
             let hosts = self.topology.hosts_of(switch);
-            let variants = hosts.len().min(self.parallel_links());
+            let variants = hosts.len().min(parallel_links);
             for variant in 0..variants {
                 let links = self.inward(node, variant).into_iter().map(ChannelId::link);
                 // Cables that share a line switch, such as two from one node to it, need not combine into a tree.

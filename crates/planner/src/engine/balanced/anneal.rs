@@ -46,8 +46,8 @@ pub(super) struct Schedule {
     pub(super) sweeps: usize,
 }
 
-/// Batches of sources routed in a round, on large networks in turn.
-const BATCHES_A_ROUND: usize = 16;
+/// Most sources for which annealing pays; beyond, orders come from elsewhere.
+pub(super) const SOURCES_MAX: usize = 512;
 /// What the penalty rises to.
 const PENALTY_LAST: f64 = 20.0;
 
@@ -82,7 +82,6 @@ pub(super) fn anneal(
     let mut sifter = Sifter::default();
     let mut best: Option<Annealed> = None;
     let (mut round, mut extra) = (0, 0);
-    let strides = (batches.len() / lanes).div_ceil(BATCHES_A_ROUND).max(1);
     while round < schedule.rounds + extra {
         let progress = (round as f64 / (schedule.rounds.max(2) - 1) as f64).min(1.0);
         let late = round.saturating_sub(schedule.rounds) as f64;
@@ -96,8 +95,7 @@ pub(super) fn anneal(
             }
             used.fill(0.0);
             let own = (batches.iter_mut()).filter(|batch| usize::from(batch.lane) == lane);
-            let own = own.enumerate().filter(|(number, _)| number % strides == round % strides || round == 0);
-            for (_, batch) in own {
+            for batch in own {
                 let step = if batch.rounds == 0 { 1.0 } else { (2.0 / (batch.rounds as f64 + 2.0)).max(0.15) } as f32;
                 batch.rounds += 1;
                 fresh.fill(0.0);

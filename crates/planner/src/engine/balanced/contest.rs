@@ -7,7 +7,7 @@
 //! ```text
 //!   round   0     1     2     3        slices, longer every other round
 //!   A      ▇▇▇   ▇▇▇   ▇▇    dropped
-//!   B      ▇▇    ▇▇    ▇▇▇▇▇ ▇▇▇▇▇     the best gets the whole slice, the second half of it, the third a quarter
+//!   B      ▇▇    ▇▇    ▇▇▇▇▇ ▇▇▇▇▇     the best gets the whole slice, the second half of it
 //!   C            ▇▇    ▇     ▇▇▇       annealed
 //! ```
 
@@ -17,10 +17,10 @@ use crate::routing::Routing;
 
 use super::{
     alternate::{Alternation, Patience, TURNS_MAX, grow_all},
-    anneal::{Schedule, anneal},
+    anneal::{SOURCES_MAX, Schedule, anneal},
     forest::{Forest, Source},
     net::{NONE, Net},
-    seeds,
+    seeds::{self, Ask},
     state::{Context, State},
     work::Work,
 };
@@ -32,8 +32,16 @@ const SLICE_MIN: u64 = 4_000_000;
 const CHALLENGES_MAX: usize = 8;
 /// Rounds of annealing at first.
 const ANNEALING_ROUNDS: usize = 100;
-/// Starts whose busiest channel carries this much more than the best one's are dropped at once.
-const HOPELESS: f64 = 1.5;
+/// Starts whose busiest channel carries this much more than the best one's are dropped.
+const LEAD: f64 = 1.5;
+/// If the best start carries this much more than the bound, the first annealed order is due at once.
+const URGENT: f64 = 1.3;
+/// If it carries this much more, it no longer competes with an annealed one.
+const HOPELESS: f64 = 2.0;
+/// Average hops from which on paths count as long.
+const HOPS_LONG: f64 = 3.8;
+/// A start with more than one tree a switch competes if its peak is less than this share of the first start's.
+const MORE_TREES: f64 = 0.6;
 /// A plan with fewer trees may be worse by this much and still win.
 const FEWER_TREES: f64 = 1.01;
 
@@ -49,20 +57,23 @@ pub(super) struct Contest<'a> {
     runners: Vec<Runner>,
     /// One that gets no more time, but may still be the best.
     standby: Option<Runner>,
-    /// Routes of other engines, best first, and the best of their peaks.
-    others: Vec<Routing>,
+    /// Routes of other engines and their quality, and the best of their peaks.
+    others: Vec<((f64, u64), Routing)>,
     others_peak: f64,
 }
 
 struct Runner {
     sources: Vec<Source>,
     alternation: Alternation,
+    /// Slices of time that it has had.
+    slices: usize,
 }
 
 impl<'a> Contest<'a> {
     pub(super) fn new(topology: &'a Topology, policy: &'a Policy, net: &'a Net, bound: f64) -> Self {
-        // Loads are whole numbers where all rates are the same; where they differ the bound is not in seconds.
-        let enough = if net.slowness.len() <= 1 { (bound - 1e-6).ceil() } else { 0.0 };
+        // Loads are whole numbers where all rates are the same. Where they differ, times on the fastest rate are no less
+        // than loads.
+        let enough = if net.slowness.len() <= 1 { (bound - 1e-6).ceil() } else { bound };
         let rng = Rng::new(policy.seed);
         let others_peak = f64::INFINITY;
         let (runners, standby, others) = (Vec::new(), None, Vec::new());
@@ -73,55 +84,75 @@ impl<'a> Contest<'a> {
     pub(super) fn run(&mut self, work: &mut Work<'_>) {
         let sources = one_source_a_switch(self.topology);
         let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(0));
-        let lane = (0..sources.len()).map(|number| (number % lanes.max(1)) as u8).collect();
-        let order = if lanes > 0 { vec![seeds::updown_order(self.net); lanes] } else { Vec::new() };
-        self.start(sources.clone(), lane, order, Patience::Endless, work);
+        self.add_seeds(Ask::Structured, lanes, work);
+        self.rank_runners();
+        if self.peak() <= self.enough {
+            return;
+        }
+        if self.runners.is_empty() || !work.expired() {
+            let lane = (0..sources.len()).map(|number| (number % lanes.max(1)) as u8).collect();
+            let order = if lanes > 0 { vec![seeds::updown_order(self.net); lanes] } else { Vec::new() };
+            let own = self.start(sources.clone(), lane, order, Patience::Endless, work);
+            self.runners.extend(own);
+        }
         if work.expired() {
             return;
         }
-        self.add_structured(lanes, work);
+        self.add_seeds(Ask::Updown, lanes, work);
+        self.rank_runners();
+        let limit = self.peak() * LEAD;
+        self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
+        if lanes > 0 && self.is_hopeless() {
+            // Nothing but up*/down* orders, of which one is enough.
+            self.runners.truncate(1);
+        }
         let slice = (SLICE * (self.net.channels * sources.len()) as u64).max(SLICE_MIN);
-        // What annealing has cost so far, and may once more at first.
-        let (mut annealing, mut challenges) = (self.annealing_visits(sources.len()), 0);
+        let annealable = lanes > 0 && self.net.turns <= TURNS_MAX && sources.len() <= SOURCES_MAX;
+        let (mut annealing, mut challenges) = (0, 0);
         for round in 0_u32.. {
             self.rank_runners();
             work.progress(self.peak(), self.bound);
             if self.peak() <= self.enough || work.expired() {
                 return;
             }
-            if lanes > 0 && challenges < CHALLENGES_MAX && self.net.turns <= TURNS_MAX {
-                let affordable = work.total() >= 3 * annealing || self.peak() > 2.0 * self.enough && challenges == 0;
-                if affordable {
-                    let before = work.total();
-                    let rivals = self.runners.len();
-                    self.challenge(&sources, lanes, challenges, work);
-                    if self.runners.len() > rivals && self.peak() > 2.0 * self.enough {
+            let urgent = self.peak() > URGENT * self.enough;
+            let hopeless = self.is_hopeless();
+            let affordable = work.total() >= (3 * annealing).max(self.annealing_visits(sources.len()));
+            if annealable && challenges < CHALLENGES_MAX && (affordable || (urgent && challenges == 0)) {
+                let before = work.total();
+                if let Some(runner) = self.challenger(&sources, lanes, challenges, work) {
+                    if hopeless {
                         // Nothing has structure: the others only stand by, in case time is up soon.
-                        let annealed = self.runners.pop();
-                        self.rank_runners();
                         self.standby = self.runners.drain(..).next();
-                        self.runners.extend(annealed);
                     }
-                    annealing += work.total() - before;
-                    challenges += 1;
-                    self.rank_runners();
+                    self.runners.push(runner);
                 }
+                annealing += work.total() - before;
+                challenges += 1;
             }
-            let hopeless = self.peak() * HOPELESS;
-            self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= hopeless);
-            self.runners.truncate(if round < 6 { 3 } else { 2 });
             let slice = slice << (round / 2).min(20);
+            let mut rng = Rng::new(self.rng.next_u64());
             for (place, runner) in self.runners.iter_mut().enumerate() {
-                let mut context = Context::new(self.net, &runner.sources, Rng::new(self.rng.next_u64()), work);
-                runner.alternation.run(&mut context, slice >> place, self.enough);
+                let visits = if runner.slices == 0 { 2 * slice } else { slice >> place };
+                runner.slices += 1;
+                let mut context = Context::new(self.net, &runner.sources, Rng::new(rng.next_u64()), work);
+                runner.alternation.run(&mut context, visits, self.enough);
             }
+            self.rank_runners();
+            let limit = self.peak() * LEAD;
+            self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
+            self.runners.truncate(2);
         }
     }
 
     /// Lets the routes of other engines compete. On several lanes, each lane's order serves some of the spare ones too.
-    fn add_structured(&mut self, lanes: usize, work: &mut Work<'_>) {
-        for mut seed in seeds::structured(self.topology, self.policy, self.net) {
-            let peak = seed.state.forest.peak(self.net);
+    fn add_seeds(&mut self, ask: Ask, lanes: usize, work: &mut Work<'_>) {
+        let switches = self.net.hosts.iter().filter(|hosts| **hosts > 0).count();
+        self.rank_runners();
+        let before = self.peak();
+        for mut seed in seeds::seeds(self.topology, self.policy, self.net, ask) {
+            let quality = seed.state.quality(self.net);
+            let peak = quality.0;
             self.others_peak = self.others_peak.min(peak);
             let used = seed.state.rank.len();
             if used > 0 && used < lanes && peak > self.enough {
@@ -133,14 +164,17 @@ impl<'a> Contest<'a> {
                     *lane += (used * (number % copies)) as u8;
                 }
             }
-            let context = Context::new(self.net, &seed.sources, self.rng.clone(), work);
-            let alternation = Alternation::new(&context, seed.state);
-            self.runners.push(Runner { sources: seed.sources, alternation });
-            self.others.push(seed.routing);
+            self.others.push((quality, seed.routing));
+            // More than one tree a switch must be worth it.
+            if seed.sources.len() <= switches || peak < before * MORE_TREES {
+                let context = Context::new(self.net, &seed.sources, self.rng.clone(), work);
+                let alternation = Alternation::new(&context, seed.state);
+                self.runners.push(Runner { sources: seed.sources, alternation, slices: 0 });
+            }
         }
     }
 
-    /// Grows trees within orders, or without any, and lets them compete.
+    /// Grows trees within orders, or without any.
     fn start(
         &mut self,
         sources: Vec<Source>,
@@ -148,34 +182,45 @@ impl<'a> Contest<'a> {
         rank: Vec<Vec<u32>>,
         patience: Patience,
         work: &mut Work<'_>,
-    ) {
+    ) -> Option<Runner> {
         let mut context = Context::new(self.net, &sources, Rng::new(self.rng.next_u64()), work);
         let mut state = State { forest: Forest::bare(self.net, sources.len()), lane, rank };
-        if grow_all(&mut context, &mut state, patience) {
-            let alternation = Alternation::new(&context, state);
-            self.runners.push(Runner { sources, alternation });
+        if !grow_all(&mut context, &mut state, patience) {
+            return None;
         }
+        let alternation = Alternation::new(&context, state);
+        Some(Runner { sources, alternation, slices: 0 })
     }
 
-    /// Anneals orders and lets their trees compete.
-    fn challenge(&mut self, sources: &[Source], lanes: usize, turn: usize, work: &mut Work<'_>) {
+    /// Anneals orders and grows trees within them.
+    fn challenger(&mut self, sources: &[Source], lanes: usize, turn: usize, work: &mut Work<'_>) -> Option<Runner> {
         let mut lane: Vec<u8> = (0..sources.len()).map(|number| (number % lanes) as u8).collect();
         self.rng.shuffle(&mut lane);
         let rounds = ANNEALING_ROUNDS << (turn / 2).min(2);
-        let schedule = if turn % 4 == 3 {
-            Schedule { rounds, extra_max: rounds / 2, penalty: 0.15, memory: 0.5, urgency: 1000.0, sweeps: 3 }
+        // Long paths need more falls at first, and time to lose them.
+        let pairs = self.topology.hosts().len().pow(2).max(1);
+        let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
+        let long = hops as f64 / pairs as f64 > HOPS_LONG;
+        let schedule = if long != (turn % 3 == 2) {
+            let rounds = rounds + rounds / 2;
+            Schedule { rounds, extra_max: rounds, penalty: 0.15, memory: 0.5, urgency: 1000.0, sweeps: 3 }
         } else {
             Schedule { rounds, extra_max: rounds / 2, penalty: 0.2, memory: 0.9, urgency: 100.0, sweeps: 2 }
         };
         let mut rng = Rng::new(self.rng.next_u64());
-        if let Some(annealed) = anneal(self.net, sources, &lane, lanes, schedule, &mut rng, work) {
-            self.start(sources.to_vec(), lane, annealed.rank, Patience::Short, work);
-        }
+        let annealed = anneal(self.net, sources, &lane, lanes, schedule, &mut rng, work)?;
+        self.start(sources.to_vec(), lane, annealed.rank, Patience::Short, work)
+    }
+
+    /// Whether the best start is so far from the bound that nothing can have structure. Where rates differ the bound is
+    /// too loose to tell.
+    fn is_hopeless(&self) -> bool {
+        self.net.slowness.len() <= 1 && self.peak() > HOPELESS * self.enough
     }
 
     /// About what annealing once costs.
     fn annealing_visits(&self, sources: usize) -> u64 {
-        (ANNEALING_ROUNDS * sources.div_ceil(16).min(16) * 10 * self.net.channels) as u64
+        (ANNEALING_ROUNDS * sources.div_ceil(16) * 15 * self.net.channels) as u64
     }
 
     /// Best first; of equals, the earlier start.
@@ -201,7 +246,11 @@ impl<'a> Contest<'a> {
             .filter(|runner| runner.alternation.best.forest.peak(self.net) <= acceptable)
             .min_by_key(|runner| runner.sources.len());
         let mut routings: Vec<Routing> = winner.map(|runner| self.routing(runner)).into_iter().collect();
-        routings.extend(self.others);
+        self.others.sort_by(|((a, a_hops), _), ((b, b_hops), _)| a.total_cmp(b).then(a_hops.cmp(b_hops)));
+        let others = self.others.into_iter().map(|(_, routing)| routing);
+        // Only those with more trees, which did not compete, can be better.
+        let at = if self.others_peak < peak { 0 } else { routings.len() };
+        routings.splice(at..at, others);
         routings
     }
 

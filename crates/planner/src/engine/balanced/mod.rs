@@ -30,7 +30,7 @@ use fabric::{Policy, Topology};
 
 use crate::{Watch, engine::tree, merge::merge, routing::Routing};
 
-use self::{contest::Contest, net::Net, work::Work};
+use self::{contest::Contest, net::Net, seeds::Ask, work::Work};
 
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
 const TABLE_MAX: usize = 1 << 25;
@@ -46,7 +46,7 @@ pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mu
         contest.run(&mut work);
         contest.finish()
     } else {
-        seeds::routings(topology, policy)
+        [Ask::Structured, Ask::Updown].map(|ask| seeds::routings(topology, policy, ask)).concat()
     };
     routings.push(merge(topology, tree::route(topology)));
     routings

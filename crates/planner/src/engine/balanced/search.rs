@@ -2,7 +2,7 @@
 //!
 //! Moving a switch of a tree to another of the channels that enter it takes the load of everything below off the path
 //! that led there and puts it on another; the two paths part at some ancestor, above which nothing changes. With prices
-//! exponential in the load ([`Prices`](super::price::Prices)) such moves flatten the busiest channels. Where ranks must
+//! exponential in the load ([`Prices`]) such moves flatten the busiest channels. Where ranks must
 //! rise, the new channel's must lie between that of the channel before it and those of the channels after it, which
 //! also rules out cycles; without ranks, the new parent must not lie below.
 //!
@@ -60,9 +60,9 @@ impl Scratch {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 /// Sweeps over all switches of all trees until a sweep changes little, at most `sweeps` times; returns the moves made.
 /// `rank_of(source)` is the order of channels that its tree must keep, if any.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn reattach<'r>(
     net: &Net,
     sources: &[Source],

@@ -33,9 +33,18 @@ pub(super) struct Seed {
     pub(super) routing: Routing,
 }
 
-/// The routes of every engine that applies, best first, as far as they obey the flow control.
-pub(super) fn structured(topology: &Topology, policy: &Policy, net: &Net) -> Vec<Seed> {
-    let routings = routings(topology, policy);
+/// Which engines to ask.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// Those that need structure, which are quick.
+    Structured,
+    /// Up*/down*.
+    Updown,
+}
+
+/// The routes of the engines that apply, best first, as far as they obey the flow control.
+pub(super) fn seeds(topology: &Topology, policy: &Policy, net: &Net, ask: Ask) -> Vec<Seed> {
+    let routings = routings(topology, policy, ask);
     let mut seeds: Vec<Seed> =
         routings.into_iter().filter_map(|routing| seed(topology, policy, net, routing)).collect();
     seeds.sort_by(|a, b| {
@@ -45,12 +54,17 @@ pub(super) fn structured(topology: &Topology, policy: &Policy, net: &Net) -> Vec
     seeds
 }
 
-/// The routes of every engine that applies.
-pub(super) fn routings(topology: &Topology, policy: &Policy) -> Vec<Routing> {
-    let mut routings = dor::route(topology, policy).unwrap_or_default();
-    routings.extend(dor::route_on_squares(topology, policy).unwrap_or_default());
-    routings.extend(clos::route(topology, policy).unwrap_or_default());
-    routings.push(updown::route(topology, policy));
+/// The routes of the engines that apply.
+pub(super) fn routings(topology: &Topology, policy: &Policy, ask: Ask) -> Vec<Routing> {
+    let mut routings = Vec::new();
+    match ask {
+        Ask::Structured => {
+            routings.extend(dor::route(topology, policy).unwrap_or_default());
+            routings.extend(dor::route_on_squares(topology, policy).unwrap_or_default());
+            routings.extend(clos::route(topology, policy).unwrap_or_default());
+        }
+        Ask::Updown => routings.push(updown::route(topology, policy)),
+    }
     routings.into_iter().map(|routing| merge(topology, routing)).collect()
 }
 
