@@ -229,8 +229,10 @@ impl fmt::Display for Difference {
         let percent = 100.0 * self.entries.share_touched();
         writeln!(
             f,
-            "{changed} of {common} switches change: VLANs +{{{}}} -{{{}}}, {} PVIDs, {touched} of {before} entries ({percent:.2} %)",
-            self.vlans_added, self.vlans_removed, self.pvids_changed
+            "{changed} of {common} switches change: {} new VLANs, {} gone, {} PVIDs, {touched} of {before} entries ({percent:.2} %)",
+            self.vlans_added.len(),
+            self.vlans_removed.len(),
+            self.pvids_changed
         )?;
         for switch in &self.switches {
             let what = match switch.presence {

@@ -10,7 +10,10 @@ use fabric::{
     generate::{Kind, Options, generate},
     rng::Rng,
 };
-use planner::{FabricState, Presence, StepError, StepKind, Transition, apply, difference, plan, steps};
+use planner::{
+    FabricState, PlanError, Presence, StepError, StepKind, StepLimit, Transition, apply, difference, plan, plan_with,
+    steps,
+};
 use verify::{Live, LiveCheck, check_state};
 
 /// Re-plans in one chain of changes.
@@ -58,7 +61,7 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
         ..Policy::default()
     };
     let topology = cabling.topology().expect("connected");
-    let mut previous = plan(&topology, &policy, None).expect("auto always finds a plan");
+    let mut previous = few_steps(&topology, &policy, None).expect("auto always finds a plan");
     for link in 0..CHAIN {
         for _ in 0..1 + rng.below(3) {
             cabling.change(&mut rng);
@@ -66,14 +69,14 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
         let changed = cabling.topology().expect("changes keep it connected");
         // Now and then somebody plans anew, without regard to what is there.
         let regardless = rng.below(6) == 0;
-        let next = plan(&changed, &policy, (!regardless).then_some(&previous)).expect("auto always finds a plan");
+        let next = few_steps(&changed, &policy, (!regardless).then_some(&previous)).expect("auto always finds a plan");
         let report = verify::check(&next);
         // Without flow control, and where broadcasts alone close a ring, a cycle is worth a note: no more than a plan
         // that was made anew would get.
         let noted = |report: &fabric::Report| {
             report.findings().iter().all(|f| f.severity == Severity::Note) && !report.findings().is_empty()
         };
-        let anew = || plan(&changed, &policy, None).expect("auto always finds a plan");
+        let anew = || few_steps(&changed, &policy, None).expect("auto always finds a plan");
         let clean = report.findings().is_empty()
             || noted(&report) && (policy.flow_control == FlowControl::None || noted(&verify::check(&anew())));
         assert!(clean, "chain {seed}, link {link}, {policy:?}\n{report}");
@@ -205,4 +208,9 @@ fn who_tags_cannot_change_live() {
     let by = |tagging| plan(&mesh, &Policy { tagging, ..Policy::default() }, None).expect("it plans");
     let error = steps(&by(Tagging::Switch), &by(Tagging::Pair)).expect_err("hosts would have to begin to tag");
     assert!(matches!(error, StepError::TaggingDiffers { .. }), "{error}");
+}
+
+/// Plans with little search: these tests are about being right, not about being good.
+fn few_steps(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
+    plan_with(topology, policy, previous, &mut StepLimit::new(2))
 }
