@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use anyhow::{Context, Result};
 use fabric::{
     Plan,
-    format::plan::{ReadMode, read_plan, write_plan},
+    format::plan::{ReadMode, write_plan},
     format_rate,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -90,12 +90,6 @@ pub(super) fn build(name: &str, plan: &Plan, rate_bps: u64, backend: Option<Back
     let lab = Lab::up(plan, &options, &mut show);
     bar.finish_and_clear();
     Ok(lab?)
-}
-
-/// The plan that a lab carries out.
-pub(super) fn plan_of(lab: &Lab) -> Result<Plan> {
-    let text = lab.plan_text()?.context("the lab was built without keeping its plan")?;
-    read_plan(text.as_bytes(), ReadMode::Strict).context("read the lab's plan")
 }
 
 fn list(output: Output) -> Result<()> {

@@ -1,14 +1,17 @@
 //! `espalier lab measure`: real traffic beside the plan's prediction.
 
-use anyhow::Result;
-use fabric::Plan;
+use anyhow::{Context, Result};
+use fabric::{
+    Plan,
+    format::plan::{ReadMode, read_plan},
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{
     Lab,
     measure::{Load, Measurement, Pace, Pattern, Prediction, Transport, iperf3, measure, predict},
 };
 
-use super::{Output, lab::plan_of, say};
+use super::{Output, say};
 use crate::{cli, failure::bad_input};
 
 /// Steps of the progress bar.
@@ -34,6 +37,12 @@ pub(super) fn run(lab: &Lab, args: &cli::Measure, output: Output) -> Result<()> 
         Output::Person => print(&load, &predicted, &measured)?,
     }
     Ok(())
+}
+
+/// The plan that a lab carries out.
+fn plan_of(lab: &Lab) -> Result<Plan> {
+    let text = lab.plan_text()?.context("the lab was built without keeping its plan")?;
+    read_plan(text.as_bytes(), ReadMode::Strict).context("read the lab's plan")
 }
 
 /// What the plan lets one expect of a load in a lab.
