@@ -23,6 +23,7 @@ mod policy;
 mod rate;
 mod report;
 mod topology;
+mod traffic;
 mod tree;
 mod vlan;
 
@@ -41,5 +42,6 @@ pub use policy::{EngineName, FdbMode, FlowControl, Policy, Subnet, Tagging};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use report::{Finding, FindingKind, Report, Severity};
 pub use topology::{Attachment, Host, Link, Port, Switch, Topology};
+pub use traffic::{DEMAND_MAX, DEMANDS_MAX, Demand, Traffic, TrafficError, TrafficMatrix};
 pub use tree::{RootedTree, Tree, TreeError};
 pub use vlan::{VlanError, VlanId, VlanPool, VlanSet};
