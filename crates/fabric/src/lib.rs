@@ -12,6 +12,7 @@ pub mod rng;
 
 mod assignment;
 mod builder;
+mod gravity;
 mod guid;
 mod id;
 mod intent;
@@ -29,6 +30,7 @@ mod vlan;
 
 pub use assignment::{Assignment, HostRun};
 pub use builder::{Fault, SwitchSpec, TopologyBuilder};
+pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{

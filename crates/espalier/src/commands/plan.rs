@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    Plan, Policy, Report, Severity, Summary, Traffic, VlanId, VlanPool,
+    Plan, Policy, Report, Severity, Summary, Topology, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{report_json, summary_json},
@@ -20,7 +20,7 @@ use super::{Output, pareto, patience::Patience, say, since};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{read_plan_file, read_topology, write_plan_file},
+    files::{read_plan_file, read_topology, read_traffic, write_plan_file},
     table::amount,
 };
 
@@ -30,7 +30,7 @@ const FINDINGS_SHOWN_MAX: usize = 40;
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = read_topology(&args.topology)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
-    let policy = policy(args)?;
+    let policy = policy(args, &topology)?;
     if args.pareto {
         return pareto::run(&topology, &policy, output);
     }
@@ -70,7 +70,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-fn policy(args: &cli::Plan) -> Result<Policy> {
+fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
     let (first, last) = args
         .vlans
         .runs()
@@ -91,10 +91,18 @@ fn policy(args: &cli::Plan) -> Result<Policy> {
         vlans_max: args.max_vlans,
         subnet: args.subnet,
         mtu_bytes: args.mtu,
-        traffic: Traffic::AllToAll,
+        traffic: traffic(args, topology)?,
         seed: args.seed,
         time_limit: time_limit(args)?,
     })
+}
+
+fn traffic(args: &cli::Plan, topology: &Topology) -> Result<Traffic> {
+    let Some(path) = &args.traffic else { return Ok(Traffic::AllToAll) };
+    if path.as_os_str() == "-" && args.topology.as_os_str() == "-" {
+        return Err(bad_input("only one of topology and --traffic can be standard input"));
+    }
+    read_traffic(path, topology)
 }
 
 fn time_limit(args: &cli::Plan) -> Result<Option<Duration>> {
@@ -146,7 +154,7 @@ fn busiest(plan: &Plan) -> String {
 }
 
 /// What changes since the previous plan, and whether keeping so much of it costs too much.
-fn print_change(previous: &Plan, plan: &Plan, topology: &fabric::Topology, policy: &Policy) -> Result<()> {
+fn print_change(previous: &Plan, plan: &Plan, topology: &Topology, policy: &Policy) -> Result<()> {
     let difference = planner::difference(previous, plan);
     say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
     // An engine asked for by name may need a structure that is gone; then there is nothing to compare with.
