@@ -27,6 +27,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Generate(Generate),
     Import(Import),
+    Traffic(Traffic),
     Plan(Plan),
     Check(Check),
     Show(Show),
@@ -91,11 +92,33 @@ pub(crate) struct Import {
     pub(crate) output: PathBuf,
 }
 
+/// Estimate who sends what to whom from byte counters: a traffic matrix for `plan --traffic`.
+#[derive(Args)]
+#[command(after_help = "Counters are lines of switch,port,rx_bytes,tx_bytes as switches count them, or of\n\
+    host,sent_bytes,received_bytes. The matrix is that of the gravity model, fitted to both sums of every host.\n\n\
+    Examples:\n  espalier traffic cluster.yaml before.csv after.csv -o matrix.csv\n  \
+    espalier traffic cluster.yaml totals.csv | espalier plan cluster.yaml --traffic - -o plan.json")]
+pub(crate) struct Traffic {
+    /// The topology, in any format that import reads; - is standard input.
+    #[arg(value_name = "TOPOLOGY")]
+    pub(crate) topology: PathBuf,
+    /// Counters; totals if there is one file.
+    #[arg(value_name = "COUNTERS")]
+    pub(crate) counters: PathBuf,
+    /// The same counters read later: what was sent in between counts.
+    #[arg(value_name = "LATER")]
+    pub(crate) later: Option<PathBuf>,
+    /// Where to write; standard output unless given.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
 /// Plan a topology, check the plan, and print what it achieves.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier plan torus.yaml -o plan.json\n  \
     espalier plan cluster.yaml --engine clos --max-vlans 64 --fdb minimal -o plan.json\n  \
     espalier generate mesh 8x8 | espalier plan - --json\n  \
+    espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n\n\
     The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
 pub(crate) struct Plan {
@@ -129,6 +152,10 @@ pub(crate) struct Plan {
     /// Largest IP packet on hosts, in bytes.
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u16).range(576..=9216), value_name = "BYTES")]
     pub(crate) mtu: u16,
+    /// What hosts send to each other, as lines of source,destination,demand or a square table; unless given, all send as
+    /// much to all. `espalier traffic` estimates it from counters.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) traffic: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

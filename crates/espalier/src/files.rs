@@ -8,11 +8,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use fabric::{
-    Plan, Topology,
+    Plan, Topology, Traffic,
     format::{
         exchange::{Format, ImportOptions, Imported, import},
         native::write_native,
         plan::{ReadMode, read_plan, write_plan},
+        traffic::read_matrix,
     },
 };
 
@@ -36,12 +37,7 @@ pub(crate) fn read_topology(path: &Path) -> Result<Topology> {
 /// # Errors
 /// Bad input if a file cannot be read, the format cannot be told, or the files have errors.
 pub(crate) fn import_files(paths: &[PathBuf], format: Option<Format>, options: &ImportOptions) -> Result<Imported> {
-    let mut files = Vec::new();
-    for path in paths {
-        let text = String::from_utf8(read(path)?)
-            .map_err(|error| bad_input(format!("{}: not a text file: {error}", path.display())))?;
-        files.push((path.display().to_string(), text));
-    }
+    let files = paths.iter().map(|path| read_text(path)).collect::<Result<Vec<_>>>()?;
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let format = match (format, files.first()) {
         (Some(format), _) => format,
@@ -50,6 +46,27 @@ pub(crate) fn import_files(paths: &[PathBuf], format: Option<Format>, options: &
         (None, None) => return Err(bad_input("no file is named")),
     };
     import(format, &files, options).map_err(|diagnostics| BadInput::Diagnostics(diagnostics).into())
+}
+
+/// Reads a text file, and says how it is called; `-` is standard input.
+///
+/// # Errors
+/// Bad input if it cannot be read or is no text.
+pub(crate) fn read_text(path: &Path) -> Result<(String, String)> {
+    let text = String::from_utf8(read(path)?)
+        .map_err(|error| bad_input(format!("{}: not a text file: {error}", path.display())))?;
+    Ok((path.display().to_string(), text))
+}
+
+/// Reads a traffic matrix; `-` is standard input. Warnings go to standard error.
+///
+/// # Errors
+/// Bad input if the file cannot be read or has errors.
+pub(crate) fn read_traffic(path: &Path, topology: &Topology) -> Result<Traffic> {
+    let (name, text) = read_text(path)?;
+    let (matrix, warnings) = read_matrix(&name, &text, topology).map_err(BadInput::Diagnostics)?;
+    eprint!("{warnings}");
+    Ok(Traffic::Matrix(matrix))
 }
 
 /// Reads a plan file; `-` is standard input.

@@ -40,9 +40,27 @@ impl fmt::Display for Table {
     }
 }
 
+/// A load or demand: whole numbers as they are, others to a tenth, or to two digits where that is nothing.
+pub(crate) fn amount(amount: f64) -> String {
+    match amount {
+        _ if amount.fract() == 0.0 => format!("{amount:.0}"),
+        _ if amount.abs() >= 0.1 => format!("{amount:.1}"),
+        _ => format!("{amount:.1e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_are_as_short_as_they_can_be() {
+        for (number, text) in
+            [(8.0, "8"), (0.0, "0"), (1234.56, "1234.6"), (0.000123, "1.2e-4"), (1e18, "1000000000000000000")]
+        {
+            assert_eq!(amount(number), text);
+        }
+    }
 
     #[test]
     fn columns_are_aligned() {

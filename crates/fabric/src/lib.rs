@@ -12,6 +12,7 @@ pub mod rng;
 
 mod assignment;
 mod builder;
+mod gravity;
 mod guid;
 mod id;
 mod intent;
@@ -23,11 +24,13 @@ mod policy;
 mod rate;
 mod report;
 mod topology;
+mod traffic;
 mod tree;
 mod vlan;
 
 pub use assignment::{Assignment, HostRun};
 pub use builder::{Fault, SwitchSpec, TopologyBuilder};
+pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{
@@ -41,5 +44,6 @@ pub use policy::{EngineName, FdbMode, FlowControl, Policy, Subnet, Tagging};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use report::{Finding, FindingKind, Report, Severity};
 pub use topology::{Attachment, Host, Link, Port, Switch, Topology};
+pub use traffic::{DEMAND_MAX, DEMANDS_MAX, Demand, Traffic, TrafficError, TrafficMatrix};
 pub use tree::{RootedTree, Tree, TreeError};
 pub use vlan::{VlanError, VlanId, VlanPool, VlanSet};

@@ -50,11 +50,12 @@ pub struct Certificate {
     pub rank: Vec<Vec<u32>>,
 }
 
-/// Channel lengths that certify a lower bound on the busiest channel's load.
+/// Channel lengths that certify a lower bound on how long the busiest channel takes.
 ///
-/// For any lengths `l ≥ 0` that are not all zero, every routing of all-to-all traffic has a channel with load at least
-/// `Σ distance(s, d) / Σ l`, the sum over ordered pairs of hosts and the distances measured in `l`: total length is
-/// what the routes must cover, and load times length is what the channels can hold.
+/// For any lengths `l ≥ 0` that are not all zero, every routing has a channel that takes at least
+/// `Σ demand(s, d) · distance(s, d) / Σ l(c) / slowness(c)`, the sum over ordered pairs of hosts and the distances measured
+/// in `l`: demand times length is what the routes must cover, and a channel that is `slowness` times slower than the
+/// fastest holds so much less of it in the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Bound {
     /// `lengths[channel]`.
@@ -80,11 +81,16 @@ pub struct Summary {
     pub avg_hops: f64,
     /// Switches on the longest path.
     pub max_switches_per_path: usize,
-    /// Ordered pairs of hosts whose path crosses the busiest channel between switches.
-    pub max_channel_load: u64,
-    /// No routing whatever can have a lower `max_channel_load`.
+    /// The most demand that crosses any channel between switches. With all-to-all traffic that is a number of ordered
+    /// pairs of hosts, with a matrix it is in the matrix's unit.
+    pub max_channel_load: f64,
+    /// How long the busiest channel takes: the most, over channels, of demand times [`Topology::slowness`], which is the
+    /// demand that a channel of the fastest link would carry in that time. The same as `max_channel_load` where all links
+    /// have one rate.
+    pub max_channel_time: f64,
+    /// No routing whatever can have a lower `max_channel_time`.
     pub load_bound: f64,
-    /// `max_channel_load / load_bound`; 1 is perfect. 1 where nothing crosses a link.
+    /// `max_channel_time / load_bound`; 1 is perfect. 1 where nothing crosses a link.
     pub load_gap: f64,
     /// Whether the plan carries a valid certificate.
     pub deadlock_free: bool,

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
-use crate::VlanPool;
+use crate::{Traffic, VlanPool};
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Policy {
     pub subnet: Subnet,
     /// Largest IP packet on hosts, in bytes.
     pub mtu_bytes: u16,
+    /// What hosts send to each other: what loads are counted by.
+    pub traffic: Traffic,
     /// Seed of every random choice.
     pub seed: u64,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
@@ -40,6 +42,7 @@ impl Default for Policy {
             vlans_max: None,
             subnet: Subnet::default(),
             mtu_bytes: 1500,
+            traffic: Traffic::AllToAll,
             seed: 1,
             time_limit: None,
         }

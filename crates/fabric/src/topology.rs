@@ -93,6 +93,7 @@ pub struct Topology {
     /// Hosts of each switch, in port order: `rim[rim_start[s]..rim_start[s + 1]]`.
     rim: Vec<HostId>,
     rim_start: Vec<usize>,
+    rate_max_bps: u64,
 }
 
 impl Topology {
@@ -130,7 +131,8 @@ impl Topology {
             out_start.push(out.len());
             rim_start.push(rim.len());
         }
-        Self { switches, ports, links, hosts, out, out_start, rim, rim_start }
+        let rate_max_bps = links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
+        Self { switches, ports, links, hosts, out, out_start, rim, rim_start, rate_max_bps }
     }
 
     /// All switches; `switches()[id.index()]` is switch `id`.
@@ -210,6 +212,16 @@ impl Topology {
         switch: SwitchId,
     ) -> impl DoubleEndedIterator<Item = PortId> + ExactSizeIterator + Clone + use<> {
         self.switch_ports(switch).map(PortId::new)
+    }
+
+    /// The rate of the fastest link between switches; 0 if there is none.
+    pub fn rate_max_bps(&self) -> u64 {
+        self.rate_max_bps
+    }
+
+    /// How many times longer a channel takes than one of the fastest link: 1 or more.
+    pub fn slowness(&self, channel: ChannelId) -> f64 {
+        self.rate_max_bps as f64 / self.link(channel.link()).rate_bps as f64
     }
 
     /// The channels that leave a switch, in port order.

@@ -13,6 +13,12 @@ pub enum PlanError {
     /// Nothing to connect.
     #[error("the topology has no hosts: there is nothing to route between")]
     NoHosts,
+    /// The traffic matrix was made for another topology.
+    #[error("the traffic matrix is for another number of hosts than the {hosts} of the topology; read it for this one")]
+    OtherTraffic {
+        /// Hosts of the topology.
+        hosts: usize,
+    },
     /// The engine does not apply to this topology.
     #[error("engine {engine} does not apply: {reason}; try --engine auto")]
     Unsuitable {

@@ -11,6 +11,7 @@
 
 mod bound;
 mod cap;
+mod demand;
 mod dependency;
 mod difference;
 mod engine;
@@ -41,11 +42,12 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
     Assignment, Certificate, DeviceIntent, EngineName, FlowControl, HostId, Plan, Policy, Summary, Tagging, Topology,
-    VlanId, VlanTree,
+    Traffic, VlanId, VlanTree,
 };
 
 use crate::{
     cap::Rules,
+    demand::Demand,
     lanes::Lanes,
     measure::Measure,
     relation::Relation,
@@ -95,7 +97,7 @@ pub fn plan_with(
         return Ok(plan);
     }
     let addresses = addresses(topology, policy, None)?;
-    let bound = bound::bound(topology);
+    let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic));
     let mut capped = policy.clone();
     loop {
         let Candidate { engine, routing, lanes, measure } = match policy.engine {
@@ -123,12 +125,13 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
     let relation = Relation::between(&previous.topology, topology);
     let Replanned { engine, routing, vlan, lane, rank } = replan::replan(topology, policy, previous, &relation)?;
     number::check_limits(topology, policy, engine, &routing).ok()?;
-    let measure = Measure::of(topology, &routing);
+    let measure = Measure::of(topology, &policy.traffic, &routing);
     let (trees, assignment) = number::number_with(policy, routing, &lane, vlan, previous)?;
     let addresses = addresses(topology, policy, Some((previous, &relation))).ok()?;
-    let bound = match replan::carried_bound(topology, previous, &relation) {
+    let carried = replan::carried_bound(topology, previous, &relation);
+    let bound = match carried.filter(|_| [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2]) {
         Some((load, certificate)) => bound::LoadBound { load, certificate },
-        None => bound::bound(topology),
+        None => bound::bound(topology, &Demand::new(topology, &policy.traffic)),
     };
     let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
     assemble(topology, policy, Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound }).ok()
@@ -162,8 +165,9 @@ fn assemble(topology: &Topology, policy: &Policy, parts: Parts) -> Result<Plan, 
         avg_hops: measure.avg_hops(topology),
         max_switches_per_path: measure.hops_max + 1,
         max_channel_load: measure.load_max(),
+        max_channel_time: measure.time_max,
         load_bound: bound.load,
-        load_gap: if bound.load > 0.0 { measure.load_max() as f64 / bound.load } else { 1.0 },
+        load_gap: if bound.load > 0.0 { measure.time_max / bound.load } else { 1.0 },
         deadlock_free: certificate.is_some(),
         fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
         fdb_entries_total: entries.iter().sum(),
@@ -192,9 +196,8 @@ struct Candidate {
 
 impl Candidate {
     /// Whether the bound proves that no routing loads the busiest channel less.
-    fn is_perfect(&self, topology: &Topology, bound: f64) -> bool {
-        let same_rates = topology.links().windows(2).all(|links| links[0].rate_bps == links[1].rate_bps);
-        same_rates && self.measure.load_max() as f64 <= (bound - 1e-6).ceil()
+    fn is_perfect(&self, topology: &Topology, policy: &Policy, bound: f64) -> bool {
+        self.measure.time_max <= attainable(topology, &policy.traffic, bound)
     }
 }
 
@@ -212,7 +215,12 @@ fn candidate(
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         let finished = number::check_limits(topology, policy, engine, &routing)
             .and_then(|()| lanes::place(topology, policy, engine, &routing))
-            .map(|lanes| Candidate { engine, measure: Measure::of(topology, &routing), routing, lanes });
+            .map(|lanes| Candidate {
+                engine,
+                measure: Measure::of(topology, &policy.traffic, &routing),
+                routing,
+                lanes,
+            });
         match finished {
             Ok(candidate) => return Ok(candidate),
             Err(error) => refused = error,
@@ -245,10 +253,11 @@ fn best_candidate(
     let mut best: Option<Candidate> = None;
     let mut refused: Option<PlanError> = None;
     for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree, EngineName::Balanced] {
-        if engine == EngineName::Balanced && best.as_ref().is_some_and(|best| best.is_perfect(topology, bound)) {
+        if engine == EngineName::Balanced && best.as_ref().is_some_and(|best| best.is_perfect(topology, policy, bound))
+        {
             break;
         }
-        let near = best.as_ref().is_some_and(|best| best.measure.load_max() as f64 <= NEAR * bound);
+        let near = best.as_ref().is_some_and(|best| best.measure.time_max <= NEAR * bound);
         let found = if near && policy.time_limit.is_none() {
             let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };
             candidate(topology, policy, engine, bound, &mut watch)
@@ -257,8 +266,7 @@ fn best_candidate(
         };
         match found {
             Ok(found) => {
-                let quality =
-                    |c: &Candidate| (c.measure.seconds_max(topology), c.measure.hops_total, c.routing.trees.len());
+                let quality = |c: &Candidate| (c.measure.time_max, c.measure.hops_total, c.routing.trees.len());
                 if best.as_ref().is_none_or(|best| quality(&found) < quality(best)) {
                     best = Some(found);
                 }
@@ -275,10 +283,20 @@ fn best_candidate(
     best.ok_or_else(|| refused.unwrap_or(PlanError::NoHosts))
 }
 
+/// The least time of the busiest channel that a bound leaves possible. Where every pair sends one unit and all links have
+/// one rate, it is a whole number.
+pub(crate) fn attainable(topology: &Topology, traffic: &Traffic, bound: f64) -> f64 {
+    let same_rates = topology.links().iter().all(|link| link.rate_bps == topology.rate_max_bps());
+    if same_rates && *traffic == Traffic::AllToAll { (bound - 1e-6).ceil() } else { bound * (1.0 + 1e-9) }
+}
+
 /// Refuses what no engine could plan.
 fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
     if topology.hosts().is_empty() {
         return Err(PlanError::NoHosts);
+    }
+    if !policy.traffic.fits(topology.hosts().len()) {
+        return Err(PlanError::OtherTraffic { hosts: topology.hosts().len() });
     }
     for switch in topology.switches() {
         let refuse = |needs: &'static str, way_out: &'static str| {

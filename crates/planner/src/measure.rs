@@ -1,17 +1,20 @@
-//! How good a routing is: channel loads and path lengths of all-to-all traffic.
+//! How good a routing is: channel loads and path lengths.
 
-use fabric::{ChannelId, Topology};
+use fabric::{ChannelId, Topology, Traffic, TrafficMatrix};
 
 use crate::{
     fan::{Direction, Fan, for_each_fan},
+    host_set::HostSet,
     routing::Routing,
 };
 
-/// Loads and path lengths, in exact counts.
+/// Loads and path lengths; exact counts where every pair sends one unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Measure {
-    /// `load[channel]`: ordered pairs of hosts whose path crosses it.
-    pub(crate) load: Vec<u64>,
+    /// `load[channel]`: demand that crosses it.
+    pub(crate) load: Vec<f64>,
+    /// How long the busiest channel takes, in demand on the fastest link.
+    pub(crate) time_max: f64,
     /// Links between switches, summed over ordered pairs of hosts.
     pub(crate) hops_total: u64,
     /// Most links between switches on any path.
@@ -19,47 +22,48 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// Measures a routing. Cost: O(fans · switches).
-    pub(crate) fn of(topology: &Topology, routing: &Routing) -> Self {
-        let mut measure = Self { load: vec![0; topology.channel_count()], hops_total: 0, hops_max: 0 };
-        let mut below = vec![0; topology.switches().len()];
+    /// Measures a routing. Cost: O(fans · switches), and for a matrix O(demands) more for each fan of a host.
+    pub(crate) fn of(topology: &Topology, traffic: &Traffic, routing: &Routing) -> Self {
+        let mut measure = Self { load: vec![0.0; topology.channel_count()], time_max: 0.0, hops_total: 0, hops_max: 0 };
+        let mut weigher = Weigher::new(topology, traffic);
         let mut depth = vec![0; topology.switches().len()];
-        for_each_fan(topology, routing, |fan| measure.add(topology, routing, fan, &mut below, &mut depth));
+        for_each_fan(topology, routing, |fan| measure.add(topology, routing, fan, &mut weigher, &mut depth));
+        let times = topology.channel_ids().map(|channel| measure.load[channel.index()] * topology.slowness(channel));
+        measure.time_max = times.fold(0.0, f64::max);
         measure
     }
 
-    fn add(&mut self, topology: &Topology, routing: &Routing, fan: &Fan<'_>, below: &mut [u64], depth: &mut [usize]) {
+    fn add(
+        &mut self,
+        topology: &Topology,
+        routing: &Routing,
+        fan: &Fan<'_>,
+        weigher: &mut Weigher<'_>,
+        depth: &mut [usize],
+    ) {
         let rooted = routing.trees[fan.tree].rooted_at(topology, fan.root);
+        weigher.weigh(fan);
+        let Weigher { pairs, demand, .. } = weigher;
         for &switch in &rooted.order {
-            let peers = topology.hosts_of(switch).iter().filter(|host| fan.peers.contains(**host)).count();
-            below[switch.index()] = (peers * fan.owners.len()) as u64;
             depth[switch.index()] =
                 rooted.inward[switch.index()].map_or(0, |channel| depth[topology.tail(channel).index()] + 1);
-            if below[switch.index()] > 0 {
+            if pairs[switch.index()] > 0 {
                 self.hops_max = self.hops_max.max(depth[switch.index()]);
-                self.hops_total += below[switch.index()] * depth[switch.index()] as u64;
+                self.hops_total += pairs[switch.index()] * depth[switch.index()] as u64;
             }
         }
         for &switch in rooted.order.iter().rev() {
             if let Some(channel) = rooted.inward[switch.index()] {
-                below[topology.tail(channel).index()] += below[switch.index()];
-                self.load[crossed(channel, fan.direction).index()] += below[switch.index()];
+                let beyond = demand[switch.index()];
+                demand[topology.tail(channel).index()] += beyond;
+                self.load[crossed(channel, fan.direction).index()] += beyond;
             }
         }
     }
 
-    /// The load of the busiest channel.
-    pub(crate) fn load_max(&self) -> u64 {
-        self.load.iter().copied().max().unwrap_or(0)
-    }
-
-    /// The longest time that a channel needs to carry one bit for every pair that crosses it, in femtoseconds.
-    pub(crate) fn seconds_max(&self, topology: &Topology) -> u64 {
-        let fs = |channel: ChannelId| {
-            let rate_bps = u128::from(topology.link(channel.link()).rate_bps);
-            (u128::from(self.load[channel.index()]) * 1_000_000_000_000_000 / rate_bps) as u64
-        };
-        topology.channel_ids().map(fs).max().unwrap_or(0)
+    /// The most demand that crosses any channel.
+    pub(crate) fn load_max(&self) -> f64 {
+        self.load.iter().copied().fold(0.0, f64::max)
     }
 
     /// Switches on a path, averaged over all ordered pairs of hosts, each with itself included.
@@ -73,6 +77,55 @@ impl Measure {
         let hosts = topology.hosts().len();
         let pairs = hosts * (hosts - 1);
         if pairs == 0 { 0.0 } else { self.hops_total as f64 / pairs as f64 }
+    }
+}
+
+/// What a fan carries to or from each switch.
+struct Weigher<'a> {
+    topology: &'a Topology,
+    matrix: Option<Matrix<'a>>,
+    /// `pairs[switch]`: ordered pairs of hosts that the fan joins with peers there, hosts with themselves included.
+    pairs: Vec<u64>,
+    /// `demand[switch]`: what they send.
+    demand: Vec<f64>,
+}
+
+/// A matrix, and the same by receivers.
+struct Matrix<'a> {
+    sent: &'a TrafficMatrix,
+    received: TrafficMatrix,
+}
+
+impl<'a> Weigher<'a> {
+    fn new(topology: &'a Topology, traffic: &'a Traffic) -> Self {
+        let matrix = match traffic {
+            Traffic::AllToAll => None,
+            Traffic::Matrix(sent) => Some(Matrix { sent, received: sent.transposed() }),
+        };
+        let switches = topology.switches().len();
+        Self { topology, matrix, pairs: vec![0; switches], demand: vec![0.0; switches] }
+    }
+
+    fn weigh(&mut self, fan: &Fan<'_>) {
+        let count = |peers: &HostSet, hosts: &[fabric::HostId]| hosts.iter().filter(|h| peers.contains(**h)).count();
+        for switch in self.topology.switch_ids() {
+            let peers = count(fan.peers, self.topology.hosts_of(switch));
+            self.pairs[switch.index()] = (peers * fan.owners.len()) as u64;
+        }
+        let Some(Matrix { sent, received }) = &self.matrix else {
+            self.demand.iter_mut().zip(&self.pairs).for_each(|(demand, pairs)| *demand = *pairs as f64);
+            return;
+        };
+        self.demand.fill(0.0);
+        let by_owner = match fan.direction {
+            Direction::Outward => sent,
+            Direction::Inward => received,
+        };
+        for &(peer, amount) in fan.owners.iter().flat_map(|owner| by_owner.sent_by(*owner)) {
+            if fan.peers.contains(peer) {
+                self.demand[self.topology.switch_of(peer).index()] += amount;
+            }
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn known_fabrics_come_close_to_their_bounds() {
         let plan = balanced(&topology, flow_control, 1, steps);
         judge(&plan, &format!("{kind}, {flow_control}"));
         let load = plan.summary.max_channel_load;
-        assert!(load <= load_max, "{kind}, {flow_control}: {load}, and {load_max} is possible");
+        assert!(load <= f64::from(load_max), "{kind}, {flow_control}: {load}, and {load_max} is possible");
     }
 }
 
@@ -109,7 +109,7 @@ fn balanced(topology: &Topology, flow_control: FlowControl, seed: u64, steps: u6
 /// Walks every route of a plan in its tree, recounts the loads and checks the certificate.
 fn judge(plan: &Plan, what: &str) {
     let topology = &plan.topology;
-    let mut load = vec![0_u64; topology.channel_count()];
+    let mut load = vec![0.0; topology.channel_count()];
     let mut hops = 0;
     let mut rooted = BTreeMap::new();
     for source in topology.host_ids() {
@@ -122,7 +122,7 @@ fn judge(plan: &Plan, what: &str) {
             assert!(rooted.covers(end), "{what}: VLAN {vlan} of {source:?} does not reach {destination:?}");
             let path = rooted.path_to(topology, end);
             assert_path(topology, &path, root, end, what);
-            path.iter().for_each(|channel| load[channel.index()] += 1);
+            path.iter().for_each(|channel| load[channel.index()] += 1.0);
             hops += path.len();
             if let Some(certificate) = &plan.certificate {
                 let rank = &certificate.rank[usize::from(tree.lane)];
@@ -135,7 +135,7 @@ fn judge(plan: &Plan, what: &str) {
     let allowed = plan.policy.flow_control.lanes();
     assert!(allowed.is_none() || plan.certificate.is_some(), "{what}: no proof");
     assert!(plan.trees.iter().all(|tree| tree.lane < allowed.unwrap_or(1)), "{what}: too many lanes");
-    assert_eq!(load.into_iter().max().unwrap_or(0), plan.summary.max_channel_load, "{what}");
+    assert_eq!(load.into_iter().fold(0.0, f64::max), plan.summary.max_channel_load, "{what}");
     let pairs = topology.hosts().len() * (topology.hosts().len() - 1);
     let average = if pairs == 0 { 0.0 } else { hops as f64 / pairs as f64 };
     assert!((average - plan.summary.avg_hops).abs() < 1e-9, "{what}");

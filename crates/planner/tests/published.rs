@@ -24,13 +24,13 @@ fn plan_with(topology: &Topology, engine: EngineName) -> Plan {
 fn table_3() {
     let one = Options::default;
     let rows = [
-        ("mesh", "4x2", two_hosts(), EngineName::Dor, [8, 10], 2.75, 5, 32),
-        ("torus", "4x2", two_hosts(), EngineName::Dor, [8, 12], 2.5, 4, 24),
-        ("clos", "4x4", one(), EngineName::Clos, [8, 16], 2.5, 3, 12),
-        ("m-tree", "4x4", one(), EngineName::Updown, [16, 15], 4.8125, 10, 64),
-        ("mesh", "4x4", one(), EngineName::Dor, [16, 24], 3.5, 7, 16),
-        ("torus", "4x4", one(), EngineName::Dor, [16, 32], 3.0, 5, 12),
-        ("fat-tree", "2,4,2", one(), EngineName::Clos, [14, 24], 3.75, 5, 16),
+        ("mesh", "4x2", two_hosts(), EngineName::Dor, [8, 10], 2.75, 5, 32.0),
+        ("torus", "4x2", two_hosts(), EngineName::Dor, [8, 12], 2.5, 4, 24.0),
+        ("clos", "4x4", one(), EngineName::Clos, [8, 16], 2.5, 3, 12.0),
+        ("m-tree", "4x4", one(), EngineName::Updown, [16, 15], 4.8125, 10, 64.0),
+        ("mesh", "4x4", one(), EngineName::Dor, [16, 24], 3.5, 7, 16.0),
+        ("torus", "4x4", one(), EngineName::Dor, [16, 32], 3.0, 5, 12.0),
+        ("fat-tree", "2,4,2", one(), EngineName::Clos, [14, 24], 3.75, 5, 16.0),
     ];
     for (kind, size, options, engine, [switches, links], average, longest, load) in rows {
         let topology = topology(kind, size, &options);
@@ -48,7 +48,7 @@ fn table_3() {
 #[test]
 fn the_spanning_tree_of_the_torus_carries_64_pairs_on_a_channel() {
     let summary = plan_with(&topology("torus", "4x4", &Options::default()), EngineName::Tree).summary;
-    assert_eq!((summary.vlans, summary.max_channel_load), (1, 64));
+    assert_eq!((summary.vlans, summary.max_channel_load), (1, 64.0));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn alice_next_has_24_vlans_and_12672_entries_a_switch() {
     let minimal = with(FdbMode::Minimal);
     let spine = minimal.topology.switch_ids().find(|s| minimal.topology.hosts_of(*s).is_empty()).expect("a spine");
     assert_eq!(minimal.devices[spine.index()].fdb_len(), 528);
-    assert_eq!(full.summary.max_channel_load, 504);
+    assert_eq!(full.summary.max_channel_load, 504.0);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn structure_is_found_behind_shuffled_names_and_ports() {
 #[test]
 fn regular_fabrics_reach_their_bounds() {
     for (kind, size, load) in
-        [("mesh", "8x8", 128), ("fat-tree", "k=8", 124), ("hyperx", "8x8", 8), ("clos", "4x4", 12)]
+        [("mesh", "8x8", 128.0), ("fat-tree", "k=8", 124.0), ("hyperx", "8x8", 8.0), ("clos", "4x4", 12.0)]
     {
         let summary = plan_with(&topology(kind, size, &Options::default()), EngineName::Auto).summary;
         assert_eq!(summary.max_channel_load, load, "{kind} {size}");
@@ -130,8 +130,8 @@ fn minimal_routes_on_long_rings_need_no_flow_control_or_two_lanes() {
         plan(&ring, &policy, None).expect("a ring can be cut").summary
     };
     let (none, pause, pfc) = (with(FlowControl::None), with(FlowControl::Pause), with(FlowControl::Pfc(2)));
-    assert_eq!((none.max_channel_load, none.deadlock_free), (64, false));
-    assert_eq!((pause.max_channel_load, pause.deadlock_free, pause.lanes), (96, true, 1));
+    assert_eq!((none.max_channel_load, none.deadlock_free), (64.0, false));
+    assert_eq!((pause.max_channel_load, pause.deadlock_free, pause.lanes), (96.0, true, 1));
     assert!(pfc.deadlock_free && pfc.max_channel_load <= pause.max_channel_load);
 }
 

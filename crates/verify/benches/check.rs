@@ -124,7 +124,7 @@ fn breadth_first(topology: &Topology, root: SwitchId) -> Tree {
 fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) -> Plan {
     let policy = Policy { flow_control: FlowControl::None, fdb, ..Policy::default() };
     let mut devices = devices(&topology, &trees, choice);
-    let (mut load, mut hops, mut longest) = (vec![0_u64; topology.channel_count()], 0, 0);
+    let (mut load, mut hops, mut longest) = (vec![0.0_f64; topology.channel_count()], 0, 0);
     for (index, tree) in trees.iter().enumerate() {
         let sources: Vec<HostId> = topology.host_ids().filter(|host| choice[host.index()] == index).collect();
         // Trees of several sources are full ones here, whose entries do not depend on who sends.
@@ -135,7 +135,7 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
             let mut entries: Vec<(SwitchId, PortId)> = vec![(topology.switch_of(to), topology.host(to).port)];
             for (_, rooted) in sources.iter().zip(&from).filter(|(source, _)| **source != to) {
                 let path = rooted.path_to(&topology, topology.switch_of(to));
-                path.iter().for_each(|channel| load[channel.index()] += 1);
+                path.iter().for_each(|channel| load[channel.index()] += 1.0);
                 hops += path.len();
                 longest = longest.max(path.len());
                 if full.is_none() {
@@ -159,7 +159,7 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
         }
     }
     let (hosts, channels) = (topology.hosts().len(), topology.channel_count());
-    let max_channel_load = load.into_iter().max().unwrap_or(0);
+    let max_channel_load = load.into_iter().fold(0.0, f64::max);
     let load_bound = hops as f64 / channels as f64;
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
     Plan {
@@ -179,8 +179,9 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
             avg_hops: hops as f64 / (hosts * (hosts - 1)) as f64,
             max_switches_per_path: longest + 1,
             max_channel_load,
+            max_channel_time: max_channel_load,
             load_bound,
-            load_gap: max_channel_load as f64 / load_bound,
+            load_gap: max_channel_load / load_bound,
             deadlock_free: false,
             fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
             fdb_entries_total: entries.iter().sum(),

@@ -1,8 +1,9 @@
 //! The lower bound on the busiest channel, recomputed from its channel lengths alone.
 //!
-//! Give every channel a length. All-to-all traffic must cover `Σ distance(s, d)`, the sum over ordered pairs of hosts;
-//! a routing whose busiest channel carries L pairs covers at most `L · Σ length`. So L is at least the quotient,
-//! whatever the routing (the dual of maximum concurrent flow; Shahrokhi and Matula, 1990).
+//! Give every channel a length. Traffic must cover `Σ demand(s, d) · distance(s, d)`, the sum over ordered pairs of hosts;
+//! a routing whose busiest channel takes time T, counted in demand on the fastest link, covers at most
+//! `T · Σ length · rate / fastest`. So T is at least the quotient, whatever the routing (the dual of maximum concurrent
+//! flow; Shahrokhi and Matula, 1990).
 //! ```text
 //!   h0 ─ s0 ══ s1 ─ h1    lengths 1, 1: distances 1 + 1 = 2, lengths 2: no routing does better than load 1
 //! ```
@@ -10,9 +11,9 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{FindingKind, Plan, SwitchId};
+use fabric::{FindingKind, SwitchId, Topology, Traffic, TrafficMatrix};
 
-use crate::findings::Findings;
+use crate::{findings::Findings, state::State};
 
 /// How far two figures may differ that were computed in another order, relative to their size.
 pub(crate) const TOLERANCE: f64 = 1e-6;
@@ -21,8 +22,8 @@ pub(crate) const TOLERANCE: f64 = 1e-6;
 const CLAIM_SHARE_MIN: f64 = 0.5;
 
 /// Judges the claimed bound; returns what the lengths prove, if there is one length a channel.
-pub(crate) fn judge(plan: &Plan, findings: &mut Findings) -> Option<f64> {
-    let (lengths, channels) = (&plan.bound.lengths, plan.topology.channel_count());
+pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) -> Option<f64> {
+    let (lengths, channels) = (&state.plan.bound.lengths, state.topology.channel_count());
     let subject = || "load bound".to_owned();
     if lengths.len() != channels {
         findings.fatal(FindingKind::BadBound, || {
@@ -30,7 +31,7 @@ pub(crate) fn judge(plan: &Plan, findings: &mut Findings) -> Option<f64> {
         });
         return None;
     }
-    let (proven, claimed) = (proven(plan), plan.summary.load_bound);
+    let (proven, claimed) = (proven(state, lengths), state.plan.summary.load_bound);
     if !(claimed >= 0.0 && claimed <= proven * (1.0 + TOLERANCE)) {
         findings.fatal(FindingKind::BadBound, || {
             (subject(), format!("is claimed to be {claimed}, but its lengths prove no more than {proven}"))
@@ -44,28 +45,47 @@ pub(crate) fn judge(plan: &Plan, findings: &mut Findings) -> Option<f64> {
 }
 
 /// The bound that the lengths prove; 0 if they are all zero.
-fn proven(plan: &Plan) -> f64 {
-    let topology = &plan.topology;
-    let total: u128 = plan.bound.lengths.iter().map(|length| u128::from(*length)).sum();
-    if total == 0 {
+fn proven(state: &State<'_>, lengths: &[u32]) -> f64 {
+    let topology = state.topology;
+    let held = |(length, link): (&u32, &fabric::Link)| u128::from(*length) * u128::from(link.rate_bps);
+    // Two channels a link.
+    let links = topology.links().iter().flat_map(|link| [link, link]);
+    let capacity: u128 = lengths.iter().zip(links).map(held).sum();
+    if capacity == 0 {
         return 0.0;
     }
+    let covered = match state.traffic {
+        Traffic::AllToAll => covered_by_all(topology, lengths) as f64,
+        Traffic::Matrix(matrix) => covered_by(topology, matrix, lengths),
+    };
+    covered * topology.rate_max_bps() as f64 / capacity as f64
+}
+
+/// What all-to-all traffic covers, exactly.
+fn covered_by_all(topology: &Topology, lengths: &[u32]) -> u128 {
     let mut covered: u128 = 0;
-    for source in topology.switch_ids() {
+    for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
         let senders = topology.hosts_of(source).len() as u128;
-        if senders == 0 {
-            continue;
-        }
-        let distance = distances(plan, source);
-        for (switch, distance) in topology.switch_ids().zip(distance) {
+        for (switch, distance) in topology.switch_ids().zip(distances(topology, lengths, source)) {
             covered += senders * topology.hosts_of(switch).len() as u128 * u128::from(distance);
         }
     }
-    covered as f64 / total as f64
+    covered
 }
 
-fn distances(plan: &Plan, source: SwitchId) -> Vec<u64> {
-    let topology = &plan.topology;
+/// What a traffic matrix covers.
+fn covered_by(topology: &Topology, matrix: &TrafficMatrix, lengths: &[u32]) -> f64 {
+    let mut covered = 0.0;
+    for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
+        let distance = distances(topology, lengths, source);
+        for &(destination, demand) in topology.hosts_of(source).iter().flat_map(|host| matrix.sent_by(*host)) {
+            covered += demand * distance[topology.switch_of(destination).index()] as f64;
+        }
+    }
+    covered
+}
+
+fn distances(topology: &Topology, lengths: &[u32], source: SwitchId) -> Vec<u64> {
     let mut distance = vec![u64::MAX; topology.switches().len()];
     distance[source.index()] = 0;
     let mut queue = BinaryHeap::from([Reverse((0, source))]);
@@ -75,7 +95,7 @@ fn distances(plan: &Plan, source: SwitchId) -> Vec<u64> {
         }
         for &channel in topology.channels_from(at) {
             let next = topology.head(channel);
-            let through = so_far + u64::from(plan.bound.lengths[channel.index()]);
+            let through = so_far + u64::from(lengths[channel.index()]);
             if through < distance[next.index()] {
                 distance[next.index()] = through;
                 queue.push(Reverse((through, next)));

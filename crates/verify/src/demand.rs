@@ -1,4 +1,4 @@
-//! Who sends what in which VLAN: all-to-all unicast, and a broadcast from every host.
+//! Who sends in which VLAN: unicast from every host to every other, whatever its traffic, and a broadcast from every host.
 //!
 //! ```text
 //!   switch-tagged   h0 ─PVID 2─▶ everybody                    by sender, read from the ports

@@ -60,7 +60,7 @@ pub fn check(plan: &Plan) -> Report {
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
     let deadlock = deadlock::judge(&state, &traffic, &mut findings);
-    let bound = bound::judge(plan, &mut findings);
+    let bound = bound::judge(&state, &mut findings);
     summary::judge(&state, &traffic, deadlock, bound, &mut findings);
     findings.into_report()
 }

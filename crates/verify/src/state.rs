@@ -14,7 +14,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use fabric::{
     Admin, Assignment, Attachment, DeviceIntent, FdbEntry, FdbRun, FindingKind, FlowControl, HostId, HostTagging, Mac,
-    Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, VlanId, VlanSet,
+    Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
 };
 
 use crate::{findings::Findings, walk::Receiver};
@@ -74,6 +74,8 @@ pub(crate) struct State<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) topology: &'a Topology,
     pub(crate) tagging: HostTagging,
+    /// What hosts send to each other; all-to-all if the plan's traffic is for other hosts.
+    pub(crate) traffic: &'a Traffic,
     /// By switch: its state, if there is any.
     pub(crate) devices: Vec<Option<&'a DeviceIntent>>,
     /// By switch: usable runs, ascending by VLAN and host, disjoint.
@@ -114,9 +116,16 @@ impl<'a> State<'a> {
                 ("assignment".to_owned(), message)
             });
         }
+        let traffic = Some(&plan.policy.traffic).filter(|traffic| traffic.fits(topology.hosts().len()));
+        if traffic.is_none() {
+            findings.fatal(FindingKind::PlanMismatch, || {
+                ("traffic".to_owned(), "is a matrix for another number of hosts; plan again".to_owned())
+            });
+        }
         Self {
             plan,
             topology,
+            traffic: traffic.unwrap_or(&Traffic::AllToAll),
             tagging: match plan.policy.tagging {
                 Tagging::Switch => HostTagging::BySwitch,
                 Tagging::Pair | Tagging::Source | Tagging::Destination | Tagging::SourceDestination => {

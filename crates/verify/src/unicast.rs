@@ -3,7 +3,7 @@
 //! For one VLAN and one receiver every switch has at most one entry, so switches point at switches: a functional graph.
 //! Following the pointers from each sender's switch, and remembering at every switch on the way how it ends from there,
 //! touches each switch once however many senders share it. Walking the touched switches from the rim inward then
-//! carries the number of pairs along, which gives the load of every channel.
+//! carries what is sent along, which gives the load of every channel.
 //! ```text
 //!   to h3:   s0 ─▶ s1 ─▶ s3 ─▶ h3        s5 ─▶ s6        s8: no entry
 //!            s2 ───┘    delivered         ▲─────┘ loop    flood
@@ -26,8 +26,8 @@ use crate::{
 /// What was seen while every pair was followed.
 pub(crate) struct Traffic {
     pub(crate) coverage: Coverage,
-    /// `load[channel]`: ordered pairs of hosts that cross it.
-    pub(crate) load: Vec<u64>,
+    /// `load[channel]`: demand that crosses it; a count of ordered pairs of hosts for all-to-all traffic.
+    pub(crate) load: Vec<f64>,
     /// Links between switches, summed over ordered pairs of distinct hosts.
     pub(crate) hops_total: u64,
     /// Links between switches on the longest path.
@@ -49,7 +49,7 @@ impl Traffic {
         let channels = state.topology.channel_count();
         Self {
             coverage: Coverage::Whole,
-            load: vec![0; channels],
+            load: vec![0.0; channels],
             hops_total: 0,
             hops_max: 0,
             lanes: Vec::new(),
@@ -109,7 +109,7 @@ struct Slot {
     channel: u32,
     next: u32,
     hops: u32,
-    pairs: u64,
+    demand: f64,
 }
 
 /// Follows pairs; holds what is needed again for every VLAN.
@@ -135,7 +135,7 @@ impl Router {
         for id in topology.channel_ids() {
             channel[topology.tail_port(id).index()] = id.index() as u32;
         }
-        let blank = Slot { epoch: 0, fate: Fate::Open, channel: NONE, next: NONE, hops: 0, pairs: 0 };
+        let blank = Slot { epoch: 0, fate: Fate::Open, channel: NONE, next: NONE, hops: 0, demand: 0.0 };
         Self {
             channel,
             cursor: vec![0; topology.switches().len()],
@@ -209,7 +209,7 @@ impl Router {
             let switch = state.topology.switch_of(source);
             self.settle(state, view, destination, switch);
             let slot = &mut self.slots[switch.index()];
-            slot.pairs += 1;
+            slot.demand += state.traffic.demand(source, destination);
             if slot.fate == Fate::Delivered {
                 traffic.hops_total += u64::from(slot.hops);
                 traffic.hops_max = traffic.hops_max.max(slot.hops as usize);
@@ -236,7 +236,7 @@ impl Router {
                 }
                 break (slot.fate, slot.hops + 1);
             }
-            *slot = Slot { epoch: self.epoch, fate: Fate::Open, channel: NONE, next: NONE, hops: 0, pairs: 0 };
+            *slot = Slot { epoch: self.epoch, fate: Fate::Open, channel: NONE, next: NONE, hops: 0, demand: 0.0 };
             self.chain.push(at);
             let Some(port) = self.lookup(state, view, at, destination) else { break (Fate::Flooded(at), 0) };
             match view.hop[port.index()] {
@@ -272,20 +272,20 @@ impl Router {
         runs.get(*cursor).filter(|run| run.vlan == view.vlan && run.first <= destination).map(|run| run.port)
     }
 
-    /// Carries pairs from the rim inward, and notes which channel follows which.
+    /// Carries demand from the rim inward, and notes which channel follows which.
     fn add_load(&mut self, view: &View, state: &State<'_>, traffic: &mut Traffic) {
         let lane = state.lane(view.vlan);
         for at in (0..self.settled.len()).rev() {
-            let Slot { channel, next, pairs, .. } = self.slots[self.settled[at].index()];
+            let Slot { channel, next, demand, .. } = self.slots[self.settled[at].index()];
             if channel == NONE {
                 continue;
             }
-            traffic.load[channel as usize] += pairs;
+            traffic.load[channel as usize] += demand;
             if next == NONE {
                 continue;
             }
             let following = &mut self.slots[next as usize];
-            following.pairs += pairs;
+            following.demand += demand;
             if following.channel != NONE {
                 let following = following.channel;
                 traffic.lane(lane).insert(channel, following);

@@ -4,7 +4,9 @@ use std::{process::ExitCode, thread};
 
 use anyhow::{Context, Result};
 use fabric::{
-    EngineName, Plan, Policy, format_rate,
+    EngineName, Plan, Policy,
+    format::report::load_json,
+    format_rate,
     generate::{Kind, Options, generate},
 };
 use lab::measure::{Load, Measurement, Pattern, Prediction};
@@ -106,7 +108,7 @@ fn json(trial: &Trial) -> serde_json::Value {
     let Trial { plan, predicted, measured } = trial;
     serde_json::json!({
         "engine": plan.engine.word(), "vlans": plan.summary.vlans, "avg_hops": plan.summary.avg_hops,
-        "max_channel_load": plan.summary.max_channel_load, "predicted_s": predicted.completion.as_secs_f64(),
+        "max_channel_load": load_json(plan.summary.max_channel_load), "predicted_s": predicted.completion.as_secs_f64(),
         "measured_s": measured.completion.as_secs_f64(), "total_goodput_bps": measured.total_goodput_bps(),
         "unknown_floods": measured.unknown_floods,
     })

@@ -15,6 +15,7 @@ mod reproduce;
 mod shell;
 mod show;
 mod since;
+mod traffic;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::Generate(args) => generate::run(&args, output),
         Command::Import(args) => import::run(&args, output),
+        Command::Traffic(args) => traffic::run(&args, output),
         Command::Plan(args) => plan::run(&args, output),
         Command::Check(args) => check::run(&args, output),
         Command::Show(args) => show::run(&args, output),

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use fabric::{EngineName, Policy, Summary, Topology};
+use fabric::{EngineName, Policy, Summary, Topology, format::report::load_json};
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::PlanError;
 
 use super::{Output, say};
-use crate::table::Table;
+use crate::table::{Table, amount};
 
 /// The best plan for one cap.
 struct Choice {
@@ -22,8 +22,8 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
         let rows: Vec<_> = (choices.iter())
             .map(|Choice { engine, summary }| {
                 serde_json::json!({
-                    "engine": engine.word(), "vlans": summary.vlans, "max_channel_load": summary.max_channel_load,
-                    "load_gap": summary.load_gap, "avg_hops": summary.avg_hops,
+                    "engine": engine.word(), "vlans": summary.vlans, "max_channel_load": load_json(summary.max_channel_load),
+                    "max_channel_time": load_json(summary.max_channel_time), "load_gap": summary.load_gap, "avg_hops": summary.avg_hops,
                     "fdb_entries_max": summary.fdb_entries_max, "fdb_entries_total": summary.fdb_entries_total,
                 })
             })
@@ -36,7 +36,7 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
         table.row([
             summary.vlans.to_string(),
             engine.to_string(),
-            summary.max_channel_load.to_string(),
+            amount(summary.max_channel_time),
             format!("{:.2}", summary.load_gap),
             format!("{:.2}", summary.avg_hops),
             summary.fdb_entries_max.to_string(),
@@ -69,10 +69,10 @@ fn choices(topology: &Topology, policy: &Policy) -> Result<Vec<Choice>> {
     }
     bar.finish_and_clear();
     let price = |choice: &Choice| {
-        let Summary { vlans, max_channel_load, fdb_entries_max, .. } = choice.summary;
-        [vlans as u64, max_channel_load, fdb_entries_max as u64]
+        let Summary { vlans, max_channel_time, fdb_entries_max, .. } = choice.summary;
+        [vlans as f64, max_channel_time, fdb_entries_max as f64]
     };
-    let prices: Vec<[u64; 3]> = plans.iter().map(price).collect();
+    let prices: Vec<[f64; 3]> = plans.iter().map(price).collect();
     let dominated = |index: usize| {
         prices.iter().enumerate().any(|(other, theirs)| {
             let mine = &prices[index];
@@ -83,6 +83,6 @@ fn choices(topology: &Topology, policy: &Policy) -> Result<Vec<Choice>> {
     let kept: Vec<bool> = (0..plans.len()).map(|index| !dominated(index)).collect();
     let mut choices: Vec<Choice> =
         plans.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(choice, _)| choice).collect();
-    choices.sort_by_key(price);
+    choices.sort_by(|a, b| price(a).partial_cmp(&price(b)).expect("prices are numbers"));
     Ok(choices)
 }

@@ -8,18 +8,20 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    Plan, Policy, Report, Severity, Summary, VlanId, VlanPool,
+    Plan, Policy, Report, Severity, Summary, Topology, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{report_json, summary_json},
     },
+    format_rate,
 };
 
 use super::{Output, pareto, patience::Patience, say, since};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{read_plan_file, read_topology, write_plan_file},
+    files::{read_plan_file, read_topology, read_traffic, write_plan_file},
+    table::amount,
 };
 
 /// Findings shown to a person; the rest are counted.
@@ -28,7 +30,7 @@ const FINDINGS_SHOWN_MAX: usize = 40;
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = read_topology(&args.topology)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
-    let policy = policy(args)?;
+    let policy = policy(args, &topology)?;
     if args.pareto {
         return pareto::run(&topology, &policy, output);
     }
@@ -68,7 +70,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-fn policy(args: &cli::Plan) -> Result<Policy> {
+fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
     let (first, last) = args
         .vlans
         .runs()
@@ -89,9 +91,18 @@ fn policy(args: &cli::Plan) -> Result<Policy> {
         vlans_max: args.max_vlans,
         subnet: args.subnet,
         mtu_bytes: args.mtu,
+        traffic: traffic(args, topology)?,
         seed: args.seed,
         time_limit: time_limit(args)?,
     })
+}
+
+fn traffic(args: &cli::Plan, topology: &Topology) -> Result<Traffic> {
+    let Some(path) = &args.traffic else { return Ok(Traffic::AllToAll) };
+    if path.as_os_str() == "-" && args.topology.as_os_str() == "-" {
+        return Err(bad_input("only one of topology and --traffic can be standard input"));
+    }
+    read_traffic(path, topology)
 }
 
 fn time_limit(args: &cli::Plan) -> Result<Option<Duration>> {
@@ -111,7 +122,7 @@ fn json(plan: &Plan, report: &Report, elapsed_ms: f64) -> serde_json::Value {
 pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     let Summary { switches, hosts, links, vlans, lanes, .. } = plan.summary;
     let Summary { avg_switches_per_path, avg_hops, max_switches_per_path, .. } = plan.summary;
-    let Summary { max_channel_load, load_bound, load_gap, deadlock_free, .. } = plan.summary;
+    let Summary { load_bound, load_gap, deadlock_free, .. } = plan.summary;
     let Summary { fdb_entries_max, fdb_entries_total, .. } = plan.summary;
     let proof = match (deadlock_free, lanes) {
         (true, 1) => "proven free of deadlock on one lane".to_owned(),
@@ -124,23 +135,33 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     say!(
         "path             {avg_switches_per_path:.2} switches on average, {max_switches_per_path} at most; {avg_hops:.2} hops"
     );
-    say!(
-        "busiest channel  {max_channel_load} pairs; no routing can have less than {load_bound:.1} (gap {load_gap:.3})"
-    );
+    say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
     say!("flow control     {}: {proof}", plan.policy.flow_control);
     say!("static entries   {fdb_entries_max} on one switch at most, {fdb_entries_total} in all");
     Ok(())
 }
 
+/// How long the busiest channel takes, in words.
+fn busiest(plan: &Plan) -> String {
+    let time = amount(plan.summary.max_channel_time);
+    let load = match &plan.policy.traffic {
+        Traffic::AllToAll => format!("{time} pairs"),
+        Traffic::Matrix(matrix) => format!("{time} of a demand of {}", amount(matrix.total())),
+    };
+    let fastest = plan.topology.rate_max_bps();
+    let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
+    if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
+}
+
 /// What changes since the previous plan, and whether keeping so much of it costs too much.
-fn print_change(previous: &Plan, plan: &Plan, topology: &fabric::Topology, policy: &Policy) -> Result<()> {
+fn print_change(previous: &Plan, plan: &Plan, topology: &Topology, policy: &Policy) -> Result<()> {
     let difference = planner::difference(previous, plan);
     say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
     // An engine asked for by name may need a structure that is gone; then there is nothing to compare with.
     let Ok(anew) = planner::plan(topology, policy, None) else { return Ok(()) };
-    let (kept, anew) = (plan.summary.max_channel_load, anew.summary.max_channel_load);
-    if kept as f64 > anew as f64 * planner::REPLAN_LOAD_FACTOR {
-        say!("                 a plan made anew would have {anew} pairs on its busiest channel instead of {kept};");
+    if plan.summary.max_channel_time > anew.summary.max_channel_time * planner::REPLAN_LOAD_FACTOR {
+        let (anew, kept) = (busiest(&anew), busiest(plan));
+        say!("                 a plan made anew would have {anew} on its busiest channel instead of {kept};");
         say!("                 plan without --previous if that is worth more changes");
     }
     Ok(())

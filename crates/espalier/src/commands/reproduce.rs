@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use fabric::{
     EngineName, Policy, Summary,
+    format::report::load_json,
     generate::{Kind, Options, generate},
 };
 
@@ -97,7 +98,7 @@ fn table_3(output: Output) -> Result<ExitCode> {
             "name": row.name, "switches": summary.switches, "links": summary.links, "vlans": summary.vlans,
             "avg_switches_per_path": { "ours": summary.avg_switches_per_path, "printed": average },
             "max_switches_per_path": { "ours": summary.max_switches_per_path, "printed": longest },
-            "max_channel_load": { "ours": summary.max_channel_load, "printed": load },
+            "max_channel_load": { "ours": load_json(summary.max_channel_load), "printed": load },
             "deadlock_free": summary.deadlock_free,
         }));
     }

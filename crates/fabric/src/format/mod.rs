@@ -1,6 +1,7 @@
 //! Text formats: the only modules that know `serde`.
 
 pub mod containerlab;
+pub mod counters;
 pub mod diagnostic;
 pub mod dot;
 pub mod exchange;
@@ -11,8 +12,10 @@ pub mod model;
 pub mod native;
 pub mod plan;
 pub mod report;
+pub mod traffic;
 
 mod cabling;
+mod csv;
 mod json;
 mod node;
 mod yaml;

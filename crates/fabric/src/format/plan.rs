@@ -5,9 +5,11 @@
 //! them as `"0-3,8"`. The digest is the SHA-256 of every byte after its own line, so that a file that was changed by hand
 //! says so. How long an engine was allowed to search is not kept, since it does not change what is valid.
 //!
+//! Files of version 1 know neither a traffic matrix nor `max_channel_time`; they are read as if all links had one rate.
+//!
 //! ```text
 //! {
-//! "espalier_plan":1,
+//! "espalier_plan":2,
 //! "digest":"5d41…",
 //! "policy":{…},
 //! "engine":"dor",
@@ -18,6 +20,7 @@
 //! ],"hosts":[
 //!   {"name":"h0","mac":"02:00:00:00:00:01","port":"s0:p2","rate_bps":1000000000}, …
 //! ]},
+//! "traffic":[ {"source":0,"to":"1-3,8","demands":[5,5,2.5,1]}, … ],   (a line a sender; left out for all-to-all)
 //! "trees":[ {"vlan":2,"lane":0,"links":"0-14"}, … ],
 //! "assignment":{"by":"source","vlans":[2,3,…]},
 //! "addresses":["10.0.0.1",…],
@@ -43,8 +46,10 @@ use thiserror::Error;
 
 pub use self::{read::read_plan, write::write_plan};
 
-/// The version of plan files that this program writes, and the only one that it reads.
-pub const PLAN_VERSION: u64 = 1;
+/// The version of plan files that this program writes.
+pub const PLAN_VERSION: u64 = 2;
+/// The oldest version that it reads.
+pub const PLAN_VERSION_MIN: u64 = 1;
 /// Largest plan file that is read, in bytes.
 pub const PLAN_BYTES_MAX: usize = 1 << 30;
 
@@ -79,7 +84,7 @@ pub enum PlanFileError {
     NotAPlan,
     /// The file is of a version that this program does not know.
     #[error(
-        "the plan file has version {found}, and this program reads version {PLAN_VERSION}: use a newer espalier, or plan again"
+        "the plan file has version {found}, and this program reads versions {PLAN_VERSION_MIN} to {PLAN_VERSION}: use a newer espalier, or plan again"
     )]
     Version {
         /// Its version.
@@ -106,8 +111,8 @@ pub enum PlanFileError {
 }
 
 /// What stands between the beginning of a plan file and its digest.
-fn header() -> String {
-    format!("{{\n\"espalier_plan\":{PLAN_VERSION},\n\"digest\":\"")
+fn header(version: u64) -> String {
+    format!("{{\n\"espalier_plan\":{version},\n\"digest\":\"")
 }
 
 /// What stands between the digest and the bytes that it is of.

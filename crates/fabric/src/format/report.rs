@@ -23,8 +23,14 @@ pub fn finding_json(finding: &Finding) -> Value {
     json!({ "severity": severity.to_string(), "kind": kind.name(), "subject": subject, "message": message })
 }
 
+/// A load: a whole number where it is one, as a count of pairs always is.
+pub fn load_json(load: f64) -> Value {
+    const EXACT_MAX: f64 = (1_u64 << 53) as f64;
+    if load.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&load) { json!(load as u64) } else { json!(load) }
+}
+
 /// The fields of a summary in the order in which people read them.
-pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 14] {
+pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 15] {
     let Summary {
         switches,
         hosts,
@@ -35,6 +41,7 @@ pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 14] {
         avg_hops,
         max_switches_per_path,
         max_channel_load,
+        max_channel_time,
         load_bound,
         load_gap,
         deadlock_free,
@@ -50,7 +57,8 @@ pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 14] {
         ("avg_switches_per_path", json!(avg_switches_per_path)),
         ("avg_hops", json!(avg_hops)),
         ("max_switches_per_path", json!(max_switches_per_path)),
-        ("max_channel_load", json!(max_channel_load)),
+        ("max_channel_load", load_json(*max_channel_load)),
+        ("max_channel_time", load_json(*max_channel_time)),
         ("load_bound", json!(load_bound)),
         ("load_gap", json!(load_gap)),
         ("deadlock_free", json!(deadlock_free)),

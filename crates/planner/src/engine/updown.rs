@@ -20,9 +20,9 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Tree};
+use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Traffic, Tree};
 
-use crate::{measure::Measure, routing::Routing};
+use crate::{demand::sent_by, measure::Measure, routing::Routing};
 
 /// Roots tried.
 const ROOTS_MAX: usize = 4;
@@ -38,12 +38,13 @@ pub(crate) fn route(topology: &Topology, policy: &Policy) -> Routing {
     let roots = central_switches(topology, ROOTS_MAX.min(affordable));
     let passes = (affordable / roots.len()).min(PASSES);
     (roots.into_iter())
-        .map(|root| Builder::new(topology, root).routing(&groups, passes))
-        .min_by_key(|routing| {
-            let measure = Measure::of(topology, routing);
-            (measure.seconds_max(topology), measure.hops_total)
+        .map(|root| {
+            let routing = Builder::new(topology, &policy.traffic, root).routing(&groups, passes);
+            (Measure::of(topology, &policy.traffic, &routing), routing)
         })
+        .min_by(|(a, _), (b, _)| a.time_max.total_cmp(&b.time_max).then(a.hops_total.cmp(&b.hops_total)))
         .expect("there is at least one root")
+        .1
 }
 
 /// Hosts that share a tree: those of a switch, dealt onto as many trees as it has cables, as far as VLANs allow.
@@ -112,21 +113,20 @@ fn distances(topology: &Topology, from: SwitchId) -> (Vec<SwitchId>, Vec<usize>)
 
 struct Builder<'a> {
     topology: &'a Topology,
+    traffic: &'a Traffic,
     /// `height[switch]`: position in breadth-first order from the root, which is 0.
     height: Vec<usize>,
-    /// Time to carry the pairs that cross each channel, `load[channel]`, in units of 1/1 Tbit/s.
+    /// `load[channel]`: time to carry the demand that crosses it, in demand on the fastest link.
     load: Vec<f64>,
-    per_pair: Vec<f64>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(topology: &'a Topology, root: SwitchId) -> Self {
+    fn new(topology: &'a Topology, traffic: &'a Traffic, root: SwitchId) -> Self {
         let mut height = vec![0; topology.switches().len()];
         for (position, switch) in distances(topology, root).0.into_iter().enumerate() {
             height[switch.index()] = position;
         }
-        let per_pair = topology.channel_ids().map(|c| 1e12 / topology.link(c.link()).rate_bps as f64).collect();
-        Self { topology, height, load: vec![0.0; topology.channel_count()], per_pair }
+        Self { topology, traffic, height, load: vec![0.0; topology.channel_count()] }
     }
 
     /// Trees for all groups, each built against the loads of the others.
@@ -156,11 +156,12 @@ impl<'a> Builder<'a> {
 
     /// Adds or removes the load of a group's tree, given as inward channels, outermost last.
     fn weigh(&mut self, group: &[HostId], inward: &[ChannelId], sign: f64) {
-        let mut below: Vec<usize> = self.topology.switch_ids().map(|s| self.topology.hosts_of(s).len()).collect();
+        let mut below = vec![0.0; self.topology.switches().len()];
+        sent_by(self.topology, self.traffic, group, &mut below);
         for &channel in inward.iter().rev() {
-            let hosts = below[self.topology.head(channel).index()];
-            below[self.topology.tail(channel).index()] += hosts;
-            self.load[channel.index()] += sign * (hosts * group.len()) as f64 * self.per_pair[channel.index()];
+            let beyond = below[self.topology.head(channel).index()];
+            below[self.topology.tail(channel).index()] += beyond;
+            self.load[channel.index()] += sign * beyond * self.topology.slowness(channel);
         }
     }
 
@@ -183,7 +184,7 @@ impl<'a> Builder<'a> {
         let mut cost = vec![f64::INFINITY; self.topology.switches().len()];
         let mut inward: Vec<Option<ChannelId>> = vec![None; cost.len()];
         cost[source.index()] = 0.0;
-        let peak = self.load.iter().copied().fold(1.0, f64::max);
+        let peak = self.load.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let price = |channel: ChannelId| {
             let load = self.load[channel.index()] / peak;
             if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + (6.0 * (load - 1.0)).exp() * (1.0 + pass as f64) }

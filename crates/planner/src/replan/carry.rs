@@ -1,7 +1,8 @@
 //! The load bound of a previous plan, carried over to a cabling that only lost cables.
 //!
-//! Lengths l prove `Σ distance / Σ l`. Without a cable no distance shrinks, and `Σ l` loses the cable's own lengths, so
-//! what was proven before, times the old sum over the new one, is still proven: nothing needs to be measured.
+//! For all-to-all traffic, lengths l prove `Σ distance / Σ l · rate`. Without a cable no distance shrinks, and the lower sum
+//! loses the cable's own part, so what was proven before, times the old sum over the new one, is still proven: nothing needs
+//! to be measured.
 //!
 //! ```text
 //!   lengths 1, 1, 1, 1 prove 12/4 = 3      less a cable of 1 + 1 in both directions:    at least 12/2 = 6
@@ -36,16 +37,15 @@ pub(crate) fn carried_bound(topology: &Topology, previous: &Plan, relation: &Rel
     }
     let mut lengths = vec![0; topology.channel_count()];
     kept.iter().for_each(|(old, new)| lengths[new.index()] = before[old.index()]);
-    let sum = |lengths: &[u32]| lengths.iter().map(|length| u64::from(*length)).sum::<u64>();
-    let (sum_before, sum_now) = (sum(before), sum(&lengths));
+    let (sum_before, sum_now) = (capacity(old, before), capacity(topology, &lengths));
     let claimed = previous.summary.load_bound;
     let load = match sum_now {
         _ if sum_now == sum_before => claimed,
-        0 => return None,
-        _ => claimed * (sum_before as f64 / sum_now as f64),
+        _ if sum_now == 0.0 => return None,
+        _ => claimed * (sum_before / sum_now),
     };
     let bound = Bound { lengths };
-    (sum_now == 0 || load >= SHARE_MIN * measured(topology, &bound.lengths)).then_some((load, bound))
+    (sum_now == 0.0 || load >= SHARE_MIN * measured(topology, &bound.lengths)).then_some((load, bound))
 }
 
 /// What the lengths prove, as far as a sample of sources tells.
@@ -60,8 +60,12 @@ fn measured(topology: &Topology, lengths: &[u32]) -> f64 {
         let reached: f64 = topology.switch_ids().zip(distance).map(|(switch, d)| hosts(switch) * d as f64).sum();
         covered += hosts(source) * reached;
     }
-    let total = lengths.iter().map(|length| f64::from(*length)).sum::<f64>();
-    covered * topology.hosts().len() as f64 / (senders * total)
+    covered * topology.hosts().len() as f64 / (senders * capacity(topology, lengths))
+}
+
+/// What channels hold of a load that takes a unit of time, in units of length.
+fn capacity(topology: &Topology, lengths: &[u32]) -> f64 {
+    topology.channel_ids().zip(lengths).map(|(c, length)| f64::from(*length) / topology.slowness(c)).sum()
 }
 
 fn distances(topology: &Topology, lengths: &[u32], source: SwitchId) -> Vec<u64> {

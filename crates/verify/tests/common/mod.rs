@@ -283,8 +283,8 @@ fn summary(
     deadlock_free: bool,
 ) -> Summary {
     let hosts = topology.hosts().len();
-    let mut load = vec![0_u64; topology.channel_count()];
-    routes.pairs.iter().flat_map(|pair| &pair.3).for_each(|channel| load[channel.index()] += 1);
+    let mut load = vec![0.0_f64; topology.channel_count()];
+    routes.pairs.iter().flat_map(|pair| &pair.3).for_each(|channel| load[channel.index()] += 1.0);
     let hops: usize = routes.pairs.iter().map(|pair| pair.3.len()).sum();
     let longest = routes.pairs.iter().map(|pair| pair.3.len()).max().unwrap_or(0);
     let everything = (0..topology.links().len()).map(LinkId::new);
@@ -292,7 +292,7 @@ fn summary(
         let links: Vec<LinkId> = everything.collect();
         topology.host_ids().map(|source| distances(topology, &links, topology.switch_of(source))).sum()
     };
-    let max_channel_load = load.into_iter().max().unwrap_or(0);
+    let max_channel_load = load.into_iter().fold(0.0, f64::max);
     let channels = topology.channel_count();
     let load_bound = if channels == 0 { 0.0 } else { shortest as f64 / channels as f64 };
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
@@ -307,8 +307,9 @@ fn summary(
         avg_hops: if hosts > 1 { hops as f64 / (hosts * (hosts - 1)) as f64 } else { 0.0 },
         max_switches_per_path: longest + 1,
         max_channel_load,
+        max_channel_time: max_channel_load,
         load_bound,
-        load_gap: if max_channel_load == 0 { 1.0 } else { max_channel_load as f64 / load_bound },
+        load_gap: if max_channel_load == 0.0 { 1.0 } else { max_channel_load / load_bound },
         deadlock_free,
         fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
         fdb_entries_total: entries.iter().sum(),

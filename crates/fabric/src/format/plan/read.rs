@@ -8,15 +8,15 @@ use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 use sha2::{Digest, Sha256};
 
 use super::{
-    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PlanFileError, ReadMode, header,
+    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PLAN_VERSION_MIN, PlanFileError, ReadMode, header,
     json::{At, Json},
     runs::parse_runs,
     write::hex,
 };
 use crate::{
-    Admin, Assignment, Bound, Certificate, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun, FlowControlMode, HostId,
-    HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology,
-    TopologyBuilder, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+    Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
+    FlowControlMode, HostId, HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId,
+    SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -36,18 +36,18 @@ pub fn read_plan(text: &[u8], mode: ReadMode) -> Result<Plan, PlanFileError> {
         serde_json::from_slice(text).map_err(|error| PlanFileError::NotJson { message: error.to_string() })?;
     let root = At::root(&json);
     let version = root.optional("espalier_plan").ok().flatten().ok_or(PlanFileError::NotAPlan)?.whole()?;
-    if version != PLAN_VERSION {
+    if !(PLAN_VERSION_MIN..=PLAN_VERSION).contains(&version) {
         return Err(PlanFileError::Version { found: version });
     }
     match mode {
-        ReadMode::Strict => check_digest(text, root.field("digest")?.text()?)?,
+        ReadMode::Strict => check_digest(text, version, root.field("digest")?.text()?)?,
         ReadMode::IgnoreDigest => {}
     }
-    plan(&root)
+    plan(&root, version)
 }
 
-fn check_digest(text: &[u8], stated: &str) -> Read<()> {
-    let before = [header().as_bytes(), stated.as_bytes(), DIGEST_END.as_bytes()].concat();
+fn check_digest(text: &[u8], version: u64, stated: &str) -> Read<()> {
+    let before = [header(version).as_bytes(), stated.as_bytes(), DIGEST_END.as_bytes()].concat();
     // A file that does not begin as it is written was laid out anew; its digest is that of the whole.
     let body = text.strip_prefix(before.as_slice()).unwrap_or(text);
     let found = hex(&Sha256::digest(body));
@@ -57,13 +57,14 @@ fn check_digest(text: &[u8], stated: &str) -> Read<()> {
     Err(PlanFileError::Changed { stated: stated.chars().take(found.len()).collect(), found })
 }
 
-fn plan(root: &At<'_>) -> Read<Plan> {
+fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
     root.only(&[
         "espalier_plan",
         "digest",
         "policy",
         "engine",
         "topology",
+        "traffic",
         "trees",
         "assignment",
         "addresses",
@@ -82,7 +83,7 @@ fn plan(root: &At<'_>) -> Read<Plan> {
     let addresses =
         addresses_at.items_for(topology.hosts().len(), "hosts")?.map(|at| at.parsed()).collect::<Read<_>>()?;
     Ok(Plan {
-        policy: policy(&root.field("policy")?)?,
+        policy: Policy { traffic: traffic(&topology, root)?, ..policy(&root.field("policy")?)? },
         engine,
         trees: trees(&topology, &root.field("trees")?)?,
         assignment: assignment(&topology, &root.field("assignment")?)?,
@@ -90,7 +91,7 @@ fn plan(root: &At<'_>) -> Read<Plan> {
         devices: devices(&topology, &root.field("devices")?)?,
         certificate: certificate(&topology, &root.field("certificate")?)?,
         bound: bound(&topology, &root.field("bound")?)?,
-        summary: summary(&root.field("summary")?)?,
+        summary: summary(&root.field("summary")?, version)?,
         topology,
     })
 }
@@ -116,6 +117,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         vlans_max: at.optional("vlans_max")?.map(|at| at.whole()).transpose()?,
         subnet: at.field("subnet")?.parsed()?,
         mtu_bytes: at.field("mtu_bytes")?.whole()?,
+        traffic: Traffic::AllToAll,
         seed: at.field("seed")?.whole()?,
         time_limit: None,
     })
@@ -193,6 +195,33 @@ fn rate_bps(at: &At<'_>) -> Read<u64> {
 
 fn optional_address(at: &At<'_>, name: &str) -> Read<Option<IpAddr>> {
     at.optional(name)?.map(|at| at.parsed()).transpose()
+}
+
+fn traffic(topology: &Topology, root: &At<'_>) -> Read<Traffic> {
+    let Some(traffic_at) = root.optional("traffic")? else { return Ok(Traffic::AllToAll) };
+    let hosts = topology.hosts().len();
+    let mut demands: Vec<Demand> = Vec::new();
+    for at in traffic_at.items()? {
+        at.only(&["source", "to", "demands"])?;
+        let source_at = at.field("source")?;
+        let source = HostId::new(source_at.index("host", hosts)?);
+        if demands.last().is_some_and(|before| before.source >= source) {
+            return Err(source_at.error("senders ascend, one line each"));
+        }
+        let to_at = at.field("to")?;
+        let runs = parse_runs(to_at.text()?, "host", hosts).map_err(|error| to_at.error(error))?;
+        let count: usize = runs.iter().map(|(first, last)| last - first + 1).sum();
+        let to = runs.into_iter().flat_map(|(first, last)| (first..=last).map(HostId::new));
+        for (destination, at) in to.zip(at.field("demands")?.items_for(count, "receivers")?) {
+            let amount = at.number()?;
+            // What is zero is left out, so that the same matrix is always the same bytes.
+            if amount <= 0.0 || amount > DEMAND_MAX || destination == source {
+                return Err(at.error(format!("a demand is more than 0, at most {DEMAND_MAX:e}, and for another host")));
+            }
+            demands.push(Demand { source, destination, amount });
+        }
+    }
+    TrafficMatrix::new(hosts, demands).map(Traffic::Matrix).map_err(|error| traffic_at.error(error))
 }
 
 fn trees(topology: &Topology, at: &At<'_>) -> Read<Vec<VlanTree>> {
@@ -412,7 +441,7 @@ fn per_channel(topology: &Topology, at: &At<'_>) -> Read<Vec<u32>> {
     at.items_for(topology.channel_count(), "channels")?.map(|at| at.whole()).collect()
 }
 
-fn summary(at: &At<'_>) -> Read<Summary> {
+fn summary(at: &At<'_>, version: u64) -> Read<Summary> {
     let whole = |name| at.field(name)?.whole::<usize>();
     let number = |name| at.field(name)?.number();
     let summary = Summary {
@@ -424,7 +453,8 @@ fn summary(at: &At<'_>) -> Read<Summary> {
         avg_switches_per_path: number("avg_switches_per_path")?,
         avg_hops: number("avg_hops")?,
         max_switches_per_path: whole("max_switches_per_path")?,
-        max_channel_load: at.field("max_channel_load")?.whole()?,
+        max_channel_load: number("max_channel_load")?,
+        max_channel_time: number(if version == 1 { "max_channel_load" } else { "max_channel_time" })?,
         load_bound: number("load_bound")?,
         load_gap: number("load_gap")?,
         deadlock_free: at.field("deadlock_free")?.truth()?,

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
 use crate::{
-    Admin, Assignment, Bound, Certificate, DeviceIntent, EngineName, FdbEntry, FdbRun, FlowControl, FlowControlMode,
-    HostId, HostRun, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, Tagging, Topology, Tree, VlanId,
-    VlanSet, VlanTree,
+    Admin, Assignment, Bound, Certificate, Demand, DeviceIntent, EngineName, FdbEntry, FdbRun, FlowControl,
+    FlowControlMode, HostId, HostRun, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, Tagging, Topology,
+    Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -49,6 +49,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             flow_control: FlowControl::Pfc(2),
             seed: rng.next_u64(),
             vlans_max: (rng.below(2) == 0).then_some(17),
+            traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { some_traffic(hosts, &mut rng) },
             ..Policy::default()
         },
         engine: EngineName::Updown,
@@ -68,7 +69,8 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             avg_switches_per_path: 1.0 + 7.0 * rng.unit_f64(),
             avg_hops: rng.unit_f64() / 3.0,
             max_switches_per_path: 9,
-            max_channel_load: rng.next_u64(),
+            max_channel_load: rng.below(1 << 40) as f64,
+            max_channel_time: 1e6 * rng.unit_f64(),
             load_bound: 12.0,
             load_gap: 1.0 / 3.0,
             deadlock_free: true,
@@ -78,6 +80,20 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
         devices,
         topology,
     }
+}
+
+/// Demands large and small between some of the hosts.
+fn some_traffic(hosts: usize, rng: &mut Rng) -> Traffic {
+    let mut demands = Vec::new();
+    for source in HostId::all(hosts) {
+        for destination in HostId::all(hosts).filter(|destination| *destination != source) {
+            if rng.below(3) == 0 {
+                let amount = [1.0, 0.1 + rng.unit_f64(), 1e18 * rng.unit_f64(), 1e-9][rng.below(4)];
+                demands.push(Demand { source, destination, amount });
+            }
+        }
+    }
+    Traffic::Matrix(TrafficMatrix::new(hosts, demands).expect("sound demands"))
 }
 
 fn vlan(number: usize) -> VlanId {
@@ -279,9 +295,9 @@ fn a_changed_file_says_so_and_can_still_be_read_on_purpose() {
 #[test]
 fn other_versions_and_other_files_are_refused() {
     let text = written(&small());
-    let newer = text.replacen("\"espalier_plan\":1", "\"espalier_plan\":2", 1);
+    let newer = text.replacen("\"espalier_plan\":2", "\"espalier_plan\":3", 1);
     let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("newer");
-    assert_eq!(error, PlanFileError::Version { found: 2 });
+    assert_eq!(error, PlanFileError::Version { found: 3 });
     assert!(error.to_string().contains("use a newer espalier"), "{error}");
     for other in ["{}", "[]", "1", "null", "{\"switches\":[]}"] {
         assert_eq!(read_plan(other.as_bytes(), ReadMode::Strict), Err(PlanFileError::NotAPlan), "{other}");

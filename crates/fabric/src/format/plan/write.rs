@@ -9,12 +9,12 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::{
-    DIGEST_END, header,
+    DIGEST_END, PLAN_VERSION, header,
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, Plan, Policy, PortId, PortIntent, PortRole, Topology, VlanId,
-    VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, Plan, Policy, PortId, PortIntent, PortRole, Topology,
+    Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -24,7 +24,7 @@ use crate::{
 pub fn write_plan(plan: &Plan, mut out: impl io::Write) -> io::Result<()> {
     let mut hasher = Hashing(Sha256::new());
     write_body(plan, &mut hasher)?;
-    out.write_all(header().as_bytes())?;
+    out.write_all(header(PLAN_VERSION).as_bytes())?;
     out.write_all(hex(&hasher.0.finalize()).as_bytes())?;
     out.write_all(DIGEST_END.as_bytes())?;
     write_body(plan, &mut out)?;
@@ -65,6 +65,9 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
     writeln!(out, "\"policy\":{{{}}},", policy_fields(policy))?;
     writeln!(out, "\"engine\":\"{engine}\",")?;
     write_topology(topology, out)?;
+    if let Traffic::Matrix(matrix) = &policy.traffic {
+        write_traffic(matrix, out)?;
+    }
     let tree_lines = trees.iter().map(|tree| {
         let links = join_runs(tree.tree.links().iter().map(|link| link.index()));
         format!("{{\"vlan\":{},\"lane\":{},\"links\":\"{links}\"}}", tree.vlan, tree.lane)
@@ -87,9 +90,8 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
 }
 
 fn policy_fields(policy: &Policy) -> String {
-    // A time limit does not change what is valid, and is left out.
-    let Policy { engine, tagging, flow_control, fdb, vlans, vlans_max, subnet, mtu_bytes, seed, time_limit: _ } =
-        policy;
+    // A time limit does not change what is valid, and is left out; traffic needs lines of its own.
+    let Policy { engine, tagging, flow_control, fdb, vlans, vlans_max, subnet, mtu_bytes, seed, .. } = policy;
     let mut text = String::new();
     push_field(&mut text, "engine", Quoted(engine));
     push_field(&mut text, "tagging", Quoted(tagging));
@@ -144,6 +146,17 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         format!("{{{text}}}")
     });
     write_list(out, "\"hosts\":[", hosts, "]},\n")
+}
+
+fn write_traffic(matrix: &TrafficMatrix, out: &mut impl io::Write) -> io::Result<()> {
+    let senders = HostId::all(matrix.hosts()).filter(|source| !matrix.sent_by(*source).is_empty());
+    let lines = senders.map(|source| {
+        let row = matrix.sent_by(source);
+        let to = join_runs(row.iter().map(|entry| entry.0.index()));
+        let demands: Vec<f64> = row.iter().map(|entry| entry.1).collect();
+        format!("{{\"source\":{},\"to\":\"{to}\",\"demands\":[{}]}}", source.index(), commas(&demands))
+    });
+    write_list(out, "\"traffic\":[", lines, "],\n")
 }
 
 fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -> io::Result<()> {

@@ -130,10 +130,11 @@ impl Alternation {
                 }
                 sum
             };
-            for (switch, &hosts) in net.hosts.iter().enumerate().filter(|(_, hosts)| **hosts > 0) {
+            let shares = context.sources[source].shares(net);
+            for (switch, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0) {
                 let gain = (cost(inward, switch) - cost(&wish, switch)).clamp(0.0, GAIN_MAX);
                 if gain > 0.0 {
-                    let pairs = f64::from(hosts) * context.sources[source].senders() as f64;
+                    let pairs = f64::from(share) * context.sources[source].senders() as f64;
                     let mut at = switch;
                     while at != root {
                         weight[at] += 2.0 * gain * pairs;
@@ -192,7 +193,7 @@ pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut State) -> bool {
             continue;
         }
         let old = state.forest.tree(number).0.to_vec();
-        state.forest.lift(number, source.senders());
+        state.forest.lift(number, source);
         old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         let inward = state.forest.tree_mut(number).0;
         for &switch in &fallen {
@@ -208,7 +209,7 @@ pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut State) -> bool {
         if !mended {
             inward.copy_from_slice(&old);
         }
-        state.forest.lay(net, number, source.senders());
+        state.forest.lay(net, number, source);
         if !mended {
             return false;
         }
@@ -271,7 +272,7 @@ pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut State, sharpnes
     let (mut grown, mut other) = (vec![NONE; net.switches], vec![NONE; net.switches]);
     for number in context.shuffled_sources() {
         let source = &context.sources[number];
-        state.forest.lift(number, source.senders());
+        state.forest.lift(number, source);
         let old = state.forest.tree(number).0;
         old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         let rule = |lane: usize| match state.rank.get(lane) {
@@ -281,11 +282,11 @@ pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut State, sharpnes
         let mut lane = usize::from(state.lane[number]);
         let mut reached = context.builder.grow(net, source.root, &prices.price, rule(lane), &mut grown);
         if state.rank.len() > 1 {
-            let total = if reached { context.builder.total(net) } else { f64::INFINITY };
+            let total = if reached { context.builder.total(source.shares(net)) } else { f64::INFINITY };
             let elsewhere = (lane + 1 + context.rng.below(state.rank.len() - 1)) % state.rank.len();
             let fits = context.builder.grow(net, source.root, &prices.price, rule(elsewhere), &mut other);
             context.work.spend(5 * net.channels);
-            if fits && context.builder.total(net) < total {
+            if fits && context.builder.total(source.shares(net)) < total {
                 (lane, reached) = (elsewhere, true);
                 std::mem::swap(&mut grown, &mut other);
             }
@@ -294,7 +295,7 @@ pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut State, sharpnes
             state.lane[number] = lane as u8;
             state.forest.tree_mut(number).0.copy_from_slice(&grown);
         }
-        state.forest.lay(net, number, source.senders());
+        state.forest.lay(net, number, source);
         let new = state.forest.tree(number).0;
         new.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         if !context.work.spend(5 * net.channels) {
@@ -327,7 +328,7 @@ pub(super) fn grow_all(context: &mut Context<'_, '_>, state: &mut State, patienc
             return false;
         }
         state.forest.tree_mut(number).0.copy_from_slice(&grown);
-        state.forest.lay(net, number, source.senders());
+        state.forest.lay(net, number, source);
         if !context.work.spend(5 * net.channels) && patience == Patience::Short {
             return false;
         }

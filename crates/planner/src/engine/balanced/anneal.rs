@@ -146,7 +146,8 @@ pub(super) fn anneal(
 struct Batch {
     lane: u8,
     roots: Vec<u32>,
-    senders: Vec<f32>,
+    /// `units[switch]`: what each source sends there.
+    units: Vec<Floats>,
     /// `load[channel]`.
     load: Vec<f32>,
     /// How often it has been routed.
@@ -163,13 +164,24 @@ fn batches(net: &Net, sources: &[Source], lane: &[u8], lanes: usize, rng: &mut R
             batches.push(Batch {
                 lane: number,
                 roots: chunk.iter().map(|&source| sources[source].root as u32).collect(),
-                senders: chunk.iter().map(|&source| sources[source].hosts.len() as f32).collect(),
+                units: units(net, sources, chunk),
                 load: vec![0.0; net.channels],
                 rounds: 0,
             });
         }
     }
     batches
+}
+
+fn units(net: &Net, sources: &[Source], chunk: &[usize]) -> Vec<Floats> {
+    let mut units = vec![[0.0; BATCH]; net.switches];
+    for (slot, &source) in chunk.iter().enumerate() {
+        let senders = sources[source].senders() as f32;
+        for (units, &share) in units.iter_mut().zip(sources[source].shares(net)) {
+            units[slot] = share as f32 * senders;
+        }
+    }
+    units
 }
 
 type Floats = [f32; BATCH];
@@ -221,11 +233,10 @@ impl Sweeper {
         self.spread(net, batch, order, price, penalty);
         self.flow.fill([0.0; BATCH]);
         self.urgent.fill([0.0; BATCH]);
-        for (switch, &hosts) in net.hosts.iter().enumerate().filter(|(_, hosts)| **hosts > 0) {
-            for (slot, &senders) in batch.senders.iter().enumerate() {
+        for (switch, units) in batch.units.iter().enumerate().filter(|(switch, _)| net.hosts[*switch] > 0) {
+            for (slot, &pairs) in units.iter().enumerate().take(batch.roots.len()) {
                 let last = self.best_last[switch][slot];
                 if last != START {
-                    let pairs = hosts as f32 * senders;
                     self.flow[last as usize][slot] += pairs;
                     self.urgent[last as usize][slot] +=
                         if last as usize >= net.channels { urgency * pairs } else { pairs };

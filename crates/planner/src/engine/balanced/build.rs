@@ -110,9 +110,9 @@ impl Builder {
         missing == 0
     }
 
-    /// What all hosts of the last tree pay together.
-    pub(super) fn total(&self, net: &Net) -> f64 {
-        self.cost.iter().zip(&net.hosts).map(|(&cost, &hosts)| f64::from(cost) * f64::from(hosts)).sum()
+    /// What all that goes along the last tree pays together.
+    pub(super) fn total(&self, shares: &[u32]) -> f64 {
+        self.cost.iter().zip(shares).map(|(&cost, &share)| f64::from(cost) * f64::from(share)).sum()
     }
 
     /// Grows a tree by rising ranks, if there is one at all: cheap if possible, by lowest rank at last.

@@ -13,7 +13,7 @@
 
 use fabric::{ChannelId, FlowControl, Policy, Topology, Tree, rng::Rng};
 
-use crate::routing::Routing;
+use crate::{attainable, routing::Routing};
 
 use super::{
     alternate::{Alternation, Patience, TURNS_MAX, grow_all},
@@ -21,6 +21,7 @@ use super::{
     forest::{Forest, Source},
     net::{NONE, Net},
     seeds::{self, Ask},
+    share::Sharing,
     state::{Context, State},
     work::Work,
 };
@@ -50,8 +51,9 @@ pub(super) struct Contest<'a> {
     topology: &'a Topology,
     policy: &'a Policy,
     net: &'a Net,
+    sharing: &'a Sharing<'a>,
     bound: f64,
-    /// A load that cannot be improved on.
+    /// A load that cannot be improved on, in units.
     enough: f64,
     rng: Rng,
     runners: Vec<Runner>,
@@ -70,19 +72,23 @@ struct Runner {
 }
 
 impl<'a> Contest<'a> {
-    pub(super) fn new(topology: &'a Topology, policy: &'a Policy, net: &'a Net, bound: f64) -> Self {
-        // Loads are whole numbers where all rates are the same. Where they differ, times on the fastest rate are no less
-        // than loads.
-        let enough = if net.slowness.len() <= 1 { (bound - 1e-6).ceil() } else { bound };
+    pub(super) fn new(
+        topology: &'a Topology,
+        policy: &'a Policy,
+        net: &'a Net,
+        sharing: &'a Sharing<'a>,
+        bound: f64,
+    ) -> Self {
+        let enough = attainable(topology, &policy.traffic, bound) / sharing.quantum;
         let rng = Rng::new(policy.seed);
         let others_peak = f64::INFINITY;
         let (runners, standby, others) = (Vec::new(), None, Vec::new());
-        Self { topology, policy, net, bound, enough, rng, runners, standby, others, others_peak }
+        Self { topology, policy, net, sharing, bound, enough, rng, runners, standby, others, others_peak }
     }
 
     /// Competes until time is up or nothing better is possible.
     pub(super) fn run(&mut self, work: &mut Work<'_>) {
-        let sources = one_source_a_switch(self.topology);
+        let sources = self.sharing.one_source_a_switch();
         let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(0));
         self.add_seeds(Ask::Structured, lanes, work);
         self.rank_runners();
@@ -111,7 +117,7 @@ impl<'a> Contest<'a> {
         let (mut annealing, mut challenges) = (0, 0);
         for round in 0_u32.. {
             self.rank_runners();
-            work.progress(self.peak(), self.bound);
+            work.progress(self.peak() * self.sharing.quantum, self.bound);
             if self.peak() <= self.enough || work.expired() {
                 return;
             }
@@ -150,7 +156,7 @@ impl<'a> Contest<'a> {
         let switches = self.net.hosts.iter().filter(|hosts| **hosts > 0).count();
         self.rank_runners();
         let before = self.peak();
-        for mut seed in seeds::seeds(self.topology, self.policy, self.net, ask) {
+        for mut seed in seeds::seeds(self.topology, self.policy, self.net, self.sharing, ask) {
             let quality = seed.state.quality(self.net);
             let peak = quality.0;
             self.others_peak = self.others_peak.min(peak);
@@ -198,7 +204,7 @@ impl<'a> Contest<'a> {
         self.rng.shuffle(&mut lane);
         let rounds = ANNEALING_ROUNDS << (turn / 2).min(2);
         // Long paths need more falls at first, and time to lose them.
-        let pairs = self.topology.hosts().len().pow(2).max(1);
+        let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
         let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
         let long = hops as f64 / pairs as f64 > HOPS_LONG;
         let schedule = if long != (turn % 3 == 2) {
@@ -212,10 +218,9 @@ impl<'a> Contest<'a> {
         self.start(sources.to_vec(), lane, annealed.rank, Patience::Short, work)
     }
 
-    /// Whether the best start is so far from the bound that nothing can have structure. Where rates differ the bound is
-    /// too loose to tell.
+    /// Whether the best start is so far from the bound that nothing can have structure.
     fn is_hopeless(&self) -> bool {
-        self.net.slowness.len() <= 1 && self.peak() > HOPELESS * self.enough
+        self.peak() > HOPELESS * self.enough
     }
 
     /// About what annealing once costs.
@@ -274,12 +279,4 @@ impl<'a> Contest<'a> {
         };
         Routing { lane, numbering, ..Routing::by_source(trees, choice) }
     }
-}
-
-/// All hosts of each switch.
-fn one_source_a_switch(topology: &Topology) -> Vec<Source> {
-    (topology.switch_ids())
-        .filter(|switch| !topology.hosts_of(*switch).is_empty())
-        .map(|switch| Source { root: switch.index(), hosts: topology.hosts_of(switch).to_vec() })
-        .collect()
 }

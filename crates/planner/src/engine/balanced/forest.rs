@@ -2,7 +2,7 @@
 //!
 //! A tree is the channel through which it enters each switch. Below each switch of a tree are so many hosts, and the
 //! channel into the switch carries one frame a sender for each of them, so moving a whole subtree to another channel
-//! changes loads along two paths only.
+//! changes loads along two paths only. With a traffic matrix, what is counted below a switch is what the source sends there.
 //!
 //! ```text
 //!        [r] 1 sender           inward: a ← ra, b ← ab, c ← ac
@@ -26,12 +26,40 @@ pub(super) struct Source {
     pub(super) root: usize,
     /// Its hosts that send along the tree; not empty.
     pub(super) hosts: Vec<HostId>,
+    /// What they send.
+    pub(super) shares: Shares,
+}
+
+/// What a source sends to each switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shares {
+    /// One unit from each of its hosts to each host.
+    OnePerHost,
+    /// So many units to each switch, at least one where there are hosts.
+    BySwitch(Vec<u32>),
 }
 
 impl Source {
-    /// How many hosts send.
+    /// What each unit of `shares` counts: how many hosts send, where all send alike.
     pub(super) fn senders(&self) -> u64 {
-        self.hosts.len() as u64
+        match self.shares {
+            Shares::OnePerHost => self.hosts.len() as u64,
+            Shares::BySwitch(_) => 1,
+        }
+    }
+
+    /// `shares[switch]`: what goes there, in units that count `senders` each.
+    #[inline]
+    pub(super) fn shares<'s>(&'s self, net: &'s Net) -> &'s [u32] {
+        match &self.shares {
+            Shares::OnePerHost => &net.hosts,
+            Shares::BySwitch(shares) => shares,
+        }
+    }
+
+    /// All that it sends.
+    pub(super) fn total(&self, net: &Net) -> u64 {
+        self.senders() * self.shares(net).iter().map(|share| u64::from(*share)).sum::<u64>()
     }
 }
 
@@ -41,9 +69,9 @@ pub(super) struct Forest {
     switches: usize,
     /// `inward[source · switches + switch]`.
     inward: Vec<u32>,
-    /// `below[source · switches + switch]`: hosts at or beyond the switch.
+    /// `below[source · switches + switch]`: shares at or beyond the switch.
     below: Vec<u32>,
-    /// `load[channel]`: ordered pairs of hosts whose path crosses it.
+    /// `load[channel]`: units that cross it; ordered pairs of hosts, or quanta of a matrix.
     pub(super) load: Vec<u64>,
 }
 
@@ -54,7 +82,7 @@ impl Forest {
         Self { switches: net.switches, inward: vec![NONE; size], below: vec![0; size], load: vec![0; net.channels] }
     }
 
-    /// The channels into each switch, and the hosts below each, of one tree.
+    /// The channels into each switch, and the shares below each, of one tree.
     #[inline]
     pub(super) fn tree(&self, source: usize) -> (&[u32], &[u32]) {
         let range = source * self.switches..(source + 1) * self.switches;
@@ -69,8 +97,9 @@ impl Forest {
     }
 
     /// Takes a tree's load off its channels.
-    pub(super) fn lift(&mut self, source: usize, senders: u64) {
-        let (inward, below, load) = self.tree_mut(source);
+    pub(super) fn lift(&mut self, number: usize, source: &Source) {
+        let senders = source.senders();
+        let (inward, below, load) = self.tree_mut(number);
         for (&channel, &below) in inward.iter().zip(&*below) {
             if channel != NONE {
                 load[channel as usize] -= u64::from(below) * senders;
@@ -78,12 +107,13 @@ impl Forest {
         }
     }
 
-    /// Counts the hosts below each switch of a tree whose channels have been set, and puts its load on them.
-    pub(super) fn lay(&mut self, net: &Net, source: usize, senders: u64) {
-        let (inward, below, load) = self.tree_mut(source);
+    /// Counts the shares below each switch of a tree whose channels have been set, and puts its load on them.
+    pub(super) fn lay(&mut self, net: &Net, number: usize, source: &Source) {
+        let senders = source.senders();
+        let (inward, below, load) = self.tree_mut(number);
         // Children that each switch still waits for; a switch without any is ready to be added to its parent.
         let mut waiting = vec![0_u32; inward.len()];
-        below.copy_from_slice(&net.hosts);
+        below.copy_from_slice(source.shares(net));
         for &channel in inward.iter().filter(|channel| **channel != NONE) {
             waiting[net.tail(channel)] += 1;
         }
@@ -104,7 +134,7 @@ impl Forest {
         }
     }
 
-    /// The busiest channel, in pairs of hosts on the fastest rate.
+    /// The busiest channel, in units on the fastest rate.
     pub(super) fn peak(&self, net: &Net) -> f64 {
         let time = |(&load, &class): (&u64, &u16)| load as f64 * net.slowness[usize::from(class)];
         self.load.iter().zip(&net.class).map(time).fold(0.0, f64::max)
@@ -127,7 +157,7 @@ impl Forest {
         peak * exp(ln(average) / 40.0)
     }
 
-    /// The sum of all loads, in pairs times channels.
+    /// The sum of all loads, in units times channels.
     pub(super) fn hops(&self) -> u64 {
         self.load.iter().sum()
     }

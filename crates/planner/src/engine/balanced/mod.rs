@@ -23,6 +23,7 @@ mod order;
 mod price;
 mod search;
 mod seeds;
+mod share;
 mod state;
 mod work;
 
@@ -30,19 +31,20 @@ use fabric::{Policy, Topology};
 
 use crate::{Watch, engine::tree, merge::merge, routing::Routing};
 
-use self::{contest::Contest, net::Net, seeds::Ask, work::Work};
+use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};
 
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
 const TABLE_MAX: usize = 1 << 25;
 
 /// The best routes that the watch leaves time for, then those of other engines, best first, and last a single tree, which
-/// fits any limit. `bound` is a load that no routing can go below, in pairs of hosts.
+/// fits any limit. `bound` is a time of the busiest channel that no routing can go below, in demand on the fastest link.
 pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mut dyn Watch) -> Vec<Routing> {
-    let net = Net::new(topology);
+    let sharing = Sharing::new(topology, policy);
+    let net = Net::new(topology, sharing.pairs_per_unit);
     let with_hosts = net.hosts.iter().filter(|hosts| **hosts > 0).count();
     let mut routings = if with_hosts * net.switches <= TABLE_MAX {
         let mut work = Work::new(watch);
-        let mut contest = Contest::new(topology, policy, &net, bound);
+        let mut contest = Contest::new(topology, policy, &net, &sharing, bound);
         contest.run(&mut work);
         contest.finish()
     } else {

@@ -27,6 +27,8 @@ pub(super) struct Net {
     /// `class[channel]`: which of the rates it has; `slowness[class]`: the fastest rate over this one.
     pub(super) class: Vec<u16>,
     pub(super) slowness: Vec<f64>,
+    /// Pairs of hosts for each unit of load: 1 unless a traffic matrix is counted in quanta.
+    pub(super) pairs_per_unit: f64,
     /// Number of turns.
     pub(super) turns: usize,
     turn_start: Vec<u32>,
@@ -38,7 +40,7 @@ pub(super) struct Net {
 }
 
 impl Net {
-    pub(super) fn new(topology: &Topology) -> Self {
+    pub(super) fn new(topology: &Topology, pairs_per_unit: f64) -> Self {
         let (switches, channels) = (topology.switches().len(), topology.channel_count());
         let ends = |end: fn(&Topology, ChannelId) -> SwitchId| -> Vec<u32> {
             topology.channel_ids().map(|channel| end(topology, channel).index() as u32).collect()
@@ -82,6 +84,7 @@ impl Net {
             hosts: topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect(),
             class: topology.channel_ids().map(|channel| class_of(rate_of(channel))).collect(),
             slowness: rates.iter().map(|&rate| fastest / rate as f64).collect(),
+            pairs_per_unit,
             turns,
             tail,
             head,

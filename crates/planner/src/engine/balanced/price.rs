@@ -61,11 +61,12 @@ impl Prices {
         if self.memo[at].pairs != pairs || self.memo[at].added.is_empty() {
             let slope = self.slope;
             let times = || net.slowness.iter().map(|slowness| slowness * pairs as f64);
+            let hop_cost = HOP_COST * net.pairs_per_unit;
             self.memo[at] = Factors {
                 pairs,
                 added: times().map(|time| exp(slope * time) - 1.0).collect(),
                 taken: times().map(|time| 1.0 - exp(-slope * time)).collect(),
-                hop: times().map(|time| HOP_COST * time).collect(),
+                hop: times().map(|time| hop_cost * time).collect(),
             };
         }
         at

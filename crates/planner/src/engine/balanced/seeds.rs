@@ -23,6 +23,7 @@ use super::{
     forest::{Forest, Source},
     net::{NONE, Net},
     order::ranks_by_key,
+    share::Sharing,
     state::State,
 };
 
@@ -43,10 +44,10 @@ pub(super) enum Ask {
 }
 
 /// The routes of the engines that apply, best first, as far as they obey the flow control.
-pub(super) fn seeds(topology: &Topology, policy: &Policy, net: &Net, ask: Ask) -> Vec<Seed> {
+pub(super) fn seeds(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, ask: Ask) -> Vec<Seed> {
     let routings = routings(topology, policy, ask);
     let mut seeds: Vec<Seed> =
-        routings.into_iter().filter_map(|routing| seed(topology, policy, net, routing)).collect();
+        routings.into_iter().filter_map(|routing| seed(topology, policy, net, sharing, routing)).collect();
     seeds.sort_by(|a, b| {
         let (a, b) = (a.state.quality(net), b.state.quality(net));
         a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
@@ -68,7 +69,7 @@ pub(super) fn routings(topology: &Topology, policy: &Policy, ask: Ask) -> Vec<Ro
     routings.into_iter().map(|routing| merge(topology, routing)).collect()
 }
 
-fn seed(topology: &Topology, policy: &Policy, net: &Net, routing: Routing) -> Option<Seed> {
+fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, routing: Routing) -> Option<Seed> {
     let Assignment::Source(choice) = &routing.assignment else { return None };
     let lanes = lanes::place(topology, policy, EngineName::Balanced, &routing).ok()?;
     let rank = if policy.flow_control == FlowControl::None { Vec::new() } else { lanes.rank? };
@@ -80,7 +81,7 @@ fn seed(topology: &Topology, policy: &Policy, net: &Net, routing: Routing) -> Op
             topology.hosts_of(switch).iter().map(|host| (choice[host.index()], *host)).collect();
         own.sort_unstable();
         for group in own.chunk_by(|a, b| a.0 == b.0) {
-            sources.push(Source { root: switch.index(), hosts: group.iter().map(|(_, host)| *host).collect() });
+            sources.push(sharing.source(switch, group.iter().map(|(_, host)| *host).collect()));
             lane.push(lanes.lane[group[0].0]);
             trees.push(group[0].0);
         }
@@ -92,7 +93,7 @@ fn seed(topology: &Topology, policy: &Policy, net: &Net, routing: Routing) -> Op
         for (entry, channel) in inward.iter_mut().zip(&rooted.inward) {
             *entry = channel.map_or(NONE, |channel| channel.index() as u32);
         }
-        forest.lay(net, number, source.senders());
+        forest.lay(net, number, source);
     }
     Some(Seed { sources, state: State { forest, lane, rank }, routing })
 }

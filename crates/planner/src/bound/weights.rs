@@ -1,0 +1,62 @@
+//! Lengths by multiplicative weights.
+//!
+//! Route everything along shortest paths, average the loads of all rounds so far, make each channel's length exponential
+//! in how long it takes, repeat; the average of all lengths proves most (Garg and Könemann, "Faster and simpler algorithms
+//! for multicommodity flow", 1998).
+//!
+//! ```text
+//!   round    a▶b, a▶c, c▶b: load     lengths of the next
+//!   1          2    0    0            e   1   1           a▶b is crowded
+//!   2          2    0    0            e   1   1           … and so it stays until e > 2, when the way over c is shorter
+//! ```
+
+use super::{LoadBound, Search, rounded, shortest::Shortest};
+
+/// Work spent, in channel relaxations.
+const RELAXATIONS_MAX: usize = 12_000_000;
+/// Most rounds, however small the network.
+const ROUNDS_MAX: usize = 400;
+/// How fast the weights sharpen, a round.
+const SHARPENING: f64 = 0.15;
+
+impl Search<'_> {
+    /// Multiplicative weights; keeps the averaged lengths.
+    pub(super) fn multiplicative_weights(&self, best: &mut LoadBound) {
+        let (channels, switches) = (self.head.len(), self.topology.switches().len());
+        let rounds = (RELAXATIONS_MAX / (self.sources.len() * channels)).clamp(2, ROUNDS_MAX);
+        let mut shortest = Shortest::new(switches);
+        let mut row = vec![0.0; switches];
+        // Prices of time on a channel; its length is that times how slow it is.
+        let mut weights = vec![1.0; channels];
+        let mut lengths = vec![0.0; channels];
+        let mut average_lengths = vec![0.0; channels];
+        let mut average_load = vec![0.0; channels];
+        let mut load = vec![0.0; channels];
+        for round in 0..rounds {
+            load.fill(0.0);
+            for ((length, weight), slowness) in lengths.iter_mut().zip(&weights).zip(&self.slowness) {
+                *length = weight * slowness;
+            }
+            for &source in &self.sources {
+                shortest.run(self, source, &lengths);
+                self.demand.row(source, &mut row);
+                shortest.spread(self, &row, &mut load);
+            }
+            let step = 1.0 / (round as f64 + 1.0);
+            let sum: f64 = weights.iter().sum();
+            let mut peak: f64 = 0.0;
+            for ((average, load), slowness) in average_load.iter_mut().zip(&load).zip(&self.slowness) {
+                *average += step * (load - *average);
+                peak = peak.max(*average * slowness);
+            }
+            for (average, length) in average_lengths.iter_mut().zip(&lengths) {
+                *average += step * (length / sum - *average);
+            }
+            let sharpness = 2.0 + SHARPENING * round as f64;
+            for ((weight, average), slowness) in weights.iter_mut().zip(&average_load).zip(&self.slowness) {
+                *weight = (sharpness * (average * slowness / peak - 1.0)).exp() + 1e-6;
+            }
+        }
+        self.keep_better(&rounded(&average_lengths), best);
+    }
+}
