@@ -25,6 +25,8 @@ pub struct Policy {
     pub mtu_bytes: u16,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Which failures a stored switch-over must be ready for.
+    pub resilience: Resilience,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
 }
@@ -41,6 +43,7 @@ impl Default for Policy {
             subnet: Subnet::default(),
             mtu_bytes: 1500,
             seed: 1,
+            resilience: Resilience::None,
             time_limit: None,
         }
     }
@@ -125,6 +128,16 @@ words! {
         Full = "full",
         /// Only hosts that a frame of that VLAN can be heading for there.
         Minimal = "minimal",
+    }
+}
+
+words! {
+    /// Which failures a plan is ready for, by a switch-over that it stores.
+    Resilience {
+        /// None: when something fails, it takes a new plan.
+        None = "0",
+        /// Any one link between switches.
+        OneLink = "1",
     }
 }
 

@@ -27,10 +27,14 @@
 //! ],
 //! "certificate":{"ranks":[ [3,0,…], … ]},                         (a line a lane; null where routes have a cycle)
 //! "bound":{"lengths":[1,1,…]},
+//! "failover":{"switch_overs":[                                     (only where the policy has a "resilience")
+//!   {"link":0,"hosts":[[0,2,12],[5,5,3]],"proof":"certificate"}, …  (first host, last host, VLAN)
+//! ],"numberings":[{"ranks":[ [3,0,…], … ]}, … ],"summary":{…}},
 //! "summary":{…}
 //! }
 //! ```
 
+mod failover;
 mod json;
 mod read;
 mod runs;
@@ -43,8 +47,9 @@ use thiserror::Error;
 
 pub use self::{read::read_plan, write::write_plan};
 
-/// The version of plan files that this program writes, and the only one that it reads.
-pub const PLAN_VERSION: u64 = 1;
+/// The newest version of plan files that this program writes and reads. It reads all older ones as well, and writes the
+/// oldest that can say what the plan says: 2 has switch-overs.
+pub const PLAN_VERSION: u64 = 2;
 /// Largest plan file that is read, in bytes.
 pub const PLAN_BYTES_MAX: usize = 1 << 30;
 
@@ -79,7 +84,7 @@ pub enum PlanFileError {
     NotAPlan,
     /// The file is of a version that this program does not know.
     #[error(
-        "the plan file has version {found}, and this program reads version {PLAN_VERSION}: use a newer espalier, or plan again"
+        "the plan file has version {found}, and this program reads up to version {PLAN_VERSION}: use a newer espalier, or plan again"
     )]
     Version {
         /// Its version.
@@ -106,8 +111,8 @@ pub enum PlanFileError {
 }
 
 /// What stands between the beginning of a plan file and its digest.
-fn header() -> String {
-    format!("{{\n\"espalier_plan\":{PLAN_VERSION},\n\"digest\":\"")
+fn header(version: u64) -> String {
+    format!("{{\n\"espalier_plan\":{version},\n\"digest\":\"")
 }
 
 /// What stands between the digest and the bytes that it is of.

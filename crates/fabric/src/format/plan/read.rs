@@ -8,21 +8,23 @@ use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 use sha2::{Digest, Sha256};
 
 use super::{
-    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PlanFileError, ReadMode, header,
+    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PlanFileError, ReadMode,
+    failover::failover,
+    header,
     json::{At, Json},
     runs::parse_runs,
     write::hex,
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun, FlowControlMode, HostId,
-    HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology,
-    TopologyBuilder, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+    HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Resilience, Summary, SwitchId, SwitchSpec,
+    Topology, TopologyBuilder, Tree, VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
 const LANES_MAX: u8 = 8;
 
-type Read<T> = Result<T, PlanFileError>;
+pub(super) type Read<T> = Result<T, PlanFileError>;
 
 /// Reads a plan file. Cost: O(bytes · log ports).
 ///
@@ -35,19 +37,19 @@ pub fn read_plan(text: &[u8], mode: ReadMode) -> Result<Plan, PlanFileError> {
     let json: Json =
         serde_json::from_slice(text).map_err(|error| PlanFileError::NotJson { message: error.to_string() })?;
     let root = At::root(&json);
-    let version = root.optional("espalier_plan").ok().flatten().ok_or(PlanFileError::NotAPlan)?.whole()?;
-    if version != PLAN_VERSION {
+    let version: u64 = root.optional("espalier_plan").ok().flatten().ok_or(PlanFileError::NotAPlan)?.whole()?;
+    if !(1..=PLAN_VERSION).contains(&version) {
         return Err(PlanFileError::Version { found: version });
     }
     match mode {
-        ReadMode::Strict => check_digest(text, root.field("digest")?.text()?)?,
+        ReadMode::Strict => check_digest(text, version, root.field("digest")?.text()?)?,
         ReadMode::IgnoreDigest => {}
     }
     plan(&root)
 }
 
-fn check_digest(text: &[u8], stated: &str) -> Read<()> {
-    let before = [header().as_bytes(), stated.as_bytes(), DIGEST_END.as_bytes()].concat();
+fn check_digest(text: &[u8], version: u64, stated: &str) -> Read<()> {
+    let before = [header(version).as_bytes(), stated.as_bytes(), DIGEST_END.as_bytes()].concat();
     // A file that does not begin as it is written was laid out anew; its digest is that of the whole.
     let body = text.strip_prefix(before.as_slice()).unwrap_or(text);
     let found = hex(&Sha256::digest(body));
@@ -70,6 +72,7 @@ fn plan(root: &At<'_>) -> Read<Plan> {
         "devices",
         "certificate",
         "bound",
+        "failover",
         "summary",
     ])?;
     let topology = topology(&root.field("topology")?)?;
@@ -90,13 +93,25 @@ fn plan(root: &At<'_>) -> Read<Plan> {
         devices: devices(&topology, &root.field("devices")?)?,
         certificate: certificate(&topology, &root.field("certificate")?)?,
         bound: bound(&topology, &root.field("bound")?)?,
+        failover: root.optional("failover")?.map(|at| failover(&topology, &at)).transpose()?,
         summary: summary(&root.field("summary")?)?,
         topology,
     })
 }
 
 fn policy(at: &At<'_>) -> Read<Policy> {
-    at.only(&["engine", "tagging", "flow_control", "fdb", "vlans", "vlans_max", "subnet", "mtu_bytes", "seed"])?;
+    at.only(&[
+        "engine",
+        "tagging",
+        "flow_control",
+        "fdb",
+        "vlans",
+        "vlans_max",
+        "subnet",
+        "mtu_bytes",
+        "seed",
+        "resilience",
+    ])?;
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
     let vlans = VlanPool {
@@ -117,6 +132,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         subnet: at.field("subnet")?.parsed()?,
         mtu_bytes: at.field("mtu_bytes")?.whole()?,
         seed: at.field("seed")?.whole()?,
+        resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
         time_limit: None,
     })
 }
@@ -393,6 +409,11 @@ fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
     if at.is_null() {
         return Ok(None);
     }
+    numbering(topology, at).map(Some)
+}
+
+/// A numbering of channels for each lane.
+pub(super) fn numbering(topology: &Topology, at: &At<'_>) -> Read<Certificate> {
     at.only(&["ranks"])?;
     let ranks_at = at.field("ranks")?;
     let lanes = ranks_at.items()?;
@@ -400,7 +421,7 @@ fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
         return Err(ranks_at.error(format!("there are at most {LANES_MAX} lanes")));
     }
     let rank = lanes.map(|at| per_channel(topology, &at)).collect::<Read<_>>()?;
-    Ok(Some(Certificate { rank }))
+    Ok(Certificate { rank })
 }
 
 fn bound(topology: &Topology, at: &At<'_>) -> Read<Bound> {
@@ -437,7 +458,7 @@ fn summary(at: &At<'_>) -> Read<Summary> {
 }
 
 /// A VLAN written as a number.
-fn vlan(at: &At<'_>) -> Read<VlanId> {
+pub(super) fn vlan(at: &At<'_>) -> Read<VlanId> {
     let number: u64 = at.whole()?;
     let id = u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok());
     id.ok_or_else(|| at.error(format!("{number} is not a VLAN id: they run from 1 to 4094")))
