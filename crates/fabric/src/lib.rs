@@ -12,6 +12,7 @@ pub mod rng;
 
 mod assignment;
 mod builder;
+mod failover;
 mod gravity;
 mod guid;
 mod id;
@@ -31,6 +32,7 @@ mod vlan;
 pub use assignment::{Assignment, HostRun};
 pub use builder::{Fault, SwitchSpec, TopologyBuilder};
 pub use gravity::{Estimate, EstimateError, gravity};
+pub use failover::{Failover, FailoverSummary, PairRun, Proof, SwitchOver, dividing_links};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{
@@ -40,7 +42,7 @@ pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};
 pub use plan::{Bound, Certificate, Plan, Summary, VlanTree};
-pub use policy::{EngineName, FdbMode, FlowControl, Policy, Subnet, Tagging};
+pub use policy::{EngineName, FdbMode, FlowControl, Policy, Resilience, Subnet, Tagging};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use report::{Finding, FindingKind, Report, Severity};
 pub use topology::{Attachment, Host, Link, Port, Switch, Topology};

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use crate::{
-    Assignment, DeviceIntent, EngineName, HostId, HostIntent, HostTagging, Policy, Tagging, Topology, Tree, VlanId,
+    Assignment, DeviceIntent, EngineName, Failover, HostId, HostIntent, HostTagging, Policy, Tagging, Topology, Tree,
+    VlanId,
 };
 
 /// A finished plan. What executes it never chooses.
@@ -27,6 +28,8 @@ pub struct Plan {
     pub certificate: Option<Certificate>,
     /// The proof that no routing could load the busiest channel less than `summary.load_bound`.
     pub bound: Bound,
+    /// What to do when a link fails; none unless the policy asks for it.
+    pub failover: Option<Failover>,
     /// What the plan claims of itself.
     pub summary: Summary,
 }

@@ -27,6 +27,8 @@ pub struct Policy {
     pub traffic: Traffic,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Which failures a stored switch-over must be ready for.
+    pub resilience: Resilience,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
 }
@@ -44,6 +46,7 @@ impl Default for Policy {
             mtu_bytes: 1500,
             traffic: Traffic::AllToAll,
             seed: 1,
+            resilience: Resilience::None,
             time_limit: None,
         }
     }
@@ -128,6 +131,16 @@ words! {
         Full = "full",
         /// Only hosts that a frame of that VLAN can be heading for there.
         Minimal = "minimal",
+    }
+}
+
+words! {
+    /// Which failures a plan is ready for, by a switch-over that it stores.
+    Resilience {
+        /// None: when something fails, it takes a new plan.
+        None = "0",
+        /// Any one link between switches.
+        OneLink = "1",
     }
 }
 

@@ -66,6 +66,10 @@ pub enum FindingKind {
     BadBound,
     /// The summary disagrees with what was recomputed.
     SummaryMismatch,
+    /// A stored switch-over is malformed, or leaves frames of some pair on a way over the link that failed.
+    BadSwitchOver,
+    /// No plan can survive the failure of this link: it alone ties hosts to others.
+    DividingLink,
     /// Two hosts have one address, or an address is outside the subnet.
     BadAddress,
 }
@@ -99,6 +103,8 @@ impl FindingKind {
             Self::BadCertificate => "bad-certificate",
             Self::BadBound => "bad-bound",
             Self::SummaryMismatch => "summary-mismatch",
+            Self::BadSwitchOver => "bad-switch-over",
+            Self::DividingLink => "dividing-link",
             Self::BadAddress => "bad-address",
         }
     }

@@ -39,6 +39,23 @@ pub enum PlanError {
         /// The nearest relaxation that would work.
         way_out: String,
     },
+    /// More VLANs are needed than are allowed, to survive any link's failure.
+    #[error(
+        "engine {engine} needs {own} VLANs, and {} more to survive the failure of any link, but {limit}; {way_out}",
+        need - own
+    )]
+    TooManyVlansForResilience {
+        /// The engine.
+        engine: EngineName,
+        /// How many it needs while all links are up.
+        own: usize,
+        /// How many it needs in all.
+        need: usize,
+        /// What allows fewer.
+        limit: VlanLimit,
+        /// The nearest relaxation that would work.
+        way_out: String,
+    },
     /// A switch cannot hold that many static entries.
     #[error(
         "switch {switch} ({model}) holds {limit} static entries, but {need} are needed; {}",

@@ -12,16 +12,19 @@ use fabric::{
 use crate::{
     fan::{Direction, Fan, for_each_fan},
     host_set::HostSet,
+    resilience::BackupFan,
     routing::Routing,
 };
 
-/// The complete desired state of every switch: `intents[switch]`.
+/// The complete desired state of every switch: `intents[switch]`. `backup` is what flows only after a failure, ascending
+/// by tree.
 /// Cost: O(fans · switches · hosts / 64) time; memory beyond the result is O(switches · hosts / 64).
 pub(crate) fn intents(
     topology: &Topology,
     policy: &Policy,
     trees: &[VlanTree],
     assignment: &Assignment<VlanId>,
+    backup: &[BackupFan],
 ) -> Vec<DeviceIntent> {
     let mut devices = ports(topology, policy, trees, assignment);
     let position = |vlan| trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("an assigned VLAN has a tree");
@@ -34,15 +37,25 @@ pub(crate) fn intents(
     let mut marks = Marks::new(topology);
     match policy.fdb {
         FdbMode::Minimal => {
+            let mut backup = backup.iter().peekable();
+            let mut finish = |tree: usize, marks: &mut Marks, devices: &mut Vec<DeviceIntent>| {
+                while let Some(fan) = backup.next_if(|fan| fan.tree == tree) {
+                    let BackupFan { tree, root, direction, ref owners, ref peers } = *fan;
+                    marks.add_fan(topology, &routing, &Fan { tree, root, direction, owners, peers });
+                }
+                marks.emit(topology, &trees[tree], devices);
+            };
             let mut current = 0;
             for_each_fan(topology, &routing, |fan| {
-                if fan.tree != current {
-                    marks.emit(topology, &trees[current], &mut devices);
-                    current = fan.tree;
+                for tree in current..fan.tree {
+                    finish(tree, &mut marks, &mut devices);
                 }
+                current = fan.tree;
                 marks.add_fan(topology, &routing, fan);
             });
-            marks.emit(topology, &trees[current], &mut devices);
+            for tree in current..trees.len() {
+                finish(tree, &mut marks, &mut devices);
+            }
         }
         FdbMode::Full => {
             for tree in trees {

@@ -26,6 +26,7 @@ mod merge;
 mod number;
 mod relation;
 mod replan;
+mod resilience;
 mod routing;
 mod transition;
 mod watch;
@@ -41,8 +42,8 @@ pub use watch::{StepLimit, Watch};
 use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
-    Assignment, Certificate, DeviceIntent, EngineName, FlowControl, HostId, Plan, Policy, Summary, Tagging, Topology,
-    Traffic, VlanId, VlanTree,
+    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, FlowControl, HostId, Plan, Policy,
+    Proof, Resilience, Summary, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
@@ -52,6 +53,7 @@ use crate::{
     measure::Measure,
     relation::Relation,
     replan::Replanned,
+    resilience::{BackupFan, Protection, Request, Thrift},
     routing::{Routing, Unsuitable},
     watch::Shortened,
 };
@@ -104,16 +106,40 @@ pub fn plan_with(
             EngineName::Auto => best_candidate(topology, &capped, bound.load, watch)?,
             engine => candidate(topology, &capped, engine, bound.load, watch)?,
         };
-        let (trees, assignment) = number::number(topology, policy, routing, &lanes.lane, previous)?;
-        let vlans = trees.len();
-        let Lanes { count: lanes, rank, .. } = lanes;
-        let (addresses, bound) = (addresses.clone(), bound.clone());
-        match assemble(topology, policy, Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound }) {
+        let own = routing.trees.len();
+        let former = match previous {
+            Some(previous) => {
+                replan::former_extras(topology, previous, &Relation::between(&previous.topology, topology))
+            }
+            None => Vec::new(),
+        };
+        let finish = |thrift| -> Result<Plan, PlanError> {
+            let protection = protect(topology, policy, engine, &routing, &lanes, former.clone(), thrift)?;
+            let (routing, lane) = with_extras(routing.clone(), &lanes.lane, protection.as_ref());
+            let (trees, assignment, vlan) = number::number(topology, policy, routing, &lane, previous)?;
+            let backup = protection.map(|protection| Backup { protection, vlan });
+            let (addresses, bound, measure) = (addresses.clone(), bound.clone(), measure.clone());
+            let Lanes { count: lanes, rank, .. } = lanes.clone();
+            let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
+            assemble(topology, policy, parts)
+        };
+        let finished = match finish(Thrift::Balanced) {
+            Err(PlanError::TooManyStaticEntries { .. }) if policy.resilience != Resilience::None => {
+                finish(Thrift::Sparing)
+            }
+            finished => finished,
+        };
+        let gives_up_trees = matches!(policy.engine, EngineName::Auto | EngineName::Balanced) && own > 1;
+        match finished {
             // Entries grow with the number of trees, so a smaller cap makes them fit.
             Err(PlanError::TooManyStaticEntries { need, limit, .. })
-                if policy.engine == EngineName::Auto && vlans > 1 =>
+                if policy.engine == EngineName::Auto && own > 1 =>
             {
-                capped.vlans_max = Some((vlans * limit / need).clamp(1, vlans - 1));
+                capped.vlans_max = Some((own * limit / need).clamp(1, own - 1));
+            }
+            // So do the trees that are added for failures.
+            Err(PlanError::TooManyVlansForResilience { need, limit, .. }) if gives_up_trees => {
+                capped.vlans_max = Some((own * limit.count() / need).clamp(1, own - 1));
             }
             result => return result,
         }
@@ -126,7 +152,15 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
     let Replanned { engine, routing, vlan, lane, rank } = replan::replan(topology, policy, previous, &relation)?;
     number::check_limits(topology, policy, engine, &routing).ok()?;
     let measure = Measure::of(topology, &policy.traffic, &routing);
-    let (trees, assignment) = number::number_with(policy, routing, &lane, vlan, previous)?;
+    let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
+    let former = replan::former_extras(topology, previous, &relation);
+    let protection = protect(topology, policy, engine, &routing, &lanes, former, Thrift::Balanced).ok()?;
+    let (routing, lane) = with_extras(routing, &lanes.lane, protection.as_ref());
+    let mut vlan = vlan;
+    vlan.extend(protection.iter().flat_map(|protection| &protection.extras).map(|(.., vlan)| *vlan));
+    let (trees, assignment, vlan) = number::number_with(policy, routing, &lane, vlan, previous)?;
+    let backup = protection.map(|protection| Backup { protection, vlan });
+    let rank = lanes.rank;
     let addresses = addresses(topology, policy, Some((previous, &relation))).ok()?;
     let carried = replan::carried_bound(topology, previous, &relation);
     let bound = match carried.filter(|_| [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2]) {
@@ -134,7 +168,50 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
         None => bound::bound(topology, &Demand::new(topology, &policy.traffic)),
     };
     let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
-    assemble(topology, policy, Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound }).ok()
+    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
+    assemble(topology, policy, parts).ok()
+}
+
+/// Makes routes ready for any link to fail, if the policy asks for it.
+fn protect(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    routing: &Routing,
+    lanes: &Lanes,
+    former: Vec<(Tree, u8, VlanId)>,
+    thrift: Thrift,
+) -> Result<Option<Protection>, PlanError> {
+    if policy.resilience == Resilience::None {
+        return Ok(None);
+    }
+    let own = routing.trees.len();
+    let former: Vec<_> = former.into_iter().filter(|(.., vlan)| policy.vlans.contains(*vlan)).collect();
+    let request = |thrift, extras_max| {
+        let (lane, rank, former) = (&lanes.lane[..], lanes.rank.as_deref(), former.clone());
+        let flow_control = policy.flow_control;
+        resilience::protect(&Request { topology, flow_control, routing, lane, rank, former, extras_max, thrift })
+    };
+    let extras_max = number::capacity(topology, policy).saturating_sub(own);
+    let ready = match request(thrift, extras_max) {
+        Err(_) if thrift == Thrift::Balanced => request(Thrift::Sparing, extras_max),
+        ready => ready,
+    };
+    if let Ok(protection) = ready {
+        return Ok(Some(protection));
+    }
+    let extras = request(Thrift::Sparing, usize::MAX).map_or(0, |protection| protection.extras.len());
+    Err(number::too_many_for_resilience(topology, policy, engine, own, extras))
+}
+
+/// The trees of a routing and those that are added for failures, with their lanes.
+fn with_extras(mut routing: Routing, lane: &[u8], protection: Option<&Protection>) -> (Routing, Vec<u8>) {
+    let mut lane = lane.to_vec();
+    for (tree, of, _) in protection.into_iter().flat_map(|protection| &protection.extras) {
+        routing.trees.push(tree.clone());
+        lane.push(*of);
+    }
+    (routing, lane)
 }
 
 /// What a plan is made of before its devices are.
@@ -147,14 +224,52 @@ struct Parts {
     lanes: usize,
     rank: Option<Vec<Vec<u32>>>,
     bound: bound::LoadBound,
+    backup: Option<Backup>,
+}
+
+/// What a plan does when a link fails, and the VLANs of its trees.
+struct Backup {
+    protection: Protection,
+    /// `vlan[tree]`.
+    vlan: Vec<VlanId>,
+}
+
+impl Backup {
+    fn failover(self, topology: &Topology, assignment: &Assignment<VlanId>, devices: &[DeviceIntent]) -> Failover {
+        let mut used = VlanSet::new();
+        assignment.map(|vlan| used.insert(vlan));
+        let is_extra = |vlan: VlanId| !used.contains(vlan);
+        let Self { protection, vlan } = self;
+        let switch_overs = protection.switch_overs(&vlan);
+        let Protection { numberings, load_max, links_dividing, .. } = protection;
+        let runs = devices.iter().flat_map(|device| &device.fdb).filter(|run| is_extra(run.vlan));
+        let summary = FailoverSummary {
+            links_covered: topology.links().len() - links_dividing,
+            links_dividing,
+            drained: switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
+            max_channel_load: load_max,
+            vlans_extra: vlan.iter().filter(|vlan| is_extra(**vlan)).count(),
+            fdb_entries_extra: runs.map(|run| run.last.index() - run.first.index() + 1).sum(),
+        };
+        let numberings = numberings.into_iter().map(|rank| Certificate { rank }).collect();
+        Failover { switch_overs, numberings, summary }
+    }
 }
 
 fn assemble(topology: &Topology, policy: &Policy, parts: Parts) -> Result<Plan, PlanError> {
-    let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound } = parts;
-    let devices = intents::intents(topology, policy, &trees, &assignment);
-    let certificate = rank.map(|rank| Certificate { rank });
+    let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup } = parts;
+    let position = |vlan: VlanId| trees.partition_point(|tree| tree.vlan < vlan);
+    let mut fans = backup.as_ref().map_or_else(Vec::new, |backup| {
+        let at = |fan: BackupFan| BackupFan { tree: position(backup.vlan[fan.tree]), ..fan };
+        backup.protection.fans().into_iter().map(at).collect()
+    });
+    fans.sort_by_key(|fan| fan.tree);
+    let devices = intents::intents(topology, policy, &trees, &assignment, &fans);
+    let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
+    let certificate = common.or(rank).map(|rank| Certificate { rank });
     check_static_entries(topology, policy, &devices)?;
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
+    let failover = backup.map(|backup| backup.failover(topology, &assignment, &devices));
     let summary = Summary {
         switches: topology.switches().len(),
         hosts: topology.hosts().len(),
@@ -182,6 +297,7 @@ fn assemble(topology: &Topology, policy: &Policy, parts: Parts) -> Result<Plan, 
         devices,
         certificate,
         bound: bound.certificate,
+        failover,
         summary,
     })
 }

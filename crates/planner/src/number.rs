@@ -6,6 +6,9 @@ use fabric::{Assignment, EngineName, LinkId, Plan, Policy, Topology, Tree, VlanI
 
 use crate::{PlanError, VlanLimit, routing::Routing};
 
+/// Trees by ascending VLAN, who uses which, and the VLANs in the order of the routing's trees.
+pub(crate) type Numbered = (Vec<VlanTree>, Assignment<VlanId>, Vec<VlanId>);
+
 /// Checks that the trees of a routing fit the policy's range and cap and the VLAN table of every switch.
 ///
 /// # Errors
@@ -60,6 +63,34 @@ pub(crate) fn capacity(topology: &Topology, policy: &Policy) -> usize {
     tables.min().unwrap_or(usize::MAX).min(policy.vlans_max.unwrap_or(usize::MAX))
 }
 
+/// The refusal of a plan that cannot be made ready for failures within the limits: what binds, and what would do.
+pub(crate) fn too_many_for_resilience(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    own: usize,
+    extras: usize,
+) -> PlanError {
+    let need = own + extras;
+    let pool = policy.vlans.iter().count();
+    let limit = match policy.vlans_max.filter(|&limit| limit < need) {
+        Some(limit) => VlanLimit::Policy(limit),
+        None if pool < need => VlanLimit::Pool(pool),
+        None => {
+            let smallest = topology.switches().iter().min_by_key(|switch| switch.model.vlans_available(&policy.vlans));
+            let switch = smallest.expect("a topology with hosts has a switch");
+            let limit = switch.model.vlans_available(&policy.vlans);
+            VlanLimit::Model { switch: switch.name.clone(), model: switch.model.name.clone(), limit }
+        }
+    };
+    let way_out = match &limit {
+        VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}, or use --engine auto"),
+        VlanLimit::Pool(_) => format!("widen --vlans to {need} ids, or use --engine auto"),
+        VlanLimit::Model { .. } => format!("use a model with {need} VLANs there, or --engine auto"),
+    };
+    PlanError::TooManyVlansForResilience { engine, own, need, limit, way_out }
+}
+
 /// Gives each tree a VLAN id: its old one if the previous plan had the same tree, else the lowest free one, in the
 /// order of first use. `lane[tree]` goes along.
 ///
@@ -71,7 +102,7 @@ pub(crate) fn number(
     routing: Routing,
     lane: &[u8],
     previous: Option<&Plan>,
-) -> Result<(Vec<VlanTree>, Assignment<VlanId>), PlanError> {
+) -> Result<Numbered, PlanError> {
     let mut free: Vec<VlanId> = policy.vlans.iter().collect();
     let mut old: BTreeMap<Vec<String>, VlanId> = BTreeMap::new();
     if let Some(previous) = previous {
@@ -91,7 +122,7 @@ pub(crate) fn number(
         let (engine, need) = (policy.engine, routing.trees.len());
         return Err(PlanError::TooManyVlans { engine, need, limit, way_out: format!("widen --vlans to {need} ids") });
     }
-    Ok(named(routing, lane, &vlans))
+    Ok(named(routing, lane, vlans))
 }
 
 /// Gives each tree the VLAN id that it is to keep, or else the lowest free one; none if the range is too small.
@@ -101,13 +132,13 @@ pub(crate) fn number_with(
     lane: &[u8],
     kept: Vec<Option<VlanId>>,
     previous: &Plan,
-) -> Option<(Vec<VlanTree>, Assignment<VlanId>)> {
+) -> Option<Numbered> {
     let taken: BTreeSet<VlanId> = kept.iter().flatten().copied().collect();
     let mut free: Vec<VlanId> = policy.vlans.iter().filter(|vlan| !taken.contains(vlan)).collect();
     prefer_fresh(&mut free, Some(previous));
     let mut free = free.into_iter();
     let vlans: Option<Vec<VlanId>> = kept.into_iter().map(|kept| kept.or_else(|| free.next())).collect();
-    Some(named(routing, lane, &vlans?))
+    Some(named(routing, lane, vlans?))
 }
 
 /// Puts ids that the previous plan did not use first: a VLAN that is to be another tree can then be filled while the
@@ -118,13 +149,13 @@ fn prefer_fresh(free: &mut [VlanId], previous: Option<&Plan>) {
     }
 }
 
-fn named(routing: Routing, lane: &[u8], vlans: &[VlanId]) -> (Vec<VlanTree>, Assignment<VlanId>) {
+fn named(routing: Routing, lane: &[u8], vlans: Vec<VlanId>) -> Numbered {
     let assignment = routing.assignment.map(|tree| vlans[tree]);
-    let mut trees: Vec<VlanTree> = (routing.trees.into_iter().zip(vlans).zip(lane))
+    let mut trees: Vec<VlanTree> = (routing.trees.into_iter().zip(&vlans).zip(lane))
         .map(|((tree, &vlan), &lane)| VlanTree { vlan, lane, tree })
         .collect();
     trees.sort_unstable_by_key(|tree| tree.vlan);
-    (trees, assignment)
+    (trees, assignment, vlans)
 }
 
 /// What makes a tree the same in two topologies: the cables as people write them, in either direction.

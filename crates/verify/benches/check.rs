@@ -169,6 +169,7 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
         engine: EngineName::Updown,
         certificate: None,
         bound: Bound { lengths: vec![1; channels] },
+        failover: None,
         summary: Summary {
             switches: topology.switches().len(),
             hosts,

@@ -45,9 +45,32 @@ pub(crate) struct Demand<'a> {
 
 enum Table<'a> {
     Source(BTreeMap<VlanId, Vec<HostId>>),
-    Destination { owners: BTreeMap<VlanId, Vec<HostId>>, choice: &'a [VlanId] },
-    Priority { owners: BTreeMap<VlanId, Vec<HostId>>, choice: &'a [VlanId], priority: &'a [u32] },
+    Destination {
+        owners: BTreeMap<VlanId, Vec<HostId>>,
+        choice: &'a [VlanId],
+    },
+    Priority {
+        owners: BTreeMap<VlanId, Vec<HostId>>,
+        choice: &'a [VlanId],
+        priority: &'a [u32],
+    },
     Pair(BTreeMap<VlanId, Vec<Run>>),
+    /// Receivers that are sent to in several VLANs.
+    Receivers(BTreeMap<VlanId, Vec<HostId>>),
+    /// Hosts that exchange frames with all of lower priority in several VLANs.
+    Precedence {
+        owners: BTreeMap<VlanId, Vec<HostId>>,
+        priority: &'a [u32],
+    },
+}
+
+/// Who would send in a VLAN besides those who do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standby {
+    /// Hosts whose own choice it would be, ascending.
+    pub(crate) owners: Vec<HostId>,
+    /// By pair: senders and runs of receivers.
+    pub(crate) pairs: Vec<(HostId, HostId, HostId)>,
 }
 
 impl<'a> Demand<'a> {
@@ -102,12 +125,39 @@ impl<'a> Demand<'a> {
         Self { hosts, table, broadcasts, waiting: Vec::new(), current: Vec::new() }
     }
 
+    /// What would be sent in each VLAN after some failure, besides broadcasts.
+    pub(crate) fn standby(state: &State<'a>, standby: &BTreeMap<VlanId, Standby>) -> Self {
+        let owners = || {
+            let owned = standby.iter().filter(|(_, standby)| !standby.owners.is_empty());
+            owned.map(|(vlan, standby)| (*vlan, standby.owners.clone())).collect()
+        };
+        let table = match state.assignment() {
+            Some(Assignment::Destination(_)) => Table::Receivers(owners()),
+            Some(Assignment::Priority { priority, .. }) => Table::Precedence { owners: owners(), priority },
+            Some(Assignment::Pair { .. }) => {
+                let runs = |standby: &Standby| {
+                    let run = |&(source, first, last): &(HostId, HostId, HostId)| Run { first, last, source };
+                    let mut runs: Vec<Run> = standby.pairs.iter().map(run).collect();
+                    runs.sort_by_key(|run| std::cmp::Reverse((run.first, run.source)));
+                    runs
+                };
+                let paired = standby.iter().filter(|(_, standby)| !standby.pairs.is_empty());
+                Table::Pair(paired.map(|(vlan, standby)| (*vlan, runs(standby))).collect())
+            }
+            Some(Assignment::Source(_)) | None => Table::Source(owners()),
+        };
+        let hosts = state.topology.hosts().len();
+        Self { hosts, table, broadcasts: BTreeMap::new(), waiting: Vec::new(), current: Vec::new() }
+    }
+
     /// The VLANs in which somebody sends.
     pub(crate) fn vlans(&self) -> Vec<VlanId> {
         let unicast: Vec<VlanId> = match &self.table {
-            Table::Source(owners) | Table::Destination { owners, .. } | Table::Priority { owners, .. } => {
-                owners.keys().copied().collect()
-            }
+            Table::Source(owners)
+            | Table::Receivers(owners)
+            | Table::Destination { owners, .. }
+            | Table::Priority { owners, .. }
+            | Table::Precedence { owners, .. } => owners.keys().copied().collect(),
             Table::Pair(runs) => runs.keys().copied().collect(),
         };
         unicast.into_iter().chain(self.broadcasts.keys().copied()).collect()
@@ -117,9 +167,11 @@ impl<'a> Demand<'a> {
     pub(crate) fn is_sent_in(&self, vlan: VlanId) -> bool {
         self.broadcasts.contains_key(&vlan)
             || match &self.table {
-                Table::Source(owners) | Table::Destination { owners, .. } | Table::Priority { owners, .. } => {
-                    owners.contains_key(&vlan)
-                }
+                Table::Source(owners)
+                | Table::Receivers(owners)
+                | Table::Destination { owners, .. }
+                | Table::Priority { owners, .. }
+                | Table::Precedence { owners, .. } => owners.contains_key(&vlan),
                 Table::Pair(runs) => runs.contains_key(&vlan),
             }
     }
@@ -134,7 +186,11 @@ impl<'a> Demand<'a> {
         self.current.clear();
         self.waiting = match &mut self.table {
             Table::Pair(runs) => runs.remove(&vlan).unwrap_or_default(),
-            Table::Source(_) | Table::Destination { .. } | Table::Priority { .. } => Vec::new(),
+            Table::Source(_)
+            | Table::Receivers(_)
+            | Table::Destination { .. }
+            | Table::Priority { .. }
+            | Table::Precedence { .. } => Vec::new(),
         };
     }
 
@@ -154,6 +210,19 @@ impl<'a> Demand<'a> {
                 let owners = owners.get(&vlan).into_iter().flatten().copied();
                 senders.extend(owners.filter(|host| priority[host.index()] >= limit));
                 if choice[destination.index()] == vlan {
+                    senders.extend(all.filter(|host| priority[host.index()] < limit));
+                }
+            }
+            Table::Receivers(owners) => {
+                if owners.get(&vlan).is_some_and(|owners| owners.binary_search(&destination).is_ok()) {
+                    senders.extend(all);
+                }
+            }
+            Table::Precedence { owners, priority } => {
+                let limit = priority[destination.index()];
+                let owners = owners.get(&vlan).map_or(&[][..], Vec::as_slice);
+                senders.extend(owners.iter().filter(|host| priority[host.index()] >= limit));
+                if owners.binary_search(&destination).is_ok() {
                     senders.extend(all.filter(|host| priority[host.index()] < limit));
                 }
             }

@@ -8,6 +8,8 @@
 //!   unicast ──▶ load, hops, dependencies ──▶ deadlock, summary
 //! ```
 //!
+//! A plan that is ready for failures is judged failure by failure as well (`failover.rs`).
+//!
 //! [`check`] reads the desired state of the switches (and, where hosts tag their own frames, the assignment that is
 //! their tagging table), moves frames through it by the rules of 802.1Q, and only then compares what it saw with the
 //! plan's trees, certificate, bound and summary. [`walk`](walk()) explains a single frame by the same rules, and
@@ -26,6 +28,7 @@ mod bound;
 mod deadlock;
 mod demand;
 mod entries;
+mod failover;
 mod findings;
 mod limits;
 mod live;
@@ -39,6 +42,7 @@ mod walk;
 
 use fabric::{FindingKind, Plan, Report};
 
+pub use failover::load_after;
 pub use findings::FINDINGS_PER_KIND_MAX;
 pub use live::{Live, LiveCheck, check_state};
 pub use state::Loss;
@@ -62,6 +66,7 @@ pub fn check(plan: &Plan) -> Report {
     let deadlock = deadlock::judge(&state, &traffic, &mut findings);
     let bound = bound::judge(&state, &mut findings);
     summary::judge(&state, &traffic, deadlock, bound, &mut findings);
+    failover::judge(&state, &traffic, &mut findings);
     findings.into_report()
 }
 

@@ -188,6 +188,7 @@ fn as_plan(live: &Live<'_>) -> Plan {
         devices: live.devices.to_vec(),
         certificate: None,
         bound: Bound::default(),
+        failover: None,
         summary: Summary {
             switches: 0,
             hosts: 0,

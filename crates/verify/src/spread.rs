@@ -55,6 +55,13 @@ pub(crate) fn judge(
     }
 }
 
+/// Judges what more hosts would send to everybody in a VLAN that is a forest.
+pub(crate) fn judge_more(state: &State<'_>, view: &View, senders: &[HostId], findings: &mut Findings) {
+    let (mut pieces, _) = view.pieces(state);
+    let piece: Vec<SwitchId> = state.topology.switch_ids().map(|switch| pieces.of(switch)).collect();
+    judge_forest(state, view, senders, &piece, findings);
+}
+
 /// Links in several pieces: whatever the VLAN is for, some of its switches cannot reach others.
 fn judge_connection(state: &State<'_>, view: &View, demand: &Demand<'_>, piece: &[SwitchId], findings: &mut Findings) {
     let piece_of = |link: LinkId| piece[ends(state, link).0.index()];

@@ -409,6 +409,13 @@ pub(crate) fn entry_count(device: &DeviceIntent) -> usize {
     runs.sum::<usize>() + device.foreign.len()
 }
 
+/// The number of static entries of a device in some VLANs.
+pub(crate) fn entry_count_of(device: &DeviceIntent, counts: impl Fn(VlanId) -> bool) -> usize {
+    let runs = device.fdb.iter().filter(|run| counts(run.vlan));
+    let own: usize = runs.map(|run| (run.last.index() + 1).saturating_sub(run.first.index())).sum();
+    own + device.foreign.iter().filter(|entry| counts(entry.vlan)).count()
+}
+
 /// Whether an assignment names a VLAN for every host and, by pair, for every receiver exactly once (a sender's own
 /// place among its receivers may stay empty).
 fn assignment_is_whole(assignment: &Assignment<VlanId>, hosts: usize) -> bool {

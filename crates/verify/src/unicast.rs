@@ -13,7 +13,7 @@
 //!
 //! Cost: O(VLANs · ports + static entries + touched switches), and O(hosts²) to count senders.
 
-use fabric::{FindingKind, HostId, HostTagging, PortId, SwitchId};
+use fabric::{FindingKind, HostId, PortId, SwitchId};
 
 use crate::{
     demand::{self, Coverage, Demand},
@@ -164,9 +164,8 @@ impl Router {
         }
         self.refused.fill(0);
         let mut senders = std::mem::take(&mut self.senders);
-        let enters: Vec<bool> = (state.topology.hosts().iter())
-            .map(|host| state.tagging == HostTagging::BySwitch || state.enter(host.port, Some(view.vlan)).is_ok())
-            .collect();
+        let enters: Vec<bool> =
+            (state.topology.hosts().iter()).map(|host| state.enter(host.port, Some(view.vlan)).is_ok()).collect();
         for destination in state.topology.host_ids() {
             demand.senders(view.vlan, destination, &mut senders);
             senders.retain(|source| {

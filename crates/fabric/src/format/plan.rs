@@ -30,10 +30,14 @@
 //! ],
 //! "certificate":{"ranks":[ [3,0,…], … ]},                         (a line a lane; null where routes have a cycle)
 //! "bound":{"lengths":[1,1,…]},
+//! "failover":{"switch_overs":[                                     (only where the policy has a "resilience")
+//!   {"link":0,"hosts":[[0,2,12],[5,5,3]],"proof":"certificate"}, …  (first host, last host, VLAN)
+//! ],"numberings":[{"ranks":[ [3,0,…], … ]}, … ],"summary":{…}},
 //! "summary":{…}
 //! }
 //! ```
 
+mod failover;
 mod json;
 mod read;
 mod runs;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Finding, Report, Summary};
+use crate::{FailoverSummary, Finding, Report, Summary};
 
 /// A summary as an object, one field for each figure.
 ///
@@ -64,6 +64,26 @@ pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 15] {
         ("deadlock_free", json!(deadlock_free)),
         ("fdb_entries_max", json!(fdb_entries_max)),
         ("fdb_entries_total", json!(fdb_entries_total)),
+    ]
+}
+
+/// The figures of a failover as an object.
+pub fn failover_json(summary: &FailoverSummary) -> Value {
+    let fields = failover_fields(summary).into_iter().map(|(name, value)| (name.to_owned(), value));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// The fields of a failover's summary.
+pub(super) fn failover_fields(summary: &FailoverSummary) -> [(&'static str, Value); 6] {
+    let FailoverSummary { links_covered, links_dividing, drained, max_channel_load, vlans_extra, fdb_entries_extra } =
+        summary;
+    [
+        ("links_covered", json!(links_covered)),
+        ("links_dividing", json!(links_dividing)),
+        ("drained", json!(drained)),
+        ("max_channel_load", json!(max_channel_load)),
+        ("vlans_extra", json!(vlans_extra)),
+        ("fdb_entries_extra", json!(fdb_entries_extra)),
     ]
 }
 

@@ -79,6 +79,7 @@ pub fn plan(topology: Topology, mut tree_of: impl FnMut(HostId) -> Tree) -> Plan
         devices,
         certificate: None,
         bound: Bound::default(),
+        failover: None,
         summary,
         trees,
         topology,

@@ -30,18 +30,18 @@ const LOAD_WEIGHT: f64 = 3.0;
 
 /// Traffic along one tree between some hosts of one switch and others.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
-    pub(super) root: SwitchId,
-    pub(super) direction: Direction,
+pub(crate) struct Flow {
+    pub(crate) root: SwitchId,
+    pub(crate) direction: Direction,
     /// Hosts of the root that take part.
-    pub(super) owners: u32,
+    pub(crate) owners: u32,
     /// `peers[switch]`: hosts there at the other end; none if all are.
-    pub(super) peers: Option<Vec<u32>>,
+    pub(crate) peers: Option<Vec<u32>>,
 }
 
 /// Which cycles of dependencies the fabric can bear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cycles {
+pub(crate) enum Cycles {
     /// None: full buffers wait.
     Forbidden,
     /// Any: frames are dropped. Routes without one are preferred all the same.
@@ -49,11 +49,13 @@ pub(super) enum Cycles {
 }
 
 /// Loads and numberings of all trees so far, and room for one tree to be mended.
-pub(super) struct Mender<'a> {
+pub(crate) struct Mender<'a> {
     topology: &'a Topology,
     cycles: Cycles,
+    /// A link that is not to be used, though it is there.
+    without: Option<LinkId>,
     /// One a lane.
-    pub(super) orders: Vec<Order>,
+    pub(crate) orders: Vec<Order>,
     /// `load[channel]`: time to carry one bit of every pair that crosses it, in picoseconds.
     load: Vec<f64>,
     /// `hosts[switch]`.
@@ -67,11 +69,12 @@ pub(super) struct Mender<'a> {
 }
 
 impl<'a> Mender<'a> {
-    pub(super) fn new(topology: &'a Topology, cycles: Cycles, orders: Vec<Order>) -> Self {
+    pub(crate) fn new(topology: &'a Topology, cycles: Cycles, orders: Vec<Order>) -> Self {
         let switches = topology.switches().len();
         Self {
             topology,
             cycles,
+            without: None,
             orders,
             load: vec![0.0; topology.channel_count()],
             hosts: topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect(),
@@ -83,8 +86,19 @@ impl<'a> Mender<'a> {
         }
     }
 
+    /// Forbids a link that is there.
+    pub(crate) fn do_without(&mut self, link: LinkId) {
+        self.without = Some(link);
+    }
+
+    /// The channels that leave a switch and may be used.
+    fn channels_from(&self, switch: SwitchId) -> impl Iterator<Item = ChannelId> + use<'_> {
+        let channels = self.topology.channels_from(switch).iter().copied();
+        channels.filter(|channel| Some(channel.link()) != self.without)
+    }
+
     /// Whether links tie together every switch with hosts.
-    pub(super) fn covers(&mut self, links: &[LinkId]) -> bool {
+    pub(crate) fn covers(&mut self, links: &[LinkId]) -> bool {
         let Some(start) = self.hosts.iter().position(|hosts| *hosts > 0) else { return true };
         self.spread_out(links);
         if self.beside[start].is_empty() && !links.is_empty() {
@@ -97,7 +111,7 @@ impl<'a> Mender<'a> {
 
     /// Takes a tree as it is, less branches that nobody lives on any more. Its links, ascending; none if its flows close
     /// a cycle that must not be.
-    pub(super) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
+    pub(crate) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         self.spread_out(links);
         self.trim();
         self.settle(lane, flows).then(|| self.links())
@@ -105,7 +119,7 @@ impl<'a> Mender<'a> {
 
     /// Ties the pieces of a tree together. `stubs` are the switches at the ends of what it lost.
     /// The links of the mended tree, ascending; none if no way was found.
-    pub(super) fn mend(
+    pub(crate) fn mend(
         &mut self,
         lane: u8,
         links: &[LinkId],
@@ -127,7 +141,7 @@ impl<'a> Mender<'a> {
 
     /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
     /// does not climb any more; then it takes the lowest channel that climbs. None if no such tree reaches all hosts.
-    pub(super) fn regrow(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
+    pub(crate) fn regrow(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         let [Flow { root, direction, .. }, ..] = *flows else { return None };
         if flows.iter().any(|flow| flow.root != root) {
             return None;
@@ -141,7 +155,9 @@ impl<'a> Mender<'a> {
             Direction::Outward => i64::from(rank[channel.index()]),
             Direction::Inward => -i64::from(rank[channel.reverse().index()]),
         };
-        let mut climbing: Vec<ChannelId> = self.topology.channel_ids().collect();
+        let without = self.without;
+        let mut climbing: Vec<ChannelId> =
+            self.topology.channel_ids().filter(|channel| Some(channel.link()) != without).collect();
         climbing.sort_unstable_by_key(|&channel| (key(channel), channel));
         let mut grown: Vec<Option<ChannelId>>;
         loop {
@@ -199,7 +215,7 @@ impl<'a> Mender<'a> {
     }
 
     /// What flows would make of the busiest channel on their way along a tree, if they may take it.
-    pub(super) fn price(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<f64> {
+    pub(crate) fn price(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<f64> {
         self.spread_out(links);
         self.dependencies.clear();
         let mut peak: f64 = 0.0;
@@ -215,9 +231,8 @@ impl<'a> Mender<'a> {
                 }
             }
         }
-        let order = &self.orders[usize::from(lane)];
-        let climbs = self.dependencies.iter().all(|&dependency| order.climbs(dependency));
-        (climbs || self.cycles == Cycles::Allowed || order.clone().admit(&self.dependencies)).then_some(peak)
+        let order = &mut self.orders[usize::from(lane)];
+        (self.cycles == Cycles::Allowed || order.admits(&self.dependencies)).then_some(peak)
     }
 
     /// Lays links out by switch.
@@ -393,12 +408,12 @@ impl<'a> Mender<'a> {
         let wanted = |switch: SwitchId| piece[switch.index()] != trunk && lived_in[piece[switch.index()]];
         let mut detours = 0;
         for start in self.topology.switch_ids().filter(|switch| inside(*switch)) {
-            for &first in self.topology.channels_from(start) {
+            for first in self.channels_from(start) {
                 let middle = self.topology.head(first);
                 if wanted(middle) {
                     ways.push(rated(&[first]));
                 } else if !inside(middle) && detours < DETOURS_MAX {
-                    for &last in self.topology.channels_from(middle) {
+                    for last in self.channels_from(middle) {
                         if wanted(self.topology.head(last)) {
                             ways.push(rated(&[first, last]));
                             detours += 1;
@@ -427,7 +442,7 @@ impl<'a> Mender<'a> {
         let mut next = 0;
         while let Some(&at) = queue.get(next) {
             next += 1;
-            for &channel in self.topology.channels_from(at) {
+            for channel in self.channels_from(at) {
                 let head = self.topology.head(channel);
                 if inside(head) || via[head.index()].is_some() {
                     continue;
@@ -461,7 +476,7 @@ impl<'a> Mender<'a> {
         }
         for way in ways.iter().take(RENUMBERING_TRIES_MAX) {
             self.try_way(way, flows);
-            if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].clone().admit(&self.dependencies) {
+            if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].admits(&self.dependencies) {
                 return Some(());
             }
             way.iter().for_each(|&channel| self.part(channel));

@@ -18,13 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
-    SwitchId, Tagging, Topology, Tree, VlanId,
+    SwitchId, Tagging, Topology, Tree, VlanId, VlanSet,
 };
 
-pub(crate) use self::carry::carried_bound;
-use self::{
+pub(crate) use self::{
+    carry::carried_bound,
     mend::{Cycles, Flow, Mender},
-    order::Order,
+    order::{Dependency, Order},
 };
 use crate::{
     fan::{Direction, for_each_fan},
@@ -119,6 +119,25 @@ fn fit(
     finish(topology, policy, previous, trees, links, choices, rank)
 }
 
+/// Trees that the previous plan has for failures only, as far as they are whole and still reach everybody, with their
+/// lanes and VLANs.
+pub(crate) fn former_extras(topology: &Topology, previous: &Plan, relation: &Relation) -> Vec<(Tree, u8, VlanId)> {
+    let mut used = VlanSet::new();
+    previous.assignment.map(|vlan| used.insert(vlan));
+    let lanes = previous.certificate.as_ref().map_or(1, |certificate| certificate.rank.len());
+    let mut mender = Mender::new(topology, Cycles::Allowed, Vec::new());
+    (previous.trees.iter())
+        .filter(|tree| !used.contains(tree.vlan) && usize::from(tree.lane) < lanes)
+        .filter_map(|tree| {
+            let links = tree.tree.links().iter();
+            let links: Option<Vec<LinkId>> =
+                links.map(|link| Some(relation.channel[ChannelId::forward(*link).index()]?.link())).collect();
+            let links = links.filter(|links| mender.covers(links))?;
+            Some((Tree::new(topology, links).ok()?, tree.lane, tree.vlan))
+        })
+        .collect()
+}
+
 /// Ports of the newer topology at which a link died and something else is plugged in now.
 fn reused_ports(topology: &Topology, previous: &Plan, tree: &Tree, relation: &Relation) -> Vec<PortId> {
     let dead = tree.links().iter().filter(|link| relation.channel[ChannelId::forward(**link).index()].is_none());
@@ -191,7 +210,7 @@ fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: 
                     rank[new.index()] = *number;
                 }
             }
-            Order::new(rank)
+            Order::new(&rank)
         })
         .collect()
 }

@@ -1,111 +1,199 @@
-//! Numberings of channels that stay valid while trees are mended: one a lane.
+//! Numberings of channels that stay valid while dependencies are added: one a lane.
 //!
-//! Dependencies are only ever added. Those that climb the numbering cost nothing; others are admitted if, with them, the
-//! dependency graph has no cycle, and then the channels are numbered anew, as near to the old order as it allows
-//! (A. B. Kahn, "Topological sorting of large networks", 1962, lowest old number first).
+//! Dependencies that climb the numbering cost nothing. Another one, from → to, is admitted unless it closes a cycle, and
+//! then only the channels between the two change their numbers: those that lead to *from* are put before those that
+//! follow from *to*, on the same numbers (D. Pearce and P. Kelly, "A dynamic topological sort algorithm for directed
+//! acyclic graphs", 2006). The search for a cycle never leaves the numbers between the two ends.
 //!
 //! ```text
 //!   0 ab   1 bc   2 cd        cd → ab is no climb, but closes no cycle without ab → … → cd:
 //!   known: bc → cd            1 bc   2 cd   0 ab   becomes   0 bc   1 cd   2 ab
 //! ```
 
-use std::{cmp::Reverse, collections::BinaryHeap};
-
 /// A dependency: frames may go from one channel straight to the other.
-pub(super) type Dependency = (u32, u32);
+pub(crate) type Dependency = (u32, u32);
 
 /// One lane's numbering and the dependencies that it respects.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
-    pub(super) rank: Vec<u32>,
+pub(crate) struct Order {
+    /// `rank[channel]`: no two are the same.
+    pub(crate) rank: Vec<u32>,
     next: Vec<Vec<u32>>,
+    before: Vec<Vec<u32>>,
+    /// Whether dependencies were noted that may close a cycle, so that the numbers may mean nothing.
+    noted: bool,
+    /// Scratch: `seen[channel]` is the search that saw it last.
+    seen: Vec<u32>,
+    search: u32,
 }
 
 impl Order {
-    pub(super) fn new(rank: Vec<u32>) -> Self {
-        let next = vec![Vec::new(); rank.len()];
-        Self { rank, next }
+    /// Numbers that may have gaps and ties, which are broken by channel. Cost: O(channels · log channels).
+    pub(crate) fn new(numbers: &[u32]) -> Self {
+        let mut channels: Vec<usize> = (0..numbers.len()).collect();
+        channels.sort_by_key(|&channel| (numbers[channel], channel));
+        let mut rank = vec![0; numbers.len()];
+        channels.iter().enumerate().for_each(|(number, &channel)| rank[channel] = number as u32);
+        let none = vec![Vec::new(); numbers.len()];
+        Self { rank, next: none.clone(), before: none, noted: false, seen: vec![0; numbers.len()], search: 0 }
     }
 
     /// Whether a dependency climbs.
-    pub(super) fn climbs(&self, (from, to): Dependency) -> bool {
+    pub(crate) fn climbs(&self, (from, to): Dependency) -> bool {
         self.rank[from as usize] < self.rank[to as usize]
     }
 
-    /// Adds dependencies that may or may not climb; false, and nothing is added, if they close a cycle.
-    pub(super) fn admit(&mut self, dependencies: &[Dependency]) -> bool {
-        let climbing = dependencies.iter().all(|&dependency| self.climbs(dependency));
+    /// Whether a dependency has been added.
+    pub(crate) fn knows(&self, (from, to): Dependency) -> bool {
+        self.next[from as usize].contains(&to)
+    }
+
+    /// Adds dependencies, those that climb and others; false, and nothing is added, if they close a cycle.
+    pub(crate) fn admit(&mut self, dependencies: &[Dependency]) -> bool {
+        self.try_admit(dependencies).is_some()
+    }
+
+    /// Adds dependencies as [`admit`](Self::admit) does, and returns those that are new.
+    pub(crate) fn try_admit(&mut self, dependencies: &[Dependency]) -> Option<Vec<Dependency>> {
         let mut added = Vec::new();
-        for &(from, to) in dependencies {
-            let next = &mut self.next[from as usize];
-            if let Err(at) = next.binary_search(&to) {
-                next.insert(at, to);
-                added.push((from, to));
-            }
-        }
-        if climbing {
-            return true;
-        }
-        match self.sorted() {
-            Some(rank) => {
-                self.rank = rank;
-                true
-            }
-            None => {
-                for (from, to) in added {
-                    let next = &mut self.next[from as usize];
-                    next.retain(|known| *known != to);
+        for &dependency in dependencies {
+            match self.insert(dependency) {
+                Insertion::New => added.push(dependency),
+                Insertion::Known => {}
+                Insertion::Cycle => {
+                    self.withdraw(&added);
+                    return None;
                 }
-                false
             }
+        }
+        Some(added)
+    }
+
+    /// Whether dependencies could be added; they are not.
+    pub(crate) fn admits(&mut self, dependencies: &[Dependency]) -> bool {
+        self.try_admit(dependencies).map(|added| self.withdraw(&added)).is_some()
+    }
+
+    /// Takes back dependencies that were new when they were added, the latest first.
+    pub(crate) fn withdraw(&mut self, added: &[Dependency]) {
+        for &(from, to) in added.iter().rev() {
+            self.next[from as usize].retain(|known| *known != to);
+            self.before[to as usize].retain(|known| *known != from);
+        }
+    }
+
+    /// Takes away every dependency of a channel.
+    pub(crate) fn forget(&mut self, channel: u32) {
+        for to in std::mem::take(&mut self.next[channel as usize]) {
+            self.before[to as usize].retain(|known| *known != channel);
+        }
+        for from in std::mem::take(&mut self.before[channel as usize]) {
+            self.next[from as usize].retain(|known| *known != channel);
         }
     }
 
     /// Adds dependencies whether or not they close a cycle, for fabrics where none must be absent.
-    pub(super) fn note(&mut self, dependencies: &[Dependency]) {
+    pub(crate) fn note(&mut self, dependencies: &[Dependency]) {
         for &(from, to) in dependencies {
-            let next = &mut self.next[from as usize];
-            if let Err(at) = next.binary_search(&to) {
-                next.insert(at, to);
+            if !self.next[from as usize].contains(&to) {
+                self.next[from as usize].push(to);
+                self.before[to as usize].push(from);
+                self.noted = true;
             }
         }
     }
 
-    /// The numbering if it respects every dependency, else a new one; none if there is a cycle.
-    pub(super) fn into_rank(self) -> Option<Vec<u32>> {
-        let holds =
-            (self.next.iter().enumerate()).all(|(from, next)| next.iter().all(|&to| self.climbs((from as u32, to))));
-        if holds { Some(self.rank) } else { self.sorted() }
+    /// The numbering; none if there is a cycle.
+    pub(crate) fn into_rank(mut self) -> Option<Vec<u32>> {
+        if self.noted {
+            let next = std::mem::take(&mut self.next);
+            let all: Vec<Dependency> =
+                (0_u32..).zip(&next).flat_map(|(from, next)| next.iter().map(move |&to| (from, to))).collect();
+            self.before.iter_mut().for_each(Vec::clear);
+            self.next = vec![Vec::new(); next.len()];
+            if !self.admit(&all) {
+                return None;
+            }
+        }
+        Some(self.rank)
     }
 
-    fn sorted(&self) -> Option<Vec<u32>> {
-        let mut waiting = vec![0_u32; self.next.len()];
-        self.next.iter().flatten().for_each(|&to| waiting[to as usize] += 1);
-        let entry = |channel: usize| Reverse((self.rank[channel], channel));
-        let mut ready: BinaryHeap<_> = (0..self.next.len()).filter(|&c| waiting[c] == 0).map(entry).collect();
-        let mut rank = vec![0; self.next.len()];
-        let mut numbered = 0;
-        while let Some(Reverse((_, channel))) = ready.pop() {
-            rank[channel] = numbered;
-            numbered += 1;
-            for &to in &self.next[channel] {
-                waiting[to as usize] -= 1;
-                if waiting[to as usize] == 0 {
-                    ready.push(entry(to as usize));
+    fn insert(&mut self, (from, to): Dependency) -> Insertion {
+        if self.next[from as usize].contains(&to) {
+            return Insertion::Known;
+        }
+        if !self.climbs((from, to)) && !self.make_room(from, to) {
+            return Insertion::Cycle;
+        }
+        self.next[from as usize].push(to);
+        self.before[to as usize].push(from);
+        Insertion::New
+    }
+
+    /// Puts `to` behind `from`; false if it leads there.
+    fn make_room(&mut self, from: u32, to: u32) -> bool {
+        if from == to {
+            return false;
+        }
+        let (lowest, highest) = (self.rank[to as usize], self.rank[from as usize]);
+        let Some(mut following) = self.reach(to, |order| &order.next, |rank| rank <= highest, Some(from)) else {
+            return false;
+        };
+        let Some(mut leading) = self.reach(from, |order| &order.before, |rank| rank >= lowest, None) else {
+            return false;
+        };
+        following.sort_unstable_by_key(|&channel| self.rank[channel as usize]);
+        leading.sort_unstable_by_key(|&channel| self.rank[channel as usize]);
+        let moved: Vec<u32> = leading.into_iter().chain(following).collect();
+        let mut numbers: Vec<u32> = moved.iter().map(|&channel| self.rank[channel as usize]).collect();
+        numbers.sort_unstable();
+        moved.iter().zip(numbers).for_each(|(&channel, number)| self.rank[channel as usize] = number);
+        true
+    }
+
+    /// The channels that can be reached through numbers within bounds; none if `goal` is one of them.
+    fn reach(
+        &mut self,
+        start: u32,
+        beside: impl Fn(&Self) -> &Vec<Vec<u32>>,
+        within: impl Fn(u32) -> bool,
+        goal: Option<u32>,
+    ) -> Option<Vec<u32>> {
+        self.search += 1;
+        self.seen[start as usize] = self.search;
+        let mut reached = vec![start];
+        let mut at = 0;
+        while let Some(&channel) = reached.get(at) {
+            at += 1;
+            for index in 0..beside(self)[channel as usize].len() {
+                let next = beside(self)[channel as usize][index];
+                if Some(next) == goal {
+                    return None;
+                }
+                if self.seen[next as usize] != self.search && within(self.rank[next as usize]) {
+                    self.seen[next as usize] = self.search;
+                    reached.push(next);
                 }
             }
         }
-        (numbered as usize == rank.len()).then_some(rank)
+        Some(reached)
     }
+}
+
+enum Insertion {
+    New,
+    Known,
+    Cycle,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fabric::rng::Rng;
 
     #[test]
     fn what_closes_a_cycle_is_refused_and_forgotten() {
-        let mut order = Order::new(vec![0, 1, 2]);
+        let mut order = Order::new(&[0, 1, 2]);
         assert!(order.admit(&[(0, 1), (1, 2)]));
         assert!(!order.admit(&[(2, 0)]));
         assert_eq!(order.clone().into_rank(), Some(vec![0, 1, 2]));
@@ -115,8 +203,34 @@ mod tests {
 
     #[test]
     fn what_closes_none_moves_as_little_as_it_must() {
-        let mut order = Order::new(vec![0, 1, 2, 3]);
+        let mut order = Order::new(&[0, 1, 2, 3]);
         assert!(order.admit(&[(1, 2)]) && order.admit(&[(2, 0)]));
         assert_eq!(order.rank, [2, 0, 1, 3]);
+        assert!(order.admits(&[(3, 1)]) && !order.admits(&[(3, 1), (0, 3)]));
+        assert!(order.admit(&[(0, 3)]), "what was only tried is forgotten");
+    }
+
+    #[test]
+    fn admission_is_refused_for_cycles_and_for_nothing_else() {
+        let mut rng = Rng::new(5);
+        for _ in 0..100 {
+            let channels = 2 + rng.below(12);
+            let mut order = Order::new(&vec![0; channels]);
+            let mut reaches = vec![vec![false; channels]; channels];
+            for _ in 0..60 {
+                let (from, to) = (rng.below(channels), rng.below(channels));
+                let closes = from == to || reaches[to][from];
+                assert_eq!(order.admit(&[(from as u32, to as u32)]), !closes);
+                if !closes {
+                    let before: Vec<usize> = (0..channels).filter(|&at| at == from || reaches[at][from]).collect();
+                    let after: Vec<usize> = (0..channels).filter(|&at| at == to || reaches[to][at]).collect();
+                    before.iter().for_each(|&one| after.iter().for_each(|&other| reaches[one][other] = true));
+                }
+                for (one, reached) in reaches.iter().enumerate() {
+                    let climbs = |other: usize| order.climbs((one as u32, other as u32));
+                    assert!((0..channels).all(|other| !reached[other] || climbs(other)));
+                }
+            }
+        }
     }
 }

@@ -123,6 +123,7 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
         devices,
         certificate,
         bound: Bound { lengths: vec![1; topology.channel_count()] },
+        failover: None,
         summary,
         trees,
         topology: topology.clone(),

@@ -8,21 +8,23 @@ use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 use sha2::{Digest, Sha256};
 
 use super::{
-    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PLAN_VERSION_MIN, PlanFileError, ReadMode, header,
+    DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PLAN_VERSION_MIN, PlanFileError, ReadMode,
+    failover::failover,
+    header,
     json::{At, Json},
     runs::parse_runs,
     write::hex,
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
-    FlowControlMode, HostId, HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId,
+    FlowControlMode, HostId, HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Resilience, Summary, SwitchId,
     SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
 const LANES_MAX: u8 = 8;
 
-type Read<T> = Result<T, PlanFileError>;
+pub(super) type Read<T> = Result<T, PlanFileError>;
 
 /// Reads a plan file. Cost: O(bytes · log ports).
 ///
@@ -71,6 +73,7 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
         "devices",
         "certificate",
         "bound",
+        "failover",
         "summary",
     ])?;
     let topology = topology(&root.field("topology")?)?;
@@ -91,13 +94,25 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
         devices: devices(&topology, &root.field("devices")?)?,
         certificate: certificate(&topology, &root.field("certificate")?)?,
         bound: bound(&topology, &root.field("bound")?)?,
+        failover: root.optional("failover")?.map(|at| failover(&topology, &at)).transpose()?,
         summary: summary(&root.field("summary")?, version)?,
         topology,
     })
 }
 
 fn policy(at: &At<'_>) -> Read<Policy> {
-    at.only(&["engine", "tagging", "flow_control", "fdb", "vlans", "vlans_max", "subnet", "mtu_bytes", "seed"])?;
+    at.only(&[
+        "engine",
+        "tagging",
+        "flow_control",
+        "fdb",
+        "vlans",
+        "vlans_max",
+        "subnet",
+        "mtu_bytes",
+        "seed",
+        "resilience",
+    ])?;
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
     let vlans = VlanPool {
@@ -119,6 +134,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         mtu_bytes: at.field("mtu_bytes")?.whole()?,
         traffic: Traffic::AllToAll,
         seed: at.field("seed")?.whole()?,
+        resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
         time_limit: None,
     })
 }
@@ -422,6 +438,11 @@ fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
     if at.is_null() {
         return Ok(None);
     }
+    numbering(topology, at).map(Some)
+}
+
+/// A numbering of channels for each lane.
+pub(super) fn numbering(topology: &Topology, at: &At<'_>) -> Read<Certificate> {
     at.only(&["ranks"])?;
     let ranks_at = at.field("ranks")?;
     let lanes = ranks_at.items()?;
@@ -429,7 +450,7 @@ fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
         return Err(ranks_at.error(format!("there are at most {LANES_MAX} lanes")));
     }
     let rank = lanes.map(|at| per_channel(topology, &at)).collect::<Read<_>>()?;
-    Ok(Some(Certificate { rank }))
+    Ok(Certificate { rank })
 }
 
 fn bound(topology: &Topology, at: &At<'_>) -> Read<Bound> {
@@ -467,7 +488,7 @@ fn summary(at: &At<'_>, version: u64) -> Read<Summary> {
 }
 
 /// A VLAN written as a number.
-fn vlan(at: &At<'_>) -> Read<VlanId> {
+pub(super) fn vlan(at: &At<'_>) -> Read<VlanId> {
     let number: u64 = at.whole()?;
     let id = u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok());
     id.ok_or_else(|| at.error(format!("{number} is not a VLAN id: they run from 1 to 4094")))

@@ -4,12 +4,43 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
 use crate::{
-    Admin, Assignment, Bound, Certificate, Demand, DeviceIntent, EngineName, FdbEntry, FdbRun, FlowControl,
-    FlowControlMode, HostId, HostRun, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, Tagging, Topology,
-    Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    Admin, Assignment, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary, FdbEntry, FdbRun,
+    FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, PairRun, Plan, Policy, PortIntent, PortRole, Proof,
+    Resilience, Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
+
+/// Switch-overs that mean nothing, but are written and read like others.
+fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
+    let hosts = topology.hosts().len();
+    let mut run = |from: usize| {
+        let from = from.min(hosts - 1);
+        let last = from + rng.below(hosts - from);
+        HostRun { first: HostId::new(from), last: HostId::new(last), choice: vlans[rng.below(vlans.len())] }
+    };
+    let proofs = [Proof::Unneeded, Proof::Certificate, Proof::Numbering(0), Proof::Drained(1)];
+    let switch_overs = (topology.link_ids().zip(proofs.iter().cycle()).skip(1).step_by(3))
+        .map(|(link, &proof)| SwitchOver {
+            link,
+            hosts: vec![run(0)],
+            pairs: (0..link.index() % 3).map(|source| PairRun { source: HostId::new(source), run: run(1) }).collect(),
+            proof,
+        })
+        .collect();
+    let mut numbering =
+        || Certificate { rank: vec![(0..topology.channel_count()).map(|_| rng.below(100) as u32).collect()] };
+    let numberings = vec![numbering(), numbering()];
+    let summary = FailoverSummary {
+        links_covered: 7,
+        links_dividing: 1,
+        drained: 2,
+        max_channel_load: rng.next_u64(),
+        vlans_extra: 3,
+        fdb_entries_extra: 400,
+    };
+    Failover { switch_overs, numberings, summary }
+}
 
 fn topology(kind: &str, sizes: &str, options: &Options) -> Topology {
     let kind = Kind::parse(kind, &[sizes.to_owned()]).expect("a known kind");
@@ -60,6 +91,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             rank: (0..2).map(|_| (0..channels).map(|_| rng.below(100) as u32).collect()).collect(),
         }),
         bound: Bound { lengths: (0..channels).map(|_| rng.below(5) as u32).collect() },
+        failover: (hosts > 0 && rng.below(2) == 0).then(|| failover(&topology, &vlans, &mut rng)),
         summary: Summary {
             switches: topology.switches().len(),
             hosts,
@@ -307,6 +339,57 @@ fn other_versions_and_other_files_are_refused() {
         assert!(matches!(error, PlanFileError::NotJson { .. }), "{error}");
     }
     assert!(read_plan(&[0xff, 0xfe], ReadMode::Strict).is_err());
+}
+
+#[test]
+fn only_plans_with_switch_overs_are_of_the_newer_version() {
+    let plain = Plan { failover: None, ..small() };
+    assert!(written(&plain).starts_with("{\n\"espalier_plan\":1,"));
+    let resilient = Policy { resilience: Resilience::OneLink, ..plain.policy.clone() };
+    let resilient = Plan { policy: resilient, ..plain };
+    let text = written(&resilient);
+    assert!(text.starts_with("{\n\"espalier_plan\":2,"));
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(resilient));
+}
+
+#[test]
+fn wrong_switch_overs_are_named_by_their_place() {
+    let run = HostRun { first: HostId::new(0), last: HostId::new(1), choice: vlan(3) };
+    let over = |link: usize, proof| SwitchOver { link: LinkId::new(link), hosts: vec![run], pairs: Vec::new(), proof };
+    let pairs = vec![PairRun { source: HostId::new(2), run }];
+    let (first, second) = (over(0, Proof::Numbering(0)), SwitchOver { pairs, ..over(2, Proof::Drained(0)) });
+    let channels = small().topology.channel_count();
+    let failover = Failover {
+        switch_overs: vec![first, second],
+        numberings: vec![Certificate { rank: vec![vec![1; channels]] }],
+        summary: FailoverSummary {
+            links_covered: 4,
+            links_dividing: 0,
+            drained: 1,
+            max_channel_load: 3,
+            vlans_extra: 0,
+            fdb_entries_extra: 0,
+        },
+    };
+    let plan = Plan { failover: Some(failover), ..small() };
+    let text = written(&plan);
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&plan));
+    for (right, wrong, says) in [
+        ("\"link\":2", "\"link\":0", "failover.switch_overs[1]: switch-overs ascend by link"),
+        ("\"link\":2", "\"link\":4", "failover.switch_overs[1].link: there is no link 4"),
+        ("[[0,1,3]]", "[[0,9,3]]", "failover.switch_overs[0].hosts[0][1]: there is no host 9"),
+        ("[[0,1,3]]", "[[1,0,3]]", "failover.switch_overs[0].hosts[0]: the run 1-0 runs backwards"),
+        ("[[0,1,3]]", "[[0,1,3],[1,1,3]]", "failover.switch_overs[0].hosts[1]: runs of hosts ascend"),
+        ("[[0,1,3]]", "[[0,1]]", "failover.switch_overs[0].hosts[0]: there are 2 values for 3 parts"),
+        ("[[2,0,1,3]]", "[[2,0,1,3],[2,1,1,3]]", "failover.switch_overs[1].pairs[1]: runs of pairs ascend"),
+        ("\"numbering 0\"", "\"numbering 1\"", "failover.switch_overs[0].proof: \"numbering 1\" is none of"),
+        ("\"drained 0\"", "\"trust me\"", "failover.switch_overs[1].proof: \"trust me\" is none of"),
+        ("\"links_covered\":4", "\"links_uncovered\":4", "failover.summary: the field links_covered is missing"),
+    ] {
+        assert!(text.contains(right), "{right}");
+        let error = read_plan(text.replacen(right, wrong, 1).as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong);
+        assert!(error.to_string().starts_with(says), "{error}");
+    }
 }
 
 /// What is written in a good file, what stands there instead, and what the error says.

@@ -9,12 +9,14 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::{
-    DIGEST_END, PLAN_VERSION, header,
+    DIGEST_END, PLAN_VERSION,
+    failover::write_failover,
+    header,
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, Plan, Policy, PortId, PortIntent, PortRole, Topology,
-    Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, Plan, Policy, PortId, PortIntent, PortRole, Resilience,
+    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -54,7 +56,8 @@ impl io::Write for Hashing {
 
 /// Everything after the digest.
 fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
-    let Plan { topology, policy, engine, trees, assignment, addresses, devices, certificate, bound, summary } = plan;
+    let Plan { topology, policy, engine, trees, assignment, addresses, devices, certificate, bound, failover, summary } =
+        plan;
     let mut figures = String::new();
     for (name, value) in summary_fields(summary) {
         if value.is_null() {
@@ -85,13 +88,16 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
         }
     }
     writeln!(out, "\"bound\":{{\"lengths\":[{}]}},", commas(&bound.lengths))?;
+    if let Some(failover) = failover {
+        write_failover(failover, out)?;
+    }
     writeln!(out, "\"summary\":{{{figures}}}")?;
     out.write_all(b"}\n")
 }
 
 fn policy_fields(policy: &Policy) -> String {
     // A time limit does not change what is valid, and is left out; traffic needs lines of its own.
-    let Policy { engine, tagging, flow_control, fdb, vlans, vlans_max, subnet, mtu_bytes, seed, .. } = policy;
+    let Policy { engine, tagging, flow_control, fdb, vlans, vlans_max, subnet, mtu_bytes, seed, resilience, .. } = policy;
     let mut text = String::new();
     push_field(&mut text, "engine", Quoted(engine));
     push_field(&mut text, "tagging", Quoted(tagging));
@@ -105,6 +111,9 @@ fn policy_fields(policy: &Policy) -> String {
     push_field(&mut text, "subnet", Quoted(subnet));
     push_field(&mut text, "mtu_bytes", mtu_bytes);
     push_field(&mut text, "seed", seed);
+    if *resilience != Resilience::None {
+        push_field(&mut text, "resilience", Quoted(resilience));
+    }
     text
 }
 
@@ -246,7 +255,7 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
 }
 
 /// Writes a list with a line an item.
-fn write_list(
+pub(super) fn write_list(
     out: &mut impl io::Write,
     open: &str,
     items: impl Iterator<Item = String>,
@@ -266,12 +275,12 @@ fn write_list(
 }
 
 /// Appends a field, after a comma unless it is the first; `value` is JSON already.
-fn push_field(text: &mut String, name: &str, value: impl fmt::Display) {
+pub(super) fn push_field(text: &mut String, name: &str, value: impl fmt::Display) {
     let comma = if text.is_empty() { "" } else { "," };
     write!(text, "{comma}{}:{value}", Quoted(name)).expect("writing to a string");
 }
 
-fn commas(values: &[impl fmt::Display]) -> String {
+pub(super) fn commas(values: &[impl fmt::Display]) -> String {
     let mut text = String::new();
     for value in values {
         let comma = if text.is_empty() { "" } else { "," };
@@ -281,7 +290,7 @@ fn commas(values: &[impl fmt::Display]) -> String {
 }
 
 /// A text as JSON. The names of a topology hold nothing that JSON would have to escape.
-struct Quoted<T>(T);
+pub(super) struct Quoted<T>(pub(super) T);
 
 impl<T: fmt::Display> fmt::Display for Quoted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

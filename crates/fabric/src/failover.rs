@@ -1,0 +1,210 @@
+//! What to do when a cable dies: for every link a switch-over that is stored, so that nothing has to be computed.
+//!
+//! ```text
+//!   link 7 dies     h0, h1 ▶ VLAN 12   h5 ▶ VLAN 3     every VLAN is on the switches already: only PVIDs change,
+//!   link 8 dies     h2 ▶ VLAN 12                       or, where hosts tag, what hosts put on their frames
+//! ```
+
+use crate::{Assignment, Certificate, HostId, HostRun, LinkId, Topology, VlanId};
+
+/// What to do when one link fails, whichever it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failover {
+    /// At most one a link, ascending. A link that has none is either not missed by any frame, or nothing can replace it:
+    /// see [`dividing_links`].
+    pub switch_overs: Vec<SwitchOver>,
+    /// Numberings of channels beyond the plan's own certificate, for switch-overs that do not climb that.
+    pub numberings: Vec<Certificate>,
+    /// What it claims of itself.
+    pub summary: FailoverSummary,
+}
+
+/// What changes when one link fails. Switches keep all their VLANs and entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchOver {
+    /// The link that failed.
+    pub link: LinkId,
+    /// Hosts, ascending, and the VLAN that they choose from now on: for everything that they choose by their own
+    /// address, and for what they send to everybody. By pair: only for what they send to everybody.
+    pub hosts: Vec<HostRun<VlanId>>,
+    /// By pair: what senders use toward some receivers from now on, ascending by sender and receiver.
+    pub pairs: Vec<PairRun>,
+    /// Why no frame can wait for ever.
+    pub proof: Proof,
+}
+
+/// What one sender uses toward consecutive receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairRun {
+    /// The sender.
+    pub source: HostId,
+    /// Its receivers, and the VLAN.
+    pub run: HostRun<VlanId>,
+}
+
+/// Why a fabric cannot deadlock while and after hosts switch over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proof {
+    /// Nothing needs to be proven: without flow control frames are dropped and never wait.
+    Unneeded,
+    /// The plan's own certificate: all routes before and after climb it, in whatever mixture, and so do those of all
+    /// other switch-overs with this proof.
+    Certificate,
+    /// The further numbering of this position: all routes before and after climb it, in whatever mixture, if those that
+    /// the dead link cuts are left out.
+    Numbering(usize),
+    /// The further numbering of this position is climbed by the routes after the switch-over. Hosts stop sending until
+    /// the fabric is empty, and then switch over.
+    Drained(usize),
+}
+
+/// What a plan claims of its switch-overs; `check` recomputes every figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailoverSummary {
+    /// Links whose failure every pair of hosts survives.
+    pub links_covered: usize,
+    /// Links whose failure no plan can survive: hosts on both sides, and no other way.
+    pub links_dividing: usize,
+    /// Switch-overs for which the fabric must be drained first.
+    pub drained: usize,
+    /// Ordered pairs of hosts over the busiest channel between switches after the worst failure.
+    pub max_channel_load: u64,
+    /// VLANs that carry frames only after a failure.
+    pub vlans_extra: usize,
+    /// Static entries of those VLANs in the whole fabric.
+    pub fdb_entries_extra: usize,
+}
+
+impl Failover {
+    /// The switch-over for a link. Cost: O(log links).
+    pub fn switch_over(&self, link: LinkId) -> Option<&SwitchOver> {
+        self.switch_overs.binary_search_by_key(&link, |over| over.link).ok().map(|at| &self.switch_overs[at])
+    }
+}
+
+impl SwitchOver {
+    /// What hosts choose after the switch-over, given what they chose before.
+    ///
+    /// # Panics
+    /// If it names hosts that the assignment does not have.
+    pub fn apply(&self, before: &Assignment<VlanId>) -> Assignment<VlanId> {
+        let mut after = before.clone();
+        let own = match &mut after {
+            Assignment::Source(choice) | Assignment::Destination(choice) | Assignment::Priority { choice, .. } => {
+                choice
+            }
+            Assignment::Pair { unicast, broadcast } => {
+                for PairRun { source, run } in &self.pairs {
+                    overlay(&mut unicast[source.index()], *run);
+                }
+                broadcast
+            }
+        };
+        for run in &self.hosts {
+            own[run.first.index()..=run.last.index()].fill(run.choice);
+        }
+        after
+    }
+}
+
+/// Replaces what a sender's runs say of some receivers.
+fn overlay(runs: &mut Vec<HostRun<VlanId>>, new: HostRun<VlanId>) {
+    let before = runs.iter().filter(|run| run.first < new.first).map(|run| {
+        let last = run.last.min(HostId::new(new.first.index() - 1));
+        HostRun { last, ..*run }
+    });
+    let after = runs.iter().filter(|run| run.last > new.last).map(|run| {
+        let first = run.first.max(HostId::new(new.last.index() + 1));
+        HostRun { first, ..*run }
+    });
+    let laid = before.chain([new]).chain(after).collect();
+    *runs = laid;
+}
+
+/// Links that alone tie two parts of the fabric together, with hosts in both, ascending. No plan survives the failure
+/// of one of them. Cost: O(switches + links).
+///
+/// The lowest point that a depth-first search can reach from below a link without it tells whether there is another way
+/// (R. Tarjan, "A note on finding the bridges of a graph", 1974).
+pub fn dividing_links(topology: &Topology) -> Vec<LinkId> {
+    let switches = topology.switches().len();
+    let mut dividing = Vec::new();
+    let mut entered = vec![usize::MAX; switches];
+    let mut lowest = vec![usize::MAX; switches];
+    let mut hosts: Vec<usize> = topology.switch_ids().map(|switch| topology.hosts_of(switch).len()).collect();
+    let mut clock = 0;
+    // A switch, the channel by which it was entered, and how many of its channels have been followed.
+    let mut stack = Vec::new();
+    if let Some(start) = topology.switch_ids().next() {
+        (entered[start.index()], lowest[start.index()]) = (0, 0);
+        stack.push((start, None, 0));
+    }
+    while let Some((at, inward, followed)) = stack.last_mut() {
+        let (here, inward) = (*at, *inward);
+        if let Some(&channel) = topology.channels_from(here).get(*followed) {
+            *followed += 1;
+            let head = topology.head(channel);
+            if inward.is_some_and(|inward: crate::ChannelId| inward.link() == channel.link()) {
+                continue;
+            }
+            if entered[head.index()] == usize::MAX {
+                clock += 1;
+                (entered[head.index()], lowest[head.index()]) = (clock, clock);
+                stack.push((head, Some(channel), 0));
+            } else {
+                lowest[here.index()] = lowest[here.index()].min(entered[head.index()]);
+            }
+        } else {
+            stack.pop();
+            let Some(inward) = inward else { continue };
+            let parent = topology.tail(inward);
+            lowest[parent.index()] = lowest[parent.index()].min(lowest[here.index()]);
+            hosts[parent.index()] += hosts[here.index()];
+            let below = hosts[here.index()];
+            if lowest[here.index()] > entered[parent.index()] && below > 0 && below < topology.hosts().len() {
+                dividing.push(inward.link());
+            }
+        }
+    }
+    dividing.sort_unstable();
+    dividing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::native::parse_native;
+
+    fn vlan(id: u16) -> VlanId {
+        VlanId::new(id).expect("valid")
+    }
+
+    fn run(first: usize, last: usize, id: u16) -> HostRun<VlanId> {
+        HostRun { first: HostId::new(first), last: HostId::new(last), choice: vlan(id) }
+    }
+
+    #[test]
+    fn runs_are_laid_over_others() {
+        for (new, expect) in [
+            (run(0, 9, 7), vec![run(0, 9, 7)]),
+            (run(0, 0, 7), vec![run(0, 0, 7), run(1, 3, 2), run(4, 9, 3)]),
+            (run(2, 5, 7), vec![run(0, 1, 2), run(2, 5, 7), run(6, 9, 3)]),
+            (run(3, 3, 7), vec![run(0, 2, 2), run(3, 3, 7), run(4, 9, 3)]),
+            (run(9, 9, 7), vec![run(0, 3, 2), run(4, 8, 3), run(9, 9, 7)]),
+            (run(4, 9, 7), vec![run(0, 3, 2), run(4, 9, 7)]),
+        ] {
+            let mut runs = vec![run(0, 3, 2), run(4, 9, 3)];
+            overlay(&mut runs, new);
+            assert_eq!(runs, expect);
+        }
+    }
+
+    #[test]
+    fn links_divide_only_where_hosts_are_on_both_sides_and_nothing_runs_beside_them() {
+        let cabling = "switches: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\nlinks:\n  - a:1 -- b:1\n  - b:2 -- c:1\n  \
+            - c:2 -- a:2\n  - c:3 -- d:1\n  - d:2 -- e:1\n  - d:3 -- e:2\n  - e:3 -- f:1\nhosts:\n  \
+            h0: {mac: \"02:00:00:00:00:01\", port: \"a:9\"}\n  h1: {mac: \"02:00:00:00:00:02\", port: \"e:9\"}\n";
+        let topology = parse_native("test", cabling).expect("a cabling");
+        assert_eq!(dividing_links(&topology), [LinkId::new(3)]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Books: what has been admitted to a numbering, lane by lane, and how to take back the latest.
+
+use std::collections::BTreeSet;
+
+use crate::replan::{Dependency, Order};
+
+/// Numberings of the lanes that some switch-overs share, and what climbs them.
+#[derive(Clone)]
+pub(super) struct Book {
+    orders: Vec<Order>,
+    /// Units that are admitted as a whole, each in a tree.
+    whole: BTreeSet<(usize, usize)>,
+    log: Vec<Entry>,
+}
+
+#[derive(Clone)]
+enum Entry {
+    Dependencies(u8, Vec<Dependency>),
+    Whole(usize, usize),
+}
+
+impl Book {
+    pub(super) fn new(orders: Vec<Order>) -> Self {
+        Self { orders, whole: BTreeSet::new(), log: Vec::new() }
+    }
+
+    pub(super) fn lane(&mut self, lane: u8) -> &mut Order {
+        &mut self.orders[usize::from(lane)]
+    }
+
+    /// How much has been admitted so far: to come back to.
+    pub(super) fn mark(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Takes back everything that was admitted since.
+    pub(super) fn back_to(&mut self, mark: usize) {
+        while self.log.len() > mark {
+            match self.log.pop() {
+                Some(Entry::Dependencies(lane, added)) => self.orders[usize::from(lane)].withdraw(&added),
+                Some(Entry::Whole(unit, tree)) => {
+                    self.whole.remove(&(unit, tree));
+                }
+                None => {}
+            }
+        }
+    }
+
+    pub(super) fn holds_whole(&self, unit: usize, tree: usize) -> bool {
+        self.whole.contains(&(unit, tree))
+    }
+
+    /// Admits dependencies; false, and nothing changes, if they close a cycle.
+    pub(super) fn admit(&mut self, lane: u8, dependencies: &[Dependency]) -> bool {
+        let added = self.orders[usize::from(lane)].try_admit(dependencies);
+        let admitted = added.is_some();
+        self.log.extend(added.map(|added| Entry::Dependencies(lane, added)));
+        admitted
+    }
+
+    /// Notes that a unit is admitted as a whole in a tree.
+    pub(super) fn note_whole(&mut self, unit: usize, tree: usize) {
+        if self.whole.insert((unit, tree)) {
+            self.log.push(Entry::Whole(unit, tree));
+        }
+    }
+
+    /// Leaves a link out: its channels carry nothing.
+    pub(super) fn leave_out(&mut self, link: fabric::LinkId) {
+        for order in &mut self.orders {
+            [2 * link.index(), 2 * link.index() + 1].into_iter().for_each(|channel| order.forget(channel as u32));
+        }
+    }
+
+    /// `rank[lane][channel]`.
+    pub(super) fn into_ranks(self) -> Option<Vec<Vec<u32>>> {
+        self.orders.into_iter().map(Order::into_rank).collect()
+    }
+}

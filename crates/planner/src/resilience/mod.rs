@@ -1,0 +1,217 @@
+//! Ready for any one link to fail: for each, stored choices of VLANs that avoid it.
+//!
+//! Every unit of traffic (`unit.rs`) whose tree uses the link moves to another tree of the plan that does not. Trees of
+//! others serve where their routes climb and are not too busy; else a tree is grown for the purpose (`grow.rs`) that
+//! avoids as many more links as it can, so that few are needed. Since switches hold all of them at all times, a
+//! switch-over changes nothing but PVIDs, or what hosts put on their frames.
+//!
+//! ```text
+//!   tree of h0    avoids     link 0 in use by h0, h1: h0 ▶ B, h1 ▶ C      all routes of A, B, C … climb one numbering:
+//!   A (its own)   5, 6       link 1 in use by h0:     h0 ▶ B              then frames of before and after may mix
+//!   B             0, 1, 6    link 2 in use by h0:     h0 ▶ C
+//!   C             0, 2, 3
+//! ```
+//! Proofs, the strongest first: all routes, of the plan and of all switch-overs, climb one numbering; a numbering that
+//! this failure shares with some others, or has for itself, is climbed by all routes of the plan and by those that
+//! replace the broken ones; only the routes after the switch-over climb one, so that the fabric must be drained before
+//! hosts move. The last always exists: everybody moves to one tree. Links that alone tie two parts together are left
+//! out (`fabric::dividing_links`).
+
+mod book;
+mod grow;
+mod place;
+mod unit;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fabric::{
+    Assignment, ChannelId, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, Topology, Tree,
+    VlanId, dividing_links,
+};
+
+use self::place::Placer;
+use crate::{fan::Direction, host_set::HostSet, replan::Order, routing::Routing};
+
+/// How much more than while all links are up the busiest channel may carry after a failure before a tree is added that
+/// could be done without.
+pub(crate) const LOAD_FACTOR: f64 = 3.0;
+
+/// What is to be made ready.
+pub(crate) struct Request<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) flow_control: FlowControl,
+    pub(crate) routing: &'a Routing,
+    /// `lane[tree]`.
+    pub(crate) lane: &'a [u8],
+    /// `rank[lane][channel]`; none where routes have a cycle.
+    pub(crate) rank: Option<&'a [Vec<u32>]>,
+    /// Trees that an earlier plan was ready with, and their lanes and VLANs: taken again where they serve.
+    pub(crate) former: Vec<(Tree, u8, VlanId)>,
+    /// How many trees may be added.
+    pub(crate) extras_max: usize,
+    pub(crate) thrift: Thrift,
+}
+
+/// What added trees are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thrift {
+    /// To keep the load after a failure low.
+    Balanced,
+    /// Only what nothing else can do.
+    Sparing,
+}
+
+/// How a plan gets ready.
+pub(crate) struct Protection {
+    /// Trees to add, their lanes, and the VLANs that they had.
+    pub(crate) extras: Vec<(Tree, u8, Option<VlanId>)>,
+    /// By link, ascending.
+    pub(crate) moves: Vec<(LinkId, Vec<Move>, Proof)>,
+    /// The numbering that the plan's certificate becomes; none where nothing needs to be proven.
+    pub(crate) rank: Option<Vec<Vec<u32>>>,
+    pub(crate) numberings: Vec<Vec<Vec<u32>>>,
+    /// Ordered pairs over the busiest channel after the worst failure.
+    pub(crate) load_max: u64,
+    pub(crate) links_dividing: usize,
+}
+
+/// A choice that changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    /// Everything that a unit's owners choose, and their broadcasts.
+    Owners { owners: Vec<HostId>, root: SwitchId, streams: Vec<(Direction, HostSet)>, tree: usize },
+    /// By pair: what a sender uses toward some receivers.
+    Receivers { source: HostId, root: SwitchId, receivers: HostSet, tree: usize },
+    /// By pair: what a sender uses toward everybody.
+    Broadcast { source: HostId, tree: usize },
+}
+
+/// Entries that switches need beyond those of the plan's own routes.
+pub(crate) struct BackupFan {
+    pub(crate) tree: usize,
+    pub(crate) root: SwitchId,
+    pub(crate) direction: Direction,
+    pub(crate) owners: Vec<HostId>,
+    pub(crate) peers: HostSet,
+}
+
+/// Why a plan cannot be made ready with so few trees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooFewTrees;
+
+/// Makes a routing ready. Cost: O(links · units · switches), and as much again for every tree that is added.
+///
+/// # Errors
+/// [`TooFewTrees`] if `extras_max` trees do not suffice.
+pub(crate) fn protect(request: &Request<'_>) -> Result<Protection, TooFewTrees> {
+    let dividing: BTreeSet<LinkId> = dividing_links(request.topology).into_iter().collect();
+    let mut placer = Placer::new(request);
+    let mut links: Vec<(usize, LinkId)> = (request.topology.link_ids())
+        .filter(|link| !dividing.contains(link))
+        .map(|link| (placer.affected(link).len(), link))
+        .filter(|(affected, _)| *affected > 0)
+        .collect();
+    // Those that most miss first: what is added for them serves others as well.
+    links.sort_unstable_by_key(|&(affected, link)| (std::cmp::Reverse(affected), link));
+    let mut moves = Vec::with_capacity(links.len());
+    for (_, link) in links {
+        let (placed, proof) = placer.place(link)?;
+        moves.push((link, placed, proof));
+    }
+    moves.sort_unstable_by_key(|(link, ..)| *link);
+    Ok(placer.finish(moves, dividing.len()))
+}
+
+impl Protection {
+    /// The fans of all moves, by tree.
+    pub(crate) fn fans(&self) -> Vec<BackupFan> {
+        let mut owned: BTreeMap<(usize, HostId), &Move> = BTreeMap::new();
+        let mut received: BTreeMap<(usize, HostId), (SwitchId, HostSet)> = BTreeMap::new();
+        for change in self.moves.iter().flat_map(|(_, moves, _)| moves) {
+            match change {
+                Move::Owners { owners, tree, .. } => {
+                    owned.insert((*tree, owners[0]), change);
+                }
+                Move::Receivers { source, root, receivers, tree } => {
+                    received
+                        .entry((*tree, *source))
+                        .and_modify(|(_, all)| all.union(receivers))
+                        .or_insert_with(|| (*root, receivers.clone()));
+                }
+                Move::Broadcast { .. } => {}
+            }
+        }
+        let mut fans: Vec<BackupFan> = Vec::new();
+        for change in owned.into_values() {
+            let Move::Owners { owners, root, streams, tree } = change else { continue };
+            fans.extend(streams.iter().map(|(direction, peers)| BackupFan {
+                tree: *tree,
+                root: *root,
+                direction: *direction,
+                owners: owners.clone(),
+                peers: peers.clone(),
+            }));
+        }
+        fans.extend(received.into_iter().map(|((tree, source), (root, peers))| BackupFan {
+            tree,
+            root,
+            direction: Direction::Outward,
+            owners: vec![source],
+            peers,
+        }));
+        fans.sort_by_key(|fan| fan.tree);
+        fans
+    }
+
+    /// The switch-overs, `vlan[tree]` being the trees' names.
+    pub(crate) fn switch_overs(&self, vlan: &[VlanId]) -> Vec<SwitchOver> {
+        let over = |(link, moves, proof): &(LinkId, Vec<Move>, Proof)| {
+            let mut hosts: Vec<(HostId, VlanId)> = Vec::new();
+            let mut pairs: Vec<PairRun> = Vec::new();
+            for change in moves {
+                match change {
+                    Move::Owners { owners, tree, .. } => hosts.extend(owners.iter().map(|host| (*host, vlan[*tree]))),
+                    Move::Broadcast { source, tree } => hosts.push((*source, vlan[*tree])),
+                    Move::Receivers { source, receivers, tree, .. } => {
+                        let run = |(first, last)| HostRun { first, last, choice: vlan[*tree] };
+                        pairs.extend(receivers.runs().map(|ends| PairRun { source: *source, run: run(ends) }));
+                    }
+                }
+            }
+            hosts.sort_unstable();
+            pairs.sort_unstable_by_key(|pair| (pair.source, pair.run.first));
+            let mut runs: Vec<HostRun<VlanId>> = Vec::new();
+            for (host, choice) in hosts {
+                match runs.last_mut() {
+                    Some(run) if run.choice == choice && run.last.index() + 1 == host.index() => run.last = host,
+                    _ => runs.push(HostRun { first: host, last: host, choice }),
+                }
+            }
+            SwitchOver { link: *link, hosts: runs, pairs, proof: *proof }
+        };
+        self.moves.iter().map(over).collect()
+    }
+}
+
+/// Whether anything can wait for ever, so that routes must climb.
+fn must_climb(request: &Request<'_>) -> bool {
+    request.flow_control.lanes().is_some()
+}
+
+/// The numberings of all lanes, as they come out of a rank for each.
+fn orders(request: &Request<'_>) -> Vec<Order> {
+    request.rank.into_iter().flatten().map(|rank| Order::new(rank)).collect()
+}
+
+/// How many ordered pairs a choice by broadcast has: none that count. What a host sends to everybody by pair.
+fn broadcast_tree(assignment: &Assignment<usize>, host: HostId) -> Option<usize> {
+    match assignment {
+        Assignment::Pair { broadcast, .. } => Some(broadcast[host.index()]),
+        Assignment::Source(_) | Assignment::Destination(_) | Assignment::Priority { .. } => None,
+    }
+}
+
+/// The two channels of a link.
+fn both(link: LinkId) -> [ChannelId; 2] {
+    [ChannelId::forward(link), ChannelId::backward(link)]
+}

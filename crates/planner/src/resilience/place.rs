@@ -1,0 +1,612 @@
+//! Placing what a failed link cuts: unit by unit on trees that avoid it, the least busy that climbs first.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use fabric::{HostId, LinkId, Proof, SwitchId, Traffic, Tree, VlanId};
+
+use super::{
+    LOAD_FACTOR, Move, Protection, Request, Thrift, TooFewTrees,
+    book::Book,
+    both, broadcast_tree, grow, must_climb, orders,
+    unit::{Hung, Stream, Trace, Unit},
+};
+use crate::{
+    fan::Direction,
+    measure::Measure,
+    replan::{Cycles, Flow, Mender, Order},
+};
+
+/// Trees of others that are looked at for one unit.
+const OTHERS_MAX: usize = 40;
+/// Trees of others, the least busy ones, that are tried with a new numbering.
+const RENUMBERING_TRIES_MAX: usize = 6;
+/// Further numberings, the latest, that are tried before there is a new one.
+const NUMBERINGS_TRIED_MAX: usize = 4;
+/// How much lower the busiest channel of a unit's way must be for a tree to be added that could be done without.
+const ADDITION_GAIN: f64 = 0.8;
+
+/// Everything that is known while link after link is made ready for.
+pub(super) struct Placer<'a> {
+    request: &'a Request<'a>,
+    units: Vec<Unit>,
+    /// The plan's own trees, then the added ones.
+    trees: Vec<Tree>,
+    lane: Vec<u8>,
+    /// The VLANs that added trees had.
+    vlan: Vec<Option<VlanId>>,
+    own: usize,
+    /// `using[link]`: units whose tree uses it.
+    using: Vec<Vec<usize>>,
+    /// `known[unit]`: trees that it moves to when some link fails.
+    known: Vec<Vec<usize>>,
+    /// `made[tree]`: trees that were added for units of this one.
+    made: Vec<Vec<usize>>,
+    /// `near[switch]`: the plan's own trees, those of near switches first; filled as needed.
+    near: Vec<Option<Rc<Vec<usize>>>>,
+    hung: BTreeMap<(usize, SwitchId), Rc<Hung>>,
+    /// `base[channel]`: ordered pairs while all links are up; `load[channel]`: while one is being made ready for.
+    base: Vec<u64>,
+    load: Vec<u64>,
+    /// `per_pair[channel]`: how long it takes to carry one bit, in relation to the fastest link.
+    per_pair: Vec<f64>,
+    limit: f64,
+    load_max: u64,
+    /// What climbs the plan's own certificate.
+    first: Option<Book>,
+    /// The plan's own routes alone.
+    plain: Option<Book>,
+    further: Vec<Further>,
+}
+
+/// A further numbering.
+struct Further {
+    book: Book,
+    /// Whether other switch-overs may share it.
+    shared: bool,
+}
+
+/// A unit, or by pair a part of one, that a link's failure cuts.
+struct Cut {
+    unit: usize,
+    streams: Vec<Stream>,
+}
+
+/// A tree that a unit could move to.
+struct Offer {
+    tree: usize,
+    peak: f64,
+    trace: Trace,
+}
+
+impl<'a> Placer<'a> {
+    pub(super) fn new(request: &'a Request<'a>) -> Self {
+        let topology = request.topology;
+        let units = Unit::all(topology, request.routing);
+        let trees = request.routing.trees.clone();
+        let mut using = vec![Vec::new(); topology.links().len()];
+        for (number, unit) in units.iter().enumerate() {
+            trees[unit.tree].links().iter().for_each(|link| using[link.index()].push(number));
+        }
+        let rates = topology.links().iter().map(|link| link.rate_bps);
+        let fastest = rates.max().unwrap_or(1) as f64;
+        let rate = |channel: fabric::ChannelId| topology.link(channel.link()).rate_bps as f64;
+        let per_pair: Vec<f64> = topology.channel_ids().map(|channel| fastest / rate(channel)).collect();
+        let load = Measure::of(topology, &Traffic::AllToAll, request.routing).load;
+        let base: Vec<u64> = load.into_iter().map(|pairs| pairs.round() as u64).collect();
+        let peak = base.iter().zip(&per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
+        let limit = match request.thrift {
+            Thrift::Balanced => LOAD_FACTOR * peak,
+            Thrift::Sparing => f64::INFINITY,
+        };
+        let mut placer = Self {
+            request,
+            known: vec![Vec::new(); units.len()],
+            made: vec![Vec::new(); trees.len()],
+            near: vec![None; topology.switches().len()],
+            lane: request.lane.to_vec(),
+            vlan: vec![None; trees.len()],
+            own: trees.len(),
+            units,
+            trees,
+            using,
+            hung: BTreeMap::new(),
+            load: base.clone(),
+            base,
+            per_pair,
+            limit,
+            load_max: 0,
+            first: None,
+            plain: None,
+            further: Vec::new(),
+        };
+        if must_climb(request) {
+            let mut book = Book::new(orders(request));
+            for unit in 0..placer.units.len() {
+                let streams = placer.units[unit].streams.clone();
+                let own = placer.units[unit].tree;
+                let trace = placer.hung(unit, own).trace(topology, &streams);
+                let climbs = book.admit(placer.lane[own], &trace.dependencies);
+                assert!(climbs, "the plan's own routes climb its certificate");
+            }
+            placer.plain = Some(book.clone());
+            placer.first = Some(book);
+        }
+        placer
+    }
+
+    /// Units whose tree uses a link, and by pair hosts whose broadcasts do: more than zero if its failure matters.
+    pub(super) fn affected(&self, link: LinkId) -> Vec<usize> {
+        let broadcasts = self.cut_broadcasts(link).into_iter().map(HostId::index);
+        self.using[link.index()].iter().copied().chain(broadcasts).collect()
+    }
+
+    /// Makes ready for a link's failure: what moves, and why nothing can wait for ever.
+    pub(super) fn place(&mut self, link: LinkId) -> Result<(Vec<Move>, Proof), TooFewTrees> {
+        let cuts = self.cuts(link);
+        if !must_climb(self.request) {
+            let moves = self.attempt(link, &cuts, None).ok_or(TooFewTrees)?;
+            return Ok((moves, Proof::Unneeded));
+        }
+        let mut first = self.first.take().expect("a book of the plan's own routes");
+        let placed = self.attempt(link, &cuts, Some(&mut first));
+        self.first = Some(first);
+        if let Some(moves) = placed {
+            return Ok((moves, Proof::Certificate));
+        }
+        let mut further = std::mem::take(&mut self.further);
+        let skipped = further.len().saturating_sub(NUMBERINGS_TRIED_MAX);
+        let shared = further.iter_mut().enumerate().skip(skipped).filter(|(_, further)| further.shared);
+        let mut placed = shared
+            .into_iter()
+            .find_map(|(at, further)| Some((self.attempt(link, &cuts, Some(&mut further.book))?, at)));
+        self.further = further;
+        for shared in [true, false] {
+            if placed.is_none() {
+                let mut book = self.plain.clone().expect("a book of the plan's own routes");
+                if !shared {
+                    book.leave_out(link);
+                }
+                let moves = self.attempt(link, &cuts, Some(&mut book));
+                placed = moves.map(|moves| (moves, self.keep(Further { book, shared })));
+            }
+        }
+        if let Some((moves, at)) = placed {
+            return Ok((moves, Proof::Numbering(at)));
+        }
+        let mut book = self.rest(&cuts);
+        let moves = match self.attempt(link, &cuts, Some(&mut book)) {
+            Some(moves) => moves,
+            None => {
+                book = Book::new(orders(self.request));
+                self.everybody(link, &mut book).ok_or(TooFewTrees)?
+            }
+        };
+        Ok((moves, Proof::Drained(self.keep(Further { book, shared: false }))))
+    }
+
+    pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
+        let added = self.trees.into_iter().zip(self.lane).zip(self.vlan).skip(self.own);
+        let ranks = |book: Book| book.into_ranks().expect("what was admitted climbs");
+        Protection {
+            extras: added.map(|((tree, lane), vlan)| (tree, lane, vlan)).collect(),
+            moves,
+            rank: self.first.map(ranks),
+            numberings: self.further.into_iter().map(|further| ranks(further.book)).collect(),
+            load_max: self.load_max,
+            links_dividing,
+        }
+    }
+
+    fn keep(&mut self, further: Further) -> usize {
+        self.further.push(further);
+        self.further.len() - 1
+    }
+
+    fn cuts(&mut self, link: LinkId) -> Vec<Cut> {
+        let using = self.using[link.index()].clone();
+        let cut = |unit: usize| {
+            let hung = self.hung(unit, self.units[unit].tree);
+            let streams = self.units[unit].beyond(self.request.topology, &hung, link)?;
+            Some(Cut { unit, streams })
+        };
+        using.into_iter().filter_map(cut).collect()
+    }
+
+    fn cut_broadcasts(&self, link: LinkId) -> Vec<HostId> {
+        let uses = |host: &HostId| {
+            let tree = broadcast_tree(&self.request.routing.assignment, *host);
+            tree.is_some_and(|tree| self.trees[tree].contains(link))
+        };
+        self.request.topology.host_ids().filter(uses).collect()
+    }
+
+    fn hung(&mut self, unit: usize, tree: usize) -> Rc<Hung> {
+        let root = self.units[unit].root;
+        let known = self.hung.entry((tree, root));
+        known.or_insert_with(|| Rc::new(Hung::new(self.request.topology, &self.trees[tree], root))).clone()
+    }
+
+    /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
+    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut book: Option<&mut Book>) -> Option<Vec<Move>> {
+        let (mark, trees) = (book.as_ref().map(|book| book.mark()), self.trees.len());
+        self.load.copy_from_slice(&self.base);
+        for cut in cuts {
+            let trace = self.hung(cut.unit, self.units[cut.unit].tree).trace(self.request.topology, &cut.streams);
+            trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] -= pairs);
+        }
+        let mut moves = Vec::with_capacity(cuts.len());
+        let mut chosen: BTreeMap<HostId, usize> = BTreeMap::new();
+        for cut in cuts {
+            let Some(tree) = self.choose(link, cut, book.as_deref_mut()) else {
+                self.forget(trees);
+                if let (Some(book), Some(mark)) = (book, mark) {
+                    book.back_to(mark);
+                }
+                return None;
+            };
+            chosen.insert(self.units[cut.unit].owners[0], tree);
+            moves.push(self.change(cut, tree));
+        }
+        let Some(broadcasts) = self.move_broadcasts(link, &self.cut_broadcasts(link), &chosen) else {
+            self.forget(trees);
+            if let (Some(book), Some(mark)) = (book, mark) {
+                book.back_to(mark);
+            }
+            return None;
+        };
+        for (cut, change) in cuts.iter().zip(&moves) {
+            if let Move::Owners { tree, .. } | Move::Receivers { tree, .. } = change {
+                if !self.known[cut.unit].contains(tree) {
+                    self.known[cut.unit].push(*tree);
+                }
+            }
+        }
+        moves.extend(broadcasts);
+        self.load_max = self.load_max.max(self.load.iter().copied().max().unwrap_or(0));
+        Some(moves)
+    }
+
+    /// Forgets trees that were added in vain.
+    fn forget(&mut self, trees: usize) {
+        self.trees.truncate(trees);
+        self.lane.truncate(trees);
+        self.vlan.truncate(trees);
+        self.made.iter_mut().for_each(|made| made.retain(|tree| *tree < trees));
+        self.hung.retain(|(tree, _), _| *tree < trees);
+    }
+
+    fn change(&self, cut: &Cut, tree: usize) -> Move {
+        let unit = &self.units[cut.unit];
+        let (root, streams) = (unit.root, &cut.streams);
+        if unit.by_pair {
+            return Move::Receivers { source: unit.owners[0], root, receivers: (*streams[0].peers).clone(), tree };
+        }
+        let streams = streams.iter().map(|stream| (stream.direction, (*stream.peers).clone())).collect();
+        Move::Owners { owners: unit.owners.clone(), root, streams, tree }
+    }
+
+    /// By pair, what hosts send to everybody goes where the rest goes, or into any tree without the link.
+    fn move_broadcasts(
+        &mut self,
+        link: LinkId,
+        hosts: &[HostId],
+        chosen: &BTreeMap<HostId, usize>,
+    ) -> Option<Vec<Move>> {
+        let mut moves = Vec::with_capacity(hosts.len());
+        for &source in hosts {
+            let free = |tree: &usize| !self.trees[*tree].contains(link);
+            let any = || (0..self.trees.len()).map(|turn| (turn + source.index()) % self.trees.len()).find(free);
+            let tree = match chosen.get(&source).copied().or_else(any) {
+                Some(tree) => tree,
+                None => self.any_without(self.request.topology.switch_of(source), link)?,
+            };
+            moves.push(Move::Broadcast { source, tree });
+        }
+        Some(moves)
+    }
+
+    /// The tree that a cut unit moves to: its load is added, and its routes are admitted.
+    fn choose(&mut self, link: LinkId, cut: &Cut, mut book: Option<&mut Book>) -> Option<usize> {
+        let unit = cut.unit;
+        let mine = self.units[unit].tree;
+        let own: BTreeSet<usize> = self.known[unit].iter().chain(&self.made[mine]).copied().collect();
+        let mut offers = self.offers(link, cut, own.iter().copied());
+        if let Some(at) = self.best_within(cut, &offers, self.limit, book.as_deref_mut()) {
+            return Some(self.take(offers.swap_remove(at)));
+        }
+        let others: Vec<usize> = self.others(unit).into_iter().filter(|tree| !own.contains(tree)).collect();
+        let mut more = self.offers(link, cut, others.into_iter());
+        if let Some(at) = self.best_within(cut, &more, self.limit, book.as_deref_mut()) {
+            return Some(self.take(more.swap_remove(at)));
+        }
+        offers.append(&mut more);
+        offers.sort_by(|one, other| one.peak.total_cmp(&other.peak).then(one.tree.cmp(&other.tree)));
+        let mark = book.as_ref().map(|book| book.mark());
+        let last_resort = self.best_within(cut, &offers, f64::INFINITY, book.as_deref_mut());
+        if let (Some(mark), Some(book)) = (mark, book.as_deref_mut()) {
+            book.back_to(mark);
+        }
+        let worth = last_resort.map_or(f64::INFINITY, |at| ADDITION_GAIN * offers[at].peak);
+        if let Some(offer) = self.addition(link, cut, worth, book.as_deref_mut()) {
+            return Some(self.take(offer));
+        }
+        let at = last_resort?;
+        let admitted = self.admit(cut, &offers[at], book);
+        assert!(admitted, "what was admitted before and taken back is admitted again");
+        Some(self.take(offers.swap_remove(at)))
+    }
+
+    fn take(&mut self, offer: Offer) -> usize {
+        offer.trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] += pairs);
+        offer.tree
+    }
+
+    /// What trees would mean for a cut unit; those with the link are left out.
+    fn offers(&mut self, link: LinkId, cut: &Cut, trees: impl Iterator<Item = usize>) -> Vec<Offer> {
+        let mut offers: Vec<Offer> = Vec::new();
+        for tree in trees {
+            if !self.trees[tree].contains(link) {
+                let trace = self.hung(cut.unit, tree).trace(self.request.topology, &cut.streams);
+                offers.push(self.offer(tree, trace));
+            }
+        }
+        offers.sort_by(|one, other| one.peak.total_cmp(&other.peak).then(one.tree.cmp(&other.tree)));
+        offers
+    }
+
+    fn offer(&self, tree: usize, trace: Trace) -> Offer {
+        let busy = |&(channel, pairs): &(fabric::ChannelId, u64)| {
+            (self.load[channel.index()] + pairs) as f64 * self.per_pair[channel.index()]
+        };
+        let peak = trace.crossed.iter().map(busy).fold(0.0, f64::max);
+        Offer { tree, peak, trace }
+    }
+
+    /// The first of sorted offers that is within a limit and whose routes are admitted: those that climb first.
+    fn best_within(&self, cut: &Cut, offers: &[Offer], limit: f64, mut book: Option<&mut Book>) -> Option<usize> {
+        let within = offers.iter().take_while(|offer| offer.peak <= limit).count();
+        let Some(book) = book.as_deref_mut() else { return (within > 0).then_some(0) };
+        let climbs = |offer: &Offer, book: &mut Book| {
+            let whole = !self.units[cut.unit].by_pair && book.holds_whole(cut.unit, offer.tree);
+            let order = book.lane(self.lane[offer.tree]);
+            whole || offer.trace.dependencies.iter().all(|dependency| order.climbs(*dependency))
+        };
+        let climbing = (0..within).find(|&at| climbs(&offers[at], book));
+        let at = climbing.into_iter().chain(0..within.min(RENUMBERING_TRIES_MAX));
+        at.into_iter().find(|&at| self.admit(cut, &offers[at], Some(book)))
+    }
+
+    fn admit(&self, cut: &Cut, offer: &Offer, book: Option<&mut Book>) -> bool {
+        let Some(book) = book else { return true };
+        let by_pair = self.units[cut.unit].by_pair;
+        if !by_pair && book.holds_whole(cut.unit, offer.tree) {
+            return true;
+        }
+        let admitted = book.admit(self.lane[offer.tree], &offer.trace.dependencies);
+        if admitted && !by_pair {
+            book.note_whole(cut.unit, offer.tree);
+        }
+        admitted
+    }
+
+    /// Trees of others that a unit may try: added ones, the latest first, and those of near switches.
+    fn others(&mut self, unit: usize) -> Vec<usize> {
+        let root = self.units[unit].root;
+        let near = self.near(root);
+        let added = (self.own..self.trees.len()).rev().take(OTHERS_MAX / 2);
+        added.chain(near.iter().copied()).take(OTHERS_MAX).collect()
+    }
+
+    fn near(&mut self, root: SwitchId) -> Rc<Vec<usize>> {
+        if let Some(known) = &self.near[root.index()] {
+            return known.clone();
+        }
+        let topology = self.request.topology;
+        let mut of_switch: Vec<Vec<usize>> = vec![Vec::new(); topology.switches().len()];
+        for unit in &self.units {
+            of_switch[unit.root.index()].push(unit.tree);
+        }
+        let mut seen = vec![false; topology.switches().len()];
+        seen[root.index()] = true;
+        let (mut queue, mut trees, mut next) = (vec![root], Vec::new(), 0);
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            for &tree in &of_switch[at.index()] {
+                if !trees.contains(&tree) {
+                    trees.push(tree);
+                }
+            }
+            if trees.len() >= OTHERS_MAX {
+                break;
+            }
+            for &channel in topology.channels_from(at) {
+                let head = topology.head(channel);
+                if !std::mem::replace(&mut seen[head.index()], true) {
+                    queue.push(head);
+                }
+            }
+        }
+        let near = Rc::new(trees);
+        self.near[root.index()] = Some(near.clone());
+        near
+    }
+
+    /// A new tree for a cut unit, if its busiest channel is worth it; its routes are admitted.
+    fn addition(&mut self, link: LinkId, cut: &Cut, worth: f64, mut book: Option<&mut Book>) -> Option<Offer> {
+        let (unit, own) = (cut.unit, self.units[cut.unit].tree);
+        if self.trees.len() - self.own >= self.request.extras_max {
+            return None;
+        }
+        let lanes = self.request.rank.map_or(1, <[_]>::len);
+        let former: Vec<(Tree, u8, VlanId)> = (self.request.former.iter())
+            .filter(|(tree, lane, vlan)| {
+                !tree.contains(link) && usize::from(*lane) < lanes && !self.vlan.contains(&Some(*vlan))
+            })
+            .cloned()
+            .collect();
+        for (tree, lane, vlan) in former {
+            if let Some(offer) = self.try_tree(cut, (tree, lane, Some(vlan)), worth, book.as_deref_mut()) {
+                return Some(offer);
+            }
+        }
+        let lane = self.lane[own];
+        let directions: Vec<Direction> = cut.streams.iter().map(|stream| stream.direction).collect();
+        let root = self.units[unit].root;
+        let avoid = self.not_avoided_yet(unit);
+        let mut sharers: Vec<SwitchId> = self.using[link.index()]
+            .iter()
+            .map(|&other| &self.units[other])
+            .filter(|other| other.tree == own)
+            .map(|other| other.root)
+            .collect();
+        sharers.dedup();
+        // One tree for all who share theirs, else one for this unit alone.
+        let own_links = self.trees[own].links().to_vec();
+        let by_pair = self.units[unit].by_pair;
+        let mut core = if by_pair { Vec::new() } else { grow::core(self.request.topology, &own_links, &sharers) };
+        if core.contains(&link) {
+            let mended = self.mended(link, own, book.as_deref_mut());
+            core = mended.map_or_else(Vec::new, |tree| grow::core(self.request.topology, tree.links(), &sharers));
+        }
+        let cores = if core.is_empty() { vec![core] } else { vec![core, Vec::new()] };
+        for core in cores {
+            let order = book.as_deref_mut().map(|book| book.lane(lane));
+            let Some(tree) = self.grown(root, &core, &directions, link, &avoid, order) else { continue };
+            if let Some(offer) = self.try_tree(cut, (tree, lane, None), worth, book.as_deref_mut()) {
+                return Some(offer);
+            }
+        }
+        let tree = self.mended(link, own, book.as_deref_mut())?;
+        self.try_tree(cut, (tree, lane, None), worth, book)
+    }
+
+    fn try_tree(
+        &mut self,
+        cut: &Cut,
+        (tree, lane, vlan): (Tree, u8, Option<VlanId>),
+        worth: f64,
+        book: Option<&mut Book>,
+    ) -> Option<Offer> {
+        let hung = Hung::new(self.request.topology, &tree, self.units[cut.unit].root);
+        let trace = hung.trace(self.request.topology, &cut.streams);
+        let offer = self.offer(self.trees.len(), trace);
+        if offer.peak > worth {
+            return None;
+        }
+        let number = self.add(tree, lane, vlan)?;
+        if self.admit(cut, &offer, book) {
+            self.made[self.units[cut.unit].tree].push(number);
+            return Some(offer);
+        }
+        self.forget(number);
+        None
+    }
+
+    fn add(&mut self, tree: Tree, lane: u8, vlan: Option<VlanId>) -> Option<usize> {
+        if self.trees.len() - self.own >= self.request.extras_max {
+            return None;
+        }
+        self.trees.push(tree);
+        self.lane.push(lane);
+        self.vlan.push(vlan);
+        Some(self.trees.len() - 1)
+    }
+
+    /// `avoid[link]`: links of a unit's tree that none of the trees that it moves to does without.
+    fn not_avoided_yet(&self, unit: usize) -> Vec<bool> {
+        let own = self.units[unit].tree;
+        let mut avoid = vec![false; self.using.len()];
+        for &link in self.trees[own].links() {
+            let others = self.known[unit].iter().chain(&self.made[own]);
+            avoid[link.index()] = others.into_iter().all(|&tree| self.trees[tree].contains(link));
+        }
+        avoid
+    }
+
+    fn grown(
+        &mut self,
+        root: SwitchId,
+        core: &[LinkId],
+        directions: &[Direction],
+        dead: LinkId,
+        avoid: &[bool],
+        order: Option<&mut Order>,
+    ) -> Option<Tree> {
+        let topology = self.request.topology;
+        let busy: Vec<f64> =
+            self.load.iter().zip(&self.per_pair).map(|(load, per_pair)| *load as f64 * per_pair).collect();
+        let peak = busy.iter().copied().fold(1.0, f64::max);
+        let busy: Vec<f64> = busy.into_iter().map(|busy| busy / peak).collect();
+        let wish = grow::Wish { topology, root, core, directions, dead, avoid, busy: &busy };
+        Tree::new(topology, grow::grow(&wish, order)?).ok()
+    }
+
+    /// Any tree without a link.
+    fn any_without(&mut self, root: SwitchId, link: LinkId) -> Option<usize> {
+        let avoid = vec![false; self.using.len()];
+        let tree = self.grown(root, &[], &[Direction::Outward], link, &avoid, None)?;
+        self.add(tree, 0, None)
+    }
+
+    /// A tree without a link, mended for all units that share it, or else for as many as can be.
+    fn mended(&mut self, link: LinkId, own: usize, book: Option<&mut Book>) -> Option<Tree> {
+        let book = book?;
+        let topology = self.request.topology;
+        let left: Vec<LinkId> = self.trees[own].links().iter().copied().filter(|other| *other != link).collect();
+        let sharers = self.using[link.index()].iter().map(|&other| &self.units[other]).filter(|unit| unit.tree == own);
+        let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams)).collect();
+        let mut stubs: Vec<SwitchId> = both(link).map(|channel| topology.tail(channel)).to_vec();
+        stubs.sort_unstable();
+        let mut mender = Mender::new(topology, Cycles::Forbidden, vec![book.lane(self.lane[own]).clone()]);
+        mender.do_without(link);
+        let links = mender.mend(0, &left, &stubs, &flows).or_else(|| mender.regrow(0, &left, &flows))?;
+        Tree::new(topology, links).ok()
+    }
+
+    /// What climbs once everything that is cut has moved away.
+    fn rest(&mut self, cuts: &[Cut]) -> Book {
+        let mut book = Book::new(orders(self.request));
+        let mut moved: BTreeMap<usize, &Cut> = cuts.iter().map(|cut| (cut.unit, cut)).collect();
+        for unit in 0..self.units.len() {
+            let tree = self.units[unit].tree;
+            let streams = match moved.remove(&unit) {
+                None => self.units[unit].streams.clone(),
+                Some(_) if !self.units[unit].by_pair => continue,
+                Some(cut) => vec![self.units[unit].streams[0].without(self.request.topology, &cut.streams[0])],
+            };
+            let trace = self.hung(unit, tree).trace(self.request.topology, &streams);
+            let climbs = book.admit(self.lane[tree], &trace.dependencies);
+            assert!(climbs, "a part of the plan's own routes climbs its certificate");
+        }
+        book
+    }
+
+    /// Moves everybody to one tree: its routes alone cannot close a cycle.
+    fn everybody(&mut self, link: LinkId, book: &mut Book) -> Option<Vec<Move>> {
+        let root = self.units.first()?.root;
+        let there = (0..self.trees.len()).find(|&tree| !self.trees[tree].contains(link));
+        let tree = match there {
+            Some(tree) => tree,
+            None => self.any_without(root, link)?,
+        };
+        self.load.fill(0);
+        let mut moves = Vec::new();
+        for unit in 0..self.units.len() {
+            let cut = Cut { unit, streams: self.units[unit].streams.clone() };
+            let trace = self.hung(unit, tree).trace(self.request.topology, &cut.streams);
+            let offer = self.offer(tree, trace);
+            let admitted = self.admit(&cut, &offer, Some(book));
+            assert!(admitted, "routes of one tree close no cycle");
+            moves.push(self.change(&cut, tree));
+            self.take(offer);
+        }
+        let hosts = self.request.topology.host_ids();
+        let by_pair = hosts.filter(|host| broadcast_tree(&self.request.routing.assignment, *host).is_some());
+        moves.extend(by_pair.map(|source| Move::Broadcast { source, tree }));
+        self.load_max = self.load_max.max(self.load.iter().copied().max().unwrap_or(0));
+        Some(moves)
+    }
+}

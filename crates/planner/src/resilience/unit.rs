@@ -1,0 +1,176 @@
+//! Units: traffic that moves from tree to tree as one when a link fails.
+//!
+//! ```text
+//!   by source        the hosts of one switch in one tree, toward everybody
+//!   by priority      one host in its tree, toward and from all hosts of lower priority
+//!   by pair          one sender in one tree; only the receivers beyond the failed link move
+//! ```
+//! A unit in a tree is a *trace*: the channels that it crosses, with the pairs on each, and the dependencies between
+//! them. All that is asked of a tree (load, legality, entries) is asked of traces.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use fabric::{Assignment, ChannelId, HostId, LinkId, SwitchId, Topology, Tree};
+
+use crate::{
+    fan::{Direction, for_each_fan},
+    host_set::HostSet,
+    measure::crossed,
+    replan::{Dependency, Flow},
+    routing::Routing,
+};
+
+/// Traffic that moves as one.
+pub(super) struct Unit {
+    /// The tree that it takes while all links are up.
+    pub(super) tree: usize,
+    /// The switch of its owners.
+    pub(super) root: SwitchId,
+    /// The hosts whose choice it is.
+    pub(super) owners: Vec<HostId>,
+    pub(super) streams: Vec<Stream>,
+    /// Whether receivers are chosen one by one.
+    pub(super) by_pair: bool,
+}
+
+/// Traffic in one direction between a unit's owners and others.
+#[derive(Clone)]
+pub(super) struct Stream {
+    pub(super) direction: Direction,
+    pub(super) owners: u32,
+    pub(super) peers: Rc<HostSet>,
+    /// `counts[switch]`: peers there.
+    pub(super) counts: Rc<Vec<u32>>,
+}
+
+/// A tree hung up at a unit's root.
+pub(super) struct Hung {
+    /// Switches from the root outward, the root first.
+    pub(super) order: Vec<SwitchId>,
+    /// By which channel each switch is entered.
+    pub(super) inward: Vec<Option<ChannelId>>,
+}
+
+/// What a unit's frames cross in a tree.
+#[derive(Default)]
+pub(super) struct Trace {
+    /// Channels, and the ordered pairs that cross each.
+    pub(super) crossed: Vec<(ChannelId, u64)>,
+    pub(super) dependencies: Vec<Dependency>,
+}
+
+impl Unit {
+    /// The units of a routing, in the order of their trees.
+    pub(super) fn all(topology: &Topology, routing: &Routing) -> Vec<Self> {
+        let hosts = topology.hosts().len();
+        let whole = Rc::new(HostSet::all(hosts));
+        let everywhere = Rc::new(counts(topology, &whole));
+        let by_pair = matches!(routing.assignment, Assignment::Pair { .. });
+        let mut units: BTreeMap<(usize, SwitchId, HostId), Self> = BTreeMap::new();
+        for_each_fan(topology, routing, |fan| {
+            let (peers, counts) = if *fan.peers == *whole {
+                (whole.clone(), everywhere.clone())
+            } else {
+                (Rc::new(fan.peers.clone()), Rc::new(counts(topology, fan.peers)))
+            };
+            let stream = Stream { direction: fan.direction, owners: fan.owners.len() as u32, peers, counts };
+            let unit = units.entry((fan.tree, fan.root, fan.owners[0])).or_insert_with(|| Self {
+                tree: fan.tree,
+                root: fan.root,
+                owners: fan.owners.to_vec(),
+                streams: Vec::new(),
+                by_pair,
+            });
+            unit.streams.push(stream);
+        });
+        units.into_values().collect()
+    }
+
+    /// The part of the unit that crosses a link in a tree; none if nothing does.
+    pub(super) fn beyond(&self, topology: &Topology, hung: &Hung, link: LinkId) -> Option<Vec<Stream>> {
+        let cut = [ChannelId::forward(link), ChannelId::backward(link)]
+            .into_iter()
+            .find(|channel| hung.inward[topology.head(*channel).index()] == Some(*channel))?;
+        if !self.by_pair {
+            return Some(self.streams.clone());
+        }
+        let mut below = vec![false; hung.inward.len()];
+        let mut peers = HostSet::empty(topology.hosts().len());
+        for &switch in &hung.order {
+            let inward = hung.inward[switch.index()];
+            below[switch.index()] =
+                inward == Some(cut) || inward.is_some_and(|channel| below[topology.tail(channel).index()]);
+            if below[switch.index()] {
+                let here = topology.hosts_of(switch).iter();
+                here.filter(|host| self.streams[0].peers.contains(**host)).for_each(|host| peers.insert(*host));
+            }
+        }
+        peers.runs().next()?;
+        let counts = Rc::new(counts(topology, &peers));
+        Some(vec![Stream { peers: Rc::new(peers), counts, ..self.streams[0].clone() }])
+    }
+
+    /// The same as flows, for mending.
+    pub(super) fn flows(&self, streams: &[Stream]) -> Vec<Flow> {
+        let flow = |stream: &Stream| Flow {
+            root: self.root,
+            direction: stream.direction,
+            owners: stream.owners,
+            peers: Some(stream.counts.to_vec()),
+        };
+        streams.iter().map(flow).collect()
+    }
+}
+
+impl Stream {
+    /// The stream less those who are in another one.
+    pub(super) fn without(&self, topology: &Topology, other: &Self) -> Self {
+        let mut peers = (*self.peers).clone();
+        peers.subtract(&other.peers);
+        let counts = Rc::new(counts(topology, &peers));
+        Self { peers: Rc::new(peers), counts, ..self.clone() }
+    }
+}
+
+impl Hung {
+    pub(super) fn new(topology: &Topology, tree: &Tree, root: SwitchId) -> Self {
+        let rooted = tree.rooted_at(topology, root);
+        Self { order: rooted.order, inward: rooted.inward }
+    }
+
+    /// What streams cross. Cost: O(streams · switches).
+    pub(super) fn trace(&self, topology: &Topology, streams: &[Stream]) -> Trace {
+        let mut trace = Trace::default();
+        let mut below = vec![0_u64; self.inward.len()];
+        for Stream { direction, owners, counts, .. } in streams {
+            for &switch in &self.order {
+                below[switch.index()] = u64::from(counts[switch.index()]);
+            }
+            for &switch in self.order[1..].iter().rev() {
+                let Some(last) = self.inward[switch.index()].filter(|_| below[switch.index()] > 0) else { continue };
+                let parent = topology.tail(last);
+                below[parent.index()] += below[switch.index()];
+                trace.crossed.push((crossed(last, *direction), below[switch.index()] * u64::from(*owners)));
+                if let Some(first) = self.inward[parent.index()] {
+                    trace.dependencies.push(dependency(first, last, *direction));
+                }
+            }
+        }
+        trace
+    }
+}
+
+/// The dependency of frames that go over `last` after `first` outward, or the other way round inward.
+pub(super) fn dependency(first: ChannelId, last: ChannelId, direction: Direction) -> Dependency {
+    let (first, last) = (crossed(first, direction).index() as u32, crossed(last, direction).index() as u32);
+    match direction {
+        Direction::Outward => (first, last),
+        Direction::Inward => (last, first),
+    }
+}
+
+/// `counts[switch]`: how many of the hosts are there.
+fn counts(topology: &Topology, hosts: &HostSet) -> Vec<u32> {
+    let here = |switch| topology.hosts_of(switch).iter().filter(|host| hosts.contains(**host)).count() as u32;
+    topology.switch_ids().map(here).collect()
+}

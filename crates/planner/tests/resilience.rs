@@ -1,0 +1,214 @@
+//! Plans that are ready for any one link to fail: every failure is played through on random cablings, twice judged.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Cabling, pairs};
+use fabric::{
+    Admin, Assignment, DeviceIntent, EngineName, FdbMode, FindingKind, FlowControl, HostId, HostRun, HostTable, LinkId,
+    Plan, Policy, Proof, Resilience, Severity, Tagging, Topology, VlanId, dividing_links,
+    generate::{Kind, Options, generate},
+    rng::Rng,
+};
+use planner::{PlanError, StepLimit, plan, plan_with};
+use proptest::prelude::*;
+use verify::{Live, check_state};
+
+fn ready(policy: Policy) -> Policy {
+    Policy { resilience: Resilience::OneLink, ..policy }
+}
+
+/// Plans with little search: these tests are about being right, not about being good.
+fn few_steps(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
+    plan_with(topology, policy, previous, &mut StepLimit::new(2))
+}
+
+/// The judge finds nothing but links that nothing can replace, and what it would note of the plan anyway.
+fn judged(plan: &Plan) {
+    let report = verify::check(plan);
+    let dividing = dividing_links(&plan.topology);
+    let warned = report.findings().iter().filter(|finding| finding.kind == FindingKind::DividingLink).count();
+    assert_eq!(warned, dividing.len(), "{report}");
+    for finding in report.findings().iter().filter(|finding| finding.kind != FindingKind::DividingLink) {
+        assert_eq!(finding.severity, Severity::Note, "{:?}\n{report}", plan.policy);
+    }
+    assert!(report.is_deployable());
+    let failover = plan.failover.as_ref().expect("it was asked for");
+    for link in plan.topology.link_ids() {
+        let over = failover.switch_over(link);
+        if dividing.contains(&link) {
+            assert!(over.is_none(), "nothing helps against {}", plan.topology.link_label(link));
+            continue;
+        }
+        play(plan, link);
+        if let Some(over) = over.filter(|over| over.proof != Proof::Unneeded) {
+            let drained = matches!(over.proof, Proof::Drained(_));
+            let after = over.apply(&plan.assignment);
+            let before = if drained { &after } else { &plan.assignment };
+            assert!(is_acyclic(plan, [before, &after], link), "without {}", plan.topology.link_label(link));
+        }
+    }
+}
+
+/// Cuts a link on the switches, lets hosts switch over, and follows every frame.
+fn play(plan: &Plan, link: LinkId) {
+    let topology = &plan.topology;
+    let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
+    let assignment = over.map_or_else(|| plan.assignment.clone(), |over| over.apply(&plan.assignment));
+    let mut devices: Vec<DeviceIntent> = plan.devices.clone();
+    for port in devices.iter_mut().flat_map(|device| &mut device.ports) {
+        match port.role {
+            fabric::PortRole::Link(known) if known == link => port.admin = Admin::Down,
+            fabric::PortRole::Host(host) if plan.policy.tagging == Tagging::Switch => {
+                port.pvid = Some(assignment.broadcast(host));
+            }
+            _ => {}
+        }
+    }
+    let tables: Option<Vec<HostTable>> = (plan.policy.tagging != Tagging::Switch).then(|| {
+        let table = |source: HostId| {
+            let runs = topology.host_ids().filter(|to| *to != source);
+            let runs = runs.map(|to| HostRun { first: to, last: to, choice: assignment.unicast(source, to) });
+            HostTable { unicast: runs.collect(), broadcast: Some(assignment.broadcast(source)) }
+        };
+        topology.host_ids().map(table).collect()
+    });
+    let judged: Vec<HostId> = topology.host_ids().collect();
+    let found = check_state(&Live { topology, devices: &devices, tables: tables.as_deref(), judged: &judged });
+    let label = topology.link_label(link);
+    assert!(found.report.findings().is_empty(), "without {label}:\n{}", found.report);
+    assert!(found.lost.is_empty(), "without {label}: {}", pairs(topology, &found.lost));
+    assert!(found.unheard.is_empty(), "without {label}: {}", pairs(topology, &found.unheard));
+}
+
+/// Whether the routes of several assignments together close no cycle on any lane, the dead link left out.
+fn is_acyclic(plan: &Plan, assignments: [&Assignment<VlanId>; 2], dead: LinkId) -> bool {
+    let topology = &plan.topology;
+    let mut next: BTreeMap<u8, BTreeSet<(usize, usize)>> = BTreeMap::new();
+    for assignment in assignments {
+        for source in topology.host_ids() {
+            for to in topology.host_ids().filter(|to| *to != source) {
+                let tree = plan.tree(assignment.unicast(source, to)).expect("a VLAN of the plan");
+                let rooted = tree.tree.rooted_at(topology, topology.switch_of(source));
+                let path = rooted.path_to(topology, topology.switch_of(to));
+                let alive = path.windows(2).filter(|pair| pair.iter().all(|channel| channel.link() != dead));
+                let dependencies = next.entry(tree.lane).or_default();
+                dependencies.extend(alive.map(|pair| (pair[0].index(), pair[1].index())));
+            }
+        }
+    }
+    next.into_values().all(|mut left| {
+        // Channels that wait for nobody are taken away until none is left, or only cycles are.
+        loop {
+            let waiting: BTreeSet<usize> = left.iter().map(|(from, _)| *from).collect();
+            let before = left.len();
+            left.retain(|(_, to)| waiting.contains(to));
+            if left.len() == before {
+                return left.is_empty();
+            }
+        }
+    })
+}
+
+fn flow_control() -> impl Strategy<Value = FlowControl> {
+    prop::sample::select(vec![FlowControl::None, FlowControl::Pause, FlowControl::Pause, FlowControl::Pfc(2)])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Cut vertices, bridges, parallel and uneven links: whatever can be survived is.
+    #[test]
+    fn any_failure_that_can_be_survived_is(
+        switches in 1_usize..12,
+        extra in 0_usize..24,
+        seed in any::<u64>(),
+        tagging in prop::sample::select(Tagging::ALL),
+        fdb in prop::sample::select(FdbMode::ALL),
+        flow_control in flow_control(),
+        engine in prop::sample::select(vec![EngineName::Auto, EngineName::Tree, EngineName::Updown]),
+    ) {
+        let topology = Cabling::random(switches, extra, &mut Rng::new(seed)).topology().expect("connected");
+        let policy = ready(Policy { engine, tagging, fdb, flow_control, ..Policy::default() });
+        match few_steps(&topology, &policy, None) {
+            Ok(plan) => judged(&plan),
+            Err(error) => prop_assert!(matches!(error, PlanError::Deadlock { .. }), "{error}"),
+        }
+    }
+
+    /// A cap on VLANs is kept, or the error says what would fit, and that is so.
+    #[test]
+    fn a_cap_is_kept_or_named_with_the_need(
+        switches in 2_usize..10,
+        extra in 4_usize..16,
+        seed in any::<u64>(),
+        cap in 1_usize..12,
+        flow_control in flow_control(),
+    ) {
+        let topology = Cabling::random(switches, extra, &mut Rng::new(seed)).topology().expect("connected");
+        let capped = |cap| ready(Policy { vlans_max: Some(cap), flow_control, ..Policy::default() });
+        match few_steps(&topology, &capped(cap), None) {
+            Ok(plan) => {
+                prop_assert!(plan.summary.vlans <= cap);
+                judged(&plan);
+            }
+            Err(PlanError::TooManyVlansForResilience { own, need, limit, .. }) => {
+                prop_assert_eq!(limit.count(), cap);
+                prop_assert!(own < need && need > cap);
+                judged(&few_steps(&topology, &capped(need), None).expect("what is named as enough is enough"));
+            }
+            Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+
+    /// The same input gives the same plan; planning again from it changes nothing; a change keeps it ready.
+    #[test]
+    fn planning_again_stays_ready(switches in 2_usize..10, extra in 2_usize..16, seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let mut cabling = Cabling::random(switches, extra, &mut rng);
+        let topology = cabling.topology().expect("connected");
+        let policy = ready(Policy::default());
+        let first = few_steps(&topology, &policy, None).expect("it plans");
+        prop_assert_eq!(&first, &few_steps(&topology, &policy, None).expect("it plans"));
+        let again = few_steps(&topology, &policy, Some(&first)).expect("it plans");
+        judged(&again);
+        cabling.change(&mut rng);
+        let changed = cabling.topology().expect("changes keep it connected");
+        judged(&few_steps(&changed, &policy, Some(&again)).expect("it plans"));
+    }
+}
+
+#[test]
+fn well_known_networks_are_ready_for_every_failure() {
+    for (kind, size) in [
+        ("torus", "4x4"),
+        ("mesh", "4x4"),
+        ("hypercube", "4"),
+        ("hyperx", "3x3"),
+        ("fat-tree", "k=4"),
+        ("mesh", "5x1"),
+        ("torus", "5x1"),
+    ] {
+        let kind = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
+        let topology = generate(&kind, &Options::default()).expect("a sane size");
+        for flow_control in [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(3)] {
+            for tagging in [Tagging::Switch, Tagging::Pair] {
+                let policy = ready(Policy { flow_control, tagging, ..Policy::default() });
+                judged(&plan(&topology, &policy, None).expect("it plans"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fat_tree_needs_no_further_vlan() {
+    let kind = Kind::parse("fat-tree", &["k=4".to_owned()]).expect("a valid size");
+    let topology = generate(&kind, &Options::default()).expect("a sane size");
+    let plain = plan(&topology, &Policy::default(), None).expect("it plans");
+    let ready = plan(&topology, &ready(Policy::default()), None).expect("it plans");
+    let failover = ready.failover.as_ref().expect("it was asked for");
+    assert_eq!((failover.summary.vlans_extra, failover.summary.links_dividing), (0, 0));
+    assert_eq!(ready.trees, plain.trees);
+    assert!(failover.switch_overs.iter().all(|over| over.proof == Proof::Certificate), "one numbering serves all");
+}

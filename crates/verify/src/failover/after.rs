@@ -1,0 +1,320 @@
+//! One dead link: who still sends over it after the stored switch-over, what the busiest channel carries then, and
+//! whether anything can wait for ever.
+//!
+//! ```text
+//!   before        h0 in v2, h1 in v3      link 4 dies, h0 ▶ v7      after        h0 in v7, h1 in v3
+//!   load after  = load before − h0's frames in v2 + h0's frames in v7
+//!   over link 4 : v7 does not have it; v3 does, so h1's frames to whoever is beyond it are lost: a finding
+//! ```
+//! Nothing but the two ports of the link changes on the switches, and a frame that does not meet them goes on as before;
+//! that frames get through on intact switches has been judged already, VLAN by VLAN.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use fabric::{Assignment, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, VlanId};
+
+use super::forest::{Direction, Forest, Stream, Tracer};
+use crate::{
+    findings::{counted, listed},
+    state::State,
+    unicast::Traffic,
+};
+
+/// What all failures are judged by.
+pub(super) struct Before<'a> {
+    pub(super) state: &'a State<'a>,
+    pub(super) assignment: &'a Assignment<VlanId>,
+    pub(super) traffic: &'a Traffic,
+    pub(super) forests: &'a BTreeMap<VlanId, Forest>,
+    /// `hosts[switch]`.
+    pub(super) hosts: Arc<[u32]>,
+    /// `pairs[channel]`: ordered pairs of hosts that cross it while all links are up, whatever they send.
+    pub(super) pairs: Vec<u64>,
+}
+
+/// What was found of one failure.
+#[derive(Default)]
+pub(super) struct After {
+    /// Of the busiest channel between switches.
+    pub(super) load: u64,
+    /// What hosts still send over the dead link.
+    pub(super) lost: Vec<(String, String)>,
+    /// Why the proof does not hold.
+    pub(super) unproven: Vec<String>,
+}
+
+impl<'a> Before<'a> {
+    /// What all failures are judged by. Cost: nothing to speak of for all-to-all traffic, which has been counted
+    /// already; for a matrix one trace a stream.
+    pub(super) fn new(
+        state: &'a State<'a>,
+        assignment: &'a Assignment<VlanId>,
+        traffic: &'a Traffic,
+        forests: &'a BTreeMap<VlanId, Forest>,
+    ) -> Self {
+        let topology = state.topology;
+        let hosts = topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect();
+        let mut before = Self { state, assignment, traffic, forests, hosts, pairs: Vec::new() };
+        before.pairs = match state.plan.policy.traffic {
+            fabric::Traffic::AllToAll => traffic.load.iter().map(|load| load.round() as u64).collect(),
+            fabric::Traffic::Matrix(_) => {
+                let nobody = SwitchOver { link: LinkId::new(0), hosts: Vec::new(), pairs: Vec::new(), proof: Proof::Unneeded };
+                let (mut pairs, mut tracer) = (vec![0; topology.channel_count()], Tracer::default());
+                for stream in before.rest(&nobody) {
+                    tracer.trace(topology, &forests[&stream.vlan], &stream, |channel, count, _| {
+                        pairs[channel.index()] += count;
+                    });
+                }
+                pairs
+            }
+        };
+        before
+    }
+
+    /// Judges one switch-over; without one, everybody goes on as before.
+    pub(super) fn judge(&self, link: LinkId, over: Option<&SwitchOver>, tracer: &mut Tracer) -> After {
+        let mut after = After::default();
+        self.judge_unicast(link, over, &mut after);
+        self.judge_broadcasts(link, over, &mut after);
+        let topology = self.state.topology;
+        let mut load = self.pairs.clone();
+        let Some(over) = over else {
+            after.load = load.into_iter().max().unwrap_or(0);
+            return after;
+        };
+        let (gone, new) = self.moved(over);
+        for stream in &gone {
+            let forest = &self.forests[&stream.vlan];
+            tracer.trace(topology, forest, stream, |channel, pairs, _| {
+                // A plan whose frames stray from its trees has been found out already.
+                load[channel.index()] = load[channel.index()].saturating_sub(pairs);
+            });
+        }
+        for stream in &new {
+            let forest = &self.forests[&stream.vlan];
+            tracer.trace(topology, forest, stream, |channel, pairs, _| load[channel.index()] += pairs);
+        }
+        after.load = load.into_iter().max().unwrap_or(0);
+        self.judge_proof(link, over, &new, tracer, &mut after);
+        after
+    }
+
+    fn judge_unicast(&self, link: LinkId, over: Option<&SwitchOver>, after: &mut After) {
+        let topology = self.state.topology;
+        let assigned;
+        let assignment = match over {
+            Some(over) => {
+                assigned = over.apply(self.assignment);
+                &assigned
+            }
+            None => self.assignment,
+        };
+        let cut = |vlan: VlanId, one: SwitchId, other: SwitchId| {
+            self.forests.get(&vlan).is_some_and(|forest| forest.crosses(link, one, other))
+        };
+        let has = |vlan: VlanId| self.forests.get(&vlan).is_some_and(|forest| forest.has(link));
+        for host in topology.host_ids() {
+            let at = topology.switch_of(host);
+            let others = || topology.host_ids().filter(|other| *other != host);
+            let switch = |other: HostId| topology.switch_of(other);
+            // Hosts with whom the frames that are this one's to choose go over the link.
+            let (missed, how): (Vec<HostId>, &str) = match assignment {
+                Assignment::Source(choice) if has(choice[host.index()]) => {
+                    (others().filter(|other| cut(choice[host.index()], at, switch(*other))).collect(), "to")
+                }
+                Assignment::Destination(choice) if has(choice[host.index()]) => {
+                    (others().filter(|other| cut(choice[host.index()], at, switch(*other))).collect(), "from")
+                }
+                Assignment::Priority { choice, .. } if has(choice[host.index()]) => {
+                    let chosen = |other: HostId| {
+                        [(host, other), (other, host)].into_iter().any(|(from, to)| {
+                            let vlan = assignment.unicast(from, to);
+                            vlan == choice[host.index()] && cut(vlan, at, switch(other))
+                        })
+                    };
+                    (others().filter(|other| chosen(*other)).collect(), "to or from")
+                }
+                Assignment::Pair { unicast, .. } => {
+                    let runs = unicast[host.index()].iter().filter(|run| has(run.choice));
+                    let lost = |run: &HostRun<VlanId>| {
+                        let receivers = (run.first.index()..=run.last.index()).map(HostId::new);
+                        let lost = |to: &HostId| *to != host && cut(run.choice, at, switch(*to));
+                        receivers.filter(lost).collect::<Vec<HostId>>()
+                    };
+                    (runs.flat_map(lost).collect(), "to")
+                }
+                _ => continue,
+            };
+            if !missed.is_empty() {
+                let names = listed(missed.iter().map(|host| self.state.host_name(*host)));
+                let message = format!("frames {how} {} still go over it: {names}", counted(missed.len(), "host"));
+                after.lost.push((self.state.host_name(host).to_owned(), message));
+            }
+        }
+    }
+
+    fn judge_broadcasts(&self, link: LinkId, over: Option<&SwitchOver>, after: &mut After) {
+        let topology = self.state.topology;
+        let mut vlans: Vec<VlanId> = topology.host_ids().map(|host| self.assignment.broadcast(host)).collect();
+        for run in over.into_iter().flat_map(|over| &over.hosts) {
+            vlans[run.first.index()..=run.last.index()].fill(run.choice);
+        }
+        // Whether anybody is beyond the link, seen from either side, is the same for all senders of a VLAN and a side.
+        let mut misses: BTreeMap<(VlanId, bool), bool> = BTreeMap::new();
+        for (host, vlan) in topology.host_ids().zip(vlans) {
+            let Some(forest) = self.forests.get(&vlan).filter(|forest| forest.has(link)) else { continue };
+            let at = topology.switch_of(host);
+            let side = forest.crosses(link, at, topology.tail(fabric::ChannelId::forward(link)));
+            let beyond = || topology.host_ids().any(|other| forest.crosses(link, at, topology.switch_of(other)));
+            if *misses.entry((vlan, side)).or_insert_with(beyond) {
+                let message = format!("its broadcasts in VLAN {vlan} still go over it");
+                after.lost.push((self.state.host_name(host).to_owned(), message));
+            }
+        }
+    }
+
+    /// The streams that a switch-over ends, and those that take their place.
+    fn moved(&self, over: &SwitchOver) -> (Vec<Stream>, Vec<Stream>) {
+        let topology = self.state.topology;
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        if let Assignment::Pair { .. } = self.assignment {
+            // By sender and VLAN, before and after.
+            let mut sets: [BTreeMap<(HostId, VlanId), Vec<u32>>; 2] = Default::default();
+            for &PairRun { source, run } in &over.pairs {
+                for to in (run.first.index()..=run.last.index()).map(HostId::new).filter(|to| *to != source) {
+                    for (set, vlan) in sets.iter_mut().zip([self.assignment.unicast(source, to), run.choice]) {
+                        let peers = set.entry((source, vlan)).or_insert_with(|| vec![0; topology.switches().len()]);
+                        peers[topology.switch_of(to).index()] += 1;
+                    }
+                }
+            }
+            for (set, streams) in sets.into_iter().zip([&mut gone, &mut new]) {
+                streams.extend(set.into_iter().map(|((source, vlan), peers)| {
+                    let root = topology.switch_of(source);
+                    Stream { vlan, root, owners: 1, direction: Direction::Outward, peers: peers.into() }
+                }));
+            }
+            return (gone, new);
+        }
+        let moves = over
+            .hosts
+            .iter()
+            .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)));
+        let moves: Vec<(HostId, VlanId, VlanId)> =
+            moves.map(|(host, to)| (host, self.assignment.broadcast(host), to)).collect();
+        self.owned(moves.iter().map(|(host, from, _)| (*host, *from)), &mut gone);
+        self.owned(moves.iter().map(|(host, _, to)| (*host, *to)), &mut new);
+        (gone, new)
+    }
+
+    /// The streams of hosts that choose a VLAN by their own address.
+    fn owned(&self, choices: impl Iterator<Item = (HostId, VlanId)>, streams: &mut Vec<Stream>) {
+        let topology = self.state.topology;
+        let direction = match self.assignment {
+            Assignment::Destination(_) => Direction::Inward,
+            _ => Direction::Outward,
+        };
+        let Assignment::Priority { priority, .. } = self.assignment else {
+            let mut owners: BTreeMap<(VlanId, SwitchId), u64> = BTreeMap::new();
+            choices.for_each(|(host, vlan)| *owners.entry((vlan, topology.switch_of(host))).or_default() += 1);
+            streams.extend(owners.into_iter().map(|((vlan, root), owners)| Stream {
+                vlan,
+                root,
+                owners,
+                direction,
+                peers: self.hosts.clone(),
+            }));
+            return;
+        };
+        for (host, vlan) in choices {
+            let (root, own) = (topology.switch_of(host), priority[host.index()]);
+            for direction in [Direction::Outward, Direction::Inward] {
+                let mut peers = vec![0; topology.switches().len()];
+                for other in topology.host_ids().filter(|other| *other != host) {
+                    // On a tie the sender's choice counts.
+                    let theirs = priority[other.index()];
+                    if theirs < own || (theirs == own && direction == Direction::Outward) {
+                        peers[topology.switch_of(other).index()] += 1;
+                    }
+                }
+                streams.push(Stream { vlan, root, owners: 1, direction, peers: peers.into() });
+            }
+        }
+    }
+
+    fn judge_proof(&self, link: LinkId, over: &SwitchOver, new: &[Stream], tracer: &mut Tracer, after: &mut After) {
+        let (state, topology) = (self.state, self.state.topology);
+        let must_hold = state.plan.policy.flow_control.lanes().is_some();
+        let further = state.plan.failover.as_ref().map_or(&[][..], |failover| &failover.numberings);
+        let (certificate, streams) = match over.proof {
+            Proof::Unneeded => {
+                if must_hold {
+                    after.unproven.push("nothing proves that no frame can wait for ever".to_owned());
+                }
+                return;
+            }
+            Proof::Certificate => (state.plan.certificate.as_ref(), Vec::new()),
+            Proof::Numbering(number) => (further.get(number), Vec::new()),
+            Proof::Drained(number) => (further.get(number), self.rest(over)),
+        };
+        let Some(certificate) = certificate else {
+            after.unproven.push("the numbering that its proof names does not exist".to_owned());
+            return;
+        };
+        let mut wrong: Option<String> = None;
+        let mut climbs = |lane: usize, from: usize, to: usize| {
+            let dead = [from, to].iter().any(|channel| channel / 2 == link.index());
+            if dead || wrong.is_some() {
+                return;
+            }
+            let rank = certificate.rank.get(lane).filter(|rank| rank.len() == topology.channel_count());
+            if rank.is_none_or(|rank| rank[from] >= rank[to]) {
+                let label = |channel| topology.channel_label(fabric::ChannelId::new(channel));
+                let (from, to) = (label(from), label(to));
+                wrong = Some(format!("its numbering of lane {lane} does not climb from {from} to {to}"));
+            }
+        };
+        if let Proof::Numbering(_) = over.proof {
+            for (lane, dependencies) in self.traffic.lanes.iter().enumerate() {
+                for (from, next) in dependencies.next.iter().enumerate() {
+                    next.iter().for_each(|&to| climbs(lane, from, to as usize));
+                }
+            }
+        }
+        for stream in new.iter().chain(&streams) {
+            let (forest, lane) = (&self.forests[&stream.vlan], usize::from(state.lane(stream.vlan)));
+            tracer.trace(topology, forest, stream, |channel, _, before| {
+                if let Some(before) = before {
+                    climbs(lane, before.index(), channel.index());
+                }
+            });
+        }
+        after.unproven.extend(wrong);
+    }
+
+    /// What does not move.
+    fn rest(&self, over: &SwitchOver) -> Vec<Stream> {
+        let topology = self.state.topology;
+        let mut streams = Vec::new();
+        if let Assignment::Pair { .. } = self.assignment {
+            let after = over.apply(self.assignment);
+            let mut rest: BTreeMap<(HostId, VlanId), Vec<u32>> = BTreeMap::new();
+            for source in topology.host_ids() {
+                for to in topology.host_ids().filter(|to| *to != source) {
+                    let vlan = after.unicast(source, to);
+                    let peers = rest.entry((source, vlan)).or_insert_with(|| vec![0; topology.switches().len()]);
+                    peers[topology.switch_of(to).index()] += 1;
+                }
+            }
+            streams.extend(rest.into_iter().map(|((source, vlan), peers)| {
+                let root = topology.switch_of(source);
+                Stream { vlan, root, owners: 1, direction: Direction::Outward, peers: peers.into() }
+            }));
+            return streams;
+        }
+        let moves = |host: &HostId| over.hosts.iter().any(|run| (run.first..=run.last).contains(host));
+        let stay = topology.host_ids().filter(|host| !moves(host));
+        self.owned(stay.map(|host| (host, self.assignment.broadcast(host))), &mut streams);
+        streams
+    }
+}

@@ -1,0 +1,311 @@
+//! Failures that the plan says it is ready for: every link is cut in turn, and the stored switch-over must do.
+//!
+//! A cut link changes two ports. Frames that do not meet them go as before, so three things suffice, and they are cheap:
+//! frames get through in every VLAN that some switch-over sends them to, on intact switches (`unicast.rs`, once for all
+//! failures); after each failure nobody's frames go over the dead link (`after.rs`); and the routes climb the numbering
+//! that the switch-over names.
+//!
+//! ```text
+//!   1536 links, 512 hosts: who moves where at all ─▶ walk each (host, VLAN) once ─▶ 1536 times: intervals and sums
+//! ```
+//! Cost: for each VLAN of some switch-over its static entries and the switches on the way; for each link O(hosts), and
+//! O(switches) for each group of hosts that moves. Links are judged on all processors; what is found does not depend on
+//! how many there are.
+
+mod after;
+mod forest;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    num::NonZero,
+    thread,
+};
+
+use fabric::{
+    Assignment, Failover, FailoverSummary, FindingKind, LinkId, Proof, Resilience, SwitchId, SwitchOver, VlanId,
+};
+
+use self::{
+    after::{After, Before},
+    forest::{Forest, Tracer},
+};
+use crate::{
+    demand::{Coverage, Demand, Standby},
+    findings::Findings,
+    spread,
+    state::{State, entry_count_of},
+    unicast::{Router, Traffic},
+    view::View,
+    walk::Budget,
+};
+
+/// Judges what the plan stores for failures.
+pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
+    let Some(failover) = &state.plan.failover else {
+        if state.plan.policy.resilience != Resilience::None {
+            findings.fatal(FindingKind::BadSwitchOver, || {
+                ("failover".to_owned(), "the policy asks for switch-overs, but the plan has none".to_owned())
+            });
+        }
+        return;
+    };
+    let Some(assignment) = state.assignment() else { return };
+    if !is_well_formed(state, failover, assignment, findings) {
+        return;
+    }
+    // Frames that do not get through while all links are up have been found already, and there is nothing to compare.
+    if traffic.coverage == Coverage::Partial {
+        return;
+    }
+    let Some(forests) = judge_standby(state, failover, assignment, findings) else { return };
+    let topology = state.topology;
+    let before = Before::new(state, assignment, traffic, &forests);
+    let links: Vec<LinkId> = topology.link_ids().collect();
+    let after = on_all_processors(&links, |link, tracer| before.judge(link, failover.switch_over(link), tracer));
+    let (mut dividing, mut worst) = (0, 0);
+    for (link, after) in links.into_iter().zip(after) {
+        let label = topology.link_label(link);
+        if divides(state, link) {
+            dividing += 1;
+            findings.warn(FindingKind::DividingLink, || {
+                (label.clone(), "if it fails, no plan can keep all hosts connected: nothing runs beside it".to_owned())
+            });
+        } else {
+            for (host, message) in after.lost {
+                findings.fatal(FindingKind::BadSwitchOver, || (format!("{host} without {label}"), message));
+            }
+        }
+        for message in after.unproven {
+            findings.fatal(FindingKind::BadCertificate, || (format!("failure of {label}"), message));
+        }
+        if failover.switch_over(link).is_some() {
+            worst = worst.max(after.load);
+        }
+    }
+    judge_summary(state, failover, assignment, dividing, worst, findings);
+}
+
+/// The busiest channel's load after one link's failure and the stored switch-over; none if the plan stores nothing, or
+/// nothing that could be judged.
+pub fn load_after(plan: &fabric::Plan, link: LinkId) -> Option<u64> {
+    let mut findings = Findings::default();
+    let state = State::read(plan, &mut findings);
+    let (failover, assignment) = (plan.failover.as_ref()?, state.assignment()?);
+    let traffic = crate::judge_frames(&state, &mut findings);
+    let over = failover.switch_over(link);
+    let one = Failover { switch_overs: over.cloned().into_iter().collect(), ..failover.clone() };
+    if !is_well_formed(&state, &one, assignment, &mut findings) || traffic.coverage == Coverage::Partial {
+        return None;
+    }
+    let forests = judge_standby(&state, &one, assignment, &mut findings)?;
+    let before = Before::new(&state, assignment, &traffic, &forests);
+    Some(before.judge(link, over, &mut Tracer::default()).load)
+}
+
+/// Whether everything that switch-overs name exists and stands in order.
+fn is_well_formed(
+    state: &State<'_>,
+    failover: &Failover,
+    assignment: &Assignment<VlanId>,
+    findings: &mut Findings,
+) -> bool {
+    let (links, hosts) = (state.topology.links().len(), state.topology.hosts().len());
+    let mut well = true;
+    let mut broken = |subject: String, message: &str| {
+        well = false;
+        findings.fatal(FindingKind::BadSwitchOver, || (subject, message.to_owned()));
+    };
+    if !failover.switch_overs.windows(2).all(|pair| pair[0].link < pair[1].link) {
+        broken("failover".to_owned(), "switch-overs are not one a link, in ascending order");
+    }
+    for SwitchOver { link, hosts: moved, pairs, .. } in &failover.switch_overs {
+        if link.index() >= links {
+            broken(format!("{link:?}"), "is a link that the topology does not have");
+            continue;
+        }
+        let label = || format!("without {}", state.topology.link_label(*link));
+        let runs = moved.iter().chain(pairs.iter().map(|pair| &pair.run));
+        if runs.clone().any(|run| run.first > run.last || run.last.index() >= hosts) {
+            broken(label(), "hosts switch over that do not exist");
+        } else if !moved.windows(2).all(|runs| runs[0].last < runs[1].first) {
+            broken(label(), "hosts that switch over are out of order, or there twice");
+        }
+        let ascends =
+            |runs: &[fabric::PairRun]| (runs[0].source, runs[0].run.last) < (runs[1].source, runs[1].run.first);
+        if pairs.iter().any(|pair| pair.source.index() >= hosts) || !pairs.windows(2).all(ascends) {
+            broken(label(), "pairs that switch over are out of order, there twice, or of hosts that do not exist");
+        }
+        if !pairs.is_empty() && !matches!(assignment, Assignment::Pair { .. }) {
+            broken(label(), "pairs switch over, but hosts do not choose by pair");
+        }
+        if let Some(run) = runs.into_iter().find(|run| !state.lanes.contains_key(&run.choice)) {
+            broken(label(), &format!("hosts switch over to VLAN {}, which the plan does not have", run.choice));
+        }
+    }
+    well
+}
+
+/// Walks everything that some switch-over sends in a VLAN, on intact switches, and compares what climbs the plan's own
+/// certificate with it. The forests of all VLANs; none if some is no forest, which is found elsewhere.
+fn judge_standby(
+    state: &State<'_>,
+    failover: &Failover,
+    assignment: &Assignment<VlanId>,
+    findings: &mut Findings,
+) -> Option<BTreeMap<VlanId, Forest>> {
+    let mut standby: BTreeMap<VlanId, Standby> = BTreeMap::new();
+    let mut broadcasts: BTreeMap<VlanId, Vec<fabric::HostId>> = BTreeMap::new();
+    let by_pair = matches!(assignment, Assignment::Pair { .. });
+    for over in &failover.switch_overs {
+        for run in &over.hosts {
+            let hosts = (run.first.index()..=run.last.index()).map(fabric::HostId::new);
+            broadcasts.entry(run.choice).or_default().extend(hosts.clone());
+            if !by_pair {
+                standby.entry(run.choice).or_default().owners.extend(hosts);
+            }
+        }
+        for pair in &over.pairs {
+            let run = (pair.source, pair.run.first, pair.run.last);
+            standby.entry(pair.run.choice).or_default().pairs.push(run);
+        }
+    }
+    for Standby { owners, pairs } in standby.values_mut() {
+        owners.sort_unstable();
+        owners.dedup();
+        pairs.sort_unstable();
+        *pairs = merged(pairs);
+    }
+    let mut demand = Demand::standby(state, &standby);
+    let mut traffic = Traffic::new(state);
+    let mut router = Router::new(state);
+    let mut budget = Budget::default();
+    let mut forests = BTreeMap::new();
+    let mut whole = true;
+    let mut vlans = state.vlans.clone();
+    vlans.extend(state.lanes.keys().copied());
+    for vlan in vlans.iter() {
+        match Forest::of(state, vlan) {
+            Some(forest) => {
+                forests.insert(vlan, forest);
+            }
+            None => {
+                whole = false;
+                continue;
+            }
+        }
+        if standby.contains_key(&vlan) || broadcasts.contains_key(&vlan) {
+            let view = View::of(state, vlan);
+            router.judge(state, &view, &mut demand, &mut budget, &mut traffic, findings);
+            let senders = broadcasts.entry(vlan).or_default();
+            senders.sort_unstable();
+            senders.dedup();
+            senders.retain(|host| {
+                let enters = state.enter(state.topology.host(*host).port, Some(vlan)).is_ok();
+                whole &= enters;
+                if !enters {
+                    findings.fatal(FindingKind::BadSwitchOver, || {
+                        let name = state.host_name(*host).to_owned();
+                        (name, format!("switches over to VLAN {vlan}, of which its port is no member"))
+                    });
+                }
+                enters
+            });
+            spread::judge_more(state, &view, senders, findings);
+        }
+    }
+    (whole && traffic.coverage == Coverage::Whole).then_some(forests)
+}
+
+/// Runs of receivers of each sender, those that overlap or touch made one.
+fn merged(
+    runs: &[(fabric::HostId, fabric::HostId, fabric::HostId)],
+) -> Vec<(fabric::HostId, fabric::HostId, fabric::HostId)> {
+    let mut merged: Vec<(fabric::HostId, fabric::HostId, fabric::HostId)> = Vec::new();
+    for &(source, first, last) in runs {
+        match merged.last_mut() {
+            Some(run) if run.0 == source && first.index() <= run.2.index() + 1 => run.2 = run.2.max(last),
+            _ => merged.push((source, first, last)),
+        }
+    }
+    merged
+}
+
+/// Whether a link alone ties hosts to others: a search from one end that does not use it misses some host.
+fn divides(state: &State<'_>, link: LinkId) -> bool {
+    let topology = state.topology;
+    let start = topology.tail(fabric::ChannelId::forward(link));
+    let mut seen = vec![false; topology.switches().len()];
+    seen[start.index()] = true;
+    let mut queue = VecDeque::from([start]);
+    while let Some(at) = queue.pop_front() {
+        for &channel in topology.channels_from(at).iter().filter(|channel| channel.link() != link) {
+            let head = topology.head(channel);
+            if !std::mem::replace(&mut seen[head.index()], true) {
+                queue.push_back(head);
+            }
+        }
+    }
+    let lived_in = |switch: &SwitchId| !topology.hosts_of(*switch).is_empty();
+    let reached = |side: bool| topology.switch_ids().filter(lived_in).any(|switch| seen[switch.index()] == side);
+    reached(true) && reached(false)
+}
+
+fn judge_summary(
+    state: &State<'_>,
+    failover: &Failover,
+    assignment: &Assignment<VlanId>,
+    links_dividing: usize,
+    max_channel_load: u64,
+    findings: &mut Findings,
+) {
+    let mut used = fabric::VlanSet::new();
+    match assignment {
+        Assignment::Source(choice) | Assignment::Destination(choice) | Assignment::Priority { choice, .. } => {
+            used.extend(choice.iter().copied());
+        }
+        Assignment::Pair { unicast, broadcast } => {
+            used.extend(unicast.iter().flatten().map(|run| run.choice).chain(broadcast.iter().copied()));
+        }
+    }
+    let extra = |vlan: VlanId| !used.contains(vlan);
+    let seen = FailoverSummary {
+        links_covered: state.topology.links().len() - links_dividing,
+        links_dividing,
+        drained: failover.switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
+        max_channel_load,
+        vlans_extra: state.vlans.iter().filter(|vlan| extra(*vlan)).count(),
+        fdb_entries_extra: state.devices.iter().flatten().map(|device| entry_count_of(device, extra)).sum(),
+    };
+    let said = &failover.summary;
+    let figures = [
+        ("links_covered", said.links_covered, seen.links_covered),
+        ("links_dividing", said.links_dividing, seen.links_dividing),
+        ("drained", said.drained, seen.drained),
+        ("max_channel_load", said.max_channel_load as usize, seen.max_channel_load as usize),
+        ("vlans_extra", said.vlans_extra, seen.vlans_extra),
+        ("fdb_entries_extra", said.fdb_entries_extra, seen.fdb_entries_extra),
+    ];
+    for (figure, said, seen) in figures.into_iter().filter(|(_, said, seen)| said != seen) {
+        findings.fatal(FindingKind::SummaryMismatch, || {
+            (format!("failover.{figure}"), format!("the plan says {said}, but it is {seen}"))
+        });
+    }
+}
+
+/// Judges links on all processors; the results are in the order of the links.
+fn on_all_processors(links: &[LinkId], judge: impl Fn(LinkId, &mut Tracer) -> After + Sync) -> Vec<After> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = links.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (links.chunks(share))
+            .map(|links| {
+                let judge = &judge;
+                scope.spawn(move || {
+                    let mut tracer = Tracer::default();
+                    links.iter().map(|link| judge(*link, &mut tracer)).collect::<Vec<After>>()
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("judging does not panic")).collect()
+    })
+}
