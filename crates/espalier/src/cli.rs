@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
-use fabric::{EngineName, FdbMode, FlowControl, Subnet, Tagging, VlanSet, parse_rate};
+use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanSet, parse_rate};
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
 ///
@@ -119,7 +119,8 @@ pub(crate) struct Traffic {
     espalier plan cluster.yaml --engine clos --max-vlans 64 --fdb minimal -o plan.json\n  \
     espalier generate mesh 8x8 | espalier plan - --json\n  \
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
-    espalier plan cluster.yaml --pareto\n\n\
+    espalier plan cluster.yaml --pareto\n  \
+    espalier plan cluster.yaml --resilience 1 -o plan.json && espalier show plan.json --failure 'sw1:p1 -- sw2:p1'\n\n\
     The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
 pub(crate) struct Plan {
     /// The topology, in any format that import reads; - is standard input.
@@ -159,6 +160,10 @@ pub(crate) struct Plan {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// How many links may fail before frames are lost for longer than hosts take to switch over: 1 stores, for every
+    /// link, which hosts or pairs move to which VLAN of the plan when it fails.
+    #[arg(long, default_value = "0", value_name = "0|1", value_parser = words(Resilience::ALL, Resilience::word))]
+    pub(crate) resilience: Resilience,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(f64))]
@@ -193,7 +198,8 @@ pub(crate) struct Check {
 /// Explain a plan to a person.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier show plan.json\n  espalier show plan.json --route h0 h5\n  \
-    espalier show plan.json --vlan 7\n  espalier show new.json --since old.json")]
+    espalier show plan.json --vlan 7\n  espalier show plan.json --failure sw1:p1\n  \
+    espalier show new.json --since old.json")]
 pub(crate) struct Show {
     /// The plan.
     #[arg(value_name = "PLAN")]
@@ -217,6 +223,9 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
+    /// One link's failure: who switches over to which VLAN, and what that does to the load.
+    #[arg(long, value_name = "LINK")]
+    pub(crate) failure: Option<String>,
     /// What changes since an older plan, and the order of steps that takes a live fabric there.
     #[arg(long, value_name = "OLD")]
     pub(crate) since: Option<PathBuf>,

@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod export;
+mod failure;
 mod generate;
 mod import;
 mod lab;

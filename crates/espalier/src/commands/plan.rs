@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    Plan, Policy, Report, Severity, Summary, Topology, Traffic, VlanId, VlanPool,
+    FailoverSummary, Plan, Policy, Report, Severity, Summary, Topology, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
-        report::{report_json, summary_json},
+        report::{failover_json, report_json, summary_json},
     },
     format_rate,
 };
@@ -93,6 +93,7 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
         mtu_bytes: args.mtu,
         traffic: traffic(args, topology)?,
         seed: args.seed,
+        resilience: args.resilience,
         time_limit: time_limit(args)?,
     })
 }
@@ -115,7 +116,15 @@ fn json(plan: &Plan, report: &Report, elapsed_ms: f64) -> serde_json::Value {
     let mut summary = summary_json(&plan.summary);
     summary["engine"] = plan.engine.word().into();
     summary["elapsed_ms"] = elapsed_ms.into();
+    add_resilience(plan, &mut summary);
     serde_json::json!({ "summary": summary, "findings": report_json(report), "deployable": report.is_deployable() })
+}
+
+/// Adds what a plan is ready for to its figures.
+pub(super) fn add_resilience(plan: &Plan, summary: &mut serde_json::Value) {
+    if let Some(failover) = &plan.failover {
+        summary["resilience"] = failover_json(&failover.summary);
+    }
 }
 
 /// What a plan achieves, for a person.
@@ -138,6 +147,26 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
     say!("flow control     {}: {proof}", plan.policy.flow_control);
     say!("static entries   {fdb_entries_max} on one switch at most, {fdb_entries_total} in all");
+    if let Some(failover) = &plan.failover {
+        print_resilience(&failover.summary)?;
+    }
+    Ok(())
+}
+
+/// What a plan is ready for, for a person.
+fn print_resilience(summary: &FailoverSummary) -> Result<()> {
+    let FailoverSummary { links_covered, links_dividing, drained, .. } = *summary;
+    let FailoverSummary { max_channel_load, vlans_extra, fdb_entries_extra, .. } = *summary;
+    say!(
+        "resilience       any one of {links_covered} links may fail: at worst {max_channel_load} pairs on the busiest channel"
+    );
+    say!("                 {vlans_extra} VLANs are for failures only, with {fdb_entries_extra} entries");
+    if drained > 0 {
+        say!("                 for {drained} of the links, let the fabric run empty before hosts switch over");
+    }
+    if links_dividing > 0 {
+        say!("                 {links_dividing} links have nothing beside them: their failure cuts hosts off");
+    }
     Ok(())
 }
 

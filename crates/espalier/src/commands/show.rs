@@ -9,12 +9,16 @@ use fabric::{
 };
 use verify::{Receiver, walk};
 
-use super::{Output, plan::print_summary, say};
+use super::{
+    Output,
+    plan::{add_resilience, print_summary},
+    say,
+};
 use crate::{cli, failure::bad_input, files::read_plan_file, table::Table};
 
 pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let cli::Subject { host, route, vlan, switch, since } = &args.subject;
+    let cli::Subject { host, route, vlan, switch, failure, since } = &args.subject;
     if let Some(name) = host {
         show_host(&plan, find_host(&plan.topology, name)?, output)?;
     } else if let Some([from, to]) = route.as_deref() {
@@ -23,6 +27,8 @@ pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
         show_vlan(&plan, vlan, output)?;
     } else if let Some(name) = switch {
         show_switch(&plan, find_switch(&plan.topology, name)?, output)?;
+    } else if let Some(link) = failure {
+        super::failure::show(&plan, link, output)?;
     } else if let Some(old) = since {
         super::since::show(&read_plan_file(old, ReadMode::Strict)?, &plan, output)?;
     } else {
@@ -33,7 +39,9 @@ pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
 
 fn show_plan(plan: &Plan, output: Output) -> Result<()> {
     if output == Output::Json {
-        say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary_json(&plan.summary) }));
+        let mut summary = summary_json(&plan.summary);
+        add_resilience(plan, &mut summary);
+        say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary }));
         return Ok(());
     }
     print_summary(plan)?;

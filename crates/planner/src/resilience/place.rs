@@ -20,11 +20,19 @@ use crate::{
 };
 
 /// Trees of others that are looked at for one unit.
-const OTHERS_MAX: usize = 40;
+const OTHERS_MAX: usize = 24;
 /// Trees of others, the least busy ones, that are tried with a new numbering.
 const RENUMBERING_TRIES_MAX: usize = 6;
 /// Further numberings, the latest, that are tried before there is a new one.
-const NUMBERINGS_TRIED_MAX: usize = 4;
+const NUMBERINGS_TRIED_MAX: usize = 2;
+/// How often a failure is tried on a numbering, what found no place being placed first the next time.
+const ATTEMPTS_MAX: usize = 3;
+/// How many trees may be added for units, for each switch with hosts.
+const ADDITIONS_PER_SWITCH_MAX: usize = 5;
+/// How many more, however few there are.
+const ADDITIONS_MORE_MAX: usize = 16;
+/// What share of the trees that may be added is for units; the others are left for everybody.
+const ADDITIONS_SHARE: (usize, usize) = (3, 4);
 /// How much lower the busiest channel of a unit's way must be for a tree to be added that could be done without.
 const ADDITION_GAIN: f64 = 0.8;
 
@@ -44,15 +52,19 @@ pub(super) struct Placer<'a> {
     known: Vec<Vec<usize>>,
     /// `made[tree]`: trees that were added for units of this one.
     made: Vec<Vec<usize>>,
+    /// Trees that were added for everybody.
+    common: Vec<usize>,
     /// `near[switch]`: the plan's own trees, those of near switches first; filled as needed.
     near: Vec<Option<Rc<Vec<usize>>>>,
-    hung: BTreeMap<(usize, SwitchId), Rc<Hung>>,
+    /// `hung[tree]`, by root.
+    hung: Vec<BTreeMap<SwitchId, Rc<Hung>>>,
     /// `base[channel]`: ordered pairs while all links are up; `load[channel]`: while one is being made ready for.
     base: Vec<u64>,
     load: Vec<u64>,
     /// `per_pair[channel]`: how long it takes to carry one bit, in relation to the fastest link.
     per_pair: Vec<f64>,
     limit: f64,
+    additions_max: usize,
     load_max: u64,
     /// What climbs the plan's own certificate.
     first: Option<Book>,
@@ -72,6 +84,24 @@ struct Further {
 struct Cut {
     unit: usize,
     streams: Vec<Stream>,
+}
+
+/// What becomes of units that a failure does not cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// They stay, and the book knows them.
+    Stay,
+    /// They stay if they climb beside those that were cut, and move as well if they do not.
+    Resettled,
+}
+
+/// What has become of a unit's own tree, or of the part of it that waits for a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Own {
+    /// The dead link is on the way.
+    Cut,
+    /// It can go on, if it climbs beside the others.
+    Whole,
 }
 
 /// A tree that a unit could move to.
@@ -97,9 +127,13 @@ impl<'a> Placer<'a> {
         let load = Measure::of(topology, &Traffic::AllToAll, request.routing).load;
         let base: Vec<u64> = load.into_iter().map(|pairs| pairs.round() as u64).collect();
         let peak = base.iter().zip(&per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
-        let limit = match request.thrift {
-            Thrift::Balanced => LOAD_FACTOR * peak,
-            Thrift::Sparing => f64::INFINITY,
+        let senders = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+        let (limit, additions_max) = match request.thrift {
+            Thrift::Balanced => {
+                let share = request.extras_max / ADDITIONS_SHARE.1 * ADDITIONS_SHARE.0;
+                (LOAD_FACTOR * peak, share.min(ADDITIONS_PER_SWITCH_MAX * senders + ADDITIONS_MORE_MAX))
+            }
+            Thrift::Sparing => (f64::INFINITY, 0),
         };
         let mut placer = Self {
             request,
@@ -109,14 +143,16 @@ impl<'a> Placer<'a> {
             lane: request.lane.to_vec(),
             vlan: vec![None; trees.len()],
             own: trees.len(),
+            hung: vec![BTreeMap::new(); trees.len()],
+            common: Vec::new(),
             units,
             trees,
             using,
-            hung: BTreeMap::new(),
             load: base.clone(),
             base,
             per_pair,
             limit,
+            additions_max,
             load_max: 0,
             first: None,
             plain: None,
@@ -147,11 +183,17 @@ impl<'a> Placer<'a> {
     pub(super) fn place(&mut self, link: LinkId) -> Result<(Vec<Move>, Proof), TooFewTrees> {
         let cuts = self.cuts(link);
         if !must_climb(self.request) {
-            let moves = self.attempt(link, &cuts, None).ok_or(TooFewTrees)?;
+            let moves = match self.attempt(link, &cuts, None, Others::Stay) {
+                Some(moves) => moves,
+                None => {
+                    self.common_without(link).ok_or(TooFewTrees)?;
+                    self.attempt(link, &cuts, None, Others::Stay).ok_or(TooFewTrees)?
+                }
+            };
             return Ok((moves, Proof::Unneeded));
         }
         let mut first = self.first.take().expect("a book of the plan's own routes");
-        let placed = self.attempt(link, &cuts, Some(&mut first));
+        let placed = self.attempt(link, &cuts, Some(&mut first), Others::Stay);
         self.first = Some(first);
         if let Some(moves) = placed {
             return Ok((moves, Proof::Certificate));
@@ -161,7 +203,7 @@ impl<'a> Placer<'a> {
         let shared = further.iter_mut().enumerate().skip(skipped).filter(|(_, further)| further.shared);
         let mut placed = shared
             .into_iter()
-            .find_map(|(at, further)| Some((self.attempt(link, &cuts, Some(&mut further.book))?, at)));
+            .find_map(|(at, further)| Some((self.attempt(link, &cuts, Some(&mut further.book), Others::Stay)?, at)));
         self.further = further;
         for shared in [true, false] {
             if placed.is_none() {
@@ -169,15 +211,19 @@ impl<'a> Placer<'a> {
                 if !shared {
                     book.leave_out(link);
                 }
-                let moves = self.attempt(link, &cuts, Some(&mut book));
+                let moves = self.attempt(link, &cuts, Some(&mut book), Others::Stay);
                 placed = moves.map(|moves| (moves, self.keep(Further { book, shared })));
             }
         }
         if let Some((moves, at)) = placed {
             return Ok((moves, Proof::Numbering(at)));
         }
-        let mut book = self.rest(&cuts);
-        let moves = match self.attempt(link, &cuts, Some(&mut book)) {
+        let mut book = Book::new(orders(self.request));
+        // Whoever is resettled takes what is there: trees for so few failures would not pay.
+        let additions_max = std::mem::take(&mut self.additions_max);
+        let moves = self.attempt(link, &cuts, Some(&mut book), Others::Resettled);
+        self.additions_max = additions_max;
+        let moves = match moves {
             Some(moves) => moves,
             None => {
                 book = Book::new(orders(self.request));
@@ -225,48 +271,97 @@ impl<'a> Placer<'a> {
 
     fn hung(&mut self, unit: usize, tree: usize) -> Rc<Hung> {
         let root = self.units[unit].root;
-        let known = self.hung.entry((tree, root));
+        let known = self.hung[tree].entry(root);
         known.or_insert_with(|| Rc::new(Hung::new(self.request.topology, &self.trees[tree], root))).clone()
     }
 
     /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
-    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut book: Option<&mut Book>) -> Option<Vec<Move>> {
+    fn attempt(
+        &mut self,
+        link: LinkId,
+        cuts: &[Cut],
+        mut book: Option<&mut Book>,
+        others: Others,
+    ) -> Option<Vec<Move>> {
         let (mark, trees) = (book.as_ref().map(|book| book.mark()), self.trees.len());
-        self.load.copy_from_slice(&self.base);
-        for cut in cuts {
-            let trace = self.hung(cut.unit, self.units[cut.unit].tree).trace(self.request.topology, &cut.streams);
-            trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] -= pairs);
-        }
-        let mut moves = Vec::with_capacity(cuts.len());
-        let mut chosen: BTreeMap<HostId, usize> = BTreeMap::new();
-        for cut in cuts {
-            let Some(tree) = self.choose(link, cut, book.as_deref_mut()) else {
-                self.forget(trees);
-                if let (Some(book), Some(mark)) = (book, mark) {
-                    book.back_to(mark);
+        let mut waiting: Vec<(&Cut, Own)> = cuts.iter().map(|cut| (cut, Own::Cut)).collect();
+        let resettled = if others == Others::Resettled { self.not_cut(cuts) } else { Vec::new() };
+        waiting.extend(resettled.iter().map(|cut| (cut, Own::Whole)));
+        for _ in 0..ATTEMPTS_MAX {
+            let stuck = match self.move_all(link, &waiting, book.as_deref_mut()) {
+                Ok(moves) => {
+                    self.load_max = self.load_max.max(self.load.iter().copied().max().unwrap_or(0));
+                    return Some(moves);
                 }
-                return None;
+                Err(stuck) => stuck,
             };
-            chosen.insert(self.units[cut.unit].owners[0], tree);
-            moves.push(self.change(cut, tree));
-        }
-        let Some(broadcasts) = self.move_broadcasts(link, &self.cut_broadcasts(link), &chosen) else {
             self.forget(trees);
-            if let (Some(book), Some(mark)) = (book, mark) {
+            if let (Some(book), Some(mark)) = (book.as_deref_mut(), mark) {
                 book.back_to(mark);
             }
-            return None;
-        };
-        for (cut, change) in cuts.iter().zip(&moves) {
-            if let Move::Owners { tree, .. } | Move::Receivers { tree, .. } = change {
-                if !self.known[cut.unit].contains(tree) {
-                    self.known[cut.unit].push(*tree);
+            // What found no place comes first the next time.
+            let stuck = stuck?;
+            if stuck == 0 {
+                return None;
+            }
+            waiting[..=stuck].rotate_right(1);
+        }
+        None
+    }
+
+    /// Moves what waits, in this order; else the position of what found no place, if a unit found none.
+    fn move_all(
+        &mut self,
+        link: LinkId,
+        waiting: &[(&Cut, Own)],
+        mut book: Option<&mut Book>,
+    ) -> Result<Vec<Move>, Option<usize>> {
+        self.load.copy_from_slice(&self.base);
+        waiting.iter().filter(|(_, own)| *own == Own::Cut).for_each(|(cut, _)| self.lift(cut));
+        let mut placed: Vec<(usize, usize)> = Vec::with_capacity(waiting.len());
+        let mut moves = Vec::with_capacity(waiting.len());
+        for (at, &(cut, own)) in waiting.iter().enumerate() {
+            if let (Own::Whole, Some(book)) = (own, book.as_deref_mut()) {
+                let own = self.units[cut.unit].tree;
+                let trace = self.hung(cut.unit, own).trace(self.request.topology, &cut.streams);
+                if book.admit(self.lane[own], &trace.dependencies) {
+                    continue;
                 }
+                self.lift(cut);
+            }
+            let tree = self.choose(link, cut, book.as_deref_mut()).ok_or(Some(at))?;
+            placed.push((cut.unit, tree));
+            moves.push(self.change(cut, tree));
+        }
+        let chosen = placed.iter().map(|&(unit, tree)| (self.units[unit].owners[0], tree)).collect();
+        moves.extend(self.move_broadcasts(link, &self.cut_broadcasts(link), &chosen).ok_or(None)?);
+        for (unit, tree) in placed {
+            if !self.known[unit].contains(&tree) {
+                self.known[unit].push(tree);
             }
         }
-        moves.extend(broadcasts);
-        self.load_max = self.load_max.max(self.load.iter().copied().max().unwrap_or(0));
-        Some(moves)
+        Ok(moves)
+    }
+
+    /// Takes what is cut away from where it was.
+    fn lift(&mut self, cut: &Cut) {
+        let trace = self.hung(cut.unit, self.units[cut.unit].tree).trace(self.request.topology, &cut.streams);
+        trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] -= pairs);
+    }
+
+    /// What is not cut, unit by unit.
+    fn not_cut(&self, cuts: &[Cut]) -> Vec<Cut> {
+        let moved: BTreeMap<usize, &Cut> = cuts.iter().map(|cut| (cut.unit, cut)).collect();
+        let rest = |unit: usize| {
+            let streams = &self.units[unit].streams;
+            let streams = match moved.get(&unit) {
+                None => streams.clone(),
+                Some(_) if !self.units[unit].by_pair => return None,
+                Some(cut) => vec![streams[0].without(self.request.topology, &cut.streams[0])],
+            };
+            Some(Cut { unit, streams })
+        };
+        (0..self.units.len()).filter_map(rest).collect()
     }
 
     /// Forgets trees that were added in vain.
@@ -275,7 +370,8 @@ impl<'a> Placer<'a> {
         self.lane.truncate(trees);
         self.vlan.truncate(trees);
         self.made.iter_mut().for_each(|made| made.retain(|tree| *tree < trees));
-        self.hung.retain(|(tree, _), _| *tree < trees);
+        self.hung.truncate(trees);
+        self.common.retain(|tree| *tree < trees);
     }
 
     fn change(&self, cut: &Cut, tree: usize) -> Move {
@@ -301,7 +397,7 @@ impl<'a> Placer<'a> {
             let any = || (0..self.trees.len()).map(|turn| (turn + source.index()) % self.trees.len()).find(free);
             let tree = match chosen.get(&source).copied().or_else(any) {
                 Some(tree) => tree,
-                None => self.any_without(self.request.topology.switch_of(source), link)?,
+                None => self.common_without(link)?,
             };
             moves.push(Move::Broadcast { source, tree });
         }
@@ -329,8 +425,14 @@ impl<'a> Placer<'a> {
         if let (Some(mark), Some(book)) = (mark, book.as_deref_mut()) {
             book.back_to(mark);
         }
-        let worth = last_resort.map_or(f64::INFINITY, |at| ADDITION_GAIN * offers[at].peak);
-        if let Some(offer) = self.addition(link, cut, worth, book.as_deref_mut()) {
+        // Trees that could be done without are at most as many as the plan has.
+        let worth = match last_resort {
+            Some(_) if self.trees.len() >= 2 * self.own => 0.0,
+            Some(at) => ADDITION_GAIN * offers[at].peak,
+            None => f64::INFINITY,
+        };
+        let addition = if worth > 0.0 { self.addition(link, cut, worth, book.as_deref_mut()) } else { None };
+        if let Some(offer) = addition {
             return Some(self.take(offer));
         }
         let at = last_resort?;
@@ -397,7 +499,13 @@ impl<'a> Placer<'a> {
         let root = self.units[unit].root;
         let near = self.near(root);
         let added = (self.own..self.trees.len()).rev().take(OTHERS_MAX / 2);
-        added.chain(near.iter().copied()).take(OTHERS_MAX).collect()
+        self.common
+            .iter()
+            .copied()
+            .chain(added)
+            .chain(near.iter().copied())
+            .take(OTHERS_MAX + self.common.len())
+            .collect()
     }
 
     fn near(&mut self, root: SwitchId) -> Rc<Vec<usize>> {
@@ -437,7 +545,7 @@ impl<'a> Placer<'a> {
     /// A new tree for a cut unit, if its busiest channel is worth it; its routes are admitted.
     fn addition(&mut self, link: LinkId, cut: &Cut, worth: f64, mut book: Option<&mut Book>) -> Option<Offer> {
         let (unit, own) = (cut.unit, self.units[cut.unit].tree);
-        if self.trees.len() - self.own >= self.request.extras_max {
+        if self.trees.len() - self.own >= self.additions_max {
             return None;
         }
         let lanes = self.request.rank.map_or(1, <[_]>::len);
@@ -512,6 +620,7 @@ impl<'a> Placer<'a> {
         self.trees.push(tree);
         self.lane.push(lane);
         self.vlan.push(vlan);
+        self.hung.push(BTreeMap::new());
         Some(self.trees.len() - 1)
     }
 
@@ -544,11 +653,20 @@ impl<'a> Placer<'a> {
         Tree::new(topology, grow::grow(&wish, order)?).ok()
     }
 
-    /// Any tree without a link.
-    fn any_without(&mut self, root: SwitchId, link: LinkId) -> Option<usize> {
-        let avoid = vec![false; self.using.len()];
+    /// A tree for everybody without a link. A new one does without links that the others all have as well.
+    fn common_without(&mut self, link: LinkId) -> Option<usize> {
+        let free = |tree: &&usize| !self.trees[**tree].contains(link);
+        if let Some(&tree) = self.common.iter().find(free) {
+            return Some(tree);
+        }
+        let all_have = |link: LinkId| self.common.iter().all(|tree| self.trees[*tree].contains(link));
+        let avoid: Vec<bool> =
+            self.request.topology.link_ids().map(|link| !self.common.is_empty() && all_have(link)).collect();
+        let root = self.units.first()?.root;
         let tree = self.grown(root, &[], &[Direction::Outward], link, &avoid, None)?;
-        self.add(tree, 0, None)
+        let tree = self.add(tree, 0, None)?;
+        self.common.push(tree);
+        Some(tree)
     }
 
     /// A tree without a link, mended for all units that share it, or else for as many as can be.
@@ -566,32 +684,9 @@ impl<'a> Placer<'a> {
         Tree::new(topology, links).ok()
     }
 
-    /// What climbs once everything that is cut has moved away.
-    fn rest(&mut self, cuts: &[Cut]) -> Book {
-        let mut book = Book::new(orders(self.request));
-        let mut moved: BTreeMap<usize, &Cut> = cuts.iter().map(|cut| (cut.unit, cut)).collect();
-        for unit in 0..self.units.len() {
-            let tree = self.units[unit].tree;
-            let streams = match moved.remove(&unit) {
-                None => self.units[unit].streams.clone(),
-                Some(_) if !self.units[unit].by_pair => continue,
-                Some(cut) => vec![self.units[unit].streams[0].without(self.request.topology, &cut.streams[0])],
-            };
-            let trace = self.hung(unit, tree).trace(self.request.topology, &streams);
-            let climbs = book.admit(self.lane[tree], &trace.dependencies);
-            assert!(climbs, "a part of the plan's own routes climbs its certificate");
-        }
-        book
-    }
-
     /// Moves everybody to one tree: its routes alone cannot close a cycle.
     fn everybody(&mut self, link: LinkId, book: &mut Book) -> Option<Vec<Move>> {
-        let root = self.units.first()?.root;
-        let there = (0..self.trees.len()).find(|&tree| !self.trees[tree].contains(link));
-        let tree = match there {
-            Some(tree) => tree,
-            None => self.any_without(root, link)?,
-        };
+        let tree = self.common_without(link)?;
         self.load.fill(0);
         let mut moves = Vec::new();
         for unit in 0..self.units.len() {

@@ -1,0 +1,155 @@
+//! `espalier show PLAN --failure LINK`: what hosts do when a link fails, and what that costs.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use fabric::{Assignment, FlowControl, HostId, LinkId, Plan, Proof, SwitchOver, Topology, VlanId, dividing_links};
+use serde_json::json;
+
+use super::{Output, say};
+use crate::{failure::bad_input, table::Table};
+
+/// Hosts named in one row; the rest are counted.
+const NAMES_MAX: usize = 12;
+
+pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
+    let topology = &plan.topology;
+    let link = find_link(topology, link)?;
+    let Some(failover) = &plan.failover else {
+        return Err(bad_input("the plan is not ready for failures; make one with espalier plan --resilience 1"));
+    };
+    let divides = dividing_links(topology).contains(&link);
+    let over = failover.switch_over(link);
+    let load = verify::load_after(plan, link);
+    let moves = over.map_or_else(Vec::new, |over| moves(plan, over));
+    if output == Output::Json {
+        let moves: Vec<_> = (moves.iter())
+            .map(|Move { from, to, hosts, pairs }| {
+                let hosts: Vec<&str> = hosts.iter().map(|host| topology.host(*host).name.as_str()).collect();
+                json!({ "from": from.map(VlanId::get), "to": to.get(), "hosts": hosts, "pairs": pairs })
+            })
+            .collect();
+        say!(
+            "{}",
+            json!({
+                "link": topology.link_label(link), "survived": !divides, "moves": moves,
+                "proof": over.map(|over| proof_word(over.proof)), "max_channel_load": load.filter(|_| !divides),
+            })
+        );
+        return Ok(());
+    }
+    let label = topology.link_label(link);
+    if divides {
+        say!("without {label} hosts are cut off from each other, whatever anybody does: nothing runs beside it");
+        return Ok(());
+    }
+    let Some(over) = over else {
+        say!("without {label} nothing changes: no frame needs it");
+        return Ok(());
+    };
+    say!("without {label} {}", moved_words(plan, over));
+    say!("proof            {}", proof_words(over.proof, plan.policy.flow_control));
+    if let Some(load) = load {
+        let before = plan.summary.max_channel_load;
+        say!("busiest channel  {load} pairs; {before} while all links are up");
+    }
+    let by_pair = matches!(plan.assignment, Assignment::Pair { .. });
+    let mut table = Table::new(["from VLAN", "to VLAN", if by_pair { "pairs" } else { "hosts" }, "of"]);
+    for Move { from, to, hosts, pairs } in &moves {
+        let names: Vec<&str> = hosts.iter().take(NAMES_MAX).map(|host| topology.host(*host).name.as_str()).collect();
+        let more = hosts.len().saturating_sub(NAMES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let count = if by_pair { *pairs } else { hosts.len() };
+        let from = from.map_or_else(|| "several".to_owned(), |vlan| vlan.to_string());
+        table.row([from, to.to_string(), count.to_string(), format!("{}{more}", names.join(" "))]);
+    }
+    say!("{table}");
+    Ok(())
+}
+
+/// Choices that change alike.
+struct Move {
+    /// None: by pair, from wherever they were.
+    from: Option<VlanId>,
+    to: VlanId,
+    hosts: Vec<HostId>,
+    /// By pair: how many receivers in all.
+    pairs: usize,
+}
+
+fn moves(plan: &Plan, over: &SwitchOver) -> Vec<Move> {
+    let mut moves: BTreeMap<(Option<VlanId>, VlanId), (Vec<HostId>, usize)> = BTreeMap::new();
+    if let Assignment::Pair { .. } = plan.assignment {
+        for pair in &over.pairs {
+            let (hosts, pairs) = moves.entry((None, pair.run.choice)).or_default();
+            if hosts.last() != Some(&pair.source) {
+                hosts.push(pair.source);
+            }
+            *pairs += pair.run.last.index() - pair.run.first.index() + 1;
+        }
+    } else {
+        for run in &over.hosts {
+            for host in (run.first.index()..=run.last.index()).map(HostId::new) {
+                moves.entry((Some(plan.assignment.broadcast(host)), run.choice)).or_default().0.push(host);
+            }
+        }
+    }
+    moves.into_iter().map(|((from, to), (hosts, pairs))| Move { from, to, hosts, pairs }).collect()
+}
+
+fn moved_words(plan: &Plan, over: &SwitchOver) -> String {
+    let count = |runs: &mut dyn Iterator<Item = (HostId, HostId)>| -> usize {
+        runs.map(|(first, last)| last.index() - first.index() + 1).sum()
+    };
+    let hosts = count(&mut over.hosts.iter().map(|run| (run.first, run.last)));
+    let of = plan.topology.hosts().len();
+    match plan.assignment {
+        Assignment::Pair { .. } => {
+            let pairs = count(&mut over.pairs.iter().map(|pair| (pair.run.first, pair.run.last)));
+            format!("{pairs} of {} pairs switch over, and the broadcasts of {hosts} of {of} hosts", of * (of - 1))
+        }
+        _ => format!("{hosts} of {of} hosts switch over"),
+    }
+}
+
+fn proof_word(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Unneeded => "unneeded",
+        Proof::Certificate => "certificate",
+        Proof::Numbering(_) => "numbering",
+        Proof::Drained(_) => "drained",
+    }
+}
+
+fn proof_words(proof: Proof, flow_control: FlowControl) -> String {
+    match proof {
+        Proof::Unneeded => format!("none is needed: with flow control {flow_control} no frame waits for another"),
+        Proof::Certificate => "the plan's certificate covers it: hosts may switch over one by one".to_owned(),
+        Proof::Numbering(number) => {
+            format!("further numbering {number} covers the routes before and after: hosts may switch over one by one")
+        }
+        Proof::Drained(number) => {
+            format!("further numbering {number} covers the routes after: let the fabric run empty, then switch over")
+        }
+    }
+}
+
+/// The link of this name: `sw1:p1 -- sw2:p1`, one end of it, or `sw1--sw2` where there is only one.
+fn find_link(topology: &Topology, name: &str) -> Result<LinkId> {
+    let squeezed: String = name.split_whitespace().collect();
+    let names = |link: LinkId| {
+        let ends = [topology.link(link).a, topology.link(link).b];
+        let [a, b] = ends.map(|port| topology.port_label(port));
+        let [s, t] = ends.map(|port| topology.switch(topology.port(port).switch).name.clone());
+        [format!("{a}--{b}"), format!("{b}--{a}"), format!("{s}--{t}"), format!("{t}--{s}"), a, b]
+    };
+    let found: Vec<LinkId> = topology.link_ids().filter(|link| names(*link).contains(&squeezed)).collect();
+    match found[..] {
+        [link] => Ok(link),
+        [] => Err(bad_input(format!("the plan has no link {name}; write it as sw1:p1 -- sw2:p1, or one end of it"))),
+        _ => {
+            let labels: Vec<String> = found.into_iter().map(|link| topology.link_label(link)).collect();
+            Err(bad_input(format!("there are several links {name}: {}", labels.join(", "))))
+        }
+    }
+}
