@@ -12,6 +12,7 @@ use fabric::{HostId, SwitchId, Topology, Traffic};
 /// What the hosts of each switch send to those of each other.
 pub(crate) struct Demand {
     rows: Rows,
+    single_max: f64,
 }
 
 enum Rows {
@@ -38,7 +39,19 @@ impl Demand {
                 Rows::Sparse(topology.switch_ids().map(row).collect())
             }
         };
-        Self { rows }
+        let single_max = match traffic {
+            Traffic::AllToAll => 1.0,
+            Traffic::Matrix(matrix) => {
+                let apart = |d: &fabric::Demand| topology.switch_of(d.source) != topology.switch_of(d.destination);
+                matrix.demands().filter(apart).map(|demand| demand.amount).fold(0.0, f64::max)
+            }
+        };
+        Self { rows, single_max }
+    }
+
+    /// The largest demand of one host for another at another switch, if there is any.
+    pub(crate) fn single_max(&self) -> f64 {
+        self.single_max
     }
 
     /// Writes what a switch sends to each: `row[switch]`, 0 to itself.

@@ -4,10 +4,10 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use common::{Wish, clos, plan, ring, topology, topology_of, vlan};
+use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
-    Admin, Assignment, EngineName, FdbEntry, FdbRun, FindingKind as K, FlowControl, FlowControlMode, HostId, LinkId,
-    Mac, Plan, PortIntent, PortRole, Severity, SwitchId, Tagging, Tree, VlanSet,
+    Admin, Assignment, Demand, EngineName, FdbEntry, FdbRun, FindingKind as K, FlowControl, FlowControlMode, HostId,
+    LinkId, Mac, Plan, PortIntent, PortRole, Severity, SwitchId, Tagging, Traffic, TrafficMatrix, Tree, VlanSet,
 };
 use verify::check;
 
@@ -62,6 +62,17 @@ fn bridges() -> Plan {
 /// Port `number` of a switch, counted from 1 as it is named.
 fn port(plan: &mut Plan, switch: usize, number: usize) -> &mut PortIntent {
     &mut plan.devices[switch].ports[number - 1]
+}
+
+/// Scales what the first host sends.
+fn change_demand(plan: &mut Plan, factor: f64) {
+    let Traffic::Matrix(matrix) = &plan.policy.traffic else { panic!("planned for a matrix") };
+    let scaled = |demand: Demand| {
+        let factor = if demand.source.index() == 0 { factor } else { 1.0 };
+        Demand { amount: demand.amount * factor, ..demand }
+    };
+    let demands = matrix.demands().map(scaled).collect();
+    plan.policy.traffic = Traffic::Matrix(TrafficMatrix::new(matrix.hosts(), demands).unwrap());
 }
 
 /// Points the entry of a switch at one of its ports.
@@ -441,6 +452,32 @@ const PROOFS: &[Case] = &[
     fatal("lanes without priority flow control", leaves, |p| p.trees[1].lane = 1, &[K::LimitExceeded]),
     fatal("a bound too good to be true", leaves, |p| p.summary.load_bound *= 1.01, &[K::BadBound]),
     fatal("a bound that is no number", leaves, |p| p.summary.load_bound = f64::NAN, &[K::BadBound]),
+    fatal(
+        "a bound too good for a matrix",
+        uneven_clos,
+        |p| p.summary.load_bound *= 1.01,
+        &[K::BadBound, K::SummaryMismatch],
+    ),
+    fatal(
+        "lengths on the wrong channels",
+        uneven_clos,
+        |p| p.bound.lengths.iter_mut().enumerate().for_each(|(channel, length)| *length = u32::from(channel % 4 == 1)),
+        &[K::BadBound],
+    ),
+    fatal(
+        "a matrix that is forgotten",
+        uneven_clos,
+        |p| p.policy.traffic = Traffic::AllToAll,
+        &[K::BadBound, K::SummaryMismatch],
+    ),
+    fatal("a host that sends twice as much", uneven_clos, |p| change_demand(p, 2.0), &[K::SummaryMismatch]),
+    fatal("a host that sends less", uneven_clos, |p| change_demand(p, 0.25), &[K::BadBound, K::SummaryMismatch]),
+    fatal(
+        "a matrix for other hosts",
+        uneven_clos,
+        |p| p.policy.traffic = Traffic::Matrix(TrafficMatrix::new(3, Vec::new()).unwrap()),
+        &[K::PlanMismatch, K::BadBound, K::SummaryMismatch],
+    ),
     fatal("lengths that prove nothing", leaves, |p| p.bound.lengths.fill(0), &[K::BadBound]),
     fatal(
         "too few lengths",

@@ -5,7 +5,7 @@
 //! m ≥ Σ demand · dist / Σ l · rate (the dual of maximum concurrent flow; Shahrokhi and Matula, "The maximum concurrent
 //! flow problem", 1990). Rates are relative to the fastest link's, so that m is demand on the fastest link. Good lengths
 //! are long where every routing is crowded. Uniform ones and cuts are exact on many regular networks; on others they
-//! are searched for.
+//! are searched for. And since a pair of hosts takes one path, no routing is quicker than the largest single demand.
 //!
 //! ```text
 //!   h─[a]═══[b]─h     two cables, two hosts a side: 4 ordered pairs go right, lengths 1 on both channels:
@@ -13,6 +13,7 @@
 //! ```
 
 mod cuts;
+mod refine;
 mod shortest;
 mod weights;
 
@@ -45,7 +46,10 @@ pub(crate) fn bound(topology: &Topology, demand: &Demand) -> LoadBound {
     }
     search.keep_better(&vec![1; channels], &mut best);
     search.pivot_cuts(&mut best);
-    search.multiplicative_weights(&mut best);
+    if !search.refine(&mut best) {
+        search.multiplicative_weights(&mut best);
+    }
+    best.load = best.load.max(demand.single_max());
     best
 }
 

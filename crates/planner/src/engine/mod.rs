@@ -6,6 +6,8 @@ mod dor;
 mod tree;
 mod updown;
 
+pub(crate) use self::balanced::exp;
+
 use fabric::{EngineName, Policy, Topology};
 
 use crate::{PlanError, Watch, routing::Routing};

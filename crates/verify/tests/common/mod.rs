@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, Assignment, Attachment, Bound, Certificate, ChannelId, DeviceIntent, EngineName, FdbMode, FdbRun,
+    Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
     FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId,
-    SwitchSpec, Tagging, Topology, TopologyBuilder, Tree, VlanId, VlanSet, VlanTree,
+    SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
 };
 
 /// What a hand-made plan is to be like.
@@ -34,6 +34,12 @@ pub(crate) fn topology(hosts: &[usize], links: &[(usize, usize)]) -> Topology {
 
 /// The same on another model, whose ports may be any.
 pub(crate) fn topology_of(model: &str, hosts: &[usize], links: &[(usize, usize)]) -> Topology {
+    let links: Vec<(usize, usize, u64)> = links.iter().map(|&(a, b)| (a, b, 1_000_000_000)).collect();
+    rated_topology(model, hosts, &links)
+}
+
+/// The same with a rate for each link.
+pub(crate) fn rated_topology(model: &str, hosts: &[usize], links: &[(usize, usize, u64)]) -> Topology {
     let mut builder = TopologyBuilder::new();
     let switches: Vec<SwitchId> = (0..hosts.len())
         .map(|index| {
@@ -54,9 +60,9 @@ pub(crate) fn topology_of(model: &str, hosts: &[usize], links: &[(usize, usize)]
             number += 1;
         }
     }
-    for &(a, b) in links {
+    for &(a, b, rate_bps) in links {
         let (a, b) = (free(&mut builder, a), free(&mut builder, b));
-        builder.add_link(a, b, 1_000_000_000).unwrap();
+        builder.add_link(a, b, rate_bps).unwrap();
     }
     for switch in 0..hosts.len() {
         free(&mut builder, switch);
@@ -67,6 +73,34 @@ pub(crate) fn topology_of(model: &str, hosts: &[usize], links: &[(usize, usize)]
 /// Three leaves with two hosts each under two spines: shortest paths there cannot deadlock.
 pub(crate) fn clos() -> Topology {
     topology(&[2, 2, 2, 0, 0], &[(0, 3), (0, 4), (1, 3), (1, 4), (2, 3), (2, 4)])
+}
+
+/// The same with links of 10 and 1 Gbit/s, and hosts that do not all send alike, some nothing.
+pub(crate) fn uneven_clos() -> Plan {
+    const G: u64 = 1_000_000_000;
+    let links = [(0, 3, 10 * G), (0, 4, G), (1, 3, G), (1, 4, 10 * G), (2, 3, 10 * G), (2, 4, 10 * G)];
+    let topology = rated_topology("generic", &[2, 2, 2, 0, 0], &links);
+    let mut demands = Vec::new();
+    for source in topology.host_ids() {
+        for destination in topology.host_ids().filter(|host| *host != source) {
+            let amount = ((source.index() * 7 + destination.index() * 3) % 5) as f64 * 0.75;
+            demands.push(Demand { source, destination, amount });
+        }
+    }
+    let matrix = TrafficMatrix::new(topology.hosts().len(), demands).unwrap();
+    with_traffic(plan(&topology, Wish::switch_tagged()), Traffic::Matrix(matrix))
+}
+
+/// The plan with the same routes, for other traffic.
+pub(crate) fn with_traffic(mut plan: Plan, traffic: Traffic) -> Plan {
+    let routes = Routes::follow(&plan.topology, &plan.trees, &plan.assignment);
+    let [load, time, bound] = routes.loads(&plan.topology, &traffic);
+    plan.policy.traffic = traffic;
+    plan.summary.max_channel_load = load;
+    plan.summary.max_channel_time = time;
+    plan.summary.load_bound = bound;
+    plan.summary.load_gap = if time == 0.0 { 1.0 } else { time / bound };
+    plan
 }
 
 /// A ring of five switches with a host each: shortest paths there wait for each other in a ring.
@@ -172,6 +206,26 @@ impl Routes {
             }
         }
         Self { pairs }
+    }
+
+    /// The most demand on a channel, the longest time of one, and what uniform lengths prove or a single pair needs.
+    fn loads(&self, topology: &Topology, traffic: &Traffic) -> [f64; 3] {
+        let mut load = vec![0.0; topology.channel_count()];
+        let (mut covered, mut largest): (f64, f64) = (0.0, 0.0);
+        let links: Vec<LinkId> = (0..topology.links().len()).map(LinkId::new).collect();
+        for (source, to, _, path) in &self.pairs {
+            let demand = traffic.demand(*source, *to);
+            path.iter().for_each(|channel| load[channel.index()] += demand);
+            let hops = distances(topology, &links, topology.switch_of(*source))[topology.switch_of(*to).index()];
+            covered += demand * hops as f64;
+            largest = if hops > 0 { largest.max(demand) } else { largest };
+        }
+        let fastest = topology.links().iter().map(|link| link.rate_bps).max().unwrap_or(1) as f64;
+        let slowness = |channel: ChannelId| fastest / topology.link(channel.link()).rate_bps as f64;
+        let capacity: f64 = topology.channel_ids().map(|channel| 1.0 / slowness(channel)).sum();
+        let time = topology.channel_ids().map(|channel| load[channel.index()] * slowness(channel)).fold(0.0, f64::max);
+        let proven = if capacity == 0.0 { 0.0 } else { covered / capacity };
+        [load.into_iter().fold(0.0, f64::max), time, proven.max(largest)]
     }
 
     /// Numbers the channels of each lane by taking away, again and again, those that nothing leads to.
@@ -284,18 +338,9 @@ fn summary(
     deadlock_free: bool,
 ) -> Summary {
     let hosts = topology.hosts().len();
-    let mut load = vec![0.0_f64; topology.channel_count()];
-    routes.pairs.iter().flat_map(|pair| &pair.3).for_each(|channel| load[channel.index()] += 1.0);
+    let [max_channel_load, max_channel_time, load_bound] = routes.loads(topology, &Traffic::AllToAll);
     let hops: usize = routes.pairs.iter().map(|pair| pair.3.len()).sum();
     let longest = routes.pairs.iter().map(|pair| pair.3.len()).max().unwrap_or(0);
-    let everything = (0..topology.links().len()).map(LinkId::new);
-    let shortest: usize = {
-        let links: Vec<LinkId> = everything.collect();
-        topology.host_ids().map(|source| distances(topology, &links, topology.switch_of(source))).sum()
-    };
-    let max_channel_load = load.into_iter().fold(0.0, f64::max);
-    let channels = topology.channel_count();
-    let load_bound = if channels == 0 { 0.0 } else { shortest as f64 / channels as f64 };
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
     let lanes: BTreeSet<u8> = trees.iter().map(|tree| tree.lane).collect();
     Summary {
@@ -308,17 +353,17 @@ fn summary(
         avg_hops: if hosts > 1 { hops as f64 / (hosts * (hosts - 1)) as f64 } else { 0.0 },
         max_switches_per_path: longest + 1,
         max_channel_load,
-        max_channel_time: max_channel_load,
+        max_channel_time,
         load_bound,
-        load_gap: if max_channel_load == 0.0 { 1.0 } else { max_channel_load / load_bound },
+        load_gap: if max_channel_time == 0.0 { 1.0 } else { max_channel_time / load_bound },
         deadlock_free,
         fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
         fdb_entries_total: entries.iter().sum(),
     }
 }
 
-/// Hops from one switch to every host, summed.
-fn distances(topology: &Topology, links: &[LinkId], source: SwitchId) -> usize {
+/// Hops from one switch to every other.
+fn distances(topology: &Topology, links: &[LinkId], source: SwitchId) -> Vec<usize> {
     let mut distance = vec![usize::MAX; topology.switches().len()];
     distance[source.index()] = 0;
     for round in 0..topology.switches().len() {
@@ -333,5 +378,5 @@ fn distances(topology: &Topology, links: &[LinkId], source: SwitchId) -> usize {
             }
         }
     }
-    topology.host_ids().map(|host| distance[topology.switch_of(host).index()]).sum()
+    distance
 }

@@ -29,6 +29,8 @@ mod work;
 
 use fabric::{Policy, Topology};
 
+pub(crate) use self::price::exp;
+
 use crate::{Watch, engine::tree, merge::merge, routing::Routing};
 
 use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};

@@ -80,7 +80,7 @@ impl Prices {
 
 /// e^x with a relative error below 10⁻⁸, the same bits on every machine. Beyond ±700 it stays where it is there.
 #[inline]
-pub(super) fn exp(x: f64) -> f64 {
+pub(crate) fn exp(x: f64) -> f64 {
     let scaled = x.clamp(-700.0, 700.0) * std::f64::consts::LOG2_E;
     let whole = (scaled + 2048.5) as i64 - 2048;
     let r = (scaled - whole as f64) * std::f64::consts::LN_2;
