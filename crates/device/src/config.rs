@@ -61,6 +61,17 @@ pub struct PortConfig {
     pub untagged: VlanSet,
     /// Link-level flow control.
     pub flow_control: FlowControlMode,
+    /// Whether tagged frames of VLANs that the port is no member of are dropped when they enter.
+    pub ingress_filter: IngressFilter,
+}
+
+/// Whether a port drops tagged frames of VLANs that it is no member of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IngressFilter {
+    /// It does, as every plan assumes.
+    On,
+    /// It lets them in.
+    Off,
 }
 
 /// Whether a spanning-tree protocol runs.
@@ -82,6 +93,7 @@ impl SwitchConfig {
             tagged: VlanSet::new(),
             untagged: [VlanId::MIN].into_iter().collect(),
             flow_control: FlowControlMode::Off,
+            ingress_filter: IngressFilter::On,
         };
         Self {
             ports: ports.into_iter().map(port).collect(),
@@ -89,6 +101,13 @@ impl SwitchConfig {
             entries: BTreeMap::new(),
             spanning_tree: SpanningTree::On,
         }
+    }
+
+    /// The same, but for ports that let in tagged frames of any VLAN until they are told to filter.
+    pub fn out_of_the_box_unfiltered(ports: impl IntoIterator<Item = String>) -> Self {
+        let mut config = Self::out_of_the_box(ports);
+        config.ports.iter_mut().for_each(|port| port.ingress_filter = IngressFilter::Off);
+        config
     }
 
     /// A switch on which nothing is set up: every port shut and in no VLAN, no spanning tree.
@@ -108,7 +127,8 @@ impl SwitchConfig {
         for port in intent.ports.iter().filter(|port| own.contains(&port.port.index())) {
             let PortIntent { port, role: _, admin, pvid, tagged, untagged, flow_control } = port.clone();
             let to = &mut config.ports[port.index() - own.start];
-            *to = PortConfig { name: to.name.clone(), admin, pvid, tagged, untagged, flow_control };
+            let (name, ingress_filter) = (to.name.clone(), IngressFilter::On);
+            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
             if own.contains(&port.index()) {
@@ -191,6 +211,7 @@ impl PortConfig {
             tagged: VlanSet::new(),
             untagged: VlanSet::new(),
             flow_control: FlowControlMode::Off,
+            ingress_filter: IngressFilter::On,
         }
     }
 
