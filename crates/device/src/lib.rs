@@ -1,0 +1,4 @@
+//! Real switches: what they say and understand.
+#![forbid(unsafe_code)]
+
+pub mod mib;
