@@ -1,5 +1,6 @@
 //! Real switches: what they say and understand.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod mib;
 pub mod wire;
