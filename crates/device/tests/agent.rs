@@ -301,6 +301,13 @@ fn an_invalid_entry_is_gone_and_a_temporary_one_ends_with_a_restart() {
     let status = |mac| q_bridge::STATIC_UNICAST_STATUS.row(&entry(1, mac));
     set(&mut switch, vec![(status(3), Value::Integer(StaticStatus::Invalid.code()))]).expect("a row");
     assert_eq!(get(&mut switch, status(3)), Value::NoSuchInstance);
+    // Whatever else is written about it, and in whatever order.
+    for order in [[0, 1], [1, 0]] {
+        let mut gone = new_static(entry(1, 3), 3);
+        gone[1].1 = Value::Integer(StaticStatus::Invalid.code());
+        set(&mut switch, order.map(|at| gone[at].clone()).to_vec()).expect("what is gone may go");
+        assert_eq!(get(&mut switch, status(3)), Value::NoSuchInstance);
+    }
     set(&mut switch, vec![(own::ACTION.instance(), Value::Integer(1))]).expect("saved");
     set(&mut switch, new_static(entry(1, 4), 4)).expect("room");
     set(&mut switch, vec![(own::ACTION.instance(), Value::Integer(2))]).expect("restarted");

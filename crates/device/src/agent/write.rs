@@ -163,6 +163,7 @@ enum Row {
 }
 
 const ROW_STATUS: &str = "dot1qVlanStaticRowStatus";
+const STATIC_STATUS: &str = "dot1qStaticUnicastStatus";
 
 impl Writer<'_> {
     fn run(&mut self, catalogue: &Catalogue, bindings: &[Binding]) -> Result<(), Refusal> {
@@ -181,7 +182,10 @@ impl Writer<'_> {
         for write in writes.iter().filter(statuses) {
             self.appear(write).map_err(|status| (status, write.number))?;
         }
-        for write in writes.iter().filter(|write| !statuses(write)) {
+        // An entry that is declared invalid goes, whatever else is written about it.
+        let (lasts, columns): (Vec<_>, Vec<_>) =
+            writes.iter().filter(|write| !statuses(write)).partition(|write| write.name == STATIC_STATUS);
+        for write in columns.into_iter().chain(lasts) {
             self.column(write).map_err(|status| (status, write.number))?;
         }
         for write in writes.iter().filter(statuses) {
