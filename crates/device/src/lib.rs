@@ -10,6 +10,11 @@
 //! chooses anything: the same plan gives the same bytes.
 #![forbid(unsafe_code)]
 
+pub mod agent;
+pub mod deploy;
+pub mod mib;
+pub mod wire;
+
 mod ansible;
 mod change;
 mod config;
