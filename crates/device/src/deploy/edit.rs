@@ -1,7 +1,7 @@
 //! From one state of a switch to another in the order in which every known switch accepts the writes.
 //!
 //! ```text
-//!   shut ports ─ drop entries ─ make and widen VLANs ─ move PVIDs ─ narrow VLANs ─ remove VLANs ─ add entries
+//!   shut ports ─ filters ─ drop entries ─ make and widen VLANs ─ move PVIDs ─ narrow VLANs ─ remove VLANs ─ add entries
 //!        ─ flow control ─ spanning tree ─ open ports
 //! ```
 //! A PVID wants its VLAN to exist with the port in it, an entry wants its port to be a member, and a VLAN that ports still
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use crate::{Slot, SpanningTree, SwitchConfig};
+use crate::{IngressFilter, Slot, SpanningTree, SwitchConfig};
 
 /// One write that a switch takes as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum Edit {
     RemoveVlan(VlanId),
     /// Adds a static entry, or turns it to another port.
     SetEntry(VlanId, Mac, Slot),
+    /// Sets whether a port drops tagged frames of VLANs that it is no member of.
+    SetIngressFilter(Slot, IngressFilter),
     /// Sets a port's flow control.
     SetFlowControl(Slot, FlowControlMode),
     /// Turns spanning tree on or off.
@@ -73,6 +75,7 @@ impl Edit {
                 }
             }
             Self::SetPvid(slot, pvid) => config.ports[slot.index()].pvid = *pvid,
+            Self::SetIngressFilter(slot, filter) => config.ports[slot.index()].ingress_filter = *filter,
             Self::SetFlowControl(slot, mode) => config.ports[slot.index()].flow_control = mode.clone(),
             Self::SetSpanningTree(state) => config.spanning_tree = *state,
         }
@@ -99,6 +102,8 @@ pub fn edits(before: &SwitchConfig, after: &SwitchConfig) -> Vec<Edit> {
     let turned =
         |to: Admin| ports().filter(move |(_, a, b)| a.admin != b.admin && b.admin == to).map(|(slot, ..)| slot);
     edits.extend(turned(Admin::Down).map(Edit::Shut));
+    let filtered = ports().filter(|(_, a, b)| a.ingress_filter != b.ingress_filter);
+    edits.extend(filtered.map(|(slot, _, b)| Edit::SetIngressFilter(slot, b.ingress_filter)));
     let dropped = before.entries.iter().filter(|(key, _)| !after.entries.contains_key(*key));
     edits.extend(dropped.map(|(&(vlan, mac), _)| Edit::UnsetEntry(vlan, mac)));
 

@@ -681,6 +681,9 @@ fn first_difference(expected: &SwitchConfig, found: &SwitchConfig) -> String {
         if expected.flow_control != found.flow_control {
             return format!("port {name} has another flow control");
         }
+        if expected.ingress_filter != found.ingress_filter {
+            return format!("port {name} has its ingress filter {:?}", found.ingress_filter);
+        }
     }
     let name = |config: &SwitchConfig, slot: Slot| config.port(slot).name.clone();
     for (key @ (vlan, mac), slot) in &expected.entries {
