@@ -13,6 +13,7 @@
 pub mod agent;
 pub mod deploy;
 pub mod mib;
+pub mod snmp;
 pub mod wire;
 
 mod ansible;

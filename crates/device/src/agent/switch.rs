@@ -15,7 +15,7 @@ use super::{
     write::{Action, Journal, write},
 };
 use crate::{
-    mib::{BridgePort, Oid, StaticStatus, Value, index::StaticRow},
+    mib::{BridgePort, Oid, StaticStatus, Value, index::StaticRow, objects::system::SET_SERIAL_NO},
     wire::{BINDINGS_MAX, Binding, ErrorStatus, Pdu, PduKind},
 };
 
@@ -120,6 +120,7 @@ pub struct Switch<P> {
     boots: i32,
     started_ms: u64,
     deletes: u32,
+    serial: i32,
 }
 
 /// Most instances that one GETBULK brings for each of its names.
@@ -142,6 +143,7 @@ impl<P: DataPlane> Switch<P> {
             boots,
             started_ms: now_ms,
             deletes: 0,
+            serial: first_serial(engine_id, boots),
         }
     }
 
@@ -188,6 +190,7 @@ impl<P: DataPlane> Switch<P> {
             up_cs: self.up_cs(now_ms),
             saved: &self.saved,
             deletes: self.deletes,
+            serial: self.serial,
             room: self.room,
         }
     }
@@ -229,11 +232,21 @@ impl<P: DataPlane> Switch<P> {
     }
 
     fn set(&mut self, now_ms: u64, request: &Pdu) -> Pdu {
+        let lock = SET_SERIAL_NO.instance();
+        let serial = request.bindings.iter().position(|(oid, _)| *oid == lock);
+        if let Some(at) = serial {
+            if request.bindings[at].1.int() != Some(self.serial) {
+                return request.refusal(ErrorStatus::InconsistentValue, at + 1);
+            }
+        }
+        let others = request.bindings.iter().filter(|(oid, _)| *oid != lock).cloned().collect::<Vec<_>>();
+        // Where a binding stood in the request.
+        let place = |index: usize| index + usize::from(serial.is_some_and(|at| index > at));
         let up_cs = self.up_cs(now_ms);
-        let written = write(&self.catalogue, &self.facts, &mut self.config, up_cs, &request.bindings);
+        let written = write(&self.catalogue, &self.facts, &mut self.config, up_cs, &others);
         let mut journal = match written {
             Ok(journal) => journal,
-            Err((status, index)) => return request.refusal(status, index),
+            Err((status, index)) => return request.refusal(status, place(index)),
         };
         let changes = journal.changes();
         if !changes.is_empty() && self.plane.apply(&self.config, &changes).is_err() {
@@ -243,6 +256,9 @@ impl<P: DataPlane> Switch<P> {
                 Err(_) => ErrorStatus::UndoFailed,
             };
             return request.refusal(status, usize::from(status == ErrorStatus::CommitFailed));
+        }
+        if serial.is_some() {
+            self.serial = self.serial.wrapping_add(1) & i32::MAX;
         }
         self.finish(now_ms, &journal);
         request.answer(request.bindings.clone())
@@ -302,9 +318,19 @@ impl<P: DataPlane> Responder for Switch<P> {
         self.boots = self.boots.saturating_add(1);
         self.started_ms = now_ms;
         self.deletes = 0;
+        self.serial = first_serial(&self.engine_id, self.boots);
         // What a data plane refuses now it has accepted before; if it cannot any more, reading back shows it.
         let _ = self.plane.apply(&self.config, &[Change::All]);
     }
+}
+
+/// The lock's value after a start: another after every one, and on every device.
+fn first_serial(engine_id: &[u8], boots: i32) -> i32 {
+    let mixed = engine_id
+        .iter()
+        .chain(&boots.to_be_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3));
+    (mixed >> 33) as i32
 }
 
 /// Octets that a binding takes in a message.

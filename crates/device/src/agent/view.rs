@@ -74,6 +74,7 @@ pub(super) struct View<'a> {
     pub(super) up_cs: u32,
     pub(super) saved: &'a Config,
     pub(super) deletes: u32,
+    pub(super) serial: i32,
     pub(super) room: usize,
 }
 
@@ -235,6 +236,7 @@ impl View<'_> {
             "sysName" | "lldpLocSysName" => Value::Octets(self.config.name.clone()),
             "sysLocation" => Value::Octets(self.config.location.clone()),
             "sysServices" => Value::Integer(SERVICES),
+            "snmpSetSerialNo" => Value::Integer(self.serial),
             "ifNumber" | "dot1dBaseNumPorts" => number(self.facts.ports.len() as u32),
             "dot1dBaseBridgeAddress" | "lldpLocChassisId" => Value::Octets(self.facts.address.octets().to_vec()),
             "dot1dBaseType" => Value::Integer(2),

@@ -32,8 +32,12 @@ pub mod system {
     /// `sysServices`: layers that it serves, as bits.
     pub const SERVICES: Scalar = scalar("sysServices", &[1, 3, 6, 1, 2, 1, 1, 7], Syntax::Integer, Access::ReadOnly);
 
+    /// `snmpSetSerialNo`: a lock: a SET that bears its value succeeds once, and changes it.
+    pub const SET_SERIAL_NO: Scalar =
+        scalar("snmpSetSerialNo", &[1, 3, 6, 1, 6, 3, 1, 1, 6, 1], Syntax::Integer, Access::ReadWrite);
+
     /// Every object of which there is one.
-    pub const SCALARS: &[Scalar] = &[DESCR, OBJECT_ID, UP_TIME, CONTACT, NAME, LOCATION, SERVICES];
+    pub const SCALARS: &[Scalar] = &[DESCR, OBJECT_ID, UP_TIME, CONTACT, NAME, LOCATION, SERVICES, SET_SERIAL_NO];
 }
 
 /// IF-MIB: ports as interfaces, by ifIndex (RFC 2863).
