@@ -12,6 +12,7 @@
 
 pub mod agent;
 pub mod deploy;
+pub mod format;
 pub mod mib;
 pub mod snmp;
 pub mod wire;
@@ -21,6 +22,7 @@ mod change;
 mod config;
 mod console;
 mod dialect;
+pub mod discover;
 mod error;
 mod manifest;
 mod read;

@@ -1,11 +1,16 @@
 //! The manager against the agent, over a link that loses, repeats and garbles: what is written is what is read.
 
-use std::{cell::RefCell, collections::VecDeque, io, rc::Rc, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use device::{
     SwitchConfig,
     agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch, User},
-    deploy::{Fault, Mark},
+    deploy::{Driver, Fault, Mark},
     snmp::{Credentials, Device, Link, Patience, SaveMethod, Session, Settings},
     wire::{AuthProtocol, Keys},
 };
@@ -25,7 +30,7 @@ enum Weather {
     Foul,
 }
 
-type Agent = Rc<RefCell<Engine<Switch<Still>>>>;
+type Agent = Arc<Mutex<Engine<Switch<Still>>>>;
 
 struct Wire {
     agent: Agent,
@@ -33,7 +38,7 @@ struct Wire {
     rng: Rng,
     back: VecDeque<Vec<u8>>,
     now_ms: u64,
-    sent: Rc<RefCell<usize>>,
+    sent: Arc<Mutex<usize>>,
 }
 
 impl Wire {
@@ -58,9 +63,9 @@ impl Wire {
 impl Link for Wire {
     fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
         self.now_ms += 1;
-        *self.sent.borrow_mut() += 1;
+        *self.sent.lock().expect("no panic before") += 1;
         for datagram in self.pass(datagram) {
-            let reply = self.agent.borrow_mut().handle_datagram(self.now_ms, &datagram);
+            let reply = self.agent.lock().expect("no panic before").handle_datagram(self.now_ms, &datagram);
             if let Some(reply) = reply {
                 let passed = self.pass(&reply.datagram);
                 self.back.extend(passed);
@@ -96,7 +101,7 @@ fn agent() -> Agent {
         communities: vec![(b"private".to_vec(), Rights::Write)],
         users: vec![User { name: b"admin".to_vec(), keys, rights: Rights::Write }],
     };
-    Rc::new(RefCell::new(Engine::new(switch, access, ENGINE, 1)))
+    Arc::new(Mutex::new(Engine::new(switch, access, ENGINE, 1)))
 }
 
 fn user() -> Credentials {
@@ -108,15 +113,15 @@ fn user() -> Credentials {
     }
 }
 
-fn device(agent: &Agent, credentials: Credentials, weather: Weather, seed: u64) -> (Device<Wire>, Rc<RefCell<usize>>) {
-    let sent = Rc::new(RefCell::new(0));
+fn device(agent: &Agent, credentials: Credentials, weather: Weather, seed: u64) -> (Device<Wire>, Arc<Mutex<usize>>) {
+    let sent = Arc::new(Mutex::new(0));
     let wire = Wire {
-        agent: Rc::clone(agent),
+        agent: Arc::clone(agent),
         weather,
         rng: Rng::new(seed),
         back: VecDeque::new(),
         now_ms: 1000 + seed % 100,
-        sent: Rc::clone(&sent),
+        sent: Arc::clone(&sent),
     };
     let patience = Patience { timeout: Duration::from_millis(10), attempts: 12 };
     let session = Session::new(wire, credentials, patience, seed);
@@ -131,7 +136,7 @@ fn mark(nonce: u32) -> Mark {
 
 /// Any state of a switch that plans ask for.
 fn config(rng: &mut Rng) -> SwitchConfig {
-    let mut config = SwitchConfig::blank((1..PORTS).map(|_| String::new()));
+    let mut config = SwitchConfig::blank((1..PORTS).map(|number| format!("p{number}")));
     let vlans: Vec<VlanId> =
         (0..rng.below(6)).map(|_| VlanId::new(2 + rng.below(40) as u16).expect("in range")).collect();
     config.vlans = vlans.iter().copied().collect();
@@ -206,7 +211,7 @@ fn a_restart_is_noticed_and_nothing_is_written() {
     let (mut device, _) = device(&agent, user(), Weather::Fair, 1);
     let reading = device.read().expect("a reading");
     use device::agent::Responder;
-    agent.borrow_mut().responder().restart(5000);
+    agent.lock().expect("no panic before").responder().restart(5000);
     let wanted = config(&mut Rng::new(3));
     assert_eq!(device.write(&reading.config, &wanted, mark(1), reading.fence), Err(Fault::Fenced));
 }
@@ -220,7 +225,7 @@ fn what_was_saved_survives_a_restart() {
     let fence = device.write(&reading.config, &wanted, mark(1), reading.fence).expect("a write");
     device.save(fence).expect("saved");
     use device::agent::Responder;
-    agent.borrow_mut().responder().restart(9000);
+    agent.lock().expect("no panic before").responder().restart(9000);
     assert_eq!(device.read().expect("a reading").config, wanted);
 }
 
@@ -229,12 +234,12 @@ fn a_wrong_password_and_a_wrong_word_are_told_apart_from_silence() {
     let agent = agent();
     let try_it = |credentials| {
         let wire = Wire {
-            agent: Rc::clone(&agent),
+            agent: Arc::clone(&agent),
             weather: Weather::Fair,
             rng: Rng::new(1),
             back: VecDeque::new(),
             now_ms: 1000,
-            sent: Rc::default(),
+            sent: Arc::default(),
         };
         let patience = Patience { timeout: Duration::from_millis(1), attempts: 2 };
         let settings = Settings { mark_vlan: VlanId::MIN, save: SaveMethod::Unknown };

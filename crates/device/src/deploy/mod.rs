@@ -23,6 +23,7 @@ mod edit;
 mod goal;
 mod mark;
 mod message;
+mod run;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -36,6 +37,7 @@ pub use self::{
     goal::{Management, ManagementForm},
     mark::{Mark, NoMark},
     message::{Direction, Event, Fault, Fence, Journal, Outcome, Reading, Reason, Reply, Request, Stage},
+    run::{Driver, Surroundings, run},
 };
 use crate::{Slot, SpanningTree, SwitchConfig};
 

@@ -18,7 +18,7 @@ use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use super::{BulkSize, Link, Session, SessionError, walk};
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
-    deploy::{Edit, Fault, Fence, Mark, Reading, edits},
+    deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
     mib::{
         AcceptableFrames, BridgePort, Column, Enabled, IfStatus, Oid, PauseMode, PortList, RowIndex, RowStatus,
         StaticStatus, Truth, Value,
@@ -33,7 +33,8 @@ pub struct Device<L> {
     session: Session<L>,
     bulk: BulkSize,
     mark_vlan: VlanId,
-    /// `ports[slot]`.
+    /// `names[slot]`, `ports[slot]`.
+    names: Vec<String>,
     ports: Vec<PortNumbers>,
     /// Ports that the topology does not name: what they are members of stays as it is.
     strangers: BTreeSet<u32>,
@@ -138,6 +139,7 @@ impl<L: Link> Device<L> {
             session,
             bulk,
             mark_vlan: settings.mark_vlan,
+            names: names.to_vec(),
             ports,
             strangers,
             stranger_lists: BTreeMap::new(),
@@ -153,67 +155,8 @@ impl<L: Link> Device<L> {
         Ok(device)
     }
 
-    /// Reads the whole state, between two looks at the fence that must agree.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    pub fn read(&mut self) -> Result<Reading, Fault> {
-        let mut before = self.fence()?;
-        for _ in 0..READS_MAX {
-            let (config, mark) = self.read_once()?;
-            let fence = self.fence()?;
-            if fence == before {
-                return Ok(Reading { config, mark, fence });
-            }
-            before = fence;
-        }
-        Err(Fault::Fenced)
-    }
-
-    /// Brings the switch from one state to another. Nothing is written if the fence has moved.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    pub fn write(
-        &mut self,
-        before: &SwitchConfig,
-        after: &SwitchConfig,
-        mark: Mark,
-        fence: Fence,
-    ) -> Result<Fence, Fault> {
-        if self.fence()? != fence {
-            return Err(Fault::Fenced);
-        }
-        self.leave_mark(mark)?;
-        for edit in edits(before, after) {
-            self.carry_out(&edit)?;
-        }
-        Ok(self.known_fence())
-    }
-
-    /// Makes the running state the one that the switch starts with.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    pub fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
-        if self.fence()? != fence {
-            return Err(Fault::Fenced);
-        }
-        match self.save {
-            SaveMethod::Own => self.set(vec![(own::ACTION.instance(), Value::Integer(1))])?,
-            SaveMethod::ByHand => {}
-            SaveMethod::Unknown => {
-                return Err(Fault::Refused(
-                    "no way is known to save its configuration by SNMP; save it by hand, and say so in the inventory"
-                        .to_owned(),
-                ));
-            }
-        }
-        Ok(self.known_fence())
-    }
-
     fn read_once(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
-        let mut ports: Vec<PortConfig> = self.ports.iter().map(|_| PortConfig::blank(String::new())).collect();
+        let mut ports: Vec<PortConfig> = self.names.iter().cloned().map(PortConfig::blank).collect();
         let slots: BTreeMap<u32, usize> =
             self.ports.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
         let mut vlans = VlanSet::new();
@@ -522,6 +465,56 @@ impl<L: Link> Device<L> {
 
     fn walk<I: RowIndex>(&mut self, column: &Column) -> Result<Vec<(I, Value)>, Fault> {
         walk(&mut self.session, &mut self.bulk, column).map_err(fault)
+    }
+}
+
+impl<L: Link + Send> Driver for Device<L> {
+    /// Reads between two looks at the fence that must agree.
+    fn read(&mut self) -> Result<Reading, Fault> {
+        let mut before = self.fence()?;
+        for _ in 0..READS_MAX {
+            let (config, mark) = self.read_once()?;
+            let fence = self.fence()?;
+            if fence == before {
+                return Ok(Reading { config, mark, fence });
+            }
+            before = fence;
+        }
+        Err(Fault::Fenced)
+    }
+
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        fence: Fence,
+    ) -> Result<Fence, Fault> {
+        if self.fence()? != fence {
+            return Err(Fault::Fenced);
+        }
+        self.leave_mark(mark)?;
+        for edit in edits(before, after) {
+            self.carry_out(&edit)?;
+        }
+        Ok(self.known_fence())
+    }
+
+    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        if self.fence()? != fence {
+            return Err(Fault::Fenced);
+        }
+        match self.save {
+            SaveMethod::Own => self.set(vec![(own::ACTION.instance(), Value::Integer(1))])?,
+            SaveMethod::ByHand => {}
+            SaveMethod::Unknown => {
+                return Err(Fault::Refused(
+                    "no way is known to save its configuration by SNMP; save it by hand, and say so in the inventory"
+                        .to_owned(),
+                ));
+            }
+        }
+        Ok(self.known_fence())
     }
 }
 
