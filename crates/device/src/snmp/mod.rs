@@ -10,9 +10,11 @@
 mod device;
 mod link;
 mod session;
+mod station;
 mod walk;
 
 pub use device::{Device, SaveMethod, Settings};
 pub use link::{Link, UdpLink};
 pub use session::{Credentials, Patience, Session, SessionError};
+pub use station::read_station;
 pub use walk::{BulkSize, ROWS_MAX, walk};
