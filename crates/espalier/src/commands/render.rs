@@ -47,7 +47,8 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
     if manifest.parts.is_empty() {
         say!("nothing changes on any switch");
     } else {
-        say!("{files} files in {}: {}", args.output.display(), targets.join(", "));
+        let plural = if files == 1 { "" } else { "s" };
+        say!("{files} file{plural} in {}: {}", args.output.display(), targets.join(", "));
     }
     for name in gone(previous.as_ref(), &plan) {
         say!("switch {name} is not in the new plan: disconnect it, or set it up anew");
@@ -62,6 +63,7 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
 pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Manifest> {
     // Whatever is refused is refused before a file is touched.
     device::render(request, &mut Nowhere).map_err(|error| bad_input(error.to_string()))?;
+    remove_rendered(folder)?;
     let mut disk = Disk::new(folder.to_owned())?;
     let parts = device::render(request, &mut disk).map_err(|error| anyhow::Error::new(error).context("render"))?;
     let (plan, since) = (request.digest.to_owned(), request.since.map(|since| since.digest.to_owned()));
@@ -70,6 +72,23 @@ pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Man
     disk.write_all(manifest.to_text().as_bytes())?;
     disk.finish()?;
     Ok(manifest)
+}
+
+/// Removes what an earlier rendering left in the folder, so that no file of it is taken for one of this one.
+fn remove_rendered(folder: &Path) -> Result<()> {
+    let list = folder.join(MANIFEST_FILE);
+    let Ok(text) = fs::read_to_string(&list) else { return Ok(()) };
+    let manifest = Manifest::parse(&text).map_err(|error| bad_input(format!("{}: {error}", list.display())))?;
+    let files = manifest.parts.iter().flat_map(|part| &part.files).map(|file| folder.join(file));
+    for path in files.chain([list]) {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(anyhow::Error::new(error).context(format!("remove {}", path.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Switches that only the previous plan knows.
