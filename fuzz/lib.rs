@@ -71,7 +71,7 @@ pub fn judge_language(target: Target, data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let texts: Vec<&str> =
         if target == Target::Networkd { text.split("\0\0\0\0").take(8).collect() } else { vec![&text] };
-    const KINDS: [&str; 6] = ["netdev", "network", "link", "fdb", "service", "network"];
+    const KINDS: [&str; 5] = ["netdev", "network", "fdb", "service", "network"];
     let name = |index: usize| match target {
         Target::Networkd => format!("{index}.{}", KINDS[index % KINDS.len()]),
         _ => format!("{index}.json"),
