@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Finding, FindingKind, Severity};
+use fabric::{Admin, Finding, FindingKind, Severity};
 
 use crate::{IngressFilter, ParseError, PortConfig, Slot, SpanningTree, SwitchConfig, Target, TextFile};
 
@@ -45,23 +45,30 @@ pub fn align(config: &SwitchConfig, names: &[String]) -> SwitchConfig {
     SwitchConfig { ports, vlans: config.vlans.clone(), entries, spanning_tree: config.spanning_tree }
 }
 
-/// What no intent speaks of and every plan assumes: spanning tree off, and ports that filter at ingress.
-pub fn judge_settings(switch: &str, config: &SwitchConfig) -> Vec<Finding> {
+/// What no frame's walk shows: spanning tree left on, ports that do not filter at ingress, and flow control that is not
+/// the one that was wanted.
+///
+/// # Panics
+/// If `wanted` has other ports.
+pub fn judge_settings(switch: &str, config: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Finding> {
+    assert_eq!(config.ports.len(), wanted.ports.len(), "both are of one switch");
     let mut findings = Vec::new();
-    let mut fatal = |subject: String, message: &str| {
-        findings.push(Finding {
-            severity: Severity::Fatal,
-            kind: FindingKind::PlanMismatch,
-            subject,
-            message: message.to_owned(),
-        });
+    let mut find = |severity, subject: String, message: &str| {
+        findings.push(Finding { severity, kind: FindingKind::PlanMismatch, subject, message: message.to_owned() });
     };
+    let fatal = Severity::Fatal;
     if config.spanning_tree == SpanningTree::On {
-        fatal(switch.to_owned(), "spanning tree stays on and would block the cables that the plan uses");
+        find(fatal, switch.to_owned(), "spanning tree stays on and would block the cables that the plan uses");
     }
-    for port in &config.ports {
+    for (port, wanted) in config.ports.iter().zip(&wanted.ports) {
+        if port.admin == Admin::Up && port.flow_control != wanted.flow_control {
+            let message =
+                "has other flow control than the plan gives it, so frames are lost or wait where they should not";
+            find(Severity::Warning, format!("{switch}:{}", port.name), message);
+        }
         if port.ingress_filter == IngressFilter::Off && !port.members().is_empty() {
-            fatal(
+            find(
+                fatal,
                 format!("{switch}:{}", port.name),
                 "does not filter at ingress, so frames of VLANs that it is not in get onto other trees",
             );

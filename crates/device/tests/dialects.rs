@@ -108,6 +108,8 @@ fn read(target: Target, memory: &Memory, start: SwitchConfig) -> SwitchConfig {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_full_configuration_says_everything(wishes in state()) {
         for &target in Target::ALL {
@@ -280,7 +282,9 @@ fn a_routeros_port_is_in_the_vlan_of_its_pvid_by_itself() {
 fn ports_that_do_not_filter_at_ingress_say_so() {
     let text = "vlan 2\n fixed 1\n exit\n";
     assert_eq!(told(Target::Zyxel, text).expect("valid").ports[0].ingress_filter, IngressFilter::Off);
-    let findings = device::judge_settings("s", &told(Target::Zyxel, text).expect("valid"));
+    let config = told(Target::Zyxel, text).expect("valid");
+    let findings = device::judge_settings("s", &config, &config);
+    assert_eq!(findings.len(), 3, "{findings:?}");
     assert!(findings.iter().any(|finding| finding.subject == "s:1"), "{findings:?}");
 }
 

@@ -31,6 +31,7 @@ pub(crate) enum Command {
     Check(Check),
     Show(Show),
     Export(Export),
+    Render(Render),
     Lab(Lab),
     Reproduce(Reproduce),
     Demo(Demo),
@@ -152,7 +153,9 @@ pub(crate) struct Plan {
 
 /// Judge a plan: walk every frame through what the switches would hold.
 #[derive(Args)]
-#[command(after_help = "Example: espalier check plan.json\n\n\
+#[command(after_help = "Examples:\n  espalier check plan.json\n  \
+    espalier check plan.json --rendered switches\n  \
+    espalier check new.json --rendered difference --since old.json\n\n\
     The judge knows nothing of how the plan was made. Exit code 1 means that it found something fatal.")]
 pub(crate) struct Check {
     /// The plan.
@@ -161,6 +164,12 @@ pub(crate) struct Check {
     /// Judge a plan file that was changed after it was written.
     #[arg(long)]
     pub(crate) ignore_digest: bool,
+    /// Judge what rendered files tell the switches, instead of what the plan asks of them.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rendered: Option<PathBuf>,
+    /// For a rendered difference: the plan that the switches run before it.
+    #[arg(long, value_name = "OLD", requires = "rendered")]
+    pub(crate) since: Option<PathBuf>,
 }
 
 /// Explain a plan to a person.
@@ -199,6 +208,7 @@ pub(crate) struct Subject {
 #[derive(Args)]
 #[command(
     after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
+    Of a plan: ansible, a folder with inventory, playbook and the switches' configurations.\n\
     Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
     espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
@@ -210,8 +220,29 @@ pub(crate) struct Export {
     /// The format to write.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: String,
-    /// Where to write; standard output unless given.
+    /// Where to write: a file, standard output unless given; for ansible a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
+/// Write what each switch must be told, in its own language.
+#[derive(Args)]
+#[command(after_help = render_help())]
+pub(crate) struct Render {
+    /// The plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// The language: auto is what each switch's model speaks.
+    #[arg(long, default_value = "auto", value_name = "NAME|auto")]
+    pub(crate) target: String,
+    /// One switch only.
+    #[arg(long, value_name = "SWITCH")]
+    pub(crate) switch: Option<String>,
+    /// The plan that the switches run now: write what changes, in phases.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) since: Option<PathBuf>,
+    /// The folder to write to.
+    #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 }
 
@@ -352,6 +383,20 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     /// The folder to write to.
     pub(crate) directory: PathBuf,
+}
+
+fn render_help() -> String {
+    let mut help = String::from(
+        "Examples:\n  espalier render plan.json -o switches && espalier check plan.json --rendered switches\n  \
+         espalier render plan.json --target linux-bridge -o switches\n  \
+         espalier render new.json --since old.json -o difference\n\n\
+         A difference comes in phases: finish one on every switch before any begins the next.\n\nTargets:\n",
+    );
+    for target in device::Target::ALL {
+        let hosts = if target.has_hybrid_ports() { "" } else { ", hosts must tag" };
+        help.push_str(&format!("  {:<13} driver {}{hosts}\n", target.name(), target.basis().word()));
+    }
+    help
 }
 
 /// A parser for values that are written as one of a few words.

@@ -60,7 +60,8 @@ impl Dialect for LinuxBridge {
             writeln!(out, "set -eu\nip link delete dev {BRIDGE} type bridge 2>/dev/null || :")?;
             writeln!(
                 ip,
-                "link add name {BRIDGE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0"
+                "link add name {BRIDGE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
+                 vlan_stats_enabled 1 vlan_stats_per_port 1"
             )?;
             for port in &change.after.ports {
                 writeln!(ip, "link set dev {} down", port.name)?;
@@ -79,6 +80,7 @@ impl Dialect for LinuxBridge {
         for port in enslaved {
             writeln!(ip, "link set dev {port} master {BRIDGE}")?;
             writeln!(ip, "link set dev {port} type bridge_slave learning off")?;
+            writeln!(ip, "link set dev {port} addrgenmode none")?;
         }
         batch(out, "ip", &ip)?;
 
@@ -293,7 +295,8 @@ impl Ports<'_> {
                 self.slot(name)?;
                 if self.bridge { Ok(()) } else { Err(format!("there is no bridge {BRIDGE} yet")) }
             }
-            ["link", "set", "dev", name, "type", "bridge_slave", "learning", "on" | "off"] => {
+            ["link", "set", "dev", name, "addrgenmode", "none"]
+            | ["link", "set", "dev", name, "type", "bridge_slave", "learning", "on" | "off"] => {
                 self.slot(name).map(|_| ())
             }
             _ => unknown(words),

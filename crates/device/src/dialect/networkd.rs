@@ -3,7 +3,7 @@
 //! ```text
 //!   10-espalier.netdev     the bridge            espalier.fdb           a batch for bridge(8)
 //!   10-espalier.network    brings it up          espalier-fdb.service   runs it
-//!   20-swp1.network        a port's VLANs        20-swp1.link           its PAUSE
+//!   20-swp1.network        a port's VLANs                               and sets PAUSE
 //! ```
 //! networkd's own `[BridgeFDB]` enters addresses as permanent (`NUD_PERMANENT` in its source), and to a Linux bridge a
 //! permanent address is its own: frames for it would end there. Hence the unit. `EgressUntagged=` and `PVID=` imply
@@ -77,10 +77,6 @@ impl Dialect for Networkd {
             if let Some(pvid) = port.pvid {
                 writeln!(out, "PVID={pvid}")?;
             }
-            if port.flow_control == FlowControlMode::Pause {
-                out.begin(&format!("{folder}/20-{name}.link"), "#")?;
-                writeln!(out, "[Match]\nOriginalName={name}\n[Link]\nRxFlowControl=yes\nTxFlowControl=yes")?;
-            }
         }
         out.begin(&format!("{folder}/{BRIDGE}.fdb"), "#")?;
         for (&(vlan, mac), &slot) in &change.after.entries {
@@ -90,10 +86,12 @@ impl Dialect for Networkd {
         out.begin(&format!("{folder}/{BRIDGE}-fdb.service"), "#")?;
         writeln!(out, "[Unit]\nDescription=Static entries of the bridge {BRIDGE}\nAfter=systemd-networkd.service")?;
         writeln!(out, "[Service]\nType=oneshot\nRemainAfterExit=yes\nRestart=on-failure\nRestartSec=1")?;
-        writeln!(
-            out,
-            "ExecStart=bridge -batch /etc/systemd/network/{BRIDGE}.fdb\n[Install]\nWantedBy=multi-user.target"
-        )
+        writeln!(out, "ExecStart=bridge -batch /etc/systemd/network/{BRIDGE}.fdb")?;
+        for port in change.after.ports.iter().filter(|port| port.flow_control == FlowControlMode::Pause) {
+            // A card that refuses PAUSE is no reason to do without the entries.
+            writeln!(out, "ExecStart=-ethtool -A {} rx on tx on", port.name)?;
+        }
+        writeln!(out, "[Install]\nWantedBy=multi-user.target")
     }
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
@@ -134,7 +132,6 @@ struct Seen {
 fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Result<(), Vec<LineError>> {
     let mut section = String::new();
     let (mut name, mut default_pvid) = (String::new(), Some(VlanId::MIN));
-    let (mut rx, mut tx) = (false, false);
     let kind = file.name.rsplit_once('.').map_or("", |(_, kind)| kind);
     interpret(file.text, "#", |words| {
         let line = words.join(" ");
@@ -147,9 +144,16 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
         };
         let unknown = || Err(format!("{key}= means nothing here in [{section}]"));
         match (kind, section.as_str(), key) {
-            ("service", "Service", "ExecStart") => seen.service = value.ends_with(&format!("/{BRIDGE}.fdb")),
+            ("service", "Service", "ExecStart") => {
+                let command: Vec<&str> = value.trim_start_matches('-').split(' ').collect();
+                match &command[..] {
+                    ["bridge", "-batch", file] => seen.service |= file.ends_with(&format!("/{BRIDGE}.fdb")),
+                    ["ethtool", "-A", rest @ ..] => ports.pause(rest)?,
+                    _ => return Err(format!("{value:?} is no command that this reader knows")),
+                }
+            }
             ("service", ..) => {}
-            (_, "NetDev" | "Match", "Name" | "OriginalName") => {
+            (_, "NetDev" | "Match", "Name") => {
                 value.clone_into(&mut name);
                 if name != BRIDGE {
                     let slot = ports.slot(&name)?;
@@ -167,8 +171,6 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                 ports.config.spanning_tree = if value == "yes" { SpanningTree::On } else { SpanningTree::Off };
             }
             ("netdev", "Bridge", "MulticastSnooping") => {}
-            ("link", "Link", "RxFlowControl") => rx = value == "yes",
-            ("link", "Link", "TxFlowControl") => tx = value == "yes",
             ("network", "Link", "RequiredForOnline") => {}
             ("network", "Network", "LinkLocalAddressing" | "ConfigureWithoutCarrier") => {}
             ("network", "Link", "ActivationPolicy") if name == BRIDGE => {}
@@ -214,14 +216,6 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
     let wrong = |message: &str| Err(vec![LineError { line: 1, message: message.to_owned() }]);
     match kind {
         "netdev" if default_pvid.is_some() => wrong("without DefaultPVID=none every port joins VLAN 1"),
-        "link" if rx != tx => wrong("PAUSE is wanted in both directions or in none"),
-        "link" if rx => match ports.slot(&name) {
-            Ok(slot) => {
-                ports.config.ports[slot.index()].flow_control = FlowControlMode::Pause;
-                Ok(())
-            }
-            Err(message) => wrong(&message),
-        },
         _ => Ok(()),
     }
 }

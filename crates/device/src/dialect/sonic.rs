@@ -147,8 +147,10 @@ fn write_patch(out: &mut Output<'_>, before: &Tables, after: &Tables) -> io::Res
 
 /// Merges tables into the database, or patches it, and takes the state from what is then there.
 fn read(text: &str, config: &mut SwitchConfig) -> Result<(), Vec<LineError>> {
-    let parsed: Value = serde_json::from_str(text)
-        .map_err(|error| vec![LineError { line: error.line().max(1), message: format!("not JSON: {error}") }])?;
+    let last = text.lines().count().max(1);
+    let parsed: Value = serde_json::from_str(text).map_err(|error| {
+        vec![LineError { line: error.line().clamp(1, last), message: format!("not JSON: {error}") }]
+    })?;
     let mut database: BTreeMap<String, BTreeMap<String, Value>> =
         tables(config).into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
     let mut errors = Vec::new();

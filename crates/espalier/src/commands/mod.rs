@@ -11,6 +11,8 @@ mod pareto;
 mod patience;
 mod ping;
 mod plan;
+mod render;
+mod rendered;
 mod reproduce;
 mod shell;
 mod show;
@@ -44,6 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Check(args) => check::run(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
+        Command::Render(args) => render::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
