@@ -29,6 +29,9 @@ pub(crate) enum Command {
     Import(Import),
     Plan(Plan),
     Check(Check),
+    Discover(Discover),
+    Deploy(Deploy),
+    Observe(Observe),
     Show(Show),
     Export(Export),
     Render(Render),
@@ -167,9 +170,97 @@ pub(crate) struct Check {
     /// Judge what rendered files tell the switches, instead of what the plan asks of them.
     #[arg(long, value_name = "DIR")]
     pub(crate) rendered: Option<PathBuf>,
+    /// Judge what switches said of themselves, as `observe` wrote it down, instead of what the plan asks of them.
+    #[arg(long, value_name = "DIR", conflicts_with = "rendered")]
+    pub(crate) observed: Option<PathBuf>,
     /// For a rendered difference: the plan that the switches run before it.
     #[arg(long, value_name = "OLD", requires = "rendered")]
     pub(crate) since: Option<PathBuf>,
+}
+
+/// How to reach switches.
+#[derive(Args)]
+pub(crate) struct Reach {
+    /// Who asks: a file that only you can read.
+    #[arg(long, value_name = "FILE", default_value = "credentials.toml")]
+    pub(crate) credentials: PathBuf,
+    /// UDP port of SNMP.
+    #[arg(long, value_name = "PORT", default_value_t = 161)]
+    pub(crate) port: u16,
+    /// How long an answer may take, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1.5)]
+    pub(crate) timeout: f64,
+    /// How often a question is asked before a switch counts as silent.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) attempts: u32,
+}
+
+/// Find the cables of real switches: a topology from what they say of their neighbours.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier discover 192.0.2.1 192.0.2.2 192.0.2.3 -o cables.yaml\n  \
+    espalier discover 192.0.2.1 192.0.2.2 --expect cables.yaml\n\n\
+    A cable counts when both of its ends report it. Exit code 1 means doubts, or a difference from what is expected.")]
+pub(crate) struct Discover {
+    /// Management addresses of the switches.
+    #[arg(value_name = "ADDRESS", required_unless_present = "expect")]
+    pub(crate) addresses: Vec<std::net::IpAddr>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Compare with these cables, and ask its switches if no addresses are given.
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Model of every switch that is found.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Where to write the topology; standard output unless given or comparing.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Put a plan on its switches, all of them or none.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier deploy plan.json --credentials admin.toml\n  \
+    espalier deploy plan.json --dry-run\n  espalier deploy plan.json --resume\n\n\
+    Ports are shut while switches differ, and open only when every switch has been read back and judged. Whatever fails,\n\
+    every switch gets back what it held. Ctrl-C turns back as well.")]
+pub(crate) struct Deploy {
+    /// The plan; its switches need management addresses.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Where journal and generation are kept.
+    #[arg(long, value_name = "DIR", default_value = ".espalier")]
+    pub(crate) state: PathBuf,
+    /// Print what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Go on where an interrupted deployment stopped.
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) resume: bool,
+    /// Take an interrupted deployment back.
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Go ahead although somebody else has deployed since.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+    /// Most switches that are spoken to at once.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) parallel: usize,
+}
+
+/// Write down what switches hold.
+#[derive(Args)]
+#[command(after_help = "Example: espalier observe plan.json -o seen && espalier check plan.json --observed seen")]
+pub(crate) struct Observe {
+    /// The plan that the switches should hold.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Where to write, a file a switch.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
 }
 
 /// Explain a plan to a person.

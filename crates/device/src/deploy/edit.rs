@@ -46,6 +46,30 @@ pub enum Edit {
 }
 
 impl Edit {
+    /// The write in words. Ports are named as in `config`, which has the same ports.
+    pub fn sentence(&self, config: &SwitchConfig) -> String {
+        let port = |slot: &Slot| config.port(*slot).name.as_str();
+        let ports = |slots: &BTreeSet<Slot>| match slots.is_empty() {
+            true => "none".to_owned(),
+            false => slots.iter().map(port).collect::<Vec<_>>().join(" "),
+        };
+        match self {
+            Self::Shut(slot) => format!("shut port {}", port(slot)),
+            Self::Open(slot) => format!("open port {}", port(slot)),
+            Self::UnsetEntry(vlan, mac) => format!("remove the entry of {mac} in VLAN {vlan}"),
+            Self::SetEntry(vlan, mac, slot) => format!("entry of {mac} in VLAN {vlan} to port {}", port(slot)),
+            Self::SetVlan { vlan, tagged, untagged } => {
+                format!("VLAN {vlan}: tagged {}; untagged {}", ports(tagged), ports(untagged))
+            }
+            Self::RemoveVlan(vlan) => format!("remove VLAN {vlan}"),
+            Self::SetPvid(slot, Some(vlan)) => format!("port {}: PVID {vlan}", port(slot)),
+            Self::SetPvid(slot, None) => format!("port {}: only tagged frames", port(slot)),
+            Self::SetIngressFilter(slot, filter) => format!("port {}: ingress filter {filter:?}", port(slot)),
+            Self::SetFlowControl(slot, mode) => format!("port {}: flow control {mode:?}", port(slot)),
+            Self::SetSpanningTree(state) => format!("spanning tree {state:?}"),
+        }
+    }
+
     /// Applies the write to a state.
     pub fn apply(&self, config: &mut SwitchConfig) {
         match self {

@@ -1,8 +1,10 @@
 //! What is kept in files: states of switches as they were observed, and journals of deployments. JSON, versioned.
 
+mod credentials;
 mod journal;
 mod state;
 
+pub use credentials::{Access, Keyring, parse_keyring};
 pub use journal::{parse_journal, write_journal};
 pub use state::{Observed, parse_observed, write_observed};
 

@@ -1,12 +1,16 @@
 //! One file a verb.
 
 mod check;
+mod controller;
+mod deploy;
+mod discover;
 mod demo;
 mod export;
 mod generate;
 mod import;
 mod lab;
 mod measure;
+mod observe;
 mod pareto;
 mod patience;
 mod ping;
@@ -44,6 +48,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Import(args) => import::run(&args, output),
         Command::Plan(args) => plan::run(&args, output),
         Command::Check(args) => check::run(&args, output),
+        Command::Discover(args) => discover::run(&args, output),
+        Command::Deploy(args) => deploy::run(&args, output),
+        Command::Observe(args) => observe::run(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),
