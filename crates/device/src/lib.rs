@@ -3,4 +3,5 @@
 
 pub mod agent;
 pub mod mib;
+pub mod stp;
 pub mod wire;
