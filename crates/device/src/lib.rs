@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod lldp;
 pub mod mib;
 pub mod stp;
 pub mod wire;
