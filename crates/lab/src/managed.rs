@@ -200,15 +200,22 @@ pub fn start(lab: &Lab, program: &mut Command) -> Result<usize, LabError> {
 fn announce_host(lab: &str, host: &str, namespace: &str) -> bool {
     // The daemon puts its unprivileged half there.
     let _ = fs::create_dir_all("/run/lldpd");
-    let socket = state_file(lab, &format!("lldpd-{}", host.replace('/', ":")));
+    let socket = lldp_socket(lab, host);
+    let settings = socket.with_extension("conf");
+    // Without this all hosts would have this machine's name.
+    let named = fs::write(&settings, format!("configure system hostname {host:?}\n")).is_ok();
     let mut daemon = Command::new("ip");
-    daemon.args(["netns", "exec", namespace, "lldpd", "-d", "-u"]).arg(socket).args(["-I", HOST_DEVICE, "-S", host]);
+    daemon
+        .args(["netns", "exec", namespace, "lldpd", "-d", "-u"])
+        .arg(socket)
+        .args(["-I", HOST_DEVICE, "-O"])
+        .arg(settings);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut daemon, 0);
     let installed = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]).any(|place| place.join("lldpd").exists())
     });
-    installed && daemon.spawn().is_ok()
+    named && installed && daemon.spawn().is_ok()
 }
 
 /// The socket by which `lldpcli -u` reaches a host's LLDP daemon.
