@@ -12,9 +12,12 @@
 
 pub mod agent;
 pub mod deploy;
+pub mod discover;
 pub mod format;
+pub mod lldp;
 pub mod mib;
 pub mod snmp;
+pub mod stp;
 pub mod wire;
 
 mod ansible;
@@ -22,7 +25,6 @@ mod change;
 mod config;
 mod console;
 mod dialect;
-pub mod discover;
 mod error;
 mod manifest;
 mod read;

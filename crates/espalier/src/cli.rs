@@ -351,9 +351,10 @@ pub(crate) struct Lab {
 #[derive(Subcommand)]
 pub(crate) enum LabCommand {
     /// Build the fabric of a plan.
-    #[command(after_help = "Example: espalier lab up plan.json --rate 100mbit")]
+    #[command(after_help = "Examples:\n  espalier lab up plan.json --rate 100mbit\n  \
+        espalier lab up --factory torus.yaml && espalier lab exec mgmt -- snmpwalk -v2c -c public 198.18.0.1 1.3.6.1.2.1.17")]
     Up {
-        /// The plan.
+        /// The plan; with --factory, a topology will do.
         plan: PathBuf,
         /// Rate of the fastest host cable; all others keep their proportion.
         #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
@@ -361,7 +362,16 @@ pub(crate) enum LabCommand {
         /// What plays the switches.
         #[arg(long, default_value = "auto")]
         backend: BackendChoice,
+        /// Give every switch an SNMP agent on a management network, where its data plane can be read and changed.
+        #[arg(long)]
+        managed: bool,
+        /// Nothing but cables: managed switches as they leave the factory, with spanning tree on.
+        #[arg(long)]
+        factory: bool,
     },
+    /// Serve the management of a lab's switches; `lab up --managed` starts it.
+    #[command(hide = true)]
+    Agents,
     /// Take a lab down and leave nothing behind, whatever state it is in.
     #[command(after_help = "Example: espalier lab down --name night-run")]
     Down,
@@ -371,10 +381,11 @@ pub(crate) enum LabCommand {
     /// Show ports, load, floods and drops since the lab came up.
     #[command(after_help = "Example: espalier lab status")]
     Status,
-    /// Run a program on a host.
-    #[command(after_help = "Example: espalier lab exec h0 -- ping -c 3 10.0.0.6")]
+    /// Run a program on a host, or where managed switches are managed from.
+    #[command(after_help = "Examples:\n  espalier lab exec h0 -- ping -c 3 10.0.0.6\n  \
+        espalier lab exec mgmt -- snmpget -v2c -c public 198.18.0.1 1.3.6.1.2.1.1.5.0")]
     Exec {
-        /// The host.
+        /// The host, or mgmt.
         host: String,
         /// The program and its arguments.
         #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]

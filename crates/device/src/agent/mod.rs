@@ -22,6 +22,6 @@ mod write;
 pub use config::{Config, Facts, HybridPorts, Learning, Limits, PortConfig, PortFacts, StaticConfig, VlanConfig};
 pub use engine::{Access, Engine, Reply, Rights, User};
 pub use faults::{Fault, Faulty, Mishap, Trigger};
-pub use sensors::{Counters, NeighbourInfo, Neighbours, PortSensor, Sensors, StpPortSensor, StpSensor};
+pub use sensors::{Counters, NeighbourInfo, Neighbours, PortSensor, Sensors, StpPortSensor, StpSensor, bridge_id};
 pub use switch::{Answer, Change, DataPlane, EngineClock, Refused, Responder, Still, Switch};
 pub use udp::Server;

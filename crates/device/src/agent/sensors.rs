@@ -58,12 +58,8 @@ pub struct Counters {
     pub in_errors: u64,
     /// Octets sent.
     pub out_octets: u64,
-    /// Unicast frames sent, floods included.
-    pub out_unicast: u64,
-    /// Multicast frames sent.
-    pub out_multicast: u64,
-    /// Broadcast frames sent.
-    pub out_broadcast: u64,
+    /// Frames sent, of whatever kind.
+    pub out_frames: u64,
     /// Frames that found the queue full.
     pub out_discards: u64,
     /// Frames that could not be sent.
@@ -187,15 +183,10 @@ impl Counters {
     pub fn in_frames(&self) -> u64 {
         self.in_unicast + self.in_multicast + self.in_broadcast
     }
-
-    /// All frames sent.
-    pub fn out_frames(&self) -> u64 {
-        self.out_unicast + self.out_multicast + self.out_broadcast
-    }
 }
 
-/// A bridge's identifier in spanning tree: priority, then address.
-pub(crate) fn bridge_id(priority: u16, address: Mac) -> [u8; 8] {
+/// The identifier of a bridge in spanning tree: priority, then address.
+pub fn bridge_id(priority: u16, address: Mac) -> [u8; 8] {
     let ([p0, p1], [a, b, c, d, e, f]) = (priority.to_be_bytes(), address.octets());
     [p0, p1, a, b, c, d, e, f]
 }

@@ -175,7 +175,8 @@ impl<P: DataPlane> Switch<P> {
         self.plane.apply(&self.config, &[Change::All])
     }
 
-    fn up_cs(&self, now_ms: u64) -> u32 {
+    /// sysUpTime.
+    pub fn up_cs(&self, now_ms: u64) -> u32 {
         // It wraps after 497 days, as sysUpTime does everywhere.
         (now_ms.saturating_sub(self.started_ms) / 10) as u32
     }

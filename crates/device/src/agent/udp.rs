@@ -33,6 +33,11 @@ impl<R: Responder> Server<R> {
         &mut self.engine
     }
 
+    /// The socket, for whoever waits for several things at once.
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
     /// The engine's time.
     pub fn now_ms(&self) -> u64 {
         self.since.elapsed().as_millis() as u64
