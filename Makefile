@@ -58,14 +58,15 @@ deny:
 FUZZ_SECONDS ?= 60
 fuzz:
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-	for target in native dot lldp ibnetdiscover containerlab graphml; do \
+	for target in native dot lldp ibnetdiscover containerlab graphml rendered linux_bridge networkd ifupdown2 open_vswitch \
+		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos; do \
 		mkdir -p fuzz/corpus/$$target && \
-		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 || exit 1; \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 || exit 1; \
 	done
 
 soak: fuzz
-	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify
+	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p device
 
 bench: build
 	bench/run

@@ -30,8 +30,12 @@ pub(crate) enum Command {
     Traffic(Traffic),
     Plan(Plan),
     Check(Check),
+    Discover(Discover),
+    Deploy(Deploy),
+    Observe(Observe),
     Show(Show),
     Export(Export),
+    Render(Render),
     Lab(Lab),
     Reproduce(Reproduce),
     Demo(Demo),
@@ -184,7 +188,9 @@ pub(crate) struct Plan {
 
 /// Judge a plan: walk every frame through what the switches would hold.
 #[derive(Args)]
-#[command(after_help = "Example: espalier check plan.json\n\n\
+#[command(after_help = "Examples:\n  espalier check plan.json\n  \
+    espalier check plan.json --rendered switches\n  \
+    espalier check new.json --rendered difference --since old.json\n\n\
     The judge knows nothing of how the plan was made. Exit code 1 means that it found something fatal.")]
 pub(crate) struct Check {
     /// The plan.
@@ -193,6 +199,100 @@ pub(crate) struct Check {
     /// Judge a plan file that was changed after it was written.
     #[arg(long)]
     pub(crate) ignore_digest: bool,
+    /// Judge what rendered files tell the switches, instead of what the plan asks of them.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rendered: Option<PathBuf>,
+    /// Judge what switches said of themselves, as `observe` wrote it down, instead of what the plan asks of them.
+    #[arg(long, value_name = "DIR", conflicts_with = "rendered")]
+    pub(crate) observed: Option<PathBuf>,
+    /// For a rendered difference: the plan that the switches run before it.
+    #[arg(long, value_name = "OLD", requires = "rendered")]
+    pub(crate) since: Option<PathBuf>,
+}
+
+/// How to reach switches.
+#[derive(Args)]
+pub(crate) struct Reach {
+    /// Who asks: a file that only you can read.
+    #[arg(long, value_name = "FILE", default_value = "credentials.toml")]
+    pub(crate) credentials: PathBuf,
+    /// UDP port of SNMP.
+    #[arg(long, value_name = "PORT", default_value_t = 161)]
+    pub(crate) port: u16,
+    /// How long an answer may take, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1.5)]
+    pub(crate) timeout: f64,
+    /// How often a question is asked before a switch counts as silent.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) attempts: u32,
+}
+
+/// Find the cables of real switches: a topology from what they say of their neighbours.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier discover 192.0.2.1 192.0.2.2 192.0.2.3 -o cables.yaml\n  \
+    espalier discover 192.0.2.1 192.0.2.2 --expect cables.yaml\n\n\
+    A cable counts when both of its ends report it. Exit code 1 means doubts, or a difference from what is expected.")]
+pub(crate) struct Discover {
+    /// Management addresses of the switches.
+    #[arg(value_name = "ADDRESS", required_unless_present = "expect")]
+    pub(crate) addresses: Vec<std::net::IpAddr>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Compare with these cables, and ask its switches if no addresses are given.
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Model of every switch that is found.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Where to write the topology; standard output unless given or comparing.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Put a plan on its switches, all of them or none.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier deploy plan.json --credentials admin.toml\n  \
+    espalier deploy plan.json --dry-run\n  espalier deploy plan.json --resume\n\n\
+    Ports are shut while switches differ, and open only when every switch has been read back and judged. Whatever fails,\n\
+    every switch gets back what it held. Ctrl-C turns back as well.")]
+pub(crate) struct Deploy {
+    /// The plan; its switches need management addresses.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Where journal and generation are kept.
+    #[arg(long, value_name = "DIR", default_value = ".espalier")]
+    pub(crate) state: PathBuf,
+    /// Print what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Go on where an interrupted deployment stopped.
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) resume: bool,
+    /// Take an interrupted deployment back.
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Go ahead although somebody else has deployed since.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+    /// Most switches that are spoken to at once.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) parallel: usize,
+}
+
+/// Write down what switches hold.
+#[derive(Args)]
+#[command(after_help = "Example: espalier observe plan.json -o seen && espalier check plan.json --observed seen")]
+pub(crate) struct Observe {
+    /// The plan that the switches should hold.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Where to write, a file a switch.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
 }
 
 /// Explain a plan to a person.
@@ -235,6 +335,7 @@ pub(crate) struct Subject {
 #[derive(Args)]
 #[command(
     after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
+    Of a plan: ansible, a folder with inventory, playbook and the switches' configurations.\n\
     Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
     espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
@@ -246,8 +347,29 @@ pub(crate) struct Export {
     /// The format to write.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: String,
-    /// Where to write; standard output unless given.
+    /// Where to write: a file, standard output unless given; for ansible a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
+/// Write what each switch must be told, in its own language.
+#[derive(Args)]
+#[command(after_help = render_help())]
+pub(crate) struct Render {
+    /// The plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// The language: auto is what each switch's model speaks.
+    #[arg(long, default_value = "auto", value_name = "NAME|auto")]
+    pub(crate) target: String,
+    /// One switch only.
+    #[arg(long, value_name = "SWITCH")]
+    pub(crate) switch: Option<String>,
+    /// The plan that the switches run now: write what changes, in phases.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) since: Option<PathBuf>,
+    /// The folder to write to.
+    #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 }
 
@@ -265,9 +387,10 @@ pub(crate) struct Lab {
 #[derive(Subcommand)]
 pub(crate) enum LabCommand {
     /// Build the fabric of a plan.
-    #[command(after_help = "Example: espalier lab up plan.json --rate 100mbit")]
+    #[command(after_help = "Examples:\n  espalier lab up plan.json --rate 100mbit\n  \
+        espalier lab up --factory torus.yaml && espalier lab exec mgmt -- snmpwalk -v2c -c public 198.18.0.1 1.3.6.1.2.1.17")]
     Up {
-        /// The plan.
+        /// The plan; with --factory, a topology will do.
         plan: PathBuf,
         /// Rate of the fastest host cable; all others keep their proportion.
         #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
@@ -275,7 +398,16 @@ pub(crate) enum LabCommand {
         /// What plays the switches.
         #[arg(long, default_value = "auto")]
         backend: BackendChoice,
+        /// Give every switch an SNMP agent on a management network, where its data plane can be read and changed.
+        #[arg(long)]
+        managed: bool,
+        /// Nothing but cables: managed switches as they leave the factory, with spanning tree on.
+        #[arg(long)]
+        factory: bool,
     },
+    /// Serve the management of a lab's switches; `lab up --managed` starts it.
+    #[command(hide = true)]
+    Agents,
     /// Take a lab down and leave nothing behind, whatever state it is in.
     #[command(after_help = "Example: espalier lab down --name night-run")]
     Down,
@@ -285,10 +417,11 @@ pub(crate) enum LabCommand {
     /// Show ports, load, floods and drops since the lab came up.
     #[command(after_help = "Example: espalier lab status")]
     Status,
-    /// Run a program on a host.
-    #[command(after_help = "Example: espalier lab exec h0 -- ping -c 3 10.0.0.6")]
+    /// Run a program on a host, or where managed switches are managed from.
+    #[command(after_help = "Examples:\n  espalier lab exec h0 -- ping -c 3 10.0.0.6\n  \
+        espalier lab exec mgmt -- snmpget -v2c -c public 198.18.0.1 1.3.6.1.2.1.1.5.0")]
     Exec {
-        /// The host.
+        /// The host, or mgmt.
         host: String,
         /// The program and its arguments.
         #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
@@ -388,6 +521,20 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     /// The folder to write to.
     pub(crate) directory: PathBuf,
+}
+
+fn render_help() -> String {
+    let mut help = String::from(
+        "Examples:\n  espalier render plan.json -o switches && espalier check plan.json --rendered switches\n  \
+         espalier render plan.json --target linux-bridge -o switches\n  \
+         espalier render new.json --since old.json -o difference\n\n\
+         A difference comes in phases: finish one on every switch before any begins the next.\n\nTargets:\n",
+    );
+    for target in device::Target::ALL {
+        let hosts = if target.has_hybrid_ports() { "" } else { ", hosts must tag" };
+        help.push_str(&format!("  {:<13} driver {}{hosts}\n", target.name(), target.basis().word()));
+    }
+    help
 }
 
 /// A parser for values that are written as one of a few words.

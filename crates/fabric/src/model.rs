@@ -22,14 +22,20 @@ pub struct Model {
     pub name: String,
     /// What it is, for people.
     pub description: String,
-    /// What the facts below rest on.
+    /// What the facts below rest on, but for those that say otherwise.
     pub basis: Basis,
+    /// Facts that rest on something else: their key in the model file, ascending, and what they rest on.
+    pub basis_of: Vec<(String, Basis)>,
+    /// The configuration language that it speaks, as `espalier render --target` names it; none if no driver writes it.
+    pub syntax: Option<String>,
     /// Which port names exist.
     pub ports: PortNames,
     /// Most VLANs that can be configured at once.
     pub vlans_max: usize,
     /// Most static forwarding-table entries.
     pub static_entries_max: usize,
+    /// Most forwarding-table entries, static and learned together.
+    pub total_entries_max: usize,
     /// Whether a port can be an untagged member of many VLANs with a PVID of its own ("hybrid" or "general" mode).
     pub hybrid_ports: bool,
     /// Whether every VLAN has a filtering table of its own (independent VLAN learning).
@@ -49,6 +55,17 @@ pub enum PortNames {
     Listed(Vec<String>),
 }
 
+impl Basis {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tested => "tested",
+            Self::Manual => "manual",
+            Self::Untested => "untested",
+        }
+    }
+}
+
 impl PortNames {
     /// Whether the model has a port of this name.
     pub fn contains(&self, name: &str) -> bool {
@@ -60,13 +77,34 @@ impl PortNames {
 }
 
 /// The texts of `models/*.toml`, in the order in which they are listed to people.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 27] = [
     ("generic.toml", include_str!("../models/generic.toml")),
     ("linux-bridge.toml", include_str!("../models/linux-bridge.toml")),
+    ("cumulus.toml", include_str!("../models/cumulus.toml")),
     ("open-vswitch.toml", include_str!("../models/open-vswitch.toml")),
     ("powerconnect-5324.toml", include_str!("../models/powerconnect-5324.toml")),
+    ("powerconnect-5448.toml", include_str!("../models/powerconnect-5448.toml")),
+    ("powerconnect-5524.toml", include_str!("../models/powerconnect-5524.toml")),
     ("powerconnect-5224.toml", include_str!("../models/powerconnect-5224.toml")),
     ("smc-8648t.toml", include_str!("../models/smc-8648t.toml")),
+    ("ecs4210-28t.toml", include_str!("../models/ecs4210-28t.toml")),
+    ("cisco-sg300-28.toml", include_str!("../models/cisco-sg300-28.toml")),
+    ("cisco-sg500-28.toml", include_str!("../models/cisco-sg500-28.toml")),
+    ("hpe-5130-48.toml", include_str!("../models/hpe-5130-48.toml")),
+    ("hpe-comware5.toml", include_str!("../models/hpe-comware5.toml")),
+    ("huawei-s5700-48.toml", include_str!("../models/huawei-s5700-48.toml")),
+    ("zyxel-gs4012f.toml", include_str!("../models/zyxel-gs4012f.toml")),
+    ("tplink-t2600g-28.toml", include_str!("../models/tplink-t2600g-28.toml")),
+    ("netgear-m4100-26.toml", include_str!("../models/netgear-m4100-26.toml")),
+    ("edgeswitch-24.toml", include_str!("../models/edgeswitch-24.toml")),
+    ("mikrotik-crs326.toml", include_str!("../models/mikrotik-crs326.toml")),
+    ("sonic.toml", include_str!("../models/sonic.toml")),
+    ("arista-eos.toml", include_str!("../models/arista-eos.toml")),
+    ("cisco-catalyst.toml", include_str!("../models/cisco-catalyst.toml")),
+    ("juniper-ex.toml", include_str!("../models/juniper-ex.toml")),
+    ("aruba-aos-s.toml", include_str!("../models/aruba-aos-s.toml")),
+    ("aruba-aos-cx.toml", include_str!("../models/aruba-aos-cx.toml")),
+    ("dlink-dgs.toml", include_str!("../models/dlink-dgs.toml")),
 ];
 
 impl Model {
@@ -93,6 +131,11 @@ impl Model {
         Self::built_in().iter().find(|model| model.name == name).cloned()
     }
 
+    /// What a fact rests on, by its key in the model file.
+    pub fn basis_of(&self, fact: &str) -> Basis {
+        self.basis_of.iter().find(|(key, _)| key == fact).map_or(self.basis, |(_, basis)| *basis)
+    }
+
     /// How many VLANs of `pool` fit on this model.
     pub fn vlans_available(&self, pool: &VlanPool) -> usize {
         pool.iter().count().min(self.vlans_max)
@@ -111,6 +154,24 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), names.len(), "{names:?}");
         assert_eq!(Model::generic().name, "generic");
+    }
+
+    #[test]
+    fn tables_hold_their_static_entries() {
+        for model in Model::built_in() {
+            assert!(model.static_entries_max <= model.total_entries_max, "{}", model.name);
+            assert!((1..=4094).contains(&model.vlans_max), "{}", model.name);
+        }
+    }
+
+    #[test]
+    fn a_fact_may_rest_on_something_else() {
+        let model = Model::by_name("cisco-sg300-28").expect("a known model");
+        assert_eq!(model.basis_of("static-macs"), Basis::Manual);
+        assert_eq!(model.basis_of("pause"), Basis::Untested);
+        let unknown = "name='x'\ndescription='x'\nbasis='manual'\nmax-vlans=1\nstatic-macs=1\ntotal-macs=1\n\
+            hybrid-ports=true\nindependent-vlan-learning=true\npause=true\npfc-classes=0\n[basis-of]\ncolour='tested'";
+        assert!(parse_model(unknown).is_err_and(|error| error.contains("colour")));
     }
 
     #[test]

@@ -34,7 +34,7 @@ const RULES: &[Rule] = &[
     Rule { name: "verify", uses: &["fabric"], tests_with: &[], purity: Purity::Pure },
     Rule { name: "infiniband", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
     Rule { name: "sim", uses: &["fabric"], tests_with: &["planner", "verify"], purity: Purity::Pure },
-    Rule { name: "device", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "device", uses: &["fabric"], tests_with: &["planner", "verify"], purity: Purity::Shell },
     Rule { name: "tagger", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "lab", uses: &["fabric", "device", "tagger"], tests_with: &[], purity: Purity::Shell },
     Rule {

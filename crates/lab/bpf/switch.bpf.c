@@ -6,8 +6,10 @@
  *              unicast with an entry     -> redirect to that port
  *              unicast without, or group -> a clone to every other member of the VLAN
  *
- * There is no learning and no ageing: the tables are the device's intent, written once by the loader. A tag may stand
- * in the frame or, as the kernel keeps it after reception, beside it; both mean the same.
+ * The tables are the device's intent, written by the loader and, on a managed switch, by its agent. Learning and the
+ * states of spanning tree are there for switches as they leave the factory; a planned port neither learns nor blocks.
+ * Frames for reserved addresses are not relayed but left to whoever listens on the port, as spanning tree and LLDP do.
+ * A tag may stand in the frame or, as the kernel keeps it after reception, beside it; both mean the same.
  *
  * src/twin.rs takes the same decisions in Rust; src/ebpf/twin_test.rs holds the two against each other.
  *
@@ -42,6 +44,33 @@ static __always_inline int drop(__u32 port, __u32 reason)
 	if (count)
 		*count += 1;
 	return TC_ACT_SHOT;
+}
+
+/* Whether frames may leave by a port. */
+static __always_inline int is_open(__u32 port)
+{
+	struct port_entry *entry = bpf_map_lookup_elem(&ports, &port);
+
+	return entry && (entry->flags & (PORT_UP | PORT_BLOCKED)) == PORT_UP;
+}
+
+static __always_inline void learn(const struct fdb_key *source, __u32 port, __u32 ageing_s)
+{
+	struct learned_entry *known = bpf_map_lookup_elem(&learned, source);
+	struct learned_entry entry = { .port = port, .ageing_s = ageing_s, .seen_ns = bpf_ktime_get_ns() };
+
+	if (!known || known->port != port || entry.seen_ns - known->seen_ns > REFRESH_NS)
+		bpf_map_update_elem(&learned, source, &entry, BPF_ANY);
+}
+
+/* The port of a learned address that has not aged. */
+static __always_inline __u32 *where_learned(const struct fdb_key *key)
+{
+	struct learned_entry *known = bpf_map_lookup_elem(&learned, key);
+
+	if (known && bpf_ktime_get_ns() - known->seen_ns < known->ageing_s * NS_PER_S)
+		return &known->port;
+	return 0;
 }
 
 static __always_inline int has_port(const __u64 *set, __u32 port)
@@ -96,7 +125,7 @@ struct flood {
 /* A callback, because the verifier follows it once instead of PORTS_MAX times. */
 static long clone_to(__u32 port, struct flood *flood)
 {
-	if (port < PORTS_MAX && port != flood->frame->port && has_port(flood->set, port)) {
+	if (port < PORTS_MAX && port != flood->frame->port && has_port(flood->set, port) && is_open(port)) {
 		count_out(port, flood->frame);
 		bpf_clone_redirect(flood->skb, PORT_IFINDEX_BASE + port, 0);
 	}
@@ -148,8 +177,10 @@ int espalier_switch(struct __sk_buff *skb)
 	/* A group address cannot send. */
 	if (bpf_skb_load_bytes(skb, 0, header, sizeof(header)) || header[6] & 1)
 		return drop(frame.port, DROP_MALFORMED);
-	if (is_reserved(header))
-		return drop(frame.port, DROP_RESERVED);
+	if (is_reserved(header)) {
+		drop(frame.port, DROP_RESERVED);
+		return TC_ACT_OK;
+	}
 
 	frame.frames = skb->gso_segs ? skb->gso_segs : 1;
 	frame.bytes = skb->len;
@@ -177,6 +208,14 @@ int espalier_switch(struct __sk_buff *skb)
 	if (!has_port(members->tagged, frame.port) && !has_port(members->untagged, frame.port))
 		return drop(frame.port, DROP_NOT_MEMBER);
 
+	key.vlan = frame.vlan;
+	if (port->flags & PORT_LEARN) {
+		__builtin_memcpy(key.mac, header + sizeof(key.mac), sizeof(key.mac));
+		learn(&key, frame.port, port->ageing_s);
+	}
+	if (port->flags & PORT_BLOCKED)
+		return drop(frame.port, DROP_BLOCKED);
+
 	count = traffic_of(frame.port, frame.vlan);
 	if (!count)
 		return TC_ACT_SHOT;
@@ -192,20 +231,23 @@ int espalier_switch(struct __sk_buff *skb)
 	}
 
 	__builtin_memcpy(key.mac, header, sizeof(key.mac));
-	key.vlan = frame.vlan;
 	out = bpf_map_lookup_elem(&fdb, &key);
+	if (!out)
+		out = where_learned(&key);
 	if (!out) {
 		count->flooded_unknown += frame.frames;
 		return flood(skb, members, &frame);
 	}
 	if (*out == frame.port)
 		return drop(frame.port, DROP_SAME_PORT);
-	if (*out < PORTS_MAX && has_port(members->untagged, *out))
-		strip_tag(skb, &frame);
-	else if (*out < PORTS_MAX && has_port(members->tagged, *out))
-		set_tag(skb, &frame);
-	else
+	if (*out >= PORTS_MAX || !(has_port(members->untagged, *out) || has_port(members->tagged, *out)))
 		return drop(frame.port, DROP_EGRESS_NOT_MEMBER);
+	if (!is_open(*out))
+		return drop(frame.port, DROP_BLOCKED);
+	if (has_port(members->untagged, *out))
+		strip_tag(skb, &frame);
+	else
+		set_tag(skb, &frame);
 	count_out(*out, &frame);
 	trace(skb, &frame);
 	return bpf_redirect(PORT_IFINDEX_BASE + *out, 0);

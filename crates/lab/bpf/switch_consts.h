@@ -19,6 +19,12 @@
 
 /* port_entry.flags */
 #define PORT_UP 1
+#define PORT_LEARN 2   /* source addresses are learned */
+#define PORT_BLOCKED 4 /* spanning tree has closed it: nothing is relayed */
+
+#define NS_PER_S 1000000000ull
+/* An address that is seen again is noted again after this long. */
+#define REFRESH_NS NS_PER_S
 
 /* Slots of `drops`: DROP_REASONS of them a port. */
 #define DROP_PORT_DOWN 0
@@ -29,7 +35,8 @@
 #define DROP_NOT_MEMBER 5
 #define DROP_SAME_PORT 6
 #define DROP_EGRESS_NOT_MEMBER 7
-#define DROP_REASONS 8
+#define DROP_BLOCKED 8
+#define DROP_REASONS 9
 
 /* What skb->cb[0] holds when the program ends with a frame in hand: the tag that the frame leaves with. */
 #define TRACE_TAGGED 0x10000

@@ -23,6 +23,14 @@ struct {
 	__type(value, __u32);
 } fdb SEC(".maps");
 
+/* Keys are those of fdb, whose entries come first. The oldest go when there is no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct fdb_key);
+	__type(value, struct learned_entry);
+} learned SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 1);

@@ -5,6 +5,7 @@
 struct port_entry {
 	__u16 pvid; /* 0: untagged frames are dropped */
 	__u16 flags;
+	__u32 ageing_s; /* how long an address that was learned here holds */
 };
 
 struct vlan_entry {
@@ -17,6 +18,13 @@ struct vlan_entry {
 struct fdb_key {
 	__u8 mac[6];
 	__u16 vlan;
+};
+
+/* Where an address was last seen. */
+struct learned_entry {
+	__u32 port;
+	__u32 ageing_s;
+	__u64 seen_ns;
 };
 
 struct traffic_key {

@@ -33,6 +33,7 @@ use crate::{
     Backend, Lab, LabError, backlog, bridge, ebpf,
     error::Context,
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
+    managed,
     name::{HOST_DEVICE, check_lab_name},
     netns,
     signal::Watch,
@@ -54,6 +55,10 @@ pub struct LabOptions {
     pub backend: Option<Backend>,
     /// Whether hosts send super-packets.
     pub offload: Offload,
+    /// Whether switches can be managed.
+    pub managed: Managed,
+    /// What switches do at first.
+    pub start: Start,
     /// The plan's own text, kept with the lab for whoever opens it later.
     pub plan_text: Option<String>,
 }
@@ -67,9 +72,31 @@ impl LabOptions {
             queue_bytes: 2 << 20,
             backend: None,
             offload: Offload::Off,
+            managed: Managed::No,
+            start: Start::Planned,
             plan_text: None,
         }
     }
+}
+
+/// Whether switches can be managed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Managed {
+    /// They do what they are told when the lab is built, and have no management.
+    No,
+    /// Each has an address in a management network, where agents answer once
+    /// [`managed::serve`](crate::managed::serve) runs.
+    Yes,
+}
+
+/// What switches do at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// What the plan says.
+    Planned,
+    /// What they do when they leave the factory: one VLAN for all, learning, and spanning tree, which has opened no port
+    /// yet. Only for managed switches.
+    Factory,
 }
 
 /// Whether hosts send super-packets through the fabric.
@@ -147,6 +174,13 @@ impl Lab {
         if tables.len() != plan.topology.switches().len() {
             return Err(LabError::Unsupported("the plan has no intent for some of its switches".to_owned()));
         }
+        let first: Vec<SwitchTable> = match options.start {
+            Start::Planned => tables.clone(),
+            Start::Factory if options.managed == Managed::No => {
+                return Err(LabError::Unsupported("switches with factory settings must be managed".to_owned()));
+            }
+            Start::Factory => tables.iter().map(SwitchTable::factory).collect(),
+        };
         let backend = match options.backend {
             None => Backend::detect()?,
             Some(backend) => {
@@ -154,6 +188,9 @@ impl Lab {
                 backend
             }
         };
+        if options.managed == Managed::Yes && backend == Backend::Bridge {
+            return Err(LabError::Unsupported("managed switches need the ebpf back end (--backend ebpf)".to_owned()));
+        }
         let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let layout = Layout::new(plan, &tables, options, backend, created_unix_s)?;
         let mtu_bytes = plan.policy.mtu_bytes;
@@ -161,7 +198,7 @@ impl Lab {
         let watch = Watch::begin().context("up", &options.name, "catch signals")?;
         let directory = Directory::claim(&options.name)?;
         let built = (directory.write(&layout, options.plan_text.as_deref()))
-            .and_then(|()| build(&layout, &tables, mtu_bytes, &watch, progress))
+            .and_then(|()| build(&layout, &first, mtu_bytes, &watch, progress))
             .and_then(|()| directory.finish());
         // A tool that the same Ctrl-C killed fails before the watch is asked.
         let result = if watch.has_fired() { Err(LabError::Interrupted) } else { built };
@@ -202,6 +239,7 @@ fn build(
         })
         .collect();
     in_chunks(layout, &cables, Step::Cables, watch, progress)?;
+    managed::build(layout)?;
     nodes(layout, tables, mtu_bytes, watch, progress)
 }
 

@@ -16,6 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use fabric::{Mac, VlanId};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, TC_INGRESS, TcHookBuilder};
 use nix::mount::{MsFlags, mount};
 
@@ -25,13 +26,15 @@ use crate::{
     layout::Layout,
     netns,
     status::{DropCounts, Traffic},
-    table::{PORT_IFINDEX_BASE, PORTS_MAX, PortSet, Service, SwitchTable},
+    table::{Learning, Members, PORT_IFINDEX_BASE, PORTS_MAX, PortEntry, PortSet, Relay, Service, SwitchTable},
     twin::DropReason,
 };
 
 const OBJECT: &[u8] = include_bytes!("../bpf/switch.bpf.o");
 const BPFFS: &str = "/sys/fs/bpf";
 const PORT_UP: u16 = 1;
+const PORT_LEARN: u16 = 2;
+const PORT_BLOCKED: u16 = 4;
 const PROGRAM: &str = "espalier_switch";
 
 /// Where the maps of all labs are pinned.
@@ -84,7 +87,11 @@ pub(crate) fn mount_bpffs(lab: &str) -> Result<(), LabError> {
 pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) -> Result<(), LabError> {
     let site = &layout.switches[switch];
     let device = site.name.as_str();
-    let mut object = load(device, table)?;
+    let room = match &layout.management {
+        None => Room::exactly(table),
+        Some(_) => Room::grown(VLANS_MAX, STATICS_MAX, site.ports.len() * VLANS_MAX),
+    };
+    let mut object = load(device, table, &room)?;
     pin(&mut object, device, &switch_pins(&layout.name, switch))?;
     let program = object.progs().find(|program| program.name() == PROGRAM).expect("the object has its program");
     let devices: Vec<i32> = (site.ports.iter().enumerate())
@@ -170,6 +177,144 @@ fn sum_drops(map: &impl MapCore, device: &str, ports: usize) -> Result<Vec<DropC
     Ok(drops)
 }
 
+/// The tables of a running switch, for its agent.
+pub(crate) struct Tables {
+    device: String,
+    ports: MapHandle,
+    vlans: MapHandle,
+    fdb: MapHandle,
+    learned: MapHandle,
+    traffic: MapHandle,
+    drops: MapHandle,
+    cpus: usize,
+}
+
+impl Tables {
+    /// Opens the pinned maps of a switch.
+    ///
+    /// # Errors
+    /// [`LabError::Bpf`] if a pin is gone.
+    pub(crate) fn open(lab: &str, switch: usize, device: &str) -> Result<Self, LabError> {
+        let map = |name| pinned(lab, switch, device, name);
+        Ok(Self {
+            device: device.to_owned(),
+            ports: map("ports")?,
+            vlans: map("vlans")?,
+            fdb: map("fdb")?,
+            learned: map("learned")?,
+            traffic: map("traffic")?,
+            drops: map("drops")?,
+            cpus: libbpf_rs::num_possible_cpus().context("serve", device, "count processors")?,
+        })
+    }
+
+    /// Writes a port.
+    pub(crate) fn set_port(&self, number: u16, port: &PortEntry) -> Result<(), LabError> {
+        let key = u32::from(number).to_ne_bytes();
+        self.ports.update(&key, &port_value(port), MapFlags::ANY).context("serve", &self.device, "write ports")
+    }
+
+    /// Writes a VLAN, or removes it. Counters of members that were there go on.
+    pub(crate) fn set_vlan(&self, vlan: VlanId, members: Option<&Members>) -> Result<(), LabError> {
+        let key = vlan.get().to_ne_bytes();
+        let Some(members) = members else { return self.remove(&self.vlans, &key, "write VLANs") };
+        let zero = vec![vec![0_u8; size_of::<[u64; 7]>()]; self.cpus];
+        for port in members.iter() {
+            let counter = [port.to_ne_bytes(), key].concat();
+            let known = self.traffic.lookup_percpu(&counter, MapFlags::ANY);
+            if known.context("serve", &self.device, "read counters")?.is_none() {
+                let made = self.traffic.update_percpu(&counter, &zero, MapFlags::ANY);
+                made.context("serve", &self.device, "write counters")?;
+            }
+        }
+        self.vlans.update(&key, &vlan_value(members), MapFlags::ANY).context("serve", &self.device, "write VLANs")
+    }
+
+    /// Writes a static entry, or removes it.
+    pub(crate) fn set_static(&self, vlan: VlanId, mac: Mac, port: Option<u16>) -> Result<(), LabError> {
+        let key = fdb_key(vlan, mac);
+        let Some(port) = port else { return self.remove(&self.fdb, &key, "write static entries") };
+        let value = u32::from(port).to_ne_bytes();
+        self.fdb.update(&key, &value, MapFlags::ANY).context("serve", &self.device, "write static entries")
+    }
+
+    /// Removes VLANs and static entries that are none of these.
+    pub(crate) fn retain(
+        &self,
+        keep_vlan: impl Fn(VlanId) -> bool,
+        keep_static: impl Fn(VlanId, Mac) -> bool,
+    ) -> Result<(), LabError> {
+        let id = |bytes: &[u8]| VlanId::new(u16::from_ne_bytes([bytes[0], bytes[1]])).ok();
+        for key in self.vlans.keys().filter(|key| id(key).is_none_or(|vlan| !keep_vlan(vlan))) {
+            self.remove(&self.vlans, &key, "write VLANs")?;
+        }
+        let mac = |key: &[u8]| Mac::new(std::array::from_fn(|octet| key[octet]));
+        for key in self.fdb.keys().filter(|key| id(&key[6..]).is_none_or(|vlan| !keep_static(vlan, mac(key)))) {
+            self.remove(&self.fdb, &key, "write static entries")?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was learned.
+    pub(crate) fn forget(&self) -> Result<(), LabError> {
+        self.learned.keys().try_for_each(|key| self.remove(&self.learned, &key, "forget addresses"))
+    }
+
+    /// Learned addresses that have not aged.
+    pub(crate) fn learned(&self) -> Result<BTreeMap<(VlanId, Mac), u16>, LabError> {
+        sum_learned(&self.learned, &self.device)
+    }
+
+    /// Traffic by port number and VLAN.
+    pub(crate) fn traffic(&self) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
+        sum_traffic(&self.traffic, &self.device)
+    }
+
+    /// Drops by port number.
+    pub(crate) fn drops(&self, ports: usize) -> Result<Vec<DropCounts>, LabError> {
+        sum_drops(&self.drops, &self.device, ports)
+    }
+
+    /// Removes an entry; one that is not there, or is just being evicted, is fine.
+    fn remove(&self, map: &MapHandle, key: &[u8], step: &'static str) -> Result<(), LabError> {
+        match map.delete(key) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                Err(error).context("serve", &self.device, step)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Learned addresses that have not aged.
+fn sum_learned(map: &impl MapCore, device: &str) -> Result<BTreeMap<(VlanId, Mac), u16>, LabError> {
+    let now_ns = monotonic_ns();
+    let mut learned = BTreeMap::new();
+    for key in map.keys() {
+        let Some(value) = map.lookup(&key, MapFlags::ANY).context("status", device, "read learned addresses")? else {
+            continue;
+        };
+        let half =
+            |at: usize| value.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
+        let holds_ns = u64::from(half(4)) * 1_000_000_000;
+        let (Ok(mac), Ok(vlan)) = (<[u8; 6]>::try_from(&key[..6]), <[u8; 2]>::try_from(&key[6..])) else { continue };
+        if let (Ok(vlan), true) =
+            (VlanId::new(u16::from_ne_bytes(vlan)), now_ns.saturating_sub(word(&value, 1)) < holds_ns)
+        {
+            learned.insert((vlan, Mac::new(mac)), half(0) as u16);
+        }
+    }
+    Ok(learned)
+}
+
+/// The clock that the program reads.
+fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in a timespec that is there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Removes the pins of a lab.
 ///
 /// # Errors
@@ -192,18 +337,51 @@ fn open(device: &str) -> Result<OpenObject, LabError> {
     builder.open_memory(OBJECT).context("up", device, "read program")
 }
 
-/// Loads a program with maps of its own, sized for the tables and filled with them.
-fn load(device: &str, table: &SwitchTable) -> Result<Object, LabError> {
+/// How many entries a switch's tables hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    vlans: usize,
+    statics: usize,
+    counters: usize,
+    learned: usize,
+    flags: u32,
+}
+
+/// Most VLANs of a managed switch.
+pub(crate) const VLANS_MAX: usize = 512;
+/// Most static entries of a managed switch.
+pub(crate) const STATICS_MAX: usize = 16_384;
+/// Most learned addresses of a managed switch.
+const LEARNED_MAX: usize = 8192;
+/// `BPF_F_NO_PREALLOC`: memory is taken as entries come.
+const NO_PREALLOC: u32 = 1;
+
+impl Room {
+    /// As many as a plan's tables have, which never change.
+    fn exactly(table: &SwitchTable) -> Self {
+        let counters = table.vlans.values().map(|members| members.iter().count()).sum();
+        Self { vlans: table.vlans.len(), statics: table.fdb.len(), counters, learned: 0, flags: 0 }
+    }
+
+    /// Up to so many.
+    fn grown(vlans: usize, statics: usize, counters: usize) -> Self {
+        Self { vlans, statics, counters, learned: LEARNED_MAX, flags: NO_PREALLOC }
+    }
+}
+
+/// Loads a program with maps of its own, with room as asked for, filled with the tables.
+fn load(device: &str, table: &SwitchTable, room: &Room) -> Result<Object, LabError> {
     let mut open = open(device)?;
-    let traffic_len = table.vlans.values().map(|members| members.iter().count()).sum::<usize>();
     for mut map in open.maps_mut() {
-        let entries = match map.name().to_str() {
-            Some("vlans") => table.vlans.len(),
-            Some("fdb") => table.fdb.len(),
-            Some("traffic") => traffic_len,
+        let (entries, flags) = match map.name().to_str() {
+            Some("vlans") => (room.vlans, room.flags),
+            Some("fdb") => (room.statics, room.flags),
+            Some("traffic") => (room.counters, room.flags),
+            Some("learned") => (room.learned, 0),
             _ => continue,
         };
         map.set_max_entries(entries.max(1) as u32).context("up", device, "size tables")?;
+        map.set_map_flags(flags).context("up", device, "size tables")?;
     }
     let object = open.load().context("up", device, "load program")?;
     fill(&object, device, table)?;
@@ -214,28 +392,47 @@ fn fill(object: &Object, device: &str, table: &SwitchTable) -> Result<(), LabErr
     let map = |name: &str| object.maps().find(|map| map.name() == name).expect("the object has its maps");
     let (ports, vlans, fdb, traffic) = (map("ports"), map("vlans"), map("fdb"), map("traffic"));
     for (number, port) in (0_u32..).zip(&table.ports) {
-        let flags = if port.service == Service::Up { PORT_UP } else { 0 };
-        let value = [port.pvid.map_or(0, fabric::VlanId::get).to_ne_bytes(), flags.to_ne_bytes()].concat();
-        ports.update(&number.to_ne_bytes(), &value, MapFlags::ANY).context("up", device, "write ports")?;
+        ports.update(&number.to_ne_bytes(), &port_value(port), MapFlags::ANY).context("up", device, "write ports")?;
     }
     let cpus = libbpf_rs::num_possible_cpus().context("up", device, "count processors")?;
     let zero = vec![vec![0_u8; size_of::<[u64; 7]>()]; cpus];
     for (vlan, members) in &table.vlans {
-        let ports_end = members.iter().last().map_or(0, |port| u32::from(port) + 1);
-        let words = |set: &PortSet| set.words().map(u64::to_ne_bytes).concat();
-        let value = [words(&members.tagged), words(&members.untagged), ports_end.to_ne_bytes().to_vec(), vec![0; 4]];
-        vlans.update(&vlan.get().to_ne_bytes(), &value.concat(), MapFlags::ANY).context("up", device, "write VLANs")?;
+        let value = vlan_value(members);
+        vlans.update(&vlan.get().to_ne_bytes(), &value, MapFlags::ANY).context("up", device, "write VLANs")?;
         for port in members.iter() {
             let key = [port.to_ne_bytes(), vlan.get().to_ne_bytes()].concat();
             traffic.update_percpu(&key, &zero, MapFlags::ANY).context("up", device, "write counters")?;
         }
     }
     for ((vlan, mac), port) in &table.fdb {
-        let key = [&mac.octets()[..], &vlan.get().to_ne_bytes()].concat();
         let value = u32::from(*port).to_ne_bytes();
-        fdb.update(&key, &value, MapFlags::ANY).context("up", device, "write static entries")?;
+        fdb.update(&fdb_key(*vlan, *mac), &value, MapFlags::ANY).context("up", device, "write static entries")?;
     }
     Ok(())
+}
+
+/// `struct port_entry`.
+fn port_value(port: &PortEntry) -> Vec<u8> {
+    let up = if port.service == Service::Up { PORT_UP } else { 0 };
+    let blocked = if port.relay == Relay::Block { PORT_BLOCKED } else { 0 };
+    let (learn, ageing_s) = match port.learning {
+        Learning::For { ageing_s } => (PORT_LEARN, ageing_s),
+        Learning::Off => (0, 0),
+    };
+    let pvid = port.pvid.map_or(0, VlanId::get);
+    [&pvid.to_ne_bytes()[..], &(up | blocked | learn).to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
+}
+
+/// `struct vlan_entry`.
+fn vlan_value(members: &Members) -> Vec<u8> {
+    let ports_end = members.iter().last().map_or(0, |port| u32::from(port) + 1);
+    let words = |set: &PortSet| set.words().map(u64::to_ne_bytes).concat();
+    [words(&members.tagged), words(&members.untagged), ports_end.to_ne_bytes().to_vec(), vec![0; 4]].concat()
+}
+
+/// `struct fdb_key`.
+fn fdb_key(vlan: VlanId, mac: Mac) -> Vec<u8> {
+    [&mac.octets()[..], &vlan.get().to_ne_bytes()].concat()
 }
 
 fn pin(object: &mut Object, device: &str, directory: &Path) -> Result<(), LabError> {

@@ -14,14 +14,15 @@ use fabric::{Attachment, HostId, Mac, PortId, SwitchId, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backend, LabError, LabOptions, Offload,
+    Backend, LabError, LabOptions, Managed, Offload, Start,
+    managed::Management,
     name::{HOST_DEVICE, check_lab_name, host_namespace, port_device, switch_namespace},
     table::{Service, SwitchTable},
     twin::{FrameHead, deliver},
 };
 
 /// Version of the state file.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Most switches and hosts of one lab together: beyond this a namespace for each no longer fits one machine.
 pub const NODES_MAX: usize = 2048;
@@ -43,6 +44,8 @@ pub struct Layout {
     pub queue_bytes: u32,
     /// When it was brought up, in seconds since 1970.
     pub created_unix_s: u64,
+    /// How switches are managed, if they are.
+    pub management: Option<Management>,
     /// `switches[switch]`.
     pub switches: Vec<SwitchSite>,
     /// `hosts[host]`.
@@ -148,8 +151,10 @@ impl Layout {
             return Err(LabError::TooLarge { what: "switches and hosts", got: nodes, limit: NODES_MAX });
         }
         let is_switch = |name: &str| topology.find_switch(name).is_some();
-        let switches: Vec<SwitchSite> =
-            topology.switch_ids().map(|switch| switch_site(topology, tables, &options.name, switch)).collect();
+        let switches: Vec<SwitchSite> = topology
+            .switch_ids()
+            .map(|switch| switch_site(topology, tables, &options.name, options.start, switch))
+            .collect();
         let hosts: Vec<HostSite> = (topology.host_ids())
             .map(|host| {
                 let intent = plan.host_intent(host);
@@ -174,6 +179,10 @@ impl Layout {
             rate_bps: options.rate_bps,
             queue_bytes: options.queue_bytes,
             created_unix_s,
+            management: match options.managed {
+                Managed::No => None,
+                Managed::Yes => Some(Management::new(topology, &options.name, options.start)?),
+            },
             switches,
             hosts,
             cables,
@@ -183,7 +192,19 @@ impl Layout {
     /// Every namespace: switches, then hosts.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         let switches = self.switches.iter().map(|switch| switch.namespace.as_str());
-        switches.chain(self.hosts.iter().map(|host| host.namespace.as_str()))
+        let management = self.management.iter().map(|management| management.namespace.as_str());
+        switches.chain(self.hosts.iter().map(|host| host.namespace.as_str())).chain(management)
+    }
+
+    /// The namespace of a host, or `mgmt`, unless a host is called so: where switches are managed from.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`].
+    pub fn place(&self, name: &str) -> Result<&str, LabError> {
+        match (self.host(name), &self.management) {
+            (Err(_), Some(management)) if name == "mgmt" => Ok(&management.namespace),
+            (host, _) => Ok(&host?.namespace),
+        }
     }
 
     /// The host of this name.
@@ -222,12 +243,14 @@ pub fn rate_scale(topology: &Topology, rate_bps: u64) -> f64 {
     fastest.map_or(1.0, |fastest| rate_bps as f64 / fastest as f64)
 }
 
-fn switch_site(topology: &Topology, tables: &[SwitchTable], lab: &str, switch: SwitchId) -> SwitchSite {
+fn switch_site(topology: &Topology, tables: &[SwitchTable], lab: &str, start: Start, switch: SwitchId) -> SwitchSite {
     let table = &tables[switch.index()];
     let port_site = |(number, port): (usize, PortId)| {
         let port = topology.port(port);
         let cabled = port.attachment != Attachment::Nothing;
-        let shut = cabled && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);
+        let shut = start == Start::Planned
+            && cabled
+            && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);
         PortSite {
             name: port.name.clone(),
             device: cabled.then(|| port_device(&port.name, number)),

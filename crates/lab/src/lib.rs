@@ -10,6 +10,7 @@
 pub mod delivery;
 mod ebpf;
 pub mod layout;
+pub mod managed;
 pub mod measure;
 pub mod name;
 pub mod netns;
@@ -30,7 +31,7 @@ mod status;
 mod tool;
 
 pub use backend::Backend;
-pub use build::{LabOptions, Offload, Progress, Step, TRAIN_FRAMES};
+pub use build::{LabOptions, Managed, Offload, Progress, Start, Step, TRAIN_FRAMES};
 pub use error::LabError;
 pub use state::{FailMode, Lab, down, list};
 pub use status::{Carrier, DropCounts, PortStatus, Status, SwitchStatus, Traffic};

@@ -37,7 +37,11 @@ pub(crate) fn links(namespace: &str) -> io::Result<BTreeMap<String, LinkState>> 
     netns::within(namespace, dump)?
 }
 
-fn dump() -> io::Result<BTreeMap<String, LinkState>> {
+/// The devices of the calling thread's namespace, by name.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(crate) fn dump() -> io::Result<BTreeMap<String, LinkState>> {
     let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
     let mut request = Vec::with_capacity(REQUEST_BYTES as usize);

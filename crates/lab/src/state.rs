@@ -96,13 +96,13 @@ impl Lab {
         }
     }
 
-    /// A command that will run inside a host, with `/sys` and `/etc/netns` as `ip netns exec` arranges them.
+    /// A command that will run inside a host, or as `mgmt` where a managed lab's switches are managed from, with `/sys` and `/etc/netns` as `ip netns exec` arranges them.
     ///
     /// # Errors
     /// [`LabError::NoSuchHost`].
     pub fn command(&self, host: &str, program: &str, args: &[String]) -> Result<Command, LabError> {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.layout.host(host)?.namespace, program]).args(args);
+        command.args(["netns", "exec", self.layout.place(host)?, program]).args(args);
         Ok(command)
     }
 

@@ -185,7 +185,7 @@ fn read_switch(
 }
 
 /// Drops of the queues toward cables, by device.
-fn queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, LabError> {
+pub(crate) fn queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, LabError> {
     let place = Place { operation: "status", device: &site.name, step: "read queues" };
     let text = output("tc", &["-s", "-j", "qdisc", "show"], Some(&site.namespace), place)?;
     let shown: serde_json::Value = serde_json::from_slice(&text)

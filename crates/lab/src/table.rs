@@ -21,6 +21,9 @@ pub const PORTS_MAX: usize = 256;
 /// Port `k` of a switch is the device with this index plus `k`; `PORT_IFINDEX_BASE` in `bpf/switch_consts.h`.
 pub const PORT_IFINDEX_BASE: u32 = 16;
 
+/// How long a learned address holds, where nobody has said otherwise (IEEE 802.1Q-2022, table 8-8).
+const AGEING_S: u32 = 300;
+
 /// The tables of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchTable {
@@ -30,6 +33,8 @@ pub struct SwitchTable {
     pub vlans: BTreeMap<VlanId, Members>,
     /// Static entries toward ports; of contradictory ones the last counts.
     pub fdb: BTreeMap<(VlanId, Mac), u16>,
+    /// Learned addresses, which count where there is no static entry. A plan's switches learn nothing.
+    pub learned: BTreeMap<(VlanId, Mac), u16>,
 }
 
 /// One port.
@@ -39,6 +44,31 @@ pub struct PortEntry {
     pub pvid: Option<VlanId>,
     /// In service, or not.
     pub service: Service,
+    /// What spanning tree lets it do.
+    pub relay: Relay,
+    /// Whether senders are learned.
+    pub learning: Learning,
+}
+
+/// What spanning tree lets a port do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relay {
+    /// Everything; so it is where there is no spanning tree.
+    Forward,
+    /// Nothing.
+    Block,
+}
+
+/// Whether a port notes who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learning {
+    /// It does, and forgets after a while.
+    For {
+        /// How long.
+        ageing_s: u32,
+    },
+    /// It does not.
+    Off,
 }
 
 /// Whether a port carries frames at all.
@@ -84,7 +114,7 @@ impl SwitchTable {
                 (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
                 (Admin::Up, PortRole::Host(_) | PortRole::Link(_)) => Service::Up,
             };
-            ports.push(PortEntry { pvid: port.pvid, service });
+            ports.push(PortEntry { pvid: port.pvid, service, relay: Relay::Forward, learning: Learning::Off });
             for vlan in port.untagged.iter().chain(port.tagged.iter()) {
                 let members = vlans.entry(vlan).or_default();
                 match service {
@@ -112,7 +142,36 @@ impl SwitchTable {
             })?;
             fdb.insert((entry.vlan, entry.mac), *number);
         }
-        Ok(Self { ports, vlans, fdb })
+        Ok(Self { ports, vlans, fdb, learned: BTreeMap::new() })
+    }
+}
+
+impl SwitchTable {
+    /// The same ports as they leave the factory: one VLAN for all that have a cable, learning, and not one that spanning
+    /// tree has opened yet.
+    #[must_use]
+    pub fn factory(planned: &Self) -> Self {
+        let port = |_: &PortEntry| PortEntry {
+            pvid: Some(VlanId::MIN),
+            service: Service::Up,
+            relay: Relay::Block,
+            learning: Learning::For { ageing_s: AGEING_S },
+        };
+        let mut all = Members::default();
+        (0..planned.ports.len() as u16).for_each(|port| all.untagged.insert(port));
+        Self {
+            ports: planned.ports.iter().map(port).collect(),
+            vlans: [(VlanId::MIN, all)].into(),
+            fdb: BTreeMap::new(),
+            learned: BTreeMap::new(),
+        }
+    }
+}
+
+impl PortEntry {
+    /// Whether frames may leave by it.
+    pub fn is_open(&self) -> bool {
+        self.service == Service::Up && self.relay == Relay::Forward
     }
 }
 

@@ -1,8 +1,8 @@
 //! The switch's decisions in pure Rust: what a frame's head and the tables say must happen to it.
 //!
 //! A frame is classified to a VLAN (its tag, or the port's PVID when it has none or a priority tag), filtered at
-//! ingress, and relayed: by the static entry of (VLAN, destination) if there is one, else to every other member.
-//! Nothing is learned. `bpf/switch.bpf.c` takes the same decisions in the kernel, and a test holds the two against
+//! ingress, and relayed: by the static entry of (VLAN, destination) if there is one, else by the learned one, else to
+//! every other member. Nothing is relayed by a port that spanning tree has closed. `bpf/switch.bpf.c` takes the same decisions in the kernel, and a test holds the two against
 //! each other frame by frame.
 //!
 //! ```text
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use fabric::{Attachment, HostId, Mac, PortId, SwitchId, Topology, VlanId};
 
-use crate::table::{Service, SwitchTable};
+use crate::table::{Learning, PortEntry, Relay, Service, SwitchTable};
 
 /// The part of a frame that a switch looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +92,13 @@ pub enum DropReason {
     SamePort,
     /// The static entry points to a port that is no member of the VLAN.
     EgressNotMember,
+    /// Spanning tree has closed the port where it came in, or the one where it should leave.
+    Blocked,
 }
 
 impl DropReason {
     /// Every reason, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::PortDown,
         Self::Malformed,
         Self::Reserved,
@@ -105,6 +107,7 @@ impl DropReason {
         Self::NotMember,
         Self::SamePort,
         Self::EgressNotMember,
+        Self::Blocked,
     ];
 
     /// The stable name for it.
@@ -118,13 +121,27 @@ impl DropReason {
             Self::NotMember => "not-member",
             Self::SamePort => "same-port",
             Self::EgressNotMember => "egress-not-member",
+            Self::Blocked => "blocked",
         }
     }
 }
 
 /// Decides what a switch does with a frame that enters by `port`.
 pub fn decide(table: &SwitchTable, port: u16, frame: &FrameHead) -> Decision {
-    classify(table, port, frame).map_or_else(Decision::Drop, |vlan| relay(table, port, vlan, frame))
+    let vlan = match classify(table, port, frame) {
+        Ok(vlan) => vlan,
+        Err(reason) => return Decision::Drop(reason),
+    };
+    match table.ports[usize::from(port)].relay {
+        Relay::Block => Decision::Drop(DropReason::Blocked),
+        Relay::Forward => relay(table, port, vlan, frame),
+    }
+}
+
+/// What a switch learns from a frame that enters by `port`: the sender is there.
+pub fn learn(table: &SwitchTable, port: u16, frame: &FrameHead) -> Option<(VlanId, Mac)> {
+    let vlan = classify(table, port, frame).ok()?;
+    (table.ports[usize::from(port)].learning != Learning::Off).then_some((vlan, frame.source))
 }
 
 /// Follows a frame from the moment a host sends it: who receives it, and with which tag; one element a copy, in order
@@ -193,17 +210,21 @@ fn relay(table: &SwitchTable, port: u16, vlan: VlanId, frame: &FrameHead) -> Dec
     let members = &table.vlans[&vlan];
     let tag = Tag { vid: vlan.get(), priority: frame.tag.map_or(0, |tag| tag.priority) };
     let exit = |port| Exit { port, tag: (!members.untagged.contains(port)).then_some(tag) };
-    let flood = |kind| Decision::Flood(kind, members.iter().filter(|member| *member != port).map(exit).collect());
+    let is_open = |port: u16| table.ports.get(usize::from(port)).is_some_and(PortEntry::is_open);
+    let others = || members.iter().filter(|member| *member != port && is_open(*member));
+    let flood = |kind| Decision::Flood(kind, others().map(exit).collect());
     if frame.destination == Mac::BROADCAST {
         return flood(FloodKind::Broadcast);
     }
     if frame.destination.is_multicast() {
         return flood(FloodKind::Multicast);
     }
-    match table.fdb.get(&(vlan, frame.destination)) {
+    let key = (vlan, frame.destination);
+    match table.fdb.get(&key).or_else(|| table.learned.get(&key)) {
         None => flood(FloodKind::Unknown),
         Some(out) if *out == port => Decision::Drop(DropReason::SamePort),
         Some(out) if !members.contains(*out) => Decision::Drop(DropReason::EgressNotMember),
+        Some(out) if !is_open(*out) => Decision::Drop(DropReason::Blocked),
         Some(out) => Decision::Unicast(exit(*out)),
     }
 }

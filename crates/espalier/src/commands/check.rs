@@ -3,15 +3,30 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use fabric::format::{plan::ReadMode, report::report_json};
+use fabric::{
+    Report,
+    format::{plan::ReadMode, report::report_json},
+};
 
-use super::{Output, plan::print_report, say};
+use super::{Output, observe, plan::print_report, rendered::replace_devices, say};
 use crate::{cli, failure::FAILED, files::read_plan_file};
 
 pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let mode = if args.ignore_digest { ReadMode::IgnoreDigest } else { ReadMode::Strict };
-    let plan = read_plan_file(&args.plan, mode)?;
-    let report = verify::check(&plan);
+    let mut plan = read_plan_file(&args.plan, mode)?;
+    let report = match (&args.rendered, &args.observed) {
+        (None, None) => verify::check(&plan),
+        (None, Some(folder)) => {
+            let mut findings = observe::replace_devices(&mut plan, folder)?;
+            findings.extend(verify::check(&plan).findings().iter().cloned());
+            Report::new(findings)
+        }
+        (Some(folder), _) => {
+            let mut findings = replace_devices(&mut plan, folder, args)?;
+            findings.extend(verify::check(&plan).findings().iter().cloned());
+            Report::new(findings)
+        }
+    };
     match output {
         Output::Json => say!(
             "{}",

@@ -9,7 +9,10 @@ use fabric::{
     format_rate,
     generate::{Kind, Options, generate},
 };
-use lab::measure::{Load, Measurement, Pattern, Prediction};
+use lab::{
+    LabOptions,
+    measure::{Load, Measurement, Pattern, Prediction},
+};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
@@ -68,7 +71,7 @@ pub(super) fn run(args: &cli::Demo, output: Output) -> Result<ExitCode> {
 
 /// Builds a plan's fabric, measures it, and takes it down, whether or not that went well.
 fn trial(lab_name: &str, plan: Plan, args: &cli::Demo) -> Result<Trial> {
-    let lab = build(lab_name, &plan, args.rate, None)?;
+    let lab = build(&plan, LabOptions { rate_bps: args.rate, ..LabOptions::new(lab_name) })?;
     let load = Load::new(Pattern::AllToAll, args.bytes);
     let outcome =
         prediction(&lab, &plan, &load).and_then(|predicted| Ok((predicted, measure_with_progress(&lab, &load)?)));

@@ -1,17 +1,19 @@
 //! `espalier export`: the cabling in another tool's format, or a plan's forwarding tables.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
+use device::{Request, TargetChoice, write_ansible};
 use fabric::{
     Plan, Topology,
     format::{
         exchange::{Format, UnknownFormat, export},
-        plan::ReadMode,
+        plan::{ReadMode, plan_digest},
     },
 };
 use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 
+use super::render::{Disk, write_rendered};
 use crate::{
     cli,
     failure::bad_input,
@@ -22,6 +24,10 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
     let is_plan = args.file.extension().is_some_and(|extension| extension == "json");
     match (args.to.as_str(), is_plan) {
         ("opensm", true) => export_opensm(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
+        ("ansible", true) => export_ansible(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
+        ("ansible", false) => {
+            return Err(bad_input("what switches are told comes from a plan file, which ends in .json; plan first"));
+        }
         ("opensm", false) => {
             return Err(bad_input("forwarding tables come from a plan file, which ends in .json; plan first"));
         }
@@ -36,13 +42,31 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
         return write_file(&args.output, |mut out| write_ibsim(topology, &mut out));
     }
     let format: Format =
-        args.to.parse().map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm or ibsim")))?;
+        args.to.parse().map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm, ibsim or ansible")))?;
     let text = export(format, topology).ok_or_else(|| {
         let known: Vec<&str> =
             Format::ALL.iter().filter(|format| format.can_export()).map(|format| format.name()).collect();
-        bad_input(format!("{} can only be read; formats to write: {}, opensm, ibsim", format.name(), known.join(", ")))
+        bad_input(format!(
+            "{} can only be read; formats to write: {}, opensm, ibsim, ansible",
+            format.name(),
+            known.join(", ")
+        ))
     })?;
     write_file(&args.output, |out| out.write_all(text.as_bytes()))
+}
+
+/// Inventory, playbook, and the switches' configurations in a folder.
+fn export_ansible(plan: &Plan, args: &cli::Export) -> Result<()> {
+    if args.output == Path::new("-") {
+        return Err(bad_input("Ansible needs several files: name a folder with -o"));
+    }
+    let digest = plan_digest(plan)?;
+    let request = Request { plan, digest: &digest, target: TargetChoice::Auto, switch: None, since: None };
+    let manifest = write_rendered(&request, &args.output.join("files"))?;
+    let mut folder = Disk::new(args.output.clone())?;
+    write_ansible(plan, &digest, &manifest.parts, &mut folder)?;
+    folder.finish()?;
+    Ok(())
 }
 
 fn export_opensm(plan: &Plan, args: &cli::Export) -> Result<()> {

@@ -1,21 +1,25 @@
 //! `espalier lab`: a plan's fabric of namespaces.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::Path,
+    process::{Command, ExitCode},
+    sync::atomic::AtomicBool,
+};
 
 use anyhow::{Context, Result};
 use fabric::{
-    Plan,
+    Plan, Policy,
     format::plan::{ReadMode, write_plan},
     format_rate,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Progress, Status};
+use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Managed, Progress, Start, Status, layout::Layout};
 
 use super::{Output, measure, ping, say};
 use crate::{
     cli::{self, BackendChoice, LabCommand},
     failure::bad_input,
-    files::read_plan_file,
+    files::{read_plan_file, read_topology},
     table::Table,
 };
 
@@ -24,7 +28,17 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
     lab::rootless::acquire()?;
     let name = &args.name;
     match &args.command {
-        LabCommand::Up { plan, rate, backend } => up(name, plan, *rate, *backend, output)?,
+        LabCommand::Up { plan, rate, backend, managed, factory } => {
+            let mut options = LabOptions { rate_bps: *rate, backend: backend_of(*backend), ..LabOptions::new(name) };
+            if *managed || *factory {
+                options.managed = Managed::Yes;
+            }
+            if *factory {
+                options.start = Start::Factory;
+            }
+            up(plan, options, output)?;
+        }
+        LabCommand::Agents => lab::managed::serve(name, &AtomicBool::new(false))?,
         LabCommand::Down => {
             lab::down(name)?;
             eprintln!("lab {name} is down");
@@ -42,44 +56,86 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn up(name: &str, path: &Path, rate_bps: u64, backend: BackendChoice, output: Output) -> Result<()> {
-    let plan = read_plan_file(path, ReadMode::Strict)?;
+fn backend_of(choice: BackendChoice) -> Option<Backend> {
+    match choice {
+        BackendChoice::Auto => None,
+        BackendChoice::Bridge => Some(Backend::Bridge),
+        BackendChoice::Ebpf => Some(Backend::Ebpf),
+    }
+}
+
+fn up(path: &Path, options: LabOptions, output: Output) -> Result<()> {
+    let (name, rate_bps, managed) = (options.name.clone(), options.rate_bps, options.managed);
+    let plan = match options.start {
+        Start::Planned => read_plan_file(path, ReadMode::Strict)?,
+        Start::Factory => plan_or_topology(path)?,
+    };
     let report = verify::check(&plan);
     if !report.is_deployable() {
         return Err(bad_input(format!("{}: the judge refuses this plan:\n{report}", path.display())));
     }
-    let backend = match backend {
-        BackendChoice::Auto => None,
-        BackendChoice::Bridge => Some(Backend::Bridge),
-        BackendChoice::Ebpf => Some(Backend::Ebpf),
+    let lab = build(&plan, options)?;
+    let speaking = match managed {
+        Managed::No => 0,
+        Managed::Yes => manage(&lab)?,
     };
-    let lab = build(name, &plan, rate_bps, backend)?;
     let layout = lab.layout();
     match output {
         Output::Json => say!(
             "{}",
             serde_json::json!({
                 "name": name, "switches": layout.switches.len(), "hosts": layout.hosts.len(),
-                "backend": layout.backend.word(), "rate_bps": rate_bps,
+                "backend": layout.backend.word(), "rate_bps": rate_bps, "management": management_json(layout),
             })
         ),
-        Output::Person => eprintln!(
-            "lab {name} is up: {} switches ({}), {} hosts, {}; try: espalier lab --name {name} measure all-to-all",
-            layout.switches.len(),
-            layout.backend.word(),
-            layout.hosts.len(),
-            format_rate(rate_bps)
-        ),
+        Output::Person => {
+            let what = match &layout.management {
+                None => format!("try: espalier lab --name {name} measure all-to-all"),
+                Some(management) => format!(
+                    "{speaking} hosts speak LLDP; try: espalier lab --name {name} exec mgmt -- snmpwalk -v2c -c {} {} \
+                     1.3.6.1.2.1.17",
+                    lab::managed::READ_COMMUNITY,
+                    management.switches.first().map_or_else(String::new, |site| site.address.to_string())
+                ),
+            };
+            eprintln!(
+                "lab {name} is up: {} switches ({}), {} hosts, {}; {what}",
+                layout.switches.len(),
+                layout.backend.word(),
+                layout.hosts.len(),
+                format_rate(rate_bps)
+            );
+        }
     }
     Ok(())
 }
 
+/// Reads a plan, or a topology, whose hosts get the addresses that any plan would give them.
+fn plan_or_topology(path: &Path) -> Result<Plan> {
+    match read_plan_file(path, ReadMode::Strict) {
+        Ok(plan) => Ok(plan),
+        Err(no_plan) if path.extension().is_some_and(|extension| extension == "json") => Err(no_plan),
+        Err(_) => Ok(planner::plan(&read_topology(path)?, &Policy::default(), None)?),
+    }
+}
+
+/// Starts the agents of a lab's switches, or takes the lab down; how many hosts speak LLDP.
+fn manage(lab: &Lab) -> Result<usize> {
+    let name = &lab.layout().name;
+    let program = std::env::current_exe().context("find this program")?;
+    let started = lab::managed::start(lab, Command::new(program).args(["lab", "--name", name, "agents"]));
+    if started.is_err() {
+        lab::down(name)?;
+    }
+    Ok(started?)
+}
+
 /// Builds a lab with a progress bar on standard error.
-pub(super) fn build(name: &str, plan: &Plan, rate_bps: u64, backend: Option<Backend>) -> Result<Lab> {
+pub(super) fn build(plan: &Plan, options: LabOptions) -> Result<Lab> {
     let mut text = Vec::new();
     write_plan(plan, &mut text).context("write plan")?;
     let plan_text = Some(String::from_utf8(text).context("plan files are text")?);
-    let options = LabOptions { rate_bps, backend, plan_text, ..LabOptions::new(name) };
+    let options = LabOptions { plan_text, ..options };
     let bar = ProgressBar::new(0);
     bar.set_style(ProgressStyle::with_template("{msg:20} {wide_bar} {pos}/{len}").context("a valid template")?);
     let mut show = |progress: Progress| {
@@ -90,6 +146,14 @@ pub(super) fn build(name: &str, plan: &Plan, rate_bps: u64, backend: Option<Back
     let lab = Lab::up(plan, &options, &mut show);
     bar.finish_and_clear();
     Ok(lab?)
+}
+
+fn management_json(layout: &Layout) -> serde_json::Value {
+    let Some(management) = &layout.management else { return serde_json::Value::Null };
+    let sites = layout.switches.iter().zip(&management.switches);
+    let switches: serde_json::Map<String, serde_json::Value> =
+        sites.map(|(switch, site)| (switch.name.clone(), site.address.to_string().into())).collect();
+    serde_json::json!({ "namespace": management.namespace, "switches": switches })
 }
 
 fn list(output: Output) -> Result<()> {

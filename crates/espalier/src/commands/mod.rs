@@ -1,6 +1,9 @@
 //! One file a verb.
 
 mod check;
+mod controller;
+mod deploy;
+mod discover;
 mod demo;
 mod export;
 mod failure;
@@ -8,10 +11,13 @@ mod generate;
 mod import;
 mod lab;
 mod measure;
+mod observe;
 mod pareto;
 mod patience;
 mod ping;
 mod plan;
+mod render;
+mod rendered;
 mod reproduce;
 mod shell;
 mod show;
@@ -45,8 +51,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Traffic(args) => traffic::run(&args, output),
         Command::Plan(args) => plan::run(&args, output),
         Command::Check(args) => check::run(&args, output),
+        Command::Discover(args) => discover::run(&args, output),
+        Command::Deploy(args) => deploy::run(&args, output),
+        Command::Observe(args) => observe::run(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
+        Command::Render(args) => render::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),

@@ -1,5 +1,7 @@
 //! Model files: `models/*.toml`, one switch model a file.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::{Basis, Model, PortNames};
@@ -16,13 +18,29 @@ struct ModelFile {
     ports: Option<Vec<String>>,
     max_vlans: usize,
     static_macs: usize,
+    total_macs: usize,
     hybrid_ports: bool,
     independent_vlan_learning: bool,
     pause: bool,
     pfc_classes: u8,
+    syntax: Option<String>,
+    #[serde(default)]
+    basis_of: BTreeMap<String, BasisName>,
 }
 
-#[derive(Deserialize)]
+/// Facts whose basis may differ from that of the rest.
+const FACTS: [&str; 8] = [
+    "max-vlans",
+    "static-macs",
+    "total-macs",
+    "hybrid-ports",
+    "independent-vlan-learning",
+    "pause",
+    "pfc-classes",
+    "syntax",
+];
+
+#[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
 enum BasisName {
     Tested,
@@ -46,22 +64,32 @@ pub fn parse_model(text: &str) -> Result<Model, String> {
             PortNames::Listed(names)
         }
     };
+    if let Some(fact) = file.basis_of.keys().find(|fact| !FACTS.contains(&fact.as_str())) {
+        return Err(format!("basis-of: {fact} is no fact of a model: {}", FACTS.join(", ")));
+    }
     Ok(Model {
         name: file.name,
         description: file.description,
-        basis: match file.basis {
-            BasisName::Tested => Basis::Tested,
-            BasisName::Manual => Basis::Manual,
-            BasisName::Untested => Basis::Untested,
-        },
+        basis: basis(file.basis),
+        basis_of: file.basis_of.into_iter().map(|(fact, name)| (fact, basis(name))).collect(),
+        syntax: file.syntax,
         ports,
         vlans_max: file.max_vlans,
         static_entries_max: file.static_macs,
+        total_entries_max: file.total_macs,
         hybrid_ports: file.hybrid_ports,
         independent_vlan_learning: file.independent_vlan_learning,
         pause: file.pause,
         pfc_classes: file.pfc_classes,
     })
+}
+
+fn basis(name: BasisName) -> Basis {
+    match name {
+        BasisName::Tested => Basis::Tested,
+        BasisName::Manual => Basis::Manual,
+        BasisName::Untested => Basis::Untested,
+    }
 }
 
 /// Expands a pattern such as `g[1-24]`; a pattern without brackets is one name.

@@ -48,7 +48,10 @@ mod tests;
 
 use thiserror::Error;
 
-pub use self::{read::read_plan, write::write_plan};
+pub use self::{
+    read::read_plan,
+    write::{plan_digest, write_plan},
+};
 
 /// The version of plan files that this program writes.
 pub const PLAN_VERSION: u64 = 2;

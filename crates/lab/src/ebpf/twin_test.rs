@@ -21,9 +21,9 @@ use nix::{
 
 use super::*;
 use crate::{
-    table::{Members, PortEntry},
+    table::{Learning, Members, PortEntry, Relay},
     tool::{Batch, Place, run_batch},
-    twin::{Decision, Exit, FloodKind, FrameHead, Tag, decide},
+    twin::{Decision, Exit, FloodKind, FrameHead, Tag, decide, learn},
 };
 
 const PORTS: u16 = 6;
@@ -32,6 +32,7 @@ const FAR_IFINDEX_BASE: u32 = 100;
 const FRAME_BYTES: usize = 60;
 
 /// `TC_ACT_*` of `linux/pkt_cls.h`.
+const OK: u32 = 0;
 const SHOT: u32 = 2;
 const STOLEN: u32 = 4;
 const REDIRECT: u32 = 7;
@@ -69,14 +70,18 @@ fn the_program_and_its_twin_decide_alike() {
 
 /// Tries one table; how many frames were dropped, relayed and flooded.
 fn try_all_frames(seed: u64, far_ends: &[OwnedFd]) -> [usize; 3] {
-    let table = random_table(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-    let object = load("test", &table).expect("the program loads");
+    let mut table = random_table(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let object = load("test", &table, &Room::grown(8, 64, 64)).expect("the program loads");
     let mut seen = [0_usize; 3];
     for port in 0..PORTS {
         for destination in destinations() {
             for tag in tags() {
-                for source in [Mac::local(77), Mac::new([1, 0, 0, 0, 0, 1])] {
+                // The second is a destination too, so that what is learned is used.
+                for source in [Mac::local(77), Mac::local(5), Mac::new([1, 0, 0, 0, 0, 1])] {
                     let frame = FrameHead { destination, source, tag };
+                    if let Some(key) = learn(&table, port, &frame) {
+                        table.learned.insert(key, port);
+                    }
                     let decision = decide(&table, port, &frame);
                     seen[match decision {
                         Decision::Drop(_) => 0,
@@ -89,6 +94,8 @@ fn try_all_frames(seed: u64, far_ends: &[OwnedFd]) -> [usize; 3] {
             }
         }
     }
+    let learned = object.maps().find(|map| map.name() == "learned").expect("a map of the object");
+    assert_eq!(sum_learned(&learned, "test").expect("readable"), table.learned, "seed {seed}");
     seen
 }
 
@@ -115,7 +122,8 @@ fn try_frame(
     let mut expect_flood = None;
     match decision {
         Decision::Drop(reason) => {
-            assert_eq!(verdict, SHOT, "{what}");
+            // A reserved frame is not relayed, but whoever listens on the port may have it.
+            assert_eq!(verdict, if *reason == DropReason::Reserved { OK } else { SHOT }, "{what}");
             *expect_drops[usize::from(port)].entry(*reason).or_default() += 1;
         }
         Decision::Unicast(exit) => {
@@ -135,7 +143,11 @@ fn try_frame(
     let vlan = if vlan == 0 { table.ports[usize::from(port)].pvid.map_or(0, VlanId::get) } else { vlan };
     // The port is found in the tables, and has passed the ingress filter, unless the frame was dropped before that.
     let entered = match decision {
-        Decision::Drop(reason) => matches!(reason, DropReason::SamePort | DropReason::EgressNotMember),
+        Decision::Drop(reason) => match reason {
+            DropReason::SamePort | DropReason::EgressNotMember => true,
+            DropReason::Blocked => table.ports[usize::from(port)].relay == Relay::Forward,
+            _ => false,
+        },
         Decision::Unicast(_) | Decision::Flood(..) => true,
     };
     for (key, before) in &traffic_before {
@@ -263,7 +275,7 @@ fn listen(ifindex: u32) -> io::Result<OwnedFd> {
 }
 
 fn destinations() -> Vec<Mac> {
-    let stations = (1..=4).map(Mac::local);
+    let stations = (1..=5).map(Mac::local);
     let groups = [[0xff; 6], [0x01, 0, 0x5e, 1, 2, 3], [0x33, 0x33, 0, 0, 0, 1], [0x01, 0x80, 0xc2, 0, 0, 0x0e]];
     stations.chain(groups.map(Mac::new)).chain([Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x10])]).collect()
 }
@@ -275,11 +287,14 @@ fn tags() -> Vec<Option<Tag>> {
 
 fn random_table(random: &mut Random) -> SwitchTable {
     let vlan = |id| VlanId::new(id).expect("in range");
-    let mut table = SwitchTable { ports: Vec::new(), vlans: BTreeMap::new(), fdb: BTreeMap::new() };
+    let mut table =
+        SwitchTable { ports: Vec::new(), vlans: BTreeMap::new(), fdb: BTreeMap::new(), learned: BTreeMap::new() };
     for port in 0..PORTS {
         let pvid = [None, Some(vlan(2)), Some(vlan(3)), Some(vlan(4)), Some(vlan(5))][random.below(5)];
         let service = if port == PORTS - 1 { Service::Down } else { Service::Up };
-        table.ports.push(PortEntry { pvid, service });
+        let relay = if random.below(4) == 0 { Relay::Block } else { Relay::Forward };
+        let learning = [Learning::Off, Learning::For { ageing_s: 1000 }][random.below(2)];
+        table.ports.push(PortEntry { pvid, service, relay, learning });
     }
     for id in 2..=4 {
         let mut members = Members::default();
@@ -291,7 +306,7 @@ fn random_table(random: &mut Random) -> SwitchTable {
             }
         }
         table.vlans.insert(vlan(id), members);
-        // Station 4 has no entries.
+        // Stations 4 and 5 have no entries; 5 is learned.
         for station in 1..=3 {
             table.fdb.insert((vlan(id), Mac::local(station)), random.below(usize::from(PORTS)) as u16);
         }

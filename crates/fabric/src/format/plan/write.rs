@@ -24,13 +24,22 @@ use crate::{
 /// # Errors
 /// Those of `out`, and [`io::ErrorKind::InvalidData`] if a figure of the summary is no number.
 pub fn write_plan(plan: &Plan, mut out: impl io::Write) -> io::Result<()> {
-    let mut hasher = Hashing(Sha256::new());
-    write_body(plan, &mut hasher)?;
+    let digest = plan_digest(plan)?;
     out.write_all(header(PLAN_VERSION).as_bytes())?;
-    out.write_all(hex(&hasher.0.finalize()).as_bytes())?;
+    out.write_all(digest.as_bytes())?;
     out.write_all(DIGEST_END.as_bytes())?;
     write_body(plan, &mut out)?;
     out.flush()
+}
+
+/// The digest that a plan's file states: the SHA-256 of everything after it, in hexadecimal digits.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] if a figure of the summary is no number.
+pub fn plan_digest(plan: &Plan) -> io::Result<String> {
+    let mut hasher = Hashing(Sha256::new());
+    write_body(plan, &mut hasher)?;
+    Ok(hex(&hasher.0.finalize()))
 }
 
 /// Bytes as lowercase hexadecimal digits.

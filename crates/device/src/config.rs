@@ -1,0 +1,227 @@
+//! What a switch is set to, in no vendor's language: the state between a plan's intent and a configuration file.
+//!
+//! ```text
+//!   DeviceIntent ─ of_intent ─▶ SwitchConfig ─ dialect writes ─▶ text
+//!   DeviceIntent ◀─ to_intent ─ SwitchConfig ◀─ dialect reads ─ text
+//! ```
+//! Ports go by name and hosts by address, because that is all a switch knows. What an intent says of roles and cables
+//! comes from the topology again on the way back.
+
+use std::collections::BTreeMap;
+
+use fabric::{
+    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostId, Mac, PortIntent, PortRole, SwitchId,
+    Topology, VlanId, VlanSet,
+};
+
+/// A port's position in [`SwitchConfig::ports`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// Wraps a position.
+    ///
+    /// # Panics
+    /// If `index` does not fit in 32 bits, which no switch's ports do not.
+    pub fn new(index: usize) -> Self {
+        Self(u32::try_from(index).expect("a switch has fewer than 2^32 ports"))
+    }
+
+    /// The position.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The state of one switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// Its ports, in the topology's order.
+    pub ports: Vec<PortConfig>,
+    /// VLANs that exist, but for VLAN 1, which exists everywhere.
+    pub vlans: VlanSet,
+    /// Static forwarding-table entries.
+    pub entries: BTreeMap<(VlanId, Mac), Slot>,
+    /// Whether a spanning-tree protocol runs, which would shut the very cables that a plan uses.
+    pub spanning_tree: SpanningTree,
+}
+
+/// The state of one port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// What the switch calls it.
+    pub name: String,
+    /// Up, or shut.
+    pub admin: Admin,
+    /// The VLAN of untagged frames that enter; none drops them.
+    pub pvid: Option<VlanId>,
+    /// VLANs whose frames leave with a tag.
+    pub tagged: VlanSet,
+    /// VLANs whose frames leave without one.
+    pub untagged: VlanSet,
+    /// Link-level flow control.
+    pub flow_control: FlowControlMode,
+    /// Whether tagged frames of VLANs that the port is no member of are dropped when they enter.
+    pub ingress_filter: IngressFilter,
+}
+
+/// Whether a port drops tagged frames of VLANs that it is no member of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IngressFilter {
+    /// It does, as every plan assumes.
+    On,
+    /// It lets them in.
+    Off,
+}
+
+/// Whether a spanning-tree protocol runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanningTree {
+    /// It may block ports.
+    On,
+    /// It does not.
+    Off,
+}
+
+impl SwitchConfig {
+    /// A managed switch as it comes out of its box: every port up and an untagged member of VLAN 1, spanning tree on.
+    pub fn out_of_the_box(ports: impl IntoIterator<Item = String>) -> Self {
+        let port = |name| PortConfig {
+            name,
+            admin: Admin::Up,
+            pvid: Some(VlanId::MIN),
+            tagged: VlanSet::new(),
+            untagged: [VlanId::MIN].into_iter().collect(),
+            flow_control: FlowControlMode::Off,
+            ingress_filter: IngressFilter::On,
+        };
+        Self {
+            ports: ports.into_iter().map(port).collect(),
+            vlans: VlanSet::new(),
+            entries: BTreeMap::new(),
+            spanning_tree: SpanningTree::On,
+        }
+    }
+
+    /// The same, but for ports that let in tagged frames of any VLAN until they are told to filter.
+    pub fn out_of_the_box_unfiltered(ports: impl IntoIterator<Item = String>) -> Self {
+        let mut config = Self::out_of_the_box(ports);
+        config.ports.iter_mut().for_each(|port| port.ingress_filter = IngressFilter::Off);
+        config
+    }
+
+    /// A switch on which nothing is set up: every port shut and in no VLAN, no spanning tree.
+    pub fn blank(ports: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            ports: ports.into_iter().map(PortConfig::blank).collect(),
+            vlans: VlanSet::new(),
+            entries: BTreeMap::new(),
+            spanning_tree: SpanningTree::Off,
+        }
+    }
+
+    /// What an intent asks of its switch. Entries whose port is not the switch's own are left out.
+    pub fn of_intent(topology: &Topology, intent: &DeviceIntent) -> Self {
+        let own = topology.switch_ports(intent.switch);
+        let mut config = Self::blank(own.clone().map(|port| topology.ports()[port].name.clone()));
+        for port in intent.ports.iter().filter(|port| own.contains(&port.port.index())) {
+            let PortIntent { port, role: _, admin, pvid, tagged, untagged, flow_control } = port.clone();
+            let to = &mut config.ports[port.index() - own.start];
+            let (name, ingress_filter) = (to.name.clone(), IngressFilter::On);
+            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter };
+        }
+        for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
+            if own.contains(&port.index()) {
+                config.entries.insert((vlan, mac), Slot::new(port.index() - own.start));
+            }
+        }
+        config.vlans = config.memberships();
+        config.vlans.remove(VlanId::MIN);
+        config
+    }
+
+    /// The intent that asks for this state.
+    ///
+    /// # Panics
+    /// If the ports are not those of `switch`.
+    pub fn to_intent(&self, topology: &Topology, switch: SwitchId) -> DeviceIntent {
+        let own = topology.switch_ports(switch);
+        assert_eq!(own.len(), self.ports.len(), "the ports are those of the switch");
+        let ids = || topology.port_ids(switch);
+        let ports = ids().zip(&self.ports).map(|(port, config)| PortIntent {
+            port,
+            role: match topology.port(port).attachment {
+                Attachment::Nothing => PortRole::Unused,
+                Attachment::Host(host) => PortRole::Host(host),
+                Attachment::Link(link) => PortRole::Link(link),
+            },
+            admin: config.admin,
+            pvid: config.pvid,
+            tagged: config.tagged.clone(),
+            untagged: config.untagged.clone(),
+            flow_control: config.flow_control.clone(),
+        });
+        let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
+        let (mut runs, mut foreign) = (Vec::new(), Vec::new());
+        let port_id = |slot: Slot| fabric::PortId::new(own.start + slot.index());
+        for (&(vlan, mac), &slot) in &self.entries {
+            match hosts.get(&mac) {
+                Some(&host) => runs.push(FdbRun { vlan, first: host, last: host, port: port_id(slot) }),
+                None => foreign.push(FdbEntry { vlan, mac, port: port_id(slot) }),
+            }
+        }
+        runs.sort_unstable();
+        let mut fdb: Vec<FdbRun> = Vec::with_capacity(runs.len());
+        for run in runs {
+            match fdb.last_mut() {
+                Some(last)
+                    if (last.vlan, last.port, last.last.index() + 1) == (run.vlan, run.port, run.first.index()) =>
+                {
+                    last.last = run.last;
+                }
+                _ => fdb.push(run),
+            }
+        }
+        DeviceIntent { switch, ports: ports.collect(), fdb, foreign }
+    }
+
+    /// The port of this name.
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.ports.iter().position(|port| port.name == name).map(Slot::new)
+    }
+
+    /// The port's state.
+    pub fn port(&self, slot: Slot) -> &PortConfig {
+        &self.ports[slot.index()]
+    }
+
+    /// VLANs that some port is a member of.
+    pub fn memberships(&self) -> VlanSet {
+        self.ports.iter().flat_map(|port| port.tagged.iter().chain(port.untagged.iter())).collect()
+    }
+}
+
+impl PortConfig {
+    /// A port that is shut and in no VLAN.
+    pub fn blank(name: String) -> Self {
+        Self {
+            name,
+            admin: Admin::Down,
+            pvid: None,
+            tagged: VlanSet::new(),
+            untagged: VlanSet::new(),
+            flow_control: FlowControlMode::Off,
+            ingress_filter: IngressFilter::On,
+        }
+    }
+
+    /// Whether the port is a member of `vlan`, tagged or not.
+    pub fn is_member(&self, vlan: VlanId) -> bool {
+        self.tagged.contains(vlan) || self.untagged.contains(vlan)
+    }
+
+    /// VLANs that the port is a member of.
+    pub fn members(&self) -> VlanSet {
+        self.tagged.iter().chain(self.untagged.iter()).collect()
+    }
+}

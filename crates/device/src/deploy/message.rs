@@ -1,0 +1,249 @@
+//! What a deployment asks of the world, and what the world answers.
+
+use std::{fmt, sync::Arc};
+
+use fabric::SwitchId;
+
+use super::Mark;
+use crate::SwitchConfig;
+
+/// Something to do. Every request is answered by exactly one [`Reply`]; at most one a switch is open at any time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Read the whole state of a switch.
+    Read {
+        /// Which.
+        switch: SwitchId,
+    },
+    /// Bring a switch from one state to another. A switch whose fence is no longer `fence` must not be written at all.
+    Write {
+        /// Which.
+        switch: SwitchId,
+        /// What it holds.
+        before: Arc<SwitchConfig>,
+        /// What it is to hold.
+        after: Arc<SwitchConfig>,
+        /// The mark to leave.
+        mark: Mark,
+        /// The fence that was read or returned last.
+        fence: Fence,
+    },
+    /// Make the running state the one that the switch starts with. A switch whose fence is no longer `fence` must not.
+    Save {
+        /// Which.
+        switch: SwitchId,
+        /// The fence that was read or returned last.
+        fence: Fence,
+    },
+    /// Judge the states that all switches were found in, as they will be once their ports are open.
+    Judge {
+        /// `devices[switch]`.
+        devices: Vec<Arc<SwitchConfig>>,
+    },
+    /// Put the journal where a crash cannot take it, before the next request.
+    Record(Journal),
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To [`Request::Read`].
+    Read(SwitchId, Result<Reading, Fault>),
+    /// To [`Request::Write`]: the new fence.
+    Written(SwitchId, Result<Fence, Fault>),
+    /// To [`Request::Save`]: the new fence.
+    Saved(SwitchId, Result<Fence, Fault>),
+    /// To [`Request::Judge`]: what is fatal, if anything.
+    Judged(Result<(), String>),
+    /// To [`Request::Record`].
+    Recorded(Result<(), String>),
+}
+
+/// What a switch said of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Its state.
+    pub config: SwitchConfig,
+    /// Who set it up last.
+    pub mark: Option<Mark>,
+    /// Changes with every write by anybody, and with every restart.
+    pub fence: Fence,
+}
+
+/// A number that a switch changes whenever anybody writes to it, and when it restarts: the standard's advisory lock
+/// (RFC 3418, snmpSetSerialNo) or, where a switch has none, the time of its last restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub u64);
+
+/// Why a switch did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It did not answer, as often as it was asked. Whether it did what it was asked is unknown.
+    Silent,
+    /// It refused, or answered what makes no sense.
+    Refused(String),
+    /// It restarted, or somebody else wrote to it.
+    Fenced,
+    /// It said yes, but holds something else.
+    Differs(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent => f.write_str("does not answer"),
+            Self::Refused(what) => write!(f, "refused: {what}"),
+            Self::Fenced => f.write_str("restarted, or was changed by somebody else"),
+            Self::Differs(what) => write!(f, "accepted a change but holds something else: {what}"),
+        }
+    }
+}
+
+/// What an interrupted deployment leaves for the one that resumes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal {
+    /// Its mark.
+    pub mark: Mark,
+    /// How many live stages are behind it.
+    pub stages_done: usize,
+    /// `backup[switch]`: what each switch held before.
+    pub backup: Vec<Arc<SwitchConfig>>,
+}
+
+/// A stage of a deployment. All switches finish one before any begins the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Everything is read; nothing has been written yet.
+    Survey,
+    /// The mark is left on every switch, which stops whoever else is writing.
+    Claim,
+    /// What the switches hold is read again, now that nobody else writes, and put into the journal.
+    Record,
+    /// Ports that carry data are shut.
+    Drain,
+    /// The shut state is what a switch restarts with from now on.
+    SaveDrained,
+    /// VLANs, memberships, PVIDs and entries are written; spanning tree goes off.
+    Configure,
+    /// One stage of a change under traffic, counted from 0.
+    Live(usize),
+    /// Everything is read back and compared.
+    ReadBack,
+    /// The judge sees what was read back.
+    Judge,
+    /// Ports come into service.
+    Open,
+    /// Everything is read once more.
+    Confirm,
+    /// The new state is what a switch restarts with.
+    Save,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Survey => f.write_str("survey"),
+            Self::Claim => f.write_str("claim"),
+            Self::Record => f.write_str("record"),
+            Self::Drain => f.write_str("drain"),
+            Self::SaveDrained => f.write_str("save drained"),
+            Self::Configure => f.write_str("configure"),
+            Self::Live(number) => write!(f, "live step {}", number + 1),
+            Self::ReadBack => f.write_str("read back"),
+            Self::Judge => f.write_str("judge"),
+            Self::Open => f.write_str("open"),
+            Self::Confirm => f.write_str("confirm"),
+            Self::Save => f.write_str("save"),
+        }
+    }
+}
+
+/// Whether a deployment is on its way to the new state or back to the old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the new state.
+    Forward,
+    /// To the state before.
+    Back,
+}
+
+/// Something worth telling a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A stage begins, with so many switches to ask.
+    Begun {
+        /// Which stage.
+        stage: Stage,
+        /// Where it leads.
+        direction: Direction,
+        /// How many switches take part.
+        switches: usize,
+    },
+    /// A switch has done its share of the stage.
+    Done(Stage, SwitchId),
+    /// A switch has not.
+    Failed(Stage, SwitchId, Fault),
+    /// The way leads back from here.
+    Turned(Reason),
+}
+
+/// Why a deployment did not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Switches failed at a stage.
+    Faults(Stage, Vec<(SwitchId, Fault)>),
+    /// The judge found the states that were read back unfit.
+    Unfit(String),
+    /// The journal could not be written.
+    NoJournal(String),
+    /// Somebody asked it to stop.
+    Interrupted,
+}
+
+/// How a deployment ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every switch already held what it should; nothing was written.
+    Unchanged,
+    /// Every switch holds the new state, and its ports are open.
+    Deployed {
+        /// Its mark.
+        mark: Mark,
+        /// Switches that could not save it: they come back with their ports shut.
+        unsaved: Vec<(SwitchId, Fault)>,
+        /// Switches that do not hold the new state, their ports shut if they are as their last restart left them: the
+        /// others go on without them. Deploying again sets them up.
+        doubts: Vec<(SwitchId, Fault)>,
+    },
+    /// A switch bears a mark that is not older: this plan, or this attempt to resume, is stale. Nothing was written.
+    Stale {
+        /// Where.
+        switch: SwitchId,
+        /// The mark that was found.
+        found: Mark,
+    },
+    /// Another deployment took over, and this one has stopped where it was.
+    Superseded {
+        /// Where it was noticed.
+        switch: SwitchId,
+        /// The other's mark.
+        by: Mark,
+    },
+    /// It did not begin; at most marks were written.
+    Refused(Reason),
+    /// Every switch holds what it held before, and its ports are as they were.
+    RolledBack {
+        /// Why it turned back.
+        reason: Reason,
+        /// Switches that could not save it: they come back with their ports shut.
+        unsaved: Vec<(SwitchId, Fault)>,
+    },
+    /// Some switches could not be brought back. The others hold what they held before, with the ports that lead to those
+    /// shut.
+    Stranded {
+        /// Why it turned back.
+        reason: Reason,
+        /// Switches in an unknown or drained state, and what they failed with.
+        lost: Vec<(SwitchId, Fault)>,
+    },
+}

@@ -1,0 +1,196 @@
+//! Huawei switches with VRP 5.
+//!
+//! ```text
+//!   vlan batch 2 to 9          interface GigabitEthernet0/0/1
+//!   stp disable                 port link-type hybrid
+//!                               port hybrid untagged vlan 2 to 9
+//!   mac-address static          port hybrid pvid vlan 2
+//!     0200-0000-0001            undo port hybrid vlan 1
+//!     GigabitEthernet0/0/1 vlan 2
+//! ```
+//! A port is hybrid from the factory and untagged in VLAN 1, or `auto` on newer releases, so the link type is always said.
+//! Untagged frames belong to the PVID and are dropped where the port is not in it. Source: vendor's guide for the PVID; the
+//! rest is believed.
+
+use std::io;
+
+use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+
+use super::{
+    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    commands::{Commands, Entry, give},
+    is_word, read_only,
+};
+use crate::{
+    SpanningTree, SwitchConfig,
+    change::{Change, PortChange},
+    console::{Console, Mode, Refusal, Tag},
+    text::{in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
+};
+
+/// Runs of VLANs in one command: the language takes ten.
+const RUNS_MAX: usize = 10;
+
+/// The language.
+pub(super) struct Huawei;
+
+impl Dialect for Huawei {
+    fn traits(&self) -> Traits {
+        Traits {
+            comment: Some("#"),
+            extension: "cfg",
+            untagged: Untagged::Many,
+            pause: Ability::Has,
+            priority_flow_control: Ability::Lacks,
+            difference: Ok(()),
+            port_name: (is_word, "GigabitEthernet0/0/1"),
+            basis: Basis::Untested,
+        }
+    }
+
+    fn factory(&self, ports: Vec<String>) -> SwitchConfig {
+        SwitchConfig::out_of_the_box(ports)
+    }
+
+    fn write(&self, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()> {
+        give(self, change, to)
+    }
+
+    fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        read_only(files, |text| {
+            let mut console = Console::new(config, Mode::Hybrid, Refusal::ByPvid);
+            let mut view = View::System;
+            let outcome = interpret(text, "#", |words| line(&mut console, &mut view, words));
+            console.finish();
+            outcome
+        })
+    }
+}
+
+impl Commands for Huawei {
+    fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
+        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n shutdown\n quit"))
+    }
+
+    fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
+        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n undo shutdown\n quit"))
+    }
+
+    fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
+        pieces(vlans, RUNS_MAX).iter().try_for_each(|piece| writeln!(out, "vlan batch {}", in_words(piece)))
+    }
+
+    fn remove_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
+        pieces(vlans, RUNS_MAX).iter().try_for_each(|piece| writeln!(out, "undo vlan batch {}", in_words(piece)))
+    }
+
+    fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
+        writeln!(out, "interface {}", change.name())?;
+        if change.moves() {
+            writeln!(out, " port link-type hybrid")?;
+        }
+        for (joined, tag) in [(&change.join_tagged, "tagged"), (&change.join_untagged, "untagged")] {
+            for piece in pieces(joined, RUNS_MAX) {
+                writeln!(out, " port hybrid {tag} vlan {}", in_words(&piece))?;
+            }
+        }
+        match (change.pvid(), change.before.pvid) {
+            (Some(Some(pvid)), _) => writeln!(out, " port hybrid pvid vlan {pvid}")?,
+            (Some(None), before) if before != Some(VlanId::MIN) => writeln!(out, " undo port hybrid pvid vlan")?,
+            _ => {}
+        }
+        for piece in pieces(&change.leave, RUNS_MAX) {
+            writeln!(out, " undo port hybrid vlan {}", in_words(&piece))?;
+        }
+        match change.flow_control() {
+            Some(FlowControlMode::Pause) => writeln!(out, " flow-control")?,
+            Some(_) => writeln!(out, " undo flow-control")?,
+            None => {}
+        }
+        writeln!(out, " quit")
+    }
+
+    fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
+        entries.iter().try_for_each(|(vlan, mac, port)| {
+            writeln!(out, "mac-address static {} {port} vlan {vlan}", mac_hyphen4(*mac))
+        })
+    }
+
+    fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
+        entries.iter().try_for_each(|(vlan, mac, port)| {
+            writeln!(out, "undo mac-address static {} {port} vlan {vlan}", mac_hyphen4(*mac))
+        })
+    }
+
+    fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "stp disable")
+    }
+}
+
+enum View {
+    System,
+    Vlan,
+    Port,
+}
+
+fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<(), String> {
+    match (&*view, words) {
+        (_, ["quit" | "return"]) => {
+            console.leave_port();
+            *view = View::System;
+            Ok(())
+        }
+        (_, ["interface", name]) => {
+            *view = View::Port;
+            console.enter_port(name)
+        }
+        (View::System, ["vlan", "batch", list @ ..]) => {
+            console.make_vlans(&vlans_to(list)?);
+            Ok(())
+        }
+        (View::System, ["undo", "vlan", "batch", list @ ..]) => console.remove_vlans(&vlans_to(list)?),
+        (View::System, ["undo", "vlan", number]) => console.remove_vlans(&[vlan(number)?].into_iter().collect()),
+        (View::System | View::Vlan, ["vlan", number]) => {
+            *view = View::Vlan;
+            console.make_vlans(&[vlan(number)?].into_iter().collect());
+            Ok(())
+        }
+        (View::Vlan, ["description" | "name", ..]) => Ok(()),
+        (View::System, ["mac-address", "static", address, port, "vlan", number]) => {
+            let slot = console.slot(port)?;
+            console.set_entry(vlan(number)?, mac(address)?, slot)
+        }
+        (View::System, ["undo", "mac-address", "static", address, port, "vlan", number]) => {
+            console.slot(port)?;
+            console.unset_entry(vlan(number)?, mac(address)?)
+        }
+        (View::System, ["stp", "disable"] | ["undo", "stp", "enable"]) => {
+            console.set_spanning_tree(SpanningTree::Off);
+            Ok(())
+        }
+        (View::System, ["stp", "enable"]) => {
+            console.set_spanning_tree(SpanningTree::On);
+            Ok(())
+        }
+        (View::Port, words) => port(console, words),
+        _ => unknown(words),
+    }
+}
+
+fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["shutdown"] => console.set_admin(Admin::Down),
+        ["undo", "shutdown"] => console.set_admin(Admin::Up),
+        ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),
+        ["undo", "flow-control"] => console.set_flow_control(FlowControlMode::Off),
+        ["port", "link-type", "hybrid"] => console.set_mode(Mode::Hybrid),
+        ["port", "link-type", "access"] => console.set_mode(Mode::Access),
+        ["port", "default", "vlan", number] => console.set_access(vlan(number)?),
+        ["port", "hybrid", "pvid", "vlan", number] => console.set_pvid(vlan(number)?),
+        ["undo", "port", "hybrid", "pvid", "vlan"] => console.set_pvid(VlanId::MIN),
+        ["port", "hybrid", "tagged", "vlan", list @ ..] => console.join(&vlans_to(list)?, Tag::Keep),
+        ["port", "hybrid", "untagged", "vlan", list @ ..] => console.join(&vlans_to(list)?, Tag::Strip),
+        ["undo", "port", "hybrid", "vlan", list @ ..] => console.leave(&vlans_to(list)?),
+        _ => unknown(words),
+    }
+}

@@ -1,0 +1,411 @@
+//! MikroTik RouterOS 7: a bridge with VLAN filtering.
+//!
+//! ```text
+//!   /interface bridge add name=espalier protocol-mode=none vlan-filtering=no
+//!   /interface bridge port add bridge=espalier interface=ether1 pvid=2 frame-types=admit-all ingress-filtering=yes learn=no
+//!   /interface bridge vlan add bridge=espalier vlan-ids=2 tagged=ether24 untagged=ether1,ether2
+//!   /interface bridge host add bridge=espalier interface=ether1 mac-address=02:… vid=2
+//!   /interface bridge set [ find name=espalier ] vlan-filtering=yes
+//! ```
+//! A port that admits untagged frames is an untagged member of its PVID's VLAN by itself, VLAN 1 unless named; one that
+//! admits tagged frames only is not. Filtering comes on when everything is there. Source: vendor's manual for ports and
+//! VLANs; static hosts are believed.
+
+use std::{collections::BTreeMap, io, io::Write as _};
+
+use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+
+use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, is_word, read_only};
+use crate::{
+    IngressFilter, Slot, SpanningTree, SwitchConfig,
+    change::{Change, PortChange, Stage},
+    text::{LineError, interpret, mac, vlan, vlans},
+};
+
+/// The bridge.
+const BRIDGE: &str = "espalier";
+
+/// The language.
+pub(super) struct RouterOs;
+
+impl Dialect for RouterOs {
+    fn traits(&self) -> Traits {
+        Traits {
+            comment: Some("#"),
+            extension: "rsc",
+            untagged: Untagged::Many,
+            pause: Ability::Has,
+            priority_flow_control: Ability::Lacks,
+            difference: Ok(()),
+            port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
+            basis: Basis::Untested,
+        }
+    }
+
+    /// No bridge yet, and all ports up: what a reset without defaults leaves.
+    fn factory(&self, ports: Vec<String>) -> SwitchConfig {
+        let mut config = SwitchConfig::blank(ports);
+        config.ports.iter_mut().for_each(|port| port.admin = Admin::Up);
+        config.spanning_tree = SpanningTree::On;
+        config
+    }
+
+    fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        for port in change.shut() {
+            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=yes")?;
+        }
+        if change.stage == Stage::Prepare {
+            writeln!(out, "/interface bridge add name={BRIDGE} protocol-mode=none vlan-filtering=no")?;
+        }
+        for (vlan, mac, _) in change.entries_unset() {
+            let mac = mac.to_string().to_uppercase();
+            writeln!(out, "/interface bridge host remove [ find bridge={BRIDGE} mac-address={mac} vid={vlan} ]")?;
+        }
+        self.ports(change, out)?;
+        self.vlans(change, out)?;
+        for (vlan, mac, port) in change.entries_set() {
+            let mac = mac.to_string().to_uppercase();
+            writeln!(out, "/interface bridge host add bridge={BRIDGE} interface={port} mac-address={mac} vid={vlan}")?;
+        }
+        if change.stage == Stage::Prepare {
+            writeln!(out, "/interface bridge set [ find name={BRIDGE} ] vlan-filtering=yes")?;
+        }
+        for port in change.opened() {
+            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=no")?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        read_only(files, |text| {
+            let mut reader = Reader::new(config);
+            interpret(text, "#", |words| reader.line(words))?;
+            let line = text.lines().count().max(1);
+            reader.finish().map_err(|message| vec![LineError { line, message }])
+        })
+    }
+}
+
+/// What says of a port whether untagged frames come in, and whose they are.
+fn ingress(pvid: Option<VlanId>) -> String {
+    match pvid {
+        Some(pvid) => format!("pvid={pvid} frame-types=admit-all"),
+        None => "pvid=1 frame-types=admit-only-vlan-tagged".to_owned(),
+    }
+}
+
+impl RouterOs {
+    fn ports(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        let add = |out: &mut Output<'_>, name: &str, pvid| {
+            let settings = ingress(pvid);
+            writeln!(
+                out,
+                "/interface bridge port add bridge={BRIDGE} interface={name} {settings} ingress-filtering=yes learn=no"
+            )
+        };
+        if change.stage == Stage::Prepare {
+            for port in &change.after.ports {
+                add(out, &port.name, port.pvid)?;
+            }
+        }
+        for port in change.ports() {
+            let name = port.name();
+            if change.stage == Stage::Step && PortChange::begins(&port) {
+                writeln!(out, "/interface bridge port remove [ find interface={name} ]")?;
+                add(out, name, port.after.pvid)?;
+            } else if change.stage == Stage::Step && port.pvid().is_some() {
+                let settings = ingress(port.after.pvid);
+                writeln!(out, "/interface bridge port set [ find interface={name} ] {settings}")?;
+            }
+            let state = match port.flow_control() {
+                Some(FlowControlMode::Pause) => "on",
+                Some(_) => "off",
+                None => continue,
+            };
+            writeln!(
+                out,
+                "/interface ethernet set [ find default-name={name} ] rx-flow-control={state} tx-flow-control={state}"
+            )?;
+        }
+        Ok(())
+    }
+
+    /// One line for every VLAN whose members change.
+    fn vlans(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        let members = |config: &SwitchConfig, vlan: VlanId| {
+            let names = |of: &dyn Fn(&crate::PortConfig) -> bool| {
+                let names: Vec<&str> =
+                    config.ports.iter().filter(|port| of(port)).map(|port| port.name.as_str()).collect();
+                names.join(",")
+            };
+            (names(&|port| port.tagged.contains(vlan)), names(&|port| port.untagged.contains(vlan)))
+        };
+        let (before, after) = (&change.before.vlans, &change.after.vlans);
+        for vlan in after.iter() {
+            let (tagged, untagged) = members(change.after, vlan);
+            if !before.contains(vlan) {
+                writeln!(
+                    out,
+                    "/interface bridge vlan add bridge={BRIDGE} vlan-ids={vlan} tagged={tagged} untagged={untagged}"
+                )?;
+            } else if members(change.before, vlan) != (tagged.clone(), untagged.clone()) {
+                writeln!(
+                    out,
+                    "/interface bridge vlan set [ find bridge={BRIDGE} vlan-ids={vlan} ] tagged={tagged} untagged={untagged}"
+                )?;
+            }
+        }
+        for vlan in before.iter().filter(|vlan| !after.contains(*vlan)) {
+            writeln!(out, "/interface bridge vlan remove [ find bridge={BRIDGE} vlan-ids={vlan} ]")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a port of the bridge remembers.
+struct Port {
+    pvid: VlanId,
+    tagged_only: bool,
+}
+
+struct Reader<'a> {
+    config: &'a mut SwitchConfig,
+    menu: Vec<String>,
+    bridge: bool,
+    filtering: bool,
+    /// `ports[port]`: none if it is not in the bridge.
+    ports: Vec<Option<Port>>,
+    /// Static members of each VLAN: tagged, untagged.
+    members: BTreeMap<VlanId, (Vec<Slot>, Vec<Slot>)>,
+}
+
+/// A command's arguments.
+struct Arguments<'w> {
+    /// `[ find key=value … ]`.
+    find: Vec<(&'w str, &'w str)>,
+    set: Vec<(&'w str, &'w str)>,
+}
+
+impl<'w> Arguments<'w> {
+    fn of(words: &[&'w str]) -> Result<Self, String> {
+        let (mut find, mut set, mut finding) = (Vec::new(), Vec::new(), false);
+        for word in words {
+            match *word {
+                "[" => finding = true,
+                "find" if finding => {}
+                "]" => finding = false,
+                word => {
+                    let pair = word.split_once('=').ok_or_else(|| format!("{word:?} is no key=value"))?;
+                    if finding { find.push(pair) } else { set.push(pair) }
+                }
+            }
+        }
+        Ok(Self { find, set })
+    }
+
+    fn found(&self, key: &str) -> Result<&'w str, String> {
+        let pair = self.find.iter().find(|(k, _)| *k == key);
+        pair.map(|(_, value)| *value).ok_or_else(|| format!("[ find ] does not say {key}"))
+    }
+
+    fn get(&self, key: &str) -> Result<&'w str, String> {
+        let pair = self.set.iter().find(|(k, _)| *k == key);
+        pair.map(|(_, value)| *value).ok_or_else(|| format!("{key} is missing"))
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn new(config: &'a mut SwitchConfig) -> Self {
+        let bridge = config.spanning_tree == SpanningTree::Off;
+        let port = |port: &crate::PortConfig| {
+            bridge.then(|| Port { pvid: port.pvid.unwrap_or(VlanId::MIN), tagged_only: port.pvid.is_none() })
+        };
+        let ports = config.ports.iter().map(port).collect();
+        let slots = |of: &dyn Fn(&crate::PortConfig) -> bool| -> Vec<Slot> {
+            config.ports.iter().enumerate().filter(|(_, port)| of(port)).map(|(index, _)| Slot::new(index)).collect()
+        };
+        let members = config.vlans.iter().map(|vlan| {
+            (vlan, (slots(&|port| port.tagged.contains(vlan)), slots(&|port| port.untagged.contains(vlan))))
+        });
+        let members = members.collect();
+        Self { config, menu: Vec::new(), bridge, filtering: bridge, ports, members }
+    }
+
+    fn line(&mut self, words: &[&str]) -> Result<(), String> {
+        const VERBS: [&str; 3] = ["add", "set", "remove"];
+        let mut words = words;
+        if let Some(first) = words[0].strip_prefix('/') {
+            let end = words.iter().position(|word| VERBS.contains(word)).unwrap_or(words.len());
+            self.menu = std::iter::once(first).chain(words[1..end].iter().copied()).map(str::to_owned).collect();
+            words = &words[end..];
+        }
+        let Some((&verb, rest)) = words.split_first() else { return Ok(()) };
+        let arguments = Arguments::of(rest)?;
+        let menu: Vec<&str> = self.menu.iter().map(String::as_str).collect();
+        match (&menu[..], verb) {
+            (["interface", "ethernet"], "set") => self.ethernet(&arguments),
+            (["interface", "bridge"], "add" | "set") => self.bridge(verb, &arguments),
+            (["interface", "bridge", "port"], _) => self.port(verb, &arguments),
+            (["interface", "bridge", "vlan"], _) => self.vlan(verb, &arguments),
+            (["interface", "bridge", "host"], "add" | "remove") => self.host(verb, &arguments),
+            _ => Err(format!("/{} {verb} is no command that this reader knows", menu.join(" "))),
+        }
+    }
+
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        self.config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+    }
+
+    fn ethernet(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
+        let slot = self.slot(arguments.found("default-name")?)?;
+        let port = &mut self.config.ports[slot.index()];
+        let (mut rx, mut tx) = (None, None);
+        for (key, value) in &arguments.set {
+            match (*key, *value) {
+                ("disabled", "yes") => port.admin = Admin::Down,
+                ("disabled", "no") => port.admin = Admin::Up,
+                ("rx-flow-control", state @ ("on" | "off")) => rx = Some(state == "on"),
+                ("tx-flow-control", state @ ("on" | "off")) => tx = Some(state == "on"),
+                _ => return Err(format!("{key}={value} is not understood")),
+            }
+        }
+        match (rx, tx) {
+            (None, None) => {}
+            (Some(true), Some(true)) => port.flow_control = FlowControlMode::Pause,
+            (Some(false), Some(false)) => port.flow_control = FlowControlMode::Off,
+            _ => return Err("PAUSE is wanted in both directions or in none".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn bridge(&mut self, verb: &str, arguments: &Arguments<'_>) -> Result<(), String> {
+        if verb == "add" {
+            self.bridge = true;
+            // Unless told otherwise, a bridge runs RSTP and filters no VLANs.
+            (self.config.spanning_tree, self.filtering) = (SpanningTree::On, false);
+        } else if !self.bridge || arguments.found("name")? != BRIDGE {
+            return Err("there is no such bridge".to_owned());
+        }
+        for (key, value) in &arguments.set {
+            match (*key, *value) {
+                ("name", BRIDGE) => {}
+                ("protocol-mode", mode) => {
+                    self.config.spanning_tree = if mode == "none" { SpanningTree::Off } else { SpanningTree::On };
+                }
+                ("vlan-filtering", state) => self.filtering = state == "yes",
+                _ => return Err(format!("{key}={value} is not understood")),
+            }
+        }
+        Ok(())
+    }
+
+    fn port(&mut self, verb: &str, arguments: &Arguments<'_>) -> Result<(), String> {
+        if verb == "remove" {
+            let slot = self.slot(arguments.found("interface")?)?;
+            self.ports[slot.index()] = None;
+            return Ok(());
+        }
+        let name = if verb == "add" { arguments.get("interface")? } else { arguments.found("interface")? };
+        let slot = self.slot(name)?;
+        if verb == "add" {
+            if self.ports[slot.index()].is_some() {
+                return Err(format!("port {name} is in the bridge already"));
+            }
+            self.ports[slot.index()] = Some(Port { pvid: VlanId::MIN, tagged_only: false });
+            self.config.ports[slot.index()].ingress_filter = IngressFilter::On;
+        }
+        let Some(port) = &mut self.ports[slot.index()] else { return Err(format!("port {name} is not in the bridge")) };
+        for (key, value) in &arguments.set {
+            match (*key, *value) {
+                ("interface" | "learn", _) | ("bridge", BRIDGE) => {}
+                ("pvid", number) => port.pvid = vlan(number)?,
+                ("frame-types", "admit-all") => port.tagged_only = false,
+                ("frame-types", "admit-only-vlan-tagged") => port.tagged_only = true,
+                ("ingress-filtering", state) => {
+                    self.config.ports[slot.index()].ingress_filter =
+                        if state == "yes" { IngressFilter::On } else { IngressFilter::Off };
+                }
+                _ => return Err(format!("{key}={value} is not understood")),
+            }
+        }
+        Ok(())
+    }
+
+    fn vlan(&mut self, verb: &str, arguments: &Arguments<'_>) -> Result<(), String> {
+        let ids = if verb == "add" { arguments.get("vlan-ids")? } else { arguments.found("vlan-ids")? };
+        let list = |key: &str| -> Result<Option<Vec<Slot>>, String> {
+            let Ok(value) = arguments.get(key) else { return Ok(None) };
+            value
+                .split(',')
+                .filter(|name| !name.is_empty())
+                .map(|name| self.slot(name))
+                .collect::<Result<_, _>>()
+                .map(Some)
+        };
+        let (tagged, untagged) = (list("tagged")?, list("untagged")?);
+        for vlan in vlans(ids)?.iter() {
+            match verb {
+                "add" if self.members.contains_key(&vlan) => return Err(format!("VLAN {vlan} is there already")),
+                "add" => {
+                    let lists = (tagged.clone().unwrap_or_default(), untagged.clone().unwrap_or_default());
+                    self.members.insert(vlan, lists);
+                }
+                "set" => {
+                    let members = self.members.get_mut(&vlan).ok_or_else(|| format!("there is no VLAN {vlan}"))?;
+                    if let Some(tagged) = &tagged {
+                        members.0.clone_from(tagged);
+                    }
+                    if let Some(untagged) = &untagged {
+                        members.1.clone_from(untagged);
+                    }
+                }
+                _ => {
+                    self.members.remove(&vlan).ok_or_else(|| format!("there is no VLAN {vlan}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn host(&mut self, verb: &str, arguments: &Arguments<'_>) -> Result<(), String> {
+        let add = verb == "add";
+        let value = |key| if add { arguments.get(key) } else { arguments.found(key) };
+        let (number, address) = (vlan(value("vid")?)?, mac(value("mac-address")?)?);
+        if add {
+            let slot = self.slot(value("interface")?)?;
+            self.config.entries.insert((number, address), slot);
+            return Ok(());
+        }
+        match self.config.entries.remove(&(number, address)) {
+            Some(_) => Ok(()),
+            None => Err(format!("there is no static entry for {address} in VLAN {number} to remove")),
+        }
+    }
+
+    /// Weighs what was told.
+    fn finish(self) -> Result<(), String> {
+        if !self.filtering {
+            return Err("the bridge does not filter VLANs: vlan-filtering=yes is missing".to_owned());
+        }
+        for (index, (port, settings)) in self.config.ports.iter_mut().zip(&self.ports).enumerate() {
+            (port.tagged, port.untagged, port.pvid) = (VlanSet::new(), VlanSet::new(), None);
+            let Some(settings) = settings else { continue };
+            let slot = Slot::new(index);
+            for (&vlan, (tagged, untagged)) in &self.members {
+                if tagged.contains(&slot) {
+                    port.tagged.insert(vlan);
+                } else if untagged.contains(&slot) {
+                    port.untagged.insert(vlan);
+                }
+            }
+            if !settings.tagged_only {
+                port.pvid = Some(settings.pvid);
+                if !port.tagged.contains(settings.pvid) {
+                    port.untagged.insert(settings.pvid);
+                }
+            }
+        }
+        self.config.vlans = self.members.keys().copied().filter(|vlan| *vlan != VlanId::MIN).collect();
+        Ok(())
+    }
+}

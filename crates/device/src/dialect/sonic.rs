@@ -1,0 +1,306 @@
+//! SONiC, as tables of CONFIG_DB: hosts tag their own frames.
+//!
+//! ```text
+//!   {"VLAN": {"Vlan2": {"vlanid": "2"}},
+//!    "VLAN_MEMBER": {"Vlan2|Ethernet0": {"tagging_mode": "tagged"}},
+//!    "FDB": {"Vlan2|02:00:00:00:00:01": {"port": "Ethernet0"}},
+//!    "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "0,1"}},
+//!    "PORT": {"Ethernet0": {"admin_status": "up"}}}
+//! ```
+//! A full configuration is merged by `config load`; a difference is a JSON patch (RFC 6902) for `config apply-patch`, which
+//! has no empty tables, so that a table comes and goes with its rows. A port is down unless it says otherwise, and no
+//! spanning tree runs. JSON has no comments, so what the file is stands in another beside it. Static addresses by table
+//! `FDB` are as new as SONiC#2468; nobody has tried it here.
+
+use std::{collections::BTreeMap, io, io::Write as _};
+
+use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use serde_json::{Map, Value, json};
+
+use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, is_word, read_only};
+use crate::{
+    PortConfig, Slot, SwitchConfig,
+    change::{Change, Stage},
+    text::{ERRORS_MAX, LineError, mac, vlan},
+};
+
+/// The language.
+pub(super) struct Sonic;
+
+/// Rows by table and key.
+type Tables = BTreeMap<&'static str, BTreeMap<String, Value>>;
+
+impl Dialect for Sonic {
+    fn traits(&self) -> Traits {
+        Traits {
+            comment: None,
+            extension: "json",
+            untagged: Untagged::Native,
+            pause: Ability::Lacks,
+            priority_flow_control: Ability::Has,
+            difference: Ok(()),
+            port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
+            basis: Basis::Untested,
+        }
+    }
+
+    fn factory(&self, ports: Vec<String>) -> SwitchConfig {
+        SwitchConfig::blank(ports)
+    }
+
+    fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        match change.stage {
+            // The database is merged as a whole, so there is nothing to open afterwards.
+            Stage::Prepare => Ok(()),
+            Stage::Open => write_tables(out, &tables(change.after)),
+            Stage::Step => write_patch(out, &tables(change.before), &tables(change.after)),
+        }
+    }
+
+    fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        let texts: Vec<TextFile<'_>> = files.iter().copied().filter(|file| file.name.ends_with(".json")).collect();
+        read_only(&texts, |text| read(text, config))
+    }
+}
+
+/// The rows that say what a switch is.
+fn tables(config: &SwitchConfig) -> Tables {
+    let mut tables = Tables::new();
+    let mut row = |table, key: String, value| {
+        tables.entry(table).or_default().insert(key, value);
+    };
+    for vlan in config.vlans.iter() {
+        row("VLAN", format!("Vlan{vlan}"), json!({ "vlanid": vlan.to_string() }));
+    }
+    for port in &config.ports {
+        for (set, mode) in [(&port.tagged, "tagged"), (&port.untagged, "untagged")] {
+            for vlan in set.iter() {
+                row("VLAN_MEMBER", format!("Vlan{vlan}|{}", port.name), json!({ "tagging_mode": mode }));
+            }
+        }
+        let status = if port.admin == Admin::Up { "up" } else { "down" };
+        row("PORT", port.name.clone(), json!({ "admin_status": status }));
+        if let FlowControlMode::Pfc { lanes } = port.flow_control {
+            let classes: Vec<String> = (0..lanes).map(|class| class.to_string()).collect();
+            row("PORT_QOS_MAP", port.name.clone(), json!({ "pfc_enable": classes.join(",") }));
+        }
+    }
+    for (&(vlan, mac), &slot) in &config.entries {
+        row("FDB", format!("Vlan{vlan}|{mac}"), json!({ "port": config.port(slot).name }));
+    }
+    tables
+}
+
+fn write_tables(out: &mut Output<'_>, tables: &Tables) -> io::Result<()> {
+    writeln!(out, "{{")?;
+    for (index, (table, rows)) in tables.iter().enumerate() {
+        writeln!(out, "  {}: {{", json!(table))?;
+        for (index, (key, value)) in rows.iter().enumerate() {
+            let comma = if index + 1 < rows.len() { "," } else { "" };
+            writeln!(out, "    {}: {value}{comma}", json!(key))?;
+        }
+        writeln!(out, "  }}{}", if index + 1 < tables.len() { "," } else { "" })?;
+    }
+    writeln!(out, "}}")
+}
+
+/// The order in which rows go and come: entries before memberships before VLANs on the way out, the other way round on
+/// the way in.
+const ORDER: [&str; 5] = ["VLAN", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB", "PORT"];
+
+fn write_patch(out: &mut Output<'_>, before: &Tables, after: &Tables) -> io::Result<()> {
+    let none = BTreeMap::new();
+    let rows = |tables: &'_ Tables, table: &str| tables.get(table).cloned().unwrap_or_else(|| none.clone());
+    let mut steps: Vec<Value> = Vec::new();
+    // A table of which no row stays goes as a whole: it must not be empty in between.
+    let goes = |old: &BTreeMap<String, Value>, new: &BTreeMap<String, Value>| {
+        !old.is_empty() && !old.keys().any(|key| new.contains_key(key))
+    };
+    for table in ORDER.iter().rev() {
+        let (old, new) = (rows(before, table), rows(after, table));
+        if goes(&old, &new) {
+            steps.push(json!({ "op": "remove", "path": format!("/{table}") }));
+        } else {
+            let gone = old.keys().filter(|key| !new.contains_key(*key));
+            steps.extend(gone.map(|key| json!({ "op": "remove", "path": format!("/{table}/{key}") })));
+        }
+    }
+    for table in ORDER {
+        let (old, new) = (rows(before, table), rows(after, table));
+        if (old.is_empty() || goes(&old, &new)) && !new.is_empty() {
+            let whole: Map<String, Value> = new.into_iter().collect();
+            steps.push(json!({ "op": "add", "path": format!("/{table}"), "value": whole }));
+        } else {
+            let fresh = new.iter().filter(|(key, value)| old.get(*key) != Some(*value));
+            steps.extend(fresh.map(|(key, value)| match old.get(key) {
+                Some(_) => json!({ "op": "replace", "path": format!("/{table}/{key}"), "value": value }),
+                None => json!({ "op": "add", "path": format!("/{table}/{key}"), "value": value }),
+            }));
+        }
+    }
+    writeln!(out, "[")?;
+    for (index, step) in steps.iter().enumerate() {
+        writeln!(out, "  {step}{}", if index + 1 < steps.len() { "," } else { "" })?;
+    }
+    writeln!(out, "]")
+}
+
+/// Merges tables into the database, or patches it, and takes the state from what is then there.
+fn read(text: &str, config: &mut SwitchConfig) -> Result<(), Vec<LineError>> {
+    let last = text.lines().count().max(1);
+    let parsed: Value = serde_json::from_str(text).map_err(|error| {
+        vec![LineError { line: error.line().clamp(1, last), message: format!("not JSON: {error}") }]
+    })?;
+    let mut database: BTreeMap<String, BTreeMap<String, Value>> =
+        tables(config).into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
+    let mut errors = Vec::new();
+    let merged = match &parsed {
+        Value::Object(tables) => merge(&mut database, tables),
+        Value::Array(steps) => steps.iter().try_for_each(|step| patch(&mut database, step)),
+        _ => Err((String::new(), "neither tables nor a patch".to_owned())),
+    };
+    let mut wrong = |(key, message): (String, String)| errors.push(LineError { line: line_of(text, &key), message });
+    if let Err(error) = merged {
+        wrong(error);
+    } else {
+        load(&database, config).into_iter().take(ERRORS_MAX).for_each(wrong);
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The first line that mentions a key.
+fn line_of(text: &str, key: &str) -> usize {
+    text.lines().position(|line| !key.is_empty() && line.contains(key)).map_or(1, |index| index + 1)
+}
+
+/// What is wrong, and the key that it is about.
+type Wrong = (String, String);
+
+fn merge(database: &mut BTreeMap<String, BTreeMap<String, Value>>, tables: &Map<String, Value>) -> Result<(), Wrong> {
+    for (table, rows) in tables {
+        let rows = rows.as_object().ok_or_else(|| (table.clone(), format!("{table} is no table")))?;
+        let to = database.entry(table.clone()).or_default();
+        to.extend(rows.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    Ok(())
+}
+
+/// One step of a patch: a table, or a row of one.
+fn patch(database: &mut BTreeMap<String, BTreeMap<String, Value>>, step: &Value) -> Result<(), Wrong> {
+    let path = step["path"].as_str().unwrap_or_default();
+    let wrong = |message: &str| Err((path.to_owned(), format!("{path:?}: {message}")));
+    let mut names = path.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+    let (Some(table), key, None) = (names.next(), names.next(), names.next()) else {
+        return wrong("a step is about a table or one of its rows");
+    };
+    let value = || step["value"].as_object().cloned();
+    match (step["op"].as_str(), key) {
+        (Some("remove"), None) => match database.remove(&table) {
+            Some(_) => Ok(()),
+            None => wrong("there is no such table"),
+        },
+        (Some("remove"), Some(key)) => {
+            let rows = database.entry(table).or_default();
+            match rows.remove(&key) {
+                Some(_) if rows.is_empty() => wrong("the last row goes with its table: remove that"),
+                Some(_) => Ok(()),
+                None => wrong("there is no such row"),
+            }
+        }
+        (Some("add" | "replace"), None) => {
+            let rows = value().ok_or_else(|| (path.to_owned(), format!("{path:?} is given no rows")))?;
+            database.insert(table, rows.into_iter().collect());
+            Ok(())
+        }
+        (Some(op @ ("add" | "replace")), Some(key)) => {
+            let row = value().ok_or_else(|| (path.to_owned(), format!("{path:?} is given no row")))?;
+            match database.get_mut(&table) {
+                Some(rows) if op == "replace" && !rows.contains_key(&key) => wrong("there is no such row to replace"),
+                Some(rows) => {
+                    rows.insert(key, Value::Object(row));
+                    Ok(())
+                }
+                None => wrong("its table is not there"),
+            }
+        }
+        _ => wrong("no operation that this reader knows"),
+    }
+}
+
+/// Takes the state from the database.
+fn load(database: &BTreeMap<String, BTreeMap<String, Value>>, config: &mut SwitchConfig) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    let fresh = SwitchConfig::blank(config.ports.iter().map(|port| port.name.clone()));
+    *config = fresh;
+    for table in ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"] {
+        for (key, row) in database.get(table).into_iter().flatten() {
+            if let Err(message) = load_row(config, table, key, row) {
+                wrong.push((key.clone(), message));
+            }
+        }
+    }
+    let known = ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"];
+    for table in database.keys().filter(|table| !known.contains(&table.as_str())) {
+        wrong.push((table.clone(), format!("table {table} is not one that this reader knows")));
+    }
+    for PortConfig { name, untagged, pvid, .. } in &mut config.ports {
+        if untagged.len() > 1 {
+            wrong.push((name.clone(), format!("port {name} is untagged in VLANs {untagged}; SONiC allows one")));
+        }
+        *pvid = untagged.iter().next();
+    }
+    wrong
+}
+
+fn load_row(config: &mut SwitchConfig, table: &str, key: &str, row: &Value) -> Result<(), String> {
+    let field = |name: &str| row[name].as_str().ok_or_else(|| format!("{table}|{key} lacks {name}"));
+    let slot = |config: &SwitchConfig, name: &str| -> Result<Slot, String> {
+        config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+    };
+    let number = |config: &SwitchConfig, name: &str| -> Result<VlanId, String> {
+        let number = vlan(name.strip_prefix("Vlan").ok_or_else(|| format!("{name:?} is no VLAN's name"))?)?;
+        if config.vlans.contains(number) { Ok(number) } else { Err(format!("table VLAN has no {name}")) }
+    };
+    match table {
+        "VLAN" => {
+            let id = vlan(field("vlanid")?)?;
+            if key != format!("Vlan{id}") {
+                return Err(format!("{key} has the id {id}"));
+            }
+            config.vlans.extend(VlanSet::from_iter([id]).iter());
+        }
+        "PORT" => {
+            let slot = slot(config, key)?;
+            config.ports[slot.index()].admin = match row["admin_status"].as_str() {
+                Some("up") => Admin::Up,
+                Some("down") | None => Admin::Down,
+                Some(other) => return Err(format!("admin_status {other:?} is neither up nor down")),
+            };
+        }
+        "VLAN_MEMBER" => {
+            let (name, port) = key.split_once('|').ok_or("a member is called VLAN|port")?;
+            let (vlan, slot) = (number(config, name)?, slot(config, port)?);
+            let port = &mut config.ports[slot.index()];
+            match field("tagging_mode")? {
+                "tagged" => port.tagged.insert(vlan),
+                "untagged" => port.untagged.insert(vlan),
+                other => return Err(format!("tagging_mode {other:?} is neither tagged nor untagged")),
+            };
+        }
+        "PORT_QOS_MAP" => {
+            let slot = slot(config, key)?;
+            let classes: Vec<&str> = field("pfc_enable")?.split(',').collect();
+            let in_order = classes.iter().enumerate().all(|(index, class)| *class == index.to_string());
+            if !in_order || classes.len() > 8 {
+                return Err(format!("the lossless classes {} are not 0, 1, … in order", classes.join(",")));
+            }
+            config.ports[slot.index()].flow_control = FlowControlMode::Pfc { lanes: classes.len() as u8 };
+        }
+        _ => {
+            let (name, address) = key.split_once('|').ok_or("an entry is called VLAN|address")?;
+            let (vlan, slot) = (number(config, name)?, slot(config, field("port")?)?);
+            config.entries.insert((vlan, mac(address)?), slot);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,342 @@
+//! Arista EOS and Cisco IOS: ports are trunks with one native VLAN, so hosts tag their own frames.
+//!
+//! ```text
+//!   vlan 2-9                             interface Ethernet1
+//!   spanning-tree mode none    (EOS)      switchport mode trunk
+//!   no spanning-tree vlan 1-4094 (IOS)    switchport trunk allowed vlan none
+//!                                         switchport trunk allowed vlan add 2-9
+//!   mac address-table static 0200.0000.0001 vlan 2 interface Ethernet1
+//! ```
+//! A port is an access port in VLAN 1 until it is a trunk, and a trunk allows *every* VLAN until it is told which. Frames of
+//! the native VLAN have no tag; it is VLAN 1 unless named, and untagged frames are dropped where the trunk does not allow
+//! it. Sources: the vendors' guides; nobody has tried it here.
+
+use std::io;
+
+use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+
+use super::{
+    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    commands::{Commands, Entry, give},
+    is_word, read_only,
+};
+use crate::{
+    PortConfig, Slot, SpanningTree, SwitchConfig,
+    change::{Change, PortChange},
+    text::{interpret, mac, mac_dot4, pieces, unknown, vlan, vlans},
+};
+
+/// Runs of VLANs in one command.
+const RUNS_MAX: usize = 16;
+
+/// A vendor's language.
+pub(super) enum Trunk {
+    /// Arista.
+    Eos,
+    /// Cisco.
+    Ios,
+}
+
+impl Dialect for Trunk {
+    fn traits(&self) -> Traits {
+        let (pause, priority_flow_control) = match self {
+            Self::Eos => (Ability::Has, Ability::Has),
+            Self::Ios => (Ability::Lacks, Ability::Lacks),
+        };
+        Traits {
+            comment: Some("!"),
+            extension: "cfg",
+            untagged: Untagged::Native,
+            pause,
+            priority_flow_control,
+            difference: Ok(()),
+            port_name: (is_word, "Ethernet1"),
+            basis: Basis::Untested,
+        }
+    }
+
+    fn factory(&self, ports: Vec<String>) -> SwitchConfig {
+        SwitchConfig::out_of_the_box(ports)
+    }
+
+    fn write(&self, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()> {
+        give(self, change, to)
+    }
+
+    fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        read_only(files, |text| {
+            let mut reader = Reader::new(self, config);
+            let outcome = interpret(text, "!", |words| reader.line(words));
+            let last = text.lines().count().max(1);
+            outcome?;
+            reader.finish().map_err(|message| vec![crate::text::LineError { line: last, message }])
+        })
+    }
+}
+
+impl Commands for Trunk {
+    fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
+        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n shutdown\n exit"))
+    }
+
+    fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
+        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n no shutdown\n exit"))
+    }
+
+    fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
+        pieces(vlans, RUNS_MAX).iter().try_for_each(|piece| writeln!(out, "vlan {piece}\n exit"))
+    }
+
+    fn remove_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
+        pieces(vlans, RUNS_MAX).iter().try_for_each(|piece| writeln!(out, "no vlan {piece}"))
+    }
+
+    fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
+        writeln!(out, "interface {}", change.name())?;
+        let is_fresh = is_access(change.before);
+        if is_fresh {
+            writeln!(out, " switchport mode trunk\n switchport trunk allowed vlan none")?;
+        }
+        let joined: VlanSet =
+            (change.after.members().iter()).filter(|vlan| is_fresh || !change.before.is_member(*vlan)).collect();
+        for piece in pieces(&joined, RUNS_MAX) {
+            writeln!(out, " switchport trunk allowed vlan add {piece}")?;
+        }
+        match (change.pvid(), is_fresh) {
+            (Some(Some(native)), _) => writeln!(out, " switchport trunk native vlan {native}")?,
+            (Some(None), false) => writeln!(out, " no switchport trunk native vlan")?,
+            _ => {}
+        }
+        if !is_fresh {
+            for piece in pieces(&change.leave, RUNS_MAX) {
+                writeln!(out, " switchport trunk allowed vlan remove {piece}")?;
+            }
+        }
+        if let Some(mode) = change.flow_control() {
+            self.flow_control(out, &change.before.flow_control, mode)?;
+        }
+        writeln!(out, " exit")
+    }
+
+    fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
+        entries.iter().try_for_each(|(vlan, mac, port)| {
+            writeln!(out, "mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
+        })
+    }
+
+    fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
+        entries.iter().try_for_each(|(vlan, mac, port)| {
+            writeln!(out, "no mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
+        })
+    }
+
+    fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        match self {
+            Self::Eos => writeln!(out, "spanning-tree mode none"),
+            Self::Ios => writeln!(out, "no spanning-tree vlan 1-4094"),
+        }
+    }
+}
+
+impl Trunk {
+    fn flow_control(&self, out: &mut dyn Folder, before: &FlowControlMode, to: &FlowControlMode) -> io::Result<()> {
+        match before {
+            FlowControlMode::Pause => writeln!(out, " flowcontrol send off\n flowcontrol receive off")?,
+            FlowControlMode::Pfc { .. } => writeln!(out, " no priority-flow-control")?,
+            FlowControlMode::Off => {}
+        }
+        match to {
+            FlowControlMode::Off => Ok(()),
+            FlowControlMode::Pause => writeln!(out, " flowcontrol send on\n flowcontrol receive on"),
+            FlowControlMode::Pfc { lanes } => {
+                writeln!(out, " priority-flow-control on")?;
+                (0..*lanes).try_for_each(|class| writeln!(out, " priority-flow-control priority {class} no-drop"))
+            }
+        }
+    }
+}
+
+/// Whether a port is as it came out of the box.
+fn is_access(port: &PortConfig) -> bool {
+    port.untagged.contains(VlanId::MIN)
+}
+
+/// What a port remembers.
+struct Memory {
+    trunk: bool,
+    access: VlanId,
+    native: VlanId,
+    allowed: VlanSet,
+    pause_send: bool,
+    pause_receive: bool,
+    priority: bool,
+    lossless: [bool; 8],
+}
+
+struct Reader<'a> {
+    language: &'a Trunk,
+    config: &'a mut SwitchConfig,
+    ports: Vec<Memory>,
+    here: Option<Slot>,
+}
+
+fn every_vlan() -> VlanSet {
+    (1..=4094).filter_map(|number| VlanId::new(number).ok()).collect()
+}
+
+impl<'a> Reader<'a> {
+    fn new(language: &'a Trunk, config: &'a mut SwitchConfig) -> Self {
+        let memory = |port: &PortConfig| {
+            let trunk = !is_access(port);
+            let mut lossless = [false; 8];
+            let mut priority = false;
+            if let FlowControlMode::Pfc { lanes } = port.flow_control {
+                priority = true;
+                lossless.iter_mut().take(lanes.into()).for_each(|class| *class = true);
+            }
+            let pause = port.flow_control == FlowControlMode::Pause;
+            Memory {
+                trunk,
+                access: VlanId::MIN,
+                native: if trunk { port.pvid.unwrap_or(VlanId::MIN) } else { VlanId::MIN },
+                allowed: if trunk { port.members() } else { every_vlan() },
+                pause_send: pause,
+                pause_receive: pause,
+                priority,
+                lossless,
+            }
+        };
+        let ports = config.ports.iter().map(memory).collect();
+        Self { language, config, ports, here: None }
+    }
+
+    fn line(&mut self, words: &[&str]) -> Result<(), String> {
+        match words {
+            ["exit" | "end"] => {
+                self.here = None;
+                Ok(())
+            }
+            ["interface", name] => {
+                self.here = Some(self.slot(name)?);
+                Ok(())
+            }
+            ["vlan", list] => {
+                self.here = None;
+                self.config.vlans.extend(vlans(list)?.iter().filter(|vlan| *vlan != VlanId::MIN));
+                Ok(())
+            }
+            ["no", "vlan", list] => {
+                for vlan in vlans(list)?.iter() {
+                    if !self.config.vlans.remove(vlan) {
+                        return Err(format!("VLAN {vlan} does not exist here, or cannot be removed"));
+                    }
+                }
+                Ok(())
+            }
+            ["name", _] if self.here.is_none() => Ok(()),
+            ["mac", "address-table", "static", address, "vlan", number, "interface", port] => {
+                let (slot, number) = (self.slot(port)?, vlan(number)?);
+                if !self.config.vlans.contains(number) {
+                    return Err(format!("VLAN {number} does not exist here: nothing above makes it"));
+                }
+                self.config.entries.insert((number, mac(address)?), slot);
+                Ok(())
+            }
+            ["no", "mac", "address-table", "static", address, "vlan", number, "interface", port] => {
+                let (number, address) = (vlan(number)?, mac(address)?);
+                match self.config.entries.remove(&(number, address)) {
+                    Some(slot) if slot == self.slot(port)? => Ok(()),
+                    _ => Err(format!("there is no static entry for {address} in VLAN {number} to {port}")),
+                }
+            }
+            words => {
+                let off = match (self.language, words) {
+                    (Trunk::Eos, ["spanning-tree", "mode", "none"]) => true,
+                    (Trunk::Eos, ["spanning-tree", "mode", _]) => false,
+                    (Trunk::Ios, ["no", "spanning-tree", "vlan", list]) => vlans(list)? == every_vlan(),
+                    (Trunk::Ios, ["spanning-tree", "vlan", _]) => false,
+                    _ => return self.port(words),
+                };
+                self.config.spanning_tree = if off { SpanningTree::Off } else { SpanningTree::On };
+                Ok(())
+            }
+        }
+    }
+
+    fn port(&mut self, words: &[&str]) -> Result<(), String> {
+        let Some(slot) = self.here else { return unknown(words) };
+        let (port, memory) = (&mut self.config.ports[slot.index()], &mut self.ports[slot.index()]);
+        match (self.language, words) {
+            (_, ["shutdown"]) => port.admin = Admin::Down,
+            (_, ["no", "shutdown"]) => port.admin = Admin::Up,
+            (_, ["switchport"]) => {}
+            (_, ["switchport", "mode", "trunk"]) => memory.trunk = true,
+            (_, ["switchport", "mode", "access"]) => memory.trunk = false,
+            (_, ["switchport", "access", "vlan", number]) => memory.access = vlan(number)?,
+            (_, ["switchport", "trunk", "native", "vlan", number]) => memory.native = vlan(number)?,
+            (_, ["no", "switchport", "trunk", "native", "vlan"]) => memory.native = VlanId::MIN,
+            (_, ["switchport", "trunk", "allowed", "vlan", rest @ ..]) => match rest {
+                ["none"] => memory.allowed = VlanSet::new(),
+                ["all"] => memory.allowed = every_vlan(),
+                ["add", list] => memory.allowed.extend(vlans(list)?.iter()),
+                ["remove", list] => {
+                    for vlan in vlans(list)?.iter() {
+                        memory.allowed.remove(vlan);
+                    }
+                }
+                [list] => memory.allowed = vlans(list)?,
+                _ => return unknown(words),
+            },
+            (_, ["no", "switchport", "trunk", "allowed", "vlan"]) => memory.allowed = every_vlan(),
+            (Trunk::Eos, ["flowcontrol", "send", "on"]) => memory.pause_send = true,
+            (Trunk::Eos, ["flowcontrol", "send", "off"]) => memory.pause_send = false,
+            (_, ["flowcontrol", "receive", "on"]) => memory.pause_receive = true,
+            (_, ["flowcontrol", "receive", "off"]) => memory.pause_receive = false,
+            (Trunk::Eos, ["priority-flow-control", "on"]) => memory.priority = true,
+            (Trunk::Eos, ["no", "priority-flow-control"]) => {
+                memory.priority = false;
+                memory.lossless = [false; 8];
+            }
+            (Trunk::Eos, ["priority-flow-control", "priority", class, kind @ ("drop" | "no-drop")]) => {
+                let class: usize = class.parse().map_err(|_| format!("{class:?} is no class from 0 to 7"))?;
+                let lossless = memory.lossless.get_mut(class).ok_or("classes run from 0 to 7")?;
+                *lossless = *kind == "no-drop";
+            }
+            _ => return unknown(words),
+        }
+        Ok(())
+    }
+
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        self.config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+    }
+
+    /// Weighs what was told.
+    fn finish(self) -> Result<(), String> {
+        for (port, memory) in self.config.ports.iter_mut().zip(&self.ports) {
+            let exists = |vlan: &VlanId| *vlan == VlanId::MIN || self.config.vlans.contains(*vlan);
+            let (members, native) = if memory.trunk {
+                (memory.allowed.iter().filter(exists).collect(), memory.native)
+            } else {
+                (VlanSet::from_iter([memory.access]), memory.access)
+            };
+            let is_in = members.contains(native);
+            port.untagged = Some(native).filter(|_| is_in).into_iter().collect();
+            port.pvid = is_in.then_some(native);
+            port.tagged = members.iter().filter(|vlan| *vlan != native).collect();
+            let lanes = memory.lossless.iter().take_while(|class| **class).count();
+            port.flow_control = match (memory.pause_send, memory.pause_receive, memory.priority) {
+                (false, false, false) => FlowControlMode::Off,
+                (true, true, false) => FlowControlMode::Pause,
+                (false, false, true) if memory.lossless.iter().filter(|class| **class).count() == lanes => {
+                    FlowControlMode::Pfc { lanes: lanes as u8 }
+                }
+                _ => {
+                    let name = &port.name;
+                    return Err(format!("port {name} has flow control in one direction only, or in classes with gaps"));
+                }
+            };
+        }
+        Ok(())
+    }
+}

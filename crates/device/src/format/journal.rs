@@ -1,0 +1,71 @@
+//! Journals: what an interrupted deployment leaves for the one that resumes it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FormatError, state::State};
+use crate::deploy::{Journal, Mark};
+
+const FORMAT: &str = "espalier-journal";
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: String,
+    version: u32,
+    mark: String,
+    stages_done: usize,
+    /// What each switch held before, in the plan's order.
+    backup: Vec<State>,
+}
+
+/// Writes a journal.
+pub fn write_journal(journal: &Journal) -> String {
+    let file = File {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        mark: journal.mark.to_string(),
+        stages_done: journal.stages_done,
+        backup: journal.backup.iter().map(|state| State::of(state)).collect(),
+    };
+    let mut text = serde_json::to_string(&file).expect("names and numbers are JSON");
+    text.push('\n');
+    text
+}
+
+/// Reads a journal.
+///
+/// # Errors
+/// [`FormatError`].
+pub fn parse_journal(text: &str) -> Result<Journal, FormatError> {
+    let file: File = serde_json::from_str(text)?;
+    if file.format != FORMAT {
+        return Err(FormatError::Content(format!("{:?} is not {FORMAT:?}", file.format)));
+    }
+    if file.version > VERSION {
+        return Err(FormatError::Version { found: file.version, known: VERSION });
+    }
+    let mark: Mark =
+        file.mark.parse().map_err(|_| FormatError::Content(format!("{:?} is no deployment's mark", file.mark)))?;
+    let backup = file.backup.into_iter().map(|state| state.parse().map(Arc::new)).collect::<Result<_, _>>()?;
+    Ok(Journal { mark, stages_done: file.stages_done, backup })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SwitchConfig;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let journal = Journal {
+            mark: Mark { generation: 3, nonce: 7, digest: 9 },
+            stages_done: 2,
+            backup: vec![Arc::new(SwitchConfig::out_of_the_box(["p1".to_owned()]))],
+        };
+        assert_eq!(parse_journal(&write_journal(&journal)).expect("its own file"), journal);
+        assert!(parse_journal("{}").is_err());
+    }
+}

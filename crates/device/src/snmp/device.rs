@@ -1,0 +1,576 @@
+//! A switch by SNMP: its state as one value, and changes to it as SETs that each bear the fence.
+//!
+//! ```text
+//!   ifName ─┬─ dot1dBasePortIfIndex ─ bridge port ─ PortLists, PVID, STP        dot1qVlanStatic*  VLANs, members, mark
+//!           └─ ifIndex ─ ifAdminStatus, dot3PauseAdminMode                      dot1qStaticUnicast*  entries by FdbId
+//! ```
+//! Ports are found by name, VLANs of a filtering database by dot1qVlanFdbId. Where a switch has the standard's advisory
+//! lock, every SET bears its value, so that of two writers one is refused; where it has none, a restart is noticed by its
+//! clock before every batch of writes, but a second writer is not.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+
+use super::{BulkSize, Link, Session, SessionError, walk};
+use crate::{
+    IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
+    deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
+    mib::{
+        AcceptableFrames, BridgePort, Column, Enabled, IfStatus, Oid, PauseMode, PortList, RowIndex, RowStatus,
+        StaticStatus, Truth, Value,
+        index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
+        objects::{bridge, ether_like, if_mib, own, q_bridge, system},
+    },
+    wire::{Binding, ErrorStatus},
+};
+
+/// A switch and the session with it.
+pub struct Device<L> {
+    session: Session<L>,
+    bulk: BulkSize,
+    mark_vlan: VlanId,
+    /// `names[slot]`, `ports[slot]`.
+    names: Vec<String>,
+    ports: Vec<PortNumbers>,
+    /// Ports that the topology does not name: what they are members of stays as it is.
+    strangers: BTreeSet<u32>,
+    stranger_lists: BTreeMap<VlanId, (PortList, PortList)>,
+    /// The filtering database of each VLAN, where it is not the VLAN's own number.
+    databases: BTreeMap<VlanId, u32>,
+    /// VLANs without ports that bear marks.
+    mark_vlans: BTreeSet<VlanId>,
+    /// Octets of the PortLists that the switch itself writes.
+    list_len: usize,
+    lock: Lock,
+    starts: u32,
+    up_cs: u32,
+    save: SaveMethod,
+}
+
+/// The numbers of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PortNumbers {
+    bridge: BridgePort,
+    interface: IfIndex,
+    pause: Pause,
+}
+
+/// Whether a port's PAUSE can be set by SNMP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Settable,
+    Absent,
+}
+
+/// The standard's advisory lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lock {
+    Serial(i32),
+    Absent,
+}
+
+/// How a switch's running state becomes the one that it starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveMethod {
+    /// By the object of our own agent.
+    Own,
+    /// Not by SNMP: an administrator saves, and a restart in the middle of a deployment is at their risk.
+    ByHand,
+    /// No way is known.
+    Unknown,
+}
+
+/// What an administrator knows of a switch beyond what it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The VLAN whose name is the mark; it has no ports.
+    pub mark_vlan: VlanId,
+    /// How the state is saved where the switch does not say.
+    pub save: SaveMethod,
+}
+
+impl<L: Link> Device<L> {
+    /// Finds the ports of a switch by their names, `names[slot]`.
+    ///
+    /// # Errors
+    /// [`Fault`], naming the port that is missing.
+    pub fn connect(mut session: Session<L>, names: &[String], settings: Settings) -> Result<Self, Fault> {
+        let mut bulk = BulkSize::default();
+        let bridge_ports = numbers::<L, BridgePort>(&mut session, &mut bulk, &bridge::PORT_IF_INDEX)?;
+        let mut labels: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for column in [&if_mib::NAME, &if_mib::DESCR, &if_mib::ALIAS] {
+            for (IfIndex(index), value) in walk::<L, IfIndex>(&mut session, &mut bulk, column).map_err(fault)? {
+                let text = value.octets().map(|octets| String::from_utf8_lossy(octets).into_owned());
+                labels.entry(index).or_default().extend(text);
+            }
+        }
+        let pausing: BTreeSet<u32> = match walk::<L, IfIndex>(&mut session, &mut bulk, &ether_like::PAUSE_ADMIN_MODE) {
+            Ok(rows) => rows.into_iter().map(|(index, _)| index.0).collect(),
+            Err(SessionError::Refused { .. }) => BTreeSet::new(),
+            Err(error) => return Err(fault(error)),
+        };
+        let mut ports = Vec::with_capacity(names.len());
+        for name in names {
+            // A port's name first; descriptions and aliases only where no name fits, since people write those.
+            let found = (0..3).find_map(|rank| {
+                let fits =
+                    |index: &u32| labels.get(index).and_then(|texts| texts.get(rank)).is_some_and(|text| text == name);
+                bridge_ports.iter().find(|(_, index)| fits(index)).map(|(port, index)| (*port, *index))
+            });
+            let Some((bridge, index)) = found else {
+                let known: Vec<&str> = labels.values().filter_map(|texts| texts.first()).map(String::as_str).collect();
+                return Err(Fault::Refused(format!("it has no port named {name}; its ports are {}", known.join(", "))));
+            };
+            let pause = if pausing.contains(&index) { Pause::Settable } else { Pause::Absent };
+            ports.push(PortNumbers { bridge, interface: IfIndex(index), pause });
+        }
+        let named: BTreeSet<u32> = ports.iter().map(|port| port.bridge.0).collect();
+        let strangers = bridge_ports.iter().map(|(port, _)| port.0).filter(|port| !named.contains(port)).collect();
+        let last = bridge_ports.iter().map(|(port, _)| port.0).max().unwrap_or(0);
+        let save = match one(&mut session, &system::OBJECT_ID)? {
+            Some(Value::Oid(make)) if make == Oid::new(own::PRODUCT.oid) => SaveMethod::Own,
+            _ => settings.save,
+        };
+        let mut device = Self {
+            session,
+            bulk,
+            mark_vlan: settings.mark_vlan,
+            names: names.to_vec(),
+            ports,
+            strangers,
+            stranger_lists: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            mark_vlans: BTreeSet::new(),
+            list_len: PortList::octets_for(last as usize),
+            lock: Lock::Absent,
+            starts: 0,
+            up_cs: 0,
+            save,
+        };
+        device.fence()?;
+        Ok(device)
+    }
+
+    fn read_once(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
+        let mut ports: Vec<PortConfig> = self.names.iter().cloned().map(PortConfig::blank).collect();
+        let slots: BTreeMap<u32, usize> =
+            self.ports.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
+        let mut vlans = VlanSet::new();
+        let mut mark: Option<Mark> = None;
+        self.mark_vlans.clear();
+        for (VlanIndex(vlan), name) in self.walk(&q_bridge::VLAN_STATIC_NAME)? {
+            let text = name.octets().map(String::from_utf8_lossy);
+            match text.and_then(|text| text.trim_end_matches('\0').parse::<Mark>().ok()) {
+                Some(found) => {
+                    self.mark_vlans.insert(vlan);
+                    mark = mark.max(Some(found));
+                }
+                None if vlan != VlanId::MIN => {
+                    vlans.insert(vlan);
+                }
+                None => {}
+            }
+        }
+        let mut egress: BTreeMap<VlanId, PortList> = BTreeMap::new();
+        for (VlanIndex(vlan), value) in self.walk(&q_bridge::VLAN_STATIC_EGRESS_PORTS)? {
+            egress.insert(vlan, port_list(&q_bridge::VLAN_STATIC_EGRESS_PORTS, &value)?);
+        }
+        self.stranger_lists.clear();
+        for (VlanIndex(vlan), value) in self.walk(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS)? {
+            let untagged = port_list(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS, &value)?;
+            let members = egress.remove(&vlan).unwrap_or_default();
+            for port in members.iter() {
+                let Some(&slot) = slots.get(&port) else { continue };
+                let set = if untagged.contains(port) { &mut ports[slot].untagged } else { &mut ports[slot].tagged };
+                set.insert(vlan);
+            }
+            let strange = |list: &PortList| PortList::of(list.iter().filter(|port| self.strangers.contains(port)));
+            if let (Ok(members), Ok(untagged)) = (strange(&members), strange(&untagged)) {
+                self.stranger_lists.insert(vlan, (members, untagged));
+            }
+        }
+        let pvids: BTreeMap<BridgePort, Value> = self.walk(&q_bridge::PVID)?.into_iter().collect();
+        let frames: BTreeMap<BridgePort, Value> =
+            self.walk(&q_bridge::PORT_ACCEPTABLE_FRAME_TYPES)?.into_iter().collect();
+        let filters: BTreeMap<BridgePort, Value> = self.walk(&q_bridge::PORT_INGRESS_FILTERING)?.into_iter().collect();
+        let admin: BTreeMap<IfIndex, Value> = self.walk(&if_mib::ADMIN_STATUS)?.into_iter().collect();
+        let pause: BTreeMap<IfIndex, Value> = match self.ports.iter().any(|port| port.pause == Pause::Settable) {
+            true => self.walk(&ether_like::PAUSE_ADMIN_MODE)?.into_iter().collect(),
+            false => BTreeMap::new(),
+        };
+        let trees = self.walk::<BridgePort>(&bridge::STP_PORT_ENABLE)?;
+        let governed =
+            trees.iter().any(|(port, value)| slots.contains_key(&port.0) && value.int() == Some(Enabled::Yes.code()));
+        for (port, numbers) in ports.iter_mut().zip(&self.ports) {
+            let filtering = filters.get(&numbers.bridge).and_then(Value::int) != Some(Truth::False.code());
+            port.ingress_filter = if filtering { IngressFilter::On } else { IngressFilter::Off };
+            let down = admin.get(&numbers.interface).and_then(Value::int) != Some(IfStatus::Up.code());
+            port.admin = if down { Admin::Down } else { Admin::Up };
+            let tagged_only =
+                frames.get(&numbers.bridge).and_then(Value::int) == Some(AcceptableFrames::OnlyTagged.code());
+            let pvid = pvids.get(&numbers.bridge).and_then(Value::unsigned).and_then(vlan_id);
+            // An untagged frame of a VLAN that its port is no member of is dropped by a filtering port.
+            port.pvid = pvid.filter(|vlan| !tagged_only && (port.is_member(*vlan) || !filtering));
+            let both = pause.get(&numbers.interface).and_then(Value::int) == Some(PauseMode::Both.code());
+            port.flow_control = if both { FlowControlMode::Pause } else { FlowControlMode::Off };
+        }
+        let entries = self.read_entries(&slots)?;
+        let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };
+        Ok((SwitchConfig { ports, vlans, entries, spanning_tree }, mark))
+    }
+
+    fn read_entries(&mut self, slots: &BTreeMap<u32, usize>) -> Result<BTreeMap<(VlanId, Mac), Slot>, Fault> {
+        let mut vlan_of: BTreeMap<u32, VlanId> = BTreeMap::new();
+        self.databases.clear();
+        for (CurrentVlan { vlan, .. }, value) in self.walk(&q_bridge::VLAN_FDB_ID)? {
+            let Some(database) = value.unsigned() else { continue };
+            if let Some(other) = vlan_of.insert(database, vlan).filter(|other| *other != vlan) {
+                return Err(Fault::Refused(format!(
+                    "VLANs {other} and {vlan} share a filtering database (shared learning): it cannot route by VLAN"
+                )));
+            }
+            self.databases.insert(vlan, database);
+        }
+        let alive: BTreeSet<StaticRow> = (self.walk::<StaticRow>(&q_bridge::STATIC_UNICAST_STATUS)?.into_iter())
+            .filter(|(_, value)| value.int() != Some(StaticStatus::Invalid.code()))
+            .map(|(row, _)| row)
+            .collect();
+        let mut entries = BTreeMap::new();
+        for (row, value) in self.walk::<StaticRow>(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO)? {
+            if !alive.contains(&row) {
+                continue;
+            }
+            let list = port_list(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO, &value)?;
+            let vlan = vlan_of.get(&row.fdb).copied().or_else(|| vlan_id(row.fdb));
+            let own: Vec<usize> = list.iter().filter_map(|port| slots.get(&port).copied()).collect();
+            if let (Some(vlan), &[slot]) = (vlan, own.as_slice()) {
+                entries.insert((vlan, row.mac), Slot::new(slot));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Leaves the mark, and takes away those of earlier deployments in other VLANs.
+    fn leave_mark(&mut self, mark: Mark) -> Result<(), Fault> {
+        let index = VlanIndex(self.mark_vlan);
+        let name = (q_bridge::VLAN_STATIC_NAME.row(&index), Value::Octets(mark.to_string().into_bytes()));
+        if self.mark_vlans.contains(&self.mark_vlan) {
+            self.set(vec![name])?;
+        } else {
+            self.make_vlan(self.mark_vlan, mark.to_string(), &PortList::new(), &PortList::new())?;
+            self.mark_vlans.insert(self.mark_vlan);
+        }
+        let old: Vec<VlanId> = self.mark_vlans.iter().copied().filter(|vlan| *vlan != self.mark_vlan).collect();
+        for vlan in old {
+            self.remove_vlan(vlan)?;
+            self.mark_vlans.remove(&vlan);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, edit: &Edit) -> Result<(), Fault> {
+        match edit {
+            Edit::Shut(slot) => self.set_admin(*slot, IfStatus::Down),
+            Edit::Open(slot) => self.set_admin(*slot, IfStatus::Up),
+            Edit::SetIngressFilter(slot, filter) => {
+                let on = if *filter == IngressFilter::On { Truth::True } else { Truth::False };
+                let row = q_bridge::PORT_INGRESS_FILTERING.row(&self.ports[slot.index()].bridge);
+                self.set(vec![(row, Value::Integer(on.code()))])
+            }
+            Edit::SetVlan { vlan, tagged, untagged } => {
+                let numbers = |slots: &BTreeSet<Slot>| {
+                    slots.iter().map(|slot| self.ports[slot.index()].bridge.0).collect::<Vec<_>>()
+                };
+                let none = (PortList::new(), PortList::new());
+                let (strange, strange_untagged) = self.stranger_lists.get(vlan).unwrap_or(&none);
+                let (tagged, untagged) = (numbers(tagged), numbers(untagged));
+                let egress = PortList::of(tagged.into_iter().chain(untagged.iter().copied()).chain(strange.iter()));
+                let untagged = PortList::of(untagged.into_iter().chain(strange_untagged.iter()));
+                let (egress, untagged) = egress.and_then(|egress| Ok((egress, untagged?))).map_err(nonsense)?;
+                self.put_vlan(*vlan, &egress, &untagged)
+            }
+            Edit::RemoveVlan(vlan) => self.remove_vlan(*vlan),
+            Edit::SetPvid(slot, pvid) => {
+                let port = self.ports[slot.index()].bridge;
+                let frames = if pvid.is_some() { AcceptableFrames::All } else { AcceptableFrames::OnlyTagged };
+                let vlan = pvid.unwrap_or(VlanId::MIN);
+                self.set(vec![
+                    (q_bridge::PVID.row(&port), Value::Gauge32(u32::from(vlan.get()))),
+                    (q_bridge::PORT_ACCEPTABLE_FRAME_TYPES.row(&port), Value::Integer(frames.code())),
+                ])
+            }
+            Edit::SetEntry(vlan, mac, slot) => {
+                let row = self.entry_row(*vlan, *mac);
+                let list = PortList::of([self.ports[slot.index()].bridge.0]).map_err(nonsense)?;
+                self.set(vec![
+                    (q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO.row(&row), Value::Octets(list.encode(self.list_len))),
+                    (q_bridge::STATIC_UNICAST_STATUS.row(&row), Value::Integer(StaticStatus::Permanent.code())),
+                ])
+            }
+            Edit::UnsetEntry(vlan, mac) => {
+                let row = q_bridge::STATIC_UNICAST_STATUS.row(&self.entry_row(*vlan, *mac));
+                self.set(vec![(row, Value::Integer(StaticStatus::Invalid.code()))])
+            }
+            Edit::SetFlowControl(slot, mode) => {
+                let port = self.ports[slot.index()];
+                let pause = match mode {
+                    FlowControlMode::Off => PauseMode::Off,
+                    FlowControlMode::Pause => PauseMode::Both,
+                    FlowControlMode::Pfc { .. } => {
+                        return Err(Fault::Refused(
+                            "priority flow control cannot be set by standard SNMP; use its CLI".to_owned(),
+                        ));
+                    }
+                };
+                if port.pause == Pause::Absent {
+                    return Err(Fault::Refused(
+                        "its PAUSE cannot be set by SNMP; set it by its CLI, or plan with --flow-control none"
+                            .to_owned(),
+                    ));
+                }
+                self.set(vec![(ether_like::PAUSE_ADMIN_MODE.row(&port.interface), Value::Integer(pause.code()))])
+            }
+            Edit::SetSpanningTree(state) => {
+                let on = if *state == SpanningTree::On { Enabled::Yes } else { Enabled::No };
+                for at in 0..self.ports.len() {
+                    let row = bridge::STP_PORT_ENABLE.row(&self.ports[at].bridge);
+                    self.set(vec![(row, Value::Integer(on.code()))])?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn set_admin(&mut self, slot: Slot, status: IfStatus) -> Result<(), Fault> {
+        let row = if_mib::ADMIN_STATUS.row(&self.ports[slot.index()].interface);
+        self.set(vec![(row, Value::Integer(status.code()))])
+    }
+
+    fn entry_row(&self, vlan: VlanId, mac: Mac) -> StaticRow {
+        let fdb = self.databases.get(&vlan).copied().unwrap_or_else(|| u32::from(vlan.get()));
+        StaticRow { fdb, mac, receive_port: 0 }
+    }
+
+    fn put_vlan(&mut self, vlan: VlanId, egress: &PortList, untagged: &PortList) -> Result<(), Fault> {
+        if vlan == VlanId::MIN || self.databases.contains_key(&vlan) {
+            let lists = self.lists(vlan, egress, untagged);
+            return self.set(lists);
+        }
+        self.make_vlan(vlan, format!("espalier{vlan}"), egress, untagged)?;
+        // The switch says which filtering database it gave the VLAN.
+        for (CurrentVlan { vlan: of, .. }, value) in self.walk(&q_bridge::VLAN_FDB_ID)? {
+            if let Some(database) = value.unsigned().filter(|_| of == vlan) {
+                self.databases.insert(vlan, database);
+            }
+        }
+        Ok(())
+    }
+
+    fn lists(&self, vlan: VlanId, egress: &PortList, untagged: &PortList) -> Vec<Binding> {
+        let index = VlanIndex(vlan);
+        let octets = |list: &PortList| Value::Octets(list.encode(self.list_len));
+        vec![
+            (q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&index), octets(egress)),
+            (q_bridge::VLAN_STATIC_UNTAGGED_PORTS.row(&index), octets(untagged)),
+        ]
+    }
+
+    /// Makes a VLAN at once, or, where a switch refuses that, the bare row first and its ports afterwards.
+    fn make_vlan(&mut self, vlan: VlanId, name: String, egress: &PortList, untagged: &PortList) -> Result<(), Fault> {
+        let index = VlanIndex(vlan);
+        let status = |status: RowStatus| (q_bridge::VLAN_STATIC_ROW_STATUS.row(&index), Value::Integer(status.code()));
+        let name = (q_bridge::VLAN_STATIC_NAME.row(&index), Value::Octets(name.into_bytes()));
+        let mut whole = vec![name.clone()];
+        whole.extend(self.lists(vlan, egress, untagged));
+        let mut later = whole.clone();
+        whole.push(status(RowStatus::CreateAndGo));
+        match self.try_set(whole)? {
+            Ok(()) => Ok(()),
+            Err(SessionError::Refused { status: ErrorStatus::ResourceUnavailable, .. }) => {
+                Err(Fault::Refused(format!("VLAN {vlan}: its VLAN table is full")))
+            }
+            Err(_) => {
+                self.set(vec![status(RowStatus::CreateAndGo)])?;
+                later.rotate_left(1);
+                self.set(later)
+            }
+        }
+    }
+
+    fn remove_vlan(&mut self, vlan: VlanId) -> Result<(), Fault> {
+        let row = q_bridge::VLAN_STATIC_ROW_STATUS.row(&VlanIndex(vlan));
+        self.databases.remove(&vlan);
+        self.set(vec![(row, Value::Integer(RowStatus::Destroy.code()))])
+    }
+
+    fn set(&mut self, bindings: Vec<Binding>) -> Result<(), Fault> {
+        let what = bindings.first().map(|(oid, _)| oid.to_string()).unwrap_or_default();
+        self.try_set(bindings)?.map_err(|error| match error {
+            SessionError::Refused { status: ErrorStatus::ResourceUnavailable, .. } => {
+                Fault::Refused(format!("{what}: the table is full"))
+            }
+            error => fault(error),
+        })
+    }
+
+    /// Writes with the lock's value. The inner result is what the switch said of the values, the outer one of the lock.
+    fn try_set(&mut self, bindings: Vec<Binding>) -> Result<Result<(), SessionError>, Fault> {
+        let Lock::Serial(serial) = self.lock else { return Ok(self.session.set(bindings)) };
+        let mut locked = bindings.clone();
+        locked.push((system::SET_SERIAL_NO.instance(), Value::Integer(serial)));
+        let next = serial.wrapping_add(1) & i32::MAX;
+        match self.session.set(locked) {
+            Ok(()) => {
+                self.lock = Lock::Serial(next);
+                return Ok(Ok(()));
+            }
+            Err(SessionError::Refused { status: ErrorStatus::InconsistentValue, object: Some(object) })
+                if object == system::SET_SERIAL_NO.instance() => {}
+            Err(error @ SessionError::Refused { .. }) => return Ok(Err(error)),
+            Err(error) => return Err(fault(error)),
+        }
+        // Either somebody else has written, or this was written and its answer lost: then the values are there.
+        let starts = self.starts;
+        self.fence()?;
+        let objects: Vec<Oid> = bindings.iter().map(|(oid, _)| oid.clone()).collect();
+        let found = self.session.get(&objects).map_err(fault)?;
+        let there = found.iter().zip(&bindings).all(|(found, (_, wanted))| same_value(found, wanted));
+        if starts == self.starts && self.lock == Lock::Serial(next) && there { Ok(Ok(())) } else { Err(Fault::Fenced) }
+    }
+
+    /// Reads the fence anew.
+    fn fence(&mut self) -> Result<Fence, Fault> {
+        let objects = [system::UP_TIME.instance(), system::SET_SERIAL_NO.instance()];
+        let values = self.session.get(&objects).map_err(fault)?;
+        let up_cs = values[0].count().unwrap_or(0) as u32;
+        if up_cs < self.up_cs {
+            self.starts += 1;
+        }
+        self.up_cs = up_cs;
+        self.lock = values[1].int().map_or(Lock::Absent, Lock::Serial);
+        Ok(self.known_fence())
+    }
+
+    fn known_fence(&self) -> Fence {
+        let serial = match self.lock {
+            Lock::Serial(serial) => u64::from(serial.unsigned_abs()),
+            Lock::Absent => u64::from(u32::MAX),
+        };
+        Fence(u64::from(self.starts) << 32 | serial)
+    }
+
+    fn walk<I: RowIndex>(&mut self, column: &Column) -> Result<Vec<(I, Value)>, Fault> {
+        walk(&mut self.session, &mut self.bulk, column).map_err(fault)
+    }
+}
+
+impl<L: Link + Send> Driver for Device<L> {
+    /// Reads between two looks at the fence that must agree.
+    fn read(&mut self) -> Result<Reading, Fault> {
+        let mut before = self.fence()?;
+        for _ in 0..READS_MAX {
+            let (config, mark) = self.read_once()?;
+            let fence = self.fence()?;
+            if fence == before {
+                return Ok(Reading { config, mark, fence });
+            }
+            before = fence;
+        }
+        Err(Fault::Fenced)
+    }
+
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        fence: Fence,
+    ) -> Result<Fence, Fault> {
+        if self.fence()? != fence {
+            return Err(Fault::Fenced);
+        }
+        self.leave_mark(mark)?;
+        for edit in edits(before, after) {
+            self.carry_out(&edit)?;
+        }
+        Ok(self.known_fence())
+    }
+
+    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        if self.fence()? != fence {
+            return Err(Fault::Fenced);
+        }
+        match self.save {
+            SaveMethod::Own => self.set(vec![(own::ACTION.instance(), Value::Integer(1))])?,
+            SaveMethod::ByHand => {}
+            SaveMethod::Unknown => {
+                return Err(Fault::Refused(
+                    "no way is known to save its configuration by SNMP; save it by hand, and say so in the inventory"
+                        .to_owned(),
+                ));
+            }
+        }
+        Ok(self.known_fence())
+    }
+}
+
+/// How often the whole state is read because somebody wrote in the meantime.
+const READS_MAX: usize = 3;
+
+impl<L> fmt::Debug for Device<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("ports", &self.ports).field("save", &self.save).finish_non_exhaustive()
+    }
+}
+
+fn numbers<L: Link, I: RowIndex>(
+    session: &mut Session<L>,
+    bulk: &mut BulkSize,
+    column: &Column,
+) -> Result<Vec<(I, u32)>, Fault> {
+    let rows = walk::<L, I>(session, bulk, column).map_err(fault)?;
+    Ok(rows.into_iter().filter_map(|(index, value)| Some((index, value.unsigned()?))).collect())
+}
+
+fn one<L: Link>(session: &mut Session<L>, scalar: &crate::mib::Scalar) -> Result<Option<Value>, Fault> {
+    let values = session.get(&[scalar.instance()]).map_err(fault)?;
+    Ok(values.into_iter().next().filter(|value| !value.is_exception()))
+}
+
+fn port_list(column: &Column, value: &Value) -> Result<PortList, Fault> {
+    let octets = value.octets().ok_or_else(|| Fault::Refused(format!("{} is no list of ports", column.name)))?;
+    PortList::decode(octets).map_err(nonsense)
+}
+
+/// Whether a switch holds what was written. RowStatus reads active after createAndGo, and what was destroyed reads as none.
+fn same_value(found: &Value, wanted: &Value) -> bool {
+    match (found.int(), wanted.int()) {
+        (Some(found), Some(wanted)) => {
+            found == wanted || (wanted == RowStatus::CreateAndGo.code() && found == RowStatus::Active.code())
+        }
+        (None, Some(wanted)) => {
+            let gone = [RowStatus::Destroy.code(), StaticStatus::Invalid.code()];
+            found.is_exception() && gone.contains(&wanted)
+        }
+        _ => found == wanted,
+    }
+}
+
+fn vlan_id(number: u32) -> Option<VlanId> {
+    u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok())
+}
+
+fn nonsense(error: impl fmt::Display) -> Fault {
+    Fault::Refused(error.to_string())
+}
+
+fn fault(error: SessionError) -> Fault {
+    match error {
+        SessionError::Silent { .. } => Fault::Silent,
+        error => Fault::Refused(error.to_string()),
+    }
+}

@@ -1,0 +1,20 @@
+//! Switches by SNMP, the vendor-neutral way: the manager's side.
+//!
+//! ```text
+//!   Session (who, how often, how long) ─ walk ─▶ read: SwitchConfig, mark, fence
+//!        │                                       discover: neighbours     counters
+//!        └──────────── set ◀── write: edits, in the order that switches accept
+//! ```
+//! A session speaks to one device over any [`Link`]; a program runs one for each, in threads of its own.
+
+mod device;
+mod link;
+mod session;
+mod station;
+mod walk;
+
+pub use device::{Device, SaveMethod, Settings};
+pub use link::{Link, UdpLink};
+pub use session::{Credentials, Patience, Session, SessionError};
+pub use station::read_station;
+pub use walk::{BulkSize, ROWS_MAX, walk};

@@ -1,0 +1,843 @@
+//! Deployments under seeded faults: whatever happens, no loop at any moment, and a clear state in the end.
+//!
+//! The fabric here is a simulation with its own idea of what frames do: switches take a write as a series of single
+//! changes between which anything may happen, keep what they restart with apart from what they run, and answer through a
+//! network that may lose the question or the answer. After every single change every cycle that a broadcast could take
+//! is looked for. `SCHEDULES=N` runs more schedules; the seed of a failure is printed, and `SEED=N` runs it alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    env,
+};
+
+use device::{
+    PortConfig, Slot, SpanningTree, SwitchConfig,
+    deploy::{
+        Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Reading, Reply,
+        Request, Way, edits,
+    },
+};
+use fabric::{
+    Admin, Attachment, FlowControlMode, LinkId, Mac, SwitchId, SwitchSpec, Topology, TopologyBuilder, VlanId, rng::Rng,
+};
+
+const SCHEDULES: u64 = 400;
+
+#[test]
+fn drained_deployments_survive_any_fault() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let goals = world.plan(&mut rng, 10);
+        world.faults = faults(&mut rng, &world.topology);
+        let order = order(&world, goals.clone(), Way::Drained, 1);
+        let backup = world.running();
+        let mut deployment = Deployment::new(&world.topology, order);
+        world.run(&mut [&mut deployment], &mut rng);
+        world.judge_end(&deployment, &goals, &backup);
+    });
+}
+
+#[test]
+fn in_band_deployments_keep_the_way_to_every_switch() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.manage_in_band(&mut rng);
+        let goals = world.plan(&mut rng, 10);
+        world.faults = faults(&mut rng, &world.topology);
+        let order = order(&world, goals.clone(), Way::Drained, 1);
+        let backup = world.running();
+        let mut deployment = Deployment::new(&world.topology, order);
+        world.run(&mut [&mut deployment], &mut rng);
+        let mut wanted = goals;
+        for (switch, goal) in world.topology.switch_ids().zip(&mut wanted) {
+            world.management.overlay(switch, goal);
+        }
+        world.judge_end(&deployment, &wanted, &backup);
+    });
+}
+
+#[test]
+fn live_changes_survive_any_fault() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let goals = world.plan(&mut rng, 20);
+        let stages = live_stages(&old, &goals);
+        world.faults = faults(&mut rng, &world.topology);
+        let order = order(&world, goals.clone(), Way::Live(stages), 1);
+        let mut deployment = Deployment::new(&world.topology, order);
+        world.run(&mut [&mut deployment], &mut rng);
+        world.judge_end(&deployment, &goals, &old);
+    });
+}
+
+#[test]
+fn two_deployers_at_once_never_mix() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let (one, two) = (world.plan(&mut rng, 10), world.plan(&mut rng, 10));
+        if rng.below(2) == 0 {
+            world.faults = faults(&mut rng, &world.topology);
+        }
+        let mut first = Deployment::new(&world.topology, order(&world, one.clone(), Way::Drained, 1));
+        let mut second = Deployment::new(&world.topology, order(&world, two.clone(), Way::Drained, 2));
+        let quiet = world.faults.is_empty();
+        world.run(&mut [&mut first, &mut second], &mut rng);
+        let deployed = |deployment: &Deployment| matches!(deployment.outcome(), Some(Outcome::Deployed { .. }));
+        if quiet {
+            assert!(deployed(&first) || deployed(&second), "{:?} {:?}", first.outcome(), second.outcome());
+        }
+        let sound = |d: &Deployment| matches!(d.outcome(), Some(Outcome::Deployed { doubts, .. }) if doubts.is_empty());
+        if quiet && (sound(&first) || sound(&second)) {
+            let is = |goals: &[SwitchConfig]| world.running() == goals;
+            assert!(is(&one) || is(&two), "the fabric is of one plan");
+        }
+    });
+}
+
+#[test]
+fn an_interrupted_deployment_resumes_or_is_undone() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let goals = world.plan(&mut rng, 10);
+        let backup = world.running();
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), Way::Drained, 1));
+        // The controller dies after some number of answers, and with it what it knew, but for the journal.
+        world.patience = Some(rng.below(12 * world.switches.len()));
+        world.run(&mut [&mut deployment], &mut rng);
+        world.patience = None;
+        let Some(journal) = world.journal.clone() else {
+            assert_eq!(world.running(), backup, "nothing is written before the journal");
+            return;
+        };
+        let undo = rng.below(2) == 0;
+        let way = if undo { Way::Undo } else { Way::Drained };
+        let mut resumed = order(&world, goals.clone(), way, 1);
+        resumed.resume = Some(journal);
+        let mut deployment = Deployment::new(&world.topology, resumed);
+        world.run(&mut [&mut deployment], &mut rng);
+        match deployment.outcome() {
+            Some(Outcome::Deployed { doubts, .. }) if !undo && doubts.is_empty() => assert_eq!(world.running(), goals),
+            Some(Outcome::RolledBack { .. }) if undo => assert_eq!(world.running(), backup),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn deploying_the_same_again_writes_nothing() {
+    let mut rng = Rng::new(7);
+    let mut world = World::random(&mut rng);
+    let goals = world.plan(&mut rng, 10);
+    let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), Way::Drained, 1));
+    world.run(&mut [&mut deployment], &mut rng);
+    assert!(matches!(deployment.outcome(), Some(Outcome::Deployed { .. })));
+    let writes = world.writes;
+    let mut again = Deployment::new(&world.topology, order(&world, goals, Way::Drained, 2));
+    world.run(&mut [&mut again], &mut rng);
+    assert_eq!(again.outcome(), Some(&Outcome::Unchanged));
+    assert_eq!(world.writes, writes);
+}
+
+#[test]
+fn a_stale_deployer_is_refused_before_it_writes() {
+    let mut rng = Rng::new(9);
+    let mut world = World::random(&mut rng);
+    let goals = world.plan(&mut rng, 10);
+    let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), Way::Drained, 1));
+    world.run(&mut [&mut deployment], &mut rng);
+    let (writes, running) = (world.writes, world.running());
+    let other = world.plan(&mut rng, 10);
+    let mut stale = order(&world, other, Way::Drained, 2);
+    stale.generation = Some(0);
+    let mut stale = Deployment::new(&world.topology, stale);
+    world.run(&mut [&mut stale], &mut rng);
+    assert!(matches!(stale.outcome(), Some(Outcome::Stale { .. })), "{:?}", stale.outcome());
+    assert_eq!((world.writes, world.running()), (writes, running));
+}
+
+#[test]
+fn an_unfit_reading_is_never_opened() {
+    let mut rng = Rng::new(11);
+    let mut world = World::random(&mut rng);
+    let goals = world.plan(&mut rng, 10);
+    let backup = world.running();
+    world.verdict = Err("a loop".to_owned());
+    let mut deployment = Deployment::new(&world.topology, order(&world, goals, Way::Drained, 1));
+    world.run(&mut [&mut deployment], &mut rng);
+    assert!(matches!(deployment.outcome(), Some(Outcome::RolledBack { .. })), "{:?}", deployment.outcome());
+    assert_eq!(world.running(), backup);
+}
+
+/// Two neighbours open the new state and are never heard of again. Their cables to the others close a ring with the old
+/// tree, unless the others keep those ports shut.
+#[test]
+fn nobody_opens_a_port_to_a_switch_that_could_not_be_brought_back() {
+    let mut world = World::ring(4, &[]);
+    let vlan = VlanId::new(10).expect("small");
+    let tree_without = |cut: usize| {
+        let mut configs = world.plan(&mut Rng::new(1), 20);
+        let links: Vec<LinkId> = world.topology.link_ids().filter(|link| link.index() != cut).collect();
+        world.join(&mut configs, vlan, &links);
+        configs.iter_mut().for_each(|config| {
+            config.vlans.insert(vlan);
+        });
+        configs
+    };
+    let (old, new) = (tree_without(0), tree_without(2));
+    world.hold(&old);
+    world.faults = [0, 1].map(|switch| Trouble { switch: SwitchId::new(switch), at: 4, kind: Kind::Gone(99) }).to_vec();
+    let mut deployment = Deployment::new(&world.topology, order(&world, new.clone(), Way::Drained, 1));
+    world.run(&mut [&mut deployment], &mut Rng::new(2));
+    assert!(matches!(deployment.outcome(), Some(Outcome::Stranded { lost, .. }) if lost.len() == 2));
+    assert_eq!(world.running()[..2], new[..2]);
+    world.judge_end(&deployment, &new, &old);
+}
+
+fn for_each_seed(check: impl Fn(u64) + std::panic::RefUnwindSafe) {
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SCHEDULES").unwrap_or(SCHEDULES),
+    };
+    for seed in seeds {
+        if let Err(panic) = std::panic::catch_unwind(|| check(seed)) {
+            eprintln!("schedule of SEED={seed} failed");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order {
+    Order {
+        goals,
+        way,
+        digest: nonce,
+        nonce,
+        generation: None,
+        resume: None,
+        management: world.management.clone(),
+        sequence: world.sequence.clone(),
+        parallel_max: 4,
+    }
+}
+
+/// Fill, flip, free between plans whose VLANs have different ids.
+fn live_stages(old: &[SwitchConfig], new: &[SwitchConfig]) -> Vec<BTreeMap<SwitchId, SwitchConfig>> {
+    let mut stages = vec![BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
+    for (index, (old, new)) in old.iter().zip(new).enumerate() {
+        let mut filled = old.clone();
+        filled.vlans.extend(new.vlans.iter());
+        filled.entries.extend(&new.entries);
+        for (port, new) in filled.ports.iter_mut().zip(&new.ports) {
+            port.tagged.extend(new.tagged.iter());
+            port.untagged.extend(new.untagged.iter());
+        }
+        let mut flipped = filled.clone();
+        for (port, new) in flipped.ports.iter_mut().zip(&new.ports) {
+            port.pvid = new.pvid;
+        }
+        let switch = SwitchId::new(index);
+        for (stage, config) in stages.iter_mut().zip([filled, flipped, new.clone()]) {
+            stage.insert(switch, config);
+        }
+    }
+    stages
+}
+
+/// What goes wrong, and at which of the requests to a switch.
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    switch: SwitchId,
+    /// Counts writes and saves to this switch.
+    at: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The question gets lost, and so do so many after it.
+    Deaf(usize),
+    /// It does as asked, but the answer gets lost.
+    Mute,
+    /// It does part of it, and refuses the rest.
+    Refuses(usize),
+    /// It does part of it, and then does not answer.
+    Stops(usize),
+    /// It says yes, but one change is not made.
+    Ignores(usize),
+    /// It says yes, but makes none of the changes.
+    Pretends,
+    /// It does part of it and goes on with that, but nobody can manage it any more.
+    Gone(usize),
+    /// It restarts in the middle.
+    Restarts(usize),
+    /// It restarts in the middle and stays away for so many requests.
+    Away(usize, usize),
+    /// A cable goes dead, which no switch says.
+    Unplugged(usize),
+    /// It cannot save.
+    Unsaved,
+}
+
+fn faults(rng: &mut Rng, topology: &Topology) -> Vec<Trouble> {
+    let switches = topology.switches().len();
+    let one = |rng: &mut Rng| {
+        let step = rng.below(20);
+        let kind = match rng.below(11) {
+            0 => Kind::Deaf([1, 2, 1000][rng.below(3)]),
+            1 => Kind::Mute,
+            2 => Kind::Refuses(step),
+            3 => Kind::Stops(step),
+            4 => Kind::Ignores(step),
+            5 => Kind::Restarts(step),
+            6 => Kind::Away(step, [2, 1000][rng.below(2)]),
+            7 => Kind::Unplugged(rng.below(topology.links().len())),
+            8 => Kind::Pretends,
+            9 => Kind::Gone(step),
+            _ => Kind::Unsaved,
+        };
+        Trouble { switch: SwitchId::new(rng.below(switches)), at: rng.below(8), kind }
+    };
+    (0..rng.below(5)).map(|_| one(rng)).collect()
+}
+
+struct Switch {
+    running: SwitchConfig,
+    startup: SwitchConfig,
+    mark: Option<Mark>,
+    startup_mark: Option<Mark>,
+    fence: u64,
+    requests: usize,
+    /// Requests to come that it does not hear.
+    deaf: usize,
+    /// It never does again.
+    dead: bool,
+}
+
+/// A request on its way through a switch.
+struct Job {
+    deployer: usize,
+    request: Request,
+    edits: VecDeque<Edit>,
+    trouble: Option<Kind>,
+    step: usize,
+    begun: bool,
+    expected: u64,
+}
+
+struct World {
+    topology: Topology,
+    switches: Vec<Switch>,
+    management: Management,
+    controller: SwitchId,
+    sequence: Vec<SwitchId>,
+    unplugged: BTreeSet<LinkId>,
+    faults: Vec<Trouble>,
+    jobs: Vec<Job>,
+    writes: usize,
+    journal: Option<Journal>,
+    verdict: Result<(), String>,
+    patience: Option<usize>,
+}
+
+impl World {
+    /// A ring of three to seven switches with some chords, as it comes out of its box or with a plan on it.
+    fn random(rng: &mut Rng) -> Self {
+        let count = 3 + rng.below(5);
+        let chords: Vec<(usize, usize)> = (0..rng.below(4)).map(|_| (rng.below(count), rng.below(count))).collect();
+        let mut world = Self::ring(count, &chords);
+        if rng.below(2) == 0 {
+            let configs = world.plan(rng, 10);
+            world.hold(&configs);
+        }
+        world
+    }
+
+    /// A ring of switches with some chords and a host each, as it comes out of its box.
+    fn ring(count: usize, chords: &[(usize, usize)]) -> Self {
+        let mut builder = TopologyBuilder::new();
+        let switches: Vec<SwitchId> = (0..count)
+            .map(|index| builder.add_switch(&format!("s{index}"), SwitchSpec::default()).expect("a new name"))
+            .collect();
+        let mut used = vec![0; count];
+        let mut port = |builder: &mut TopologyBuilder, at: usize| {
+            used[at] += 1;
+            builder.add_port(switches[at], &format!("p{}", used[at])).expect("a new port")
+        };
+        let ring = (0..count).map(|at| (at, (at + 1) % count));
+        for (a, b) in ring.chain(chords.iter().copied().filter(|(a, b)| a != b)) {
+            let (a, b) = (port(&mut builder, a), port(&mut builder, b));
+            builder.add_link(a, b, 1_000_000_000).expect("free ports");
+        }
+        for at in 0..count {
+            let port = port(&mut builder, at);
+            let mac = Mac::new([2, 0, 0, 0, 0, at as u8]);
+            builder.add_host(&format!("h{at}"), mac, port, 1_000_000_000, None).expect("a free port");
+        }
+        let topology = builder.finish().expect("a sound topology");
+        let switch = |switch| {
+            let config = SwitchConfig::out_of_the_box(port_names(&topology, switch));
+            Switch {
+                running: config.clone(),
+                startup: config,
+                mark: None,
+                startup_mark: None,
+                fence: 0,
+                requests: 0,
+                deaf: 0,
+                dead: false,
+            }
+        };
+        Self {
+            switches: topology.switch_ids().map(switch).collect(),
+            management: Management::OutOfBand,
+            controller: SwitchId::new(0),
+            sequence: topology.switch_ids().rev().collect(),
+            unplugged: BTreeSet::new(),
+            faults: Vec::new(),
+            jobs: Vec::new(),
+            writes: 0,
+            journal: None,
+            verdict: Ok(()),
+            patience: None,
+            topology,
+        }
+    }
+
+    /// Puts states on the switches, for now and for when they restart.
+    fn hold(&mut self, configs: &[SwitchConfig]) {
+        for (switch, config) in self.switches.iter_mut().zip(configs) {
+            (switch.running, switch.startup) = (config.clone(), config.clone());
+        }
+    }
+
+    /// Two to four random trees, each a VLAN; every host sends by one of them.
+    fn plan(&self, rng: &mut Rng, first: u16) -> Vec<SwitchConfig> {
+        let topology = &self.topology;
+        let mut configs: Vec<SwitchConfig> =
+            topology.switch_ids().map(|switch| SwitchConfig::blank(port_names(topology, switch))).collect();
+        let vlans: Vec<VlanId> = (0..2 + rng.below(3) as u16).map(|n| VlanId::new(first + n).expect("small")).collect();
+        for &vlan in &vlans {
+            self.join(&mut configs, vlan, &spanning_tree(topology, rng));
+        }
+        for host in topology.hosts() {
+            let pvid = vlans[rng.below(vlans.len())];
+            let port = self.port_of(&mut configs, host.port);
+            (port.untagged, port.pvid) = (vlans.iter().copied().collect(), Some(pvid));
+        }
+        for config in &mut configs {
+            config.vlans = vlans.iter().copied().collect();
+            for port in &mut config.ports {
+                port.admin = Admin::Up;
+                port.flow_control = FlowControlMode::Pause;
+            }
+            for host in topology.hosts() {
+                config.entries.insert((vlans[0], host.mac), Slot::new(rng.below(config.ports.len())));
+            }
+        }
+        configs
+    }
+
+    fn join(&self, configs: &mut [SwitchConfig], vlan: VlanId, links: &[LinkId]) {
+        for link in links.iter().map(|link| self.topology.link(*link)) {
+            for port in [link.a, link.b] {
+                self.port_of(configs, port).tagged.insert(vlan);
+            }
+        }
+    }
+
+    fn port_of<'a>(&self, configs: &'a mut [SwitchConfig], port: fabric::PortId) -> &'a mut PortConfig {
+        let switch = self.topology.port(port).switch;
+        let at = port.index() - self.topology.switch_ports(switch).start;
+        &mut configs[switch.index()].ports[at]
+    }
+
+    /// Management comes in at the first switch, and goes on along a tree in VLAN 1.
+    fn manage_in_band(&mut self, rng: &mut Rng) {
+        let mut ports = vec![BTreeSet::new(); self.switches.len()];
+        let tree = spanning_tree(&self.topology, rng);
+        for &link in &tree {
+            for port in [self.topology.link(link).a, self.topology.link(link).b] {
+                let switch = self.topology.port(port).switch;
+                ports[switch.index()].insert(Slot::new(port.index() - self.topology.switch_ports(switch).start));
+            }
+        }
+        self.management = Management::InBand { vlan: VlanId::MIN, form: ManagementForm::Untagged, ports };
+        for index in 0..self.switches.len() {
+            let mut config = self.switches[index].running.clone();
+            if config.spanning_tree == SpanningTree::Off {
+                self.management.overlay(SwitchId::new(index), &mut config);
+            }
+            (self.switches[index].running, self.switches[index].startup) = (config.clone(), config);
+        }
+        // Farthest from the controller first.
+        let mut near = vec![self.controller];
+        while near.len() < self.switches.len() {
+            for &link in &tree {
+                let ends =
+                    [self.topology.link(link).a, self.topology.link(link).b].map(|p| self.topology.port(p).switch);
+                for (one, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+                    if near.contains(&one) && !near.contains(&other) {
+                        near.push(other);
+                    }
+                }
+            }
+        }
+        near.reverse();
+        self.sequence = near;
+    }
+
+    fn running(&self) -> Vec<SwitchConfig> {
+        self.switches.iter().map(|switch| switch.running.clone()).collect()
+    }
+
+    /// Carries requests out, a change at a time, in a random order.
+    fn run(&mut self, deployments: &mut [&mut Deployment], rng: &mut Rng) {
+        let mut answers = 0;
+        self.judge("at the start");
+        for _ in 0..200_000 {
+            for (number, deployment) in deployments.iter_mut().enumerate() {
+                while let Some(request) = deployment.poll_request() {
+                    let job = Job {
+                        deployer: number,
+                        request,
+                        edits: VecDeque::new(),
+                        trouble: None,
+                        step: 0,
+                        begun: false,
+                        expected: 0,
+                    };
+                    self.jobs.push(job);
+                }
+                while let Some(event) = deployment.poll_event() {
+                    if env::var_os("SEED").is_some() {
+                        eprintln!("{number}: {event:?}");
+                    }
+                }
+            }
+            if self.jobs.is_empty() {
+                break;
+            }
+            let at = rng.below(self.jobs.len());
+            let mut job = self.jobs.swap_remove(at);
+            match self.step(&mut job, rng) {
+                None => self.jobs.push(job),
+                Some(reply) => {
+                    answers += 1;
+                    if self.patience.is_some_and(|patience| answers > patience) {
+                        self.jobs.clear();
+                        return;
+                    }
+                    deployments[job.deployer].handle_reply(reply);
+                }
+            }
+            self.judge("after a change");
+        }
+        for deployment in deployments {
+            assert!(
+                deployment.outcome().is_some(),
+                "every deployment ends; awaited: {:?}",
+                deployment.awaited().count()
+            );
+        }
+    }
+
+    fn step(&mut self, job: &mut Job, rng: &mut Rng) -> Option<Reply> {
+        match job.request.clone() {
+            Request::Judge { .. } => Some(Reply::Judged(self.verdict.clone())),
+            Request::Record(journal) => {
+                self.journal = Some(journal);
+                Some(Reply::Recorded(Ok(())))
+            }
+            Request::Read { switch } => {
+                if !self.hears(switch) {
+                    return Some(Reply::Read(switch, Err(Fault::Silent)));
+                }
+                let state = &self.switches[switch.index()];
+                let (config, mark, fence) = (state.running.clone(), state.mark, Fence(state.fence));
+                Some(Reply::Read(switch, Ok(Reading { config, mark, fence })))
+            }
+            Request::Write { switch, before, after, mark, fence } => {
+                let answer = |result| Some(Reply::Written(switch, result));
+                if !job.begun {
+                    if let Err(fault) = self.begin(job, switch, fence) {
+                        return answer(Err(fault));
+                    }
+                    job.edits = edits(&before, &after).into();
+                    self.writes += 1;
+                }
+                match self.advance(job, switch, mark, rng)? {
+                    Ok(fence) => answer(Ok(fence)),
+                    Err(fault) => answer(Err(fault)),
+                }
+            }
+            Request::Save { switch, fence } => {
+                let answer = |result| Some(Reply::Saved(switch, result));
+                if let Err(fault) = self.begin(job, switch, fence) {
+                    return answer(Err(fault));
+                }
+                self.writes += 1;
+                match job.trouble {
+                    Some(Kind::Unsaved | Kind::Refuses(_)) => return answer(Err(Fault::Refused("no room".to_owned()))),
+                    Some(Kind::Restarts(_) | Kind::Away(..)) => {
+                        self.restart(switch, job.trouble, rng);
+                        return answer(Err(Fault::Silent));
+                    }
+                    _ => {}
+                }
+                let state = &mut self.switches[switch.index()];
+                (state.startup, state.startup_mark) = (state.running.clone(), state.mark);
+                state.fence += 1;
+                match job.trouble {
+                    Some(Kind::Mute | Kind::Stops(_)) => answer(Err(Fault::Silent)),
+                    Some(Kind::Gone(_)) => {
+                        state.dead = true;
+                        answer(Err(Fault::Silent))
+                    }
+                    _ => answer(Ok(Fence(state.fence))),
+                }
+            }
+        }
+    }
+
+    /// Whether a switch can be reached and listens.
+    fn hears(&mut self, switch: SwitchId) -> bool {
+        let reachable = self.reaches(switch);
+        let state = &mut self.switches[switch.index()];
+        if state.dead || !reachable {
+            return false;
+        }
+        if state.deaf > 0 {
+            state.deaf -= 1;
+            return false;
+        }
+        true
+    }
+
+    fn begin(&mut self, job: &mut Job, switch: SwitchId, fence: Fence) -> Result<(), Fault> {
+        let at = self.switches[switch.index()].requests;
+        self.switches[switch.index()].requests += 1;
+        let trouble = self.faults.iter().find(|trouble| trouble.switch == switch && trouble.at == at).map(|t| t.kind);
+        match trouble {
+            Some(Kind::Deaf(1000)) => self.switches[switch.index()].dead = true,
+            Some(Kind::Deaf(times)) => self.switches[switch.index()].deaf = times,
+            Some(Kind::Unplugged(link)) => {
+                self.unplugged.insert(LinkId::new(link));
+            }
+            _ => {}
+        }
+        if !self.hears(switch) {
+            return Err(Fault::Silent);
+        }
+        if self.switches[switch.index()].fence != fence.0 {
+            return Err(Fault::Fenced);
+        }
+        (job.begun, job.trouble, job.expected) = (true, trouble, fence.0);
+        Ok(())
+    }
+
+    /// Makes the next change of a write; the answer, once there is one.
+    fn advance(&mut self, job: &mut Job, switch: SwitchId, mark: Mark, rng: &mut Rng) -> Option<Result<Fence, Fault>> {
+        let at = switch.index();
+        if self.switches[at].fence != job.expected {
+            return Some(Err(Fault::Fenced));
+        }
+        let last = (job.step + job.edits.len()).saturating_sub(1);
+        match job.trouble {
+            Some(Kind::Refuses(step)) if job.step >= step.min(last) => {
+                return Some(Err(Fault::Refused("table full".to_owned())));
+            }
+            Some(Kind::Stops(step)) if job.step >= step.min(last) => return Some(Err(Fault::Silent)),
+            Some(Kind::Gone(step)) if job.step > step.min(last) => {
+                self.switches[at].dead = true;
+                return Some(Err(Fault::Silent));
+            }
+            Some(Kind::Restarts(step) | Kind::Away(step, _)) if job.step >= step.min(last) => {
+                self.restart(switch, job.trouble, rng);
+                return Some(Err(Fault::Silent));
+            }
+            _ => {}
+        }
+        let state = &mut self.switches[at];
+        state.mark = Some(mark);
+        state.fence += 1;
+        job.expected += 1;
+        if let Some(edit) = job.edits.pop_front() {
+            let ignored = matches!(job.trouble, Some(Kind::Ignores(step)) if job.step == step.min(last))
+                || job.trouble == Some(Kind::Pretends);
+            if !ignored {
+                edit.apply(&mut state.running);
+            }
+            job.step += 1;
+        }
+        if !job.edits.is_empty() {
+            return None;
+        }
+        match job.trouble {
+            Some(Kind::Gone(_)) => state.dead = true,
+            Some(Kind::Mute) => {}
+            _ => return Some(Ok(Fence(state.fence))),
+        }
+        Some(Err(Fault::Silent))
+    }
+
+    fn restart(&mut self, switch: SwitchId, trouble: Option<Kind>, rng: &mut Rng) {
+        let state = &mut self.switches[switch.index()];
+        state.running = state.startup.clone();
+        state.mark = state.startup_mark;
+        state.fence = (rng.next_u64() >> 8) | 1 << 55;
+        if let Some(Kind::Away(_, times)) = trouble {
+            if times == 1000 {
+                state.dead = true;
+            } else {
+                state.deaf = times;
+            }
+        }
+    }
+
+    /// Where a frame of a VLAN that has entered a switch by a channel goes next.
+    fn next(&self, switch: SwitchId, entered: Option<LinkId>, vlan: VlanId) -> Vec<(LinkId, SwitchId, VlanId)> {
+        let mut next = Vec::new();
+        let topology = &self.topology;
+        for (slot, port) in topology.port_ids(switch).enumerate() {
+            let Attachment::Link(id) = topology.port(port).attachment else { continue };
+            let link = topology.link(id);
+            let far = if link.a == port { link.b } else { link.a };
+            let (there, own) = (topology.port(far).switch, &self.switches[switch.index()].running.ports[slot]);
+            let far_slot = far.index() - topology.switch_ports(there).start;
+            let other = &self.switches[there.index()].running.ports[far_slot];
+            let dead = self.switches[there.index()].running.ports.is_empty() || self.unplugged.contains(&id);
+            if entered == Some(id) || dead || own.admin == Admin::Down || other.admin == Admin::Down {
+                continue;
+            }
+            let arrives = if own.tagged.contains(vlan) {
+                Some(vlan)
+            } else if own.untagged.contains(vlan) {
+                other.pvid
+            } else {
+                None
+            };
+            if let Some(vlan) = arrives.filter(|vlan| other.is_member(*vlan)) {
+                next.push((id, there, vlan));
+            }
+        }
+        next
+    }
+
+    /// Whether the controller's frames get to a switch.
+    fn reaches(&self, switch: SwitchId) -> bool {
+        let Management::InBand { vlan, .. } = self.management else { return true };
+        let mut seen = BTreeSet::from([(self.controller, vlan)]);
+        let mut queue = VecDeque::from([(self.controller, vlan)]);
+        while let Some((at, vlan)) = queue.pop_front() {
+            if at == switch {
+                return true;
+            }
+            for (_, there, vlan) in self.next(at, None, vlan) {
+                if seen.insert((there, vlan)) {
+                    queue.push_back((there, vlan));
+                }
+            }
+        }
+        false
+    }
+
+    /// Looks for a way on which a broadcast would go round. Switches that all run spanning tree break it; one that does
+    /// not is not trusted to pass its frames on.
+    fn judge(&self, when: &str) {
+        type Place = (LinkId, SwitchId, VlanId);
+        let mut state: BTreeMap<Place, bool> = BTreeMap::new();
+        let stp = |switch: SwitchId| self.switches[switch.index()].running.spanning_tree == SpanningTree::On;
+        let vlans: BTreeSet<VlanId> =
+            self.switches.iter().flat_map(|s| s.running.memberships().iter().collect::<Vec<_>>()).collect();
+        for switch in self.topology.switch_ids() {
+            for &vlan in &vlans {
+                for start in self.next(switch, None, vlan) {
+                    let mut stack: Vec<(Place, Vec<Place>)> = Vec::new();
+                    if state.contains_key(&start) {
+                        continue;
+                    }
+                    state.insert(start, false);
+                    stack.push((start, self.next(start.1, Some(start.0), start.2)));
+                    while let Some((place, rest)) = stack.last_mut() {
+                        let Some(next) = rest.pop() else {
+                            state.insert(*place, true);
+                            stack.pop();
+                            continue;
+                        };
+                        match state.get(&next) {
+                            Some(true) => {}
+                            Some(false) => {
+                                let from = stack.iter().position(|(place, _)| *place == next).expect("on the stack");
+                                let cycle: Vec<Place> = stack[from..].iter().map(|(place, _)| *place).collect();
+                                assert!(cycle.iter().all(|place| stp(place.1)), "{when}: a loop: {cycle:?}");
+                            }
+                            None => {
+                                state.insert(next, false);
+                                let onward = self.next(next.1, Some(next.0), next.2);
+                                stack.push((next, onward));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn judge_end(&self, deployment: &Deployment, goals: &[SwitchConfig], backup: &[SwitchConfig]) {
+        let outcome = deployment.outcome().expect("an end");
+        let but = |faulty: &[(SwitchId, Fault)], wanted: &[SwitchConfig]| {
+            for (switch, wanted) in self.topology.switch_ids().zip(wanted) {
+                if faulty.iter().all(|(other, _)| *other != switch) {
+                    assert_eq!(self.switches[switch.index()].running, *wanted, "{switch:?} after {outcome:?}");
+                }
+            }
+        };
+        match outcome {
+            Outcome::Deployed { unsaved, doubts, .. } => but(&[&unsaved[..], &doubts[..]].concat(), goals),
+            Outcome::RolledBack { unsaved, .. } => but(unsaved, backup),
+            Outcome::Refused(_) => but(&[], backup),
+            Outcome::Stranded { lost, .. } => {
+                assert!(!lost.is_empty());
+                for switch in self.topology.switch_ids().filter(|switch| lost.iter().all(|(other, _)| other != switch))
+                {
+                    let (now, old) = (&self.switches[switch.index()].running, &backup[switch.index()]);
+                    assert_eq!(
+                        self.management.shut(switch, now),
+                        self.management.shut(switch, old),
+                        "{switch:?} {outcome:?}"
+                    );
+                }
+            }
+            Outcome::Unchanged => assert_eq!(goals, backup),
+            Outcome::Stale { .. } | Outcome::Superseded { .. } => panic!("nobody else deploys: {outcome:?}"),
+        }
+    }
+}
+
+fn port_names(topology: &Topology, switch: SwitchId) -> Vec<String> {
+    topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect()
+}
+
+fn spanning_tree(topology: &Topology, rng: &mut Rng) -> Vec<LinkId> {
+    let mut links: Vec<LinkId> = topology.link_ids().collect();
+    rng.shuffle(&mut links);
+    let mut part: Vec<usize> = (0..topology.switches().len()).collect();
+    let mut tree = Vec::new();
+    for id in links {
+        let link = topology.link(id);
+        let [a, b] = [link.a, link.b].map(|port| part[topology.port(port).switch.index()]);
+        if a != b {
+            part.iter_mut().filter(|part| **part == a).for_each(|part| *part = b);
+            tree.push(id);
+        }
+    }
+    tree
+}

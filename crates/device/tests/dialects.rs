@@ -1,0 +1,348 @@
+//! Every dialect reads what it writes, from any state to any other, and refuses what it cannot say.
+
+use device::{
+    Folder, IngressFilter, Memory, PortConfig, RenderError, Slot, SpanningTree, SwitchConfig, Target, TextFile,
+    read_back, write_change, write_full,
+};
+use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use proptest::prelude::*;
+
+/// Port names of each language.
+fn port_names(target: Target, count: usize) -> Vec<String> {
+    let name = |number: usize| match target {
+        Target::LinuxBridge | Target::Networkd | Target::Ifupdown2 | Target::OpenVswitch => format!("swp{number}"),
+        Target::PowerConnect => format!("g{number}"),
+        Target::CiscoSb => format!("gi{number}"),
+        Target::EdgeCore => format!("1/{number}"),
+        Target::Comware7 | Target::Comware5 | Target::Huawei => format!("GigabitEthernet1/0/{number}"),
+        Target::Zyxel => number.to_string(),
+        Target::TpLink => format!("1/0/{number}"),
+        Target::Fastpath => format!("0/{number}"),
+        Target::RouterOs => format!("ether{number}"),
+        Target::Sonic | Target::Eos => format!("Ethernet{number}"),
+        Target::Ios => format!("GigabitEthernet0/{number}"),
+        Target::Junos => format!("ge-0/0/{number}"),
+    };
+    (1..=count).map(name).collect()
+}
+
+/// A VLAN of a plan: 2 to 4094, in clusters so that there are ranges.
+fn vlan() -> impl Strategy<Value = VlanId> {
+    prop_oneof![4 => 2_u16..14, 2 => 100_u16..108, 1 => 2_u16..4095].prop_map(|id| VlanId::new(id).expect("valid"))
+}
+
+/// What a port is told; how much of it a language can say is decided later.
+#[derive(Clone, Debug)]
+struct Wish {
+    members: Vec<(VlanId, bool)>,
+    pvid: Option<usize>,
+    up: bool,
+    flow_control: u8,
+}
+
+fn wish() -> impl Strategy<Value = Wish> {
+    (
+        proptest::collection::vec((vlan(), any::<bool>()), 0..12),
+        proptest::option::of(0..12_usize),
+        any::<bool>(),
+        0..4_u8,
+    )
+        .prop_map(|(members, pvid, up, flow_control)| Wish { members, pvid, up, flow_control })
+}
+
+fn state() -> impl Strategy<Value = (Vec<Wish>, Vec<(usize, usize, u32)>)> {
+    let entries = proptest::collection::vec((0..6_usize, 0..12_usize, 1..9_u32), 0..20);
+    (proptest::collection::vec(wish(), 6), entries)
+}
+
+/// The wishes as far as the language can say them.
+fn config(target: Target, (wishes, entries): &(Vec<Wish>, Vec<(usize, usize, u32)>)) -> SwitchConfig {
+    let mut config = SwitchConfig::blank(port_names(target, wishes.len()));
+    for (port, wish) in config.ports.iter_mut().zip(wishes) {
+        for &(vlan, tagged) in &wish.members {
+            let single = !target.has_hybrid_ports() && !port.untagged.is_empty();
+            if !port.is_member(vlan) {
+                if tagged || single {
+                    port.tagged.insert(vlan)
+                } else {
+                    port.untagged.insert(vlan)
+                };
+            }
+        }
+        let members: Vec<VlanId> = port.members().iter().collect();
+        port.pvid = if target.has_hybrid_ports() {
+            wish.pvid.and_then(|at| members.get(at % members.len().max(1)).copied())
+        } else {
+            port.untagged.iter().next()
+        };
+        port.admin = if wish.up { Admin::Up } else { Admin::Down };
+        port.flow_control = match (wish.flow_control, target) {
+            (1, Target::Sonic) | (2, Target::Sonic | Target::Eos) => FlowControlMode::Pfc { lanes: 3 },
+            (1, Target::Ios) => FlowControlMode::Off,
+            (1, _) => FlowControlMode::Pause,
+            _ => FlowControlMode::Off,
+        };
+    }
+    for &(port, member, host) in entries {
+        let members: Vec<VlanId> = config.ports[port].members().iter().collect();
+        if let Some(vlan) = members.get(member % members.len().max(1)) {
+            config.entries.entry((*vlan, Mac::local(host))).or_insert(Slot::new(port));
+        }
+    }
+    config.vlans = config.memberships();
+    config
+}
+
+fn texts(memory: &Memory) -> Vec<(String, String)> {
+    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).expect("text");
+    memory.files.iter().map(|(name, bytes)| (name.clone(), text(bytes))).collect()
+}
+
+fn read(target: Target, memory: &Memory, start: SwitchConfig) -> SwitchConfig {
+    let texts = texts(memory);
+    let files: Vec<TextFile<'_>> = texts.iter().map(|(name, text)| TextFile { name, text }).collect();
+    read_back(target, &files, start).unwrap_or_else(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        panic!("{target}: {}\n{texts:#?}", errors.join("\n"))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_full_configuration_says_everything(wishes in state()) {
+        for &target in Target::ALL {
+            let goal = config(target, &wishes);
+            let mut memory = Memory::default();
+            write_full(target, &goal, &mut memory).expect("it can be said");
+            let names = goal.ports.iter().map(|port| port.name.clone()).collect();
+            let back = read(target, &memory, target.factory(names));
+            prop_assert_eq!(&back, &goal, "{}\n{:#?}", target, texts(&memory));
+        }
+    }
+
+    #[test]
+    fn a_difference_leads_from_any_state_to_any_other(before in state(), after in state()) {
+        for &target in Target::ALL.iter().filter(|target| target.has_difference()) {
+            let (before, after) = (config(target, &before), config(target, &after));
+            let mut full = Memory::default();
+            write_full(target, &before, &mut full).expect("it can be said");
+            let names = before.ports.iter().map(|port| port.name.clone()).collect();
+            let start = read(target, &full, target.factory(names));
+            let mut step = Memory::default();
+            write_change(target, &before, &after, &mut step).expect("it can be said");
+            let back = read(target, &step, start);
+            prop_assert_eq!(&back, &after, "{}\n{:#?}\n{:#?}", target, before, texts(&step));
+        }
+    }
+}
+
+/// A port that is untagged in two VLANs.
+fn hybrid(target: Target) -> SwitchConfig {
+    let mut config = SwitchConfig::blank(port_names(target, 1));
+    let both: VlanSet = "2-3".parse().expect("a set");
+    let vlan = VlanId::new(2).expect("valid");
+    config.ports[0] =
+        PortConfig { pvid: Some(vlan), untagged: both.clone(), admin: Admin::Up, ..config.ports[0].clone() };
+    config.vlans = both;
+    config
+}
+
+fn refusal(target: Target, config: &SwitchConfig) -> Option<RenderError> {
+    write_full(target, config, &mut Memory::default()).err()
+}
+
+#[test]
+fn what_a_language_cannot_say_is_refused_with_a_way_out() {
+    for &target in Target::ALL {
+        let refused = refusal(target, &hybrid(target));
+        assert_eq!(refused.is_none(), target.has_hybrid_ports(), "{target}");
+        if let Some(error) = refused {
+            assert!(error.to_string().ends_with("plan with --tagging source"), "{error}");
+        }
+        let mut config = SwitchConfig::blank(port_names(target, 1));
+        config.ports[0].flow_control = FlowControlMode::Pfc { lanes: 2 };
+        let refused = refusal(target, &config).map(|error| error.to_string());
+        match target {
+            Target::Sonic | Target::Eos => assert_eq!(refused, None),
+            _ => assert!(refused.is_some_and(|error| error.contains("--flow-control pause")), "{target}"),
+        }
+        config.ports[0].flow_control = FlowControlMode::Pause;
+        let refused = refusal(target, &config).map(|error| error.to_string());
+        match target {
+            Target::Sonic | Target::Ios => assert!(refused.is_some_and(|error| error.contains("--flow-control none"))),
+            _ => assert_eq!(refused, None, "{target}"),
+        }
+    }
+}
+
+#[test]
+fn vlan_1_is_refused_where_every_port_is_in_it() {
+    for &target in Target::ALL {
+        let mut config = SwitchConfig::blank(port_names(target, 1));
+        config.ports[0].tagged = "1-2".parse().expect("a set");
+        config.vlans = "2".parse().expect("a set");
+        let starts_empty = target.factory(port_names(target, 1)).memberships().is_empty();
+        assert_eq!(refusal(target, &config).is_none(), starts_empty, "{target}");
+    }
+}
+
+#[test]
+fn port_names_that_a_switch_does_not_have_are_refused() {
+    for &target in Target::ALL {
+        let config = SwitchConfig::blank(["no such port".to_owned()]);
+        assert!(matches!(refusal(target, &config), Some(RenderError::PortName { .. })), "{target}");
+    }
+    let config = SwitchConfig::blank(["p1".to_owned()]);
+    let error = refusal(Target::Zyxel, &config).expect("ports are numbers").to_string();
+    assert!(error.contains("named like 1:"), "{error}");
+}
+
+#[test]
+fn files_that_state_everything_have_no_difference() {
+    for target in [Target::Networkd, Target::Ifupdown2] {
+        let blank = SwitchConfig::blank(port_names(target, 1));
+        let error = write_change(target, &blank, &blank, &mut Memory::default()).expect_err("no difference");
+        assert!(error.to_string().contains("--target linux-bridge with --since"), "{error}");
+    }
+}
+
+/// Reads one text from the factory's state.
+fn told(target: Target, text: &str) -> Result<SwitchConfig, Vec<String>> {
+    let start = target.factory(port_names(target, 2));
+    read_back(target, &[TextFile { name: "f", text }], start)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+fn set(text: &str) -> VlanSet {
+    text.parse().expect("a set")
+}
+
+#[test]
+fn a_port_that_nobody_told_anything_is_in_vlan_1() {
+    for &target in Target::ALL {
+        let names = port_names(target, 1);
+        let factory = target.factory(names);
+        if factory.memberships().is_empty() {
+            continue;
+        }
+        let config = told(target, "").expect("an empty text is fine");
+        assert_eq!((config.ports[0].pvid, &config.ports[0].untagged), (Some(VlanId::MIN), &set("1")), "{target}");
+        assert_eq!((config.spanning_tree, config.ports[0].admin), (SpanningTree::On, Admin::Up), "{target}");
+    }
+}
+
+#[test]
+fn memberships_of_another_mode_do_not_count() {
+    let text = "vlan database\nvlan 2-3\nexit\ninterface ethernet g1\n\
+                switchport general allowed vlan add 2-3 untagged\nswitchport general pvid 2\nexit\n";
+    let config = told(Target::PowerConnect, text).expect("valid");
+    assert_eq!((config.ports[0].pvid, &config.ports[0].untagged), (Some(VlanId::MIN), &set("1")));
+    let config = told(Target::PowerConnect, &text.replace("pvid 2", "pvid 2\nswitchport mode general")).expect("valid");
+    assert_eq!((config.ports[0].pvid.map(VlanId::get), &config.ports[0].untagged), (Some(2), &set("1-3")));
+    let text = "vlan 2 to 3\ninterface GigabitEthernet1/0/1\n port hybrid vlan 2 3 untagged\n quit\n";
+    assert_eq!(told(Target::Comware7, text).expect("valid").ports[0].untagged, set("1"));
+}
+
+#[test]
+fn a_trunk_allows_every_vlan_until_it_is_told_which() {
+    let text = "vlan 2-3\ninterface Ethernet1\n switchport mode trunk\n exit\n";
+    let config = told(Target::Eos, text).expect("valid");
+    assert_eq!((&config.ports[0].tagged, &config.ports[0].untagged), (&set("2-3"), &set("1")));
+    let config =
+        told(Target::Eos, &text.replace("trunk\n", "trunk\n switchport trunk allowed vlan 3,9\n")).expect("valid");
+    assert_eq!((&config.ports[0].tagged, config.ports[0].pvid), (&set("3"), None));
+}
+
+#[test]
+fn the_kernel_forgets_a_pvid_that_is_said_without_the_flag() {
+    let text = "ip -batch - <<'EOF'\nlink add name espalier type bridge vlan_filtering 1 vlan_default_pvid 0\nEOF\n\
+                bridge -batch - <<'EOF'\nvlan add dev swp1 vid 2 pvid untagged\nvlan add dev swp1 vid 2-3\nEOF\n";
+    let config = told(Target::LinuxBridge, text).expect("valid");
+    assert_eq!((config.ports[0].pvid, &config.ports[0].tagged), (None, &set("2-3")));
+    for wrong in
+        ["fdb replace 02:00:00:00:00:01 dev swp1 master vlan 2", "fdb add 02:00:00:00:00:01 dev swp1 static vlan 2"]
+    {
+        let text = text.replace("vlan add dev swp1 vid 2-3", wrong);
+        assert!(told(Target::LinuxBridge, &text).is_err_and(|errors| errors[0].starts_with("f:6: without")), "{wrong}");
+    }
+}
+
+#[test]
+fn a_routeros_port_is_in_the_vlan_of_its_pvid_by_itself() {
+    let text = "/interface bridge add name=espalier protocol-mode=none vlan-filtering=yes\n\
+                /interface bridge port\nadd bridge=espalier interface=ether1 pvid=7\nadd bridge=espalier interface=ether2\n\
+                /interface bridge vlan\nadd bridge=espalier vlan-ids=7\n";
+    let config = told(Target::RouterOs, text).expect("valid");
+    assert_eq!((&config.ports[0].untagged, &config.ports[1].untagged), (&set("7"), &set("1")));
+}
+
+#[test]
+fn ports_that_do_not_filter_at_ingress_say_so() {
+    let text = "vlan 2\n fixed 1\n exit\n";
+    assert_eq!(told(Target::Zyxel, text).expect("valid").ports[0].ingress_filter, IngressFilter::Off);
+    let config = told(Target::Zyxel, text).expect("valid");
+    let findings = device::judge_settings("s", &config, &config);
+    assert_eq!(findings.len(), 3, "{findings:?}");
+    assert!(findings.iter().any(|finding| finding.subject == "s:1"), "{findings:?}");
+}
+
+#[test]
+fn errors_name_file_line_and_reason() {
+    let table: &[(Target, &str, &str)] = &[
+        (Target::PowerConnect, "! x\ninterface ethernet g9\n", "f:2: the switch has no port g9"),
+        (
+            Target::PowerConnect,
+            "interface ethernet g1\nswitchport general pvid 7\n",
+            "f:2: VLAN 7 does not exist here: nothing above makes it",
+        ),
+        (Target::CiscoSb, "\nvlan datebase\n", "f:2: \"vlan datebase\" is no command that this reader knows"),
+        (Target::Comware7, "vlan 4095\n", "f:1: 4095 is not a VLAN id: they run from 1 to 4094"),
+        (
+            Target::Huawei,
+            "vlan batch 2\nmac-address static 0200-0000-001 GigabitEthernet1/0/1 vlan 2\n",
+            "f:2: \"0200-0000-001\" is not an Ethernet address: write six hexadecimal octets, such as 02:00:00:00:00:01",
+        ),
+        (Target::Zyxel, "vlan 2\n fixed 1-9\n", "f:2: the switch has no port 3"),
+        (Target::Fastpath, "vlan 2\n", "f:1: \"vlan 2\" is no command that this reader knows"),
+        (
+            Target::EdgeCore,
+            "vlan database\n vlan 2 media ethernet\nexit\nmac-address-table static 02-00-00-00-00-01 interface ethernet 1/1 vlan 2\n",
+            "f:4: port 1/1 is no member of VLAN 2, so it can hold no address there",
+        ),
+        (
+            Target::RouterOs,
+            "/interface bridge port add bridge=espalier interface=ether1 colour=red\n",
+            "f:1: colour=red is not understood",
+        ),
+        (Target::Sonic, "{\"VLAN\": {\n\"Vlan2\": {}}}\n", "f:2: VLAN|Vlan2 lacks vlanid"),
+        (Target::Sonic, "{\n\"VLAN\"", "f:2: not JSON: EOF while parsing an object at line 2 column 6"),
+        (Target::OpenVswitch, "ip link set dev swp9 up\n", "f:1: the switch has no port swp9"),
+        (Target::LinuxBridge, "ip -batch - <<'EOF'\n", "f:1: the batch has no EOF"),
+        (
+            Target::Ifupdown2,
+            "auto swp1\niface swp1\n bridge-colour red\n",
+            "f:3: \"bridge-colour red\" is no command that this reader knows",
+        ),
+        (
+            Target::Junos,
+            "set vlans espalier-2 vlan-id 2\n\nset vlans espalier-3 switch-options interface ge-0/0/1.0 static-mac 02:00:00:00:00:01\n",
+            "f:3: there is no VLAN called espalier-3",
+        ),
+    ];
+    for &(target, text, expected) in table {
+        let file = if target == Target::Sonic { "f.json" } else { "f" };
+        let start = target.factory(port_names(target, 2));
+        let errors = read_back(target, &[TextFile { name: file, text }], start).expect_err(expected);
+        assert_eq!(errors[0].to_string().replace("f.json", "f"), expected, "{target}");
+    }
+}
+
+#[test]
+fn a_folder_in_memory_wants_a_file_first() {
+    let mut memory = Memory::default();
+    assert!(std::io::Write::write(&mut memory, b"x").is_err());
+    memory.begin("f").expect("memory");
+    assert!(std::io::Write::write(&mut memory, b"x").is_ok());
+}

@@ -1,0 +1,83 @@
+//! The tables of `docs/devices.md` are those of the models and drivers; `BLESS=1 cargo test -p device --test docs` rewrites them.
+
+use std::{fmt::Write, fs, path::Path};
+
+use device::Target;
+use fabric::{Basis, Model};
+
+#[test]
+fn the_tables_are_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/devices.md");
+    let text = fs::read_to_string(&path).expect("the page");
+    let fresh = between(&between(&text, "drivers", &drivers()), "models", &models());
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, fresh).expect("the page can be written");
+    } else {
+        assert!(text == fresh, "docs/devices.md is not up to date: BLESS=1 cargo test -p device --test docs");
+    }
+}
+
+/// The text with what stands between two marks replaced.
+fn between(text: &str, mark: &str, table: &str) -> String {
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->"));
+    let (head, rest) = text.split_once(&begin).expect("the mark");
+    let (_, tail) = rest.split_once(&end).expect("the end");
+    format!("{head}{begin}{table}{end}{tail}")
+}
+
+fn drivers() -> String {
+    let mut table =
+        String::from("| target | driver | hosts may leave tagging to it | differences |\n|---|---|---|---|\n");
+    for &target in Target::ALL {
+        let mark = |yes: bool| if yes { "yes" } else { "no" };
+        let (hybrid, difference) = (mark(target.has_hybrid_ports()), mark(target.has_difference()));
+        writeln!(table, "| `{target}` | {} | {hybrid} | {difference} |", target.basis().word()).expect("a string");
+    }
+    table
+}
+
+fn models() -> String {
+    let mut table = String::from(
+        "| model | VLANs | static entries | all entries | hybrid ports | PAUSE | PFC classes | speaks |\n",
+    );
+    table.push_str("|---|---|---|---|---|---|---|---|\n");
+    for model in Model::built_in() {
+        let sign = |fact: &str| match model.basis_of(fact) {
+            Basis::Tested => " ✓",
+            Basis::Manual => " ᵐ",
+            Basis::Untested => "",
+        };
+        let mark = |yes: bool| if yes { "yes" } else { "no" };
+        writeln!(
+            table,
+            "| `{}` | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {} |",
+            model.name,
+            model.vlans_max,
+            sign("max-vlans"),
+            model.static_entries_max,
+            sign("static-macs"),
+            model.total_entries_max,
+            sign("total-macs"),
+            mark(model.hybrid_ports),
+            sign("hybrid-ports"),
+            mark(model.pause),
+            sign("pause"),
+            model.pfc_classes,
+            sign("pfc-classes"),
+            model.syntax.as_deref().unwrap_or("nothing that a driver writes"),
+        )
+        .expect("a string");
+    }
+    table
+}
+
+#[test]
+fn every_model_speaks_a_language_that_there_is() {
+    for model in Model::built_in() {
+        if let Some(syntax) = &model.syntax {
+            assert!(syntax.parse::<Target>().is_ok(), "{}: {syntax}", model.name);
+            let target: Target = syntax.parse().expect("a target");
+            assert_eq!(target.has_hybrid_ports(), model.hybrid_ports, "{}", model.name);
+        }
+    }
+}

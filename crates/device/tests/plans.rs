@@ -1,0 +1,283 @@
+//! Real plans in every language, read back and judged; and texts that were tampered with, which the judge must find.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{PlanSpec, named_topology, parts, plan, read_all, render_all};
+use device::{
+    Difference, Memory, Phase, Request, SwitchConfig, Target, TargetChoice, TextFile, align, judge_settings, read_back,
+};
+use fabric::{Admin, EngineName, FdbMode, FindingKind, FlowControl, Plan, PortRole, Severity, Tagging, rng::Rng};
+
+/// Topologies and the engines that fit them.
+const FABRICS: [(&str, &[EngineName]); 4] = [
+    ("torus 4", &[EngineName::Balanced, EngineName::Updown, EngineName::Tree]),
+    ("mesh 2x3", &[EngineName::Dor, EngineName::Updown]),
+    ("fat-tree 2,4,2", &[EngineName::Clos, EngineName::Balanced]),
+    ("random-regular n=6,d=3,seed=2", &[EngineName::Balanced]),
+];
+
+/// The flow control that a language has words for.
+fn flow_control(target: Target) -> FlowControl {
+    match target {
+        Target::Sonic => FlowControl::Pfc(2),
+        Target::Ios => FlowControl::None,
+        _ => FlowControl::Pause,
+    }
+}
+
+#[test]
+fn every_language_says_every_plan() {
+    let mut judged = 0;
+    for &target in Target::ALL {
+        for (shape, engines) in FABRICS {
+            let topology = named_topology(target, shape, 2);
+            for &engine in engines {
+                for &tagging in Tagging::ALL {
+                    if tagging == Tagging::Switch && !target.has_hybrid_ports() {
+                        continue;
+                    }
+                    for &fdb in FdbMode::ALL {
+                        let spec = PlanSpec { engine, tagging, fdb, flow_control: flow_control(target) };
+                        let Some(plan) = plan(&topology, spec) else { continue };
+                        let label = format!("{target}, {shape}, {engine}, {tagging}, {fdb}");
+                        let text = render_all(&plan, target);
+                        let read = read_all(&plan, target, &text).unwrap_or_else(|error| panic!("{label}: {error}"));
+                        let of_plan: Vec<String> =
+                            verify::check(&plan).findings().iter().map(ToString::to_string).collect();
+                        assert!(of_plan.iter().all(|finding| finding.starts_with("note")), "{label}: {of_plan:?}");
+                        assert_eq!(judge(&plan, &read), of_plan, "{label}");
+                        judged += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(judged > 900, "{judged} plans");
+}
+
+/// What the judge finds in what was read, at its worst first.
+fn judge(honest: &Plan, read: &(Plan, Vec<SwitchConfig>)) -> Vec<String> {
+    let (plan, configs) = read;
+    let settings =
+        plan.topology.switches().iter().zip(configs).zip(&honest.devices).flat_map(|((switch, config), intent)| {
+            judge_settings(&switch.name, config, &SwitchConfig::of_intent(&honest.topology, intent))
+        });
+    let mut found: Vec<String> = settings.map(|finding| finding.to_string()).collect();
+    found.extend(verify::check(plan).findings().iter().map(ToString::to_string));
+    found
+}
+
+/// A way to tamper with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tampering {
+    Remove,
+    OtherVlan,
+    OtherMac,
+    OtherPort,
+}
+
+#[test]
+fn the_judge_finds_what_was_tampered_with() {
+    for &target in Target::ALL {
+        let topology = named_topology(target, "torus 4", 1);
+        let tagging = if target.has_hybrid_ports() { Tagging::Switch } else { Tagging::Pair };
+        let spec = PlanSpec {
+            engine: EngineName::Balanced,
+            tagging,
+            fdb: FdbMode::Minimal,
+            flow_control: flow_control(target),
+        };
+        let plan = plan(&topology, spec).expect("a plan");
+        let texts = render_all(&plan, target);
+        let (_, honest) = read_all(&plan, target, &texts).expect("honest");
+        let mut found = BTreeSet::new();
+        for (file, text) in parts(&texts, "s0") {
+            let lines: Vec<&str> = text.lines().collect();
+            for at in 0..lines.len() {
+                for way in [Tampering::Remove, Tampering::OtherVlan, Tampering::OtherMac, Tampering::OtherPort] {
+                    let Some(line) = tamper(&plan, target, way, lines[at]) else { continue };
+                    let mut changed: Vec<&str> = lines.clone();
+                    changed[at] = &line;
+                    let mut texts = texts.clone();
+                    texts.files.insert(file.clone(), (changed.join("\n") + "\n").into_bytes());
+                    let label = format!("{target} {file}:{}: {:?} ▶ {line:?}", at + 1, lines[at]);
+                    let Ok(read) = read_all(&plan, target, &texts) else {
+                        found.insert((way, "refused"));
+                        continue;
+                    };
+                    if matters(&plan, &honest[0], &read.1[0]) {
+                        assert!(!judge(&plan, &read).is_empty(), "{label} is not found");
+                        found.insert((way, "judged"));
+                    }
+                }
+            }
+        }
+        for way in [Tampering::Remove, Tampering::OtherVlan, Tampering::OtherMac, Tampering::OtherPort] {
+            assert!(found.contains(&(way, "judged")), "{target}: {way:?} was never tried: {found:?}");
+        }
+    }
+}
+
+/// Whether two states of a switch treat frames differently: all but the PVID of a cable, where no untagged frame comes.
+fn matters(plan: &Plan, honest: &SwitchConfig, read: &SwitchConfig) -> bool {
+    let ports = honest.ports.iter().zip(&read.ports).zip(&plan.devices[0].ports);
+    let differs = |((a, b), intent): ((&device::PortConfig, &device::PortConfig), &fabric::PortIntent)| {
+        let pvid = matches!(intent.role, PortRole::Host(_)) && a.pvid != b.pvid;
+        let in_service = a.admin == Admin::Up || b.admin == Admin::Up;
+        let settings = (a.admin, &a.tagged, &a.untagged, a.ingress_filter, &a.flow_control)
+            != (b.admin, &b.tagged, &b.untagged, b.ingress_filter, &b.flow_control);
+        in_service && intent.role != PortRole::Unused && (pvid || settings)
+    };
+    ports.into_iter().any(differs) || honest.entries != read.entries || honest.spanning_tree != read.spanning_tree
+}
+
+/// A line with one thing wrong; none if it has no such thing.
+fn tamper(plan: &Plan, target: Target, way: Tampering, line: &str) -> Option<String> {
+    let swap = |from: String, to: String| line.contains(&from).then(|| line.replacen(&from, &to, 1));
+    match way {
+        // A JSON text without a line is no JSON, so the row is emptied instead of the line.
+        Tampering::Remove if target == Target::Sonic => line.contains(": {\"").then(|| {
+            let (key, _) = line.split_once(": {").expect("a row");
+            format!("{}: {{}},", key.replace("\": ", "x\": "))
+        }),
+        Tampering::Remove => Some(String::new()),
+        // A member's name holds the VLAN's, so one that stays in the table is needed.
+        Tampering::OtherVlan if target == Target::Sonic => {
+            let of = |tree: &fabric::VlanTree| format!("\"Vlan{}|", tree.vlan);
+            let [first, second, ..] = &plan.trees[..] else { return None };
+            swap(of(first), of(second))
+        }
+        Tampering::OtherVlan => {
+            let numbers: Vec<String> = plan.trees.iter().map(|tree| tree.vlan.to_string()).collect();
+            let is_vlan = |word: &&str| numbers.iter().any(|number| number == word);
+            let separators = [' ', '=', ':', ',', '"', '|', '-'];
+            let vlan_words = ["vlan", "vid", "pvid", "Vlan", "VLAN", "PVID", "Egress", "fixed"];
+            if !vlan_words.iter().any(|word| line.contains(word)) {
+                return None;
+            }
+            let place = line.rsplit(separators).find(is_vlan)?;
+            let other = numbers.iter().find(|number| number.as_str() != place)?;
+            let at = line.rfind(place)?;
+            Some(format!("{}{other}{}", &line[..at], &line[at + place.len()..]))
+        }
+        Tampering::OtherMac => {
+            let macs: Vec<String> = plan.topology.hosts().iter().map(|host| host.mac.to_string()).collect();
+            let spell = |mac: &str| {
+                let bare = mac.replace(':', "");
+                let four = |sign: &str| format!("{}{sign}{}{sign}{}", &bare[..4], &bare[4..8], &bare[8..]);
+                [mac.to_owned(), mac.replace(':', "-"), mac.to_uppercase(), four("-"), four(".")]
+            };
+            (0..macs.len()).find_map(|at| {
+                let other = &macs[(at + 1) % macs.len()];
+                spell(&macs[at]).into_iter().zip(spell(other)).find_map(|(from, to)| swap(from, to))
+            })
+        }
+        Tampering::OtherPort => {
+            let ports = &plan.devices[0].ports;
+            let wired = ports.iter().filter(|port| port.role != PortRole::Unused);
+            let names: Vec<&str> = wired.map(|port| plan.topology.port(port.port).name.as_str()).collect();
+            let place = names.iter().find(|name| {
+                line.split([' ', '=', ':', ',', '"', '|'])
+                    .any(|word| word == **name || word.strip_suffix(".0") == Some(name))
+            })?;
+            let other = names.iter().find(|name| *name != place)?;
+            let at = line.rfind(place)?;
+            Some(format!("{}{other}{}", &line[..at], &line[at + place.len()..]))
+        }
+    }
+}
+
+#[test]
+fn differences_lead_from_plan_to_plan_and_never_close_a_cycle() {
+    let shapes = ["torus 4", "torus 3x3", "random-regular n=8,d=3,seed=5"];
+    let mut states = 0;
+    for &target in Target::ALL.iter().filter(|target| target.has_difference()) {
+        let tagging = if target.has_hybrid_ports() { Tagging::Switch } else { Tagging::Source };
+        for (shape, (old, new)) in shapes.into_iter().zip([
+            (EngineName::Tree, EngineName::Balanced),
+            (EngineName::Updown, EngineName::Balanced),
+            (EngineName::Balanced, EngineName::Updown),
+        ]) {
+            let topology = named_topology(target, shape, 1);
+            let spec = |engine| PlanSpec { engine, tagging, fdb: FdbMode::Minimal, flow_control: flow_control(target) };
+            let (old, new) = (plan(&topology, spec(old)).expect("a plan"), plan(&topology, spec(new)).expect("a plan"));
+            states += walk_phases(target, &old, &new, &format!("{target}, {shape}"));
+        }
+    }
+    assert!(states > 500, "{states} states");
+}
+
+/// Applies the phases switch by switch, in an order drawn anew for each, judging every state on the way.
+fn walk_phases(target: Target, old: &Plan, new: &Plan, label: &str) -> usize {
+    let mut memory = Memory::default();
+    let request = Request {
+        plan: new,
+        digest: "new",
+        target: TargetChoice::Named(target),
+        switch: None,
+        since: Some(Difference { plan: old, digest: "old" }),
+    };
+    let parts = device::render(&request, &mut memory).unwrap_or_else(|error| panic!("{label}: {error}"));
+    let topology = &new.topology;
+    let configs = |plan: &Plan| -> Vec<SwitchConfig> {
+        plan.devices.iter().map(|device| SwitchConfig::of_intent(&plan.topology, device)).collect()
+    };
+    let (mut now, goal) = (configs(old), configs(new));
+    let mut rng = Rng::new(7);
+    let mut states = 0;
+    for phase in Phase::ALL {
+        let mut due: Vec<_> = parts.iter().filter(|part| part.phase == Some(phase)).collect();
+        rng.shuffle(&mut due);
+        for part in due {
+            let switch = topology.find_switch(&part.switch).expect("a switch of the plan");
+            let texts: Vec<(&str, String)> = (part.files.iter())
+                .map(|file| (file.as_str(), String::from_utf8(memory.files[file].clone()).expect("text")))
+                .collect();
+            let files: Vec<TextFile<'_>> = texts.iter().map(|(name, text)| TextFile { name, text }).collect();
+            let config = now[switch.index()].clone();
+            now[switch.index()] =
+                read_back(target, &files, config).unwrap_or_else(|errors| panic!("{label}: {errors:?}"));
+            states += 1;
+            let devices: Vec<_> =
+                topology.switch_ids().map(|switch| now[switch.index()].to_intent(topology, switch)).collect();
+            let live = verify::Live { topology, devices: &devices, tables: None, judged: &[] };
+            let loops = |kind| matches!(kind, FindingKind::Loop | FindingKind::BroadcastLoop | FindingKind::NotATree);
+            let report = verify::check_state(&live).report;
+            let found: Vec<_> = report
+                .findings()
+                .iter()
+                .filter(|finding| finding.severity == Severity::Fatal && loops(finding.kind))
+                .collect();
+            assert!(found.is_empty(), "{label}, {phase:?} on {}: {found:?}", part.switch);
+        }
+    }
+    for (switch, (now, goal)) in now.iter().zip(&goal).enumerate() {
+        let names: Vec<String> = goal.ports.iter().map(|port| port.name.clone()).collect();
+        assert_eq!(&align(now, &names), goal, "{label}, switch {switch}");
+    }
+    states
+}
+
+#[test]
+fn unchanged_plans_have_no_difference() {
+    let topology = named_topology(Target::Comware7, "torus 4", 1);
+    let spec = PlanSpec {
+        engine: EngineName::Balanced,
+        tagging: Tagging::Switch,
+        fdb: FdbMode::Minimal,
+        flow_control: FlowControl::Pause,
+    };
+    let plan = plan(&topology, spec).expect("a plan");
+    let request = Request {
+        plan: &plan,
+        digest: "x",
+        target: TargetChoice::Named(Target::Comware7),
+        switch: None,
+        since: Some(Difference { plan: &plan, digest: "x" }),
+    };
+    let mut memory = Memory::default();
+    assert_eq!(device::render(&request, &mut memory).expect("fine"), []);
+    assert!(memory.files.is_empty());
+}

@@ -1,0 +1,177 @@
+//! `espalier discover`: cables from what switches say.
+
+use std::{collections::{BTreeMap, BTreeSet}, net::IpAddr, process::ExitCode};
+
+use anyhow::Result;
+use device::{
+    discover::{Cabling, Doubt, Evidence, Place, Station, cabling, compare},
+    snmp::read_station,
+};
+use fabric::{DEFAULT_RATE_BPS, PortId, SwitchSpec, Topology, TopologyBuilder, format::native::write_native};
+
+use super::{Output, controller, say};
+use crate::{
+    cli,
+    failure::{FAILED, bad_input},
+    files::{read_topology, write_topology},
+};
+
+pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
+    let expected = args.expect.as_deref().map(read_topology).transpose()?;
+    let asked = whom(args, expected.as_ref())?;
+    let keyring = controller::keyring(&args.reach.credentials)?;
+    let answers = controller::at_once((0..asked.len()).collect(), |at: usize| {
+        let (name, address) = &asked[at];
+        let key = name.clone().unwrap_or_else(|| address.to_string());
+        let mut session = controller::session(&keyring, &args.reach, &key, *address).map_err(|fault| fault.to_string())?;
+        read_station(&mut session, name.as_deref()).map_err(|error| error.to_string())
+    });
+    let (mut stations, mut addresses, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+    for ((_, address), answer) in asked.iter().zip(answers) {
+        match answer {
+            Ok(station) => {
+                stations.push(station);
+                addresses.push(*address);
+            }
+            Err(error) => silent.push(format!("{address}: {error}")),
+        }
+    }
+    distinct_names(&mut stations, &addresses);
+    let cabling = cabling(&stations);
+    let mut remarks: Vec<String> = silent;
+    remarks.extend(cabling.doubts.iter().map(|doubt| doubt_sentence(doubt, &stations)));
+    match &expected {
+        Some(expected) => remarks.extend(differences(expected, &stations, &cabling)),
+        None => {
+            let topology = topology_of(&stations, &addresses, &cabling, args.model.as_deref())?;
+            match &args.output {
+                Some(path) => write_topology(&topology, path)?,
+                None if output == Output::Person => say!("{}", write_native(&topology).trim_end()),
+                None => {}
+            }
+        }
+    }
+    let (switches, links, hosts) = (stations.len(), cabling.links.len(), cabling.hosts.len());
+    match output {
+        Output::Json => say!(
+            "{}",
+            serde_json::json!({ "switches": switches, "links": links, "hosts": hosts, "remarks": remarks })
+        ),
+        Output::Person => {
+            eprintln!("{switches} switches, {links} cables between them, {hosts} hosts");
+            for remark in &remarks {
+                eprintln!("  {remark}");
+            }
+        }
+    }
+    Ok(if remarks.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Addresses to ask, and names if they are known.
+fn whom(args: &cli::Discover, expected: Option<&Topology>) -> Result<Vec<(Option<String>, IpAddr)>> {
+    let known: BTreeMap<IpAddr, String> = expected
+        .map(|topology| topology.switches().iter().filter_map(|switch| Some((switch.mgmt?, switch.name.clone()))).collect())
+        .unwrap_or_default();
+    if args.addresses.is_empty() {
+        if known.is_empty() {
+            return Err(bad_input("none of the expected switches has a management address; add mgmt: to them"));
+        }
+        return Ok(known.into_iter().map(|(address, name)| (Some(name), address)).collect());
+    }
+    Ok(args.addresses.iter().map(|address| (known.get(address).cloned(), *address)).collect())
+}
+
+/// Switches that share a name, or have none, get their address as one.
+fn distinct_names(stations: &mut [Station], addresses: &[IpAddr]) {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for station in stations.iter() {
+        *count.entry(station.name.clone()).or_default() += 1;
+    }
+    for (station, address) in stations.iter_mut().zip(addresses) {
+        if station.name.is_empty() || count[&station.name] > 1 {
+            station.name = address.to_string();
+        }
+    }
+}
+
+fn label(stations: &[Station], (station, port): Place) -> String {
+    format!("{}:{}", stations[station].name, stations[station].ports[port].name)
+}
+
+fn doubt_sentence(doubt: &Doubt, stations: &[Station]) -> String {
+    match doubt {
+        Doubt::OneWay { hears, deaf } => {
+            let (hears, deaf) = (label(stations, *hears), label(stations, *deaf));
+            format!("{hears} hears {deaf}, but not the other way round; turn LLDP on there, or look at the cable: one direction may be dead")
+        }
+        Doubt::UnknownPort { hears, switch, port } => format!(
+            "{} hears {} at a port that it calls {port:?}, which is none of its names there",
+            label(stations, *hears),
+            stations[*switch].name
+        ),
+        Doubt::Crowd { hears, count } => format!(
+            "{} hears {count} switches at once; is an unmanaged switch between them?",
+            label(stations, *hears)
+        ),
+    }
+}
+
+fn topology_of(
+    stations: &[Station],
+    addresses: &[IpAddr],
+    cabling: &Cabling,
+    model: Option<&str>,
+) -> Result<Topology> {
+    let mut builder = TopologyBuilder::new();
+    let fault = |fault: fabric::Fault| bad_input(fault.to_string());
+    let mut ports: BTreeMap<Place, PortId> = BTreeMap::new();
+    for (at, (station, address)) in stations.iter().zip(addresses).enumerate() {
+        let spec = SwitchSpec { model: model.map(str::to_owned), mgmt: Some(*address) };
+        let switch = builder.add_switch(&station.name, spec).map_err(fault)?;
+        for (port, known) in station.ports.iter().enumerate() {
+            ports.insert((at, port), builder.add_port(switch, &known.name).map_err(fault)?);
+        }
+    }
+    for (a, b) in &cabling.links {
+        builder.add_link(ports[a], ports[b], DEFAULT_RATE_BPS).map_err(fault)?;
+    }
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for (place, host) in &cabling.hosts {
+        let plain = host.name.clone().unwrap_or_else(|| format!("host-{}", host.mac.to_string().replace(':', "")));
+        let mut name = plain.clone();
+        let mut number = 2;
+        while !names.insert(name.clone()) {
+            name = format!("{plain}-{number}");
+            number += 1;
+        }
+        if host.evidence == Evidence::Learned {
+            eprintln!("  {} on {} is known by its address alone", name, label(stations, *place));
+        }
+        builder.add_host(&name, host.mac, ports[place], DEFAULT_RATE_BPS, None).map_err(fault)?;
+    }
+    builder.finish().map_err(|faults| {
+        bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// What differs from the cables that should be, each with its remedy.
+fn differences(expected: &Topology, stations: &[Station], cabling: &Cabling) -> Vec<String> {
+    let port = |(station, port): Place| {
+        let station = &stations[station];
+        let switch = expected.find_switch(&station.name)?;
+        expected.find_port(switch, &station.ports[port].name)
+    };
+    let (mut found, mut remarks) = (Vec::new(), Vec::new());
+    for (a, b) in &cabling.links {
+        match (port(*a), port(*b)) {
+            (Some(a), Some(b)) => found.push((a, b)),
+            _ => remarks.push(format!(
+                "a cable between {} and {}, which the expected cabling does not know",
+                label(stations, *a),
+                label(stations, *b)
+            )),
+        }
+    }
+    remarks.extend(compare(expected, &found).iter().map(|mismatch| mismatch.sentence(expected)));
+    remarks
+}

@@ -1,0 +1,104 @@
+//! `espalier observe` and `check --observed`: what switches hold, written down and judged.
+
+use std::{collections::BTreeMap, fs, path::Path, process::ExitCode};
+
+use anyhow::{Context, Result};
+use device::{
+    align,
+    deploy::Driver as _,
+    format::{Observed, parse_observed, write_observed},
+    judge_settings,
+};
+use fabric::{Finding, FindingKind, Plan, Severity, format::plan::ReadMode};
+
+use super::{Output, controller, say};
+use crate::{
+    cli,
+    failure::{FAILED, bad_input},
+    files::{read_plan_file, write_file},
+};
+
+pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
+    let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
+    let mut failed = Vec::new();
+    for (switch, device) in plan.topology.switch_ids().zip(controller::connect(&plan, &args.reach)?) {
+        let name = &plan.topology.switch(switch).name;
+        match device.and_then(|mut device| device.read()) {
+            Ok(reading) => {
+                let observed = Observed {
+                    switch: name.clone(),
+                    taken_at: String::new(),
+                    mark: reading.mark.map(|mark| mark.to_string()),
+                    state: reading.config,
+                };
+                let text = write_observed(&observed);
+                write_file(&args.output.join(file_name(switch.index(), name)), |out| out.write_all(text.as_bytes()))?;
+            }
+            Err(fault) => failed.push((name.clone(), fault.to_string())),
+        }
+    }
+    let seen = plan.topology.switches().len() - failed.len();
+    match output {
+        Output::Json => say!("{}", serde_json::json!({ "observed": seen, "failed": failed })),
+        Output::Person => say!("{seen} of {} switches observed into {}", plan.topology.switches().len(), args.output.display()),
+    }
+    for (name, fault) in &failed {
+        eprintln!("espalier: {name} {fault}");
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Names of switches may hold anything; those of files may not.
+fn file_name(index: usize, name: &str) -> String {
+    let safe: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    format!("{index:04}-{safe}.json")
+}
+
+/// Replaces the plan's devices by what the switches said, and returns what can be said of each by itself.
+///
+/// # Errors
+/// Bad input if the folder or a file of it cannot be read, or a switch is missing.
+pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Finding>> {
+    let mut seen: BTreeMap<String, Observed> = BTreeMap::new();
+    let entries = fs::read_dir(folder).map_err(|error| bad_input(format!("{}: {error}", folder.display())))?;
+    for entry in entries {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let observed =
+                parse_observed(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
+            seen.insert(observed.switch.clone(), observed);
+        }
+    }
+    let goals = controller::goals(plan);
+    let mut findings = Vec::new();
+    for (switch, wanted) in plan.topology.switch_ids().zip(&goals) {
+        let name = &plan.topology.switch(switch).name;
+        let Some(observed) = seen.get(name) else {
+            return Err(bad_input(format!("{} holds nothing of switch {name}; observe it again", folder.display())));
+        };
+        let ports: Vec<String> = wanted.ports.iter().map(|port| port.name.clone()).collect();
+        let config = align(&observed.state, &ports);
+        findings.extend(judge_settings(name, &config, wanted));
+        let strange = config.entries.iter().filter(|(key, slot)| wanted.entries.get(*key) != Some(*slot)).take(10);
+        for ((vlan, mac), slot) in strange {
+            let port = &config.port(*slot).name;
+            findings.push(Finding {
+                severity: Severity::Warning,
+                kind: FindingKind::PlanMismatch,
+                subject: name.clone(),
+                message: match wanted.entries.get(&(*vlan, *mac)) {
+                    None => format!("a foreign static entry: {mac} in VLAN {vlan} to port {port}; deploy again to remove it"),
+                    Some(wanted_slot) => format!(
+                        "the entry of {mac} in VLAN {vlan} leads to port {port} instead of {}; deploy again",
+                        wanted.port(*wanted_slot).name
+                    ),
+                },
+            });
+        }
+        plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
+    }
+    Ok(findings)
+}

@@ -1,0 +1,164 @@
+//! `espalier render`: a plan in the switches' languages.
+
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use device::{Difference, Folder, MANIFEST_FILE, Manifest, Request, TargetChoice};
+use fabric::{
+    Plan,
+    format::plan::{ReadMode, plan_digest},
+};
+
+use super::{Output, say};
+use crate::{cli, failure::bad_input, files::read_plan_file};
+
+pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
+    let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    let digest = plan_digest(&plan)?;
+    let previous = args.since.as_ref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
+    let previous_digest = previous.as_ref().map(plan_digest).transpose()?;
+    let since = previous.as_ref().zip(previous_digest.as_deref()).map(|(plan, digest)| Difference { plan, digest });
+    let target = match args.target.as_str() {
+        "auto" => TargetChoice::Auto,
+        name => TargetChoice::Named(name.parse().map_err(|error: device::RenderError| bad_input(error.to_string()))?),
+    };
+    let request = Request { plan: &plan, digest: &digest, target, switch: args.switch.as_deref(), since };
+    let manifest = write_rendered(&request, &args.output)?;
+    if output == Output::Json {
+        say!("{}", manifest.to_text().replace('\n', ""));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let files: usize = manifest.parts.iter().map(|part| part.files.len()).sum();
+    let mut targets: Vec<String> = manifest
+        .parts
+        .iter()
+        .map(|part| {
+            let basis = part.target.basis().word();
+            format!("{} (driver {basis})", part.target)
+        })
+        .collect();
+    targets.sort();
+    targets.dedup();
+    if manifest.parts.is_empty() {
+        say!("nothing changes on any switch");
+    } else {
+        let plural = if files == 1 { "" } else { "s" };
+        say!("{files} file{plural} in {}: {}", args.output.display(), targets.join(", "));
+    }
+    for name in gone(previous.as_ref(), &plan) {
+        say!("switch {name} is not in the new plan: disconnect it, or set it up anew");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Renders into a folder on disk, which gets a manifest.
+///
+/// # Errors
+/// Bad input if a switch's language cannot say what the plan asks of it; else what keeps the files from being written.
+pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Manifest> {
+    // Whatever is refused is refused before a file is touched.
+    device::render(request, &mut Nowhere).map_err(|error| bad_input(error.to_string()))?;
+    remove_rendered(folder)?;
+    let mut disk = Disk::new(folder.to_owned())?;
+    let parts = device::render(request, &mut disk).map_err(|error| anyhow::Error::new(error).context("render"))?;
+    let (plan, since) = (request.digest.to_owned(), request.since.map(|since| since.digest.to_owned()));
+    let manifest = Manifest { plan, since, parts };
+    disk.begin(MANIFEST_FILE)?;
+    disk.write_all(manifest.to_text().as_bytes())?;
+    disk.finish()?;
+    Ok(manifest)
+}
+
+/// Removes what an earlier rendering left in the folder, so that no file of it is taken for one of this one.
+fn remove_rendered(folder: &Path) -> Result<()> {
+    let list = folder.join(MANIFEST_FILE);
+    let Ok(text) = fs::read_to_string(&list) else { return Ok(()) };
+    let manifest = Manifest::parse(&text).map_err(|error| bad_input(format!("{}: {error}", list.display())))?;
+    let files = manifest.parts.iter().flat_map(|part| &part.files).map(|file| folder.join(file));
+    for path in files.chain([list]) {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(anyhow::Error::new(error).context(format!("remove {}", path.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Switches that only the previous plan knows.
+fn gone<'a>(previous: Option<&'a Plan>, plan: &'a Plan) -> impl Iterator<Item = &'a str> {
+    let switches = previous.into_iter().flat_map(|previous| previous.topology.switches());
+    switches.map(|switch| switch.name.as_str()).filter(|name| plan.topology.find_switch(name).is_none())
+}
+
+/// A folder that forgets everything.
+struct Nowhere;
+
+impl Folder for Nowhere {
+    fn begin(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Write for Nowhere {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A folder on disk, one file open at a time.
+pub(super) struct Disk {
+    root: PathBuf,
+    file: Option<io::BufWriter<fs::File>>,
+}
+
+impl Disk {
+    /// Makes the folder if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn new(root: PathBuf) -> Result<Self> {
+        fs::create_dir_all(&root).with_context(|| format!("make {}", root.display()))?;
+        Ok(Self { root, file: None })
+    }
+
+    /// Writes out what is still in memory.
+    ///
+    /// # Errors
+    /// If that is impossible.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.flush()
+    }
+}
+
+impl Folder for Disk {
+    fn begin(&mut self, name: &str) -> io::Result<()> {
+        self.flush()?;
+        let path = self.root.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        self.file = Some(io::BufWriter::new(fs::File::create(path)?));
+        Ok(())
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("no file is begun"))?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}

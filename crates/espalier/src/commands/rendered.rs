@@ -1,0 +1,124 @@
+//! `espalier check --rendered`: reads rendered files as the switches would, and puts what they say in the plan's place.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::Result;
+use device::{MANIFEST_FILE, Manifest, Part, SwitchConfig, TextFile, align, judge_settings, read_back};
+use fabric::{
+    Finding, FindingKind, Plan, Severity, SwitchId,
+    format::plan::{ReadMode, plan_digest},
+};
+
+use crate::{cli, failure::bad_input, files::read_plan_file};
+
+/// Replaces the plan's devices by what the files say, and returns what can be said of the files themselves.
+///
+/// # Errors
+/// Bad input if the folder cannot be read, or a file is not what its switch would take.
+pub(super) fn replace_devices(plan: &mut Plan, folder: &Path, args: &cli::Check) -> Result<Vec<Finding>> {
+    let manifest = read_manifest(folder)?;
+    let mut findings = Vec::new();
+    if manifest.plan != plan_digest(plan)? {
+        findings.push(Finding {
+            severity: Severity::Warning,
+            kind: FindingKind::PlanMismatch,
+            subject: folder.display().to_string(),
+            message: "was rendered from another plan".to_owned(),
+        });
+    }
+    let previous = match (&manifest.since, &args.since) {
+        (None, None) => None,
+        (Some(_), None) => {
+            return Err(bad_input(format!(
+                "{} holds a difference; name the plan that it starts from with --since",
+                folder.display()
+            )));
+        }
+        (None, Some(_)) => {
+            return Err(bad_input(format!("{} holds full configurations; leave --since out", folder.display())));
+        }
+        (Some(digest), Some(path)) => {
+            let previous = read_plan_file(path, ReadMode::Strict)?;
+            if *digest != plan_digest(&previous)? {
+                let (folder, path) = (folder.display(), path.display());
+                return Err(bad_input(format!("{folder} holds a difference from another plan than {path}")));
+            }
+            Some(previous)
+        }
+    };
+    let mut parts: BTreeMap<&str, Vec<&Part>> = BTreeMap::new();
+    for part in &manifest.parts {
+        parts.entry(part.switch.as_str()).or_default().push(part);
+    }
+    let mut wrong = Vec::new();
+    for switch in plan.topology.switch_ids() {
+        let name = plan.topology.switch(switch).name.clone();
+        let own = parts.remove(name.as_str()).unwrap_or_default();
+        match read_switch(plan, switch, previous.as_ref(), &own, folder)? {
+            Ok(config) => {
+                let wanted = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
+                findings.extend(judge_settings(&name, &config, &wanted));
+                plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
+            }
+            Err(errors) => wrong.extend(errors),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(bad_input(wrong.join("\n")));
+    }
+    if let Some(name) = parts.keys().next() {
+        return Err(bad_input(format!(
+            "{} has files for switch {name}, which the plan does not have",
+            folder.display()
+        )));
+    }
+    Ok(findings)
+}
+
+fn read_manifest(folder: &Path) -> Result<Manifest> {
+    let path = folder.join(MANIFEST_FILE);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        bad_input(format!("{}: {error}; espalier render writes it beside the files", path.display()))
+    })?;
+    Manifest::parse(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))
+}
+
+/// What a switch is when its files have been loaded, or what is wrong with them, a line each.
+fn read_switch(
+    plan: &Plan,
+    switch: SwitchId,
+    previous: Option<&Plan>,
+    parts: &[&Part],
+    folder: &Path,
+) -> Result<Result<SwitchConfig, Vec<String>>> {
+    let topology = &plan.topology;
+    let name = &topology.switch(switch).name;
+    let names: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
+    let before = previous.and_then(|previous| {
+        let old = previous.topology.find_switch(name)?;
+        Some(SwitchConfig::of_intent(&previous.topology, &previous.devices[old.index()]))
+    });
+    let mut config = match (&before, parts.first()) {
+        (Some(before), _) => {
+            let gone = before.ports.iter().map(|port| &port.name).filter(|name| !names.contains(name));
+            let all: Vec<String> = names.iter().chain(gone).cloned().collect();
+            align(before, &all)
+        }
+        (None, Some(part)) => part.target.factory(names.clone()),
+        (None, None) => return Err(bad_input(format!("{} has no file for switch {name}", folder.display()))),
+    };
+    for part in parts {
+        let mut texts = Vec::new();
+        for file in &part.files {
+            let path = folder.join(file);
+            let text = fs::read_to_string(&path).map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
+            texts.push((path.display().to_string(), text));
+        }
+        let files: Vec<TextFile<'_>> = texts.iter().map(|(name, text)| TextFile { name, text }).collect();
+        match read_back(part.target, &files, config) {
+            Ok(next) => config = next,
+            Err(errors) => return Ok(Err(errors.iter().map(ToString::to_string).collect())),
+        }
+    }
+    Ok(Ok(align(&config, &names)))
+}

@@ -1,0 +1,414 @@
+//! Switches that can be managed: each answers SNMP on an address of its own, speaks LLDP and spanning tree on its ports,
+//! and forwards what managers have written.
+//!
+//! ```text
+//!              esp-LAB-mgmt (the manager's place)
+//!        m0 ╱        m1 │          ╲ m2                   a star of its own, apart from the fabric
+//!   mgmt~ ╱       mgmt~ │           ╲ mgmt~
+//!   switch 0        switch 1        switch 2              UDP 161: an agent; ports: spanning tree, LLDP
+//! ```
+//!
+//! One process serves all switches of a lab, a thread each, from [`serve`]. It lives in the management namespace, so it
+//! ends with the lab. Credentials are no secret, as nothing but the lab can reach the agents.
+
+mod plane;
+mod wire;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs, io,
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    os::fd::AsRawFd,
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use device::{
+    agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Server, StaticConfig, Switch, User, VlanConfig},
+    mib::{
+        AcceptableFrames, Enabled, IfStatus, PortList, RowStatus, StaticStatus,
+        index::{StaticRow, VlanIndex},
+    },
+    wire::{AuthProtocol, Keys},
+};
+use fabric::{
+    Mac, Model, Plan, SwitchId, Topology, VlanId,
+    format::plan::{ReadMode, read_plan},
+};
+use serde::{Deserialize, Serialize};
+
+use self::plane::Plane;
+use crate::{
+    Backend, Lab, LabError, Start, ebpf,
+    error::Context,
+    layout::{Layout, SwitchSite},
+    name::{HOST_DEVICE, namespace_prefix},
+    netns,
+    table::{PORT_IFINDEX_BASE, Service, SwitchTable},
+    tool::{Batch, Place, run_batch},
+};
+
+/// The device that leads from a switch to the management network.
+const SWITCH_DEVICE: &str = "mgmt~";
+/// Its index: below those of ports.
+const SWITCH_IFINDEX: u32 = 8;
+/// The manager's own address.
+pub const CONTROLLER: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
+/// Where agents answer.
+pub const SNMP_PORT: u16 = 161;
+/// Community of version 2c that reads.
+pub const READ_COMMUNITY: &str = "public";
+/// Community of version 2c that reads and writes.
+pub const WRITE_COMMUNITY: &str = "private";
+/// User of version 3 with SHA-256 and AES-128.
+pub const USER: &str = "espalier";
+/// User of version 3 with SHA-1 and AES-128, as older switches have.
+pub const OLD_USER: &str = "espalier-sha1";
+/// Both users' password for signatures.
+pub const AUTH_PASSWORD: &str = "lab-authenticate";
+/// Both users' password for encipherment.
+pub const PRIVACY_PASSWORD: &str = "lab-encipher";
+/// Longest wait of a thread for something to happen: spanning tree's clock.
+const TICK: Duration = Duration::from_millis(50);
+/// How long agents have until they answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How the switches of a lab are managed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Management {
+    /// The manager's namespace.
+    pub namespace: String,
+    /// `switches[switch]`.
+    pub switches: Vec<ManagedSite>,
+    /// What switches did at first.
+    pub start: StartWord,
+}
+
+/// How one switch is managed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagedSite {
+    /// Where its agent answers.
+    pub address: Ipv4Addr,
+    /// Its model, whose limits it has.
+    pub model: String,
+}
+
+/// [`Start`], as the state file has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartWord {
+    /// The plan.
+    Planned,
+    /// Factory settings.
+    Factory,
+}
+
+impl Management {
+    /// Gives every switch its address: the topology's own where it is an IPv4 address that no other switch has, else one
+    /// of 198.18.0.0/16.
+    pub(crate) fn new(topology: &Topology, lab: &str, start: Start) -> Result<Self, LabError> {
+        let mut taken: BTreeMap<Ipv4Addr, usize> = BTreeMap::new();
+        for switch in topology.switches() {
+            if let Some(IpAddr::V4(address)) = switch.mgmt {
+                *taken.entry(address).or_default() += 1;
+            }
+        }
+        let mut free = (1_u32..65_534).map(|number| Ipv4Addr::from(0xc612_0000 + number));
+        let mut switches = Vec::new();
+        for switch in topology.switches() {
+            let own = match switch.mgmt {
+                Some(IpAddr::V4(address)) if taken[&address] == 1 && address != CONTROLLER => Some(address),
+                _ => None,
+            };
+            let address = own.or_else(|| free.find(|address| !taken.contains_key(address)));
+            let address =
+                address.ok_or_else(|| LabError::Unsupported("no management addresses are left".to_owned()))?;
+            switches.push(ManagedSite { address, model: switch.model.name.clone() });
+        }
+        let is_taken =
+            |name: &str| topology.find_switch(name).is_some() || topology.hosts().iter().any(|host| host.name == name);
+        let name = if is_taken("mgmt") { "mgmt~" } else { "mgmt" };
+        let start = match start {
+            Start::Planned => StartWord::Planned,
+            Start::Factory => StartWord::Factory,
+        };
+        Ok(Self { namespace: format!("{}{name}", namespace_prefix(lab)), switches, start })
+    }
+}
+
+/// Makes the management network; namespaces are there.
+pub(crate) fn build(layout: &Layout) -> Result<(), LabError> {
+    let Some(management) = &layout.management else { return Ok(()) };
+    let place = |step| Place { operation: "up", device: &management.namespace, step };
+    let mut cables = String::new();
+    let mut center = format!("link set lo up\naddr add {CONTROLLER}/32 dev lo\n");
+    for (number, (switch, site)) in layout.switches.iter().zip(&management.switches).enumerate() {
+        let _ = writeln!(
+            cables,
+            "link add m{number} netns {} type veth peer name {SWITCH_DEVICE} index {SWITCH_IFINDEX} netns {}",
+            management.namespace, switch.namespace
+        );
+        let _ = writeln!(center, "link set m{number} up\nroute add {}/32 dev m{number} src {CONTROLLER}", site.address);
+    }
+    run_batch(&Batch { tool: "ip", namespace: None, script: cables }, place("make cables"))?;
+    for (switch, site) in layout.switches.iter().zip(&management.switches) {
+        let script = format!(
+            "addr add {}/32 dev {SWITCH_DEVICE}\nlink set {SWITCH_DEVICE} up\nroute add {CONTROLLER}/32 dev {SWITCH_DEVICE}\n",
+            site.address
+        );
+        run_batch(&Batch { tool: "ip", namespace: Some(&switch.namespace), script }, place("configure addresses"))?;
+    }
+    run_batch(
+        &Batch { tool: "ip", namespace: Some(&management.namespace), script: center },
+        place("configure addresses"),
+    )
+}
+
+/// Starts `program`, which must end up in [`serve`], apart from the caller, and LLDP daemons in the hosts; waits until
+/// the agents answer. Returns how many hosts speak LLDP: none where Debian's lldpd is not installed.
+///
+/// # Errors
+/// [`LabError::Io`] with the last words of the program if the agents do not come up.
+pub fn start(lab: &Lab, program: &mut Command) -> Result<usize, LabError> {
+    let layout = lab.layout();
+    let log = state_file(&layout.name, "agents.log");
+    let file = fs::File::create(&log).context("up", &layout.name, "start agents")?;
+    program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    std::os::unix::process::CommandExt::process_group(program, 0);
+    let mut child = program.spawn().context("up", &layout.name, "start agents")?;
+    let since = Instant::now();
+    while !state_file(&layout.name, "agents").exists() {
+        let ended = child.try_wait().context("up", &layout.name, "start agents")?;
+        if ended.is_some() || since.elapsed() > PATIENCE {
+            let words = fs::read_to_string(&log).unwrap_or_default();
+            let last = words.lines().last().unwrap_or("they do not answer").to_owned();
+            return Err(io::Error::other(last)).context("up", &layout.name, "start agents");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(layout.hosts.iter().filter(|host| announce_host(&layout.name, &host.name, &host.namespace)).count())
+}
+
+/// Has a host announce itself by Debian's lldpd, if that is installed.
+fn announce_host(lab: &str, host: &str, namespace: &str) -> bool {
+    // The daemon puts its unprivileged half there.
+    let _ = fs::create_dir_all("/run/lldpd");
+    let socket = lldp_socket(lab, host);
+    let settings = socket.with_extension("conf");
+    // Without this all hosts would have this machine's name.
+    let named = fs::write(&settings, format!("configure system hostname {host:?}\n")).is_ok();
+    let mut daemon = Command::new("ip");
+    daemon
+        .args(["netns", "exec", namespace, "lldpd", "-d", "-u"])
+        .arg(socket)
+        .args(["-I", HOST_DEVICE, "-O"])
+        .arg(settings);
+    daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    std::os::unix::process::CommandExt::process_group(&mut daemon, 0);
+    let installed = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]).any(|place| place.join("lldpd").exists())
+    });
+    named && installed && daemon.spawn().is_ok()
+}
+
+/// The socket by which `lldpcli -u` reaches a host's LLDP daemon.
+pub fn lldp_socket(lab: &str, host: &str) -> PathBuf {
+    state_file(lab, &format!("lldpd-{}", host.replace('/', ":")))
+}
+
+fn state_file(lab: &str, name: &str) -> PathBuf {
+    PathBuf::from("/run/espalier/lab").join(lab).join(name)
+}
+
+/// Serves all switches of a lab until `stop` is set, or the process is ended.
+///
+/// # Errors
+/// [`LabError::Unsupported`] for a lab without management; whatever keeps an agent from its sockets or tables.
+pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
+    let lab = Lab::open(name)?;
+    let layout = lab.layout();
+    let Some(management) = &layout.management else {
+        return Err(LabError::Unsupported(format!("lab {name} was brought up without management")));
+    };
+    if layout.backend != Backend::Ebpf {
+        return Err(LabError::Unsupported("managed switches need the ebpf back end".to_owned()));
+    }
+    let configs = first_configs(&lab, management)?;
+    let ready = Barrier::new(layout.switches.len() + 1);
+    let failed = AtomicBool::new(false);
+    let served = thread::scope(|scope| {
+        let threads: Vec<_> = configs
+            .into_iter()
+            .enumerate()
+            .map(|(switch, config)| {
+                let (ready, failed) = (&ready, &failed);
+                scope.spawn(move || {
+                    let server = agent(layout, management, switch, config);
+                    failed.fetch_or(server.is_err(), Ordering::SeqCst);
+                    ready.wait();
+                    let mut server = server?;
+                    while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+                        step(&mut server).context("serve", &layout.switches[switch].name, "answer")?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        ready.wait();
+        let entered = netns::enter(&management.namespace).context("serve", name, "enter namespace");
+        if entered.is_ok() && !failed.load(Ordering::SeqCst) {
+            let _ = fs::write(state_file(name, "agents"), std::process::id().to_string());
+        }
+        let results =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        results.collect::<Result<Vec<()>, LabError>>().and(entered)
+    });
+    let _ = fs::remove_file(state_file(name, "agents"));
+    served
+}
+
+type Agent = Server<Switch<Plane>>;
+
+/// One switch's agent, on the calling thread, which enters the switch for good.
+fn agent(layout: &Layout, management: &Management, switch: usize, config: Config) -> Result<Agent, LabError> {
+    let site = &layout.switches[switch];
+    let device = site.name.as_str();
+    let maps = ebpf::Tables::open(&layout.name, switch, device)?;
+    netns::enter(&site.namespace).context("serve", device, "enter namespace")?;
+    let facts = facts(layout, management, switch);
+    let since = Instant::now();
+    let plane = Plane::new(layout, switch, &facts, &config, maps).context("serve", device, "open ports")?;
+    let engine_id = [&[0x80, 0, 0x1f, 0x88, 3][..], &facts.address.octets()].concat();
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut switch = Switch::new(facts, config, plane, &engine_id, 1, 0);
+    switch.apply_all().map_err(|refused| LabError::Unsupported(format!("switch {device}: {refused}")))?;
+    let address = SocketAddr::from((management.switches[switch_number(layout, device)].address, SNMP_PORT));
+    let socket = UdpSocket::bind(address).context("serve", device, "open UDP port 161")?;
+    let engine = Engine::new(switch, access(&engine_id), &engine_id, unix_s << 32);
+    Ok(Server::new(engine, socket, since))
+}
+
+fn switch_number(layout: &Layout, name: &str) -> usize {
+    layout.switches.iter().position(|site| site.name == name).unwrap_or(0)
+}
+
+fn step(server: &mut Agent) -> io::Result<()> {
+    let udp = server.socket().as_raw_fd();
+    let wait = server.engine().responder().plane().wait(udp, TICK)?;
+    if wait.udp {
+        server.step(Duration::ZERO)?;
+    }
+    let now_ms = server.now_ms();
+    let switch = server.engine().responder();
+    let up_cs = switch.up_cs(now_ms);
+    switch.plane().poll(now_ms, up_cs)
+}
+
+fn access(engine_id: &[u8]) -> Access {
+    let user = |name: &str, protocol| User {
+        name: name.as_bytes().to_vec(),
+        keys: Keys::new(protocol, AUTH_PASSWORD, Some(PRIVACY_PASSWORD), engine_id),
+        rights: Rights::Write,
+    };
+    Access {
+        communities: vec![
+            (READ_COMMUNITY.as_bytes().to_vec(), Rights::Read),
+            (WRITE_COMMUNITY.as_bytes().to_vec(), Rights::Write),
+        ],
+        users: vec![user(USER, AuthProtocol::Sha256), user(OLD_USER, AuthProtocol::Sha1)],
+    }
+}
+
+fn facts(layout: &Layout, management: &Management, switch: usize) -> Facts {
+    let site = &layout.switches[switch];
+    let model = Model::by_name(&management.switches[switch].model).unwrap_or_else(Model::generic);
+    let mut limits = Limits::of(&model);
+    limits.vlans_max = limits.vlans_max.min(ebpf::VLANS_MAX);
+    limits.statics_max = limits.statics_max.min(ebpf::STATICS_MAX);
+    let [high, low] = (switch as u16).to_be_bytes();
+    let address = |port: u16| {
+        let [port_high, port_low] = port.to_be_bytes();
+        Mac::new([0x02, 0xe5, high, low, port_high, port_low])
+    };
+    let port = |(number, name): (u16, &str)| PortFacts {
+        name: name.to_owned(),
+        if_index: PORT_IFINDEX_BASE + u32::from(number),
+        mac: address(number + 1),
+    };
+    Facts {
+        description: format!("Espalier lab switch, limits of {} ({})", model.name, model.description),
+        address: address(0),
+        ports: (0_u16..).zip(site.ports.iter().map(|port| port.name.as_str())).map(port).collect(),
+        limits,
+    }
+}
+
+/// The configuration that each switch begins with.
+fn first_configs(lab: &Lab, management: &Management) -> Result<Vec<Config>, LabError> {
+    let layout = lab.layout();
+    let named = |site: &SwitchSite, config: Config| Config { name: site.name.as_bytes().to_vec(), ..config };
+    match management.start {
+        StartWord::Factory => {
+            Ok(layout.switches.iter().map(|site| named(site, Config::factory(site.ports.len()))).collect())
+        }
+        StartWord::Planned => {
+            let missing = || LabError::Unsupported(format!("lab {} keeps no plan to begin with", layout.name));
+            let text = lab.plan_text()?.ok_or_else(missing)?;
+            let plan = read_plan(text.as_bytes(), ReadMode::IgnoreDigest)
+                .map_err(|error| LabError::Unsupported(format!("the plan of lab {}: {error}", layout.name)))?;
+            let sites = layout.switches.iter().zip(plan.topology.switch_ids());
+            sites.map(|(site, switch)| Ok(named(site, planned(&plan, switch)?))).collect()
+        }
+    }
+}
+
+/// What a plan makes of a switch: factory settings less VLAN 1, plus the plan's VLANs and entries; no spanning tree.
+fn planned(plan: &Plan, switch: SwitchId) -> Result<Config, LabError> {
+    let intent = &plan.devices[switch.index()];
+    let table = SwitchTable::new(&plan.topology, intent)?;
+    let mut config = Config::factory(intent.ports.len());
+    for ((port, intent), entry) in config.ports.iter_mut().zip(&intent.ports).zip(&table.ports) {
+        port.stp = Enabled::No;
+        if intent.admin == fabric::Admin::Down {
+            port.admin = IfStatus::Down;
+        }
+        match entry.pvid {
+            Some(pvid) => port.pvid = pvid,
+            None => port.frames = AcceptableFrames::OnlyTagged,
+        }
+        debug_assert!(entry.service == Service::Up || port.admin == IfStatus::Down || intent.pvid == entry.pvid);
+    }
+    if let Some(default) = config.vlans.get_mut(&VlanIndex(VlanId::MIN)) {
+        (default.egress, default.untagged) = (PortList::new(), PortList::new());
+    }
+    for vlan in intent.vlans().iter() {
+        let ports = |member: &dyn Fn(&fabric::PortIntent) -> bool| {
+            let members = (1_u32..).zip(&intent.ports).filter(|(_, port)| member(port)).map(|(number, _)| number);
+            PortList::of(members).unwrap_or_default()
+        };
+        let row = VlanConfig {
+            name: format!("v{vlan}").into_bytes(),
+            egress: ports(&|port| port.is_member(vlan)),
+            forbidden: PortList::new(),
+            untagged: ports(&|port| port.untagged.contains(vlan)),
+            status: RowStatus::Active,
+            created_cs: 0,
+        };
+        config.vlans.insert(VlanIndex(vlan), row);
+    }
+    config.statics = (table.fdb.iter())
+        .map(|((vlan, mac), port)| {
+            let row = StaticRow { fdb: u32::from(vlan.get()), mac: *mac, receive_port: 0 };
+            let ports = PortList::of([u32::from(*port) + 1]).unwrap_or_default();
+            (row, StaticConfig { ports, status: StaticStatus::Permanent })
+        })
+        .collect();
+    Ok(config)
+}

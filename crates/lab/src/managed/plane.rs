@@ -1,0 +1,419 @@
+//! The eBPF switch as an agent's data plane: what managers write goes into its tables, what its ports hear goes to
+//! spanning tree and LLDP, and what those decide goes back into the tables.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::{AsRawFd, OwnedFd, RawFd},
+    time::{Duration, Instant},
+};
+
+use device::{
+    agent::{
+        Change, Config, Counters, DataPlane, Facts, PortConfig, PortSensor, Refused, Sensors, StpPortSensor, StpSensor,
+        VlanConfig, bridge_id,
+    },
+    lldp::{Announcement, Neighbourhood, bridge_announcement},
+    mib::{
+        AcceptableFrames, Enabled, IfStatus, StpState,
+        index::{FdbRow, PortVlan, VlanIndex},
+    },
+    stp::{Bpdu, Bridge, Effect, Link, Timers},
+};
+use fabric::VlanId;
+
+use super::wire::{Ears, Speech, drain, link_events, wait};
+use crate::{
+    LabError,
+    ebpf::Tables,
+    layout::{Layout, SwitchSite},
+    link,
+    status::queue_drops,
+    table::{Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
+    tool::{Batch, Place, run_batch},
+};
+
+/// How often a device announces itself, and for how long that holds.
+const LLDP_INTERVAL_MS: u64 = 1000;
+const LLDP_TTL_S: u16 = 4;
+/// How long counters may be old.
+const COUNTERS_AGE_MAX: Duration = Duration::from_millis(200);
+/// How long queues' counters, which take a process to read, may be old.
+const QUEUES_AGE_MAX: Duration = Duration::from_secs(2);
+/// Bytes of a frame that its counters leave out: the check sequence.
+const CHECK_BYTES: u64 = 4;
+
+/// One switch of a lab.
+pub(super) struct Plane {
+    tables: Tables,
+    site: SwitchSite,
+    facts: Facts,
+    rates: Vec<u64>,
+    mtu_bytes: u32,
+    stp: Bridge,
+    neighbourhood: Neighbourhood,
+    stp_ears: Ears,
+    lldp_ears: Ears,
+    events: OwnedFd,
+    ports: Vec<PortConfig>,
+    name: Vec<u8>,
+    ageing_s: u32,
+    stp_priority: u16,
+    running: Vec<bool>,
+    changed_cs: Vec<u32>,
+    announce_at_ms: u64,
+    now_ms: u64,
+    up_cs: u32,
+    read_at: Option<Instant>,
+    queues_at: Option<Instant>,
+    queue_drops: BTreeMap<String, u64>,
+}
+
+/// What can be read.
+pub(super) struct Ready {
+    pub(super) udp: bool,
+}
+
+impl Plane {
+    /// The ports of a switch, in whose namespace the calling thread is.
+    pub(super) fn new(
+        layout: &Layout,
+        switch: usize,
+        facts: &Facts,
+        config: &Config,
+        tables: Tables,
+    ) -> io::Result<Self> {
+        let site = layout.switches[switch].clone();
+        let ends = layout.cables.iter().flat_map(|cable| [(&cable.a, cable.rate_bps), (&cable.b, cable.rate_bps)]);
+        let rates: BTreeMap<u32, u64> = (ends.filter(|(end, _)| end.namespace == site.namespace))
+            .map(|(end, rate_bps)| (end.ifindex, rate_bps))
+            .collect();
+        let rates: Vec<u64> =
+            facts.ports.iter().map(|port| rates.get(&port.if_index).copied().unwrap_or(layout.rate_bps)).collect();
+        let count = facts.ports.len();
+        let ports = stp_ports(&config.ports, &rates);
+        let id = bridge_id(config.stp_priority, facts.address);
+        let mut plane = Self {
+            tables,
+            rates,
+            mtu_bytes: layout.hosts.iter().map(|host| u32::from(host.mtu_bytes)).max().unwrap_or(1500),
+            stp: Bridge::new(id, &ports, Timers::SHORT, 0),
+            neighbourhood: Neighbourhood::default(),
+            stp_ears: Ears::open(Speech::Stp)?,
+            lldp_ears: Ears::open(Speech::Lldp)?,
+            events: link_events()?,
+            ports: config.ports.clone(),
+            name: config.name.clone(),
+            ageing_s: config.ageing_s,
+            stp_priority: config.stp_priority,
+            running: vec![false; count],
+            changed_cs: vec![0; count],
+            announce_at_ms: 0,
+            now_ms: 0,
+            up_cs: 0,
+            read_at: None,
+            queues_at: None,
+            queue_drops: BTreeMap::new(),
+            facts: facts.clone(),
+            site,
+        };
+        plane.look_at_links()?;
+        Ok(plane)
+    }
+
+    /// Waits until something is there to do; whether `udp` can be read.
+    pub(super) fn wait(&self, udp: RawFd, time: Duration) -> io::Result<Ready> {
+        let fds = [udp, self.stp_ears.as_raw_fd(), self.lldp_ears.as_raw_fd(), self.events.as_raw_fd()];
+        let [udp, ..] = wait(fds, time)?;
+        Ok(Ready { udp })
+    }
+
+    /// Does what there is to do on the ports.
+    pub(super) fn poll(&mut self, now_ms: u64, up_cs: u32) -> io::Result<()> {
+        (self.now_ms, self.up_cs) = (now_ms, up_cs);
+        if drain(&self.events) {
+            self.look_at_links()?;
+        }
+        while let Some(heard) = self.stp_ears.hear()? {
+            if let (Some(port), Ok(bpdu)) = (self.port_of(heard.ifindex), Bpdu::decode(&heard.octets)) {
+                let effects = self.stp.handle_bpdu(now_ms, port, &bpdu);
+                self.perform(effects)?;
+            }
+        }
+        while let Some(heard) = self.lldp_ears.hear()? {
+            if let (Some(port), Ok(said)) = (self.port_of(heard.ifindex), Announcement::decode(&heard.octets)) {
+                self.neighbourhood.handle_announcement(now_ms, up_cs, port as u32 + 1, said);
+            }
+        }
+        // What was heard comes before what was not.
+        let effects = self.stp.handle_tick(now_ms);
+        self.perform(effects)?;
+        self.neighbourhood.handle_tick(now_ms, up_cs);
+        if now_ms >= self.announce_at_ms {
+            self.announce_at_ms = now_ms + LLDP_INTERVAL_MS;
+            self.announce()?;
+        }
+        Ok(())
+    }
+
+    fn announce(&self) -> io::Result<()> {
+        for (number, (port, config)) in self.facts.ports.iter().zip(&self.ports).enumerate() {
+            if self.running[number] {
+                let description = self.facts.description.as_bytes();
+                let chassis = self.facts.address.octets();
+                let said = bridge_announcement(chassis, &self.name, description, &port.name, &config.alias, LLDP_TTL_S);
+                self.lldp_ears.say(port.if_index, port.mac, &said.encode())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn port_of(&self, ifindex: u32) -> Option<usize> {
+        let number = ifindex.checked_sub(PORT_IFINDEX_BASE)? as usize;
+        (number < self.ports.len()).then_some(number)
+    }
+
+    /// Which cables carry.
+    fn look_at_links(&mut self) -> io::Result<()> {
+        let links = link::dump()?;
+        for number in 0..self.ports.len() {
+            let device = self.site.ports[number].device.as_deref();
+            let running = device.and_then(|device| links.get(device)).is_some_and(|link| link.running);
+            if std::mem::replace(&mut self.running[number], running) != running {
+                self.changed_cs[number] = self.up_cs;
+                if !running {
+                    self.neighbourhood.handle_down(self.up_cs, number as u32 + 1);
+                }
+            }
+            self.govern(number)?;
+        }
+        Ok(())
+    }
+
+    /// Tells spanning tree of a port.
+    fn govern(&mut self, number: usize) -> io::Result<()> {
+        let config = &self.ports[number];
+        let link = match (self.running[number] && config.admin == IfStatus::Up, config.stp) {
+            (false, _) => Link::Down,
+            (true, Enabled::Yes) => Link::Governed,
+            (true, Enabled::No) => Link::Free,
+        };
+        let effects = self.stp.handle_link(self.now_ms, number, link);
+        self.perform(effects)
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) -> io::Result<()> {
+        for effect in effects {
+            match effect {
+                Effect::Send(number, bpdu) => {
+                    let port = &self.facts.ports[number];
+                    self.stp_ears.say(port.if_index, port.mac, &bpdu.encode())?;
+                }
+                Effect::State(number, _) => self.write_port(number).map_err(io::Error::other)?,
+                Effect::Forget => self.tables.forget().map_err(io::Error::other)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_port(&self, number: usize) -> Result<(), LabError> {
+        let config = &self.ports[number];
+        let governed = config.stp == Enabled::Yes;
+        let state = self.stp.state(number);
+        let learns = !governed || matches!(state, StpState::Learning | StpState::Forwarding);
+        let entry = PortEntry {
+            pvid: (config.frames == AcceptableFrames::All).then_some(config.pvid),
+            service: if config.admin == IfStatus::Up { Service::Up } else { Service::Down },
+            relay: if governed && state != StpState::Forwarding { Relay::Block } else { Relay::Forward },
+            learning: if learns { Learning::For { ageing_s: self.ageing_s } } else { Learning::Off },
+        };
+        self.tables.set_port(number as u16, &entry)
+    }
+
+    fn write_vlan(&self, config: &Config, vlan: VlanId) -> Result<(), LabError> {
+        let row = config.vlans.get(&VlanIndex(vlan)).filter(|_| config.is_active(vlan));
+        self.tables.set_vlan(vlan, row.map(members).as_ref())
+    }
+
+    fn carry_out(&mut self, config: &Config, change: Change) -> Result<(), LabError> {
+        match change {
+            Change::All => {
+                let vlan_of = |fdb: VlanId, mac| {
+                    let row = device::mib::index::StaticRow { fdb: u32::from(fdb.get()), mac, receive_port: 0 };
+                    config.statics.contains_key(&row)
+                };
+                self.tables.retain(|vlan| config.is_active(vlan), vlan_of)?;
+                self.carry_out(config, Change::Bridge)?;
+                for vlan in config.vlans.keys() {
+                    self.write_vlan(config, vlan.0)?;
+                }
+                for row in config.statics.keys() {
+                    self.carry_out(config, Change::Static(*row))?;
+                }
+                (1..=self.ports.len() as u32)
+                    .try_for_each(|port| self.carry_out(config, Change::Port(device::mib::BridgePort(port))))
+            }
+            Change::Bridge => {
+                self.name.clone_from(&config.name);
+                self.stp_priority = config.stp_priority;
+                let id = bridge_id(config.stp_priority, self.facts.address);
+                let effects = self.stp.handle_settings(self.now_ms, id, &stp_ports(&config.ports, &self.rates));
+                self.perform(effects).map_err(|error| self.error("speak", error))?;
+                if std::mem::replace(&mut self.ageing_s, config.ageing_s) != config.ageing_s {
+                    (0..self.ports.len()).try_for_each(|number| self.write_port(number))?;
+                }
+                Ok(())
+            }
+            Change::Vlan(vlan) => self.write_vlan(config, vlan),
+            Change::Port(port) => {
+                let number = port.0 as usize - 1;
+                let old = std::mem::replace(&mut self.ports[number], config.ports[number].clone());
+                if old.admin != self.ports[number].admin {
+                    self.shut(number)?;
+                }
+                if (old.stp_cost, old.stp_priority) != (self.ports[number].stp_cost, self.ports[number].stp_priority) {
+                    self.carry_out(config, Change::Bridge)?;
+                }
+                self.govern(number).map_err(|error| self.error("speak", error))?;
+                self.write_port(number)
+            }
+            Change::Static(row) => {
+                let vlan = u16::try_from(row.fdb).ok().and_then(|id| VlanId::new(id).ok());
+                let port = config.exit(&row).map(|port| port as u16 - 1);
+                vlan.map_or(Ok(()), |vlan| self.tables.set_static(vlan, row.mac, port))
+            }
+        }
+    }
+
+    /// Opens or shuts a port as its configuration says.
+    fn shut(&self, number: usize) -> Result<(), LabError> {
+        let Some(device) = &self.site.ports[number].device else { return Ok(()) };
+        let word = if self.ports[number].admin == IfStatus::Up { "up" } else { "down" };
+        let script = format!("link set {device} {word}\n");
+        let place = Place { operation: "serve", device: &self.site.name, step: "shut port" };
+        run_batch(&Batch { tool: "ip", namespace: None, script }, place)
+    }
+
+    fn error(&self, step: &'static str, source: io::Error) -> LabError {
+        LabError::Io { operation: "serve", device: self.site.name.clone(), step, source }
+    }
+
+    fn read(&mut self, sensors: &mut Sensors) -> Result<(), LabError> {
+        let count = self.ports.len();
+        let (traffic, drops) = (self.tables.traffic()?, self.tables.drops(count)?);
+        if self.queues_at.is_none_or(|at| at.elapsed() > QUEUES_AGE_MAX) {
+            self.queue_drops = queue_drops(&self.site)?;
+            self.queues_at = Some(Instant::now());
+        }
+        let mut counters = vec![Counters::default(); count];
+        sensors.vlan_frames.clear();
+        for ((port, vlan), seen) in &traffic {
+            let (Some(sum), Ok(vlan)) = (counters.get_mut(usize::from(*port)), VlanId::new(*vlan)) else { continue };
+            let (multicast, broadcast) = (seen.flooded_multicast.unwrap_or(0), seen.flooded_broadcast.unwrap_or(0));
+            sum.in_octets += seen.in_bytes + CHECK_BYTES * seen.in_frames;
+            sum.in_multicast += multicast;
+            sum.in_broadcast += broadcast;
+            sum.in_unicast += seen.in_frames.saturating_sub(multicast + broadcast);
+            sum.out_octets += seen.out_bytes + CHECK_BYTES * seen.out_frames;
+            sum.out_frames += seen.out_frames;
+            let row = PortVlan { port: u32::from(*port) + 1, vlan };
+            sensors.vlan_frames.insert(row, [seen.in_frames, seen.out_frames]);
+        }
+        for (number, (sum, drops)) in counters.iter_mut().zip(&drops).enumerate() {
+            sum.in_discards = drops.values().sum();
+            let device = self.site.ports[number].device.as_ref();
+            sum.out_discards = device.and_then(|device| self.queue_drops.get(device).copied()).unwrap_or(0);
+        }
+        sensors.ports = (0..count).map(|number| self.port_sensor(number, counters[number])).collect();
+        let learned = self.tables.learned()?;
+        sensors.learned = (learned.into_iter())
+            .map(|((vlan, mac), port)| (FdbRow { fdb: u32::from(vlan.get()), mac }, u32::from(port) + 1))
+            .collect();
+        Ok(())
+    }
+
+    fn port_sensor(&self, number: usize, counters: Counters) -> PortSensor {
+        let claim = self.stp.claim(number);
+        PortSensor {
+            oper: if self.running[number] { IfStatus::Up } else { IfStatus::Down },
+            changed_cs: self.changed_cs[number],
+            speed_bps: self.rates[number],
+            mtu_bytes: self.mtu_bytes,
+            counters,
+            stp: StpPortSensor {
+                state: self.stp.state(number),
+                cost: path_cost(self.rates[number]),
+                designated_root: claim.root.to_be_bytes(),
+                designated_cost: claim.cost,
+                designated_bridge: claim.bridge.to_be_bytes(),
+                designated_port: claim.port.to_be_bytes(),
+                forward_transitions: self.stp.forward_transitions(number),
+            },
+        }
+    }
+}
+
+impl DataPlane for Plane {
+    fn observe(&mut self, up_cs: u32, sensors: &mut Sensors) {
+        sensors.neighbours.clone_from(self.neighbourhood.table());
+        if self.read_at.is_some_and(|at| at.elapsed() < COUNTERS_AGE_MAX) {
+            return;
+        }
+        self.read_at = Some(Instant::now());
+        // Counters that cannot be read stay as they were.
+        let _ = self.read(sensors);
+        let timers = self.stp.timers();
+        let (changes, changed_ms) = self.stp.changes();
+        sensors.stp = StpSensor {
+            root: self.stp.root(),
+            root_cost: self.stp.root_cost(),
+            root_port: self.stp.root_port().map_or(0, |port| port as u32 + 1),
+            max_age_cs: timers.max_age_ms / 10,
+            hello_cs: timers.hello_ms / 10,
+            forward_delay_cs: timers.forward_delay_ms / 10,
+            changes,
+            changed_cs: up_cs.saturating_sub((self.now_ms.saturating_sub(changed_ms) / 10) as u32),
+        };
+    }
+
+    fn apply(&mut self, config: &Config, changes: &[Change]) -> Result<(), Refused> {
+        changes
+            .iter()
+            .try_for_each(|change| self.carry_out(config, *change))
+            .map_err(|error| Refused(error.to_string()))
+    }
+}
+
+fn members(row: &VlanConfig) -> Members {
+    let mut members = Members::default();
+    for port in row.egress.iter() {
+        let set = if row.untagged.contains(port) { &mut members.untagged } else { &mut members.tagged };
+        set.insert(port as u16 - 1);
+    }
+    members
+}
+
+/// Identifiers and costs of ports in spanning tree.
+fn stp_ports(ports: &[PortConfig], rates: &[u64]) -> Vec<(u16, u32)> {
+    (1_u16..)
+        .zip(ports.iter().zip(rates))
+        .map(|(number, (port, rate_bps))| {
+            let cost = port.stp_cost.unwrap_or_else(|| path_cost(*rate_bps));
+            // Eight bits of priority, eight of number (IEEE 802.1D-1998, 8.5.5.1).
+            (u16::from(port.stp_priority) << 8 | number & 0xff, cost)
+        })
+        .collect()
+}
+
+/// What a rate adds to a way (IEEE 802.1D-1998, table 8-5).
+fn path_cost(rate_bps: u64) -> u32 {
+    match rate_bps / 1_000_000 {
+        0..=4 => 250,
+        5..=10 => 100,
+        11..=16 => 62,
+        17..=100 => 19,
+        101..=1000 => 4,
+        1001..=10_000 => 2,
+        _ => 1,
+    }
+}

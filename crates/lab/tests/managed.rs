@@ -1,0 +1,295 @@
+//! Managed switches: from nothing but cables, by the real protocols, to the planned fabric, while not one broadcast goes
+//! in circles.
+
+mod common;
+
+use std::{
+    net::{Ipv4Addr, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use common::{Guard, Shape, grid, lab_name, setting, skipped};
+use device::{
+    mib::{
+        AcceptableFrames, BridgePort, Enabled, IfStatus, Oid, PortList, RowStatus, StaticStatus, StpState, Value,
+        index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
+        objects::{bridge, if_mib, lldp, own, q_bridge, system},
+    },
+    wire::{Binding, CommunityMessage, ErrorStatus, Message, Pdu, PduKind, Version},
+};
+use fabric::{DeviceIntent, Plan, VlanId};
+use lab::{
+    Backend, Lab, LabError, LabOptions, Managed, Start,
+    delivery::{Probe, check},
+    managed::{SNMP_PORT, WRITE_COMMUNITY, serve},
+    netns,
+};
+
+fn options(word: &str, start: Start) -> LabOptions {
+    LabOptions {
+        backend: Some(Backend::Ebpf),
+        rate_bps: 100_000_000,
+        managed: Managed::Yes,
+        start,
+        ..LabOptions::new(lab_name(word))
+    }
+}
+
+/// The agents of a lab, on threads of this process.
+struct Agents {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), LabError>>>,
+}
+
+impl Agents {
+    fn start(lab: &Lab) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (name, flag) = (lab.layout().name.clone(), Arc::clone(&stop));
+        let thread = Some(thread::spawn(move || serve(&name, &flag)));
+        Self { stop, thread }
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let served = self.thread.take().expect("started once").join();
+        match served {
+            Ok(Ok(())) => {}
+            // A panic inside a panic would hide both.
+            wrong if thread::panicking() => println!("agents: {wrong:?}"),
+            wrong => panic!("agents: {wrong:?}"),
+        }
+    }
+}
+
+/// A manager in the management namespace.
+struct Manager {
+    socket: UdpSocket,
+    address: Ipv4Addr,
+    next_id: i32,
+}
+
+impl Manager {
+    fn of(lab: &Lab, switch: usize) -> Self {
+        let management = lab.layout().management.as_ref().expect("managed");
+        let socket = netns::within(&management.namespace, || UdpSocket::bind("0.0.0.0:0")).expect("a namespace");
+        let socket = socket.expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a socket");
+        Self { socket, address: management.switches[switch].address, next_id: 0 }
+    }
+
+    fn ask(&mut self, kind: PduKind, bindings: Vec<Binding>) -> Pdu {
+        self.next_id += 1;
+        let pdu = Pdu { kind, request_id: self.next_id, status: 0, index: 0, bindings };
+        let community = WRITE_COMMUNITY.as_bytes().to_vec();
+        let message = Message::Community(CommunityMessage { version: Version::V2c, community, pdu }).encode();
+        for _ in 0..40 {
+            self.socket.send_to(&message, (self.address, SNMP_PORT)).expect("a route");
+            let mut buffer = [0; 65_536];
+            if let Ok((len, _)) = self.socket.recv_from(&mut buffer) {
+                match Message::decode(&buffer[..len]) {
+                    Ok(Message::Community(answer)) if answer.pdu.request_id == self.next_id => return answer.pdu,
+                    _ => {}
+                }
+            }
+        }
+        panic!("{} does not answer", self.address);
+    }
+
+    fn get(&mut self, oid: Oid) -> Value {
+        self.ask(PduKind::Get, vec![(oid, Value::Null)]).bindings.remove(0).1
+    }
+
+    fn set(&mut self, bindings: Vec<Binding>) {
+        let answer = self.ask(PduKind::Set, bindings.clone());
+        assert_eq!(ErrorStatus::of(answer.status), ErrorStatus::NoError, "binding {} of {bindings:?}", answer.index);
+    }
+
+    fn states(&mut self, ports: u32) -> Vec<Value> {
+        (1..=ports).map(|port| self.get(bridge::STP_PORT_STATE.row(&BridgePort(port)))).collect()
+    }
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !done() {
+        assert!(since.elapsed() < Duration::from_secs(20 * setting("LAB_SLOWNESS", 1)), "{what}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Broadcast frames that entered a switch anywhere.
+fn broadcasts(lab: &Lab) -> u64 {
+    let status = lab.status().expect("a status");
+    let ports = status.switches.iter().flat_map(|switch| &switch.ports);
+    ports.flat_map(|port| port.traffic.values()).filter_map(|traffic| traffic.flooded_broadcast).sum()
+}
+
+/// A tree is settled when nobody waits, and as many ports are closed as cables close rings.
+fn settled(managers: &mut [Manager], plan: &Plan) -> bool {
+    let links = plan.topology.links().len();
+    let (mut closed, mut waiting) = (0, 0);
+    for (manager, intent) in managers.iter_mut().zip(&plan.devices) {
+        for state in manager.states(intent.ports.len() as u32) {
+            match state.int().map(StpState::try_from) {
+                Some(Ok(StpState::Blocking)) => closed += 1,
+                Some(Ok(StpState::Forwarding)) => {}
+                _ => waiting += 1,
+            }
+        }
+    }
+    waiting == 0 && closed == links - (plan.devices.len() - 1)
+}
+
+fn list(ports: impl Iterator<Item = u32>) -> Value {
+    Value::Octets(PortList::of(ports).expect("ports").encode(1))
+}
+
+/// Writes what a plan wants of a switch: VLANs, entries, PVIDs; then the default VLAN leaves the links, and last spanning
+/// tree goes.
+fn deploy(manager: &mut Manager, plan: &Plan, intent: &DeviceIntent) {
+    let numbered = || (1_u32..).zip(&intent.ports);
+    for vlan in intent.vlans().iter() {
+        let row = VlanIndex(vlan);
+        let egress = list(numbered().filter(|(_, port)| port.is_member(vlan)).map(|(number, _)| number));
+        let untagged = list(numbered().filter(|(_, port)| port.untagged.contains(vlan)).map(|(number, _)| number));
+        manager.set(vec![
+            (q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&row), egress),
+            (q_bridge::VLAN_STATIC_UNTAGGED_PORTS.row(&row), untagged),
+            (q_bridge::VLAN_STATIC_ROW_STATUS.row(&row), Value::Integer(RowStatus::CreateAndGo.code())),
+        ]);
+    }
+    for entry in intent.fdb_entries(&plan.topology) {
+        let row = StaticRow { fdb: u32::from(entry.vlan.get()), mac: entry.mac, receive_port: 0 };
+        let (number, _) = numbered().find(|(_, port)| port.port == entry.port).expect("a port of the switch");
+        manager.set(vec![
+            (q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO.row(&row), list(std::iter::once(number))),
+            (q_bridge::STATIC_UNICAST_STATUS.row(&row), Value::Integer(StaticStatus::Permanent.code())),
+        ]);
+    }
+    for (number, port) in numbered() {
+        let row = BridgePort(number);
+        manager.set(vec![match port.pvid {
+            Some(pvid) => (q_bridge::PVID.row(&row), Value::Gauge32(u32::from(pvid.get()))),
+            None => {
+                (q_bridge::PORT_ACCEPTABLE_FRAME_TYPES.row(&row), Value::Integer(AcceptableFrames::OnlyTagged.code()))
+            }
+        }]);
+    }
+    let default = VlanIndex(VlanId::MIN);
+    manager.set(vec![(q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&default), list(std::iter::empty()))]);
+}
+
+#[test]
+fn from_nothing_but_cables_to_the_planned_fabric_without_a_storm() {
+    if skipped(Backend::Ebpf) {
+        return;
+    }
+    let plan = grid(setting("LAB_SIDE", 4) as usize, Shape::Torus);
+    let (switches, hosts) = (plan.devices.len(), plan.topology.hosts().len() as u64);
+    let lab = Guard::up(&plan, &options("factory", Start::Factory));
+    // Before anybody runs spanning tree, every port is closed.
+    assert_eq!(
+        check(&lab.0, Probe::Dhcp).expect("probes can be sent").faults.len(),
+        hosts as usize * (hosts as usize - 1)
+    );
+    assert_eq!(broadcasts(&lab.0), 0);
+    let agents = Agents::start(&lab.0);
+    let mut managers: Vec<Manager> = (0..switches).map(|switch| Manager::of(&lab.0, switch)).collect();
+    wait_for("a tree", || settled(&mut managers, &plan));
+    let before = broadcasts(&lab.0);
+    assert_eq!(check(&lab.0, Probe::Dhcp).expect("probes can be sent").faults, []);
+    // Each broadcast entered each switch once.
+    assert_eq!(broadcasts(&lab.0) - before, hosts * switches as u64);
+
+    let before = broadcasts(&lab.0);
+    for (manager, intent) in managers.iter_mut().zip(&plan.devices) {
+        deploy(manager, &plan, intent);
+    }
+    for (manager, intent) in managers.iter_mut().zip(&plan.devices) {
+        for port in 1..=intent.ports.len() as u32 {
+            let row = bridge::STP_PORT_ENABLE.row(&BridgePort(port));
+            manager.set(vec![(row, Value::Integer(Enabled::No.code()))]);
+        }
+    }
+    assert_eq!(broadcasts(&lab.0), before, "nobody spoke, so nothing may circle");
+    for &probe in Probe::ALL {
+        let before = broadcasts(&lab.0);
+        assert_eq!(check(&lab.0, probe).expect("probes can be sent").faults, [], "{probe}");
+        // Where ARP asks for each of the others, so many broadcasts are sent; none is heard twice.
+        assert!(broadcasts(&lab.0) - before <= hosts * hosts * switches as u64, "{probe}");
+    }
+    assert_eq!(lab.0.status().expect("a status").unknown_floods(), 0);
+    drop(agents);
+}
+
+#[test]
+fn what_is_written_is_what_the_data_plane_does() {
+    if skipped(Backend::Ebpf) {
+        return;
+    }
+    let mut plan = grid(2, Shape::Mesh);
+    // Files say what the planner claims; any bound will do.
+    plan.bound.lengths = vec![1; 2 * plan.topology.links().len()];
+    let mut text = Vec::new();
+    fabric::format::plan::write_plan(&plan, &mut text).expect("a plan");
+    let plan_text = Some(String::from_utf8(text).expect("text"));
+    let lab = Guard::up(&plan, &LabOptions { plan_text, ..options("written", Start::Planned) });
+    let agents = Agents::start(&lab.0);
+    let mut manager = Manager::of(&lab.0, 0);
+    assert_eq!(manager.get(system::NAME.instance()), Value::Octets(b"s0".to_vec()));
+    assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
+    let host_port = plan.devices[0].ports.len() as u32;
+    let interface = IfIndex(15 + host_port);
+
+    // A shut port is shut, and opens again.
+    manager.set(vec![(if_mib::ADMIN_STATUS.row(&interface), Value::Integer(IfStatus::Down.code()))]);
+    assert!(!check(&lab.0, Probe::Ping).expect("probes can be sent").faults.is_empty());
+    manager.set(vec![(if_mib::ADMIN_STATUS.row(&interface), Value::Integer(IfStatus::Up.code()))]);
+    wait_for("the port", || manager.get(if_mib::OPER_STATUS.row(&interface)) == Value::Integer(1));
+    assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
+
+    // An entry that is gone is missed: frames for the address are flooded.
+    let entry = plan.devices[0].fdb_entries(&plan.topology).next().expect("an entry");
+    let row = StaticRow { fdb: u32::from(entry.vlan.get()), mac: entry.mac, receive_port: 0 };
+    let status = q_bridge::STATIC_UNICAST_STATUS.row(&row);
+    manager.set(vec![(status.clone(), Value::Integer(StaticStatus::Invalid.code()))]);
+    assert_eq!(manager.get(status.clone()), Value::NoSuchInstance);
+
+    // A VLAN that is gone is gone; a restart brings everything back, as nothing was saved.
+    let vlan = entry.vlan;
+    let members = q_bridge::VLAN_CURRENT_EGRESS_PORTS.row(&CurrentVlan { time_mark: 0, vlan });
+    let before = manager.get(members.clone());
+    manager.set(vec![(q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&VlanIndex(vlan)), list(std::iter::empty()))]);
+    assert_ne!(manager.get(members.clone()), before);
+    assert!(!check(&lab.0, Probe::Ping).expect("probes can be sent").faults.is_empty());
+    manager.set(vec![(own::ACTION.instance(), Value::Integer(2))]);
+    assert_eq!(manager.get(members), before);
+    assert_eq!(manager.get(status), Value::Integer(StaticStatus::Permanent.code()));
+    assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
+
+    // The neighbours are those at the other ends of the cables.
+    let heard = |manager: &mut Manager| {
+        let root = lldp::REM_SYS_NAME.root();
+        let (mut names, mut at) = (Vec::new(), root.clone());
+        loop {
+            let (oid, value) = manager.ask(PduKind::GetNext, vec![(at, Value::Null)]).bindings.remove(0);
+            if oid.strip_prefix(root.parts()).is_none() {
+                names.sort();
+                return names;
+            }
+            names.extend(value.octets().map(|name| String::from_utf8_lossy(name).into_owned()));
+            at = oid;
+        }
+    };
+    wait_for("neighbours", || heard(&mut manager) == ["s1", "s2"]);
+    // Counters have seen the probes.
+    assert!(manager.get(if_mib::HC_IN_OCTETS.row(&interface)).count() > Some(1000));
+    drop(agents);
+}
