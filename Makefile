@@ -1,7 +1,7 @@
 # Everything that a person types. `make demo` and `make test` install what they need.
 ESPALIER := target/release/espalier
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib fuzz soak bench bench-planner clean
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp fuzz soak bench bench-planner clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
@@ -12,6 +12,7 @@ help:
 	@echo "make deny       licences and sources of dependencies"
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
+	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
@@ -32,6 +33,7 @@ test:
 	$(MAKE) bpf-check
 	$(MAKE) test-vm
 	$(MAKE) test-ib
+	$(MAKE) test-snmp
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
@@ -44,6 +46,11 @@ test-ib:
 	@tools/setup test
 	cargo build --release --locked -p espalier
 	@tests/infiniband/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+test-snmp:
+	@tools/setup test
+	cargo build --release --locked -p espalier
+	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 lint:
 	@tools/setup build
@@ -59,13 +66,14 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	for target in native dot lldp ibnetdiscover containerlab graphml rendered linux_bridge networkd ifupdown2 open_vswitch \
-		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos; do \
+		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management; do \
 		mkdir -p fuzz/corpus/$$target && \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 || exit 1; \
 	done
 
 soak: fuzz
+	SCHEDULES=20000 cargo test --release --locked -p device --test deploy
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p device
 
 bench: build

@@ -1,7 +1,10 @@
 //! Bridges in virtual time: whatever the cabling, they agree on one tree, no frame ever finds a loop, and a cable that
 //! breaks is replaced.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
 
 use device::{
     mib::StpState,
@@ -15,13 +18,15 @@ struct Net {
     bridges: Vec<Bridge>,
     /// The other end of a port.
     far: BTreeMap<(usize, usize), (usize, usize)>,
-    /// Due, number, where to, what.
-    mail: BinaryHeap<std::cmp::Reverse<(u64, u64, usize, usize, Vec<u8>)>>,
+    mail: BinaryHeap<Reverse<Letter>>,
     sent: u64,
     now_ms: u64,
     rng: Rng,
     forgotten: u64,
 }
+
+/// A message on its way: due, number, bridge, port, octets.
+type Letter = (u64, u64, usize, usize, Vec<u8>);
 
 /// Longest time that a message takes.
 const DELAY_MS_MAX: usize = 20;
@@ -61,7 +66,7 @@ impl Net {
                     if let Some(&(far, far_port)) = self.far.get(&(bridge, port)) {
                         self.sent += 1;
                         let due = self.now_ms + self.rng.below(DELAY_MS_MAX) as u64;
-                        self.mail.push(std::cmp::Reverse((due, self.sent, far, far_port, bpdu.encode())));
+                        self.mail.push(Reverse((due, self.sent, far, far_port, bpdu.encode())));
                     }
                 }
                 Effect::State(..) => {}
@@ -75,11 +80,11 @@ impl Net {
         let end_ms = self.now_ms + span_ms;
         while self.now_ms < end_ms {
             let tick_ms = self.now_ms + TICK_MS;
-            while let Some(std::cmp::Reverse((due, ..))) = self.mail.peek() {
+            while let Some(Reverse((due, ..))) = self.mail.peek() {
                 if *due > tick_ms {
                     break;
                 }
-                let std::cmp::Reverse((due, _, bridge, port, octets)) = self.mail.pop().expect("peeked");
+                let Reverse((due, _, bridge, port, octets)) = self.mail.pop().expect("peeked");
                 self.now_ms = self.now_ms.max(due);
                 if self.far.contains_key(&(bridge, port)) {
                     let bpdu = Bpdu::decode(&octets).expect("bridges write what they read");

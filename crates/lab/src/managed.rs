@@ -202,8 +202,9 @@ fn announce_host(lab: &str, host: &str, namespace: &str) -> bool {
     let _ = fs::create_dir_all("/run/lldpd");
     let socket = lldp_socket(lab, host);
     let settings = socket.with_extension("conf");
-    // Without this all hosts would have this machine's name.
-    let named = fs::write(&settings, format!("configure system hostname {host:?}\n")).is_ok();
+    // Without this all hosts would have this machine's name, and speak twice a minute.
+    let named =
+        fs::write(&settings, format!("configure system hostname {host:?}\nconfigure lldp tx-interval 1\n")).is_ok();
     let mut daemon = Command::new("ip");
     daemon
         .args(["netns", "exec", namespace, "lldpd", "-d", "-u"])

@@ -1,0 +1,59 @@
+//! Any bytes as what managers and neighbours send: SNMP messages to an agent, spanning tree, LLDP, port lists, indices.
+#![no_main]
+
+use device::{
+    agent::{
+        Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder, Rights, Still, Switch,
+    },
+    lldp::{Announcement, Neighbourhood},
+    mib::{Oid, PortList, RowIndex, index::StaticRow},
+    stp::{Bpdu, Bridge, Link, Timers},
+    wire::Message,
+};
+use fabric::Mac;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Ok(message) = Message::decode(data) {
+        assert_eq!(Message::decode(&message.encode()), Ok(message));
+    }
+    let mut engine = agent();
+    engine.handle_datagram(0, data);
+    // The same as a request that is let in.
+    if let Ok(Message::Community(message)) = Message::decode(data) {
+        engine.responder().answer(0, &message.pdu, Rights::Write, 1400);
+    }
+    let config = engine.responder().config();
+    assert!(config.ports.iter().all(|port| config.is_active(port.pvid)));
+
+    let mut bridge = Bridge::new([0x80, 0, 0, 0, 0, 0, 0, 9], &[(1, 19), (2, 19)], Timers::SHORT, 0);
+    bridge.handle_link(0, 0, Link::Governed);
+    if let Ok(bpdu) = Bpdu::decode(data) {
+        bridge.handle_bpdu(10, 0, &bpdu);
+        bridge.handle_tick(60);
+    }
+    let mut heard = Neighbourhood::default();
+    if let Ok(said) = Announcement::decode(data) {
+        assert_eq!(Announcement::decode(&said.encode()), Ok(said.clone()));
+        heard.handle_announcement(0, 0, 1, said);
+    }
+    if let Ok(list) = PortList::decode(data) {
+        assert_eq!(PortList::of(list.iter()), Ok(list.clone()));
+        assert_eq!(PortList::decode(&list.encode(data.len())), Ok(list));
+    }
+    let parts: Vec<u32> =
+        data.chunks(2).map(|pair| pair.iter().fold(0, |part, byte| part << 8 | u32::from(*byte))).collect();
+    let _ = (StaticRow::decode(&parts), StaticRow::after(&parts));
+    let _ = String::from_utf8_lossy(data).parse::<Oid>();
+});
+
+fn agent() -> Engine<Switch<Still>> {
+    let port = |number: u32| PortFacts { name: format!("g{number}"), if_index: number, mac: Mac::local(number) };
+    let facts = Facts {
+        description: String::new(),
+        address: Mac::local(0xaa),
+        ports: (1..=4).map(port).collect(),
+        limits: Limits { vlans_max: 8, statics_max: 8, hybrid: HybridPorts::Allowed, learning: Learning::Independent },
+    };
+    let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
+    Engine::new(Switch::new(facts, Config::factory(4), Still, b"engine", 1, 0), access, b"engine", 0)
+}
