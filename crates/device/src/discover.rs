@@ -211,9 +211,10 @@ pub fn cabling(stations: &[Station]) -> Cabling {
 fn find_station(stations: &[Station], heard: &Heard) -> Option<usize> {
     let by_chassis = stations.iter().position(|station| station.chassis.as_ref() == Some(&heard.chassis));
     by_chassis.or_else(|| {
-        let mut named = stations.iter().enumerate().filter(|(_, station)| {
-            !heard.system.is_empty() && station.system == heard.system
-        });
+        let mut named = stations
+            .iter()
+            .enumerate()
+            .filter(|(_, station)| !heard.system.is_empty() && station.system == heard.system);
         let first = named.next().map(|(at, _)| at);
         first.filter(|_| named.next().is_none())
     })
@@ -330,17 +331,18 @@ impl Mismatch {
                 name(*found),
                 name(*expected)
             ),
-            Self::Misplaced { from, expected, found } => format!(
-                "the cable from {} is in {}; move that plug to {}",
-                name(*from),
-                name(*found),
-                name(*expected)
-            ),
+            Self::Misplaced { from, expected, found } => {
+                format!("the cable from {} is in {}; move that plug to {}", name(*from), name(*found), name(*expected))
+            }
             Self::Missing { ends: (a, b) } => {
                 format!("no cable between {} and {}; plug one in, or see whether it is dead", name(*a), name(*b))
             }
             Self::Extra { ends: (a, b) } => {
-                format!("a cable between {} and {} that no plan knows; pull it, or plan again with it", name(*a), name(*b))
+                format!(
+                    "a cable between {} and {} that no plan knows; pull it, or plan again with it",
+                    name(*a),
+                    name(*b)
+                )
             }
         }
     }

@@ -3,7 +3,11 @@
 use device::discover::{
     CHASSIS_MAC, Doubt, Evidence, Heard, LldpId, Mismatch, PORT_MAC, Station, StationPort, cabling, compare,
 };
-use fabric::{Attachment, Mac, PortId, Topology, generate::{Kind, Options, generate}, rng::Rng};
+use fabric::{
+    Attachment, Mac, PortId, Topology,
+    generate::{Kind, Options, generate},
+    rng::Rng,
+};
 use proptest::prelude::*;
 
 const INTERFACE_NAME: i32 = 5;
@@ -89,7 +93,8 @@ fn as_cabled(topology: &Topology) -> impl Fn(PortId) -> Option<PortId> + '_ {
 
 /// Found cables as ports of the topology, which has the stations' switches and ports in the same order.
 fn found(topology: &Topology, stations: &[Station]) -> Vec<(PortId, PortId)> {
-    let port = |(switch, port): (usize, usize)| PortId::new(topology.switch_ports(fabric::SwitchId::new(switch)).start + port);
+    let port =
+        |(switch, port): (usize, usize)| PortId::new(topology.switch_ports(fabric::SwitchId::new(switch)).start + port);
     cabling(stations).links.into_iter().map(|(a, b)| (port(a), port(b))).collect()
 }
 

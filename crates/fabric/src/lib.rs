@@ -31,8 +31,8 @@ mod vlan;
 
 pub use assignment::{Assignment, HostRun};
 pub use builder::{Fault, SwitchSpec, TopologyBuilder};
-pub use gravity::{Estimate, EstimateError, gravity};
 pub use failover::{Failover, FailoverSummary, PairRun, Proof, SwitchOver, dividing_links};
+pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use intent::{

@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
@@ -520,7 +523,7 @@ const PLAN: &[Case] = &[
             let Assignment::Pair { unicast, .. } = &mut p.assignment else {
                 unreachable!("pairs are assigned by pair")
             };
-            unicast[0].remove(3);
+            Arc::make_mut(&mut unicast[0]).remove(3);
         },
         &[K::IncompleteState],
     ),

@@ -153,7 +153,11 @@ impl State {
                         return Err(FormatError::Content(format!("port {} has PAUSE and lanes at once", port.name)));
                     }
                 },
-                ingress_filter: if port.ingress_filter == Switched::On { IngressFilter::On } else { IngressFilter::Off },
+                ingress_filter: if port.ingress_filter == Switched::On {
+                    IngressFilter::On
+                } else {
+                    IngressFilter::Off
+                },
                 name: port.name,
             });
         }
@@ -161,7 +165,8 @@ impl State {
         for (vlan, rows) in self.entries {
             let vlan = vlan_id(vlan)?;
             for (mac, port) in rows {
-                let mac: Mac = mac.parse().map_err(|_| FormatError::Content(format!("{mac:?} is no Ethernet address")))?;
+                let mac: Mac =
+                    mac.parse().map_err(|_| FormatError::Content(format!("{mac:?} is no Ethernet address")))?;
                 let slot = slots.get(&port).ok_or_else(|| {
                     FormatError::Content(format!("the entry of {mac} in VLAN {vlan} leads to {port}, which is no port"))
                 })?;
@@ -179,7 +184,8 @@ fn vlan_id(id: u16) -> Result<VlanId, FormatError> {
 
 /// `2-5,9`.
 fn ranges(set: &VlanSet) -> String {
-    let run = |(first, last): (VlanId, VlanId)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let run =
+        |(first, last): (VlanId, VlanId)| if first == last { first.to_string() } else { format!("{first}-{last}") };
     set.runs().into_iter().map(run).collect::<Vec<_>>().join(",")
 }
 

@@ -483,13 +483,7 @@ impl<L: Link + Send> Driver for Device<L> {
         Err(Fault::Fenced)
     }
 
-    fn write(
-        &mut self,
-        before: &SwitchConfig,
-        after: &SwitchConfig,
-        mark: Mark,
-        fence: Fence,
-    ) -> Result<Fence, Fault> {
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault> {
         if self.fence()? != fence {
             return Err(Fault::Fenced);
         }

@@ -115,7 +115,8 @@ impl<L: Link> Reader<'_, L> {
             let id = |subtype: Option<&Value>, name: Option<&Value>| {
                 Some(LldpId { subtype: subtype?.int()?, octets: name?.octets()?.to_vec() })
             };
-            let words = |of: &BTreeMap<Neighbour, Value>| of.get(&row).and_then(Value::octets).map(text).unwrap_or_default();
+            let words =
+                |of: &BTreeMap<Neighbour, Value>| of.get(&row).and_then(Value::octets).map(text).unwrap_or_default();
             let (Some(&port), Some(chassis), Some(id)) = (
                 local.get(&row.local_port),
                 id(chassis_subtypes.get(&row), chassis.get(&row)),

@@ -28,10 +28,7 @@ pub(super) fn keyring(path: &Path) -> Result<Keyring> {
     let way_out = "write one with a [default] table of user, auth-password and privacy-password; see docs/switches.md";
     let metadata = fs::metadata(path).map_err(|error| bad_input(format!("{}: {error}; {way_out}", path.display())))?;
     if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(bad_input(format!(
-            "{0}: others can read these credentials; chmod 600 {0}",
-            path.display()
-        )));
+        return Err(bad_input(format!("{0}: others can read these credentials; chmod 600 {0}", path.display())));
     }
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     parse_keyring(&text, &|name| std::env::var(name).ok())

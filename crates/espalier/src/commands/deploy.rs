@@ -15,8 +15,8 @@ use anyhow::{Context, Result};
 use device::{
     SwitchConfig,
     deploy::{
-        Deployment, Direction, Driver as _, Event, Fault, Journal, Management, Order, Outcome, Reason, Surroundings, Way,
-        edits, run as run_deployment,
+        Deployment, Direction, Driver as _, Event, Fault, Journal, Management, Order, Outcome, Reason, Surroundings,
+        Way, edits, run as run_deployment,
     },
     format::{parse_journal, write_journal},
 };
@@ -287,7 +287,9 @@ impl State {
     fn journal(&self) -> Result<Option<Journal>> {
         let path = self.folder.join("journal.json");
         match fs::read_to_string(&path) {
-            Ok(text) => parse_journal(&text).map(Some).map_err(|error| bad_input(format!("{}: {error}", path.display()))),
+            Ok(text) => {
+                parse_journal(&text).map(Some).map_err(|error| bad_input(format!("{}: {error}", path.display())))
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| path.display().to_string()),
         }

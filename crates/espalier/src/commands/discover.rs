@@ -1,6 +1,10 @@
 //! `espalier discover`: cables from what switches say.
 
-use std::{collections::{BTreeMap, BTreeSet}, net::IpAddr, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    process::ExitCode,
+};
 
 use anyhow::Result;
 use device::{
@@ -23,7 +27,8 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
     let answers = controller::at_once((0..asked.len()).collect(), |at: usize| {
         let (name, address) = &asked[at];
         let key = name.clone().unwrap_or_else(|| address.to_string());
-        let mut session = controller::session(&keyring, &args.reach, &key, *address).map_err(|fault| fault.to_string())?;
+        let mut session =
+            controller::session(&keyring, &args.reach, &key, *address).map_err(|fault| fault.to_string())?;
         read_station(&mut session, name.as_deref()).map_err(|error| error.to_string())
     });
     let (mut stations, mut addresses, mut silent) = (Vec::new(), Vec::new(), Vec::new());
@@ -53,10 +58,9 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
     }
     let (switches, links, hosts) = (stations.len(), cabling.links.len(), cabling.hosts.len());
     match output {
-        Output::Json => say!(
-            "{}",
-            serde_json::json!({ "switches": switches, "links": links, "hosts": hosts, "remarks": remarks })
-        ),
+        Output::Json => {
+            say!("{}", serde_json::json!({ "switches": switches, "links": links, "hosts": hosts, "remarks": remarks }))
+        }
         Output::Person => {
             eprintln!("{switches} switches, {links} cables between them, {hosts} hosts");
             for remark in &remarks {
@@ -70,7 +74,9 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
 /// Addresses to ask, and names if they are known.
 fn whom(args: &cli::Discover, expected: Option<&Topology>) -> Result<Vec<(Option<String>, IpAddr)>> {
     let known: BTreeMap<IpAddr, String> = expected
-        .map(|topology| topology.switches().iter().filter_map(|switch| Some((switch.mgmt?, switch.name.clone()))).collect())
+        .map(|topology| {
+            topology.switches().iter().filter_map(|switch| Some((switch.mgmt?, switch.name.clone()))).collect()
+        })
         .unwrap_or_default();
     if args.addresses.is_empty() {
         if known.is_empty() {
@@ -102,26 +108,22 @@ fn doubt_sentence(doubt: &Doubt, stations: &[Station]) -> String {
     match doubt {
         Doubt::OneWay { hears, deaf } => {
             let (hears, deaf) = (label(stations, *hears), label(stations, *deaf));
-            format!("{hears} hears {deaf}, but not the other way round; turn LLDP on there, or look at the cable: one direction may be dead")
+            format!(
+                "{hears} hears {deaf}, but not the other way round; turn LLDP on there, or look at the cable: one direction may be dead"
+            )
         }
         Doubt::UnknownPort { hears, switch, port } => format!(
             "{} hears {} at a port that it calls {port:?}, which is none of its names there",
             label(stations, *hears),
             stations[*switch].name
         ),
-        Doubt::Crowd { hears, count } => format!(
-            "{} hears {count} switches at once; is an unmanaged switch between them?",
-            label(stations, *hears)
-        ),
+        Doubt::Crowd { hears, count } => {
+            format!("{} hears {count} switches at once; is an unmanaged switch between them?", label(stations, *hears))
+        }
     }
 }
 
-fn topology_of(
-    stations: &[Station],
-    addresses: &[IpAddr],
-    cabling: &Cabling,
-    model: Option<&str>,
-) -> Result<Topology> {
+fn topology_of(stations: &[Station], addresses: &[IpAddr], cabling: &Cabling, model: Option<&str>) -> Result<Topology> {
     let mut builder = TopologyBuilder::new();
     let fault = |fault: fabric::Fault| bad_input(fault.to_string());
     let mut ports: BTreeMap<Place, PortId> = BTreeMap::new();
@@ -149,9 +151,7 @@ fn topology_of(
         }
         builder.add_host(&name, host.mac, ports[place], DEFAULT_RATE_BPS, None).map_err(fault)?;
     }
-    builder.finish().map_err(|faults| {
-        bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-    })
+    builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
 }
 
 /// What differs from the cables that should be, each with its remedy.

@@ -2,9 +2,9 @@
 
 mod check;
 mod controller;
+mod demo;
 mod deploy;
 mod discover;
-mod demo;
 mod export;
 mod failure;
 mod generate;

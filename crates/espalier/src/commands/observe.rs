@@ -41,7 +41,9 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     let seen = plan.topology.switches().len() - failed.len();
     match output {
         Output::Json => say!("{}", serde_json::json!({ "observed": seen, "failed": failed })),
-        Output::Person => say!("{seen} of {} switches observed into {}", plan.topology.switches().len(), args.output.display()),
+        Output::Person => {
+            say!("{seen} of {} switches observed into {}", plan.topology.switches().len(), args.output.display())
+        }
     }
     for (name, fault) in &failed {
         eprintln!("espalier: {name} {fault}");
@@ -67,8 +69,7 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Find
         let path = entry.with_context(|| folder.display().to_string())?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            let observed =
-                parse_observed(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
+            let observed = parse_observed(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
             seen.insert(observed.switch.clone(), observed);
         }
     }
@@ -90,7 +91,9 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Find
                 kind: FindingKind::PlanMismatch,
                 subject: name.clone(),
                 message: match wanted.entries.get(&(*vlan, *mac)) {
-                    None => format!("a foreign static entry: {mac} in VLAN {vlan} to port {port}; deploy again to remove it"),
+                    None => format!(
+                        "a foreign static entry: {mac} in VLAN {vlan} to port {port}; deploy again to remove it"
+                    ),
                     Some(wanted_slot) => format!(
                         "the entry of {mac} in VLAN {vlan} leads to port {port} instead of {}; deploy again",
                         wanted.port(*wanted_slot).name

@@ -58,7 +58,8 @@ impl<'a> Before<'a> {
         before.pairs = match state.plan.policy.traffic {
             fabric::Traffic::AllToAll => traffic.load.iter().map(|load| load.round() as u64).collect(),
             fabric::Traffic::Matrix(_) => {
-                let nobody = SwitchOver { link: LinkId::new(0), hosts: Vec::new(), pairs: Vec::new(), proof: Proof::Unneeded };
+                let nobody =
+                    SwitchOver { link: LinkId::new(0), hosts: Vec::new(), pairs: Vec::new(), proof: Proof::Unneeded };
                 let (mut pairs, mut tracer) = (vec![0; topology.channel_count()], Tracer::default());
                 for stream in before.rest(&nobody) {
                     tracer.trace(topology, &forests[&stream.vlan], &stream, |channel, count, _| {
