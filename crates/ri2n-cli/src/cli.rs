@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::bench;
+use crate::commands::{bench, proxy, run, shell, status};
 use clap::{Args, Parser, Subcommand};
 use ri2n_io::{Config, Key};
 use std::{net::IpAddr, path::PathBuf};
@@ -17,19 +17,29 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measures throughput, failures and round trips, like iperf.
     Bench(bench::Bench),
+    Run(run::Run),
+    Proxy(proxy::Proxy),
+    Status(status::Status),
+    #[command(hide = true)]
+    Broker(run::Broker),
+    Completions(shell::Completions),
+    Man(shell::Man),
 }
+
+/// The environment variable that has the passphrase.
+pub(crate) const PASSPHRASE_VARIABLE: &str = "RI2N_PASSPHRASE";
 
 /// Settings of connections that every verb takes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Connecting {
     /// A TOML file with settings: links, key, deadlines, buffers, ports
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "RI2N_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Our addresses to use, instead of all interfaces
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) links: Vec<IpAddr>,
     /// Authenticate every packet with this passphrase; both ends need it
-    #[arg(long, value_name = "PHRASE", env = "RI2N_PASSPHRASE", hide_env_values = true)]
+    #[arg(long, value_name = "PHRASE", env = PASSPHRASE_VARIABLE, hide_env_values = true)]
     pub(crate) passphrase: Option<String>,
 }
 

@@ -13,8 +13,12 @@ use std::{
     net::{Shutdown, SocketAddr},
     os::fd::BorrowedFd,
     sync::{Arc, OnceLock, atomic::Ordering},
+    thread,
     time::Duration,
 };
+
+/// How often a flush looks at a stream that has unread bytes.
+const FLUSH_LOOK: Duration = Duration::from_millis(1);
 
 /// One end of a connection. Clones are the same connection; when the last is dropped, what was written is still delivered.
 #[derive(Debug)]
@@ -204,11 +208,16 @@ impl Stream {
                 self.shared.leave(state, now);
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            // Unread bytes do not end this wait, so it must not spin on them.
-            let soon = now + Duration::from_millis(2);
-            let until =
-                if state.connection.is_readable() { Some(until.map_or(soon, |until| until.min(soon))) } else { until };
-            state = self.shared.wait(state, until);
+            // Unread bytes end every wait but this one, so look now and then.
+            state = if state.connection.is_readable() {
+                drop(state);
+                thread::sleep(FLUSH_LOOK);
+                let mut state = self.shared.enter();
+                self.shared.serve(&mut state);
+                state
+            } else {
+                self.shared.wait(state, until)
+            };
         }
     }
 
