@@ -57,11 +57,6 @@ impl SendBuffer {
         !self.lost.is_empty()
     }
 
-    /// Where the next packet's bytes begin: lost ones first.
-    pub(crate) fn peek(&self) -> Option<u64> {
-        self.lost.first().map(|range| range.start).or((self.next < self.end).then_some(self.next))
-    }
-
     /// Bytes that wait to be sent, given that the peer takes none from `limit` on.
     pub(crate) fn waiting(&self, limit: u64) -> u64 {
         self.lost.iter().map(|range| range.end - range.start).sum::<u64>()
@@ -118,7 +113,7 @@ impl SendBuffer {
 
     /// The bytes at an offset, as up to two slices.
     pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
-        debug_assert!(range.start >= self.base && range.end <= self.end);
+        debug_assert!(range.is_empty() || range.start >= self.base && range.end <= self.end);
         self.ring.slices(range)
     }
 }

@@ -61,6 +61,7 @@ pub(crate) struct Acked {
     pub(crate) rtt: Duration,
     /// Smallest round-trip time of the link of late.
     pub(crate) rtt_min: Duration,
+    pub(crate) rtt_smoothed: Duration,
     /// Highest number acknowledged.
     pub(crate) number: u64,
     /// Number that the next packet will get: a round ends when it is acknowledged.
@@ -118,9 +119,7 @@ pub(crate) struct Congestion {
     experiment: Option<Experiment>,
     drain_at: Time,
     draining: Option<f64>,
-    rate: RateFilter,
-    /// Bytes acknowledged so far, and when last.
-    delivered: u64,
+    rate: Rate,
 }
 
 impl Congestion {
@@ -140,8 +139,7 @@ impl Congestion {
             experiment: None,
             drain_at: Time::ZERO,
             draining: None,
-            rate: RateFilter::default(),
-            delivered: 0,
+            rate: Rate::default(),
         }
     }
 
@@ -153,10 +151,6 @@ impl Congestion {
     /// Bytes a second that were delivered of late; zero before the first measurement.
     pub(crate) fn rate(&self) -> f64 {
         self.rate.bytes_per_second()
-    }
-
-    pub(crate) fn delivered(&self) -> u64 {
-        self.delivered
     }
 
     pub(crate) fn set_packet(&mut self, packet: u16) {
@@ -174,11 +168,6 @@ impl Congestion {
         (self.round_acked, self.round_lost, self.round_rtt_min) = (0, 0, Duration::MAX);
     }
 
-    /// Takes in a measured delivery of `bytes` within `elapsed`.
-    pub(crate) fn handle_delivery(&mut self, now: Time, bytes: u64, elapsed: Duration) {
-        self.rate.handle_sample(now, bytes as f64 / elapsed.as_secs_f64().max(1e-6));
-    }
-
     pub(crate) fn handle_lost(&mut self, number: u64) {
         self.round_lost += 1;
         if let Some(experiment) = &mut self.experiment
@@ -189,7 +178,7 @@ impl Congestion {
     }
 
     pub(crate) fn handle_acked(&mut self, now: Time, acked: Acked) {
-        self.delivered += acked.bytes;
+        self.rate.handle_delivered(now, acked.bytes);
         self.round_acked += acked.packets;
         self.round_rtt_min = self.round_rtt_min.min(acked.rtt);
         if let Some(experiment) = &mut self.experiment
@@ -216,7 +205,7 @@ impl Congestion {
 
     fn end_round(&mut self, now: Time, acked: &Acked) {
         let queue = self.round_rtt_min.saturating_sub(acked.rtt_min);
-        let target = self.target();
+        let target = self.target(acked.rtt_smoothed);
         let is_calm = queue < target;
         if is_calm || self.calm_at == Time::ZERO {
             self.calm_at = now;
@@ -249,10 +238,8 @@ impl Congestion {
         }
     }
 
-    fn target(&self) -> Duration {
-        let rate = self.rate();
-        let packets = if rate > 0.0 { TARGET_PACKETS * self.packet / rate } else { 0.0 };
-        TARGET.max(Duration::from_secs_f64(packets.min(0.1)))
+    fn target(&self, rtt: Duration) -> Duration {
+        TARGET.max(rtt.mul_f64((TARGET_PACKETS * self.packet / self.window).min(1.0)))
     }
 
     fn shrink(&mut self, queue: Duration, target: Duration) {
@@ -313,26 +300,27 @@ impl Congestion {
     }
 }
 
-/// The highest rate of late: of two adjoining windows, so that an idle moment does not forget it.
+/// Bytes a second delivered, counted over intervals.
 #[derive(Clone, Copy, Debug, Default)]
-struct RateFilter {
-    current: f64,
-    previous: f64,
-    window_ends: Time,
+struct Rate {
+    bytes: u64,
+    since: Time,
+    last: f64,
 }
 
-impl RateFilter {
-    const WINDOW: Duration = Duration::from_millis(200);
+impl Rate {
+    const INTERVAL: Duration = Duration::from_millis(100);
 
-    fn handle_sample(&mut self, now: Time, rate: f64) {
-        if now >= self.window_ends {
-            (self.previous, self.current) = (self.current, 0.0);
-            self.window_ends = now + Self::WINDOW;
+    fn handle_delivered(&mut self, now: Time, bytes: u64) {
+        self.bytes += bytes;
+        let elapsed = now.since(self.since);
+        if elapsed >= Self::INTERVAL {
+            self.last = self.bytes as f64 / elapsed.as_secs_f64();
+            (self.bytes, self.since) = (0, now);
         }
-        self.current = self.current.max(rate);
     }
 
     fn bytes_per_second(&self) -> f64 {
-        self.current.max(self.previous)
+        self.last
     }
 }

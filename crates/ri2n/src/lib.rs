@@ -32,7 +32,9 @@ mod seal;
 mod time;
 pub mod wire;
 
-pub use connection::{Batch, Carrier, CloseReason, Connection, Part, ReadError, Settings, StreamState, WriteError};
+pub use connection::{
+    BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Part, ReadError, Settings, StreamState, WriteError,
+};
 pub use health::Health;
 pub use link::{LinkId, LinkReport, Path};
 pub use ranges::RangeSet;

@@ -111,7 +111,6 @@ pub(crate) struct Sent {
     pub(crate) end: End,
     pub(crate) purpose: Purpose,
     resolved: bool,
-    delivered: u64,
 }
 
 /// What became of packets, for the connection.
@@ -262,7 +261,6 @@ impl Link {
             end,
             purpose,
             resolved: false,
-            delivered: self.congestion.delivered(),
         });
         self.next_number += 1;
         self.in_flight += u64::from(size);
@@ -281,7 +279,6 @@ impl Link {
             end: End::Open,
             purpose: Purpose::Data,
             resolved: true,
-            delivered: 0,
         });
         self.next_number += 1;
         self.packets_sent += 1;
@@ -299,7 +296,7 @@ impl Link {
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let base = self.next_number - self.sent.len() as u64;
-        let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time, u64)>);
+        let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
         let in_flight = self.in_flight;
         for range in ack.ranges.iter() {
             let range = range.start.max(base)..range.end.min(self.next_number);
@@ -314,7 +311,7 @@ impl Link {
                 sent.resolved = true;
                 bytes += u64::from(sent.size);
                 packets += 1;
-                newest = Some((number, sent.at, sent.delivered));
+                newest = Some((number, sent.at));
                 if sent.length > 0 {
                     buffer.handle_acked(sent.offset..sent.offset + u64::from(sent.length));
                 }
@@ -344,12 +341,9 @@ impl Link {
             later
         });
         self.in_flight -= bytes;
-        if let Some((number, sent_at, delivered)) = newest {
+        if let Some((number, sent_at)) = newest {
             if Some(number) == self.largest_acked && heard_of_later {
                 self.rtt.handle_sample(now, now.since(sent_at), Duration::from_micros(ack.delay_us));
-                let elapsed = now.since(sent_at);
-                let delivered_since = self.congestion.delivered() + bytes - delivered;
-                self.congestion.handle_delivery(now, delivered_since, elapsed);
             }
             self.newest_acked_sent = self.newest_acked_sent.max(sent_at);
             outcome.acked = packets;
@@ -362,6 +356,7 @@ impl Link {
                     packets,
                     rtt,
                     rtt_min: self.rtt.minimum(),
+                    rtt_smoothed: self.rtt.smoothed(),
                     number,
                     next_number: self.next_number,
                     limited,
@@ -520,9 +515,8 @@ impl Link {
         (self.monitor.is_usable() && self.datagram < self.datagram_max).then_some(self.size_next)
     }
 
-    /// Bytes a second to plan with: what was measured, or a guess from window and round trip.
+    /// Bytes a second to plan with: a window each round trip, which is what a busy link delivers and an idle one could.
     pub(crate) fn rate_planned(&self) -> f64 {
-        let guess = self.congestion.window() as f64 / self.rtt.smoothed().as_secs_f64().max(1e-5);
-        self.congestion.rate().max(if self.congestion.rate() > 0.0 { 1e4 } else { guess.max(1e4) })
+        self.congestion.window() as f64 / self.rtt.smoothed().as_secs_f64().max(1e-5)
     }
 }

@@ -60,10 +60,6 @@ impl Rtt {
         if minimum == Duration::MAX { self.smoothed } else { minimum }
     }
 
-    pub(crate) fn is_sampled(&self) -> bool {
-        self.sampled
-    }
-
     /// How long an acknowledgement may take before something is wrong.
     pub(crate) fn patience(&self) -> Duration {
         self.smoothed + self.variation * 4

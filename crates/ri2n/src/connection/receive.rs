@@ -128,10 +128,13 @@ impl Connection {
                 Some(link) if link.monitor.is_usable() => {}
                 slot => {
                     let mut link = Link::new(now, LinkId(index as u8), path, mtu.min(ours));
-                    if let Some(old) = slot.take() {
+                    let mut lost = Outcome::default();
+                    if let Some(mut old) = slot.take() {
+                        lost = old.give_up_all(&mut self.send);
                         link.keep_numbers_of(&old);
                     }
                     *slot = Some(Box::new(link));
+                    self.handle_outcome(&lost);
                     let challenge = self.next_challenge();
                     self.links[index].as_mut()?.challenge = challenge;
                 }

@@ -275,16 +275,15 @@ impl Connection {
         };
         let usable = || self.each_link().filter(|link| link.monitor.is_usable());
         let all_on_best = usable().map(|link| estimate(link, waiting)).min_by(f64::total_cmp)?;
-        // What the fastest link would bring in the time that the peer's buffer still covers.
+        let next = |link: &Link| estimate(link, waiting.min(u64::from(link.datagram)));
+        let soonest = usable().map(next).min_by(f64::total_cmp)?;
+        // How long the peer's buffer lets the others go on while a byte is late.
         let best_rate = usable().map(Link::rate_planned).max_by(f64::total_cmp)?;
         let covered = self.peer_limit.saturating_sub(self.send.next()) as f64 / best_rate / 2.0;
-        let soonest = usable().map(|link| estimate(link, 0)).min_by(f64::total_cmp)?;
         usable()
             .filter(|link| link.has_room_for(waiting))
-            .map(|link| (estimate(link, waiting.min(link.run_bytes())), link))
-            .filter(|(arrival, _)| {
-                *arrival <= all_on_best.max(soonest + 1e-4) && *arrival <= soonest + covered.max(1e-3)
-            })
+            .map(|link| (next(link), link))
+            .filter(|(arrival, _)| *arrival <= all_on_best.max(soonest) && *arrival <= soonest + covered)
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, link)| link.id.index())
     }
