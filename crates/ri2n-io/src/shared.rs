@@ -258,18 +258,25 @@ impl Shared {
     /// Receives what there is without waiting. For the helper.
     pub(crate) fn serve(&self, state: &mut State) {
         sys::with_inbox(|inbox| {
+            let mut nothing = true;
             for _ in 0..RECEIVES_MAX {
                 match self.socket.receive(inbox, Block::Never) {
                     Ok(count) if count > 0 => {
+                        nothing = false;
                         Self::take_in(state, sys::now(), inbox);
                         self.transmit(state, sys::now());
                     }
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                        while let Some(quoted) = self.socket.take_unreachable(inbox) {
-                            state.connection.handle_unreachable(&quoted);
-                        }
+                        nothing = true;
+                        break;
                     }
                     Ok(_) | Err(_) => break,
+                }
+            }
+            // Woken without a packet: what the network said of an earlier one keeps the socket ready until it is read.
+            if nothing {
+                while let Some(quoted) = self.socket.take_unreachable(inbox) {
+                    state.connection.handle_unreachable(&quoted);
                 }
             }
         });

@@ -255,11 +255,11 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// An enumeration's variant as a word: `HalfClosed` becomes `half-closed`.
+/// An enumeration's variant as words: `Closed(ByPeer)` becomes `closed-by-peer`.
 fn word(variant: impl std::fmt::Debug) -> String {
     let mut word = String::new();
-    for (k, c) in format!("{variant:?}").chars().enumerate() {
-        if c.is_uppercase() && k > 0 {
+    for c in format!("{variant:?}").chars().filter(|c| c.is_alphanumeric()) {
+        if c.is_uppercase() && !word.is_empty() {
             word.push('-');
         }
         word.extend(c.to_lowercase());
@@ -341,8 +341,14 @@ pub(crate) mod tests {
     fn words_are_lower_case() {
         #[derive(Debug)]
         enum Sample {
-            HalfClosed,
+            Open,
+            Closed(Why),
         }
-        assert_eq!(word(Sample::HalfClosed), "half-closed");
+        #[derive(Debug)]
+        enum Why {
+            ByPeer,
+        }
+        assert_eq!(word(Sample::Open), "open");
+        assert_eq!(word(Sample::Closed(Why::ByPeer)), "closed-by-peer");
     }
 }
