@@ -1,17 +1,19 @@
 # Everything that a person types. `make demo` and `make test` install what they need.
 ESPALIER := target/release/espalier
+RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib fuzz soak bench bench-planner clean
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-ri2n fuzz soak bench bench-planner clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
 	@echo "make test       every test, the eBPF object and the fabric on Debian's own kernel included"
 	@echo "make build      $(ESPALIER)"
-	@echo "make install    the program, its manual pages and completions into PREFIX (/usr/local)"
+	@echo "make install    the programs, libraries, manual pages and completions into PREFIX (/usr/local)"
 	@echo "make lint       format, clippy and documentation, warnings denied"
 	@echo "make deny       licences and sources of dependencies"
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
+	@echo "make test-ri2n  unmodified programs, Open MPI and programs in C over RI2N, with a cable pulled, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
@@ -19,7 +21,7 @@ help:
 
 build:
 	@tools/setup build
-	cargo build --release --locked -p espalier
+	cargo build --release --locked -p espalier $(RI2N)
 
 demo:
 	@tools/setup lab
@@ -32,9 +34,11 @@ test:
 	$(MAKE) bpf-check
 	$(MAKE) test-vm
 	$(MAKE) test-ib
+	$(MAKE) test-ri2n
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
+	$(MAKE) -C crates/ri2n-run/bpf check
 
 test-vm:
 	@tools/setup test
@@ -44,6 +48,12 @@ test-ib:
 	@tools/setup test
 	cargo build --release --locked -p espalier
 	@tests/infiniband/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+test-ri2n:
+	@tools/setup test
+	cargo build --release --locked $(RI2N)
+	crates/ri2n-c/tests/run target/release/libri2n_c.a
+	@tests/ri2n/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 lint:
 	@tools/setup build
@@ -65,6 +75,8 @@ fuzz:
 	done
 
 soak: fuzz
+	cargo build --release --locked $(RI2N)
+	tests/ri2n/switch 64
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify
 
 bench: build
@@ -86,6 +98,19 @@ install: build
 	$(ESPALIER) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espalier
 	$(ESPALIER) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_espalier
 	$(ESPALIER) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/espalier.fish
+	install -D -m 755 target/release/ri2n $(DESTDIR)$(PREFIX)/bin/ri2n
+	install -D -m 755 target/release/libri2n_preload.so $(DESTDIR)$(PREFIX)/lib/ri2n/libri2n_preload.so
+	crates/ri2n-c/build-library target/release/libri2n_c.a $(DESTDIR)$(PREFIX)/lib $(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && mv $(DESTDIR)$(PREFIX)/lib/ri2n.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -D -m 644 crates/ri2n-c/include/ri2n.h $(DESTDIR)$(PREFIX)/include/ri2n.h
+	install -D -m 644 crates/ri2n-c/man/ri2n.3 $(DESTDIR)$(PREFIX)/share/man/man3/ri2n.3
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local|$(PREFIX)|' crates/ri2n-run/systemd/ri2n-proxy@.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/ri2n-proxy@.service
+	target/release/ri2n man $(DESTDIR)$(PREFIX)/share/man/man1
+	target/release/ri2n completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ri2n
+	target/release/ri2n completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ri2n
+	target/release/ri2n completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ri2n.fish
 
 clean:
 	cargo clean

@@ -4,6 +4,7 @@
 //! - [`launch`]: finds out how a program can be caught, starts a broker, becomes the program.
 //! - [`networks`]: which destinations RI2N is tried for.
 //! - [`proxy`]: a TCP port here, a TCP port there, RI2N between.
+//! - [`signals`]: ending in order.
 //!
 //! ```text
 //!  ri2n run -- PROGRAM ─ starts ─▶ broker ══ RI2N ══ the peer's broker
@@ -14,6 +15,7 @@ pub mod broker;
 pub mod launch;
 pub mod networks;
 pub mod proxy;
+pub mod signals;
 
 mod elf;
 mod greeting;

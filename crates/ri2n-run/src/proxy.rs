@@ -14,26 +14,23 @@ use std::{
     thread,
 };
 
-use crate::broker::{Settings, forward};
+use crate::{
+    broker::{Settings, forward::Forwarder},
+    signals,
+};
 
-/// Serves until the process ends.
+/// Serves until a signal ends it; [`signals::hold`] comes first.
 ///
 /// # Errors
 /// If the port of TCP cannot be had; where only that of RI2N cannot, a warning says so.
 pub fn serve(settings: Settings, listen: SocketAddr, target: SocketAddr) -> io::Result<()> {
-    let forwarder = Arc::new(forward::Forwarder::new(settings, target));
+    let forwarder = Arc::new(Forwarder::new(settings, target));
     let tcp = TcpListener::bind(listen)?;
-    let listen = tcp.local_addr()?;
-    let ri2n = forwarder.listen(listen);
-    let streams = thread::Builder::new().name("ri2n-accept".into()).spawn({
+    if let Some(ri2n) = forwarder.listen(tcp.local_addr()?) {
         let forwarder = Arc::clone(&forwarder);
-        move || {
-            if let Some(listener) = ri2n {
-                forwarder.serve_streams(&listener);
-            }
-        }
-    })?;
-    forwarder.serve_tcp(&tcp)?;
-    let _ = streams.join();
+        thread::Builder::new().name("ri2n-accept".into()).spawn(move || forwarder.serve_streams(&ri2n))?;
+    }
+    thread::Builder::new().name("ri2n-tcp".into()).spawn(move || forwarder.serve_tcp(&tcp))?;
+    signals::ends().wait()?;
     Ok(())
 }

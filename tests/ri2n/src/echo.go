@@ -97,10 +97,10 @@ func main() {
 	var all sync.WaitGroup
 	for i := 0; i < count; i++ {
 		all.Add(1)
-		go func() {
+		go func(stream int) {
 			defer all.Done()
-			driveOne(os.Args[2], i, bytes, number(os.Args[5]))
-		}()
+			driveOne(os.Args[2], stream, bytes, number(os.Args[5]))
+		}(i)
 	}
 	all.Wait()
 	fmt.Printf("verified %d connections of %d bytes each way\n", count, bytes)

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
+use ri2n_run::{proxy, signals};
 
 use super::run::{Options, serve_status};
 
@@ -28,8 +29,9 @@ pub(crate) struct Proxy {
 
 pub(crate) fn run(args: &Proxy) -> Result<ExitCode> {
     let (listen, target) = (resolve(&args.listen)?, resolve(&args.target)?);
+    signals::hold()?;
     let _status = serve_status(&format!("ri2n proxy {listen} {target}"));
-    ri2n_run::proxy::serve(args.options.settings()?, listen, target).with_context(|| format!("listen at {listen}"))?;
+    proxy::serve(args.options.settings()?, listen, target).with_context(|| format!("listen at {listen}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

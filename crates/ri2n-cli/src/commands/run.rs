@@ -9,6 +9,7 @@ use ri2n_run::{
     broker::{self, Catch, Settings},
     launch::{self, LaunchError},
     networks::{Networks, Prefix},
+    signals,
 };
 
 use crate::cli::{Connecting, PASSPHRASE_VARIABLE};
@@ -102,6 +103,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
 pub(crate) fn broker(args: &Broker) -> Result<ExitCode> {
     let settings = args.options.settings()?;
     launch::detach().context("leave the caller")?;
+    signals::hold()?;
     // One without a status still serves.
     let _status = serve_status(&format!("ri2n run, process {}", args.process));
     broker::serve(settings, Pid::from_raw(args.process), args.catch.into(), launch::tell)?;

@@ -50,7 +50,7 @@ impl Forwarder {
         }
     }
 
-    pub(crate) fn serve_tcp(&self, listener: &TcpListener) -> io::Result<()> {
+    pub(crate) fn serve_tcp(&self, listener: &TcpListener) {
         loop {
             let (near, from) = match listener.accept() {
                 Ok(accepted) => accepted,
@@ -61,7 +61,9 @@ impl Forwarder {
                 }
             };
             let target = self.target;
-            self.on_thread(move |broker, held| carry_tcp(broker, near, from, target, held))?;
+            if self.on_thread(move |broker, held| carry_tcp(broker, near, from, target, held)).is_err() {
+                warn("no thread for another connection");
+            }
         }
     }
 

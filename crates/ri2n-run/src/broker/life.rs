@@ -18,10 +18,7 @@ use std::{
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::{
-        signal::{SigSet, Signal},
-        signalfd::{SfdFlags, SignalFd},
-    },
+    sys::signalfd::{SfdFlags, SignalFd},
     unistd::{Pid, setsid},
 };
 use ri2n_session::{BROKER_VARIABLE, Token};
@@ -30,6 +27,7 @@ use super::{Broker, Settings, answer_question, connect, listen, table::Table, wa
 use crate::{
     line::ControlSocket,
     redirect::{Redirect, RedirectError},
+    signals,
 };
 
 /// How often it is looked whether listeners still listen, and whether anybody is left.
@@ -71,7 +69,7 @@ pub enum BrokerError {
     Redirect(#[from] RedirectError),
 }
 
-/// Serves the process `program` until its session is over. `began` is called once everything is ready, before which the
+/// Serves the process `program` until its session is over. [`signals::hold`] comes first. `began` is called once everything is ready, before which the
 /// program must not start.
 ///
 /// # Errors
@@ -240,12 +238,8 @@ fn open_process(process: Pid) -> io::Result<OwnedFd> {
 }
 
 fn catch_signals() -> io::Result<SignalFd> {
-    let mut set = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        set.add(signal);
-    }
-    set.thread_block()?;
-    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)?)
+    signals::hold()?;
+    Ok(SignalFd::with_flags(&signals::ends(), SfdFlags::SFD_CLOEXEC)?)
 }
 
 fn leave_standard_error() {
