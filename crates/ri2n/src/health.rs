@@ -20,7 +20,7 @@ pub(crate) const SUSPICION: Duration = Duration::from_millis(10);
 /// Silence of everything that makes every link suspect.
 pub(crate) const SILENCE: Duration = Duration::from_millis(50);
 /// Interval of probes on a suspect link.
-pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(10);
 /// Answered probes in a row that make a link good again while there are others.
 const PROBES_GOOD: u32 = 3;
 /// Delivery ratio below which a link is called gray.

@@ -262,6 +262,9 @@ impl Link {
             purpose,
             resolved: false,
         });
+        if self.in_flight == 0 {
+            self.tail_probe = None;
+        }
         self.next_number += 1;
         self.in_flight += u64::from(size);
         self.eliciting_sent = now;

@@ -168,6 +168,8 @@ pub struct Connection {
     resets_due: u8,
     unreachable: u32,
 
+    /// Whether a link may want to send an answer, a probe or a size.
+    control_due: bool,
     /// Links that an acknowledgement is to leave on now, a bit each.
     acks_due: u8,
     ack_at: Option<Time>,
@@ -217,6 +219,7 @@ impl Connection {
             closed: None,
             resets_due: 0,
             unreachable: 0,
+            control_due: true,
             acks_due: 0,
             ack_at: None,
             acked_at: now,
@@ -240,6 +243,7 @@ impl Connection {
         link.announce = Some(Control::Link { address, mtu: datagram_max });
         link.challenge = self.next_challenge();
         self.links[index] = Some(Box::new(link));
+        self.control_due = true;
         Some(id)
     }
 

@@ -79,6 +79,7 @@ impl Connection {
         link.unacked += u32::from(eliciting);
         if frames.ping.is_some() {
             link.pong = frames.ping;
+            self.control_due = true;
         }
         if frames.pong == Some(link.challenge) {
             self.handle_pong(now, index);
@@ -134,6 +135,7 @@ impl Connection {
                         link.keep_numbers_of(&old);
                     }
                     *slot = Some(Box::new(link));
+                    self.control_due = true;
                     self.handle_outcome(&lost);
                     let challenge = self.next_challenge();
                     self.links[index].as_mut()?.challenge = challenge;
@@ -151,7 +153,7 @@ impl Connection {
 
     /// Decides when to acknowledge: at once what tells of loss or fills a batch, soon everything else.
     fn consider_ack(&mut self, now: Time, index: usize, order: Order) {
-        let Some(link) = &self.links[index] else { return };
+        let Some(link) = self.links[index].as_ref().filter(|_| self.acks_due == 0) else { return };
         if order == Order::Gap || link.unacked >= link.ack_every.min(ACK_PACKETS_MAX) || link.pong.is_some() {
             self.schedule_ack(now);
         } else if self.ack_at.is_none() {
@@ -181,6 +183,7 @@ impl Connection {
             && link.monitor.handle_pong(now)
         {
             link.handle_usable(now);
+            self.control_due = true;
         }
     }
 
@@ -199,6 +202,8 @@ impl Connection {
         self.send.handle_acked(0..ack.received);
         self.peer_limit = self.peer_limit.max(ack.limit);
         self.find_silent_links(now);
+        let is_news = self.each_link().any(|link| !link.monitor.is_usable());
+        self.control_due |= is_news;
     }
 
     pub(super) fn handle_outcome(&mut self, outcome: &Outcome) {
@@ -241,6 +246,7 @@ impl Connection {
 
     /// A port of ours lost or got its carrier.
     pub fn handle_carrier(&mut self, now: Time, link: LinkId, carrier: Carrier) {
+        self.control_due = true;
         let Some(link) = self.links.get_mut(link.index()).and_then(Option::as_mut) else { return };
         match carrier {
             Carrier::Up => link.monitor.handle_up(now),

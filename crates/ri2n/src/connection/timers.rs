@@ -53,6 +53,7 @@ impl Connection {
         if self.ack_at.is_some_and(|at| now >= at) {
             self.schedule_ack(now);
         }
+        self.control_due = true;
         let interval = self.heartbeat();
         let mut ask_all = false;
         for index in 0..self.links.len() {
@@ -63,7 +64,7 @@ impl Connection {
             }
             let Some(link) = &mut self.links[index] else { continue };
             if link.tail_deadline().is_some_and(|at| now >= at) {
-                link.tail_probe = Some(now + PROBE_INTERVAL / 2);
+                link.tail_probe = Some(now + link.rtt.patience().max(TAIL_MIN));
                 ask_all = true;
             }
             if now >= link.probe_deadline(interval) {

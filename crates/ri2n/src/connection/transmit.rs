@@ -138,6 +138,9 @@ impl Connection {
 
     /// Answers, probes, and tries of datagram sizes.
     fn transmit_control(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if !self.control_due {
+            return false;
+        }
         for index in 0..LINKS_MAX {
             let Some(link) = &mut self.links[index] else { continue };
             let mut control = Vec::new();
@@ -178,6 +181,7 @@ impl Connection {
             self.transmit_one(now, index, batch, Draft { control: &control, data: None, purpose });
             return true;
         }
+        self.control_due = false;
         false
     }
 
