@@ -5,7 +5,7 @@ use std::{fs, io, io::Read, os::unix::net::UnixStream, path::Path, time::Duratio
 use crate::report::{Report, VERSION};
 
 /// How long one process may take to answer.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Longest answer that is read, bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
