@@ -253,15 +253,7 @@ impl Link {
 
     /// Remembers a packet. Its number is `next_number`, which moves on.
     pub(crate) fn handle_sent(&mut self, now: Time, offset: u64, length: u16, size: u16, end: End, purpose: Purpose) {
-        self.sent.push_back(Sent {
-            at: now,
-            offset,
-            length,
-            size,
-            end,
-            purpose,
-            resolved: false,
-        });
+        self.sent.push_back(Sent { at: now, offset, length, size, end, purpose, resolved: false });
         if self.in_flight == 0 {
             self.tail_probe = None;
         }

@@ -70,7 +70,11 @@ fn a_gray_link_is_used_for_what_it_is_worth() {
             }
             measure(&mut world, 100);
             let (rate, pause) = measure(&mut world, 250);
-            assert!(rate > least, "{loss} lost, seed {seed}: {rate:.1} MB/s, pause {pause:?}\n{:#?}", world.nodes[0].connection.as_ref().map(|c| c.links()));
+            assert!(
+                rate > least,
+                "{loss} lost, seed {seed}: {rate:.1} MB/s, pause {pause:?}\n{:#?}",
+                world.nodes[0].connection.as_ref().map(|c| c.links())
+            );
             assert!(pause < Duration::from_millis(40), "{loss} lost, seed {seed}: {rate:.1} MB/s, pause {pause:?}");
         }
     }

@@ -79,14 +79,8 @@ fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
     let settle = world.after(500);
     world.run(settle, |_| false);
 
-    let mut reno = Reno {
-        window: 10.0,
-        threshold: 1e9,
-        sent: 0,
-        in_flight: VecDeque::new(),
-        recovery_until: 0,
-        delivered: 0,
-    };
+    let mut reno =
+        Reno { window: 10.0, threshold: 1e9, sent: 0, in_flight: VecDeque::new(), recovery_until: 0, delivered: 0 };
     let (from, to) = (SocketAddr::new(ip(tcp, 0), 1), SocketAddr::new(ip(sink, 0), 1));
     let mut acks: VecDeque<(Time, u64)> = VecDeque::new();
     let (mut before, mut share_began) = (0, world.now);

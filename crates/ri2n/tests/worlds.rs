@@ -155,7 +155,11 @@ fn finish(world: &mut World, (client, server): (usize, usize), amounts: (u64, u6
         "not done: {:?} {:?}\n{:#?}",
         world.nodes[client].app,
         world.nodes[server].app,
-        world.nodes.iter().map(|node| node.connection.as_ref().map(|c| (c.progress(), c.state(), c.links()))).collect::<Vec<_>>()
+        world
+            .nodes
+            .iter()
+            .map(|node| node.connection.as_ref().map(|c| (c.progress(), c.state(), c.links())))
+            .collect::<Vec<_>>()
     );
     assert_eq!((world.nodes[server].app.read, world.nodes[client].app.read), amounts, "bytes lost or doubled");
     for node in &world.nodes {

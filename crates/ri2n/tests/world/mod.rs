@@ -425,8 +425,11 @@ impl World {
                 for (position, address) in node.addresses.iter().enumerate().skip(1) {
                     let Some(remote) = node.remotes.get(position) else { continue };
                     let listed = connected.addresses.iter().position(|address| address.ip == *remote);
-                    let path =
-                        Path { local: Some(address.ip), interface: 0, remote: SocketAddr::new(*remote, connected.port) };
+                    let path = Path {
+                        local: Some(address.ip),
+                        interface: 0,
+                        remote: SocketAddr::new(*remote, connected.port),
+                    };
                     let largest = address.datagram_max();
                     connected.connection.add_link(now, path, listed.map_or(255, |listed| listed as u8), largest);
                 }
