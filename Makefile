@@ -2,7 +2,7 @@
 ESPALIER := target/release/espalier
 RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-ri2n fuzz soak bench bench-planner clean
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-ri2n fuzz soak bench bench-planner bench-ri2n clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
@@ -17,6 +17,7 @@ help:
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
+	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
 	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small or full)"
 
 build:
@@ -68,7 +69,7 @@ deny:
 FUZZ_SECONDS ?= 60
 fuzz:
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-	for target in native dot lldp ibnetdiscover containerlab graphml; do \
+	for target in native dot lldp ibnetdiscover containerlab graphml ri2n; do \
 		mkdir -p fuzz/corpus/$$target && \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 || exit 1; \
@@ -88,6 +89,10 @@ bench-planner:
 	@tools/setup bench
 	cargo build --release --locked -p espalier
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner.md
+
+bench-ri2n:
+	cargo build --release --locked -p ri2n-cli
+	bench/ri2n/run docs/benchmarks/ri2n.md
 
 PREFIX ?= /usr/local
 install: build

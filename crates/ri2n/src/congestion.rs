@@ -47,6 +47,8 @@ const LOSS_FACTOR: f64 = 0.7;
 const EXPERIMENT_PACKETS: u64 = 60;
 /// How long the delay must stay over the target before another flow is blamed.
 const BLAME_AFTER: Duration = Duration::from_millis(150);
+/// The same, when looking whether the other flow is still there.
+const BLAME_AGAIN_AFTER: Duration = Duration::from_millis(40);
 /// How long to compete before looking whether the queue can be drained.
 const COMPETE_FOR: Duration = Duration::from_secs(2);
 /// How often the smallest round-trip time is sought by draining the queue.
@@ -115,6 +117,8 @@ pub(crate) struct Congestion {
     round_limited: Limited,
     /// When the delay was last under the target.
     calm_at: Time,
+    /// The window with which another flow was competed with, while looking whether it is still there.
+    competing_window: Option<f64>,
     loss_floor: f64,
     experiment: Option<Experiment>,
     drain_at: Time,
@@ -135,6 +139,7 @@ impl Congestion {
             round_lost: 0,
             round_limited: Limited::ByApplication,
             calm_at: Time::ZERO,
+            competing_window: None,
             loss_floor: 0.0,
             experiment: None,
             drain_at: Time::ZERO,
@@ -221,7 +226,9 @@ impl Congestion {
             }
             Mode::Delay if !is_calm => {
                 self.shrink(queue, target);
-                if now.since(self.calm_at) > BLAME_AFTER {
+                let patience = if self.competing_window.is_some() { BLAME_AGAIN_AFTER } else { BLAME_AFTER };
+                if now.since(self.calm_at) > patience {
+                    self.window = self.window.max(self.competing_window.take().unwrap_or_default());
                     self.mode = Mode::Compete { until: now + COMPETE_FOR };
                 }
             }
@@ -230,11 +237,12 @@ impl Congestion {
                     self.window = (self.window * LOSS_FACTOR).max(PACKETS_MIN * self.packet);
                 }
                 if is_calm || now >= until {
+                    self.competing_window = (!is_calm).then_some(self.window);
                     self.mode = Mode::Delay;
                     self.calm_at = now;
                 }
             }
-            Mode::Start | Mode::Delay => {}
+            Mode::Start | Mode::Delay => self.competing_window = None,
         }
     }
 

@@ -6,7 +6,7 @@ use ri2n::{Carrier, Settings, Time};
 use std::time::Duration;
 use world::{App, Pipe, World};
 
-/// Two or more gigabit links, a stream from node 0 to node 1 that never ends, under way for 200 ms.
+/// Two or more gigabit links, a stream from node 0 to node 1 that never ends, under way for 60 ms.
 fn busy_world(seed: u64, links: usize, amount: u64) -> (World, Vec<(usize, usize)>) {
     let mut world = World::new(seed);
     let (client, server) = (world.add_node(links, Settings::default()), world.add_node(links, Settings::default()));
@@ -15,7 +15,7 @@ fn busy_world(seed: u64, links: usize, amount: u64) -> (World, Vec<(usize, usize
     world.nodes[server].app = App::new(world.now, (2, 1), 0, 60_000);
     world.listen(server);
     world.connect(client, server);
-    let until = world.after(200);
+    let until = world.after(60);
     world.run(until, |_| false);
     world.nodes[server].app.longest_pause = Duration::ZERO;
     (world, pipes)
@@ -38,22 +38,38 @@ const ENDLESS: u64 = 1 << 40;
 fn healthy_links_are_filled() {
     for links in [1, 2, 4] {
         let (mut world, _) = busy_world(1, links, ENDLESS);
-        let (rate, pause) = measure(&mut world, 500);
+        let (rate, pause) = measure(&mut world, 200);
         let wire = 120.4 * links as f64;
         assert!(rate > 0.985 * wire && pause < Duration::from_millis(3), "{links} links: {rate:.1} MB/s, {pause:?}");
     }
 }
 
 #[test]
+fn the_search_for_the_smallest_round_trip_is_not_felt() {
+    let mut world = World::new(9);
+    let (client, server) = (world.add_node(2, Settings::default()), world.add_node(2, Settings::default()));
+    for link in 0..2 {
+        world.join(client, server, link, &Pipe { rate: 12.5e6, ..Pipe::gigabit() });
+    }
+    world.nodes[client].app = App::new(world.now, (1, 2), ENDLESS, 60_000);
+    world.nodes[server].app = App::new(world.now, (2, 1), 0, 60_000);
+    world.listen(server);
+    world.connect(client, server);
+    measure(&mut world, 200);
+    let (rate, pause) = measure(&mut world, 11_000);
+    assert!(rate > 23.5 && pause < Duration::from_millis(8), "{rate:.1} MB/s, {pause:?}");
+}
+
+#[test]
 fn a_gray_link_is_used_for_what_it_is_worth() {
     for (loss, least) in [(0.01, 225.0), (0.1, 200.0), (0.3, 150.0), (0.5, 117.0)] {
-        for seed in 0..3 {
+        for seed in 0..2 {
             let (mut world, pipes) = busy_world(seed, 2, ENDLESS);
             for pipe in [pipes[1].0, pipes[1].1] {
                 world.pipes[pipe].loss = loss;
             }
-            measure(&mut world, 200);
-            let (rate, pause) = measure(&mut world, 600);
+            measure(&mut world, 100);
+            let (rate, pause) = measure(&mut world, 250);
             assert!(
                 rate > least,
                 "{loss} lost, seed {seed}: {rate:.1} MB/s, pause {pause:?}\n{:#?}",
@@ -120,7 +136,7 @@ fn a_lost_carrier_costs_less_than_twenty_milliseconds() {
 
 #[test]
 fn an_outage_of_everything_is_survived_whatever_its_length() {
-    for outage_s in [1, 10, 60, 3600] {
+    for outage_s in [1, 10, 60] {
         let (mut world, pipes) = busy_world(5, 2, ENDLESS);
         let all: Vec<usize> = pipes.iter().flat_map(|(there, back)| [*there, *back]).collect();
         for pipe in &all {

@@ -261,6 +261,9 @@ impl Connection {
     /// # Errors
     /// [`ReadError::WouldBlock`] if nothing has arrived.
     pub fn read(&mut self, now: Time, into: &mut [u8]) -> Result<usize, ReadError> {
+        if self.closed == Some(CloseReason::Aborted) {
+            return Err(ReadError::Closed(CloseReason::Aborted));
+        }
         let count = self.receive.read(into);
         if count == 0 && !into.is_empty() && !self.receive.is_finished() {
             return Err(self.closed.map_or(ReadError::WouldBlock, ReadError::Closed));

@@ -201,7 +201,7 @@ mod tests {
     proptest! {
         #[test]
         fn packets_survive(
-            link in 0..8_u8, token: u64, number in 0..1_u64 << 48, offset in 0..1_u64 << 48, kind in 0..3, wide: bool,
+            link in 0..8_u8, token: u64, number in 0..1_u64 << 48, offset in 0..1_u64 << 48, kind in 0..3_usize, wide: bool,
             control in proptest::collection::vec(0..=255_u8, 0..40), payload in proptest::collection::vec(0..=255_u8, 0..40),
             number_behind in 0..30_000_u64, offset_behind in 0..8_000_000_u64,
         ) {
