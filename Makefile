@@ -1,26 +1,30 @@
 # Everything that a person types. `make demo` and `make test` install what they need.
 ESPALIER := target/release/espalier
+RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp fuzz soak bench bench-planner clean
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp test-ri2n fuzz soak bench \
+	bench-planner bench-ri2n clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
 	@echo "make test       every test, the eBPF object and the fabric on Debian's own kernel included"
 	@echo "make build      $(ESPALIER)"
-	@echo "make install    the program, its manual pages and completions into PREFIX (/usr/local)"
+	@echo "make install    the programs, libraries, manual pages and completions into PREFIX (/usr/local)"
 	@echo "make lint       format, clippy and documentation, warnings denied"
 	@echo "make deny       licences and sources of dependencies"
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
 	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, alone"
+	@echo "make test-ri2n  unmodified programs, Open MPI and programs in C over RI2N, with a cable pulled, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
+	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
 	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small or full)"
 
 build:
 	@tools/setup build
-	cargo build --release --locked -p espalier
+	cargo build --release --locked -p espalier $(RI2N)
 
 demo:
 	@tools/setup lab
@@ -34,9 +38,11 @@ test:
 	$(MAKE) test-vm
 	$(MAKE) test-ib
 	$(MAKE) test-snmp
+	$(MAKE) test-ri2n
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
+	$(MAKE) -C crates/ri2n-run/bpf check
 
 test-vm:
 	@tools/setup test
@@ -52,6 +58,12 @@ test-snmp:
 	cargo build --release --locked -p espalier
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
+test-ri2n:
+	@tools/setup test
+	cargo build --release --locked $(RI2N)
+	crates/ri2n-c/tests/run target/release/libri2n_c.a
+	@tests/ri2n/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
 lint:
 	@tools/setup build
 	cargo fmt --all --check
@@ -66,13 +78,15 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	for target in native dot lldp ibnetdiscover containerlab graphml rendered linux_bridge networkd ifupdown2 open_vswitch \
-		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management; do \
+		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management ri2n; do \
 		mkdir -p fuzz/corpus/$$target && \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 || exit 1; \
 	done
 
 soak: fuzz
+	cargo build --release --locked $(RI2N)
+	@tests/ri2n/switch 64 || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	SCHEDULES=20000 cargo test --release --locked -p device --test deploy
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p device
 
@@ -86,6 +100,10 @@ bench-planner:
 	cargo build --release --locked -p espalier
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner.md
 
+bench-ri2n:
+	cargo build --release --locked -p ri2n-cli
+	bench/ri2n/run docs/benchmarks/ri2n.md
+
 PREFIX ?= /usr/local
 install: build
 	install -D -m 755 $(ESPALIER) $(DESTDIR)$(PREFIX)/bin/espalier
@@ -95,6 +113,19 @@ install: build
 	$(ESPALIER) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espalier
 	$(ESPALIER) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_espalier
 	$(ESPALIER) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/espalier.fish
+	install -D -m 755 target/release/ri2n $(DESTDIR)$(PREFIX)/bin/ri2n
+	install -D -m 755 target/release/libri2n_preload.so $(DESTDIR)$(PREFIX)/lib/ri2n/libri2n_preload.so
+	crates/ri2n-c/build-library target/release/libri2n_c.a $(DESTDIR)$(PREFIX)/lib $(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && mv $(DESTDIR)$(PREFIX)/lib/ri2n.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -D -m 644 crates/ri2n-c/include/ri2n.h $(DESTDIR)$(PREFIX)/include/ri2n.h
+	install -D -m 644 crates/ri2n-c/man/ri2n.3 $(DESTDIR)$(PREFIX)/share/man/man3/ri2n.3
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local|$(PREFIX)|' crates/ri2n-run/systemd/ri2n-proxy@.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/ri2n-proxy@.service
+	target/release/ri2n man $(DESTDIR)$(PREFIX)/share/man/man1
+	target/release/ri2n completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ri2n
+	target/release/ri2n completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ri2n
+	target/release/ri2n completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ri2n.fish
 
 clean:
 	cargo clean

@@ -1,0 +1,61 @@
+//! The command line.
+
+use crate::commands::{bench, proxy, run, shell, status};
+use clap::{Args, Parser, Subcommand};
+use ri2n_io::{Config, Key};
+use std::{net::IpAddr, path::PathBuf};
+
+/// One reliable stream over several Ethernet links, for any program.
+#[derive(Debug, Parser)]
+#[command(name = "ri2n", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measures throughput, failures and round trips, like iperf.
+    Bench(bench::Bench),
+    Run(run::Run),
+    Proxy(proxy::Proxy),
+    Status(status::Status),
+    #[command(hide = true)]
+    Broker(run::Broker),
+    Completions(shell::Completions),
+    Man(shell::Man),
+}
+
+/// The environment variable that has the passphrase.
+pub(crate) const PASSPHRASE_VARIABLE: &str = "RI2N_PASSPHRASE";
+
+/// Settings of connections that every verb takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Connecting {
+    /// A TOML file with settings: links, key, deadlines, buffers, ports
+    #[arg(long, value_name = "FILE", env = "RI2N_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Our addresses to use, instead of all interfaces
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) links: Vec<IpAddr>,
+    /// Authenticate every packet with this passphrase; both ends need it
+    #[arg(long, value_name = "PHRASE", env = PASSPHRASE_VARIABLE, hide_env_values = true)]
+    pub(crate) passphrase: Option<String>,
+}
+
+impl Connecting {
+    /// The settings that these arguments ask for.
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
+        let mut config = match &self.config {
+            Some(path) => Config::from_file(path)?,
+            None => Config::default(),
+        };
+        if !self.links.is_empty() {
+            config.links = ri2n_io::LinkChoice::Addresses(self.links.clone());
+        }
+        if let Some(passphrase) = &self.passphrase {
+            config.key = Some(Key::from_passphrase(passphrase));
+        }
+        Ok(config)
+    }
+}

@@ -1,0 +1,34 @@
+//! `ri2n completions` and `ri2n man`: what packagers install beside the program.
+
+use std::{fs, io, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::{Args, CommandFactory};
+
+use crate::cli::Cli;
+
+/// Print a completion script for a shell.
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+/// Write manual pages into a directory.
+#[derive(Args, Debug)]
+pub(crate) struct Man {
+    /// The directory; made if needed.
+    directory: PathBuf,
+}
+
+pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
+    clap_complete::generate(args.shell, &mut Cli::command(), "ri2n", &mut io::stdout().lock());
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn man(args: &Man) -> Result<ExitCode> {
+    fs::create_dir_all(&args.directory).with_context(|| format!("create {}", args.directory.display()))?;
+    clap_mangen::generate_to(Cli::command(), &args.directory)
+        .with_context(|| format!("write manual pages to {}", args.directory.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,17 @@
+//! The program `ri2n`: one file a verb in `commands/`.
+
+mod cli;
+mod commands;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match commands::run(cli::Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("ri2n: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What may differ between connections, from a program or from a file.
+
+use ri2n::{Integrity, Key, Settings, handshake::Protection};
+use serde::Deserialize;
+use std::{io, net::IpAddr, ops::RangeInclusive, path::Path, time::Duration};
+
+/// Settings of connections and listeners; begin with [`Config::default`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Which links to use.
+    pub links: LinkChoice,
+    /// A secret of both ends: every packet is authenticated.
+    pub key: Option<Key>,
+    /// What guards packets without a key.
+    pub integrity: Integrity,
+    /// How long all links may be silent before the connection ends.
+    pub outage_deadline: Duration,
+    /// How long to try to connect.
+    pub connect_timeout: Duration,
+    /// Ends the connection when the peer is silent this long; without, only the outage deadline does.
+    pub keepalive: Option<Duration>,
+    /// Bytes written and not acknowledged, at most; rounded up to a power of two, 64 KiB to 64 MiB.
+    pub send_buffer: usize,
+    /// Bytes arrived and not read, at most; rounded likewise.
+    pub receive_buffer: usize,
+    /// UDP ports of accepted connections, each of which has its own; without, any free one.
+    pub ports: Option<RangeInclusive<u16>>,
+}
+
+/// Which links a connection uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LinkChoice {
+    /// Each of our interfaces with the server's address in its subnet.
+    #[default]
+    Automatic,
+    /// These of our addresses only, with the server's in their subnets.
+    Addresses(Vec<IpAddr>),
+    /// These pairs only; for clients.
+    Pairs(Vec<LinkPair>),
+}
+
+/// A link by the addresses of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct LinkPair {
+    /// Ours.
+    pub local: IpAddr,
+    /// The server's.
+    pub remote: IpAddr,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Self {
+            links: LinkChoice::Automatic,
+            key: None,
+            integrity: Integrity::default(),
+            outage_deadline: settings.outage_deadline,
+            connect_timeout: Duration::from_secs(10),
+            keepalive: None,
+            send_buffer: settings.send_buffer,
+            receive_buffer: settings.receive_buffer,
+            ports: None,
+        }
+    }
+}
+
+/// What is wrong with a configuration file.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It is no valid configuration; the message names the line.
+    #[error("{path}: {message}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// Where and why.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads a TOML file with any of the fields of this type: `links = "automatic"`, `links = ["10.0.0.1", "10.0.1.1"]` or
+    /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `passphrase` or `key` (64 hexadecimal digits);
+    /// `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
+    /// bytes; `ports = "20000-20999"`.
+    ///
+    /// # Errors
+    /// If the file cannot be read or understood.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let name = || path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: name(), source })?;
+        Self::from_text(&text).map_err(|message| ConfigError::Parse { path: name(), message })
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// What is wrong, and on which line.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut config = Self::default();
+        if let Some(links) = file.links {
+            config.links = links.choice()?;
+        }
+        config.key = match (file.key, file.passphrase) {
+            (Some(_), Some(_)) => return Err("key and passphrase exclude each other".to_owned()),
+            (Some(digits), None) => Some(Key::new(key_bytes(&digits)?)),
+            (None, Some(passphrase)) => Some(Key::from_passphrase(&passphrase)),
+            (None, None) => None,
+        };
+        if file.checksum == Some(true) {
+            config.integrity = Integrity::Checksum;
+        }
+        if let Some(ports) = file.ports {
+            config.ports = Some(port_range(&ports)?);
+        }
+        let seconds = |value: f64| Duration::try_from_secs_f64(value).map_err(|error| error.to_string());
+        if let Some(value) = file.outage_deadline_s {
+            config.outage_deadline = seconds(value)?;
+        }
+        if let Some(value) = file.connect_timeout_s {
+            config.connect_timeout = seconds(value)?;
+        }
+        config.keepalive = file.keepalive_s.map(seconds).transpose()?;
+        config.send_buffer = file.send_buffer.unwrap_or(config.send_buffer);
+        config.receive_buffer = file.receive_buffer.unwrap_or(config.receive_buffer);
+        Ok(config)
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
+            outage_deadline: self.keepalive.map_or(self.outage_deadline, |alive| alive.min(self.outage_deadline)),
+        }
+    }
+
+    pub(crate) fn protection(&self) -> Protection {
+        Protection { integrity: self.integrity, key: self.key.clone() }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    links: Option<Links>,
+    key: Option<String>,
+    passphrase: Option<String>,
+    checksum: Option<bool>,
+    outage_deadline_s: Option<f64>,
+    connect_timeout_s: Option<f64>,
+    keepalive_s: Option<f64>,
+    send_buffer: Option<usize>,
+    receive_buffer: Option<usize>,
+    ports: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Links {
+    Word(String),
+    Addresses(Vec<IpAddr>),
+    Pairs(Vec<LinkPair>),
+}
+
+impl Links {
+    fn choice(self) -> Result<LinkChoice, String> {
+        match self {
+            Self::Word(word) if word == "automatic" => Ok(LinkChoice::Automatic),
+            Self::Word(word) => Err(format!("links: `{word}` is neither \"automatic\" nor a list")),
+            Self::Addresses(addresses) => Ok(LinkChoice::Addresses(addresses)),
+            Self::Pairs(pairs) => Ok(LinkChoice::Pairs(pairs)),
+        }
+    }
+}
+
+fn key_bytes(digits: &str) -> Result<[u8; 32], String> {
+    let wrong = || "key: 64 hexadecimal digits are wanted".to_owned();
+    let mut bytes = [0; 32];
+    if digits.len() != 64 || !digits.is_ascii() {
+        return Err(wrong());
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(bytes)
+}
+
+fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    match (low.trim().parse(), high.trim().parse()) {
+        (Ok(low), Ok(high)) if 0 < low && low <= high => Ok(low..=high),
+        _ => Err(format!("ports: `{text}` is no range like 20000-20999")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_understood() {
+        let config = Config::from_text("").unwrap();
+        assert_eq!((config.links, config.send_buffer), (LinkChoice::Automatic, 1 << 20));
+        let text = "links = [{local = '10.0.0.1', remote = '10.0.0.2'}]\npassphrase = 'x'\nkeepalive_s = 1.5\nports = '20000-20009'";
+        let config = Config::from_text(text).unwrap();
+        let pair = LinkPair { local: "10.0.0.1".parse().unwrap(), remote: "10.0.0.2".parse().unwrap() };
+        assert_eq!(config.links, LinkChoice::Pairs(vec![pair]));
+        assert_eq!((config.keepalive, config.ports), (Some(Duration::from_millis(1500)), Some(20000..=20009)));
+        assert!(config.key.is_some());
+        assert_eq!(
+            Config::from_text("links = ['fd00::1']").unwrap().links,
+            LinkChoice::Addresses(vec!["fd00::1".parse().unwrap()])
+        );
+        for (wrong, says) in [
+            ("speed = 1", "line 1"),
+            ("links = 'all'", "automatic"),
+            ("key = 'zz'", "hexadecimal"),
+            ("ports = '9-3'", "range"),
+            ("keepalive_s = -1", "negative"),
+            ("key = 'x'\npassphrase = 'x'", "exclude"),
+        ] {
+            let message = Config::from_text(wrong).unwrap_err();
+            assert!(message.contains(says), "{wrong}: {message}");
+        }
+    }
+}

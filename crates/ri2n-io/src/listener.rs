@@ -1,0 +1,248 @@
+//! Accepting connections: the helper answers handshakes, callers take what is ready.
+
+use crate::{
+    config::{Config, LinkChoice},
+    helper,
+    interfaces::{LocalAddress, local_addresses},
+    shared::Shared,
+    status::Role,
+    stream::Stream,
+    sys::{self, Block, EventFd, Socket, TellLocal},
+};
+use ri2n::{
+    Path,
+    handshake::{Opening, Response, Server, Terms},
+    wire::handshake::{ADDRESSES_MAX, Address},
+};
+use std::{
+    collections::VecDeque,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::fd::BorrowedFd,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+};
+
+/// Connections that wait to be accepted, at most.
+const BACKLOG_MAX: usize = 1024;
+/// Ports tried for one connection before there is none.
+const PORTS_TRIED_MAX: u32 = 64;
+
+/// Waits for connections.
+#[derive(Debug)]
+pub struct Listener {
+    acceptor: Arc<Acceptor>,
+}
+
+/// What the listener and the helper share.
+#[derive(Debug)]
+pub(crate) struct Acceptor {
+    pub(crate) socket: Socket,
+    pub(crate) id: u64,
+    config: Config,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    ready: EventFd,
+}
+
+#[derive(Debug)]
+struct Queue {
+    server: Server,
+    waiting: VecDeque<(Stream, SocketAddr)>,
+    next_port: u16,
+    is_closed: bool,
+}
+
+impl Listener {
+    /// Listens at a UDP address. An unspecified address (`0.0.0.0`, or `[::]` for IPv4 as well) takes handshakes on every
+    /// interface; whichever it is, accepted connections use all links that the configuration allows.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub fn bind(address: SocketAddr, config: &Config) -> io::Result<Self> {
+        let acceptor = Arc::new(Acceptor {
+            socket: Socket::bind(address, TellLocal::Yes)?,
+            id: helper::next_id(),
+            config: config.clone(),
+            queue: Mutex::new(Queue {
+                server: Server::new(random()?, config.protection()),
+                waiting: VecDeque::new(),
+                next_port: config.ports.as_ref().map_or(0, |ports| *ports.start()),
+                is_closed: false,
+            }),
+            changed: Condvar::new(),
+            ready: EventFd::new()?,
+        });
+        helper::get()?.add_acceptor(&acceptor)?;
+        Ok(Self { acceptor })
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// If the listener was closed.
+    pub fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        let mut queue = self.acceptor.lock();
+        loop {
+            match self.acceptor.take(&mut queue) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    queue = self.acceptor.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Takes a connection if one waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` if none does; otherwise as [`Self::accept`].
+    pub fn try_accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        self.acceptor.take(&mut self.acceptor.lock())
+    }
+
+    /// Where this listens.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.acceptor.socket.local_addr()
+    }
+
+    /// A descriptor that is readable while a connection waits.
+    #[must_use]
+    pub fn ready_fd(&self) -> BorrowedFd<'_> {
+        self.acceptor.ready.fd()
+    }
+
+    /// Takes no more connections; [`Self::accept`] returns an error.
+    pub fn close(&self) {
+        if let Ok(helper) = helper::get() {
+            helper.remove_acceptor(&self.acceptor);
+        }
+        let mut queue = self.acceptor.lock();
+        queue.is_closed = true;
+        queue.waiting.clear();
+        self.acceptor.ready.set();
+        self.acceptor.changed.notify_all();
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Acceptor {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, queue: &mut Queue) -> io::Result<(Stream, SocketAddr)> {
+        if queue.is_closed {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the listener is closed"));
+        }
+        let taken = queue.waiting.pop_front().ok_or(io::ErrorKind::WouldBlock)?;
+        if queue.waiting.is_empty() {
+            self.ready.clear();
+        }
+        Ok(taken)
+    }
+
+    /// Answers what arrived.
+    pub(crate) fn serve(&self) {
+        sys::with_inbox(|inbox| {
+            let Ok(count) = self.socket.receive(inbox, Block::Never) else {
+                while self.socket.take_unreachable(inbox).is_some() {}
+                return;
+            };
+            if count == 0 {
+                return;
+            }
+            for message in inbox.messages() {
+                let path = Path { local: message.local, interface: 0, remote: message.from };
+                for datagram in message.bytes.chunks(message.segment) {
+                    if let Some(answer) = self.answer(&path, datagram) {
+                        // A lost answer is asked for again.
+                        let _ = self.socket.send_to(&path, &answer);
+                    }
+                }
+            }
+        });
+    }
+
+    fn answer(&self, path: &Path, datagram: &[u8]) -> Option<Vec<u8>> {
+        let mut queue = self.lock();
+        match queue.server.handle_datagram(sys::now(), path.remote, datagram) {
+            Response::Ignore => None,
+            Response::Reply(answer) => Some(answer),
+            Response::Open(opening) if queue.waiting.len() >= BACKLOG_MAX => Some(queue.server.refuse_full(&opening)),
+            Response::Open(opening) => {
+                let refusal = queue.server.refuse_full(&opening);
+                // No port or descriptor is left: the client hears that there is no room.
+                Some(self.open(&mut queue, path, *opening).unwrap_or(refusal))
+            }
+        }
+    }
+
+    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<Vec<u8>> {
+        let client = opening.client();
+        let socket = self.bind_connection(queue, client)?;
+        let port = socket.local_addr()?.port();
+        let offered = offered(&self.config, client.ip(), path.local)?;
+        let terms = Terms { seed: random()?, port, local: path.local, offered, settings: self.config.settings() };
+        let (connection, answer) = queue.server.accept(sys::now(), opening, terms);
+        let listening = self.socket.local_addr()?;
+        let local = SocketAddr::new(path.local.unwrap_or(listening.ip()), listening.port());
+        let shared = Shared::new(socket, Role::Server, (local, client), connection)?;
+        queue.waiting.push_back((Stream::new(shared), client));
+        self.ready.set();
+        self.changed.notify_one();
+        Ok(answer)
+    }
+
+    fn bind_connection(&self, queue: &mut Queue, client: SocketAddr) -> io::Result<Socket> {
+        let any = unspecified(client.ip());
+        let Some(ports) = &self.config.ports else { return Socket::bind((any, 0).into(), TellLocal::No) };
+        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+        for _ in 0..PORTS_TRIED_MAX.max(u32::from(ports.end() - ports.start()) + 1) {
+            let port = queue.next_port;
+            queue.next_port = if port >= *ports.end() { *ports.start() } else { port + 1 };
+            match Socket::bind((any, port).into(), TellLocal::No) {
+                Ok(socket) => return Ok(socket),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// 32 bytes that nobody can guess.
+pub(crate) fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+/// All addresses of the same family.
+pub(crate) fn unspecified(like: IpAddr) -> IpAddr {
+    if like.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
+
+/// Our addresses that the other end may use, the one that it used first; loopback only among ourselves.
+pub(crate) fn offered(config: &Config, peer: IpAddr, used: Option<IpAddr>) -> io::Result<Vec<(Address, u32)>> {
+    let mut found = allowed(config, peer)?;
+    found.sort_by_key(|local| Some(local.address.ip) != used);
+    Ok(found.into_iter().take(ADDRESSES_MAX).map(|local| (local.address, local.interface)).collect())
+}
+
+/// Our addresses that links to this peer may use.
+pub(crate) fn allowed(config: &Config, peer: IpAddr) -> io::Result<Vec<LocalAddress>> {
+    let mut found = local_addresses()?;
+    // A whole subnet of loopback addresses is ours.
+    found.retain(|local| local.address.ip.is_ipv4() == peer.is_ipv4() && local.is_loopback == peer.is_loopback());
+    if let LinkChoice::Addresses(wanted) = &config.links {
+        found.retain(|local| wanted.contains(&local.address.ip));
+    }
+    Ok(found)
+}

@@ -1,0 +1,399 @@
+//! What callers and the helper thread share of a connection, and how they take turns.
+//!
+//! Whoever has something to do locks the state. A caller that must wait becomes the *receiver*, if nobody is: it sleeps in
+//! the receive call itself, without the lock. Further callers wait on a condition, and one of them takes over when the
+//! receiver leaves. The helper receives only when no caller does.
+//!
+//! ```text
+//!  caller A   lock · send · unlock · recvmmsg ········· lock · handle · send · unlock · return
+//!  caller B              lock · wait on `changed` ·································· notified
+//! ```
+
+use crate::{
+    helper,
+    status::Role,
+    sys::{self, Block, EventFd, Inbox, RECEIVE_WAIT, Segment, Socket},
+};
+use ri2n::{Batch, Carrier, Connection, Health, Time};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// Batches sent between two looks at the clock.
+const BATCHES_A_LOOK: u32 = 16;
+/// Receive calls between two sends, while there is more.
+const RECEIVES_MAX: usize = 4;
+/// How long to wait for a full socket before the batch counts as lost.
+const SEND_PATIENCE: Duration = Duration::from_millis(5);
+/// How late the helper may be for a connection whose callers come and go.
+pub(crate) const HELPER_TICK: Duration = Duration::from_millis(2);
+
+/// A connection with its socket.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) socket: Socket,
+    pub(crate) role: Role,
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Wakes a receiver that watches timers.
+    wake: EventFd,
+    /// Number at the helper.
+    pub(crate) id: u64,
+    /// When the helper looks next, in nanoseconds.
+    pub(crate) helper_due: AtomicU64,
+    /// Calls that began so far: whether callers come and go.
+    pub(crate) calls: AtomicU64,
+    /// Streams that refer to this connection.
+    pub(crate) handles: AtomicUsize,
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) connection: Connection,
+    batch: Batch,
+    segment: Segment,
+    /// Whether a caller receives, and how.
+    pub(crate) receiver: Receiver,
+    waiters: u32,
+    readable: Option<ReadyFd>,
+    writable: Option<ReadyFd>,
+    pub(crate) read_timeout: Option<Duration>,
+    pub(crate) write_timeout: Option<Duration>,
+}
+
+/// Who receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    /// Nobody.
+    None,
+    /// A caller, in the receive call.
+    Receiving,
+    /// A caller that watches timers as well.
+    Watching,
+}
+
+/// An eventfd that is readable while something holds.
+#[derive(Debug)]
+struct ReadyFd {
+    fd: Arc<EventFd>,
+    is_set: bool,
+}
+
+impl ReadyFd {
+    fn show(&mut self, ready: bool) {
+        if ready != self.is_set {
+            self.is_set = ready;
+            if ready { self.fd.set() } else { self.fd.clear() }
+        }
+    }
+}
+
+/// Which readiness to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Read,
+    Write,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        socket: Socket,
+        role: Role,
+        addresses: (SocketAddr, SocketAddr),
+        connection: Connection,
+    ) -> io::Result<Arc<Self>> {
+        let state = State {
+            connection,
+            batch: Batch::default(),
+            segment: Segment::BySystem,
+            receiver: Receiver::None,
+            waiters: 0,
+            readable: None,
+            writable: None,
+            read_timeout: None,
+            write_timeout: None,
+        };
+        let shared = Arc::new(Self {
+            socket,
+            role,
+            local: addresses.0,
+            peer: addresses.1,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            wake: EventFd::new()?,
+            id: helper::next_id(),
+            helper_due: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            handles: AtomicUsize::new(1),
+        });
+        helper::get()?.add(&shared)?;
+        Ok(shared)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock().ok()
+    }
+
+    /// Begins a call.
+    pub(crate) fn enter(&self) -> MutexGuard<'_, State> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.lock()
+    }
+
+    /// Ends a call: sends what is due, wakes whom it concerns, and sees that the helper looks soon.
+    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>, now: Time) {
+        self.transmit(&mut state, now);
+        self.announce(&mut state);
+        drop(state);
+        self.call_helper(now);
+    }
+
+    /// Has the helper look within a tick.
+    pub(crate) fn call_helper(&self, now: Time) {
+        let soon = now + HELPER_TICK;
+        if self.helper_due.load(Ordering::Relaxed) > (soon + HELPER_TICK).as_nanos() {
+            self.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
+            if let Ok(helper) = helper::get() {
+                helper.wake();
+            }
+        }
+    }
+
+    /// Tells waiters and pollers how things are.
+    pub(crate) fn announce(&self, state: &mut State) {
+        if state.waiters > 0 {
+            self.changed.notify_all();
+        }
+        if let Some(ready) = &mut state.readable {
+            ready.show(state.connection.is_readable());
+        }
+        if let Some(ready) = &mut state.writable {
+            ready.show(state.connection.is_writable());
+        }
+    }
+
+    /// Sends all that the connection wants to send now.
+    pub(crate) fn transmit(&self, state: &mut State, mut now: Time) {
+        let mut count = 0;
+        while state.connection.poll_transmit(now, &mut state.batch) {
+            self.send(state, now);
+            count += 1;
+            if count % BATCHES_A_LOOK == 0 {
+                now = sys::now();
+            }
+        }
+    }
+
+    fn send(&self, state: &mut State, now: Time) {
+        for _ in 0..3 {
+            let Err(error) = self.socket.send_batch(&state.connection, &state.batch, state.segment) else { return };
+            match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::ENOBUFS) => self.socket.wait_writable(SEND_PATIENCE),
+                // What the network said about an earlier datagram; this one was not sent yet.
+                Some(libc::ECONNREFUSED) => self.take_errors(state),
+                Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)
+                    if state.segment == Segment::BySystem && state.batch.ends.len() > 1 =>
+                {
+                    state.segment = Segment::ByUs;
+                }
+                Some(libc::EHOSTUNREACH) => {
+                    // A neighbour that does not answer: silence, which the protocol notices by itself.
+                    return;
+                }
+                Some(
+                    libc::ENETUNREACH
+                    | libc::ENETDOWN
+                    | libc::ENODEV
+                    | libc::ENXIO
+                    | libc::EADDRNOTAVAIL
+                    | libc::EINVAL,
+                ) => {
+                    state.connection.handle_carrier(now, state.batch.link, Carrier::Down);
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes in one message and everything due.
+    fn take_in(state: &mut State, now: Time, inbox: &Inbox) {
+        for message in inbox.messages() {
+            for datagram in message.bytes.chunks(message.segment) {
+                state.connection.handle_datagram(now, message.from, datagram);
+            }
+        }
+    }
+
+    fn take_errors(&self, state: &mut State) {
+        sys::with_inbox(|inbox| {
+            while let Some(quoted) = self.socket.take_unreachable(inbox) {
+                state.connection.handle_unreachable(&quoted);
+            }
+        });
+    }
+
+    /// Does what is due, after something arrived or time passed.
+    fn settle(&self, state: &mut State, now: Time) {
+        if state.connection.poll_timeout().is_some_and(|at| now >= at) {
+            state.connection.handle_timeout(now);
+        }
+        self.transmit(state, now);
+        self.announce(state);
+    }
+
+    /// Receives what there is without waiting. For the helper.
+    pub(crate) fn serve(&self, state: &mut State) {
+        sys::with_inbox(|inbox| {
+            let mut nothing = true;
+            for _ in 0..RECEIVES_MAX {
+                match self.socket.receive(inbox, Block::Never) {
+                    Ok(count) if count > 0 => {
+                        nothing = false;
+                        Self::take_in(state, sys::now(), inbox);
+                        self.transmit(state, sys::now());
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                        nothing = true;
+                        break;
+                    }
+                    Ok(_) | Err(_) => break,
+                }
+            }
+            // Woken without a packet: what the network said of an earlier one keeps the socket ready until it is read.
+            if nothing {
+                while let Some(quoted) = self.socket.take_unreachable(inbox) {
+                    state.connection.handle_unreachable(&quoted);
+                }
+            }
+        });
+        self.settle(state, sys::now());
+    }
+
+    /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.
+    pub(crate) fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
+        let now = sys::now();
+        self.transmit(&mut state, now);
+        if state.receiver != Receiver::None {
+            state.waiters += 1;
+            let timeout = until.map_or(Duration::from_secs(3600), |until| until.since(now));
+            let (mut state, _) = self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner);
+            state.waiters -= 1;
+            return state;
+        }
+        let is_short = until.is_some_and(|until| until.since(now) < RECEIVE_WAIT);
+        let mut state = if is_short { state } else { self.receive_blocking(state) };
+        if sys::now().since(now) >= RECEIVE_WAIT || is_short {
+            state = self.watch(state, until);
+        }
+        if state.waiters > 0 {
+            self.changed.notify_one();
+        }
+        state
+    }
+
+    /// Sleeps in the receive call. The helper sees to timers.
+    fn receive_blocking<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.receiver = Receiver::Receiving;
+        drop(state);
+        self.call_helper(sys::now());
+        sys::with_inbox(|inbox| {
+            let result = self.socket.receive(inbox, Block::Wait);
+            let mut state = self.lock();
+            state.receiver = Receiver::None;
+            if result.is_ok() {
+                Self::take_in(&mut state, sys::now(), inbox);
+            } else if result.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                while let Some(quoted) = self.socket.take_unreachable(inbox) {
+                    state.connection.handle_unreachable(&quoted);
+                }
+            }
+            self.settle(&mut state, sys::now());
+            state
+        })
+    }
+
+    /// Sleeps until a message, a timer, or a wake-up.
+    fn watch<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
+        if state.connection.is_readable() {
+            return state;
+        }
+        state.receiver = Receiver::Watching;
+        let now = sys::now();
+        let due = state.connection.poll_timeout().unwrap_or(Time::NEVER).min(until.unwrap_or(Time::NEVER));
+        drop(state);
+        let [_, woken] = sys::wait_readable([self.socket.fd(), self.wake.fd()], Some(due.since(now)));
+        if woken {
+            self.wake.clear();
+        }
+        let mut state = self.lock();
+        state.receiver = Receiver::None;
+        self.serve(&mut state);
+        state
+    }
+
+    /// Has whoever sleeps look again.
+    pub(crate) fn wake_callers(&self, state: &State) {
+        self.changed.notify_all();
+        if state.receiver == Receiver::Watching {
+            self.wake.set();
+        }
+    }
+
+    /// An eventfd that is readable while the stream is. From now on the helper receives at once.
+    pub(crate) fn ready_fd(&self, which: Readiness) -> io::Result<Arc<EventFd>> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let slot = match which {
+            Readiness::Read => &mut state.readable,
+            Readiness::Write => &mut state.writable,
+        };
+        let fd = match slot {
+            Some(ready) => ready.fd.clone(),
+            None => {
+                let fd = Arc::new(EventFd::new()?);
+                *slot = Some(ReadyFd { fd: fd.clone(), is_set: false });
+                fd
+            }
+        };
+        self.announce(state);
+        self.helper_due.store(0, Ordering::Relaxed);
+        helper::get()?.wake();
+        Ok(fd)
+    }
+
+    /// Whether someone polls instead of calling.
+    pub(crate) fn is_polled(state: &State) -> bool {
+        state.readable.is_some() || state.writable.is_some()
+    }
+
+    /// Passes on what a port's carrier did to the links on it.
+    pub(crate) fn handle_carrier(&self, state: &mut State, interface: u32, carrier: Carrier) {
+        let now = sys::now();
+        for link in state.connection.links() {
+            let is_news = (carrier == Carrier::Down) != (link.health == Health::Down);
+            if link.path.interface == interface && is_news {
+                state.connection.handle_carrier(now, link.id, carrier);
+            }
+        }
+        self.settle(state, now);
+    }
+
+    /// Does what timers ask for. For the helper.
+    pub(crate) fn tick(&self, state: &mut State, now: Time) {
+        self.settle(state, now);
+    }
+}

@@ -1,0 +1,267 @@
+//! What can be learnt from a descriptor, and how one takes another's place.
+
+use std::{
+    mem,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    ptr,
+};
+
+use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+use ri2n_session::{NAME_BYTES, Name};
+
+use crate::{epoll, real};
+
+/// Room for any address.
+pub(crate) struct Storage {
+    bytes: sockaddr_storage,
+    pub(crate) length: socklen_t,
+}
+
+impl Storage {
+    pub(crate) fn new() -> Self {
+        // SAFETY: all zeros is a valid, unspecified address.
+        Self { bytes: unsafe { mem::zeroed() }, length: mem::size_of::<sockaddr_storage>() as socklen_t }
+    }
+
+    pub(crate) fn address(&mut self) -> *mut sockaddr {
+        ptr::from_mut(&mut self.bytes).cast()
+    }
+
+    pub(crate) fn decode(&self) -> Option<SocketAddr> {
+        // SAFETY: the storage is larger than any address that is read.
+        unsafe { read_address(ptr::from_ref(&self.bytes).cast(), self.length) }
+    }
+
+    /// Copies the address as the kernel would: cut to the caller's room, the whole length told.
+    ///
+    /// # Safety
+    /// `address` and `length` are null or as `accept(2)` wants them.
+    pub(crate) unsafe fn copy_to(&self, address: *mut sockaddr, length: *mut socklen_t) {
+        if address.is_null() || length.is_null() {
+            return;
+        }
+        // SAFETY: the caller has `*length` bytes, and the storage has more than `self.length`.
+        unsafe {
+            let copied = self.length.min(*length) as usize;
+            ptr::copy_nonoverlapping(ptr::from_ref(&self.bytes).cast::<u8>(), address.cast(), copied);
+            *length = self.length;
+        }
+    }
+}
+
+/// The name that a broker gave this descriptor, if it is a stream of RI2N.
+pub(crate) fn name(fd: c_int) -> Option<Name> {
+    let before = errno();
+    let mut storage = Storage::new();
+    // SAFETY: the storage holds any address.
+    let result = unsafe { real::getsockname(fd, storage.address(), &mut storage.length) };
+    set_errno(before);
+    let path_at = mem::offset_of!(libc::sockaddr_un, sun_path);
+    if result != 0
+        || c_int::from(storage.bytes.ss_family) != libc::AF_UNIX
+        || storage.length as usize != path_at + NAME_BYTES
+    {
+        return None;
+    }
+    // SAFETY: the storage is larger than `sockaddr_un`.
+    let path =
+        unsafe { std::slice::from_raw_parts(ptr::from_ref(&storage.bytes).cast::<u8>().add(path_at), NAME_BYTES) };
+    Name::decode(path)
+}
+
+/// Whether this is a socket of TCP.
+pub(crate) fn is_tcp(fd: c_int) -> bool {
+    let internet = matches!(option(fd, libc::SO_DOMAIN), Some(libc::AF_INET | libc::AF_INET6));
+    internet
+        && option(fd, libc::SO_TYPE) == Some(libc::SOCK_STREAM)
+        && option(fd, libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
+}
+
+/// Whether this is a socket of TCP that is neither connected, nor connecting, nor listening.
+pub(crate) fn is_fresh_tcp(fd: c_int) -> bool {
+    const CLOSED: u8 = 7;
+    if !is_tcp(fd) {
+        return false;
+    }
+    let mut state = 0_u8;
+    let mut length = 1;
+    let before = errno();
+    // The state is the first byte of `tcp_info`.
+    // SAFETY: one byte is asked for.
+    let result = unsafe {
+        real::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, ptr::from_mut(&mut state).cast(), &mut length)
+    };
+    set_errno(before);
+    result == 0 && state == CLOSED
+}
+
+/// Whether calls on this descriptor never wait.
+pub(crate) fn is_nonblocking(fd: c_int) -> bool {
+    // SAFETY: no memory is involved.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_NONBLOCK != 0
+}
+
+/// Where the socket is bound, if it is one of the internet.
+pub(crate) fn local_address(fd: c_int) -> Option<SocketAddr> {
+    let mut storage = Storage::new();
+    // SAFETY: the storage holds any address.
+    (unsafe { real::getsockname(fd, storage.address(), &mut storage.length) } == 0).then(|| storage.decode()).flatten()
+}
+
+/// Whether traffic to this address never leaves the machine by its very address.
+pub(crate) fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+/// Puts `stream` where the unconnected TCP socket `fd` is: flags, time limits and epoll registrations stay.
+///
+/// Returns 0, or -1 with the error set; `stream` is closed in any case.
+pub(crate) fn swap(fd: c_int, stream: c_int) -> c_int {
+    // SAFETY: no memory is involved.
+    let (status, on_exec) = unsafe { (libc::fcntl(fd, libc::F_GETFL), libc::fcntl(fd, libc::F_GETFD)) };
+    for limit in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        pass_option(fd, stream, limit, limit);
+    }
+    let registrations = epoll::leave(fd);
+    // SAFETY: both descriptors are open.
+    let swapped = unsafe {
+        libc::fcntl(stream, libc::F_SETFL, status);
+        libc::dup3(stream, fd, if on_exec & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 })
+    };
+    epoll::enter(fd, &registrations);
+    let error = errno();
+    close(stream);
+    set_errno(error);
+    if swapped < 0 { -1 } else { 0 }
+}
+
+/// Puts `stream` where an accepted connection is, with the flags of `accept4`.
+pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) {
+    // SAFETY: both descriptors are open.
+    unsafe {
+        if flags & libc::SOCK_NONBLOCK != 0 {
+            libc::fcntl(stream, libc::F_SETFL, libc::fcntl(stream, libc::F_GETFL) | libc::O_NONBLOCK);
+        }
+        libc::dup3(stream, accepted, if flags & libc::SOCK_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 });
+    }
+    close(stream);
+}
+
+/// The time that a program gives `connect` on a socket becomes the time that it waits for the broker.
+pub(crate) fn pass_time_limit(socket: c_int, line: c_int) {
+    pass_option(socket, line, libc::SO_SNDTIMEO, libc::SO_RCVTIMEO);
+}
+
+/// Takes the error that the kernel holds for a descriptor.
+pub(crate) fn clear_error(fd: c_int) {
+    let _ = option(fd, libc::SO_ERROR);
+}
+
+pub(crate) fn close(fd: c_int) {
+    // SAFETY: the descriptor is ours.
+    unsafe { libc::close(fd) };
+}
+
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the C library gives a valid pointer.
+    unsafe { *libc::__errno_location() }
+}
+
+pub(crate) fn set_errno(error: c_int) {
+    // SAFETY: the C library gives a valid pointer.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// Reads an internet address.
+///
+/// # Safety
+/// `length` bytes are readable at `address`.
+pub(crate) unsafe fn read_address(address: *const sockaddr, length: socklen_t) -> Option<SocketAddr> {
+    let length = length as usize;
+    if length < mem::size_of::<sockaddr_in>() {
+        return None;
+    }
+    // SAFETY: at least a `sockaddr_in` is there; callers need not align it.
+    let v4: sockaddr_in = unsafe { ptr::read_unaligned(address.cast()) };
+    match c_int::from(v4.sin_family) {
+        libc::AF_INET => {
+            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+            Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
+        }
+        libc::AF_INET6 if length >= mem::size_of::<sockaddr_in6>() => {
+            // SAFETY: as many bytes are there.
+            let v6: sockaddr_in6 = unsafe { ptr::read_unaligned(address.cast()) };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            Some(SocketAddrV6::new(ip, u16::from_be(v6.sin6_port), 0, v6.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+/// Gives an address as the kernel would; returns what the system call would.
+///
+/// # Safety
+/// `address` and `length` are as `getsockname(2)` wants them.
+pub(crate) unsafe fn write_address(from: &SocketAddr, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    if address.is_null() || length.is_null() {
+        set_errno(libc::EFAULT);
+        return -1;
+    }
+    let mut storage = Storage::new();
+    match from {
+        SocketAddr::V4(from) => {
+            // SAFETY: all zeros is a valid address.
+            let mut v4: sockaddr_in = unsafe { mem::zeroed() };
+            v4.sin_family = libc::AF_INET as libc::sa_family_t;
+            v4.sin_port = from.port().to_be();
+            v4.sin_addr.s_addr = u32::from(*from.ip()).to_be();
+            storage.length = mem::size_of::<sockaddr_in>() as socklen_t;
+            // SAFETY: the storage is larger and as aligned.
+            unsafe { ptr::write(storage.address().cast(), v4) };
+        }
+        SocketAddr::V6(from) => {
+            // SAFETY: all zeros is a valid address.
+            let mut v6: sockaddr_in6 = unsafe { mem::zeroed() };
+            v6.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            v6.sin6_port = from.port().to_be();
+            v6.sin6_addr.s6_addr = from.ip().octets();
+            v6.sin6_scope_id = from.scope_id();
+            storage.length = mem::size_of::<sockaddr_in6>() as socklen_t;
+            // SAFETY: the storage is larger and as aligned.
+            unsafe { ptr::write(storage.address().cast(), v6) };
+        }
+    }
+    // SAFETY: the caller vouches for its buffer.
+    unsafe { storage.copy_to(address, length) };
+    0
+}
+
+/// An option of sockets that is a number.
+fn option(fd: c_int, option: c_int) -> Option<c_int> {
+    let before = errno();
+    let mut value: c_int = 0;
+    let mut length = mem::size_of::<c_int>() as socklen_t;
+    // SAFETY: the value has the size that is told.
+    let result =
+        unsafe { real::getsockopt(fd, libc::SOL_SOCKET, option, ptr::from_mut(&mut value).cast(), &mut length) };
+    set_errno(before);
+    (result == 0).then_some(value)
+}
+
+/// Copies a time limit from one socket to another.
+fn pass_option(from: c_int, to: c_int, read: c_int, write: c_int) {
+    let before = errno();
+    let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut length = mem::size_of::<libc::timeval>() as socklen_t;
+    // SAFETY: the value has the size that is told.
+    unsafe {
+        let value = ptr::from_mut(&mut limit).cast();
+        if real::getsockopt(from, libc::SOL_SOCKET, read, value, &mut length) == 0
+            && (limit.tv_sec != 0 || limit.tv_usec != 0)
+        {
+            real::setsockopt(to, libc::SOL_SOCKET, write, value, length);
+        }
+    }
+    set_errno(before);
+}

@@ -1,0 +1,117 @@
+//! Registrations with epoll that must follow a swapped descriptor.
+//!
+//! epoll watches the open file, not the number: when `dup2` puts another file behind the number, the old registration is
+//! gone without a word. So the last event that a program registered for a number is remembered, a few epoll instances each.
+//! A number may have been closed and opened again in between; the kernel is asked whether the registration still holds
+//! before it is carried over.
+//!
+//! ```text
+//!  pages[fd / 512] ─▶ page[fd % 512] = { epoll + 1, events, data } × 4     (0: free)
+//! ```
+
+use std::{
+    mem, ptr,
+    sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering},
+};
+
+use libc::{c_int, epoll_event};
+
+use crate::{descriptor, real};
+
+/// Epoll instances that are remembered for one number.
+const INSTANCES_MAX: usize = 4;
+const PAGE_FDS: usize = 512;
+/// Numbers from here on are not remembered: 1,048,576, the usual hard limit.
+const PAGES: usize = 2048;
+
+#[derive(Default)]
+struct Slot {
+    /// The epoll descriptor plus one.
+    epoll: AtomicI32,
+    events: AtomicU32,
+    data: AtomicU64,
+}
+
+type Page = [[Slot; INSTANCES_MAX]; PAGE_FDS];
+
+static TABLE: [AtomicPtr<Page>; PAGES] = [const { AtomicPtr::new(ptr::null_mut()) }; PAGES];
+
+/// What [`leave`] took out, for [`enter`].
+pub(crate) type Registrations = [Option<(c_int, epoll_event)>; INSTANCES_MAX];
+
+/// Notes a successful `epoll_ctl`.
+pub(crate) fn remember(epoll: c_int, operation: c_int, fd: c_int, event: Option<&epoll_event>) {
+    let Some(slots) = slots(fd) else { return };
+    let own = slots.iter().find(|slot| slot.epoll.load(Ordering::Acquire) == epoll + 1);
+    match (operation, event) {
+        (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, Some(event)) => {
+            let free = || slots.iter().find(|slot| slot.epoll.load(Ordering::Acquire) == 0);
+            let slot = own.or_else(free).unwrap_or(&slots[0]);
+            slot.events.store(event.events, Ordering::Relaxed);
+            slot.data.store(event.u64, Ordering::Relaxed);
+            slot.epoll.store(epoll + 1, Ordering::Release);
+        }
+        (libc::EPOLL_CTL_DEL, _) => {
+            if let Some(slot) = own {
+                slot.epoll.store(0, Ordering::Release);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes `fd` out of the instances that still watch it.
+pub(crate) fn leave(fd: c_int) -> Registrations {
+    let mut left: Registrations = [None; INSTANCES_MAX];
+    let before = descriptor::errno();
+    for (slot, left) in slots(fd).into_iter().flatten().zip(&mut left) {
+        let epoll = slot.epoll.swap(0, Ordering::AcqRel) - 1;
+        let mut event =
+            epoll_event { events: slot.events.load(Ordering::Relaxed), u64: slot.data.load(Ordering::Relaxed) };
+        // SAFETY: the event is live; a number that is no epoll instance any more is refused by the kernel.
+        if epoll >= 0 && unsafe { real::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, &mut event) } == 0 {
+            *left = Some((epoll, event));
+        }
+    }
+    descriptor::set_errno(before);
+    left
+}
+
+/// Registers what is behind `fd` now as what was behind it before.
+pub(crate) fn enter(fd: c_int, registrations: &Registrations) {
+    for (epoll, event) in registrations.iter().flatten() {
+        let mut event = *event;
+        // SAFETY: the event is live.
+        if unsafe { real::epoll_ctl(*epoll, libc::EPOLL_CTL_ADD, fd, &mut event) } == 0 {
+            remember(*epoll, libc::EPOLL_CTL_ADD, fd, Some(&event));
+        }
+    }
+}
+
+/// The slots of a number; its page comes into being when it is first needed.
+fn slots(fd: c_int) -> Option<&'static [Slot; INSTANCES_MAX]> {
+    let fd = usize::try_from(fd).ok()?;
+    let entry = TABLE.get(fd / PAGE_FDS)?;
+    let mut page = entry.load(Ordering::Acquire);
+    if page.is_null() {
+        page = new_page()?;
+        if let Err(first) = entry.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: the page was mapped just now and nobody else knows it.
+            unsafe { libc::munmap(page.cast(), mem::size_of::<Page>()) };
+            page = first;
+        }
+    }
+    // SAFETY: pages are never unmapped once they are in the table, and zeros are empty slots.
+    let page = unsafe { &*page };
+    Some(&page[fd % PAGE_FDS])
+}
+
+/// Memory of the kernel, zeroed: the program's allocator may be in the middle of something.
+fn new_page() -> Option<*mut Page> {
+    let before = descriptor::errno();
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping.
+    let page = unsafe { libc::mmap(ptr::null_mut(), mem::size_of::<Page>(), protection, flags, -1, 0) };
+    descriptor::set_errno(before);
+    (page != libc::MAP_FAILED).then_some(page.cast())
+}

@@ -1,0 +1,123 @@
+//! The broker of a session: holds every stream of RI2N for the programs under one `ri2n run`.
+//!
+//! Programs come and go, fork and exec; the broker stays until the last of them and the last byte are gone. It listens for
+//! their questions (see `ri2n-session`), for RI2N at every port where one of them listens for TCP, and relays.
+//!
+//! ```text
+//!  connect: RI2N to the same port of the peer ─ refused, or silent for too long ─▶ plain TCP
+//!           └ greeting ─▶ the peer's broker knocks at the program's own TCP listener
+//!                          └ accept() ─▶ claim ─▶ a socket pair, relayed
+//! ```
+
+mod connect;
+pub(crate) mod forward;
+mod life;
+mod listen;
+mod table;
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use ri2n_session::{Answer, Operation, Token, Verdict};
+
+pub use self::life::{BrokerError, Catch, Session, serve};
+use self::{listen::Delivery, table::Table};
+use crate::{line::Line, networks::Networks, redirect::Redirect};
+
+/// How a broker connects.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The protocol's own settings.
+    pub protocol: ri2n_io::Config,
+    /// Where RI2N is tried.
+    pub networks: Networks,
+    /// How long a peer of which nothing is known may take to answer before plain TCP is used.
+    pub patience: Duration,
+    /// The same for a peer that has answered before.
+    pub patience_known: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            protocol: ri2n_io::Config::default(),
+            networks: Networks::Attached,
+            patience: Duration::from_millis(300),
+            patience_known: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Threads that answer questions at the same time; beyond, programs use plain TCP.
+const QUESTIONS_MAX: usize = 512;
+/// Streams of one broker; beyond, programs use plain TCP.
+const STREAMS_MAX: usize = 4096;
+
+pub(crate) struct Broker {
+    settings: Settings,
+    /// A number at random, in the names of this broker's descriptors.
+    session: u64,
+    token: Token,
+    table: Mutex<Table>,
+    /// Catches the connections of programs without the preload library.
+    redirect: Option<Redirect>,
+}
+
+impl Broker {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers one question on a thread of its own.
+fn answer_question(broker: &Arc<Broker>, line: Line) {
+    {
+        let mut table = broker.table();
+        if table.questions >= QUESTIONS_MAX {
+            return;
+        }
+        table.questions += 1;
+    }
+    let asked = Arc::clone(broker);
+    let spawned = thread::Builder::new().name("ri2n-ask".into()).stack_size(256 << 10).spawn(move || {
+        consider(&asked, &line);
+        asked.table().questions -= 1;
+    });
+    if spawned.is_err() {
+        broker.table().questions -= 1;
+    }
+}
+
+fn consider(broker: &Arc<Broker>, line: &Line) {
+    let Some((request, socket)) = line.question() else { return };
+    if request.token != broker.token {
+        return;
+    }
+    let result = match request.operation {
+        Operation::Connect => connect::consider(broker, line, &request, socket),
+        Operation::Claim => listen::claim(broker, line, &request),
+        Operation::Listen => {
+            if let Some(local) = request.local {
+                listen::begin(broker, local, Delivery::Claim);
+            }
+            line.answer(&Answer::of(Verdict::Ready), None)
+        }
+        Operation::State => {
+            let state = broker.table().state(request.id);
+            line.answer(&Answer { id: request.id, ..Answer::of(state) }, None)
+        }
+    };
+    if let Err(error) = result {
+        warn(&format!("a program's question: {error}"));
+    }
+}
+
+/// What an operator should know; programs go on.
+fn warn(what: &str) {
+    // Standard error may be closed; there is nowhere else to say it.
+    let _ = io::Write::write_all(&mut io::stderr(), format!("ri2n: {what}\n").as_bytes());
+}

@@ -1,0 +1,297 @@
+//! A program connects.
+//!
+//! RI2N is tried at the same address and port. A peer without it refuses at once (the kernel answers for a closed port), and
+//! the program connects by plain TCP as if nothing had been. A program that must not wait gets an answer within
+//! [`WAIT_MAX`]: what is not decided by then is decided in the background, and should it come to plain TCP, the broker
+//! makes that connection itself, with the program's own socket, and relays.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use ri2n_io::Stream;
+use ri2n_session::{Answer, Name, Request, Verdict, Waiting};
+use socket2::{SockAddr, SockRef};
+
+use super::{Broker, forward::carry_tcp, listen::Held, table::Peer, warn};
+use crate::{
+    greeting::{self, Greeting, WELCOME_BYTES},
+    line::Line,
+    networks::source_for,
+    pair::{self, Pair},
+    relay::{self, Far, Near},
+};
+
+/// How long a program that must not wait is kept waiting for a peer of which nothing is known.
+const WAIT_MAX: Duration = Duration::from_millis(20);
+/// How long the peer's broker may take to reach its program.
+const WELCOME_MAX: Duration = Duration::from_secs(30);
+
+/// How an attempt came out.
+pub(super) enum Dialed {
+    /// The peer's program has it in its queue.
+    Stream(Stream),
+    /// Plain TCP must do.
+    NotSpoken,
+    /// RI2N is spoken there, and the program's answer is no.
+    Refused(i32),
+}
+
+pub(super) fn consider(
+    broker: &Arc<Broker>,
+    line: &Line,
+    request: &Request,
+    socket: Option<OwnedFd>,
+) -> io::Result<()> {
+    let plain = || line.answer(&Answer::of(Verdict::Plain), None);
+    let (Some(remote), Some(socket)) = (request.remote, socket) else { return plain() };
+    let target = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+    if known_to_be_plain(broker, target) {
+        return plain();
+    }
+    let known = broker.table().peer(target, Instant::now());
+    let Some(id) = broker.table().new_stream() else {
+        warn("too many streams: one more is plain TCP");
+        return plain();
+    };
+    let held = Held::new(Arc::clone(broker));
+    let local = match near_address(&socket, request.local, target, &remote) {
+        Ok(local) => local,
+        Err(error) => {
+            drop(held);
+            warn(&format!("no address to reach {target} from: {error}"));
+            return plain();
+        }
+    };
+    let attempt = Attempt { id, known, local, remote, target, socket };
+    match request.waiting {
+        Waiting::Blocking => {
+            let dialed = attempt.dial(broker);
+            attempt.settle(broker, line, held, dialed)
+        }
+        Waiting::NonBlocking => attempt.in_background(broker, line, held),
+    }
+}
+
+/// Serves the connections that the kernel sends to the proxy instead of where they wanted to go.
+pub(super) fn serve_redirected(broker: &Arc<Broker>, proxy: &TcpListener) {
+    loop {
+        let (near, from) = match proxy.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn(&format!("a redirected connection: {error}"));
+                thread::sleep(WAIT_MAX);
+                continue;
+            }
+        };
+        let target = broker.redirect.as_ref().and_then(|redirect| redirect.wanted(from.port()));
+        // Somebody else's connection, or one too many, is closed.
+        let Some(target) = target else { continue };
+        if broker.table().new_stream().is_none() {
+            warn("too many streams: a redirected connection is refused");
+            continue;
+        }
+        let held = Held::new(Arc::clone(broker));
+        let broker = Arc::clone(broker);
+        let _ = thread::Builder::new().name("ri2n-redirect".into()).stack_size(256 << 10).spawn(move || {
+            if let Err(error) = carry_tcp(&broker, near, from, target, held) {
+                warn(&format!("a redirected connection to {target}: {error}"));
+            }
+        });
+    }
+}
+
+/// Whether RI2N need not be tried.
+pub(super) fn known_to_be_plain(broker: &Broker, target: SocketAddr) -> bool {
+    !broker.settings.networks.contain(target.ip())
+        || matches!(broker.table().peer(target, Instant::now()), Some(Peer::Refused | Peer::Silent))
+}
+
+struct Attempt {
+    id: u64,
+    known: Option<Peer>,
+    /// As the program shall see them.
+    local: SocketAddr,
+    remote: SocketAddr,
+    /// The far address without mapping.
+    target: SocketAddr,
+    /// The program's TCP socket: it keeps the port taken.
+    socket: OwnedFd,
+}
+
+impl Attempt {
+    fn name(&self, broker: &Broker) -> Name {
+        Name { session: broker.session, id: self.id, local: self.local, remote: self.remote }
+    }
+
+    fn answer(&self, verdict: Verdict) -> Answer {
+        Answer { verdict, id: self.id, local: Some(self.local), remote: Some(self.remote) }
+    }
+
+    /// Answers an attempt that is decided.
+    fn settle(self, broker: &Broker, line: &Line, held: Held, dialed: Dialed) -> io::Result<()> {
+        match dialed {
+            Dialed::NotSpoken => line.answer(&self.answer(Verdict::Plain), None),
+            Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), None),
+            Dialed::Stream(stream) => {
+                let Pair { ours, theirs } = pair::ready(&self.name(broker))?;
+                line.answer(&self.answer(Verdict::Ready), Some(theirs.as_fd()))?;
+                drop(theirs);
+                relay::start(Near::Pair(ours), Far::Ri2n(stream), (held, self.socket))
+            }
+        }
+    }
+
+    fn in_background(self, broker: &Arc<Broker>, line: &Line, held: Held) -> io::Result<()> {
+        let (send, receive) = mpsc::channel();
+        let dialer = (Arc::clone(broker), self.copy()?);
+        thread::Builder::new().name("ri2n-dial".into()).stack_size(256 << 10).spawn(move || {
+            let (broker, attempt) = dialer;
+            // The one who asked may have failed meanwhile; the stream then ends here.
+            let _ = send.send(attempt.dial(&broker));
+        })?;
+        match receive.recv_timeout(WAIT_MAX) {
+            Ok(dialed) => return self.settle(broker, line, held, dialed),
+            Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("dialling ended without a result")),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let Pair { mut ours, theirs } = pair::pending(&self.name(broker))?;
+        broker.table().begin_pending(self.id);
+        let told = line.answer(&self.answer(Verdict::Pending), Some(theirs.as_fd()));
+        let far = told.and_then(|()| match receive.recv() {
+            Ok(Dialed::Stream(stream)) => Ok(Far::Ri2n(stream)),
+            Ok(Dialed::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
+            Ok(Dialed::NotSpoken) => self.plain().map(Far::Tcp),
+            Err(_) => Err(io::Error::from_raw_os_error(libc::ECONNABORTED)),
+        });
+        let error = match far {
+            Ok(far) => match pair::stands(&mut ours, theirs) {
+                Ok(()) => {
+                    broker.table().end_pending(self.id, None);
+                    return relay::start(Near::Pair(ours), far, (held, self.socket));
+                }
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let errno = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);
+        broker.table().end_pending(self.id, Some(errno));
+        // Dropping our end with its filler unread is what tells the program.
+        Ok(())
+    }
+
+    fn dial(&self, broker: &Broker) -> Dialed {
+        dial(broker, self.known, self.local, self.target)
+    }
+
+    fn copy(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()?, ..*self })
+    }
+
+    /// Connects the program's own socket by plain TCP.
+    fn plain(&self) -> io::Result<TcpStream> {
+        let socket = TcpStream::from(self.socket.try_clone()?);
+        socket.set_nonblocking(false)?;
+        SockRef::from(&socket).connect(&SockAddr::from(self.remote))?;
+        Ok(socket)
+    }
+}
+
+/// Connects by RI2N and waits for the peer's program.
+pub(super) fn dial(broker: &Broker, known: Option<Peer>, local: SocketAddr, target: SocketAddr) -> Dialed {
+    let settings = &broker.settings;
+    let patience = if known == Some(Peer::Speaks) { settings.patience_known } else { settings.patience };
+    let mut config = settings.protocol.clone();
+    config.connect_timeout = patience;
+    let note = |peer| broker.table().note_peer(target, peer, Instant::now());
+    let stream = match Stream::connect(target, &config) {
+        Ok(stream) => stream,
+        Err(error) => {
+            note(if error.kind() == io::ErrorKind::ConnectionRefused { Peer::Refused } else { Peer::Silent });
+            return Dialed::NotSpoken;
+        }
+    };
+    match greet(&stream, Greeting { source: local, target }) {
+        Ok(()) => {
+            note(Peer::Speaks);
+            Dialed::Stream(stream)
+        }
+        Err(error) => {
+            stream.reset();
+            match error.raw_os_error() {
+                // Nobody listens any more, says the broker: TCP may know better, and says it as the kernel does.
+                None | Some(libc::ECONNREFUSED) => {
+                    note(Peer::Refused);
+                    Dialed::NotSpoken
+                }
+                Some(errno) => Dialed::Refused(errno),
+            }
+        }
+    }
+}
+
+/// Says who wants whom, and reads the answer.
+///
+/// # Errors
+/// What the peer says, or that it says nothing.
+pub(crate) fn greet(stream: &Stream, greeting: Greeting) -> io::Result<()> {
+    let mut rest = &greeting.encode()[..];
+    while !rest.is_empty() {
+        let written = stream.write(rest)?;
+        rest = &rest[written..];
+    }
+    stream.set_read_timeout(Some(WELCOME_MAX));
+    let mut welcome = [0; WELCOME_BYTES];
+    read_exact(stream, &mut welcome)?;
+    stream.set_read_timeout(None);
+    greeting::decode_welcome(&welcome)
+}
+
+/// Fills a buffer from a stream.
+///
+/// # Errors
+/// If the stream ends first.
+pub(crate) fn read_exact(stream: &Stream, mut buffer: &mut [u8]) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match stream.read(buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => buffer = &mut buffer[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Binds the program's socket as connecting would, so that the address it is told is its own; in the family it speaks.
+fn near_address(
+    socket: &OwnedFd,
+    bound: Option<SocketAddr>,
+    target: SocketAddr,
+    remote: &SocketAddr,
+) -> io::Result<SocketAddr> {
+    let socket = SockRef::from(socket);
+    let (ip, port) = bound.map_or((None, 0), |bound| (Some(bound.ip()), bound.port()));
+    let ip = match ip.map(|ip| ip.to_canonical()) {
+        Some(ip) if !ip.is_unspecified() => ip,
+        _ => source_for(target)?,
+    };
+    let as_program_sees = |ip: IpAddr| match (ip, remote) {
+        (IpAddr::V4(ip), SocketAddr::V6(_)) => ip.to_ipv6_mapped().into(),
+        _ => ip,
+    };
+    if port != 0 {
+        return Ok(SocketAddr::new(as_program_sees(ip), port));
+    }
+    socket.bind(&SockAddr::from(SocketAddr::new(as_program_sees(ip), 0)))?;
+    let bound = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok(bound)
+}

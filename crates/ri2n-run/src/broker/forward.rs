@@ -1,0 +1,141 @@
+//! Carries whatever comes to one port to one target: what a proxy does.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use ri2n_io::{Listener, Stream};
+use ri2n_session::Token;
+use socket2::SockRef;
+
+use super::{
+    Broker, Settings,
+    connect::{Dialed, dial, known_to_be_plain},
+    listen::{Held, answer, receive_greeting, refusal},
+    table::Table,
+    warn,
+};
+use crate::{
+    networks::source_for,
+    relay::{self, Far, Near},
+};
+
+/// How long a target of plain TCP may take to answer.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
+
+pub(crate) struct Forwarder {
+    broker: Arc<Broker>,
+    target: SocketAddr,
+}
+
+impl Forwarder {
+    pub(crate) fn new(settings: Settings, target: SocketAddr) -> Self {
+        let table = Mutex::new(Table::default());
+        let broker = Broker { settings, session: 0, token: Token([0; 16]), table, redirect: None };
+        Self { broker: Arc::new(broker), target }
+    }
+
+    /// Listens for RI2N, or says why not.
+    pub(crate) fn listen(&self, address: SocketAddr) -> Option<Listener> {
+        match Listener::bind(address, &self.broker.settings.protocol) {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                warn(&format!("UDP port {}: {error}: connections of TCP are served alone", address.port()));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn serve_tcp(&self, listener: &TcpListener) {
+        loop {
+            let (near, from) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    warn(&format!("a connection: {error}"));
+                    thread::sleep(Duration::from_millis(50));
+                    continue;
+                }
+            };
+            let target = self.target;
+            if self.on_thread(move |broker, held| carry_tcp(broker, near, from, target, held)).is_err() {
+                warn("no thread for another connection");
+            }
+        }
+    }
+
+    pub(crate) fn serve_streams(&self, listener: &Listener) {
+        while let Ok((stream, _)) = listener.accept() {
+            let target = self.target;
+            if self.on_thread(move |_, held| carry_stream(&stream, target, held)).is_err() {
+                warn("no thread for another connection");
+            }
+        }
+    }
+
+    /// Runs the work for one connection, unless there are too many; what it holds is then dropped.
+    fn on_thread(&self, work: impl FnOnce(&Broker, Held) -> io::Result<()> + Send + 'static) -> io::Result<()> {
+        if self.broker.table().new_stream().is_none() {
+            warn("too many connections: one is refused");
+            return Ok(());
+        }
+        let (broker, held) = (Arc::clone(&self.broker), Held::new(Arc::clone(&self.broker)));
+        let target = self.target;
+        thread::Builder::new().name("ri2n-forward".into()).stack_size(256 << 10).spawn(move || {
+            if let Err(error) = work(&broker, held) {
+                warn(&format!("a connection to {target}: {error}"));
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// Carries a connection of TCP.
+pub(super) fn carry_tcp(
+    broker: &Broker,
+    near: TcpStream,
+    from: SocketAddr,
+    target: SocketAddr,
+    held: Held,
+) -> io::Result<()> {
+    near.set_nodelay(true)?;
+    let dialed = if known_to_be_plain(broker, target) {
+        Dialed::NotSpoken
+    } else {
+        let known = broker.table().peer(target, Instant::now());
+        dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target)
+    };
+    let far = match dialed {
+        Dialed::Stream(stream) => Ok(Far::Ri2n(stream)),
+        Dialed::Refused(errno) => Err(io::Error::from_raw_os_error(errno)),
+        Dialed::NotSpoken => plain(target).map(Far::Tcp),
+    };
+    match far {
+        Ok(far) => relay::start(Near::Tcp(near), far, held),
+        Err(error) => {
+            // The program believes that it is connected: a reset is the nearest to a refusal.
+            SockRef::from(&near).set_linger(Some(Duration::ZERO))?;
+            Err(error)
+        }
+    }
+}
+
+fn carry_stream(stream: &Stream, target: SocketAddr, held: Held) -> io::Result<()> {
+    receive_greeting(stream)?;
+    match plain(target) {
+        Ok(near) => {
+            answer(stream, Ok(()))?;
+            relay::start(Near::Tcp(near), Far::Ri2n(stream.clone()), held)
+        }
+        Err(error) => answer(stream, Err(refusal(&error))).and(Err(error)),
+    }
+}
+
+fn plain(target: SocketAddr) -> io::Result<TcpStream> {
+    let far = TcpStream::connect_timeout(&target, CONNECT_MAX)?;
+    far.set_nodelay(true)?;
+    Ok(far)
+}

@@ -1,0 +1,285 @@
+//! From the program's start to the last byte.
+//!
+//! A broker serves the process that becomes the program, and everything that descends from it. It ends when that process has
+//! exited, no stream is left, no program listens, and none of the session is left that could ask. What it made goes
+//! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{self, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::signalfd::{SfdFlags, SignalFd},
+    unistd::{Pid, setsid},
+};
+use ri2n_session::{BROKER_VARIABLE, Token};
+
+use super::{Broker, Settings, answer_question, connect, listen, table::Table, warn};
+use crate::{
+    line::ControlSocket,
+    redirect::{Redirect, RedirectError},
+    signals,
+};
+
+/// How often it is looked whether listeners still listen, and whether anybody is left.
+const TICK: Duration = Duration::from_millis(500);
+/// The same once the program has exited.
+const LAST_TICK: Duration = Duration::from_millis(50);
+/// File descriptors that a broker wants; the hard limit may be lower.
+const DESCRIPTORS_WANTED: u64 = 65536;
+
+/// How programs are caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Catch {
+    /// By the preload library.
+    Preload,
+    /// By a control group and eBPF.
+    Redirect,
+}
+
+/// What a broker tells the one who started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The value of [`BROKER_VARIABLE`].
+    pub variable: String,
+}
+
+/// Why a broker cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BrokerError {
+    /// A step failed.
+    #[error("{step}: {source}")]
+    Step {
+        /// What was tried.
+        step: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Connections cannot be caught.
+    #[error(transparent)]
+    Redirect(#[from] RedirectError),
+}
+
+/// Serves the process `program` until its session is over. [`signals::hold`] comes first. `began` is called once everything is ready, before which the
+/// program must not start.
+///
+/// # Errors
+/// If the broker cannot begin, or the kernel refuses to wait.
+pub fn serve(
+    settings: Settings,
+    program: Pid,
+    catch: Catch,
+    began: impl FnOnce(&Session) -> io::Result<()>,
+) -> Result<(), BrokerError> {
+    let step = |step| move |source| BrokerError::Step { step, source };
+    // Signals of the terminal are the program's; it may be that we lead a session already.
+    let _ = setsid();
+    raise_descriptor_limit();
+    let signals = catch_signals().map_err(step("catch signals"))?;
+    let watched = open_process(program).map_err(step("watch the program"))?;
+    let (session, token) = (random().map_err(step("draw a token"))?, random().map_err(step("draw a token"))?);
+    let (session, token) = ((session as u64), Token(token.to_ne_bytes()));
+    let name = format!("ri2n-{}-{session:016x}", std::process::id());
+    let control = ControlSocket::bind(&name).map_err(step("bind the control socket"))?;
+    let proxies = if catch == Catch::Redirect { proxy_ports().map_err(step("bind the proxy"))? } else { Vec::new() };
+    let redirect = match catch {
+        Catch::Preload => None,
+        Catch::Redirect => Some(Redirect::begin(&proxies, &settings.networks)?),
+    };
+    if let Some(redirect) = &redirect {
+        redirect.take_in(program.as_raw())?;
+    }
+    let told = Session { variable: format!("{name},{token}") };
+    let broker = Arc::new(Broker { settings, session, token, table: Mutex::new(Table::default()), redirect });
+    for proxy in proxies {
+        let broker = Arc::clone(&broker);
+        thread::spawn(move || connect::serve_redirected(&broker, &proxy));
+    }
+    if broker.redirect.is_some() {
+        let broker = Arc::clone(&broker);
+        thread::spawn(move || listen::follow_redirected(&broker));
+    }
+    began(&told).map_err(step("tell that the broker is ready"))?;
+    let result = run(&broker, &control, &watched, &signals, &name).map_err(step("wait for programs"));
+    if let Some(redirect) = &broker.redirect {
+        redirect.remove_group();
+    }
+    result
+}
+
+fn run(
+    broker: &Arc<Broker>,
+    control: &ControlSocket,
+    program: &OwnedFd,
+    signals: &SignalFd,
+    name: &str,
+) -> io::Result<()> {
+    let mut exited = false;
+    let mut looked = Instant::now();
+    loop {
+        let tick = if exited { LAST_TICK } else { TICK };
+        let mut fds = [
+            PollFd::new(control.descriptor(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(program.as_fd(), PollFlags::POLLIN),
+        ];
+        let watched = if exited { 2 } else { 3 };
+        let timeout = PollTimeout::try_from(tick).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds[..watched], timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = |fd: &PollFd<'_>| fd.any() == Some(true);
+        if ready(&fds[0]) {
+            match control.accept() {
+                Ok(line) => answer_question(broker, line),
+                Err(error) => {
+                    // Out of descriptors, most likely: others will be given back.
+                    warn(&format!("a program's question: {error}"));
+                    thread::sleep(LAST_TICK);
+                }
+            }
+        }
+        if ready(&fds[1]) {
+            return Ok(());
+        }
+        if !exited && ready(&fds[2]) {
+            exited = true;
+            // Whoever reads what the program wrote waits until nobody holds the other end.
+            leave_standard_error();
+        }
+        if looked.elapsed() >= tick || exited {
+            looked = Instant::now();
+            let listening = !broker.table().listening.is_empty();
+            if listening {
+                listen::prune(broker, &tcp_listeners());
+            }
+            if exited && is_over(broker, name) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn is_over(broker: &Broker, name: &str) -> bool {
+    let quiet = {
+        let table = broker.table();
+        table.streams == 0 && table.questions == 0 && table.listening.is_empty()
+    };
+    let left = || match &broker.redirect {
+        Some(redirect) => redirect.is_populated(),
+        None => has_members(name),
+    };
+    quiet && !left()
+}
+
+/// Whether a process of this session is left, by the environment that it was started with.
+fn has_members(name: &str) -> bool {
+    let variable = format!("{BROKER_VARIABLE}={name},");
+    let own = std::process::id();
+    let Ok(processes) = fs::read_dir("/proc") else { return false };
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|process| *process != own)
+        .filter_map(|process| fs::read(format!("/proc/{process}/environ")).ok())
+        .any(|environment| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(variable.as_bytes())))
+}
+
+/// Where sockets of this network namespace listen for TCP.
+fn tcp_listeners() -> BTreeSet<SocketAddr> {
+    let mut found = BTreeSet::new();
+    for file in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
+        let table = fs::read_to_string(file).unwrap_or_default();
+        found.extend(table.lines().skip(1).filter_map(parse_listener));
+    }
+    found
+}
+
+/// Reads a line of `/proc/net/tcp`: a number, near address, far address, state.
+fn parse_listener(line: &str) -> Option<SocketAddr> {
+    const LISTEN: &str = "0A";
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let (local, _, state) = (fields.next()?, fields.next()?, fields.next()?);
+    let (ip, port) = local.split_once(':')?;
+    let words: Vec<u32> =
+        (0..ip.len() / 8).filter_map(|k| u32::from_str_radix(&ip[8 * k..8 * k + 8], 16).ok()).collect();
+    // Words are printed as the machine reads them from memory in network order.
+    let octets: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let ip = match octets.len() {
+        4 => IpAddr::from(<[u8; 4]>::try_from(octets).ok()?),
+        16 => IpAddr::from(<[u8; 16]>::try_from(octets).ok()?).to_canonical(),
+        _ => return None,
+    };
+    (state == LISTEN).then_some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+fn proxy_ports() -> io::Result<Vec<TcpListener>> {
+    let mut proxies = vec![TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?];
+    // A machine without IPv6 has no need of it.
+    proxies.extend(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)));
+    Ok(proxies)
+}
+
+fn open_process(process: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved; the descriptor that comes back is ours.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
+    }
+}
+
+fn catch_signals() -> io::Result<SignalFd> {
+    signals::hold()?;
+    Ok(SignalFd::with_flags(&signals::ends(), SfdFlags::SFD_CLOEXEC)?)
+}
+
+fn leave_standard_error() {
+    let _ = io::stderr().flush();
+    if let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") {
+        // SAFETY: both descriptors are open.
+        unsafe { libc::dup2(null.as_raw_fd(), libc::STDERR_FILENO) };
+    }
+}
+
+fn raise_descriptor_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard.min(DESCRIPTORS_WANTED).max(soft), hard);
+    }
+}
+
+fn random() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u128::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_are_read_as_the_kernel_prints_them() {
+        let line = "   0: 0202010A:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1";
+        assert_eq!(parse_listener(line), Some("10.1.2.2:8080".parse().unwrap()));
+        let v6 = "   1: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 0:0";
+        assert_eq!(parse_listener(v6), Some("[::]:22".parse().unwrap()));
+        assert_eq!(parse_listener(&line.replace(" 0A ", " 01 ")), None);
+        assert_eq!(parse_listener("  sl  local_address"), None);
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(tcp_listeners().contains(&listener.local_addr().unwrap()));
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        assert!(!tcp_listeners().contains(&address));
+    }
+}

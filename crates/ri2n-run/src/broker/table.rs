@@ -1,0 +1,145 @@
+//! What a broker remembers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use ri2n_session::Verdict;
+
+use super::{
+    STREAMS_MAX,
+    listen::{Announced, Listening},
+};
+
+/// Failed connections of which the error is remembered.
+const FAILURES_MAX: usize = 1024;
+/// Peers of which it is remembered whether they speak RI2N.
+const PEERS_MAX: usize = 4096;
+
+/// How long a peer that refused is not asked again: a server may be started under RI2N at any time.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// How long a peer that was silent is not asked again: asking costs the whole patience.
+const SILENT_FOR: Duration = Duration::from_secs(30);
+/// How long a peer that spoke RI2N is given more patience.
+const SPOKE_FOR: Duration = Duration::from_secs(3600);
+
+/// What is known of an address and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// It spoke RI2N.
+    Speaks,
+    /// It said that it does not.
+    Refused,
+    /// It said nothing.
+    Silent,
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    /// Questions that are being answered.
+    pub(super) questions: usize,
+    /// Streams that stand or are being made.
+    pub(super) streams: usize,
+    last_id: u64,
+    pending: BTreeSet<u64>,
+    failures: VecDeque<(u64, i32)>,
+    peers: BTreeMap<SocketAddr, (Peer, Instant)>,
+    /// By UDP port.
+    pub(super) listening: BTreeMap<u16, Listening>,
+    /// By the address that the knock comes from.
+    pub(super) announced: BTreeMap<SocketAddr, Announced>,
+}
+
+impl Table {
+    /// Counts a new stream, unless there are too many.
+    pub(super) fn new_stream(&mut self) -> Option<u64> {
+        if self.streams >= STREAMS_MAX {
+            return None;
+        }
+        self.streams += 1;
+        Some(self.next_id())
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(super) fn begin_pending(&mut self, id: u64) {
+        self.pending.insert(id);
+    }
+
+    /// The pending connection stands, or failed.
+    pub(super) fn end_pending(&mut self, id: u64, failure: Option<i32>) {
+        self.pending.remove(&id);
+        if let Some(errno) = failure {
+            if self.failures.len() == FAILURES_MAX {
+                self.failures.pop_front();
+            }
+            self.failures.push_back((id, errno));
+        }
+    }
+
+    /// What became of a connection; one that is not pending and has not failed stands, or stood.
+    pub(super) fn state(&self, id: u64) -> Verdict {
+        if self.pending.contains(&id) {
+            return Verdict::Pending;
+        }
+        let failure = self.failures.iter().find(|(failed, _)| *failed == id);
+        failure.map_or(Verdict::Ready, |(_, errno)| Verdict::Failed(*errno))
+    }
+
+    pub(super) fn peer(&self, address: SocketAddr, now: Instant) -> Option<Peer> {
+        self.peers.get(&address).filter(|(_, until)| *until > now).map(|(peer, _)| *peer)
+    }
+
+    pub(super) fn note_peer(&mut self, address: SocketAddr, peer: Peer, now: Instant) {
+        if self.peers.len() >= PEERS_MAX {
+            self.peers.retain(|_, (_, until)| *until > now);
+        }
+        if self.peers.len() >= PEERS_MAX {
+            self.peers.pop_first();
+        }
+        let lasts = match peer {
+            Peer::Speaks => SPOKE_FOR,
+            Peer::Refused => REFUSED_FOR,
+            Peer::Silent => SILENT_FOR,
+        };
+        self.peers.insert(address, (peer, now + lasts));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_peer_ends() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        let peer: SocketAddr = "10.0.0.1:80".parse().unwrap();
+        assert_eq!(table.peer(peer, now), None);
+        table.note_peer(peer, Peer::Refused, now);
+        assert_eq!(table.peer(peer, now + REFUSED_FOR / 2), Some(Peer::Refused));
+        assert_eq!(table.peer(peer, now + REFUSED_FOR), None);
+    }
+
+    #[test]
+    fn everything_is_bounded() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        for k in 0..PEERS_MAX + 100 {
+            table.note_peer(SocketAddr::from(([10, 0, (k >> 8) as u8, k as u8], 80)), Peer::Silent, now);
+        }
+        assert_eq!(table.peers.len(), PEERS_MAX);
+        for id in 0..FAILURES_MAX as u64 + 100 {
+            table.begin_pending(id);
+            assert_eq!(table.state(id), Verdict::Pending);
+            table.end_pending(id, Some(111));
+            assert_eq!(table.state(id), Verdict::Failed(111));
+        }
+        assert_eq!(table.failures.len(), FAILURES_MAX);
+        assert!((0..STREAMS_MAX).all(|_| table.new_stream().is_some()));
+        assert_eq!(table.new_stream(), None);
+    }
+}

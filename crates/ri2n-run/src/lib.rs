@@ -1,0 +1,25 @@
+//! RI2N for programs that know nothing of it.
+//!
+//! - [`broker`]: holds the streams of all programs under one `ri2n run`.
+//! - [`launch`]: finds out how a program can be caught, starts a broker, becomes the program.
+//! - [`networks`]: which destinations RI2N is tried for.
+//! - [`proxy`]: a TCP port here, a TCP port there, RI2N between.
+//! - [`signals`]: ending in order.
+//!
+//! ```text
+//!  ri2n run -- PROGRAM ─ starts ─▶ broker ══ RI2N ══ the peer's broker
+//!           └ becomes PROGRAM, with the preload library ── questions, socket pairs ──┘
+//! ```
+
+pub mod broker;
+pub mod launch;
+pub mod networks;
+pub mod proxy;
+pub mod signals;
+
+mod elf;
+mod greeting;
+mod line;
+mod pair;
+mod redirect;
+mod relay;

@@ -1,0 +1,157 @@
+//! Which destinations are worth asking for RI2N: those of the cluster's own networks.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    str::FromStr,
+};
+
+use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags, sys::socket::SockaddrStorage};
+
+/// The destinations that RI2N is tried for; all others are reached by plain TCP without a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Networks {
+    /// The networks that this machine has an address in.
+    Attached,
+    /// These.
+    Listed(Vec<Prefix>),
+}
+
+/// A network: an address and how many of its bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// Why a text is no network.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no network: an address, a slash and a number of bits are wanted, as in 10.1.0.0/16")]
+pub struct NotAPrefix(String);
+
+impl Networks {
+    /// Whether RI2N is tried for `destination`; this machine's own addresses never are.
+    pub fn contain(&self, destination: IpAddr) -> bool {
+        let destination = destination.to_canonical();
+        if destination.is_loopback() || destination.is_unspecified() || destination.is_multicast() {
+            return false;
+        }
+        let own = own_networks();
+        if own.iter().any(|prefix| prefix.address == destination) {
+            return false;
+        }
+        match self {
+            Self::Attached => own.iter().any(|prefix| prefix.contains(destination)),
+            Self::Listed(prefixes) => prefixes.iter().any(|prefix| prefix.contains(destination)),
+        }
+    }
+}
+
+impl Prefix {
+    /// Whether an address lies in this network.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (network, address, width) = match (self.address, address) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                (u128::from(u32::from(network)), u128::from(u32::from(address)), 32)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => (u128::from(network), u128::from(address), 128),
+            _ => return false,
+        };
+        (network ^ address).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
+    }
+
+    /// The address as it was written.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits count.
+    pub fn bits(&self) -> u8 {
+        self.bits
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = NotAPrefix;
+
+    fn from_str(text: &str) -> Result<Self, NotAPrefix> {
+        let parse = || {
+            let (address, bits) = text.split_once('/')?;
+            let (address, bits) = (address.parse::<IpAddr>().ok()?, bits.parse::<u8>().ok()?);
+            (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Self { address, bits })
+        };
+        parse().ok_or_else(|| NotAPrefix(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Prefix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+/// The address that this machine would speak to `destination` from.
+pub(crate) fn source_for(destination: SocketAddr) -> std::io::Result<IpAddr> {
+    let any: SocketAddr =
+        if destination.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { "[::]:0".parse().expect("an address") };
+    let socket = std::net::UdpSocket::bind(any)?;
+    socket.connect(destination)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// This machine's addresses on ports that are up, with the width of their networks.
+pub(crate) fn own_networks() -> Vec<Prefix> {
+    let Ok(interfaces) = getifaddrs() else { return Vec::new() };
+    interfaces
+        .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
+        .filter_map(|interface| {
+            let address = ip(&interface.address?)?;
+            let bits = match ip(&interface.netmask?)? {
+                IpAddr::V4(mask) => u32::from(mask).count_ones(),
+                IpAddr::V6(mask) => u128::from(mask).count_ones(),
+            };
+            Some(Prefix { address, bits: bits as u8 })
+        })
+        .collect()
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    address
+        .as_sockaddr_in()
+        .map(|v4| IpAddr::V4(v4.ip()))
+        .or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_hold_what_they_should() {
+        for (prefix, inside, outside) in [
+            ("10.1.0.0/16", "10.1.255.3", "10.2.0.0"),
+            ("0.0.0.0/0", "255.1.2.3", "::1"),
+            ("10.1.2.3/32", "10.1.2.3", "10.1.2.2"),
+            ("fd00::/8", "fd12::1", "fe80::1"),
+            ("::/0", "1::", "1.2.3.4"),
+        ] {
+            let prefix: Prefix = prefix.parse().unwrap();
+            assert!(prefix.contains(inside.parse().unwrap()), "{prefix} {inside}");
+            assert!(!prefix.contains(outside.parse().unwrap()), "{prefix} {outside}");
+        }
+        for text in ["10.0.0.0", "10.0.0.0/33", "fd00::/129", "net/8", "10.0.0.0/-1", ""] {
+            assert!(text.parse::<Prefix>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn own_addresses_are_never_asked() {
+        let everything = Networks::Listed(vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()]);
+        for own in own_networks() {
+            assert!(!everything.contain(own.address()), "{own}");
+        }
+        assert!(!everything.contain("127.0.0.1".parse().unwrap()));
+        assert!(!everything.contain("::ffff:127.0.0.1".parse().unwrap()));
+        let elsewhere: IpAddr = "192.0.2.1".parse().unwrap();
+        assert_eq!(everything.contain(elsewhere), own_networks().iter().all(|own| own.address() != elsewhere));
+    }
+}

@@ -1,0 +1,234 @@
+//! Carries bytes between a program's end and a far end until both directions are through.
+//!
+//! ```text
+//!  program ══ near (socket pair, or TCP on this machine) ══ relay ══ far (RI2N, or TCP to a peer without) ══ peer
+//!             end of file ───────────────────────────────────▶ half close
+//!             half close  ◀─────────────────────────────────── end of stream
+//!             broken pipe: what was written is delivered, then the peer is reset, as TCP does
+//! ```
+//!
+//! Two threads a stream: each blocks in the call that its next bytes come from, so that they pass without a hand-off to
+//! another thread. That costs two small stacks a stream and saves a wake-up a message.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    sync::{OnceLock, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use ri2n_io::Stream;
+
+/// Bytes carried at once; two buffers a stream.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Stack of a relay's thread, bytes, apart from the buffer.
+const STACK_BYTES: usize = 128 << 10;
+/// How long the end of a stream may take to be acknowledged.
+const LINGER_MAX: Duration = Duration::from_secs(60);
+/// How long a stream that has ended at both sides is kept to acknowledge the peer's end again, should that get lost.
+const TIME_WAIT: Duration = Duration::from_millis(500);
+/// How long data of a program that has closed may take to reach the peer before the peer is reset.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// The end toward the program.
+pub(crate) enum Near {
+    /// A socket pair: the preload library is in the program.
+    Pair(UnixStream),
+    /// A TCP connection on this machine: the program knows nothing.
+    Tcp(TcpStream),
+}
+
+/// The end toward the peer.
+pub(crate) enum Far {
+    /// RI2N.
+    Ri2n(Stream),
+    /// Plain TCP, to a peer without RI2N.
+    Tcp(TcpStream),
+}
+
+/// Relays until both directions have ended; blocks.
+pub(crate) fn relay(near: &Near, far: &Far) {
+    thread::scope(|scope| {
+        let down = thread::Builder::new().name("ri2n-down".into()).stack_size(STACK_BYTES);
+        if down.spawn_scoped(scope, || carry_down(far, near)).is_err() {
+            far.reset();
+            near.close();
+            return;
+        }
+        carry_up(near, far);
+    });
+}
+
+/// Starts a relay on a thread of its own; `kept` lives as long as it does.
+///
+/// # Errors
+/// If no thread can be had.
+pub(crate) fn start<K: Send + 'static>(near: Near, far: Far, kept: K) -> io::Result<()> {
+    thread::Builder::new().name("ri2n-up".into()).stack_size(STACK_BYTES).spawn(move || {
+        relay(&near, &far);
+        drop(near);
+        far.linger();
+        keep_a_while((far, kept));
+    })?;
+    Ok(())
+}
+
+/// Drops something after [`TIME_WAIT`], on one thread for all of them.
+fn keep_a_while(kept: impl Send + 'static) {
+    type Kept = (Instant, Box<dyn Send>);
+    static KEEPER: OnceLock<mpsc::Sender<Kept>> = OnceLock::new();
+    let keeper = KEEPER.get_or_init(|| {
+        let (send, receive) = mpsc::channel::<Kept>();
+        // Without the thread the channel is closed, and things go at once.
+        let _ = thread::Builder::new().name("ri2n-keep".into()).stack_size(STACK_BYTES).spawn(move || {
+            for (until, kept) in receive {
+                thread::sleep(until.saturating_duration_since(Instant::now()));
+                drop(kept);
+            }
+        });
+        send
+    });
+    let _ = keeper.send((Instant::now() + TIME_WAIT, Box::new(kept)));
+}
+
+fn carry_up(near: &Near, far: &Far) {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match near.read(&mut buffer) {
+            Ok(0) => {
+                let _ = far.finish();
+                return;
+            }
+            Ok(count) => {
+                if far.write_all(&buffer[..count]).is_err() {
+                    // The peer is gone: the program's next write must fail, its reads end.
+                    near.close();
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The program closed with data unread.
+            Err(_) => {
+                far.reset();
+                return;
+            }
+        }
+    }
+}
+
+fn carry_down(far: &Far, near: &Near) {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match far.read(&mut buffer) {
+            Ok(0) => {
+                near.finish();
+                return;
+            }
+            Ok(count) => {
+                if near.write_all(&buffer[..count]).is_err() {
+                    far.last_words();
+                    far.reset();
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => {
+                near.close();
+                return;
+            }
+        }
+    }
+}
+
+impl Near {
+    fn socket(&self) -> i32 {
+        match self {
+            Self::Pair(pair) => pair.as_raw_fd(),
+            Self::Tcp(tcp) => tcp.as_raw_fd(),
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Pair(pair) => (&mut &*pair).read(buffer),
+            Self::Tcp(tcp) => (&mut &*tcp).read(buffer),
+        }
+    }
+
+    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Pair(pair) => (&mut &*pair).write_all(bytes),
+            Self::Tcp(tcp) => (&mut &*tcp).write_all(bytes),
+        }
+    }
+
+    fn finish(&self) {
+        // SAFETY: the descriptor is open as long as `self` is.
+        unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
+    }
+
+    /// Ends both directions at once. A TCP connection is reset when the descriptor goes.
+    fn close(&self) {
+        if let Self::Tcp(tcp) = self {
+            let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
+        }
+        // SAFETY: the descriptor is open as long as `self` is.
+        unsafe { libc::shutdown(self.socket(), libc::SHUT_RDWR) };
+    }
+}
+
+impl Far {
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Ri2n(stream) => stream.read(buffer),
+            Self::Tcp(tcp) => (&mut &*tcp).read(buffer),
+        }
+    }
+
+    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Ri2n(stream) => {
+                while !bytes.is_empty() {
+                    let written = stream.write(bytes)?;
+                    bytes = &bytes[written..];
+                }
+                Ok(())
+            }
+            Self::Tcp(tcp) => (&mut &*tcp).write_all(bytes),
+        }
+    }
+
+    /// No more bytes follow.
+    fn finish(&self) -> io::Result<()> {
+        match self {
+            Self::Ri2n(stream) => stream.shutdown(Shutdown::Write),
+            Self::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// Waits until everything, the end included, has arrived: the broker must not end before.
+    fn linger(&self) {
+        if let Self::Ri2n(stream) = self {
+            let _ = stream.flush_wait(Some(LINGER_MAX));
+        }
+    }
+
+    /// Waits, for a while, until what was written has arrived.
+    fn last_words(&self) {
+        if let Self::Ri2n(stream) = self {
+            let _ = stream.flush_wait(Some(LAST_WORDS));
+        }
+    }
+
+    fn reset(&self) {
+        match self {
+            Self::Ri2n(stream) => stream.reset(),
+            Self::Tcp(tcp) => {
+                let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
+                let _ = tcp.shutdown(Shutdown::Both);
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The signals that end a broker or a proxy: held back, so that what they made can be cleaned up.
+
+use std::io;
+
+use nix::sys::signal::{SigSet, Signal};
+
+/// Holds the signals back in this thread and all that it starts from now on; call it before any other thread begins.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn hold() -> io::Result<()> {
+    Ok(ends().thread_block()?)
+}
+
+/// SIGTERM, SIGINT and SIGHUP.
+pub(crate) fn ends() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect()
+}

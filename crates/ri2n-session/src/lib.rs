@@ -1,0 +1,41 @@
+//! What the programs of one session and its broker say to each other.
+//!
+//! `ri2n run` starts a *broker*, which holds every RI2N stream of the session. The preload library inside a program asks it,
+//! over one packet of an `AF_UNIX` socket, to connect, to listen or to hand over an accepted stream, and gets one answer with
+//! an ordinary descriptor. No state stays in the program: what must be known of a descriptor later (that it is a stream of
+//! RI2N, and between which addresses) is its bound name, which the kernel keeps through `dup`, `fork` and `exec`.
+//!
+//! ```text
+//!  program ── Request(connect, addresses, token) + its TCP socket ──▶ broker ══ RI2N ══▶ peer
+//!          ◀─ Answer(ready, id) + one end of a socket pair, named ──
+//! ```
+//!
+//! Everything here has a fixed size and allocates nothing, so that it may run inside any program at any moment. Integers
+//! are little endian: both sides are on one machine.
+#![forbid(unsafe_code)]
+
+mod address;
+mod message;
+mod name;
+
+pub use address::{ADDRESS_BYTES, is_knock};
+pub use message::{ANSWER_BYTES, Answer, Operation, REQUEST_BYTES, Request, Token, Verdict, Waiting};
+pub use name::{NAME_BYTES, Name};
+
+/// The environment variable that tells a program of its broker: the abstract name of its socket, a comma, the token.
+pub const BROKER_VARIABLE: &str = "RI2N_BROKER";
+
+/// The address that a broker knocks from at a program's own TCP listener, to say that a stream of RI2N waits there.
+///
+/// It lies in the loopback network, so nothing outside the machine can have it.
+pub const KNOCK_SOURCE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 82, 73, 50);
+
+/// Bytes that keep the descriptor of a pending connection from looking writable; see [`Verdict::Pending`].
+pub const FILLER_BYTES: usize = 3;
+
+/// Reads the value of [`BROKER_VARIABLE`]: the abstract name, and the token.
+pub fn parse_broker(value: &[u8]) -> Option<(&[u8], Token)> {
+    let comma = value.iter().position(|byte| *byte == b',')?;
+    let (name, token) = (&value[..comma], Token::parse(&value[comma + 1..])?);
+    (!name.is_empty() && name.len() < 100).then_some((name, token))
+}

@@ -1,0 +1,297 @@
+//! The stream's bytes on both sides: what was written and is not yet acknowledged, what arrived and is not yet read.
+//!
+//! Both are rings addressed by stream offset, so that a byte is copied in once and out once, wherever it arrives.
+//!
+//! ```text
+//!  send:     acknowledged | base … in flight, lost … | next … written, unsent | end
+//!  receive:  read | next … ready | … holes and islands … | limit = read + capacity
+//! ```
+
+use crate::ranges::RangeSet;
+use std::ops::Range;
+
+/// Bytes from the application to the network.
+#[derive(Debug)]
+pub(crate) struct SendBuffer {
+    ring: Ring,
+    /// Everything below is acknowledged.
+    base: u64,
+    /// Everything from here on was never sent.
+    next: u64,
+    /// One past the last byte written.
+    end: u64,
+    acked: RangeSet,
+    lost: RangeSet,
+}
+
+impl SendBuffer {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { ring: Ring::new(capacity), base: 0, next: 0, end: 0, acked: RangeSet::new(), lost: RangeSet::new() }
+    }
+
+    /// Copies in as much as there is room for.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.room());
+        self.ring.copy_in(self.end, &bytes[..taken]);
+        self.end += taken as u64;
+        taken
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        self.ring.capacity() - (self.end - self.base) as usize
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Bytes that wait to be sent, given that the peer takes none from `limit` on.
+    pub(crate) fn waiting(&self, limit: u64) -> u64 {
+        self.lost.iter().map(|range| range.end - range.start).sum::<u64>()
+            + self.end.min(limit).saturating_sub(self.next)
+    }
+
+    /// Takes up to `most` bytes to send: lost ones first, then new ones below `limit`.
+    pub(crate) fn take(&mut self, most: u64, limit: u64) -> Option<Range<u64>> {
+        if let Some(range) = self.lost.take_lowest(most) {
+            return Some(range);
+        }
+        let end = self.end.min(limit).min(self.next + most);
+        (end > self.next).then(|| {
+            let range = self.next..end;
+            self.next = end;
+            range
+        })
+    }
+
+    pub(crate) fn handle_acked(&mut self, range: Range<u64>) {
+        if range.start <= self.base {
+            if range.end <= self.base {
+                return;
+            }
+            self.base = range.end;
+            while let Some(first) = self.acked.first()
+                && first.start <= self.base
+            {
+                self.base = self.base.max(first.end);
+                self.acked.forget_below(self.base);
+            }
+        } else {
+            self.acked.insert(range.clone());
+        }
+        if !self.lost.is_empty() {
+            self.lost.remove(range);
+            self.lost.forget_below(self.base);
+        }
+    }
+
+    /// Queues again what of the range is still unacknowledged. Returns how many bytes that is.
+    pub(crate) fn handle_lost(&mut self, range: Range<u64>) -> u64 {
+        let range = range.start.max(self.base)..range.end;
+        if range.start >= range.end {
+            return 0;
+        }
+        let mut bytes = 0;
+        for gap in self.acked.gaps(range) {
+            bytes += gap.end - gap.start;
+            self.lost.insert(gap);
+        }
+        bytes
+    }
+
+    /// The bytes at an offset, as up to two slices.
+    pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
+        debug_assert!(range.is_empty() || range.start >= self.base && range.end <= self.end);
+        self.ring.slices(range)
+    }
+}
+
+/// Bytes from the network to the application.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffer {
+    ring: Ring,
+    /// Everything below was read by the application.
+    read: u64,
+    /// Everything below arrived.
+    next: u64,
+    /// What arrived beyond.
+    islands: RangeSet,
+    /// Where the stream ends, once known.
+    end: Option<u64>,
+}
+
+impl ReceiveBuffer {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { ring: Ring::new(capacity), read: 0, next: 0, islands: RangeSet::new(), end: None }
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The first offset that there is no room for.
+    pub(crate) fn limit(&self) -> u64 {
+        self.read + self.ring.capacity() as u64
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    /// Whether everything up to the end arrived.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.end == Some(self.next)
+    }
+
+    /// Bytes that can be read now.
+    pub(crate) fn ready(&self) -> usize {
+        (self.next - self.read) as usize
+    }
+
+    /// Whether everything up to the end was read.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.end == Some(self.read)
+    }
+
+    pub(crate) fn has_end(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Takes in bytes at an offset. Returns whether they are acceptable: a sender that passes the limit or changes the
+    /// end of the stream is not.
+    pub(crate) fn insert(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        let end = offset + bytes.len() as u64;
+        if end > self.limit() || self.end.is_some_and(|last| end > last) {
+            return false;
+        }
+        let start = offset.max(self.next);
+        if start >= end {
+            return true;
+        }
+        self.ring.copy_in(start, &bytes[(start - offset) as usize..]);
+        if start > self.next {
+            self.islands.insert(start..end);
+            return true;
+        }
+        self.next = end;
+        while let Some(first) = self.islands.first()
+            && first.start <= self.next
+        {
+            self.next = self.next.max(first.end);
+            self.islands.forget_below(self.next);
+        }
+        true
+    }
+
+    /// Learns where the stream ends. Returns whether that is consistent.
+    pub(crate) fn finish(&mut self, end: u64) -> bool {
+        let highest = self.islands.iter().next_back().map_or(self.next, |range| range.end);
+        if self.end.is_some_and(|known| known != end) || highest > end {
+            return false;
+        }
+        self.end = Some(end);
+        true
+    }
+
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
+        let count = into.len().min(self.ready());
+        let (head, tail) = self.ring.slices(self.read..self.read + count as u64);
+        into[..head.len()].copy_from_slice(head);
+        into[head.len()..count].copy_from_slice(tail);
+        self.read += count as u64;
+        count
+    }
+
+    /// Drops what arrived and all that will, after the application said that it reads no more.
+    pub(crate) fn discard(&mut self) {
+        self.read = self.next;
+    }
+}
+
+/// A ring of bytes addressed by offset modulo its size.
+#[derive(Debug)]
+struct Ring {
+    bytes: Vec<u8>,
+}
+
+impl Ring {
+    /// `capacity` is rounded up to a power of two. Zeroed memory is not touched until it is used.
+    fn new(capacity: usize) -> Self {
+        Self { bytes: vec![0; capacity.next_power_of_two()] }
+    }
+
+    fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn at(&self, offset: u64) -> usize {
+        (offset as usize) & (self.bytes.len() - 1)
+    }
+
+    fn copy_in(&mut self, offset: u64, from: &[u8]) {
+        let at = self.at(offset);
+        let head = from.len().min(self.bytes.len() - at);
+        self.bytes[at..at + head].copy_from_slice(&from[..head]);
+        self.bytes[..from.len() - head].copy_from_slice(&from[head..]);
+    }
+
+    fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
+        let (at, length) = (self.at(range.start), (range.end - range.start) as usize);
+        let head = length.min(self.bytes.len() - at);
+        (&self.bytes[at..at + head], &self.bytes[..length - head])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_the_ring() {
+        let mut send = SendBuffer::new(16);
+        assert_eq!(send.write(b"0123456789abcdefXYZ"), 16);
+        assert_eq!(send.take(10, 6), Some(0..6));
+        assert_eq!(send.take(10, 6), None);
+        assert_eq!(send.take(6, 100), Some(6..12));
+        send.handle_acked(6..12);
+        assert_eq!((send.base(), send.room()), (0, 0));
+        assert_eq!(send.handle_lost(0..12), 6);
+        assert_eq!(send.waiting(100), 6 + 4);
+        assert_eq!(send.take(4, 100), Some(0..4));
+        send.handle_acked(0..4);
+        send.handle_acked(4..6);
+        assert_eq!((send.base(), send.room(), send.has_lost()), (12, 12, false));
+        assert_eq!(send.write(b"ABCDEFGH"), 8);
+        let (head, tail) = send.slices(12..20);
+        assert_eq!([head, tail].concat(), b"cdefABCD");
+    }
+
+    #[test]
+    fn islands_join() {
+        let mut receive = ReceiveBuffer::new(8);
+        assert!(receive.insert(4, b"efgh"));
+        assert!(!receive.insert(8, b"i"), "beyond the limit");
+        assert_eq!(receive.ready(), 0);
+        assert!(receive.insert(0, b"abcde"));
+        let mut bytes = [0; 5];
+        assert_eq!(receive.read(&mut bytes), 5);
+        assert_eq!(&bytes, b"abcde");
+        assert!(receive.insert(8, b"ijk"));
+        assert!(!receive.finish(10), "less than what arrived");
+        assert!(receive.finish(11) && !receive.finish(12));
+        assert_eq!((receive.read(&mut bytes), receive.read(&mut bytes)), (5, 1));
+        assert!(receive.is_finished());
+    }
+}

@@ -1,0 +1,334 @@
+//! How much may be in flight on one link.
+//!
+//! A window steered by delay, once a round trip, as in Swift (G. Kumar et al., *Swift: Delay is simple and effective for
+//! congestion control in the datacenter*, SIGCOMM 2020): while the smallest round-trip time of a round stays under the
+//! link's own smallest plus a target, the window grows by a packet or two; above, it shrinks in proportion to the excess.
+//! The smallest of a round, not each sample, since a receiver that was not scheduled is no congestion.
+//!
+//! ```text
+//!  window ▲      ╱╲    ╱╲    queue of late:  < target  → + packet a round trip
+//!         │  ╱╲ ╱  ╲  ╱  ╲                   ≥ target  → × (1 − 0.8 · excess / delay)
+//!         └───────────────▶ rounds
+//! ```
+//!
+//! *Loss* alone is no congestion either: on a bad cable it does not go away by sending less. When a round loses more than
+//! the link's known floor, the window is cut by 30 % for a few rounds as an experiment. If the loss halves, it was
+//! congestion and the cut stays; otherwise the loss becomes the floor and the window returns.
+//!
+//! *Another's queue*: if the delay stays over the target for long although the window shrank, a loss-driven flow such as
+//! TCP's fills the buffer. Then the window goes the way of Reno, one packet a round trip and × 0.7 after a loss (Copa's
+//! competitive mode: V. Arun and H. Balakrishnan, NSDI 2018, section 2.2), with a look every two seconds whether the queue
+//! can be drained again.
+
+use crate::time::Time;
+use std::time::Duration;
+
+/// Smallest window in packets.
+const PACKETS_MIN: f64 = 2.0;
+/// First window in packets (RFC 6928).
+const PACKETS_INITIAL: f64 = 10.0;
+/// Largest window in bytes.
+const WINDOW_MAX: f64 = 16.0 * 1024.0 * 1024.0;
+/// Queueing delay that is aimed at.
+const TARGET: Duration = Duration::from_micros(300);
+/// The target is never less than this many packets' time on the wire.
+const TARGET_PACKETS: f64 = 4.0;
+/// Packets by which the window grows a round trip.
+const GROWTH: f64 = 2.0;
+/// Weight of excess delay.
+const BETA: f64 = 0.8;
+/// Largest cut of one round.
+const CUT_MAX: f64 = 0.5;
+/// Share of packets lost above the floor that starts an experiment.
+const LOSS_NOTED: f64 = 0.02;
+/// What remains of the window in an experiment, and after a loss in competition.
+const LOSS_FACTOR: f64 = 0.7;
+/// Packets that an experiment counts at least.
+const EXPERIMENT_PACKETS: u64 = 60;
+/// How long the delay must stay over the target before another flow is blamed.
+const BLAME_AFTER: Duration = Duration::from_millis(150);
+/// The same, when looking whether the other flow is still there.
+const BLAME_AGAIN_AFTER: Duration = Duration::from_millis(40);
+/// How long to compete before looking whether the queue can be drained.
+const COMPETE_FOR: Duration = Duration::from_secs(2);
+/// How often the smallest round-trip time is sought by draining the queue.
+const DRAIN_EVERY: Duration = Duration::from_secs(5);
+
+/// What one acknowledgement told about a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acked {
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+    /// Round-trip time of the packet that triggered it.
+    pub(crate) rtt: Duration,
+    /// Smallest round-trip time of the link of late.
+    pub(crate) rtt_min: Duration,
+    pub(crate) rtt_smoothed: Duration,
+    /// Highest number acknowledged.
+    pub(crate) number: u64,
+    /// Number that the next packet will get: a round ends when it is acknowledged.
+    pub(crate) next_number: u64,
+    /// Whether the window kept something from being sent.
+    pub(crate) limited: Limited,
+    /// Bytes in flight before.
+    pub(crate) in_flight: u64,
+}
+
+/// What keeps the sender from sending more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limited {
+    /// The window.
+    ByWindow,
+    /// Nothing to send.
+    ByApplication,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    /// Doubling until the first delay.
+    Start,
+    /// Steered by delay.
+    Delay,
+    /// Steered by loss, since another flow fills the queue.
+    Compete { until: Time },
+}
+
+/// An experiment on the cause of losses.
+#[derive(Clone, Copy, Debug)]
+struct Experiment {
+    window_before: f64,
+    loss_before: f64,
+    lost: u64,
+    acked: u64,
+    /// Packets sent before the cut do not count.
+    from_number: u64,
+}
+
+/// The window of one link.
+#[derive(Clone, Debug)]
+pub(crate) struct Congestion {
+    window: f64,
+    packet: f64,
+    mode: Mode,
+    round_end: u64,
+    round_rtt_min: Duration,
+    round_acked: u64,
+    round_lost: u64,
+    round_limited: Limited,
+    /// When the delay was last under the target.
+    calm_at: Time,
+    /// The window with which another flow was competed with, while looking whether it is still there.
+    competing_window: Option<f64>,
+    loss_floor: f64,
+    experiment: Option<Experiment>,
+    drain_at: Time,
+    draining: Option<f64>,
+    rate: Rate,
+}
+
+impl Congestion {
+    pub(crate) fn new(packet: u16) -> Self {
+        let packet = f64::from(packet);
+        Self {
+            window: PACKETS_INITIAL * packet,
+            packet,
+            mode: Mode::Start,
+            round_end: 0,
+            round_rtt_min: Duration::MAX,
+            round_acked: 0,
+            round_lost: 0,
+            round_limited: Limited::ByApplication,
+            calm_at: Time::ZERO,
+            competing_window: None,
+            loss_floor: 0.0,
+            experiment: None,
+            drain_at: Time::ZERO,
+            draining: None,
+            rate: Rate::default(),
+        }
+    }
+
+    /// Bytes that may be in flight.
+    pub(crate) fn window(&self) -> u64 {
+        if self.draining.is_some() { (PACKETS_MIN * 2.0 * self.packet) as u64 } else { self.window as u64 }
+    }
+
+    /// Bytes a second that were delivered of late; zero before the first measurement.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rate.bytes_per_second()
+    }
+
+    pub(crate) fn set_packet(&mut self, packet: u16) {
+        self.packet = f64::from(packet);
+        self.window = self.window.max(PACKETS_MIN * self.packet);
+    }
+
+    /// The link was silent and answers again: half the window that it had, doubling from there.
+    pub(crate) fn handle_recovery(&mut self, now: Time) {
+        self.window = (self.window / 2.0).max(PACKETS_INITIAL * self.packet);
+        self.mode = Mode::Start;
+        self.experiment = None;
+        self.draining = None;
+        self.calm_at = now;
+        (self.round_acked, self.round_lost, self.round_rtt_min) = (0, 0, Duration::MAX);
+    }
+
+    pub(crate) fn handle_lost(&mut self, number: u64) {
+        self.round_lost += 1;
+        if let Some(experiment) = &mut self.experiment
+            && number >= experiment.from_number
+        {
+            experiment.lost += 1;
+        }
+    }
+
+    pub(crate) fn handle_acked(&mut self, now: Time, acked: Acked) {
+        self.rate.handle_delivered(now, acked.bytes);
+        self.round_acked += acked.packets;
+        self.round_rtt_min = self.round_rtt_min.min(acked.rtt);
+        if let Some(experiment) = &mut self.experiment
+            && acked.number >= experiment.from_number
+        {
+            experiment.acked += acked.packets;
+        }
+        if acked.limited == Limited::ByWindow && acked.in_flight as f64 > 0.7 * self.window {
+            self.round_limited = Limited::ByWindow;
+            self.window += match self.mode {
+                Mode::Start => acked.bytes as f64,
+                Mode::Delay => GROWTH * self.packet * acked.bytes as f64 / self.window,
+                Mode::Compete { .. } => self.packet * acked.bytes as f64 / self.window,
+            };
+            self.window = self.window.min(WINDOW_MAX);
+        }
+        if acked.number >= self.round_end {
+            self.end_round(now, &acked);
+            self.round_end = acked.next_number;
+            (self.round_acked, self.round_lost, self.round_rtt_min) = (0, 0, Duration::MAX);
+            self.round_limited = Limited::ByApplication;
+        }
+    }
+
+    fn end_round(&mut self, now: Time, acked: &Acked) {
+        let queue = self.round_rtt_min.saturating_sub(acked.rtt_min);
+        let target = self.target(acked.rtt_smoothed);
+        let is_calm = queue < target;
+        if is_calm || self.calm_at == Time::ZERO {
+            self.calm_at = now;
+        }
+        self.judge_losses(acked);
+        if self.drain(now) {
+            return;
+        }
+        match self.mode {
+            Mode::Start if !is_calm => {
+                self.mode = Mode::Delay;
+                self.shrink(queue, target);
+            }
+            Mode::Delay if !is_calm => {
+                self.shrink(queue, target);
+                let patience = if self.competing_window.is_some() { BLAME_AGAIN_AFTER } else { BLAME_AFTER };
+                if now.since(self.calm_at) > patience {
+                    self.window = self.window.max(self.competing_window.take().unwrap_or_default());
+                    self.mode = Mode::Compete { until: now + COMPETE_FOR };
+                }
+            }
+            Mode::Compete { until } => {
+                if self.round_lost > 0 && self.loss_ratio() > self.loss_floor {
+                    self.window = (self.window * LOSS_FACTOR).max(PACKETS_MIN * self.packet);
+                }
+                if is_calm || now >= until {
+                    self.competing_window = (!is_calm).then_some(self.window);
+                    self.mode = Mode::Delay;
+                    self.calm_at = now;
+                }
+            }
+            Mode::Start | Mode::Delay => self.competing_window = None,
+        }
+    }
+
+    fn target(&self, rtt: Duration) -> Duration {
+        TARGET.max(rtt.mul_f64((TARGET_PACKETS * self.packet / self.window).min(1.0)))
+    }
+
+    fn shrink(&mut self, queue: Duration, target: Duration) {
+        let excess = (queue - target).as_secs_f64() / self.round_rtt_min.as_secs_f64().max(1e-6);
+        self.window = (self.window * (1.0 - (BETA * excess).min(CUT_MAX))).max(PACKETS_MIN * self.packet);
+    }
+
+    fn loss_ratio(&self) -> f64 {
+        self.round_lost as f64 / (self.round_lost + self.round_acked).max(1) as f64
+    }
+
+    /// Starts and ends experiments on the cause of losses.
+    fn judge_losses(&mut self, acked: &Acked) {
+        if let Some(experiment) = self.experiment {
+            if experiment.lost + experiment.acked < EXPERIMENT_PACKETS {
+                return;
+            }
+            let ratio = experiment.lost as f64 / (experiment.lost + experiment.acked) as f64;
+            if ratio > experiment.loss_before / 2.0 {
+                self.loss_floor = ratio.max(experiment.loss_before);
+                self.window = self.window.max(experiment.window_before);
+            }
+            self.experiment = None;
+            return;
+        }
+        self.loss_floor *= 0.9999;
+        let ratio = self.loss_ratio();
+        let is_news = ratio > self.loss_floor * 2.0 + LOSS_NOTED && self.round_lost >= 2;
+        if is_news && !matches!(self.mode, Mode::Compete { .. }) {
+            self.experiment = Some(Experiment {
+                window_before: self.window,
+                loss_before: ratio,
+                lost: 0,
+                acked: 0,
+                from_number: acked.next_number,
+            });
+            self.window = (self.window * LOSS_FACTOR).max(PACKETS_MIN * self.packet);
+            self.mode = Mode::Delay;
+        }
+    }
+
+    /// Empties the queue for one round now and then, so that the smallest round-trip time is the link's and not that of a
+    /// standing queue. Returns whether this round was spent on it.
+    fn drain(&mut self, now: Time) -> bool {
+        if let Some(window) = self.draining.take() {
+            self.window = window;
+            self.drain_at = now + DRAIN_EVERY;
+            return true;
+        }
+        if self.drain_at == Time::ZERO {
+            self.drain_at = now + DRAIN_EVERY;
+        }
+        if now >= self.drain_at && self.mode == Mode::Delay && self.round_limited == Limited::ByWindow {
+            self.draining = Some(self.window);
+            return true;
+        }
+        false
+    }
+}
+
+/// Bytes a second delivered, counted over intervals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    bytes: u64,
+    since: Time,
+    last: f64,
+}
+
+impl Rate {
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    fn handle_delivered(&mut self, now: Time, bytes: u64) {
+        self.bytes += bytes;
+        let elapsed = now.since(self.since);
+        if elapsed >= Self::INTERVAL {
+            self.last = self.bytes as f64 / elapsed.as_secs_f64();
+            (self.bytes, self.since) = (0, now);
+        }
+    }
+
+    fn bytes_per_second(&self) -> f64 {
+        self.last
+    }
+}

@@ -1,0 +1,444 @@
+//! A connection: one stream each way over its links.
+//!
+//! ```text
+//!  handle_datagram ─▶ receive.rs ─┐                    ┌─▶ transmit.rs ─▶ poll_transmit
+//!  handle_timeout ──▶ timers.rs ──┼─▶ links, buffers ──┤
+//!  read, write, shutdown ─────────┘                    └─▶ poll_timeout
+//! ```
+
+mod receive;
+mod timers;
+mod transmit;
+
+use crate::{
+    LINKS_MAX,
+    buffer::{ReceiveBuffer, SendBuffer},
+    health::Others,
+    link::{Link, LinkId, LinkReport, Path},
+    seal::Seal,
+    time::Time,
+    wire::{
+        control::Control,
+        handshake::Address,
+        packet::{NARROW_WINDOW_MAX, Width},
+    },
+};
+use std::{net::SocketAddr, time::Duration};
+
+pub use receive::Carrier;
+pub use transmit::{Batch, Part};
+
+/// Smallest buffer of either direction.
+pub const BUFFER_MIN: usize = 64 << 10;
+/// Largest buffer of either direction.
+pub const BUFFER_MAX: usize = 64 << 20;
+/// RESET packets that tell of an abort.
+const RESETS: u8 = 3;
+/// Quoted packets of ours that say that nobody is at the peer's port any more.
+const UNREACHABLE_MAX: u32 = 3;
+
+/// What may differ between connections.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bytes written and not acknowledged, at most.
+    pub send_buffer: usize,
+    /// Bytes arrived and not read, at most.
+    pub receive_buffer: usize,
+    /// How long the peer may be silent on all links.
+    pub outage_deadline: Duration,
+}
+
+impl Settings {
+    /// Bytes that the receive buffer really holds.
+    pub(crate) fn window(&self) -> u64 {
+        self.receive_buffer.clamp(BUFFER_MIN, BUFFER_MAX).next_power_of_two() as u64
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { send_buffer: 1 << 20, receive_buffer: 1 << 20, outage_deadline: Duration::from_secs(4 * 3600) }
+    }
+}
+
+/// Why a connection ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The peer aborted it, or its port is closed.
+    Reset,
+    /// This end aborted it.
+    Aborted,
+    /// The peer was silent for longer than the deadline.
+    Outage,
+}
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamState {
+    /// Both directions may carry data.
+    Open,
+    /// This end finished writing.
+    WriteShut,
+    /// The peer finished writing.
+    PeerFinished,
+    /// Both finished, and the peer acknowledged everything.
+    Finished,
+    /// Ended before its time.
+    Closed(CloseReason),
+}
+
+/// Why nothing could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Nothing has arrived yet.
+    #[error("nothing to read yet")]
+    WouldBlock,
+    /// The connection ended before its time.
+    #[error("the connection ended: {0:?}")]
+    Closed(CloseReason),
+}
+
+/// Why nothing could be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The buffer is full.
+    #[error("no room to write now")]
+    WouldBlock,
+    /// This end finished writing before.
+    #[error("written after the end")]
+    Shut,
+    /// The connection ended before its time.
+    #[error("the connection ended: {0:?}")]
+    Closed(CloseReason),
+}
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Opens links.
+    Client,
+    /// Learns links from the client; the list is what it offered, each with its interface.
+    Server,
+}
+
+/// This end's half of closing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fin {
+    Open,
+    Due,
+    Sent,
+    Acked,
+}
+
+/// What both ends agreed on in the handshake.
+pub(crate) struct Agreement {
+    pub(crate) role: Role,
+    /// In packets to us.
+    pub(crate) local_token: u64,
+    /// In packets to the peer.
+    pub(crate) peer_token: u64,
+    pub(crate) seal: Seal,
+    pub(crate) peer_window: u64,
+    /// What only this end knows: numbers that nobody shall guess come from it.
+    pub(crate) secret: [u8; 32],
+    /// Addresses that the client's links may name, with our interfaces.
+    pub(crate) offered: Vec<(Address, u32)>,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    local_token: u64,
+    peer_token: u64,
+    seal: Seal,
+    width: Width,
+    secret: [u8; 32],
+    challenges: u64,
+    offered: Vec<(Address, u32)>,
+
+    links: [Option<Box<Link>>; LINKS_MAX],
+    send: SendBuffer,
+    receive: ReceiveBuffer,
+    /// The peer takes no byte from here on.
+    peer_limit: u64,
+    fin: Fin,
+    reads: Reads,
+    closed: Option<CloseReason>,
+    resets_due: u8,
+    unreachable: u32,
+
+    /// Whether a link may want to send an answer, a probe or a size.
+    control_due: bool,
+    /// Links that an acknowledgement is to leave on now, a bit each.
+    acks_due: u8,
+    ack_at: Option<Time>,
+    acked_at: Time,
+    /// Limit that the peer was last told.
+    limit_told: u64,
+    window_due: bool,
+    duplicate_until: Time,
+
+    outage_deadline: Duration,
+    opened_at: Time,
+    heard_at: Time,
+    /// When data last came or went.
+    active_at: Time,
+    /// When the latest acknowledged packet of any link was sent.
+    newest_acked_sent: Time,
+    rejected: u64,
+}
+
+/// Whether the application still wants what arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Wanted,
+    Discarded,
+}
+
+impl Connection {
+    pub(crate) fn new(now: Time, settings: &Settings, agreement: Agreement) -> Self {
+        let receive = ReceiveBuffer::new(settings.window() as usize);
+        let widest = (receive.capacity() as u64).max(agreement.peer_window);
+        Self {
+            role: agreement.role,
+            local_token: agreement.local_token,
+            peer_token: agreement.peer_token,
+            seal: agreement.seal,
+            width: if widest <= NARROW_WINDOW_MAX { Width::Narrow } else { Width::Wide },
+            secret: agreement.secret,
+            challenges: 0,
+            offered: agreement.offered,
+            links: [const { None }; LINKS_MAX],
+            send: SendBuffer::new(settings.send_buffer.clamp(BUFFER_MIN, BUFFER_MAX)),
+            limit_told: receive.limit(),
+            receive,
+            peer_limit: agreement.peer_window.min(BUFFER_MAX as u64),
+            fin: Fin::Open,
+            reads: Reads::Wanted,
+            closed: None,
+            resets_due: 0,
+            unreachable: 0,
+            control_due: true,
+            acks_due: 0,
+            ack_at: None,
+            acked_at: now,
+            window_due: false,
+            duplicate_until: Time::ZERO,
+            outage_deadline: settings.outage_deadline,
+            opened_at: now,
+            heard_at: now,
+            active_at: now,
+            newest_acked_sent: now,
+            rejected: 0,
+        }
+    }
+
+    /// Adds a link that this end reaches the peer's address of index `address` by. Only clients add links; servers learn
+    /// of them. `datagram_max` is the largest UDP payload that both ports take. Returns nothing if all link numbers are taken.
+    pub fn add_link(&mut self, now: Time, path: Path, address: u8, datagram_max: u16) -> Option<LinkId> {
+        let index = self.links.iter().position(Option::is_none)?;
+        let id = LinkId(index as u8);
+        let mut link = Link::new(now, id, path, datagram_max);
+        link.announce = Some(Control::Link { address, mtu: datagram_max });
+        link.challenge = self.next_challenge();
+        self.links[index] = Some(Box::new(link));
+        self.control_due = true;
+        Some(id)
+    }
+
+    /// Adds the link on which the handshake proved that both ends answer.
+    pub(crate) fn add_proven_link(&mut self, now: Time, path: Path, announce: Option<Control>, datagram_max: u16) {
+        let mut link = Link::new(now, LinkId(0), path, datagram_max);
+        link.announce = announce;
+        link.challenge = self.next_challenge();
+        link.monitor.handle_pong(now);
+        self.links[0] = Some(Box::new(link));
+    }
+
+    /// Copies out up to `into.len()` bytes that arrived. Zero means that the stream ended.
+    ///
+    /// # Errors
+    /// [`ReadError::WouldBlock`] if nothing has arrived.
+    pub fn read(&mut self, now: Time, into: &mut [u8]) -> Result<usize, ReadError> {
+        if self.closed == Some(CloseReason::Aborted) {
+            return Err(ReadError::Closed(CloseReason::Aborted));
+        }
+        let count = self.receive.read(into);
+        if count == 0 && !into.is_empty() && !self.receive.is_finished() {
+            return Err(self.closed.map_or(ReadError::WouldBlock, ReadError::Closed));
+        }
+        self.consider_window(now);
+        Ok(count)
+    }
+
+    /// Copies in as many bytes as there is room for; at least one of a slice that is not empty.
+    ///
+    /// # Errors
+    /// [`WriteError::WouldBlock`] if there is no room.
+    pub fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, WriteError> {
+        self.check_writable()?;
+        let count = self.send.write(bytes);
+        if count == 0 && !bytes.is_empty() {
+            return Err(WriteError::WouldBlock);
+        }
+        self.active_at = now;
+        Ok(count)
+    }
+
+    fn check_writable(&self) -> Result<(), WriteError> {
+        match (self.closed, self.fin) {
+            (Some(reason), _) => Err(WriteError::Closed(reason)),
+            (None, Fin::Open) => Ok(()),
+            (None, _) => Err(WriteError::Shut),
+        }
+    }
+
+    /// Ends the stream of this direction after what was written.
+    pub fn shutdown_write(&mut self) {
+        if self.fin == Fin::Open {
+            self.fin = Fin::Due;
+        }
+    }
+
+    /// Reads no more: what arrives from now on is acknowledged and dropped.
+    pub fn shutdown_read(&mut self, now: Time) {
+        self.reads = Reads::Discarded;
+        self.receive.discard();
+        self.consider_window(now);
+    }
+
+    /// Ends both directions at once; the peer learns of it by a RESET.
+    pub fn abort(&mut self) {
+        if self.closed.is_none() {
+            self.closed = Some(CloseReason::Aborted);
+            self.resets_due = RESETS;
+        }
+    }
+
+    /// Changes how long the peer may be silent on all links.
+    pub fn set_outage_deadline(&mut self, deadline: Duration) {
+        self.outage_deadline = deadline;
+    }
+
+    /// Whether [`Self::read`] would not say [`ReadError::WouldBlock`].
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.receive.ready() > 0 || self.receive.is_finished() || self.closed.is_some()
+    }
+
+    /// Whether [`Self::write`] would not say [`WriteError::WouldBlock`].
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.send.room() > 0 || self.fin != Fin::Open || self.closed.is_some()
+    }
+
+    /// Bytes that there is room to write.
+    #[must_use]
+    pub fn writable(&self) -> usize {
+        self.send.room()
+    }
+
+    /// Bytes that can be read now.
+    #[must_use]
+    pub fn readable(&self) -> usize {
+        self.receive.ready()
+    }
+
+    /// Whether everything written was acknowledged, the end included if there is one.
+    #[must_use]
+    pub fn is_flushed(&self) -> bool {
+        self.send.base() == self.send.end() && matches!(self.fin, Fin::Open | Fin::Acked)
+    }
+
+    /// How far the stream is.
+    #[must_use]
+    pub fn state(&self) -> StreamState {
+        let peer_finished = self.receive.is_complete();
+        match (self.closed, self.fin, peer_finished) {
+            (Some(reason), ..) => StreamState::Closed(reason),
+            (None, Fin::Acked, true) => StreamState::Finished,
+            (None, Fin::Open, true) => StreamState::PeerFinished,
+            (None, Fin::Open, false) => StreamState::Open,
+            (None, ..) => StreamState::WriteShut,
+        }
+    }
+
+    /// The links, ascending.
+    #[must_use]
+    pub fn links(&self) -> Vec<LinkReport> {
+        self.each_link().map(Link::report).collect()
+    }
+
+    /// When the last believed packet arrived.
+    #[must_use]
+    pub fn heard_at(&self) -> Time {
+        self.heard_at
+    }
+
+    /// When the connection was made.
+    #[must_use]
+    pub fn opened_at(&self) -> Time {
+        self.opened_at
+    }
+
+    /// Stream bytes sent for the first time, acknowledged without a hole, and arrived without a hole.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64, u64) {
+        (self.send.next(), self.send.base(), self.receive.next())
+    }
+
+    /// Datagrams dropped since their token, tag or form was wrong.
+    #[must_use]
+    pub fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
+    /// A number of this connection that is no secret.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        let (low, high) = (self.local_token.min(self.peer_token), self.local_token.max(self.peer_token));
+        let hash = blake3::hash(&[low.to_le_bytes(), high.to_le_bytes()].concat());
+        u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("32 bytes"))
+    }
+
+    /// The bytes of a part that [`Self::poll_transmit`] gave, as up to two slices.
+    #[must_use]
+    pub fn part<'a>(&'a self, batch: &'a Batch, part: &Part) -> (&'a [u8], &'a [u8]) {
+        match part {
+            Part::Head(range) => (&batch.heads[range.clone()], &[]),
+            Part::Data(range) => self.send.slices(range.clone()),
+        }
+    }
+
+    fn each_link(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().flatten().map(|link| &**link)
+    }
+
+    fn others(&self, index: usize) -> Others {
+        let usable = self.each_link().any(|link| link.id.index() != index && link.monitor.is_usable());
+        if usable { Others::SomeUsable } else { Others::NoneUsable }
+    }
+
+    fn is_established_from(&self, link: usize, from: SocketAddr) -> bool {
+        self.links[link].as_ref().is_some_and(|link| link.path.remote == from)
+    }
+
+    fn next_challenge(&mut self) -> u64 {
+        self.challenges += 1;
+        let hash = blake3::keyed_hash(&self.secret, &self.challenges.to_le_bytes());
+        u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("32 bytes"))
+    }
+
+    /// Tells the peer of new room once it is worth a packet.
+    fn consider_window(&mut self, now: Time) {
+        let (limit, capacity) = (self.receive.limit(), self.receive.capacity() as u64);
+        if limit - self.limit_told < capacity / 4 || self.receive.has_end() {
+            return;
+        }
+        if self.limit_told.saturating_sub(self.receive.next()) < capacity / 4 {
+            self.window_due = true;
+        }
+        self.schedule_ack(now);
+    }
+}

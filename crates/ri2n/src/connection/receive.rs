@@ -1,0 +1,327 @@
+//! What arrives: datagrams, carrier events, refusals.
+
+use super::{CloseReason, Connection, Fin, Reads, Role, UNREACHABLE_MAX};
+use crate::{
+    congestion::Limited,
+    health::SUSPICION,
+    link::{Fate, Link, LinkId, Outcome, Path},
+    time::Time,
+    wire::{
+        control::{self, Ack, Control},
+        packet::{self, End, Header},
+    },
+};
+use std::{net::SocketAddr, time::Duration};
+
+/// How long an acknowledgement may wait for company.
+const ACK_DELAY: Duration = Duration::from_millis(1);
+/// Packets that wait for an acknowledgement, at most, when they arrive fast.
+const ACK_PACKETS_MAX: u32 = 32;
+/// Ranges of numbers remembered of a link.
+const SEEN_RANGES_MAX: usize = 64;
+/// How long acknowledgements go to all links after the peer asked for it.
+const DUPLICATE_FOR: Duration = Duration::from_millis(100);
+
+/// What a port's carrier did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// It is there.
+    Up,
+    /// It is gone.
+    Down,
+}
+
+impl Connection {
+    /// Takes in one datagram. Whatever is malformed, forged, replayed or of another connection changes nothing.
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
+        if self.closed.is_some() || self.take_in(now, from, bytes).is_none() {
+            self.rejected += 1;
+        }
+    }
+
+    fn take_in(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) -> Option<()> {
+        let raw = packet::decode(bytes).ok()?;
+        let index = usize::from(raw.link);
+        let expected = self.links[index].as_ref().map_or(0, |link| link.seen_end());
+        let header = raw.resolve(self.local_token, expected, self.receive.next())?;
+        let data_len = raw.payload.len().checked_sub(self.seal.tag_len())?;
+        let (packet, tag) = bytes.split_at(bytes.len() - self.seal.tag_len());
+        if !self.seal.is_valid(raw.link, header.number, packet, tag) {
+            return None;
+        }
+        let data = &raw.payload[..data_len];
+        let mut eliciting = header.data.is_some();
+        let mut frames = Frames::default();
+        for frame in control::decode(raw.control) {
+            match frame.ok()? {
+                Control::Ack(ack) => frames.ack = Some(ack),
+                Control::Ping(number) => (frames.ping, eliciting) = (Some(number), true),
+                Control::Pong(number) => frames.pong = Some(number),
+                Control::Link { address, mtu } => frames.link = Some((address, mtu)),
+                Control::Trouble(_) => frames.trouble = true,
+                Control::Reset(_) => frames.reset = true,
+            }
+        }
+        if self.links[index].as_ref().is_some_and(|link| link.has_seen(header.number)) {
+            // A copy, perhaps since the acknowledgement was lost: say it again.
+            if eliciting {
+                self.schedule_ack(now);
+            }
+            return Some(());
+        }
+        self.meet_link(now, index, from, frames.link)?;
+        if !self.insert_data(&header, data) {
+            return None;
+        }
+        self.heard_at = now;
+        let link = self.links[index].as_mut()?;
+        let in_order = link.handle_seen(now, header.number, data.len());
+        link.unacked += u32::from(eliciting);
+        if frames.ping.is_some() {
+            link.pong = frames.ping;
+            self.control_due = true;
+        }
+        if frames.pong == Some(link.challenge) {
+            self.handle_pong(now, index);
+        }
+        if frames.trouble {
+            self.duplicate_until = now + DUPLICATE_FOR;
+        }
+        if frames.reset {
+            self.closed = Some(CloseReason::Reset);
+        }
+        if let Some(ack) = frames.ack {
+            self.handle_ack(now, &ack);
+        }
+        if eliciting {
+            self.consider_ack(now, index, in_order);
+        }
+        if !data.is_empty() {
+            self.active_at = now;
+            if self.reads == Reads::Discarded {
+                self.receive.discard();
+                self.consider_window(now);
+            }
+        }
+        Some(())
+    }
+
+    /// Learns where a link's peer is. Nothing if the link is not known and not announced.
+    fn meet_link(&mut self, now: Time, index: usize, from: SocketAddr, announced: Option<(u8, u16)>) -> Option<()> {
+        if self.role == Role::Client {
+            return self.links[index].is_some().then_some(());
+        }
+        let known = self.is_established_from(index, from);
+        if let Some((address, mtu)) = announced {
+            let offered = self.offered.get(usize::from(address));
+            let path = Path {
+                local: offered.map(|(address, _)| address.ip),
+                interface: offered.map_or(0, |(_, interface)| *interface),
+                remote: from,
+            };
+            let ours = offered.map_or(u16::MAX, |(address, _)| address.datagram_max());
+            match &mut self.links[index] {
+                Some(link) if known => {
+                    // The proven link's own address becomes known.
+                    link.path = path;
+                    link.datagram_max = mtu.min(ours);
+                }
+                Some(link) if link.monitor.is_usable() => {}
+                slot => {
+                    let mut link = Link::new(now, LinkId(index as u8), path, mtu.min(ours));
+                    let mut lost = Outcome::default();
+                    if let Some(mut old) = slot.take() {
+                        lost = old.give_up_all(&mut self.send);
+                        link.keep_numbers_of(&old);
+                    }
+                    *slot = Some(Box::new(link));
+                    self.control_due = true;
+                    self.handle_outcome(&lost);
+                    let challenge = self.next_challenge();
+                    self.links[index].as_mut()?.challenge = challenge;
+                }
+            }
+        }
+        self.links[index].is_some().then_some(())
+    }
+
+    fn insert_data(&mut self, header: &Header, data: &[u8]) -> bool {
+        let Some((offset, end)) = header.data else { return true };
+        let Some(last) = offset.checked_add(data.len() as u64) else { return false };
+        self.receive.insert(offset, data) && (end == End::Open || self.receive.finish(last))
+    }
+
+    /// Decides when to acknowledge: at once what tells of loss or fills a batch, soon everything else.
+    fn consider_ack(&mut self, now: Time, index: usize, order: Order) {
+        let Some(link) = self.links[index].as_ref().filter(|_| self.acks_due == 0) else { return };
+        if order == Order::Gap || link.unacked >= link.ack_every.min(ACK_PACKETS_MAX) || link.pong.is_some() {
+            self.schedule_ack(now);
+        } else if self.ack_at.is_none() {
+            self.ack_at = Some(now + ACK_DELAY);
+        }
+    }
+
+    /// An acknowledgement leaves with the next packets.
+    pub(super) fn schedule_ack(&mut self, now: Time) {
+        self.ack_at = None;
+        self.acks_due |= if now < self.duplicate_until || self.each_link().any(|link| !link.monitor.is_usable()) {
+            self.each_link().filter(|link| link.monitor.may_try()).fold(0, |links, link| links | 1 << link.id.0)
+        } else {
+            self.best_ack_link().map_or(0, |link| 1 << link.0)
+        };
+    }
+
+    /// The usable link that something arrived on last; of no usable one, any.
+    pub(super) fn best_ack_link(&self) -> Option<LinkId> {
+        self.each_link()
+            .max_by_key(|link| (link.monitor.is_usable(), link.seen_at, std::cmp::Reverse(link.id)))
+            .map(|link| link.id)
+    }
+
+    fn handle_pong(&mut self, now: Time, index: usize) {
+        if let Some(link) = &mut self.links[index]
+            && link.monitor.handle_pong(now)
+        {
+            link.handle_usable(now);
+            self.control_due = true;
+        }
+    }
+
+    fn handle_ack(&mut self, now: Time, ack: &Ack) {
+        if ack.received > self.send.next() {
+            return;
+        }
+        let limited = if self.send.waiting(self.peer_limit) > 0 { Limited::ByWindow } else { Limited::ByApplication };
+        for acked in &ack.links {
+            let index = usize::from(acked.link);
+            let others = self.others(index);
+            let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
+            let outcome = link.handle_ack(now, acked, limited, &mut self.send, others);
+            self.handle_outcome(&outcome);
+        }
+        self.send.handle_acked(0..ack.received);
+        self.peer_limit = self.peer_limit.max(ack.limit);
+        self.find_silent_links(now);
+        let is_news = self.each_link().any(|link| !link.monitor.is_usable());
+        self.control_due |= is_news;
+    }
+
+    pub(super) fn handle_outcome(&mut self, outcome: &Outcome) {
+        match outcome.fin {
+            Fate::Acked => self.fin = Fin::Acked,
+            Fate::Lost if self.fin == Fin::Sent => self.fin = Fin::Due,
+            Fate::Lost | Fate::Unknown => {}
+        }
+        if outcome.window == Fate::Lost {
+            self.window_due = true;
+            self.acks_due |= self.best_ack_link().map_or(0, |link| 1 << link.0);
+        }
+        if let Some(sent) = outcome.newest_sent {
+            self.newest_acked_sent = self.newest_acked_sent.max(sent);
+        }
+    }
+
+    /// Suspects links whose oldest packet is unanswered though much later ones on other links were answered.
+    fn find_silent_links(&mut self, now: Time) {
+        for index in 0..self.links.len() {
+            let Some(link) = &self.links[index] else { continue };
+            let patience = SUSPICION.max(link.rtt.smoothed() * 3);
+            let silent = link.monitor.is_usable()
+                && link.oldest_sent().is_some_and(|sent| self.newest_acked_sent.since(sent) > patience);
+            if silent {
+                self.suspect(now, index);
+            }
+        }
+    }
+
+    /// Has everything in flight on a silent link leave on the others.
+    pub(super) fn suspect(&mut self, now: Time, index: usize) {
+        if let Some(link) = &mut self.links[index]
+            && link.monitor.suspect(now)
+        {
+            let outcome = link.give_up_all(&mut self.send);
+            self.handle_outcome(&outcome);
+        }
+    }
+
+    /// A port of ours lost or got its carrier.
+    pub fn handle_carrier(&mut self, now: Time, link: LinkId, carrier: Carrier) {
+        self.control_due = true;
+        let Some(link) = self.links.get_mut(link.index()).and_then(Option::as_mut) else { return };
+        match carrier {
+            Carrier::Up => link.monitor.handle_up(now),
+            Carrier::Down => {
+                link.monitor.handle_down(now);
+                let outcome = link.give_up_all(&mut self.send);
+                self.handle_outcome(&outcome);
+            }
+        }
+    }
+
+    /// The network says that nobody is at the peer's port, quoting a datagram that it says we sent. Only a quote with the
+    /// peer's token counts, which nobody off the path knows.
+    pub fn handle_unreachable(&mut self, quoted: &[u8]) {
+        let Ok(raw) = packet::decode(quoted) else { return };
+        let Some(link) = &self.links[usize::from(raw.link)] else { return };
+        if raw.resolve(self.peer_token, link.next_number, self.send.base()).is_some() {
+            self.unreachable += 1;
+            if self.unreachable >= UNREACHABLE_MAX && self.closed.is_none() {
+                self.closed = Some(CloseReason::Reset);
+            }
+        }
+    }
+}
+
+/// Whether a packet followed the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Next,
+    Gap,
+}
+
+/// The control frames of one packet; of a kind that came twice, the last.
+#[derive(Default)]
+struct Frames {
+    ack: Option<Ack>,
+    ping: Option<u64>,
+    pong: Option<u64>,
+    link: Option<(u8, u16)>,
+    trouble: bool,
+    reset: bool,
+}
+
+impl Link {
+    /// One past the highest number that arrived.
+    fn seen_end(&self) -> u64 {
+        self.seen.iter().next_back().map_or(0, |range| range.end)
+    }
+
+    fn has_seen(&self, number: u64) -> bool {
+        number < self.seen_floor || self.seen.contains(number)
+    }
+
+    fn handle_seen(&mut self, now: Time, number: u64, data_len: usize) -> Order {
+        let order = if number == self.seen_end() { Order::Next } else { Order::Gap };
+        self.seen.insert(number..number + 1);
+        if self.seen.len() > SEEN_RANGES_MAX {
+            self.seen.keep_highest(SEEN_RANGES_MAX);
+            self.seen_floor = self.seen.first().map_or(0, |range| range.start);
+        }
+        self.packets_received += 1;
+        self.bytes_received += data_len as u64;
+        self.handle_arrival_rate(now);
+        self.seen_at = now;
+        order
+    }
+
+    /// Counts arrivals a millisecond; an acknowledgement is due for an eighth of them.
+    fn handle_arrival_rate(&mut self, now: Time) {
+        self.arrivals += 1;
+        let elapsed = now.since(self.arrivals_since);
+        if elapsed >= Duration::from_millis(1) {
+            let each = u64::from(self.arrivals) * 1_000_000 / (elapsed.as_nanos() as u64 * 8).max(1);
+            self.ack_every = (each as u32).clamp(2, ACK_PACKETS_MAX);
+            (self.arrivals, self.arrivals_since) = (0, now);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! What leaves: which packets, on which link.
+//!
+//! Data leave in runs on one link, since a run of equal datagrams costs the system as much as one (flowcells: K. He et al.,
+//! *Presto*, SIGCOMM 2015). The link is the one on which the run is estimated to arrive first: its round trip plus what is
+//! in flight over its rate. A link that would deliver later than the best one would with *everything* that waits gets
+//! nothing, so a slow link neither delays the end of a message nor fills the receiver's buffer with islands.
+//!
+//! ```text
+//!   arrival estimate    link 0 ████████░░░░ room → run      all that waits, on link 0: ████████████████
+//!                       link 1 ██████████████████████████ later than that: not used
+//! ```
+
+use super::{CloseReason, Connection, Fin};
+use crate::{
+    LINKS_MAX,
+    health::Health,
+    link::{Link, LinkId, Path, Purpose},
+    time::Time,
+    wire::{
+        control::{self, Control},
+        packet::{self, End, Header, Width},
+    },
+};
+use std::{ops::Range, time::Duration};
+
+/// Most datagrams of a run: what Linux segments in one call.
+const RUN_DATAGRAMS_MAX: u64 = 64;
+/// Most bytes of a run, a UDP payload's limit.
+const RUN_BYTES_MAX: u64 = 65_000;
+/// A run takes no longer than this on the wire, so that what comes after it does not wait.
+const RUN_TIME: Duration = Duration::from_micros(250);
+/// Runs need not be shorter than this, however slow the link.
+const RUN_BYTES_MIN: f64 = 3000.0;
+/// How much later a repeated byte may arrive for each lost one: what a loss costs in time.
+const LOSS_COST: Duration = Duration::from_millis(10);
+/// Numbers beyond the last acknowledged one up to which 16 bits are enough.
+const NARROW_NUMBERS_MAX: u64 = 16_000;
+
+/// A piece of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes of [`Batch::heads`].
+    Head(Range<usize>),
+    /// Stream bytes, kept in the connection's buffer.
+    Data(Range<u64>),
+}
+
+/// Datagrams to be sent on one path. All but the last are `datagram_size` long.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The link.
+    pub link: LinkId,
+    /// Where from and to.
+    pub path: Path,
+    /// Length of each datagram; the last may be shorter.
+    pub datagram_size: usize,
+    /// The pieces of all datagrams, in order.
+    pub parts: Vec<Part>,
+    /// For each datagram, one past its last part.
+    pub ends: Vec<usize>,
+    /// Headers and tags.
+    pub heads: Vec<u8>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        let remote = (std::net::Ipv4Addr::UNSPECIFIED, 0).into();
+        Self {
+            link: LinkId(0),
+            path: Path { local: None, interface: 0, remote },
+            datagram_size: 0,
+            parts: Vec::new(),
+            ends: Vec::new(),
+            heads: Vec::new(),
+        }
+    }
+}
+
+impl Batch {
+    /// The datagrams as bytes of their own.
+    #[must_use]
+    pub fn datagrams(&self, connection: &Connection) -> Vec<Vec<u8>> {
+        let mut from = 0;
+        self.ends
+            .iter()
+            .map(|end| {
+                let mut bytes = Vec::new();
+                for part in &self.parts[from..*end] {
+                    let (head, tail) = connection.part(self, part);
+                    bytes.extend_from_slice(head);
+                    bytes.extend_from_slice(tail);
+                }
+                from = *end;
+                bytes
+            })
+            .collect()
+    }
+
+    fn clear(&mut self, link: &Link) {
+        self.link = link.id;
+        self.path = link.path;
+        self.datagram_size = 0;
+        self.parts.clear();
+        self.ends.clear();
+        self.heads.clear();
+    }
+}
+
+/// A packet about to be written.
+struct Draft<'a> {
+    control: &'a [u8],
+    data: Option<(Range<u64>, End)>,
+    purpose: Option<Purpose>,
+}
+
+impl Connection {
+    /// Fills in what is to be sent next. Returns `false` when there is nothing more now.
+    pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.closed.is_some() {
+            return self.transmit_reset(now, batch);
+        }
+        self.transmit_control(now, batch) || self.transmit_data(now, batch) || self.transmit_ack(now, batch)
+    }
+
+    fn transmit_reset(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.resets_due == 0 || self.closed != Some(CloseReason::Aborted) {
+            return false;
+        }
+        // One link after the other, as often as there are RESETs for each.
+        let links: Vec<usize> = self.each_link().map(|link| link.id.index()).collect();
+        let Some(index) = links.get(usize::from(self.resets_due - 1) % links.len().max(1)) else { return false };
+        self.resets_due -= 1;
+        let mut control = Vec::new();
+        control::encode(&mut control, &Control::Reset(0));
+        self.transmit_one(now, *index, batch, Draft { control: &control, data: None, purpose: None });
+        true
+    }
+
+    /// Answers, probes, and tries of datagram sizes.
+    fn transmit_control(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if !self.control_due {
+            return false;
+        }
+        for index in 0..LINKS_MAX {
+            let Some(link) = &mut self.links[index] else { continue };
+            let mut control = Vec::new();
+            let mut purpose = None;
+            let mut size = None;
+            if let Some(number) = link.pong.take() {
+                control::encode(&mut control, &Control::Pong(number));
+            }
+            if link.is_probe_due(now) {
+                link.handle_probe(now, &mut self.send);
+                if let Some(announce) = &link.announce {
+                    control::encode(&mut control, announce);
+                }
+                control::encode(&mut control, &Control::Ping(link.challenge));
+                purpose = Some(Purpose::Probe);
+            } else if control.is_empty() {
+                size = link.size_to_try(now);
+                if size.is_some() {
+                    control::encode(&mut control, &Control::Ping(link.challenge));
+                    purpose = Some(Purpose::Size);
+                }
+            }
+            if control.is_empty() {
+                continue;
+            }
+            let suspects = self.suspects();
+            if suspects != 0 {
+                control::encode(&mut control, &Control::Trouble(suspects));
+            }
+            if size.is_none() && (self.ack_at.is_some() || self.acks_due != 0) {
+                self.put_ack(now, &mut control, index);
+            }
+            if let Some(size) = size {
+                // 2 bytes say how long the control frames are, which padding fills up.
+                let fixed = packet::data_header_len(Width::Wide) - 5 + 2 + self.seal.tag_len();
+                control.resize(usize::from(size).saturating_sub(fixed).max(control.len()), 0);
+            }
+            self.transmit_one(now, index, batch, Draft { control: &control, data: None, purpose });
+            return true;
+        }
+        self.control_due = false;
+        false
+    }
+
+    fn transmit_ack(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if self.window_due && self.acks_due == 0 {
+            self.acks_due = self.best_ack_link().map_or(0, |link| 1 << link.0);
+        }
+        if self.acks_due == 0 {
+            return false;
+        }
+        let index = self.acks_due.trailing_zeros() as usize;
+        let mut control = Vec::with_capacity(64);
+        self.put_ack(now, &mut control, index);
+        let Some(link) = &self.links[index] else { return self.transmit_ack(now, batch) };
+        let challenge = link.challenge;
+        let purpose = std::mem::take(&mut self.window_due).then(|| {
+            control::encode(&mut control, &Control::Ping(challenge));
+            Purpose::Window
+        });
+        self.transmit_one(now, index, batch, Draft { control: &control, data: None, purpose });
+        true
+    }
+
+    /// Appends an acknowledgement of all links, leaving on this one.
+    fn put_ack(&mut self, now: Time, control: &mut Vec<u8>, index: usize) {
+        self.acks_due &= !(1 << index);
+        self.ack_at = None;
+        self.acked_at = now;
+        self.limit_told = self.receive.limit();
+        let links = self.links.iter().flatten().filter(|link| link.packets_received > 0);
+        let entries = links.map(|link| (link.id.0, now.since(link.seen_at).as_micros() as u64, &link.seen));
+        control::encode_ack(control, self.receive.next(), self.limit_told, entries);
+        for link in self.links.iter_mut().flatten() {
+            link.unacked = 0;
+        }
+    }
+
+    /// One run of data on the link where it arrives first.
+    fn transmit_data(&mut self, now: Time, batch: &mut Batch) -> bool {
+        let waiting = self.send.waiting(self.peer_limit);
+        let is_fin_due = self.fin == Fin::Due && self.send.next() == self.send.end();
+        if waiting == 0 && !is_fin_due {
+            return false;
+        }
+        let Some(index) = self.choose_link(waiting) else { return false };
+        let mut control = Vec::new();
+        if self.ack_at.is_some() || self.acks_due & (1 << index) != 0 {
+            self.put_ack(now, &mut control, index);
+        }
+        let link = self.links[index].as_ref().expect("the chosen link");
+        batch.clear(link);
+        let size = u64::from(link.datagram);
+        let width = self.width_on(link);
+        let overhead = (packet::data_header_len(width) + self.seal.tag_len()) as u64;
+        let budget = link.run_bytes().min(link.room()).max(size);
+        let mut datagrams = (budget / size).clamp(1, RUN_DATAGRAMS_MAX);
+        batch.datagram_size = usize::from(link.datagram);
+        while datagrams > 0 {
+            let fixed = if control.is_empty() { overhead } else { overhead + 2 + control.len() as u64 };
+            let range = self.send.take(size - fixed, self.peer_limit);
+            let range = match range {
+                Some(range) => range,
+                None if self.fin == Fin::Due && self.send.next() == self.send.end() => self.send.end()..self.send.end(),
+                None => break,
+            };
+            let is_last = self.fin == Fin::Due && range.end == self.send.end() && self.send.next() == self.send.end();
+            let end = if is_last { End::Fin } else { End::Open };
+            if is_last {
+                self.fin = Fin::Sent;
+            }
+            let is_full = range.end - range.start == size - fixed;
+            let draft = Draft { control: &control, data: Some((range, end)), purpose: Some(Purpose::Data) };
+            self.append(now, index, batch, &draft);
+            control.clear();
+            datagrams -= 1;
+            if !is_full {
+                break;
+            }
+        }
+        if batch.ends.len() == 1 {
+            batch.datagram_size = batch_len(batch);
+        }
+        self.active_at = now;
+        !batch.ends.is_empty()
+    }
+
+    /// The link on which what waits arrives first, if it has room now.
+    fn choose_link(&self, waiting: u64) -> Option<usize> {
+        let is_repeat = self.send.has_lost();
+        let estimate = |link: &Link, bytes: u64| {
+            let rate = link.rate_planned();
+            let seconds = (link.in_flight + bytes) as f64 / rate + link.rtt.minimum().as_secs_f64();
+            let loss = if is_repeat { (1.0 - link.monitor.delivery_ratio()) * LOSS_COST.as_secs_f64() } else { 0.0 };
+            seconds + loss
+        };
+        let usable = || self.each_link().filter(|link| link.monitor.is_usable());
+        let all_on_best = usable().map(|link| estimate(link, waiting)).min_by(f64::total_cmp)?;
+        let next = |link: &Link| estimate(link, waiting.min(u64::from(link.datagram)));
+        let soonest = usable().map(next).min_by(f64::total_cmp)?;
+        // How long the peer's buffer lets the others go on while a byte is late.
+        let best_rate = usable().map(Link::rate_planned).max_by(f64::total_cmp)?;
+        let covered = self.peer_limit.saturating_sub(self.send.next()) as f64 / best_rate / 2.0;
+        usable()
+            .filter(|link| link.has_room_for(waiting))
+            .map(|link| (next(link), link))
+            .filter(|(arrival, _)| *arrival <= all_on_best.max(soonest) && *arrival <= soonest + covered)
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, link)| link.id.index())
+    }
+
+    fn transmit_one(&mut self, now: Time, index: usize, batch: &mut Batch, draft: Draft<'_>) {
+        batch.clear(self.links[index].as_ref().expect("a link to send on"));
+        self.append(now, index, batch, &draft);
+        batch.datagram_size = batch_len(batch);
+    }
+
+    /// Writes one packet and has its link remember it.
+    fn append(&mut self, now: Time, index: usize, batch: &mut Batch, draft: &Draft<'_>) {
+        let link = self.links[index].as_ref().expect("a link to send on");
+        let width = if draft.data.is_some() { self.width_on(link) } else { Width::Wide };
+        let number = link.next_number;
+        let (range, end) = draft.data.clone().unwrap_or((0..0, End::Open));
+        let header = Header {
+            link: index as u8,
+            token: self.peer_token,
+            number,
+            data: draft.data.as_ref().map(|_| (range.start, end)),
+        };
+        let from = batch.heads.len();
+        packet::encode(&mut batch.heads, width, &header, draft.control);
+        let head = from..batch.heads.len();
+        batch.parts.push(Part::Head(head.clone()));
+        if range.start < range.end {
+            batch.parts.push(Part::Data(range.clone()));
+        }
+        if self.seal.tag_len() > 0 {
+            let (data, wrapped) = self.send.slices(range.clone());
+            let mut tag = Vec::with_capacity(self.seal.tag_len());
+            self.seal.put_tag(index as u8, number, &[&batch.heads[head.clone()], data, wrapped], &mut tag);
+            let at = batch.heads.len();
+            batch.heads.extend_from_slice(&tag);
+            batch.parts.push(Part::Head(at..batch.heads.len()));
+        }
+        batch.ends.push(batch.parts.len());
+        let length = (range.end - range.start) as u16;
+        let size = (head.end - head.start + usize::from(length) + self.seal.tag_len()) as u16;
+        let link = self.links[index].as_mut().expect("a link to send on");
+        match draft.purpose {
+            Some(purpose) => link.handle_sent(now, range.start, length, size, end, purpose),
+            None => link.handle_sent_unremembered(now),
+        }
+    }
+
+    fn width_on(&self, link: &Link) -> Width {
+        let unanswered = link.next_number - link.largest_acked.unwrap_or(0);
+        if unanswered > NARROW_NUMBERS_MAX { Width::Wide } else { self.width }
+    }
+
+    fn suspects(&self) -> u8 {
+        self.each_link()
+            .filter(|link| matches!(link.monitor.health(), Health::Suspect | Health::Down))
+            .fold(0, |links, link| links | 1 << link.id.0)
+    }
+}
+
+fn batch_len(batch: &Batch) -> usize {
+    let data: u64 = batch
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Head(range) => (range.end - range.start) as u64,
+            Part::Data(range) => range.end - range.start,
+        })
+        .sum();
+    data as usize
+}
+
+impl Link {
+    /// Bytes of a run on this link.
+    fn run_bytes(&self) -> u64 {
+        let in_time = (self.rate_planned() * RUN_TIME.as_secs_f64()).max(RUN_BYTES_MIN);
+        (in_time as u64).min(RUN_BYTES_MAX)
+    }
+
+    /// Whether the window lets a packet go, and a worthwhile run if more waits: half the window, or a whole run.
+    fn has_room_for(&self, waiting: u64) -> bool {
+        let worthwhile = waiting.min(self.run_bytes()).min(self.congestion.window() / 2);
+        let room = self.room();
+        self.in_flight == 0 || room >= worthwhile.max(1) && room >= u64::from(self.datagram).min(waiting.max(1))
+    }
+}

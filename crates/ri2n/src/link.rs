@@ -1,0 +1,517 @@
+//! One link: numbers of what was sent and seen on it, its round trips, window, health and largest datagram.
+//!
+//! Each link counts its own packets, so that a gap means loss (or reordering *within* the link), never that another link
+//! was faster [RI2N 3.3.1]. What a number carried is remembered until it is acknowledged or given up; given-up bytes go
+//! back to the stream's buffer and may leave on any link.
+
+use crate::{
+    buffer::SendBuffer,
+    congestion::{Acked, Congestion, Limited},
+    health::{Health, Monitor, Others},
+    ranges::RangeSet,
+    rtt::Rtt,
+    time::Time,
+    wire::{control, packet::End},
+};
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+/// Packets acknowledged beyond a missing one before it counts as lost (RFC 9002).
+const REORDERING_PACKETS: u64 = 3;
+/// Datagram payload that every path takes: IPv6's least MTU less the largest headers.
+pub(crate) const DATAGRAM_MIN: u16 = 1232;
+/// Large datagrams lost in a row, with none acknowledged, before the path is thought to have become narrower.
+const LARGE_LOST_MAX: u32 = 8;
+/// How often a size that did not pass is tried again.
+const SIZE_RETRY: Duration = Duration::from_secs(30);
+/// Tries of one size.
+const SIZE_TRIES: u32 = 3;
+
+/// Index of a link within its connection, the same at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u8);
+
+impl LinkId {
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Where a link's datagrams go from and to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Our address; without, the system chooses.
+    pub local: Option<IpAddr>,
+    /// Index of our network interface; zero leaves it to the routes.
+    pub interface: u32,
+    /// The peer.
+    pub remote: SocketAddr,
+}
+
+/// A link as told to people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkReport {
+    /// Which link.
+    pub id: LinkId,
+    /// Between which addresses.
+    pub path: Path,
+    /// What is thought of it.
+    pub health: Health,
+    /// Bits a second delivered of late.
+    pub rate_bps: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Smallest round-trip time of late.
+    pub rtt_min: Duration,
+    /// Share of packets that arrived of late.
+    pub delivery_ratio: f64,
+    /// Largest datagram in use.
+    pub datagram_size: u16,
+    /// Bytes that may be in flight.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Packets sent, of all kinds.
+    pub packets_sent: u64,
+    /// Packets given up.
+    pub packets_lost: u64,
+    /// Packets that arrived, of all kinds.
+    pub packets_received: u64,
+    /// Stream bytes sent, repetitions included.
+    pub bytes_sent: u64,
+    /// Stream bytes received, repetitions included.
+    pub bytes_received: u64,
+    /// How often the link was suspected or down.
+    pub suspicions: u64,
+}
+
+/// What a packet was for, beside its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Data, perhaps with frames that need no repetition.
+    Data,
+    /// Asks for an answer.
+    Probe,
+    /// Tries a datagram size.
+    Size,
+    /// Tells that the window opened.
+    Window,
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Time,
+    pub(crate) offset: u64,
+    pub(crate) length: u16,
+    pub(crate) size: u16,
+    pub(crate) end: End,
+    pub(crate) purpose: Purpose,
+    resolved: bool,
+}
+
+/// What became of packets, for the connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) acked: u64,
+    /// When the latest of the acknowledged was sent.
+    pub(crate) newest_sent: Option<Time>,
+    pub(crate) fin: Fate,
+    pub(crate) window: Fate,
+}
+
+/// What became of something that is sent once at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    #[default]
+    Unknown,
+    Acked,
+    Lost,
+}
+
+/// One link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) id: LinkId,
+    pub(crate) path: Path,
+    pub(crate) rtt: Rtt,
+    pub(crate) congestion: Congestion,
+    pub(crate) monitor: Monitor,
+
+    pub(crate) next_number: u64,
+    sent: VecDeque<Sent>,
+    pub(crate) largest_acked: Option<u64>,
+    pub(crate) in_flight: u64,
+    /// When the last acknowledged packet was sent, and when the last of any kind was.
+    pub(crate) newest_acked_sent: Time,
+    pub(crate) eliciting_sent: Time,
+    pub(crate) tail_probe: Option<Time>,
+
+    pub(crate) seen: RangeSet,
+    /// Everything below was seen or is too old to tell.
+    pub(crate) seen_floor: u64,
+    pub(crate) seen_at: Time,
+    /// Packets that arrived since, and after how many an acknowledgement is due.
+    pub(crate) arrivals: u32,
+    pub(crate) arrivals_since: Time,
+    pub(crate) ack_every: u32,
+    /// Packets that arrived and ask for an acknowledgement not yet sent.
+    pub(crate) unacked: u32,
+    pub(crate) pong: Option<u64>,
+    /// What a pong must repeat to prove that it comes from where the link leads.
+    pub(crate) challenge: u64,
+    pub(crate) probe_due: bool,
+    /// Frame that opens the link at the server; sent until the first answer.
+    pub(crate) announce: Option<control::Control>,
+
+    pub(crate) datagram: u16,
+    pub(crate) datagram_max: u16,
+    size_tries: u32,
+    size_next: Time,
+    large_lost: u32,
+
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_lost: u64,
+    pub(crate) packets_received: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+}
+
+impl Link {
+    pub(crate) fn new(now: Time, id: LinkId, path: Path, datagram_max: u16) -> Self {
+        let datagram = DATAGRAM_MIN.min(datagram_max);
+        Self {
+            id,
+            path,
+            rtt: Rtt::new(),
+            congestion: Congestion::new(datagram),
+            monitor: Monitor::new(now),
+            next_number: 0,
+            sent: VecDeque::new(),
+            largest_acked: None,
+            in_flight: 0,
+            newest_acked_sent: now,
+            eliciting_sent: now,
+            tail_probe: None,
+            seen: RangeSet::new(),
+            seen_floor: 0,
+            seen_at: now,
+            arrivals: 0,
+            arrivals_since: now,
+            ack_every: 2,
+            unacked: 0,
+            pong: None,
+            challenge: 0,
+            probe_due: false,
+            announce: None,
+            datagram,
+            datagram_max,
+            size_tries: 0,
+            size_next: now,
+            large_lost: 0,
+            packets_sent: 0,
+            packets_lost: 0,
+            packets_received: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+        }
+    }
+
+    pub(crate) fn report(&self) -> LinkReport {
+        LinkReport {
+            id: self.id,
+            path: self.path,
+            health: self.monitor.health(),
+            rate_bps: (self.congestion.rate() * 8.0) as u64,
+            rtt: self.rtt.smoothed(),
+            rtt_min: self.rtt.minimum(),
+            delivery_ratio: self.monitor.delivery_ratio(),
+            datagram_size: self.datagram,
+            window: self.congestion.window(),
+            in_flight: self.in_flight,
+            packets_sent: self.packets_sent,
+            packets_lost: self.packets_lost,
+            packets_received: self.packets_received,
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
+            suspicions: self.monitor.suspicions(),
+        }
+    }
+
+    /// Bytes that the window leaves.
+    pub(crate) fn room(&self) -> u64 {
+        self.congestion.window().saturating_sub(self.in_flight)
+    }
+
+    /// The oldest packet without an answer: when it was sent.
+    pub(crate) fn oldest_sent(&self) -> Option<Time> {
+        self.sent.front().map(|sent| sent.at)
+    }
+
+    /// Remembers a packet. Its number is `next_number`, which moves on.
+    pub(crate) fn handle_sent(&mut self, now: Time, offset: u64, length: u16, size: u16, end: End, purpose: Purpose) {
+        self.sent.push_back(Sent { at: now, offset, length, size, end, purpose, resolved: false });
+        if self.in_flight == 0 {
+            self.tail_probe = None;
+        }
+        self.next_number += 1;
+        self.in_flight += u64::from(size);
+        self.eliciting_sent = now;
+        self.packets_sent += 1;
+        self.bytes_sent += u64::from(length);
+    }
+
+    /// A packet that nobody acknowledges takes a number too.
+    pub(crate) fn handle_sent_unremembered(&mut self, now: Time) {
+        self.sent.push_back(Sent {
+            at: now,
+            offset: 0,
+            length: 0,
+            size: 0,
+            end: End::Open,
+            purpose: Purpose::Data,
+            resolved: true,
+        });
+        self.next_number += 1;
+        self.packets_sent += 1;
+        self.forget_resolved();
+    }
+
+    /// Takes in what the peer saw on this link.
+    pub(crate) fn handle_ack(
+        &mut self,
+        now: Time,
+        ack: &control::LinkAck,
+        limited: Limited,
+        buffer: &mut SendBuffer,
+        others: Others,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let base = self.next_number - self.sent.len() as u64;
+        let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
+        let in_flight = self.in_flight;
+        for range in ack.ranges.iter() {
+            let range = range.start.max(base)..range.end.min(self.next_number);
+            if range.start >= range.end {
+                continue;
+            }
+            for number in range {
+                let sent = &mut self.sent[(number - base) as usize];
+                if sent.resolved {
+                    continue;
+                }
+                sent.resolved = true;
+                bytes += u64::from(sent.size);
+                packets += 1;
+                newest = Some((number, sent.at));
+                if sent.length > 0 {
+                    buffer.handle_acked(sent.offset..sent.offset + u64::from(sent.length));
+                }
+                if sent.end == End::Fin {
+                    outcome.fin = Fate::Acked;
+                }
+                match sent.purpose {
+                    Purpose::Window => outcome.window = Fate::Acked,
+                    Purpose::Size => {
+                        self.datagram = self.datagram.max(sent.size).min(self.datagram_max);
+                        self.size_tries = 0;
+                        self.congestion.set_packet(self.datagram);
+                    }
+                    Purpose::Data | Purpose::Probe => {}
+                }
+                if sent.size > DATAGRAM_MIN {
+                    self.large_lost = 0;
+                }
+            }
+        }
+        let heard_of_later = ack.ranges.iter().next_back().is_some_and(|range| {
+            let largest = (range.end - 1).min(self.next_number.saturating_sub(1));
+            let later = self.largest_acked.is_none_or(|known| largest > known) && self.next_number > 0;
+            if later {
+                self.largest_acked = Some(largest);
+            }
+            later
+        });
+        self.in_flight -= bytes;
+        if let Some((number, sent_at)) = newest {
+            if Some(number) == self.largest_acked && heard_of_later {
+                self.rtt.handle_sample(now, now.since(sent_at), Duration::from_micros(ack.delay_us));
+            }
+            self.newest_acked_sent = self.newest_acked_sent.max(sent_at);
+            outcome.acked = packets;
+            outcome.newest_sent = Some(sent_at);
+            let rtt = now.since(sent_at).saturating_sub(Duration::from_micros(ack.delay_us));
+            self.congestion.handle_acked(
+                now,
+                Acked {
+                    bytes,
+                    packets,
+                    rtt,
+                    rtt_min: self.rtt.minimum(),
+                    rtt_smoothed: self.rtt.smoothed(),
+                    number,
+                    next_number: self.next_number,
+                    limited,
+                    in_flight,
+                },
+            );
+            self.tail_probe = None;
+        }
+        if (packets > 0 || heard_of_later) && self.monitor.handle_answer(now, others) {
+            self.handle_usable(now);
+        }
+        if packets > 0 {
+            self.announce = None;
+        }
+        let lost = self.detect_lost(now, buffer, &mut outcome);
+        self.monitor.handle_outcomes(packets, lost);
+        self.forget_resolved();
+        outcome
+    }
+
+    /// Data may be sent from now on, for the first time or again.
+    pub(crate) fn handle_usable(&mut self, now: Time) {
+        self.congestion.handle_recovery(now);
+        (self.size_tries, self.size_next) = (0, now);
+    }
+
+    /// The same link by another path: numbers go on, everything measured starts anew.
+    pub(crate) fn keep_numbers_of(&mut self, old: &Self) {
+        self.next_number = old.next_number;
+        self.seen = old.seen.clone();
+        self.seen_floor = old.seen_floor;
+    }
+
+    /// Gives up packets that later ones overtook by number or by time. Returns how many.
+    fn detect_lost(&mut self, now: Time, buffer: &mut SendBuffer, outcome: &mut Outcome) -> u64 {
+        let Some(largest) = self.largest_acked else { return 0 };
+        let base = self.next_number - self.sent.len() as u64;
+        let overdue = self.rtt.smoothed().max(self.rtt.minimum()) * 9 / 8 + Duration::from_micros(100);
+        let mut lost = 0;
+        let count = (largest + 1).saturating_sub(base).min(self.sent.len() as u64);
+        for index in 0..count {
+            let number = base + index;
+            let sent = &self.sent[index as usize];
+            if sent.resolved {
+                continue;
+            }
+            if number + REORDERING_PACKETS > largest && now.since(sent.at) < overdue {
+                // Numbers ascend with time: what follows is younger still.
+                break;
+            }
+            self.give_up(index as usize, buffer, outcome);
+            lost += 1;
+        }
+        lost
+    }
+
+    /// When the next packet becomes overdue by time, if later ones were acknowledged.
+    pub(crate) fn loss_deadline(&self) -> Option<Time> {
+        let largest = self.largest_acked?;
+        let base = self.next_number - self.sent.len() as u64;
+        let first = self.sent.front()?;
+        let overdue = self.rtt.smoothed().max(self.rtt.minimum()) * 9 / 8 + Duration::from_micros(100);
+        (base < largest).then(|| first.at + overdue)
+    }
+
+    /// Looks for overdue packets without an acknowledgement.
+    pub(crate) fn handle_loss_deadline(&mut self, now: Time, buffer: &mut SendBuffer) -> Outcome {
+        let mut outcome = Outcome::default();
+        let lost = self.detect_lost(now, buffer, &mut outcome);
+        self.monitor.handle_outcomes(0, lost);
+        self.forget_resolved();
+        outcome
+    }
+
+    /// Gives up everything in flight, so that it leaves on other links.
+    pub(crate) fn give_up_all(&mut self, buffer: &mut SendBuffer) -> Outcome {
+        let mut outcome = Outcome::default();
+        for index in 0..self.sent.len() {
+            if !self.sent[index].resolved {
+                self.give_up(index, buffer, &mut outcome);
+            }
+        }
+        self.forget_resolved();
+        self.datagram = DATAGRAM_MIN.min(self.datagram_max);
+        self.tail_probe = None;
+        outcome
+    }
+
+    /// Gives up what was sent longer ago than this.
+    pub(crate) fn give_up_older(&mut self, now: Time, age: Duration, buffer: &mut SendBuffer) {
+        let mut outcome = Outcome::default();
+        for index in 0..self.sent.len() {
+            if now.since(self.sent[index].at) <= age {
+                break;
+            }
+            if !self.sent[index].resolved {
+                self.give_up(index, buffer, &mut outcome);
+            }
+        }
+        self.forget_resolved();
+    }
+
+    fn give_up(&mut self, index: usize, buffer: &mut SendBuffer, outcome: &mut Outcome) {
+        let number = self.next_number - self.sent.len() as u64 + index as u64;
+        let sent = &mut self.sent[index];
+        sent.resolved = true;
+        self.in_flight -= u64::from(sent.size);
+        self.packets_lost += 1;
+        if sent.length > 0 {
+            buffer.handle_lost(sent.offset..sent.offset + u64::from(sent.length));
+        }
+        if sent.end == End::Fin {
+            outcome.fin = Fate::Lost;
+        }
+        match sent.purpose {
+            Purpose::Window => outcome.window = Fate::Lost,
+            Purpose::Probe => self.monitor.handle_probe_lost(),
+            Purpose::Data => self.congestion.handle_lost(number),
+            Purpose::Size => {}
+        }
+        if sent.purpose == Purpose::Data && sent.size > DATAGRAM_MIN {
+            self.large_lost += 1;
+            if self.large_lost >= LARGE_LOST_MAX && self.monitor.delivery_ratio() < 0.5 {
+                self.datagram = DATAGRAM_MIN;
+                self.large_lost = 0;
+            }
+        }
+    }
+
+    fn forget_resolved(&mut self) {
+        while self.sent.front().is_some_and(|sent| sent.resolved) {
+            self.sent.pop_front();
+        }
+    }
+
+    /// The datagram size to try now, if any: the largest first, then halfway.
+    pub(crate) fn size_to_try(&mut self, now: Time) -> Option<u16> {
+        if !self.monitor.is_usable() || self.datagram >= self.datagram_max || now < self.size_next {
+            return None;
+        }
+        let size = match self.size_tries / SIZE_TRIES {
+            0 => self.datagram_max,
+            steps @ 1..=4 => self.datagram + ((self.datagram_max - self.datagram) >> steps),
+            _ => {
+                self.size_tries = 0;
+                self.size_next = now + SIZE_RETRY;
+                return None;
+            }
+        };
+        self.size_tries += 1;
+        self.size_next = now + self.rtt.patience().max(Duration::from_millis(5));
+        (size > self.datagram).then_some(size)
+    }
+
+    pub(crate) fn size_deadline(&self) -> Option<Time> {
+        (self.monitor.is_usable() && self.datagram < self.datagram_max).then_some(self.size_next)
+    }
+
+    /// Bytes a second to plan with: a window each round trip, which is what a busy link delivers and an idle one could.
+    pub(crate) fn rate_planned(&self) -> f64 {
+        self.congestion.window() as f64 / self.rtt.smoothed().as_secs_f64().max(1e-5)
+    }
+}

@@ -1,0 +1,85 @@
+//! Round-trip time of a link: smoothed, its variation, and the smallest of late.
+//!
+//! Smoothing is RFC 6298's. The smallest is that of two adjoining windows, so that it forgets a route that is no more
+//! after one to two windows without keeping every sample.
+
+use crate::time::Time;
+use std::time::Duration;
+
+/// How long a smallest round-trip time counts.
+const MINIMUM_WINDOW: Duration = Duration::from_secs(10);
+/// What is assumed before the first sample.
+const INITIAL: Duration = Duration::from_millis(5);
+
+/// The round-trip time of one link.
+#[derive(Clone, Debug)]
+pub(crate) struct Rtt {
+    smoothed: Duration,
+    variation: Duration,
+    minimum: [Duration; 2],
+    window_ends: Time,
+    sampled: bool,
+}
+
+impl Rtt {
+    pub(crate) fn new() -> Self {
+        Self {
+            smoothed: INITIAL,
+            variation: INITIAL / 2,
+            minimum: [Duration::MAX; 2],
+            window_ends: Time::ZERO,
+            sampled: false,
+        }
+    }
+
+    /// Takes in a sample: `total` less the time that the peer kept the acknowledgement.
+    pub(crate) fn handle_sample(&mut self, now: Time, total: Duration, kept: Duration) {
+        let sample = total.saturating_sub(kept).max(Duration::from_micros(1));
+        if now >= self.window_ends {
+            self.minimum = [Duration::MAX, self.minimum[0]];
+            self.window_ends = now + MINIMUM_WINDOW;
+        }
+        self.minimum[0] = self.minimum[0].min(sample);
+        if !self.sampled {
+            self.sampled = true;
+            self.smoothed = sample;
+            self.variation = sample / 2;
+            return;
+        }
+        self.variation = (self.variation * 3 + self.smoothed.abs_diff(sample)) / 4;
+        self.smoothed = (self.smoothed * 7 + sample) / 8;
+    }
+
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The smallest of late; the assumed one before the first sample.
+    pub(crate) fn minimum(&self) -> Duration {
+        let minimum = self.minimum[0].min(self.minimum[1]);
+        if minimum == Duration::MAX { self.smoothed } else { minimum }
+    }
+
+    /// How long an acknowledgement may take before something is wrong.
+    pub(crate) fn patience(&self) -> Duration {
+        self.smoothed + self.variation * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_is_forgotten_after_two_windows() {
+        let mut rtt = Rtt::new();
+        let (ms, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        rtt.handle_sample(Time::ZERO, ms * 2, ms);
+        assert_eq!((rtt.minimum(), rtt.smoothed()), (ms, ms));
+        rtt.handle_sample(Time::ZERO + second * 11, ms * 4, Duration::ZERO);
+        assert_eq!(rtt.minimum(), ms);
+        rtt.handle_sample(Time::ZERO + second * 22, ms * 4, Duration::ZERO);
+        assert_eq!(rtt.minimum(), ms * 4);
+        assert!(rtt.smoothed() > ms && rtt.smoothed() < ms * 2 && rtt.patience() > ms * 4);
+    }
+}

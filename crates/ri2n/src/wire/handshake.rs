@@ -1,0 +1,386 @@
+//! The four datagrams before a connection: HELLO, COOKIE, OPEN, ACCEPT; and REFUSE.
+//!
+//! ```text
+//!  0..4   "RI2N"    4  version    5  kind    6..14  the client's token    14..  by kind
+//! ```
+//!
+//! No answer is longer than the question: HELLO is padded beyond COOKIE, OPEN beyond ACCEPT.
+
+use super::{Malformed, Reader, VERSION, put_varint};
+use crate::LINKS_MAX;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Length of a HELLO, which COOKIE and REFUSE do not pass.
+pub const HELLO_LEN: usize = 96;
+/// Length of an OPEN, which ACCEPT does not pass.
+pub const OPEN_LEN: usize = 512;
+/// Most addresses that an end offers.
+pub const ADDRESSES_MAX: usize = 2 * LINKS_MAX;
+/// Bytes of the proof that an end knows the key.
+pub const PROOF_LEN: usize = 16;
+
+const MAGIC: [u8; 4] = *b"RI2N";
+const HELLO: u8 = 1;
+const COOKIE: u8 = 2;
+const OPEN: u8 = 3;
+const ACCEPT: u8 = 4;
+const REFUSE: u8 = 5;
+
+/// An address that an end can be reached at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub ip: IpAddr,
+    /// Length of the prefix of its subnet.
+    pub prefix: u8,
+    /// Largest IP packet that its port sends.
+    pub mtu: u16,
+}
+
+impl Address {
+    /// Largest UDP payload in one packet of this port.
+    #[must_use]
+    pub fn datagram_max(&self) -> u16 {
+        let headers = if self.ip.is_ipv4() { 20 + 8 } else { 40 + 8 };
+        self.mtu.saturating_sub(headers).max(crate::link::DATAGRAM_MIN)
+    }
+
+    /// Whether `other` is in the subnet of this address.
+    #[must_use]
+    pub fn reaches(&self, other: IpAddr) -> bool {
+        match (self.ip, other) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                let shift = 32 - u32::from(self.prefix.min(32));
+                (u64::from(a.to_bits() ^ b.to_bits())) >> shift == 0
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                let differing = a.to_bits() ^ b.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix.min(128))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The guard of packets that an end asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// None but UDP's.
+    None,
+    /// CRC-32.
+    Checksum,
+    /// A keyed tag.
+    Keyed,
+}
+
+/// Why a server does not accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The server speaks this version and not the client's.
+    Version(u8),
+    /// The server wants another guard: a key, or none.
+    Guard,
+    /// Too many connections wait or stand.
+    Full,
+}
+
+/// The third datagram: the client shows the cookie and its terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The client's random number.
+    pub nonce: [u8; 16],
+    /// Seconds of the server's clock when the cookie was made.
+    pub cookie_time: u64,
+    /// The server's proof that the client's address answers.
+    pub cookie: [u8; 16],
+    /// How packets are to be guarded.
+    pub guard: Guard,
+    /// Bytes that the client's receive buffer holds.
+    pub window: u64,
+    /// The client's addresses, at most [`ADDRESSES_MAX`]; for information.
+    pub addresses: Vec<Address>,
+}
+
+/// The fourth datagram: the server's terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// The token that the client puts into every packet.
+    pub server_token: u64,
+    /// The server's random number.
+    pub nonce: [u8; 16],
+    /// The UDP port of this connection.
+    pub port: u16,
+    /// Bytes that the server's receive buffer holds.
+    pub window: u64,
+    /// The server's addresses, at most [`ADDRESSES_MAX`].
+    pub addresses: Vec<Address>,
+}
+
+/// What a handshake datagram says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// May I?
+    Hello {
+        /// The client's random number.
+        nonce: [u8; 16],
+    },
+    /// Come back with this.
+    Cookie {
+        /// Seconds of the server's clock.
+        time: u64,
+        /// A tag over them, the client's address, token and nonce.
+        cookie: [u8; 16],
+    },
+    /// Here it is, with my terms.
+    Open(Open),
+    /// Come in.
+    Accept(Accept),
+    /// No.
+    Refuse(Refusal),
+}
+
+/// A handshake datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handshake<'a> {
+    /// The client's token, which every answer repeats.
+    pub client_token: u64,
+    /// What it says.
+    pub body: Body,
+    /// The last [`PROOF_LEN`] bytes of OPEN and ACCEPT, made with the key over all that precedes them; zeros without.
+    pub proof: [u8; PROOF_LEN],
+    /// What the proof is over.
+    pub proven: &'a [u8],
+}
+
+/// Whether a datagram is a handshake's rather than a connection's.
+#[must_use]
+pub fn is_handshake(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Writes a datagram. The proof of OPEN and ACCEPT comes from `prove`, given all the bytes before it.
+///
+/// # Panics
+/// If there are more than [`ADDRESSES_MAX`] addresses.
+pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; PROOF_LEN]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OPEN_LEN);
+    out.extend_from_slice(&MAGIC);
+    out.push(VERSION);
+    let kind = match body {
+        Body::Hello { .. } => HELLO,
+        Body::Cookie { .. } => COOKIE,
+        Body::Open(_) => OPEN,
+        Body::Accept(_) => ACCEPT,
+        Body::Refuse(_) => REFUSE,
+    };
+    out.push(kind);
+    out.extend_from_slice(&client_token.to_le_bytes());
+    match body {
+        Body::Hello { nonce } => {
+            out.extend_from_slice(nonce);
+            out.resize(HELLO_LEN, 0);
+        }
+        Body::Cookie { time, cookie } => {
+            out.extend_from_slice(&time.to_le_bytes());
+            out.extend_from_slice(cookie);
+        }
+        Body::Open(open) => {
+            out.extend_from_slice(&open.nonce);
+            out.extend_from_slice(&open.cookie_time.to_le_bytes());
+            out.extend_from_slice(&open.cookie);
+            out.push(match open.guard {
+                Guard::None => 0,
+                Guard::Checksum => 1,
+                Guard::Keyed => 2,
+            });
+            put_varint(&mut out, open.window);
+            put_addresses(&mut out, &open.addresses);
+            out.resize(OPEN_LEN - PROOF_LEN, 0);
+            let proof = prove(&out);
+            out.extend_from_slice(&proof);
+        }
+        Body::Accept(accept) => {
+            out.extend_from_slice(&accept.server_token.to_le_bytes());
+            out.extend_from_slice(&accept.nonce);
+            out.extend_from_slice(&accept.port.to_le_bytes());
+            put_varint(&mut out, accept.window);
+            put_addresses(&mut out, &accept.addresses);
+            let proof = prove(&out);
+            out.extend_from_slice(&proof);
+        }
+        Body::Refuse(refusal) => out.extend_from_slice(&match refusal {
+            Refusal::Version(version) => [0, *version],
+            Refusal::Guard => [1, 0],
+            Refusal::Full => [2, 0],
+        }),
+    }
+    out
+}
+
+/// Reads a datagram.
+///
+/// # Errors
+/// If it is not one of the five, or of another version and no REFUSE.
+pub fn decode(bytes: &[u8]) -> Result<Handshake<'_>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.array()? != MAGIC {
+        return Err(Malformed);
+    }
+    let (version, kind, client_token) = (reader.u8()?, reader.u8()?, reader.u64()?);
+    if version != VERSION && kind != REFUSE {
+        return Err(Malformed);
+    }
+    let mut proof = [0; PROOF_LEN];
+    let mut proven = &[][..];
+    if kind == OPEN || kind == ACCEPT {
+        let (before, last) = bytes.split_last_chunk().ok_or(Malformed)?;
+        (proof, proven) = (*last, before);
+        reader = Reader::new(before.get(14..).ok_or(Malformed)?);
+    }
+    let body = match kind {
+        HELLO if bytes.len() >= HELLO_LEN => Body::Hello { nonce: reader.array()? },
+        COOKIE => Body::Cookie { time: reader.u64()?, cookie: reader.array()? },
+        OPEN if bytes.len() >= OPEN_LEN => Body::Open(Open {
+            nonce: reader.array()?,
+            cookie_time: reader.u64()?,
+            cookie: reader.array()?,
+            guard: match reader.u8()? {
+                0 => Guard::None,
+                1 => Guard::Checksum,
+                2 => Guard::Keyed,
+                _ => return Err(Malformed),
+            },
+            window: reader.varint()?,
+            addresses: read_addresses(&mut reader)?,
+        }),
+        ACCEPT => Body::Accept(Accept {
+            server_token: reader.u64()?,
+            nonce: reader.array()?,
+            port: reader.u16()?,
+            window: reader.varint()?,
+            addresses: read_addresses(&mut reader)?,
+        }),
+        REFUSE => Body::Refuse(match (reader.u8()?, reader.u8()?) {
+            (0, version) => Refusal::Version(version),
+            (1, _) => Refusal::Guard,
+            (2, _) => Refusal::Full,
+            _ => return Err(Malformed),
+        }),
+        _ => return Err(Malformed),
+    };
+    Ok(Handshake { client_token, body, proof, proven })
+}
+
+/// The version and the client's token of a HELLO or OPEN of any version, so that it can be refused politely.
+#[must_use]
+pub fn foreign_version(bytes: &[u8]) -> Option<(u8, u64)> {
+    let mut reader = Reader::new(bytes);
+    let magic: [u8; 4] = reader.array().ok()?;
+    let (version, kind, token) = (reader.u8().ok()?, reader.u8().ok()?, reader.u64().ok()?);
+    (magic == MAGIC && version != VERSION && kind == HELLO && bytes.len() >= HELLO_LEN).then_some((version, token))
+}
+
+fn put_addresses(out: &mut Vec<u8>, addresses: &[Address]) {
+    assert!(addresses.len() <= ADDRESSES_MAX, "too many addresses");
+    out.push(addresses.len() as u8);
+    for address in addresses {
+        match address.ip {
+            IpAddr::V4(ip) => {
+                out.push(4);
+                out.extend_from_slice(&ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                out.push(6);
+                out.extend_from_slice(&ip.octets());
+            }
+        }
+        out.push(address.prefix);
+        out.extend_from_slice(&address.mtu.to_le_bytes());
+    }
+}
+
+fn read_addresses(reader: &mut Reader<'_>) -> Result<Vec<Address>, Malformed> {
+    let count = usize::from(reader.u8()?);
+    if count > ADDRESSES_MAX {
+        return Err(Malformed);
+    }
+    (0..count)
+        .map(|_| {
+            let ip: IpAddr = match reader.u8()? {
+                4 => Ipv4Addr::from(reader.array::<4>()?).into(),
+                6 => Ipv6Addr::from(reader.array::<16>()?).into(),
+                _ => return Err(Malformed),
+            };
+            let (prefix, mtu) = (reader.u8()?, reader.u16()?);
+            if prefix > if ip.is_ipv4() { 32 } else { 128 } {
+                return Err(Malformed);
+            }
+            Ok(Address { ip, prefix, mtu })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn addresses() -> impl Strategy<Value = Vec<Address>> {
+        let one = (any::<u128>(), any::<bool>(), 0..=32_u8, any::<u16>()).prop_map(|(bits, v6, prefix, mtu)| {
+            let ip = if v6 { Ipv6Addr::from(bits).into() } else { Ipv4Addr::from(bits as u32).into() };
+            Address { ip, prefix, mtu }
+        });
+        proptest::collection::vec(one, 0..=ADDRESSES_MAX)
+    }
+
+    fn body() -> impl Strategy<Value = Body> {
+        let guard = prop_oneof![Just(Guard::None), Just(Guard::Checksum), Just(Guard::Keyed)];
+        let refusal = prop_oneof![any::<u8>().prop_map(Refusal::Version), Just(Refusal::Guard), Just(Refusal::Full)];
+        prop_oneof![
+            any::<[u8; 16]>().prop_map(|nonce| Body::Hello { nonce }),
+            any::<(u64, [u8; 16])>().prop_map(|(time, cookie)| Body::Cookie { time, cookie }),
+            (any::<([u8; 16], u64, [u8; 16])>(), guard, any::<u64>(), addresses()).prop_map(
+                |((nonce, cookie_time, cookie), guard, window, addresses)| {
+                    Body::Open(Open { nonce, cookie_time, cookie, guard, window, addresses })
+                }
+            ),
+            (any::<(u64, [u8; 16], u16, u64)>(), addresses()).prop_map(
+                |((server_token, nonce, port, window), addresses)| {
+                    Body::Accept(Accept { server_token, nonce, port, window, addresses })
+                }
+            ),
+            refusal.prop_map(Body::Refuse),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn datagrams_survive(token: u64, body in body(), proof: [u8; PROOF_LEN]) {
+            let mut proven = Vec::new();
+            let bytes = encode(token, &body, |before| { proven = before.to_vec(); proof });
+            let read = decode(&bytes).unwrap();
+            prop_assert_eq!((read.client_token, &read.body), (token, &body));
+            prop_assert_eq!(read.proven, &proven[..]);
+            prop_assert!(is_handshake(&bytes) && crate::wire::packet::decode(&bytes).is_err());
+            let limit = match body { Body::Open(_) | Body::Accept(_) => OPEN_LEN, _ => HELLO_LEN };
+            prop_assert!(bytes.len() <= limit, "no answer is longer than its question");
+        }
+
+        #[test]
+        fn any_bytes_are_taken(mut bytes in proptest::collection::vec(0..=255_u8, 6..600), kind in 0..8_u8) {
+            let _ = decode(&bytes);
+            bytes[..6].copy_from_slice(&[b'R', b'I', b'2', b'N', VERSION, kind]);
+            let _ = (decode(&bytes), foreign_version(&bytes));
+        }
+    }
+
+    #[test]
+    fn subnets() {
+        let address = |ip: &str, prefix| Address { ip: ip.parse().unwrap(), prefix, mtu: 1500 };
+        let reaches = |a, prefix, b: &str| address(a, prefix).reaches(b.parse().unwrap());
+        assert!(reaches("10.0.1.1", 24, "10.0.1.200") && !reaches("10.0.1.1", 24, "10.0.2.1"));
+        assert!(reaches("10.0.1.1", 0, "1.2.3.4") && !reaches("10.0.1.1", 32, "10.0.1.2"));
+        assert!(reaches("fd00::1", 64, "fd00::2") && !reaches("fd00::1", 64, "fd00:0:0:1::1"));
+        assert!(!reaches("fd00::1", 0, "10.0.0.1") && reaches("fd00::1", 128, "fd00::1"));
+    }
+}

@@ -1,0 +1,180 @@
+//! What someone off the path, or on it, can do: with the handshake, and with packets of a connection.
+
+mod world;
+
+use ri2n::{
+    CloseReason, Settings, StreamState, Time,
+    handshake::{Protection, REMEMBERED_MAX, Response, Server, Terms},
+    wire::{
+        control::{self, Control},
+        handshake::{self as wire, Body, PROOF_LEN},
+        packet::{self, Header, Width},
+    },
+};
+use std::{net::SocketAddr, time::Duration};
+use world::{App, Chance, Datagram, Pipe, World, ip};
+
+fn connected(seed: u64, prepare: impl Fn(World) -> World) -> World {
+    let mut world = prepare(World::new(seed));
+    let (client, server) = (world.add_node(2, Settings::default()), world.add_node(2, Settings::default()));
+    for link in 0..2 {
+        world.join(client, server, link, &Pipe { rate: 12.5e6, ..Pipe::gigabit() });
+    }
+    world.nodes[client].app = App::new(world.now, (1, 2), 400_000, 9_000);
+    world.nodes[server].app = App::new(world.now, (2, 1), 400_000, 9_000);
+    world.recorded = Some(Vec::new());
+    world.listen(server);
+    world.connect(client, server);
+    let until = world.after(10);
+    world.run(until, |_| false);
+    assert!(world.nodes.iter().all(|node| node.connection.is_some()));
+    world
+}
+
+fn finishes(world: &mut World) {
+    let until = world.after(20_000);
+    let done = world.run(until, |world| world.nodes.iter().all(|node| node.app.finished_reading));
+    assert!(done && world.nodes.iter().all(|node| node.app.read == 400_000));
+}
+
+#[test]
+fn guessed_packets_change_nothing() {
+    let mut world = connected(1, |world| world);
+    let mut chance = Chance::new(3);
+    let mut reset = Vec::new();
+    control::encode(&mut reset, &Control::Reset(0));
+    for round in 0..20_000_u64 {
+        let node = (round % 2) as usize;
+        let header = Header { link: (round % 8) as u8, token: chance.next(), number: chance.below(2_000), data: None };
+        let mut bytes = Vec::new();
+        packet::encode(&mut bytes, if round % 3 == 0 { Width::Narrow } else { Width::Wide }, &header, &reset);
+        let now = world.now;
+        let before = world.nodes[node].connection.as_ref().unwrap().rejected();
+        let from = SocketAddr::new(ip(1 - node, 0), world::PORT);
+        world.nodes[node].connection.as_mut().unwrap().handle_datagram(now, from, &bytes);
+        assert_eq!(world.nodes[node].connection.as_ref().unwrap().rejected(), before + 1);
+    }
+    finishes(&mut world);
+}
+
+#[test]
+fn every_datagram_replayed_and_reflected_changes_nothing() {
+    for prepare in [|world: World| world, |world: World| world.with_key(), |world: World| world.with_checksum()] {
+        let mut world = connected(2, prepare);
+        for _ in 0..5 {
+            let seen: Vec<Datagram> = std::mem::take(world.recorded.as_mut().unwrap());
+            for datagram in seen {
+                let reflected = Datagram { from: datagram.to, to: datagram.from, bytes: datagram.bytes.clone() };
+                let elsewhere = Datagram { from: SocketAddr::new(datagram.from.ip(), 99), ..datagram.clone() };
+                for copy in [datagram, reflected, elsewhere] {
+                    world.send(copy);
+                }
+            }
+            world.recorded = Some(Vec::new());
+            let until = world.after(5);
+            world.run(until, |_| false);
+        }
+        world.recorded = None;
+        finishes(&mut world);
+    }
+}
+
+#[test]
+fn with_a_key_a_changed_bit_is_as_good_as_loss() {
+    let mut world = connected(4, |world| world.with_key());
+    for pipe in &mut world.pipes {
+        pipe.corruption = 0.2;
+    }
+    finishes(&mut world);
+}
+
+#[test]
+fn another_key_is_refused() {
+    let mut world = World::new(5).with_key();
+    let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
+    world.join(client, server, 0, &Pipe::gigabit());
+    world.listen(server);
+    world.protection = Protection { key: Some(ri2n::Key::from_passphrase("another")), ..Protection::default() };
+    world.connect(client, server);
+    let until = world.after(200);
+    world.run(until, |_| false);
+    assert!(world.nodes[client].failure.as_ref().is_some_and(|failure| failure.contains("key")));
+    assert!(world.nodes[server].connection.is_none());
+}
+
+#[test]
+fn a_peer_whose_port_closed_is_noticed_only_by_a_true_quote() {
+    let mut world = connected(6, |world| world);
+    world.recorded = Some(Vec::new());
+    let until = world.after(5);
+    world.run(until, |_| false);
+    let ours: Vec<Datagram> =
+        world.recorded.take().unwrap().into_iter().filter(|datagram| datagram.from.ip() == ip(0, 0)).collect();
+    let connection = world.nodes[0].connection.as_mut().unwrap();
+    for _ in 0..10 {
+        connection.handle_unreachable(&[0x80; 40]);
+    }
+    assert!(!matches!(connection.state(), StreamState::Closed(_)));
+    for datagram in ours.iter().rev().take(3) {
+        connection.handle_unreachable(&datagram.bytes);
+    }
+    assert_eq!(connection.state(), StreamState::Closed(CloseReason::Reset));
+}
+
+#[test]
+fn hellos_leave_no_trace_and_opens_a_bounded_one() {
+    let mut server = Server::new([1; 32], Protection::default());
+    let now = Time::from_nanos(50_000_000_000);
+    let from = |number: u32| SocketAddr::new(std::net::Ipv4Addr::from(0x0a00_0000 + number).into(), 7);
+    let hello = |token: u64| wire::encode(token, &Body::Hello { nonce: [2; 16] }, |_| [0; PROOF_LEN]);
+    let cookie_of = |server: &mut Server, now: Time, number: u32| {
+        let Response::Reply(answer) = server.handle_datagram(now, from(number), &hello(u64::from(number))) else {
+            panic!("a cookie is due")
+        };
+        assert!(answer.len() <= hello(0).len(), "no amplification");
+        match wire::decode(&answer).unwrap().body {
+            Body::Cookie { time, cookie } => (time, cookie),
+            other => panic!("{other:?}"),
+        }
+    };
+    let open = |number: u32, (cookie_time, cookie): (u64, [u8; 16])| {
+        let open = wire::Open {
+            nonce: [2; 16],
+            cookie_time,
+            cookie,
+            guard: wire::Guard::None,
+            window: 1 << 20,
+            addresses: Vec::new(),
+        };
+        wire::encode(u64::from(number), &Body::Open(open), |_| [0; PROOF_LEN])
+    };
+    // A cookie of another address, of another time, or too old opens nothing.
+    let cookie = cookie_of(&mut server, now, 1);
+    assert!(matches!(server.handle_datagram(now, from(2), &open(1, cookie)), Response::Ignore));
+    assert!(matches!(server.handle_datagram(now, from(1), &open(1, (cookie.0 - 1, cookie.1))), Response::Ignore));
+    let late = now + Duration::from_secs(12);
+    assert!(matches!(server.handle_datagram(late, from(1), &open(1, cookie)), Response::Ignore));
+    // Accepted ones are remembered, so that a repeated OPEN opens nothing twice; but only so many.
+    for number in 0..REMEMBERED_MAX as u32 + 10 {
+        let question = open(number, cookie_of(&mut server, now, number));
+        match server.handle_datagram(now, from(number), &question) {
+            Response::Open(opening) => {
+                let settings = Settings { send_buffer: 1, receive_buffer: 1, ..Settings::default() };
+                let terms = Terms { seed: [3; 32], port: 9, local: None, offered: Vec::new(), settings };
+                let (_, answer) = server.accept(now, *opening, terms);
+                let Response::Reply(again) = server.handle_datagram(now, from(number), &question) else {
+                    panic!("opened twice")
+                };
+                assert!(again == answer && answer.len() <= question.len());
+            }
+            Response::Reply(refusal) => {
+                assert!(number >= REMEMBERED_MAX as u32);
+                assert!(matches!(wire::decode(&refusal).unwrap().body, Body::Refuse(wire::Refusal::Full)));
+            }
+            Response::Ignore => panic!("{number} is ignored"),
+        }
+    }
+    let later = now + Duration::from_secs(25);
+    let cookie = cookie_of(&mut server, later, 1);
+    assert!(matches!(server.handle_datagram(later, from(1), &open(1, cookie)), Response::Open(_)), "room again");
+}
