@@ -16,4 +16,4 @@ __attribute__((section("hundredth"), used)) int lose_hundredth(struct __sk_buff 
 	return chance() % 100 == 0 ? TC_ACT_SHOT : TC_ACT_OK;
 }
 
-char license[] __attribute__((section("license"))) = "GPL";
+char _license[] __attribute__((section("license"))) = "GPL";

@@ -187,9 +187,7 @@ fn matching_pairs(ours: &[LocalAddress], theirs: &[Address], first: LinkPair) ->
         let remote = theirs
             .iter()
             .find(|theirs| local.address.reaches(theirs.ip) && !is_ours(theirs.ip) && !remotes.contains(&theirs.ip));
-        if let Some(remote) = remote
-            && !interfaces.contains(&local.interface)
-        {
+        if let Some(remote) = remote.filter(|_| !interfaces.contains(&local.interface)) {
             interfaces.push(local.interface);
             remotes.push(remote.ip);
             pairs.push(LinkPair { local: local.address.ip, remote: remote.ip });

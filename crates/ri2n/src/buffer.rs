@@ -82,9 +82,7 @@ impl SendBuffer {
                 return;
             }
             self.base = range.end;
-            while let Some(first) = self.acked.first()
-                && first.start <= self.base
-            {
+            while let Some(first) = self.acked.first().filter(|first| first.start <= self.base) {
                 self.base = self.base.max(first.end);
                 self.acked.forget_below(self.base);
             }
@@ -186,9 +184,7 @@ impl ReceiveBuffer {
             return true;
         }
         self.next = end;
-        while let Some(first) = self.islands.first()
-            && first.start <= self.next
-        {
+        while let Some(first) = self.islands.first().filter(|first| first.start <= self.next) {
             self.next = self.next.max(first.end);
             self.islands.forget_below(self.next);
         }

@@ -175,9 +175,7 @@ impl Congestion {
 
     pub(crate) fn handle_lost(&mut self, number: u64) {
         self.round_lost += 1;
-        if let Some(experiment) = &mut self.experiment
-            && number >= experiment.from_number
-        {
+        if let Some(experiment) = self.experiment.as_mut().filter(|experiment| number >= experiment.from_number) {
             experiment.lost += 1;
         }
     }
@@ -186,9 +184,7 @@ impl Congestion {
         self.rate.handle_delivered(now, acked.bytes);
         self.round_acked += acked.packets;
         self.round_rtt_min = self.round_rtt_min.min(acked.rtt);
-        if let Some(experiment) = &mut self.experiment
-            && acked.number >= experiment.from_number
-        {
+        if let Some(experiment) = self.experiment.as_mut().filter(|experiment| acked.number >= experiment.from_number) {
             experiment.acked += acked.packets;
         }
         if acked.limited == Limited::ByWindow && acked.in_flight as f64 > 0.7 * self.window {

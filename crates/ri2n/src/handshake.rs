@@ -9,7 +9,7 @@
 //!    packets with the server's token ─────▶
 //! ```
 //!
-//! The cookie is [RFC 6347 4.2.1]'s. No answer is longer than its question. With a key, OPEN and ACCEPT carry proofs of it,
+//! The cookie is \[RFC 6347 4.2.1\]'s. No answer is longer than its question. With a key, OPEN and ACCEPT carry proofs of it,
 //! ACCEPT's over OPEN as well, and both nonces and tokens go into the keys of the packets.
 
 use crate::{

@@ -1,4 +1,4 @@
-//! Whether a link delivers: [RI2N 3.3.3]'s arrival ratio, kept continuously, and what follows from silence.
+//! Whether a link delivers: \[RI2N 3.3.3\]'s arrival ratio, kept continuously, and what follows from silence.
 //!
 //! ```text
 //!             carrier lost, send refused

@@ -17,7 +17,7 @@
 //! 3. After any of them, [`Connection::poll_transmit`] until it returns `false`.
 //!
 //! The wire format is in `docs/ri2n-protocol.md`. The idea is that of T. Okamoto et al., *RI2N/UDP: High bandwidth and
-//! fault-tolerant network for a PC-cluster based on multi-link Ethernet*, IPDPS 2007, cited as [RI2N].
+//! fault-tolerant network for a PC-cluster based on multi-link Ethernet*, IPDPS 2007, cited as \[RI2N\].
 #![forbid(unsafe_code)]
 
 mod buffer;

@@ -1,7 +1,7 @@
 //! One link: numbers of what was sent and seen on it, its round trips, window, health and largest datagram.
 //!
 //! Each link counts its own packets, so that a gap means loss (or reordering *within* the link), never that another link
-//! was faster [RI2N 3.3.1]. What a number carried is remembered until it is acknowledged or given up; given-up bytes go
+//! was faster \[RI2N 3.3.1\]. What a number carried is remembered until it is acknowledged or given up; given-up bytes go
 //! back to the stream's buffer and may leave on any link.
 
 use crate::{

@@ -188,9 +188,8 @@ fn run_restart(
     world.run(until, |_| false);
     assert!(world.nodes[other].app.read <= if other == client { amounts.1 } else { amounts.0 });
     // A client that had not begun when the server crashed connects to the server's second life.
-    if world.nodes[victim].connection.is_none()
-        && let Some(connection) = &world.nodes[other].connection
-    {
+    let survivor = world.nodes[other].connection.as_ref();
+    if let Some(connection) = survivor.filter(|_| world.nodes[victim].connection.is_none()) {
         assert_eq!(connection.state(), StreamState::Closed(CloseReason::Outage), "the survivor noticed");
     }
     for (node, seeds, amount) in [(client, seeds, amounts.0), (server, (seeds.1, seeds.0), amounts.1)] {

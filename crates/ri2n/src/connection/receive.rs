@@ -179,9 +179,8 @@ impl Connection {
     }
 
     fn handle_pong(&mut self, now: Time, index: usize) {
-        if let Some(link) = &mut self.links[index]
-            && link.monitor.handle_pong(now)
-        {
+        let Some(link) = &mut self.links[index] else { return };
+        if link.monitor.handle_pong(now) {
             link.handle_usable(now);
             self.control_due = true;
         }
@@ -236,9 +235,8 @@ impl Connection {
 
     /// Has everything in flight on a silent link leave on the others.
     pub(super) fn suspect(&mut self, now: Time, index: usize) {
-        if let Some(link) = &mut self.links[index]
-            && link.monitor.suspect(now)
-        {
+        let Some(link) = &mut self.links[index] else { return };
+        if link.monitor.suspect(now) {
             let outcome = link.give_up_all(&mut self.send);
             self.handle_outcome(&outcome);
         }

@@ -503,9 +503,7 @@ impl World {
                 due = Some(due.map_or(node.app.reads_from, |due| due.min(node.app.reads_from)));
             }
         }
-        if let Some(due) = due
-            && due < node.looks_at
-        {
+        if let Some(due) = due.filter(|due| *due < node.looks_at) {
             node.looks_at = due;
             self.schedule(due, Event::Look { node: index });
         }

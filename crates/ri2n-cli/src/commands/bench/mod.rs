@@ -126,5 +126,8 @@ fn usage() -> (f64, i64) {
         usage
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    (seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss)
+    // The structure's own figure would count what the process was before it became this program.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    (seconds(usage.ru_utime) + seconds(usage.ru_stime), peak.unwrap_or(usage.ru_maxrss))
 }

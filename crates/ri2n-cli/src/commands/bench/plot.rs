@@ -1,4 +1,4 @@
-//! The rate of a transfer over time, drawn as [RI2N] Fig. 4.
+//! The rate of a transfer over time, drawn as \[RI2N\] Fig. 4.
 
 use super::rows::Finished;
 use std::fmt::Write;
