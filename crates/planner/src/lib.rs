@@ -152,6 +152,8 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
     let Replanned { engine, routing, vlan, lane, rank } = replan::replan(topology, policy, previous, &relation)?;
     number::check_limits(topology, policy, engine, &routing).ok()?;
     let measure = Measure::of(topology, &policy.traffic, &routing);
+    // Where cycles are allowed, what was noted on the way may have closed one that the routes themselves do not have.
+    let rank = rank.or_else(|| lanes::place(topology, policy, engine, &routing).ok()?.rank);
     let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
     let former = replan::former_extras(topology, previous, &relation);
     let protection = protect(topology, policy, engine, &routing, &lanes, former, Thrift::Balanced).ok()?;

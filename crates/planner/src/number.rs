@@ -83,10 +83,11 @@ pub(crate) fn too_many_for_resilience(
             VlanLimit::Model { switch: switch.name.clone(), model: switch.model.name.clone(), limit }
         }
     };
+    let or_auto = if policy.engine == EngineName::Auto { "" } else { ", or use --engine auto" };
     let way_out = match &limit {
-        VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}, or use --engine auto"),
-        VlanLimit::Pool(_) => format!("widen --vlans to {need} ids, or use --engine auto"),
-        VlanLimit::Model { .. } => format!("use a model with {need} VLANs there, or --engine auto"),
+        VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}{or_auto}"),
+        VlanLimit::Pool(_) => format!("widen --vlans to {need} ids{or_auto}"),
+        VlanLimit::Model { .. } => format!("use a model with {need} VLANs there{or_auto}"),
     };
     PlanError::TooManyVlansForResilience { engine, own, need, limit, way_out }
 }

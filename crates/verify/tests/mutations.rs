@@ -9,8 +9,9 @@ use std::{
 
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
-    Admin, Assignment, Demand, EngineName, FdbEntry, FdbRun, FindingKind as K, FlowControl, FlowControlMode, HostId,
-    LinkId, Mac, Plan, PortIntent, PortRole, Severity, SwitchId, Tagging, Traffic, TrafficMatrix, Tree, VlanSet,
+    Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, FdbEntry, FdbMode, FdbRun,
+    FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, PairRun, Plan, PortIntent, PortRole,
+    Proof, Resilience, Severity, SwitchId, SwitchOver, Tagging, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
 };
 use verify::check;
 
@@ -60,6 +61,78 @@ fn twins() -> Plan {
 
 fn bridges() -> Plan {
     plan(&topology_of("linux-bridge", &[1, 1], &[(0, 1)]), Wish::switch_tagged())
+}
+
+/// Three switches in a ring, a host each, ready for each of three links to fail. VLAN 2 = s0-s1, s2-s0; VLAN 3 = s0-s1,
+/// s1-s2; VLAN 4 = s1-s2, s2-s0. All three switch-overs together would close a ring.
+fn ready() -> Plan {
+    let triangle = topology(&[1, 1, 1], &[(0, 1), (1, 2), (2, 0)]);
+    let mut plan = plan(&triangle, Wish { fdb: FdbMode::Full, ..Wish::switch_tagged() });
+    let over = |link, hosts: &[(usize, usize)], proof| SwitchOver {
+        link: LinkId::new(link),
+        hosts: hosts.iter().map(|&(host, id)| host_run(host, id)).collect(),
+        pairs: Vec::new(),
+        proof,
+    };
+    plan.policy.resilience = Resilience::OneLink;
+    // Channels: s0s1, s1s0, s1s2, s2s1, s2s0, s0s2.
+    plan.certificate = Some(Certificate { rank: vec![vec![5, 0, 3, 2, 4, 1]] });
+    plan.failover = Some(Failover {
+        switch_overs: vec![
+            over(0, &[(0, 4), (1, 4)], Proof::Certificate),
+            over(1, &[(1, 2), (2, 2)], Proof::Certificate),
+            over(2, &[(0, 3), (2, 3)], Proof::Numbering(0)),
+        ],
+        numberings: vec![Certificate { rank: vec![vec![0, 3, 1, 2, 4, 5]] }],
+        summary: FailoverSummary {
+            links_covered: 3,
+            links_dividing: 0,
+            drained: 0,
+            max_channel_load: 2,
+            vlans_extra: 0,
+            fdb_entries_extra: 0,
+        },
+    });
+    plan
+}
+
+/// Two switches with a host each and two cables, by pair: h0 sends in VLAN 2 on the first, h1 in VLAN 3 on the second.
+fn ready_pairs() -> Plan {
+    let mut plan =
+        plan(&topology(&[1, 1], &[(0, 1), (0, 1)]), Wish { fdb: FdbMode::Full, ..Wish::tagged_by(Tagging::Pair) });
+    let over = |link, source: usize, id| SwitchOver {
+        link: LinkId::new(link),
+        hosts: vec![host_run(source, id)],
+        pairs: vec![PairRun { source: HostId::new(source), run: host_run(1 - source, id) }],
+        proof: Proof::Certificate,
+    };
+    plan.policy.resilience = Resilience::OneLink;
+    plan.failover = Some(Failover {
+        switch_overs: vec![over(0, 0, 3), over(1, 1, 2)],
+        numberings: Vec::new(),
+        summary: FailoverSummary {
+            links_covered: 2,
+            links_dividing: 0,
+            drained: 0,
+            max_channel_load: 1,
+            vlans_extra: 0,
+            fdb_entries_extra: 0,
+        },
+    });
+    plan
+}
+
+fn host_run(host: usize, id: usize) -> HostRun<VlanId> {
+    HostRun { first: HostId::new(host), last: HostId::new(host), choice: vlan(id) }
+}
+
+/// The switch-overs of a plan.
+fn overs(plan: &mut Plan) -> &mut Vec<SwitchOver> {
+    &mut plan.failover.as_mut().unwrap().switch_overs
+}
+
+fn failover_summary(plan: &mut Plan) -> &mut FailoverSummary {
+    &mut plan.failover.as_mut().unwrap().summary
 }
 
 /// Port `number` of a switch, counted from 1 as it is named.
@@ -610,10 +683,151 @@ const SUMMARY: &[Case] = &[
     fatal("fdb_entries_total", leaves, |p| p.summary.fdb_entries_total -= 1, &[K::SummaryMismatch]),
 ];
 
+const FAILURES: &[Case] = &[
+    fatal("nothing is stored", ready, |p| p.failover = None, &[K::BadSwitchOver]),
+    fatal(
+        "a link's switch-over is missing",
+        ready,
+        |p| {
+            overs(p).remove(1);
+        },
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a host stays behind",
+        ready,
+        |p| {
+            overs(p)[0].hosts.remove(0);
+        },
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a host goes where the link is missed as well",
+        ready,
+        |p| overs(p)[0].hosts[0].choice = vlan(3),
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a host that need not move goes over the dead link",
+        ready,
+        |p| overs(p)[1].hosts.insert(0, host_run(0, 3)),
+        &[K::BadSwitchOver],
+    ),
+    fatal("a VLAN that there is not", ready, |p| overs(p)[0].hosts[0].choice = vlan(9), &[K::BadSwitchOver]),
+    fatal("a host that there is not", ready, |p| overs(p)[0].hosts[1].last = HostId::new(7), &[K::BadSwitchOver]),
+    fatal("hosts out of order", ready, |p| overs(p)[0].hosts.swap(0, 1), &[K::BadSwitchOver]),
+    fatal("links out of order", ready, |p| overs(p).swap(0, 1), &[K::BadSwitchOver]),
+    fatal("a link that there is not", ready, |p| overs(p)[2].link = LinkId::new(3), &[K::BadSwitchOver]),
+    fatal(
+        "pairs where hosts choose alone",
+        ready,
+        |p| overs(p)[0].pairs.push(PairRun { source: HostId::new(0), run: host_run(1, 4) }),
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "an entry that only a switch-over needs",
+        ready,
+        |p| p.devices[0].fdb.retain(|run| run.vlan != vlan(4) || run.first.index() == 0),
+        &[K::Flood],
+    ),
+    fatal("a turned entry that only a switch-over needs", ready, |p| point(p, 0, 4, 1, 1), &[K::Drop]),
+    fatal(
+        "a port outside the VLAN to go to",
+        ready,
+        |p| port(p, 0, 1).untagged = set("2-3"),
+        &[K::Drop, K::MissedBroadcast],
+    ),
+    fatal("nothing is proven", ready, |p| overs(p)[0].proof = Proof::Unneeded, &[K::BadCertificate]),
+    fatal("a numbering that there is not", ready, |p| overs(p)[2].proof = Proof::Numbering(1), &[K::BadCertificate]),
+    fatal(
+        "a certificate that does not reach so far",
+        ready,
+        |p| overs(p)[2].proof = Proof::Certificate,
+        &[K::BadCertificate],
+    ),
+    fatal("a numbering for another failure", ready, |p| overs(p)[0].proof = Proof::Numbering(0), &[K::BadCertificate]),
+    fatal(
+        "a numbering for another failure, drained",
+        ready,
+        |p| overs(p)[0].proof = Proof::Drained(0),
+        &[K::BadCertificate, K::SummaryMismatch],
+    ),
+    fatal(
+        "a numbering too short",
+        ready,
+        |p| p.failover.as_mut().unwrap().numberings[0].rank[0].truncate(5),
+        &[K::BadCertificate],
+    ),
+    fatal(
+        "a numbering without a lane",
+        ready,
+        |p| p.failover.as_mut().unwrap().numberings[0].rank.clear(),
+        &[K::BadCertificate],
+    ),
+    fatal("covered links", ready, |p| failover_summary(p).links_covered -= 1, &[K::SummaryMismatch]),
+    fatal("dividing links", ready, |p| failover_summary(p).links_dividing += 1, &[K::SummaryMismatch]),
+    fatal("drained failures", ready, |p| failover_summary(p).drained += 1, &[K::SummaryMismatch]),
+    fatal(
+        "the load after the worst failure",
+        ready,
+        |p| failover_summary(p).max_channel_load -= 1,
+        &[K::SummaryMismatch],
+    ),
+    fatal("VLANs for failures", ready, |p| failover_summary(p).vlans_extra += 1, &[K::SummaryMismatch]),
+    fatal("entries for failures", ready, |p| failover_summary(p).fdb_entries_extra += 1, &[K::SummaryMismatch]),
+    fatal("a pair stays behind", ready_pairs, |p| overs(p)[0].pairs.clear(), &[K::BadSwitchOver]),
+    fatal("broadcasts stay behind", ready_pairs, |p| overs(p)[0].hosts.clear(), &[K::BadSwitchOver]),
+    fatal(
+        "a pair goes over the dead link",
+        ready_pairs,
+        |p| overs(p)[0].pairs[0].run.choice = vlan(2),
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a sender that there is not",
+        ready_pairs,
+        |p| overs(p)[0].pairs[0].source = HostId::new(2),
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a pair twice",
+        ready_pairs,
+        |p| {
+            let pair = overs(p)[0].pairs[0];
+            overs(p)[0].pairs.push(pair);
+        },
+        &[K::BadSwitchOver],
+    ),
+    warning(
+        "a link that nothing can replace",
+        single_cable,
+        |p| {
+            p.policy.resilience = Resilience::OneLink;
+            let (links_covered, links_dividing) = (0, 1);
+            let (drained, max_channel_load, vlans_extra, fdb_entries_extra) = (0, 0, 0, 0);
+            let summary = FailoverSummary {
+                links_covered,
+                links_dividing,
+                drained,
+                max_channel_load,
+                vlans_extra,
+                fdb_entries_extra,
+            };
+            p.failover = Some(Failover { switch_overs: Vec::new(), numberings: Vec::new(), summary });
+        },
+        &[K::DividingLink],
+    ),
+];
+
+/// Two switches with a host each and one cable.
+fn single_cable() -> Plan {
+    plan(&topology(&[1, 1], &[(0, 1)]), Wish::switch_tagged())
+}
+
 #[test]
 fn every_damage_is_caught_and_named() {
     let mut failures = Vec::new();
-    for case in [ENTRIES, MEMBERSHIP, PORTS, PROOFS, PLAN, SUMMARY].into_iter().flatten() {
+    for case in [ENTRIES, MEMBERSHIP, PORTS, PROOFS, PLAN, SUMMARY, FAILURES].into_iter().flatten() {
         let mut plan = (case.base)();
         let sound = check(&plan);
         assert!(sound.findings().iter().all(|finding| finding.severity == Severity::Note), "{}: {sound}", case.name);

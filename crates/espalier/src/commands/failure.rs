@@ -26,7 +26,11 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
         let moves: Vec<_> = (moves.iter())
             .map(|Move { from, to, hosts, pairs }| {
                 let hosts: Vec<&str> = hosts.iter().map(|host| topology.host(*host).name.as_str()).collect();
-                json!({ "from": from.map(VlanId::get), "to": to.get(), "hosts": hosts, "pairs": pairs })
+                let mut object = json!({ "from": from.map(VlanId::get), "to": to.get(), "hosts": hosts });
+                if *pairs > 0 {
+                    object["pairs"] = (*pairs).into();
+                }
+                object
             })
             .collect();
         say!(

@@ -63,7 +63,7 @@ fn choices(topology: &Topology, policy: &Policy) -> Result<Vec<Choice>> {
     for cap in (0..).map(|power| 1_usize << power).take_while(|cap| *cap < most) {
         bar.set_message(cap.to_string());
         match plan(Some(cap)) {
-            Ok(_) | Err(PlanError::TooManyVlans { .. }) => {}
+            Ok(_) | Err(PlanError::TooManyVlans { .. } | PlanError::TooManyVlansForResilience { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -90,7 +90,7 @@ impl Cabling {
     /// Changes something at random, or nothing.
     pub(crate) fn change(&mut self, rng: &mut Rng) {
         let before = self.clone();
-        match rng.below(10) {
+        match rng.below(11) {
             0..3 if !self.links.is_empty() => {
                 let gone = self.links.remove(rng.below(self.links.len()));
                 self.dead.push(gone);
@@ -136,6 +136,14 @@ impl Cabling {
                 let other = self.switches[rng.below(self.switches.len())];
                 if other != self.links[at].0.0 {
                     self.links[at].1 = (other, self.fresh());
+                }
+            }
+            // Somebody pulls two cables and puts each into the other's port.
+            10 if self.links.len() > 1 => {
+                let [one, other] = [(); 2].map(|()| rng.below(self.links.len()));
+                let (a, b) = (self.links[one].1, self.links[other].1);
+                if self.links[one].0.0 != b.0 && self.links[other].0.0 != a.0 {
+                    (self.links[one].1, self.links[other].1) = (b, a);
                 }
             }
             _ => {}
