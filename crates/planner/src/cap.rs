@@ -10,9 +10,9 @@
 //!   tree of a:  a──b──c      c may use it if c▶b < b▶a:     two trees become one
 //! ```
 
-use fabric::{Assignment, ChannelId, HostId, SwitchId, Topology, Tree};
+use fabric::{Assignment, ChannelId, HostId, SwitchId, Topology, Traffic, Tree};
 
-use crate::routing::Routing;
+use crate::{demand::sent_by, routing::Routing};
 
 /// Part of the surplus that is given up at once.
 const BATCH: usize = 8;
@@ -23,14 +23,21 @@ const SHARPNESS: [f64; 8] = [4.0, 6.0, 9.0, 13.0, 18.0, 24.0, 30.0, 30.0];
 
 /// Routes by source on at most `limit` of a routing's trees, or none if not every host has a legal one among them.
 /// Where `rules` ask for it, routes go on to increase in the routing's own numbering.
-/// Cost: O(trees · switches) a batch, of which there are O(`BATCH` · log(trees / limit)).
-pub(crate) fn fit(topology: &Topology, routing: &Routing, limit: usize, rules: Rules) -> Option<Routing> {
+/// Cost: O(trees · switches) a batch, of which there are O(`BATCH` · log(trees / limit)); with a traffic matrix that much for
+/// every group of hosts.
+pub(crate) fn fit(
+    topology: &Topology,
+    traffic: &Traffic,
+    routing: &Routing,
+    limit: usize,
+    rules: Rules,
+) -> Option<Routing> {
     let Assignment::Source(choice) = &routing.assignment else { return None };
     let numbering = match rules {
         Rules::Any => None,
         Rules::Increasing => Some(routing.numbering.as_deref()?),
     };
-    let mut search = Search::new(topology, &routing.trees, choice, numbering);
+    let mut search = Search::new(topology, traffic, &routing.trees, choice, numbering);
     search.give_up(limit)?;
     search.choose_again();
     Some(search.routing(routing))
@@ -61,6 +68,8 @@ struct Group {
     switch: SwitchId,
     hosts: Vec<HostId>,
     tree: usize,
+    /// `sent[switch]`: what they send there; none if all hosts send alike.
+    sent: Option<Vec<f64>>,
 }
 
 struct Search<'a> {
@@ -68,14 +77,21 @@ struct Search<'a> {
     hung: Vec<Hung>,
     groups: Vec<Group>,
     alive: Vec<bool>,
-    /// `load[channel]`: time for one bit of every pair that crosses it, in picoseconds.
+    /// Whether all hosts send alike.
+    all_alike: bool,
+    /// `load[channel]`: time to carry the demand that crosses it, in demand on the fastest link.
     load: Vec<f64>,
-    per_pair: Vec<f64>,
     hosts: u32,
 }
 
 impl<'a> Search<'a> {
-    fn new(topology: &'a Topology, trees: &[Tree], choice: &[usize], numbering: Option<&[u32]>) -> Self {
+    fn new(
+        topology: &'a Topology,
+        traffic: &Traffic,
+        trees: &[Tree],
+        choice: &[usize],
+        numbering: Option<&[u32]>,
+    ) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         for switch in topology.switch_ids() {
             let start = groups.len();
@@ -83,17 +99,25 @@ impl<'a> Search<'a> {
                 let tree = choice[host.index()];
                 match groups[start..].iter_mut().find(|group| group.tree == tree) {
                     Some(group) => group.hosts.push(host),
-                    None => groups.push(Group { switch, hosts: vec![host], tree }),
+                    None => groups.push(Group { switch, hosts: vec![host], tree, sent: None }),
                 }
+            }
+        }
+        let all_alike = *traffic == Traffic::AllToAll;
+        if !all_alike {
+            for group in &mut groups {
+                let mut sent = vec![0.0; topology.switches().len()];
+                sent_by(topology, traffic, &group.hosts, &mut sent);
+                sent[group.switch.index()] = 0.0;
+                group.sent = Some(sent);
             }
         }
         let mut root = vec![SwitchId::new(0); trees.len()];
         groups.iter().for_each(|group| root[group.tree] = group.switch);
         let hung = trees.iter().zip(&root).map(|(tree, &root)| hang(topology, tree, root, numbering)).collect();
-        let per_pair = topology.channel_ids().map(|c| 1e12 / topology.link(c.link()).rate_bps as f64).collect();
         let load = vec![0.0; topology.channel_count()];
         let alive = vec![true; trees.len()];
-        let mut search = Self { topology, hung, groups, alive, load, per_pair, hosts: topology.hosts().len() as u32 };
+        let mut search = Self { topology, hung, groups, alive, all_alike, load, hosts: topology.hosts().len() as u32 };
         search.recount();
         search
     }
@@ -180,7 +204,7 @@ impl<'a> Search<'a> {
     fn peak_along(&self, group: usize, other: usize) -> f64 {
         let mut peak: f64 = 0.0;
         for tree in [self.groups[group].tree, other] {
-            self.for_each_channel(self.groups[group].switch, tree, |channel, _| {
+            self.for_each_channel(&self.groups[group], tree, |channel, _| {
                 peak = peak.max(self.load[channel.index()]);
             });
         }
@@ -190,12 +214,18 @@ impl<'a> Search<'a> {
     /// By group: every tree that is alive and legal for it, with the price of its frames there.
     fn costs(&self, sharpness: f64) -> Vec<Vec<(usize, f64)>> {
         let peak = self.peak().max(f64::MIN_POSITIVE);
-        let price: Vec<f64> = (self.load.iter().zip(&self.per_pair))
-            .map(|(load, per_pair)| ((sharpness * (load / peak - 1.0)).exp() + 1e-6) * per_pair)
+        let price: Vec<f64> = (self.topology.channel_ids().zip(&self.load))
+            .map(|(channel, load)| ((sharpness * (load / peak - 1.0)).exp() + 1e-6) * self.topology.slowness(channel))
             .collect();
         let mut costs = vec![Vec::new(); self.groups.len()];
         let mut from = vec![0.0; self.topology.switches().len()];
         for (tree, hung) in self.hung.iter().enumerate().filter(|(tree, _)| self.alive[*tree]) {
+            let legal = (self.groups.iter().zip(&mut costs)).filter(|(group, _)| hung.legal[group.switch.index()]);
+            if !self.all_alike {
+                legal.for_each(|(group, costs)| costs.push((tree, self.cost(group, tree, &price))));
+                continue;
+            }
+            // One pass for all groups: what it costs from the root, and what changes from a switch to the next.
             let below = |switch: SwitchId| f64::from(hung.below[switch.index()]);
             from[hung.root.index()] =
                 hung.inward.iter().map(|&(switch, channel)| price[channel.index()] * below(switch)).sum();
@@ -205,13 +235,16 @@ impl<'a> Search<'a> {
                 let forth = price[channel.index()] * below(switch);
                 from[switch.index()] = from[self.topology.tail(channel).index()] + back - forth;
             }
-            for (group, costs) in self.groups.iter().zip(&mut costs) {
-                if hung.legal[group.switch.index()] {
-                    costs.push((tree, from[group.switch.index()]));
-                }
-            }
+            legal.for_each(|(group, costs)| costs.push((tree, from[group.switch.index()])));
         }
         costs
+    }
+
+    /// The price of a group's frames in a tree.
+    fn cost(&self, group: &Group, tree: usize, price: &[f64]) -> f64 {
+        let mut cost = 0.0;
+        self.for_each_channel(group, tree, |channel, demand| cost += demand * price[channel.index()]);
+        cost
     }
 
     fn peak(&self) -> f64 {
@@ -229,27 +262,37 @@ impl<'a> Search<'a> {
 
     /// Adds or removes a group's load.
     fn weigh(&mut self, group: usize, sign: f64) {
-        let Group { switch, ref hosts, tree } = self.groups[group];
-        let senders = sign * hosts.len() as f64;
         let mut load = std::mem::take(&mut self.load);
-        self.for_each_channel(switch, tree, |channel, receivers| {
-            load[channel.index()] += senders * receivers * self.per_pair[channel.index()];
+        let group = &self.groups[group];
+        self.for_each_channel(group, group.tree, |channel, demand| {
+            load[channel.index()] += sign * demand * self.topology.slowness(channel);
         });
         self.load = load;
     }
 
-    /// Visits the channels that frames of a switch cross in a tree, with the receivers beyond each.
-    fn for_each_channel(&self, switch: SwitchId, tree: usize, mut visit: impl FnMut(ChannelId, f64)) {
+    /// Visits the channels that a group's frames cross in a tree, with what crosses each.
+    fn for_each_channel(&self, group: &Group, tree: usize, mut visit: impl FnMut(ChannelId, f64)) {
         let hung = &self.hung[tree];
         let mut on_path = vec![false; self.topology.switches().len()];
-        on_path[switch.index()] = true;
+        on_path[group.switch.index()] = true;
+        let mut sent = group.sent.clone();
+        let all = sent.as_ref().map_or(f64::from(self.hosts), |sent| sent.iter().sum());
+        let senders = if sent.is_some() { 1.0 } else { group.hosts.len() as f64 };
         for &(outer, channel) in hung.inward.iter().rev() {
-            let receivers = f64::from(hung.below[outer.index()]);
+            let inner = self.topology.tail(channel);
+            let beyond = match &mut sent {
+                None => f64::from(hung.below[outer.index()]),
+                Some(sent) => {
+                    let beyond = sent[outer.index()];
+                    sent[inner.index()] += beyond;
+                    beyond
+                }
+            };
             if on_path[outer.index()] {
-                on_path[self.topology.tail(channel).index()] = true;
-                visit(channel.reverse(), f64::from(self.hosts) - receivers);
-            } else if receivers > 0.0 {
-                visit(channel, receivers);
+                on_path[inner.index()] = true;
+                visit(channel.reverse(), senders * (all - beyond));
+            } else if beyond > 0.0 {
+                visit(channel, senders * beyond);
             }
         }
     }

@@ -164,10 +164,12 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
     let backup = protection.map(|protection| Backup { protection, vlan });
     let rank = lanes.rank;
     let addresses = addresses(topology, policy, Some((previous, &relation))).ok()?;
+    let demand = Demand::new(topology, &policy.traffic);
     let carried = replan::carried_bound(topology, previous, &relation);
     let bound = match carried.filter(|_| [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2]) {
-        Some((load, certificate)) => bound::LoadBound { load, certificate },
-        None => bound::bound(topology, &Demand::new(topology, &policy.traffic)),
+        // Where the fastest link is gone, less of what is carried over is left than one pair needs.
+        Some((load, certificate)) => bound::LoadBound { load: load.max(demand.single_max()), certificate },
+        None => bound::bound(topology, &demand),
     };
     let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
     let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
@@ -357,7 +359,7 @@ fn fewer_trees(topology: &Topology, policy: &Policy, routing: Routing) -> Routin
         FlowControl::None => Rules::Any,
         FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
     };
-    cap::fit(topology, &routing, capacity, rules).unwrap_or(routing)
+    cap::fit(topology, &policy.traffic, &routing, capacity, rules).unwrap_or(routing)
 }
 
 /// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the

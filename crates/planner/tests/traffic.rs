@@ -338,7 +338,7 @@ fn largest_first(columns: &[Vec<f64>], limits: &[f64]) -> f64 {
         let pivot = table[leaves][enters];
         table[leaves].iter_mut().for_each(|value| *value /= pivot);
         let line = table[leaves].clone();
-        for (row, other) in table.iter_mut().enumerate().filter(|(row, _)| *row != leaves) {
+        for (_, other) in table.iter_mut().enumerate().filter(|(row, _)| *row != leaves) {
             let factor = other[enters];
             if factor != 0.0 {
                 other.iter_mut().zip(&line).for_each(|(value, pivot)| *value -= factor * pivot);

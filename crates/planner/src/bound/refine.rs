@@ -25,7 +25,7 @@ const SHARPNESS: [f64; 3] = [40.0, 120.0, 360.0];
 /// Most rounds of shortest paths in a stage.
 const ROUNDS_MAX: usize = 20;
 /// Moves between two rounds of shortest paths, in visits of pairs; at least and at most so many passes over all of them.
-const VISITS: usize = 40_000;
+const VISITS: usize = 20_000;
 const PASSES: [usize; 2] = [8, 100];
 /// A bound within this factor of a routing's peak needs no more work.
 const ENOUGH: f64 = 1.0005;
@@ -87,7 +87,10 @@ impl Search<'_> {
                     break;
                 }
                 for _ in 0..passes {
-                    pairs.iter_mut().flatten().for_each(|pair| flows.balance(pair));
+                    let moves: usize = pairs.iter_mut().flatten().map(|pair| flows.balance(pair)).sum();
+                    if moves == 0 {
+                        break;
+                    }
                 }
                 flows.recount(&pairs);
                 flows.peak = flows.peak.min(flows.time_max());
@@ -173,11 +176,12 @@ impl<'a> Flows<'a> {
         path.channels.iter().map(|&channel| self.length[channel as usize]).sum()
     }
 
-    /// Moves flow from a pair's longer paths to its shortest one, each by a step of Newton's method.
-    fn balance(&mut self, pair: &mut Pair) {
+    /// Moves flow from a pair's longer paths to its shortest one, each by a step of Newton's method; returns the moves.
+    fn balance(&mut self, pair: &mut Pair) -> usize {
         let paths = &mut pair.paths;
         let lengths = paths.iter().map(|path| self.length_of(path)).enumerate();
-        let Some((short, least)) = lengths.min_by(|a, b| a.1.total_cmp(&b.1)) else { return };
+        let Some((short, least)) = lengths.min_by(|a, b| a.1.total_cmp(&b.1)) else { return 0 };
+        let mut moves = 0;
         let enough = least * (1.0 + TOLERANCE / self.sharpness);
         for long in 0..paths.len() {
             if long == short || paths[long].flow == 0.0 {
@@ -194,7 +198,9 @@ impl<'a> Flows<'a> {
             let step = (excess / slope).min(paths[long].flow);
             self.shift(&mut paths[long], -step);
             self.shift(&mut paths[short], step);
+            moves += 1;
         }
+        moves
     }
 
     /// How fast the length of a path's own channels, those that the other does not have, grows with their load, over β/peak.

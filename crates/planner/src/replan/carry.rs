@@ -39,6 +39,10 @@ pub(crate) fn carried_bound(topology: &Topology, previous: &Plan, relation: &Rel
     kept.iter().for_each(|(old, new)| lengths[new.index()] = before[old.index()]);
     let (sum_before, sum_now) = (capacity(old, before), capacity(topology, &lengths));
     let claimed = previous.summary.load_bound;
+    // A single pair's demand is a bound too, and says nothing of the lengths.
+    if claimed <= 1.0 {
+        return None;
+    }
     let load = match sum_now {
         _ if sum_now == sum_before => claimed,
         _ if sum_now == 0.0 => return None,
