@@ -12,7 +12,9 @@
 
 use std::sync::Arc;
 
-use fabric::{Assignment, ChannelId, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Tree, rng::Rng};
+use fabric::{
+    Assignment, ChannelId, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, rng::Rng,
+};
 
 use crate::{
     cap::{self, Rules},
@@ -92,7 +94,7 @@ impl<'a> Starts<'a> {
             FlowControl::None => Rules::Any,
             FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
         };
-        let fitted = cap::fit(self.topology, routing, trees, rules)?;
+        let fitted = cap::fit(self.topology, &Traffic::AllToAll, routing, trees, rules)?;
         self.whole(&merge(self.topology, fitted))
     }
 
