@@ -22,7 +22,9 @@ use planner::{StepLimit, Watch, plan, plan_with};
 
 fn main() -> Result<(), String> {
     let options = Arguments::parse(env::args().skip(1))?;
-    println!("| topology | flow control | tagging | cap | after | busiest | bound | ratio | VLANs | lanes | hops | took s |");
+    println!(
+        "| topology | flow control | tagging | cap | after | busiest | bound | ratio | VLANs | lanes | hops | took s |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut topologies = topologies(options.topology_seed);
     if let Some(only) = &options.only {

@@ -13,8 +13,8 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostRun, Plan, Policy, PortId, PortIntent, PortRole, Topology, VlanId,
-    VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostRun, Plan, Policy, PortId, PortIntent, PortRole, Topology,
+    VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.

@@ -163,9 +163,7 @@ impl Order {
             next += 1;
             for &leader in net.into(net.tail(channel)) {
                 *spent += 1;
-                if rank[leader as usize] >= low
-                    && stamp[leader as usize] != *now
-                    && uses[net.turn(leader, channel)] > 0
+                if rank[leader as usize] >= low && stamp[leader as usize] != *now && uses[net.turn(leader, channel)] > 0
                 {
                     stamp[leader as usize] = *now;
                     before.push(leader);
