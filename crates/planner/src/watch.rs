@@ -13,7 +13,7 @@ pub trait Watch {
 }
 
 /// How many times as many steps trees take that are shared and must not close a circle.
-const SHARED_FACTOR: u64 = 6;
+const SHARED_FACTOR: u64 = 3;
 
 /// Stops after so many steps: the same plan on every machine, however fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

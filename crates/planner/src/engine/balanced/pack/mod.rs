@@ -35,7 +35,7 @@ use super::{net::Net, work::Work};
 use self::{
     grove::is_better,
     pairs::{Pairs, improve as improve_pairs},
-    share::{Share, Stop, improve},
+    share::{Share, improve},
     start::Starts,
     sweep::Scratch,
 };
@@ -57,7 +57,7 @@ pub(super) fn applies(policy: &Policy, sources: usize, trees: usize) -> bool {
 /// trees that few share are made anew.
 pub(super) fn steps_before(topology: &Topology, policy: &Policy, sources: usize, trees: usize) -> StepLimit {
     let used = policy.tagging == Tagging::Pair && (trees >= sources || policy.flow_control != FlowControl::None);
-    StepLimit::by_size(topology).part(if used { 1 } else { 16 })
+    StepLimit::by_size(topology).part(if used { 2 } else { 16 })
 }
 
 /// Routes on few trees, best first; none if all that is known is a single tree. `routings` are those with more, best
@@ -93,32 +93,17 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     fn by_source(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {
-        let Some(mut best) = self.shares(starts, routings, u64::MAX, rng, work).into_iter().next() else {
-            return Vec::new();
-        };
+        let Some(mut best) = self.shares(starts, routings, rng, work).into_iter().next() else { return Vec::new() };
         while !work.expired() && best.grove.peak(self.net) > self.enough {
             work.progress(best.grove.peak(self.net), self.limits.bound);
-            best = improve(self.net, best, self.cycles(2), rng, work);
+            best = improve(self.net, best, self.enough, 2, rng, work);
         }
         best.drop_unused(self.net);
         vec![starts.by_source(&best)]
     }
 
-    /// Stops after so many cycles.
-    fn cycles(&self, cycles: usize) -> Stop {
-        Stop { enough: self.enough, cycles, visits: u64::MAX }
-    }
-
-    /// Shared trees from every start that applies, best first; about so many visits to channels are spent on them.
-    fn shares(
-        &self,
-        starts: &Starts<'_>,
-        routings: &[Routing],
-        visits: u64,
-        rng: &mut Rng,
-        work: &mut Work<'_>,
-    ) -> Vec<Share> {
-        let visits = work.total().saturating_add(visits);
+    /// Shared trees from every start that applies, best first.
+    fn shares(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Share> {
         let (net, trees) = (self.net, self.limits.trees);
         if trees == 1 {
             return vec![starts.single(rng, work)];
@@ -130,15 +115,14 @@ impl Packer<'_> {
         if self.policy.flow_control == FlowControl::None {
             shares.push(share::spread(net, starts.units(), trees, rng, work));
         }
-        let stop = Stop { visits, ..self.cycles(1) };
-        shares = shares.into_iter().map(|share| improve(net, share, stop, rng, work)).collect();
+        shares = shares.into_iter().map(|share| improve(net, share, self.enough, 1, rng, work)).collect();
         let done = shares.iter().any(|share| share.grove.peak(net) <= self.enough);
         if self.policy.flow_control != FlowControl::None && !done {
             let single = starts.single(rng, work);
             let mut share = starts.copies(&single, trees.min(COPIES_MAX));
             loop {
-                share = improve(net, share, Stop { cycles: 2, ..stop }, rng, work);
-                if share.grove.len() >= trees || work.expired() || work.total() >= visits {
+                share = improve(net, share, self.enough, 2, rng, work);
+                if share.grove.len() >= trees || work.expired() {
                     break;
                 }
                 share.split(net, trees);
@@ -165,31 +149,27 @@ impl Packer<'_> {
         // The better of the routes by source, with which those by pair compete.
         let mut by_source = routings.first().and_then(|routing| starts.whole(routing));
         let fits = by_source.as_ref().is_some_and(|share| share.grove.len() <= trees);
-        let near = by_source.as_ref().is_some_and(|share| share.grove.len() <= SHRINKAGE * trees);
-        let peak = if fits || (near && self.policy.flow_control != FlowControl::None) {
+        let peak = if fits || self.policy.flow_control != FlowControl::None {
             // From a tree for every source, of which as many as must be are given up.
             let pairs = by_source.as_ref().and_then(|share| Pairs::from_share(net, share));
             keep(pairs.and_then(|pairs| self.shrunk(pairs, rng, work)))
-        } else if self.policy.flow_control != FlowControl::None {
-            f64::INFINITY
         } else {
             let share = share::spread(net, starts.units(), trees, rng, work);
             let pairs = Pairs::from_share(net, &share);
-            keep(pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work)))
+            keep(pairs.map(|pairs| improve_pairs(net, pairs, self.enough, 1, rng, work)))
         };
         by_source = by_source.filter(|_| fits);
         if peak > self.enough * ACCEPTABLE && !fits {
             // From trees that senders share.
-            let visits = VISITS * (net.channels * net.switches) as u64;
-            by_source = self.shares(starts, routings, visits, rng, work).into_iter().next();
+            by_source = self.shares(starts, routings, rng, work).into_iter().next();
             let pairs = by_source.as_ref().and_then(|share| Pairs::from_share(net, share));
-            keep(pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work)));
+            keep(pairs.map(|pairs| improve_pairs(net, pairs, self.enough, 1, rng, work)));
         }
         let mut routings = Vec::new();
         if let Some(mut best) = found {
             while !work.expired() && best.grove.peak(net) > self.enough {
                 work.progress(best.grove.peak(net), self.limits.bound);
-                best = improve_pairs(net, best, self.cycles(2), rng, work);
+                best = improve_pairs(net, best, self.enough, 2, rng, work);
             }
             // Hosts of a switch may each have a tree of their own where senders choose, but not by pair.
             by_source = by_source.filter(|share| is_better(share.grove.quality(net), best.grove.quality(net)));
@@ -204,14 +184,10 @@ impl Packer<'_> {
     fn shrunk(&self, mut pairs: Pairs, rng: &mut Rng, work: &mut Work<'_>) -> Option<Pairs> {
         let mut scratch = Scratch::new(self.net);
         let fits = pairs.shrink(self.net, self.limits.trees, &mut scratch, rng, work);
-        fits.then(|| improve_pairs(self.net, pairs, self.cycles(1), rng, work))
+        fits.then(|| improve_pairs(self.net, pairs, self.enough, 1, rng, work))
     }
 }
 
-/// Trees for every source are given up if no more than so many times as many as there may be.
-const SHRINKAGE: usize = 5;
-/// Visits, for each channel and switch, that trees shared by senders take before pairs choose among them.
-const VISITS: u64 = 100;
 /// Pairs whose peak is within this factor of the bound need no second start.
 const ACCEPTABLE: f64 = 1.5;
 /// Most copies of one tree to start from; more come of splitting.

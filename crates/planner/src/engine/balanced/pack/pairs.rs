@@ -20,7 +20,7 @@ use super::super::{
 use super::{
     grove::{Grove, Toll, back, is_better},
     rising::{NEAR, Turn},
-    share::{Share, Stop},
+    share::Share,
     sweep::{Demand, Flow, Place, Scratch, sweep},
 };
 
@@ -103,11 +103,8 @@ impl Pairs {
             }
             carried.sort_unstable();
             let mut open = vec![true; trees];
-            let surplus = trees - limit;
-            let batch = surplus.div_ceil(BATCH << failures).max(surplus.min(BATCH_MIN));
-            // What does not let itself be given up is left for later.
-            let others = if failures == 0 { 0 } else { rng.below(trees / 2 + 1) };
-            carried.iter().skip(others).take(batch).for_each(|(_, tree)| open[*tree] = false);
+            let batch = (trees - limit).div_ceil(BATCH).max(1);
+            carried.iter().take(batch).for_each(|(_, tree)| open[*tree] = false);
             let mut toll = Toll::new(net, &self.grove, SHRINKING, 1.0);
             for bold in [Boldness::Rising, Boldness::Bending, Boldness::Insisting] {
                 self.turn_to_other_trees(net, &mut toll, bold, &open, rng, work);
@@ -406,9 +403,21 @@ impl Crossing {
                     .map(|(destination, _)| (source as u32, destination as u32)),
             );
         }
-        let (out_start, out) = by_first(net, &mine);
-        mine.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
-        let (into_start, into) = by_first(net, &mine);
+        let table = |ends: &dyn Fn(&(u32, u32)) -> (u32, u32)| {
+            let mut start = vec![0_u32; n + 1];
+            mine.iter().for_each(|pair| start[ends(pair).0 as usize + 1] += 1);
+            (0..n).for_each(|switch| start[switch + 1] += start[switch]);
+            let mut next = start.clone();
+            let mut table = vec![(0, 0); mine.len()];
+            for pair in &mine {
+                let (one, other) = ends(pair);
+                table[next[one as usize] as usize] = (other, weight(net, one as usize, other as usize) as u32);
+                next[one as usize] += 1;
+            }
+            (start, table)
+        };
+        let (out_start, out) = table(&|pair| *pair);
+        let (into_start, into) = table(&|pair| (pair.1, pair.0));
         let mut crossing = Self {
             out_start,
             out,
@@ -476,7 +485,7 @@ impl Crossing {
         &self.out[self.out_start[switch as usize] as usize..self.out_start[switch as usize + 1] as usize]
     }
 
-    fn toward(&self, switch: u32) -> &[(u32, u32)] {
+    fn into_of(&self, switch: u32) -> &[(u32, u32)] {
         &self.into[self.into_start[switch as usize] as usize..self.into_start[switch as usize + 1] as usize]
     }
 }
@@ -507,7 +516,7 @@ impl Demand for Crossing {
             for &(other, pairs) in self.out_of(mine).iter().filter(|(other, _)| !self.is_in_branch(switch, *other)) {
                 add(other, Flow { out: u64::from(pairs), into: 0 });
             }
-            for &(other, pairs) in self.toward(mine).iter().filter(|(other, _)| !self.is_in_branch(switch, *other)) {
+            for &(other, pairs) in self.into_of(mine).iter().filter(|(other, _)| !self.is_in_branch(switch, *other)) {
                 add(other, Flow { out: 0, into: u64::from(pairs) });
             }
         }
@@ -528,7 +537,7 @@ impl Demand for Crossing {
                 walker.path(net, inward, mine as usize, other as usize, &mut path);
                 turns_of(&path, turns);
             }
-            for &(other, _) in self.toward(mine).iter().filter(|(other, _)| !self.is_in_branch(switch, *other)) {
+            for &(other, _) in self.into_of(mine).iter().filter(|(other, _)| !self.is_in_branch(switch, *other)) {
                 walker.path(net, inward, other as usize, mine as usize, &mut path);
                 turns_of(&path, turns);
             }
@@ -542,40 +551,32 @@ impl Demand for Crossing {
 }
 
 /// Part of the surplus of trees that is given up at once.
-const BATCH: usize = 3;
-/// At least so many at once, since a tree whose pairs cannot all leave stays.
-const BATCH_MIN: usize = 4;
+const BATCH: usize = 4;
 /// Sharpness of prices while trees are given up.
 const SHRINKING: f64 = 8.0;
 /// How often in a row no tree could be given up before that is taken as final.
 const FAILURES_MAX: usize = 8;
-/// Pairs by their first end, with the other one and how many pairs of hosts: `(start, table)`.
-fn by_first(net: &Net, pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<(u32, u32)>) {
-    let mut start = vec![0_u32; net.switches + 1];
-    pairs.iter().for_each(|pair| start[pair.0 as usize + 1] += 1);
-    (0..net.switches).for_each(|switch| start[switch + 1] += start[switch]);
-    let mut next = start.clone();
-    let mut table = vec![(0, 0); pairs.len()];
-    for &(one, other) in pairs {
-        table[next[one as usize] as usize] = (other, weight(net, one as usize, other as usize) as u32);
-        next[one as usize] += 1;
-    }
-    (start, table)
-}
-
 /// Sharpness of the sweeps of a cycle.
 const SHARPNESS: [f64; 6] = [3.0, 6.0, 12.0, 20.0, 40.0, 80.0];
 /// The load aimed at, as a share of the busiest channel's.
 const AMBITION: f64 = 0.97;
 
-/// Goes on until it is to stop; the best is kept.
-pub(super) fn improve(net: &Net, pairs: Pairs, stop: Stop, rng: &mut Rng, work: &mut Work<'_>) -> Pairs {
+/// Goes on for so many cycles, until time is up, or until the busiest channel is no busier than `enough`; the best is
+/// kept.
+pub(super) fn improve(
+    net: &Net,
+    pairs: Pairs,
+    enough: f64,
+    cycles: usize,
+    rng: &mut Rng,
+    work: &mut Work<'_>,
+) -> Pairs {
     let mut scratch = Scratch::new(net);
     let mut best = pairs.clone();
     let mut current = pairs;
-    for _ in 0..stop.cycles {
+    for _ in 0..cycles {
         for (turn, sharpness) in SHARPNESS.into_iter().enumerate() {
-            if work.expired() || work.total() >= stop.visits || best.grove.peak(net) <= stop.enough {
+            if work.expired() || best.grove.peak(net) <= enough {
                 return best;
             }
             let bold = if turn % 2 == 0 { Boldness::Bending } else { Boldness::Rising };

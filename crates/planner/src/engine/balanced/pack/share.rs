@@ -211,10 +211,12 @@ impl Share {
                 self.grove.load[channel as usize] += into;
                 self.grove.load[back(channel) as usize] += out;
             }
-            if let Some(orders) = &mut self.grove.orders {
+            if self.grove.orders.is_some() {
                 turns.clear();
                 crowd.all_turns(net, &inward, &mut turns);
-                if !orders.adopt(net, self.grove.lane[tree], &turns) {
+                let lane = self.grove.lane[tree];
+                let orders = self.grove.orders.as_mut().expect("there are orders");
+                if !orders.adopt(net, lane, &turns) {
                     return false;
                 }
             }
@@ -418,11 +420,10 @@ impl Share {
     /// Drops trees without senders.
     pub(super) fn drop_unused(&mut self, net: &Net) {
         let mut number = vec![None; self.grove.len()];
-        self.units.iter().for_each(|unit| number[unit.tree] = Some(0));
         let mut kept = Grove::new(net, None);
-        for (tree, number) in number.iter_mut().enumerate() {
-            if let Some(number) = number {
-                *number = kept.len();
+        for tree in 0..self.grove.len() {
+            if self.units.iter().any(|unit| unit.tree == tree) {
+                number[tree] = Some(kept.len());
                 kept.push(self.grove.root(tree), self.grove.tree(tree), self.grove.lane[tree]);
             }
         }
@@ -513,31 +514,31 @@ pub(super) fn spread(net: &Net, mut units: Vec<Unit>, trees: usize, rng: &mut Rn
 const GATHERING: ([f64; 9], f64) = ([2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0], 1.0);
 const FLATTENING: ([f64; 9], f64) = ([6.0, 6.0, 9.0, 12.0, 18.0, 25.0, 40.0, 60.0, 100.0], 1.25);
 
-/// When to stop improving, beside when time is up.
-#[derive(Clone, Copy)]
-pub(super) struct Stop {
-    /// The busiest channel is no busier than this.
-    pub(super) enough: f64,
-    /// Sweeps have gone from soft prices to sharp ones so often.
-    pub(super) cycles: usize,
-    /// So many channels have been visited in all.
-    pub(super) visits: u64,
-}
-
-/// Goes on until it is to stop; the best is kept.
-pub(super) fn improve(net: &Net, share: Share, stop: Stop, rng: &mut Rng, work: &mut Work<'_>) -> Share {
+/// Goes on for so many cycles, until time is up, or until the busiest channel is no busier than `enough`; the best is
+/// kept.
+pub(super) fn improve(
+    net: &Net,
+    share: Share,
+    enough: f64,
+    cycles: usize,
+    rng: &mut Rng,
+    work: &mut Work<'_>,
+) -> Share {
     let mut scratch = Scratch::new(net);
     let mut best = share.clone();
     let mut current = share;
-    for cycle in 0..stop.cycles {
+    for cycle in 0..cycles {
         let (sharpness, slack) = if cycle % 2 == 0 { GATHERING } else { FLATTENING };
         for sharpness in sharpness {
-            if work.expired() || work.total() >= stop.visits || best.grove.peak(net) <= stop.enough {
+            if work.expired() {
                 return best;
             }
             current.polish(net, (sharpness, AMBITION, slack), &mut scratch, rng, work);
             if is_better(current.grove.quality(net), best.grove.quality(net)) {
                 best = current.clone();
+            }
+            if best.grove.peak(net) <= enough {
+                return best;
             }
         }
     }

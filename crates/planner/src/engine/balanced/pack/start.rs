@@ -32,11 +32,8 @@ use super::{
     grove::Grove,
     pairs::{NO_TREE, Pairs},
     rising::Orders,
-    share::{self, Share, Stop, Unit, improve},
+    share::{self, Share, Unit, improve},
 };
-
-/// How long a single tree is improved.
-const SINGLE: Stop = Stop { enough: 0.0, cycles: 2, visits: u64::MAX };
 
 /// Makes starts, and routes of what became of them.
 pub(super) struct Starts<'a> {
@@ -103,7 +100,7 @@ impl<'a> Starts<'a> {
 
     /// One good tree for all. Nothing on it waits in a circle, so it needs no order.
     pub(super) fn single(&self, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-        improve(self.net, share::spread(self.net, self.units(), 1, rng, work), SINGLE, rng, work)
+        improve(self.net, share::spread(self.net, self.units(), 1, rng, work), 0.0, 2, rng, work)
     }
 
     /// Copies of one tree, placed on lanes by turns, with an order in which everything on it rises.
