@@ -295,7 +295,7 @@ pub fn compare(topology: &Topology, found: &[(PortId, PortId)]) -> Vec<Mismatch>
                 mismatches.push(Mismatch::Swapped { plug: (d, b), links: [(a, b), (c, d)] });
                 explained.extend([a, b, c, d]);
             }
-            (Some(found), None) if at.get(&b).is_none() => {
+            (Some(found), None) => {
                 mismatches.push(Mismatch::Misplaced { from: a, expected: b, found });
                 explained.extend([a, b, found]);
             }

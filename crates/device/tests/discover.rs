@@ -149,7 +149,7 @@ proptest! {
 #[test]
 fn a_missing_cable_and_a_misplaced_one_are_told_apart() {
     let topology = torus();
-    let link = topology.links()[5].clone();
+    let link = topology.links()[5];
     let straight = as_cabled(&topology);
     let without = |port: PortId| straight(port).filter(|_| port != link.a && port != link.b);
     let gone = stations(&topology, &[Notation::Name; 16], &without);
@@ -162,7 +162,7 @@ fn a_missing_cable_and_a_misplaced_one_are_told_apart() {
 #[test]
 fn a_one_way_sighting_is_a_doubt_and_no_cable() {
     let topology = torus();
-    let link = topology.links()[3].clone();
+    let link = topology.links()[3];
     let mut stations = stations(&topology, &[Notation::Address; 16], &as_cabled(&topology));
     let place = |port: PortId| {
         let switch = topology.port(port).switch;

@@ -77,7 +77,7 @@ const NEAR_STEPS: u64 = 64;
 /// # Errors
 /// [`PlanError`], naming the limit that binds and the nearest relaxation that would work.
 pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
-    plan_with(topology, policy, previous, &mut StepLimit::by_request(topology, policy))
+    plan_with(topology, policy, previous, &mut StepLimit::by_size(topology))
 }
 
 /// Plans a topology; engines that can go on improving do so until the watch says stop. That is how

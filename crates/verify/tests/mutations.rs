@@ -2,10 +2,7 @@
 
 mod common;
 
-use std::{
-    net::{IpAddr, Ipv4Addr},
-    sync::Arc,
-};
+use std::net::{IpAddr, Ipv4Addr};
 
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
@@ -596,7 +593,7 @@ const PLAN: &[Case] = &[
             let Assignment::Pair { unicast, .. } = &mut p.assignment else {
                 unreachable!("pairs are assigned by pair")
             };
-            Arc::make_mut(&mut unicast[0]).remove(3);
+            unicast[0].remove(3);
         },
         &[K::IncompleteState],
     ),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use fabric::{Policy, Topology};
+use fabric::Topology;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use planner::{StepLimit, Watch};
 use signal_hook::{consts::SIGINT, flag};
@@ -30,15 +30,14 @@ pub(crate) struct Patience {
 
 impl Patience {
     /// Starts the clock. From now on a first Ctrl-C ends the search, and a second one the program.
-    pub(crate) fn new(topology: &Topology, policy: &Policy) -> Result<Self> {
+    pub(crate) fn new(topology: &Topology, time_limit: Option<Duration>) -> Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&interrupted))
             .context("watch for Ctrl-C")?;
         flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
-        let time_limit = policy.time_limit;
-        let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
+        let (started, steps) = (Instant::now(), StepLimit::by_size(topology));
         Ok(Self { started, time_limit, steps, interrupted, bar })
     }
 

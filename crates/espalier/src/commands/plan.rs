@@ -35,7 +35,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         return pareto::run(&topology, &policy, output);
     }
     let started = Instant::now();
-    let mut patience = Patience::new(&topology, &policy)?;
+    let mut patience = Patience::new(&topology, policy.time_limit)?;
     let plan = planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?;
     patience.finish();
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;

@@ -468,9 +468,9 @@ impl<'a> Placer<'a> {
     }
 
     /// The first of sorted offers that is within a limit and whose routes are admitted: those that climb first.
-    fn best_within(&self, cut: &Cut, offers: &[Offer], limit: f64, mut book: Option<&mut Book>) -> Option<usize> {
+    fn best_within(&self, cut: &Cut, offers: &[Offer], limit: f64, book: Option<&mut Book>) -> Option<usize> {
         let within = offers.iter().take_while(|offer| offer.peak <= limit).count();
-        let Some(book) = book.as_deref_mut() else { return (within > 0).then_some(0) };
+        let Some(book) = book else { return (within > 0).then_some(0) };
         let climbs = |offer: &Offer, book: &mut Book| {
             let whole = !self.units[cut.unit].by_pair && book.holds_whole(cut.unit, offer.tree);
             let order = book.lane(self.lane[offer.tree]);

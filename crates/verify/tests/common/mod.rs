@@ -1,10 +1,7 @@
 //! Correct plans for small topologies, made without any planner: one breadth-first tree for every switch with hosts.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
@@ -139,8 +136,7 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
                 .host_ids()
                 .map(|source| {
                     let pick = |to: HostId| trees[(source.index() * 3 + to.index() / 2) % trees.len()].vlan;
-                    let run = |to| HostRun { first: to, last: to, choice: pick(to) };
-                    Arc::new(topology.host_ids().map(run).collect())
+                    topology.host_ids().map(|to| HostRun { first: to, last: to, choice: pick(to) }).collect()
                 })
                 .collect(),
             broadcast: choice,
