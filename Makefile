@@ -14,7 +14,7 @@ help:
 	@echo "make deny       licences and sources of dependencies"
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
-	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, alone"
+	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, and a whole deployment, alone"
 	@echo "make test-ri2n  unmodified programs, Open MPI and programs in C over RI2N, with a cable pulled, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
@@ -57,6 +57,7 @@ test-snmp:
 	@tools/setup test
 	cargo build --release --locked -p espalier
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ri2n:
 	@tools/setup test
