@@ -20,7 +20,7 @@ help:
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
 	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
-	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small or full)"
+	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small, full or other)"
 
 build:
 	@tools/setup build
