@@ -62,7 +62,7 @@ use crate::{
 /// says how long.
 const NEAR: f64 = 2.0;
 /// How briefly, in steps.
-const NEAR_STEPS: u64 = 64;
+const NEAR_STEPS: u64 = 256;
 
 /// Plans a topology.
 ///
