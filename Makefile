@@ -43,6 +43,7 @@ test:
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
 	$(MAKE) -C crates/ri2n-run/bpf check
+	$(MAKE) -C crates/tagger/bpf check
 
 test-vm:
 	@tools/setup test
