@@ -2,7 +2,7 @@
 ESPALIER := target/release/espalier
 RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp test-ri2n fuzz soak bench \
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp test-ssh test-ri2n fuzz soak bench \
 	bench-planner bench-ri2n clean
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
 	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, and a whole deployment, alone"
+	@echo "make test-ssh   four vendors' command lines over SSH, and files by TFTP and HTTP, alone"
 	@echo "make test-ri2n  unmodified programs, Open MPI and programs in C over RI2N, with a cable pulled, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
@@ -38,6 +39,7 @@ test:
 	$(MAKE) test-vm
 	$(MAKE) test-ib
 	$(MAKE) test-snmp
+	$(MAKE) test-ssh
 	$(MAKE) test-ri2n
 
 bpf-check:
@@ -60,6 +62,12 @@ test-snmp:
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+test-ssh:
+	@tools/setup test
+	cargo build --release --locked -p espalier
+	@tests/ssh/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/serve/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ri2n:
 	@tools/setup test

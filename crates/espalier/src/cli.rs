@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Show(Show),
     Export(Export),
     Render(Render),
+    Serve(Serve),
     Lab(Lab),
     Reproduce(Reproduce),
     Demo(Demo),
@@ -78,7 +79,9 @@ pub(crate) struct Generate {
 /// Turn what another tool says about the cabling into a topology.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier import cables.dot -o topology.yaml\n  \
-    espalier import --from lldp sw1.json sw2.json sw3.json -o topology.yaml\n\n\
+    espalier import --from lldp sw1.json sw2.json sw3.json -o topology.yaml\n  \
+    espalier import --from lldp sw1.json sw2.json --expect cables.dot\n  \
+    espalier import today.ibnet --expect yesterday.ibnet\n\n\
     Every difference between the files, one-sided sightings included, is reported with file and line.")]
 pub(crate) struct Import {
     /// The files; several only for lldp, one a device.
@@ -93,6 +96,10 @@ pub(crate) struct Import {
     /// For lldp: own ports whose neighbours are no part of the fabric, such as 'eth0' for management.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ignore_ports: Vec<String>,
+    /// Say how the cabling differs from this one, in any format: what is gone, new, moved or swapped, each with its
+    /// remedy. Exit code 1 means that it does.
+    #[arg(long, value_name = "CABLING")]
+    pub(crate) expect: Option<PathBuf>,
     /// Where to write; standard output unless given.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
@@ -401,6 +408,28 @@ pub(crate) struct Render {
     /// The folder to write to.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
+}
+
+/// Serve rendered files to switches that load their configuration at boot, by TFTP and HTTP.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  espalier render plan.json -o switches && espalier serve switches --listen 192.0.2.250\n  \
+    espalier serve switches --listen 127.0.0.1 --tftp-port 6969 --http-port 8080\n\n\
+    Only the files that rendered.json lists can be read, and nothing can be written. Ctrl-C ends it."
+)]
+pub(crate) struct Serve {
+    /// The folder that `render` wrote.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Address to listen on: that of the management network.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: std::net::IpAddr,
+    /// UDP port of TFTP; 0 leaves it out.
+    #[arg(long, value_name = "PORT", default_value_t = 69)]
+    pub(crate) tftp_port: u16,
+    /// TCP port of HTTP; 0 leaves it out.
+    #[arg(long, value_name = "PORT", default_value_t = 80)]
+    pub(crate) http_port: u16,
 }
 
 /// Run a plan as a fabric of network namespaces with real programs.

@@ -15,7 +15,7 @@ use std::{
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use super::{BulkSize, Link, Session, SessionError, walk};
+use super::{BulkSize, Link, PORTS_MAX, Session, SessionError, walk};
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
     deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
@@ -101,6 +101,9 @@ impl<L: Link> Device<L> {
     pub fn connect(mut session: Session<L>, names: &[String], settings: Settings) -> Result<Self, Fault> {
         let mut bulk = BulkSize::default();
         let bridge_ports = numbers::<L, BridgePort>(&mut session, &mut bulk, &bridge::PORT_IF_INDEX)?;
+        if bridge_ports.len() > PORTS_MAX {
+            return Err(Fault::Refused(format!("it says that it has {} ports", bridge_ports.len())));
+        }
         let mut labels: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for column in [&if_mib::NAME, &if_mib::DESCR, &if_mib::ALIAS] {
             for (IfIndex(index), value) in walk::<L, IfIndex>(&mut session, &mut bulk, column).map_err(fault)? {

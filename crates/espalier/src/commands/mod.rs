@@ -1,6 +1,7 @@
 //! One file a verb.
 
 mod cables;
+mod cablings;
 mod check;
 mod controller;
 mod demo;
@@ -20,6 +21,7 @@ mod plan;
 mod render;
 mod rendered;
 mod reproduce;
+mod serve;
 mod shell;
 mod show;
 mod since;
@@ -61,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),
+        Command::Serve(args) => serve::run(&args),
         Command::Lab(args) => lab::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
