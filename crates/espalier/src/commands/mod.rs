@@ -7,6 +7,7 @@ mod deploy;
 mod discover;
 mod export;
 mod failure;
+mod figures;
 mod generate;
 mod import;
 mod lab;
@@ -21,6 +22,8 @@ mod rendered;
 mod reproduce;
 mod shell;
 mod show;
+mod simgrid;
+mod simulate;
 mod since;
 mod traffic;
 
@@ -58,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
+        Command::Simulate(args) => simulate::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),
