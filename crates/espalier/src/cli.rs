@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Render(Render),
     Serve(Serve),
     Lab(Lab),
+    Simulate(Simulate),
     Reproduce(Reproduce),
     Demo(Demo),
     Completions(Completions),
@@ -373,6 +374,7 @@ pub(crate) struct Subject {
 #[command(
     after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
     Of a plan: ansible, a folder with inventory, playbook and the switches' configurations.\n\
+    Of any plan: simgrid, a platform with the plan's routes, on which `smpirun` runs MPI programs.\n    \
     Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
     espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
@@ -543,14 +545,95 @@ pub(crate) enum BackendChoice {
     Ebpf,
 }
 
+/// Simulate a plan's switches under a traffic pattern: where it chokes, and how far that is from the best there could be.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier simulate plan.json --pattern all-to-all\n  \
+    espalier simulate plan.json --pattern transpose --transport cubic --bytes 10000000 --csv flows.csv\n  \
+    espalier simulate plan.json --pattern all-to-all-phased --level flow --bytes 1000000\n\n\
+    What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks.")]
+pub(crate) struct Simulate {
+    /// The plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// Who sends to whom.
+    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::ALL, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    pub(crate) pattern: sim::pattern::Pattern,
+    /// Every frame, or only rates.
+    #[arg(long, value_enum, default_value = "packet")]
+    pub(crate) level: SimulationLevel,
+    /// How hosts send, at the packet level.
+    #[arg(long, value_enum, default_value = "udp")]
+    pub(crate) transport: TransportChoice,
+    /// Bytes that each pair sends; as many as fit into the time unless given (1,000,000 at the flow level).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) bytes: Option<u64>,
+    /// Simulated time, in milliseconds; with sizes, the most.
+    #[arg(long, default_value_t = 100.0, value_name = "MS")]
+    pub(crate) duration_ms: f64,
+    /// Where PAUSE or priority flow control is on.
+    #[arg(long, value_enum, default_value = "as-planned")]
+    pub(crate) flow_control: FlowControlChoice,
+    /// Send PAUSE again before it runs out.
+    #[arg(long)]
+    pub(crate) refresh_pause: bool,
+    /// Switches send a frame on before they have all of it.
+    #[arg(long)]
+    pub(crate) cut_through: bool,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write a line a flow.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// How closely a simulation looks.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SimulationLevel {
+    /// Every frame through every queue.
+    Packet,
+    /// Max-min fair rates.
+    Flow,
+}
+
+/// How simulated hosts send.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum TransportChoice {
+    /// Datagrams, as fast as the cable takes them.
+    Udp,
+    /// TCP with Reno's window.
+    Reno,
+    /// TCP with CUBIC's window.
+    Cubic,
+    /// In order or again, as RoCE.
+    GoBackN,
+}
+
+/// Where simulated flow control is on.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum FlowControlChoice {
+    /// Where the plan has it.
+    AsPlanned,
+    /// Nowhere.
+    None,
+    /// On every cable.
+    All,
+    /// On hosts' cables.
+    Hosts,
+    /// On cables between switches.
+    Switches,
+}
+
 /// Recompute a table or figure of the papers beside the printed numbers.
 #[derive(Args)]
 #[command(
-    after_help = "Example: espalier reproduce table3\n\n  table3   the evaluated topologies of [Otsuka], from real plans"
+    after_help = "Example: espalier reproduce table3\n\n  table2   deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns\n  \
+        table3   the evaluated topologies of [Otsuka], from real plans\n  \
+        fig7     three traffic patterns on the topologies of [Otsuka], frame by frame and as rates"
 )]
 pub(crate) struct Reproduce {
     /// What to reproduce.
-    #[arg(value_parser = ["table3"])]
+    #[arg(value_parser = ["table2", "table3", "fig7"])]
     pub(crate) name: String,
 }
 

@@ -9,6 +9,7 @@ mod deploy;
 mod discover;
 mod export;
 mod failure;
+mod figures;
 mod generate;
 mod import;
 mod lab;
@@ -24,6 +25,8 @@ mod reproduce;
 mod serve;
 mod shell;
 mod show;
+mod simgrid;
+mod simulate;
 mod since;
 mod status;
 mod traffic;
@@ -65,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Render(args) => render::run(&args, output),
         Command::Serve(args) => serve::run(&args),
         Command::Lab(args) => lab::run(&args, output),
+        Command::Simulate(args) => simulate::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),
