@@ -22,6 +22,7 @@ mod reproduce;
 mod shell;
 mod show;
 mod since;
+mod tagger;
 mod traffic;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
+        Command::Tagger(args) => tagger::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),
