@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
 use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanSet, parse_rate};
+use tagger::Spread;
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
 ///
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Lab(Lab),
     Simulate(Simulate),
+    Tagger(Tagger),
     Reproduce(Reproduce),
     Demo(Demo),
     Completions(Completions),
@@ -465,6 +467,9 @@ pub(crate) enum LabCommand {
         /// Nothing but cables: managed switches as they leave the factory, with spanning tree on.
         #[arg(long)]
         factory: bool,
+        /// How hosts that tag spread frames over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
+        #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
+        spread: Spread,
     },
     /// Serve the management of a lab's switches; `lab up --managed` starts it.
     #[command(hide = true)]
@@ -512,10 +517,94 @@ pub(crate) enum LabCommand {
     Measure(Measure),
 }
 
+/// Let this host tag its own frames: one flat network for programs, every cable for frames.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier tagger config plan.json -o tagger.conf\n  \
+    espalier tagger attach eth1 --config tagger.conf && espalier tagger status eth1\n  \
+    espalier tagger run eth1 --config tagger.conf\n\n\
+    The configuration is one text for all hosts:\n  mode source-destination\n  \
+    02:00:00:00:00:01 2 8 sw1    # address, VLAN, priority, switch")]
+pub(crate) struct Tagger {
+    #[command(subcommand)]
+    pub(crate) command: TaggerCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum TaggerCommand {
+    /// Write the configuration that all hosts of a plan share.
+    #[command(after_help = "Example: espalier tagger config plan.json -o tagger.conf")]
+    Config {
+        /// A plan whose hosts tag.
+        plan: PathBuf,
+        /// How frames are spread over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
+        #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
+        spread: Spread,
+        /// Where to write; standard output unless given.
+        #[arg(short, long, value_name = "FILE", default_value = "-")]
+        output: PathBuf,
+    },
+    /// Tag what a device sends, and untag what it receives, from now on. Again replaces the table, and nothing is lost.
+    #[command(after_help = "Example: espalier tagger attach eth1 --config tagger.conf")]
+    Attach {
+        /// The network device: a NIC, a bond, a VLAN or a veth.
+        device: String,
+        #[command(flatten)]
+        source: TaggerSource,
+        /// Destinations to make room for; twice those of the table unless given.
+        #[arg(long, value_name = "N")]
+        room: Option<u32>,
+    },
+    /// Take the programs off a device; other tc programs stay.
+    #[command(after_help = "Example: espalier tagger detach eth1")]
+    Detach {
+        /// The network device.
+        device: String,
+    },
+    /// Show the table in force and what was counted, by destination and by VLAN.
+    #[command(after_help = "Example: espalier tagger status eth1 --json")]
+    Status {
+        /// The network device.
+        device: String,
+    },
+    /// Attach, watch the paths to other switches, and leave those that are dead or lossy until they heal.
+    #[command(after_help = "Example: espalier tagger run eth1 --config tagger.conf\n\n\
+        Ends on SIGINT or SIGTERM; the device goes on tagging.")]
+    Run {
+        /// The network device.
+        device: String,
+        #[command(flatten)]
+        source: TaggerSource,
+        /// Destinations to make room for; twice those of the table unless given.
+        #[arg(long, value_name = "N")]
+        room: Option<u32>,
+        /// Most probes of a second.
+        #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        probes: u32,
+    },
+}
+
+/// Where a host's table comes from.
+#[derive(Args)]
+pub(crate) struct TaggerSource {
+    /// The configuration that all hosts share.
+    #[arg(long, value_name = "FILE", required_unless_present = "plan", conflicts_with = "plan")]
+    pub(crate) config: Option<PathBuf>,
+    /// A plan whose hosts tag.
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) plan: Option<PathBuf>,
+    /// With --plan: how frames are spread over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
+    #[arg(long, default_value = "first", value_name = "HOW", conflicts_with = "config", value_parser = spread)]
+    pub(crate) spread: Spread,
+}
+
+fn spread(text: &str) -> Result<Spread, String> {
+    text.parse()
+}
+
 /// What to send in a lab.
 #[derive(Args)]
 pub(crate) struct Measure {
-    /// all-to-all, bit-reversal, transpose, or pair.
+    /// all-to-all, bit-reversal, transpose, bisection, or pair.
     pub(crate) pattern: String,
     /// For pair: the sender and the receiver.
     #[arg(value_name = "HOST")]

@@ -352,6 +352,15 @@ fn spread(words: &[&str]) -> Result<Spread, String> {
     }
 }
 
+impl std::str::FromStr for Spread {
+    type Err = String;
+
+    /// Reads `first`, `flow`, `flowlet` or `flowlet=500us`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        spread(&text.split('=').collect::<Vec<_>>())
+    }
+}
+
 fn is_address(word: &str) -> bool {
     word.contains(':')
 }

@@ -10,6 +10,7 @@
 use std::{
     collections::BTreeMap,
     os::fd::{AsFd, AsRawFd},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use fabric::{Mac, VlanId};
@@ -39,6 +40,8 @@ pub struct Tagged {
     destinations: MapHandle,
     vlans: MapHandle,
     events: MapHandle,
+    /// The table in force when it was looked at last, by number: one that is open needs no capability.
+    table: Mutex<Option<(u32, Arc<MapHandle>)>>,
 }
 
 /// Frames and bytes, without tag and check sequence.
@@ -151,6 +154,7 @@ impl Tagged {
             destinations: take(1)?,
             vlans: take(2)?,
             events: take(3)?,
+            table: Mutex::new(None),
         })
     }
 
@@ -167,6 +171,7 @@ impl Tagged {
             destinations: map(1)?,
             vlans: map(2)?,
             events: map(3)?,
+            table: Mutex::new(None),
         })
     }
 
@@ -291,14 +296,34 @@ impl Tagged {
         Ok(counters)
     }
 
+    /// The table in force, and the frames of each destination: what [`Tagged::counters`] says of them, sooner.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn destinations(&self) -> Result<(Table, BTreeMap<Mac, u64>), TaggerError> {
+        let (table, slots) = self.read()?;
+        let mut frames = BTreeMap::new();
+        for (mac, slot) in slots {
+            let value = self.destinations.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            if let Some(value) = value.at(&self.device, "read counters")? {
+                frames.insert(mac, word(&value, 0));
+            }
+        }
+        Ok((table, frames))
+    }
+
     /// The map of the table in force.
-    fn in_force(&self) -> Result<Option<MapHandle>, TaggerError> {
+    fn in_force(&self) -> Result<Option<Arc<MapHandle>>, TaggerError> {
         let value = self.current.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).at(&self.device, "read the table")?;
         let id = value.and_then(|value| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?)));
-        match id.filter(|id| *id != 0) {
-            None => Ok(None),
-            Some(id) => MapHandle::from_map_id(id).map(Some).at(&self.device, "open the table"),
+        let Some(id) = id.filter(|id| *id != 0) else { return Ok(None) };
+        let mut known = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, table)) = known.as_ref().filter(|(known, _)| *known == id) {
+            return Ok(Some(table.clone()));
         }
+        let table = Arc::new(MapHandle::from_map_id(id).at(&self.device, "open the table")?);
+        *known = Some((id, table.clone()));
+        Ok(Some(table))
     }
 
     /// The table in force, and the slot of each destination.

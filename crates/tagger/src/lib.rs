@@ -13,11 +13,16 @@
 //! hang on the device, and the programs hold their maps.
 
 pub mod config;
+pub mod daemon;
 pub mod device;
+pub mod health;
 pub mod layout;
+pub mod paths;
 pub mod plan;
+pub mod privileges;
 pub mod table;
 pub mod twin;
+pub mod wire;
 
 mod error;
 mod tc;

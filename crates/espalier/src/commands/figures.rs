@@ -70,7 +70,16 @@ const TABLE_2: [Row; 12] = [
 /// Deadlocks by PAUSE on rings of four, six and eight switches.
 pub(super) fn table_2(output: Output) -> Result<ExitCode> {
     let mut table = Table::new([
-        "[Otsuka] Table 2", "None", "printed", "All", "printed", "Host", "printed", "SW", "printed", "deadlock",
+        "[Otsuka] Table 2",
+        "None",
+        "printed",
+        "All",
+        "printed",
+        "Host",
+        "printed",
+        "SW",
+        "printed",
+        "deadlock",
     ]);
     let (mut rows, mut agree, mut cells_total) = (Vec::new(), 0, 0);
     for row in &TABLE_2 {
@@ -80,13 +89,13 @@ pub(super) fn table_2(output: Output) -> Result<ExitCode> {
         let mut cells = vec![row.name.to_owned()];
         for (outcome, (printed, printed_loss)) in outcomes.iter().zip(&row.printed) {
             let (ours, loss) = (mean(outcome), 100.0 * outcome.loss());
-            let same_collapse =
-                (ours < COLLAPSE * mean(&outcomes[0])) == (*printed < COLLAPSE * row.printed[0].0);
+            let same_collapse = (ours < COLLAPSE * mean(&outcomes[0])) == (*printed < COLLAPSE * row.printed[0].0);
             let same_loss = row.tcp || (loss > 100.0 * LOSSY) == (*printed_loss > 100.0 * LOSSY);
             let mark = if same_collapse && same_loss { "" } else { "!" };
             agree += usize::from(mark.is_empty());
             cells_total += 1;
-            let with_loss = |rate: f64, loss: f64| if row.tcp { format!("{rate:.1}") } else { format!("{rate:.1} ({loss:.1}%)") };
+            let with_loss =
+                |rate: f64, loss: f64| if row.tcp { format!("{rate:.1}") } else { format!("{rate:.1} ({loss:.1}%)") };
             cells.extend([with_loss(ours, loss), format!("{}{mark}", with_loss(*printed, *printed_loss))]);
         }
         let frozen: Vec<&str> = SETTINGS
@@ -121,7 +130,9 @@ pub(super) fn table_2(output: Output) -> Result<ExitCode> {
         "  128 KiB a queue without flow control".to_owned(),
     ];
     match output {
-        Output::Json => say!("{}", serde_json::json!({ "table2": rows, "agree": agree, "cells": cells_total, "notes": notes })),
+        Output::Json => {
+            say!("{}", serde_json::json!({ "table2": rows, "agree": agree, "cells": cells_total, "notes": notes }))
+        }
         Output::Person => {
             say!("{table}\n");
             for note in notes {
@@ -158,7 +169,10 @@ fn ring(switches: usize, cyclic: Cyclic) -> Result<Plan> {
             // Acknowledgements go back the way they came.
             let mut back: Vec<ChannelId> = Vec::new();
             for hop in 0..2 {
-                back.push(step((destination + switches - hop) % switches, (destination + switches - hop - 1) % switches)?);
+                back.push(step(
+                    (destination + switches - hop) % switches,
+                    (destination + switches - hop - 1) % switches,
+                )?);
             }
             answers.push(HandRoute { source: host(destination), destination: host(source), channels: back });
         } else {
@@ -222,8 +236,16 @@ const FIG_7: [Network; 8] = [
 pub(super) fn fig_7(output: Output) -> Result<ExitCode> {
     let patterns = [Pattern::AllToAll, Pattern::BitReversal, Pattern::Transpose];
     let mut table = Table::new([
-        "[Otsuka] Fig. 7", "all-to-all", "flow level", "ratio", "bit-reversal", "flow level", "ratio", "transpose",
-        "flow level", "ratio",
+        "[Otsuka] Fig. 7",
+        "all-to-all",
+        "flow level",
+        "ratio",
+        "bit-reversal",
+        "flow level",
+        "ratio",
+        "transpose",
+        "flow level",
+        "ratio",
     ]);
     let mut rows = Vec::new();
     for (name, kind, size, hosts, engine) in FIG_7 {
@@ -271,10 +293,8 @@ fn both_levels(plan: &Plan, pattern: Pattern) -> Result<(f64, f64)> {
         ..PacketConfig::default()
     };
     let outcome = Simulation::new(plan, &workload, &config).finish();
-    let transfers: Vec<Transfer> = pairs
-        .iter()
-        .map(|pair| Transfer { source: pair.source, destination: pair.destination, bits: 8e6 })
-        .collect();
+    let transfers: Vec<Transfer> =
+        pairs.iter().map(|pair| Transfer { source: pair.source, destination: pair.destination, bits: 8e6 }).collect();
     let shared = FlowLevel::new(plan).run(&transfers)?;
     // Of 1,540 octets on a tagged cable 1,470 are payload.
     let rate = shared.first_bps.iter().sum::<f64>() / shared.first_bps.len() as f64 * 1470.0 / 1540.0;

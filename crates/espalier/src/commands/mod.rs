@@ -29,6 +29,7 @@ mod simgrid;
 mod simulate;
 mod since;
 mod status;
+mod tagger;
 mod traffic;
 
 use std::process::ExitCode;
@@ -69,6 +70,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(&args),
         Command::Lab(args) => lab::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
+        Command::Tagger(args) => tagger::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),

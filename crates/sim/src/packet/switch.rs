@@ -71,8 +71,8 @@ impl Network<'_> {
         let own = buffers.reserved_bytes;
         let from_pool = (held + bytes).saturating_sub(own.max(held));
         let queued = self.ports[exit as usize].queued_bytes;
-        let fits_ingress = !lossless
-            || u64::from(held + bytes) <= most(buffers.ingress) + u64::from(own) + u64::from(headroom);
+        let fits_ingress =
+            !lossless || u64::from(held + bytes) <= most(buffers.ingress) + u64::from(own) + u64::from(headroom);
         let fits_egress = lossless || u64::from(queued + bytes) <= most(buffers.egress) + u64::from(own);
         let up = self.ports[exit as usize].up;
         if !up {
