@@ -118,6 +118,9 @@ fn fit(
     finish(topology, policy, previous, trees, links, choices, rank)
 }
 
+/// Trees by number with the links that mend them, if any do.
+type Tied = Vec<(usize, Option<Vec<LinkId>>)>;
+
 /// Mends broken trees one after the other. Those for which nothing climbs any more come first the next time, as long as
 /// fewer and fewer are left over: these are returned, and nothing of them is in the mender.
 fn mend_all(
@@ -128,10 +131,10 @@ fn mend_all(
     links: &mut [Option<Vec<LinkId>>],
 ) -> Vec<usize> {
     let whole = mender.clone();
-    let mut best: Option<(Mender<'_>, Vec<(usize, Option<Vec<LinkId>>)>, usize)> = None;
+    let mut best: Option<(Mender<'_>, Tied, usize)> = None;
     for _ in 0..MENDING_ROUNDS_MAX {
         let mut tried = whole.clone();
-        let tied: Vec<(usize, Option<Vec<LinkId>>)> =
+        let tied: Tied =
             broken.iter().map(|&number| (number, mended(&mut tried, &trees[number], &flows[number]))).collect();
         let stuck = tied.iter().filter(|(_, links)| links.is_none()).count();
         if best.as_ref().is_some_and(|(_, _, least)| stuck >= *least) {
