@@ -1,8 +1,8 @@
 //! What `--engine balanced` reaches on well-known topologies, and how fast.
 //!
 //! ```text
-//! cargo run --release -p planner --example bench_planner -- [--seconds 1,10,60 | --steps 500,5000] [--flow none,pause,pfc=2,pfc=4]
-//!     [--only NAME] [--seed N] [--topology-seed N]
+//! cargo run --release -p planner --example bench_planner -- [--seconds 1,10,60 | --steps 500,5000,usual] [--flow none,pause,pfc=2,pfc=4]
+//!     [--tagging switch,pair] [--max-vlans 4,16,64] [--only NAME] [--seed N] [--topology-seed N]
 //! ```
 //!
 //! Prints a Markdown table: a row for each topology, flow control and time. Seconds are those of the whole plan, from
@@ -14,16 +14,18 @@ use std::{
 };
 
 use fabric::{
-    EngineName, FlowControl, Policy, SwitchSpec, Topology, TopologyBuilder,
+    EngineName, FlowControl, Policy, SwitchSpec, Tagging, Topology, TopologyBuilder,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
-use planner::{StepLimit, Watch, plan_with};
+use planner::{StepLimit, Watch, plan, plan_with};
 
 fn main() -> Result<(), String> {
     let options = Arguments::parse(env::args().skip(1))?;
-    println!("| topology | flow control | after | busiest | bound | ratio | VLANs | lanes | hops | took s |");
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| topology | flow control | tagging | cap | after | busiest | bound | ratio | VLANs | lanes | hops | took s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut topologies = topologies(options.topology_seed);
     if let Some(only) = &options.only {
         // A name in full means that one alone, although others may go on from there.
@@ -31,23 +33,26 @@ fn main() -> Result<(), String> {
         topologies.retain(|(name, _)| if exact { name == only } else { name.contains(only.as_str()) });
     }
     for (name, topology) in topologies {
-        for &flow_control in &options.flow {
-            for &limit in &options.limits {
+        for (flow_control, tagging, vlans_max, limit) in options.requests() {
+            {
+                let engine = EngineName::Balanced;
                 let policy =
-                    Policy { engine: EngineName::Balanced, flow_control, seed: options.seed, ..Policy::default() };
+                    Policy { engine, flow_control, tagging, vlans_max, seed: options.seed, ..Policy::default() };
                 let started = Instant::now();
-                let plan = match limit {
+                let planned = match limit {
                     Limit::Seconds(seconds) => {
                         let mut deadline = Deadline { at: started + Duration::from_secs_f64(seconds) };
                         plan_with(&topology, &policy, None, &mut deadline)
                     }
                     Limit::Steps(steps) => plan_with(&topology, &policy, None, &mut StepLimit::new(steps)),
+                    Limit::Usual => plan(&topology, &policy, None),
                 };
-                let plan = plan.map_err(|error| error.to_string())?;
+                let plan = planned.map_err(|error| error.to_string())?;
                 let took = started.elapsed().as_secs_f64();
                 let summary = plan.summary;
+                let cap = vlans_max.map_or("none".to_owned(), |cap| cap.to_string());
                 println!(
-                    "| {name} | {flow_control} | {limit} | {} | {:.1} | {:.3} | {} | {} | {:.2} | {took:.2} |",
+                    "| {name} | {flow_control} | {tagging} | {cap} | {limit} | {} | {:.1} | {:.3} | {} | {} | {:.2} | {took:.2} |",
                     summary.max_channel_load,
                     summary.load_bound,
                     summary.load_gap,
@@ -79,6 +84,8 @@ impl Watch for Deadline {
 enum Limit {
     Seconds(f64),
     Steps(u64),
+    /// As many steps as `plan` takes.
+    Usual,
 }
 
 impl fmt::Display for Limit {
@@ -86,6 +93,7 @@ impl fmt::Display for Limit {
         match self {
             Self::Seconds(seconds) => write!(f, "{seconds} s"),
             Self::Steps(steps) => write!(f, "{steps} steps"),
+            Self::Usual => f.write_str("as planned"),
         }
     }
 }
@@ -93,6 +101,8 @@ impl fmt::Display for Limit {
 struct Arguments {
     limits: Vec<Limit>,
     flow: Vec<FlowControl>,
+    tagging: Vec<Tagging>,
+    caps: Vec<Option<usize>>,
     only: Option<String>,
     seed: u64,
     topology_seed: u64,
@@ -103,6 +113,8 @@ impl Arguments {
         let mut parsed = Self {
             limits: vec![Limit::Seconds(1.0), Limit::Seconds(10.0)],
             flow: vec![FlowControl::None, FlowControl::Pause],
+            tagging: vec![Tagging::Switch],
+            caps: vec![None],
             only: None,
             seed: 1,
             topology_seed: 1,
@@ -115,11 +127,20 @@ impl Arguments {
                     let seconds: Result<_, _> = value.split(',').map(|s| s.parse().map(Limit::Seconds)).collect();
                     parsed.limits = seconds.map_err(|_| format!("{value:?} is no list of seconds"))?;
                 }
+                "--flow" => parsed.flow = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+                "--tagging" => parsed.tagging = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+                "--max-vlans" => {
+                    let caps: Result<_, _> = value.split(',').map(|cap| cap.parse().map(Some)).collect();
+                    parsed.caps = caps.map_err(|_| format!("{value:?} is no list of numbers"))?;
+                }
                 "--steps" => {
-                    let steps: Result<_, _> = value.split(',').map(|s| s.parse().map(Limit::Steps)).collect();
+                    let limit = |steps: &str| match steps {
+                        "usual" => Ok(Limit::Usual),
+                        steps => steps.parse().map(Limit::Steps),
+                    };
+                    let steps: Result<_, _> = value.split(',').map(limit).collect();
                     parsed.limits = steps.map_err(|_| format!("{value:?} is no list of numbers"))?;
                 }
-                "--flow" => parsed.flow = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
                 "--only" => parsed.only = Some(value),
                 "--seed" => parsed.seed = number()?,
                 "--topology-seed" => parsed.topology_seed = number()?,
@@ -127,6 +148,19 @@ impl Arguments {
             }
         }
         Ok(parsed)
+    }
+
+    /// What to plan for each topology.
+    fn requests(&self) -> Vec<(FlowControl, Tagging, Option<usize>, Limit)> {
+        let mut requests = Vec::new();
+        for &flow_control in &self.flow {
+            for &tagging in &self.tagging {
+                for &cap in &self.caps {
+                    requests.extend(self.limits.iter().map(|&limit| (flow_control, tagging, cap, limit)));
+                }
+            }
+        }
+        requests
     }
 }
 
