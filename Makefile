@@ -43,6 +43,7 @@ test:
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
 	$(MAKE) -C crates/ri2n-run/bpf check
+	$(MAKE) -C crates/tagger/bpf check
 
 test-vm:
 	@tools/setup test
@@ -58,6 +59,7 @@ test-snmp:
 	cargo build --release --locked -p espalier
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ri2n:
 	@tools/setup test

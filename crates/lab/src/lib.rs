@@ -25,6 +25,7 @@ mod build;
 mod error;
 mod ethtool;
 mod link;
+mod ready;
 mod signal;
 mod state;
 mod status;

@@ -10,10 +10,20 @@ pub trait Watch {
     /// The best plan so far has this load on its busiest channel, and none can have less than `bound`; both in ordered
     /// pairs of hosts, on the fastest rate where rates differ.
     fn progress(&mut self, load: f64, bound: f64);
+
+    /// How many threads may work at the same time. Plans do not depend on it, but come sooner.
+    fn threads(&self) -> usize {
+        1
+    }
+
+    /// After how many more questions `expired` will be true, if questions are what it counts.
+    fn steps_left(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// How many times as many steps trees take that are shared and must not close a circle.
-const SHARED_FACTOR: u64 = 6;
+const SHARED_FACTOR: u64 = 3;
 
 /// Stops after so many steps: the same plan on every machine, however fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +34,9 @@ pub struct StepLimit {
 impl StepLimit {
     /// As many steps as `plan` takes: some milliseconds on a small fabric, some seconds on a large one.
     pub fn by_size(topology: &Topology) -> Self {
+        const MOST: u64 = 2500;
         let size = topology.channel_count() as u64 * topology.switches().len() as u64;
-        Self::new((size / 128).clamp(8, 400 + topology.switches().len() as u64))
+        Self::new((size / 128).clamp(8, (400 + 3 * topology.switches().len() as u64).min(MOST)))
     }
 
     /// As many steps as a request takes: more than by size alone where trees are shared and must not close a circle.
@@ -61,6 +72,14 @@ impl Watch for Shortened<'_> {
     fn progress(&mut self, load: f64, bound: f64) {
         self.watch.progress(load, bound);
     }
+
+    fn threads(&self) -> usize {
+        self.watch.threads()
+    }
+
+    fn steps_left(&self) -> u64 {
+        self.steps.left.min(self.watch.steps_left())
+    }
 }
 
 impl Watch for StepLimit {
@@ -71,4 +90,8 @@ impl Watch for StepLimit {
     }
 
     fn progress(&mut self, _load: f64, _bound: f64) {}
+
+    fn steps_left(&self) -> u64 {
+        self.left
+    }
 }

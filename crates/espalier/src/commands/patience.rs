@@ -1,10 +1,12 @@
-//! How long the planner may go on: a time limit, a number of steps, and Ctrl-C.
+//! How long the planner may go on: a time limit, a number of steps, and Ctrl-C; and on how many threads.
 
 use std::{
+    num::NonZero,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -24,6 +26,7 @@ pub(crate) struct Patience {
     started: Instant,
     time_limit: Option<Duration>,
     steps: StepLimit,
+    threads: usize,
     interrupted: Arc<AtomicBool>,
     bar: ProgressBar,
     subject: String,
@@ -40,7 +43,8 @@ impl Patience {
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
         let time_limit = policy.time_limit;
         let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
-        Ok(Self { started, time_limit, steps, interrupted, bar, subject: String::new() })
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Ok(Self { started, time_limit, steps, threads, interrupted, bar, subject: String::new() })
     }
 
     /// Starts the clock again for another request, which the progress bar calls `subject`.
@@ -83,5 +87,13 @@ impl Watch for Patience {
     fn progress(&mut self, load: f64, bound: f64) {
         self.bar.set_message(format!("{}busiest channel {load:.0}, bound {bound:.1}", self.subject));
         self.bar.tick();
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn steps_left(&self) -> u64 {
+        if self.time_limit.is_none() { self.steps.steps_left() } else { u64::MAX }
     }
 }

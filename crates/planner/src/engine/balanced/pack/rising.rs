@@ -161,7 +161,7 @@ impl Order {
         let mut next = 0;
         while let Some(&channel) = before.get(next) {
             next += 1;
-            for &leader in net.into(net.tail(channel)) {
+            for leader in net.into(net.tail(channel)) {
                 *spent += 1;
                 if rank[leader as usize] >= low && stamp[leader as usize] != *now && uses[net.turn(leader, channel)] > 0
                 {

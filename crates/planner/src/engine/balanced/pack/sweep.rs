@@ -155,7 +155,7 @@ fn find_moves(
     }
     let (out, into) = (total.out as f64, total.into as f64);
     let saving = toll.change(net, back(current), -out) + toll.change(net, current, -into);
-    'candidates: for &channel in net.into(switch) {
+    'candidates: for channel in net.into(switch) {
         let to = net.tail(channel);
         if channel == current || to == switch {
             continue;
