@@ -154,7 +154,8 @@ pub(crate) struct Plan {
     /// Which static entries switches hold.
     #[arg(long, default_value = "minimal", value_parser = words(FdbMode::ALL, FdbMode::word))]
     pub(crate) fdb: FdbMode,
-    /// Most VLANs to use.
+    /// Most VLANs to use. What that costs is printed: it takes as long again to plan without the cap, or a quarter of the
+    /// time limit.
     #[arg(long, value_name = "N")]
     pub(crate) max_vlans: Option<usize>,
     /// VLAN ids to draw from.
@@ -190,7 +191,8 @@ pub(crate) struct Plan {
     /// Where to write the plan.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Instead of one plan, print what fewer VLANs would cost: the best plan for ever larger caps.
+    /// Instead of one plan, print what fewer VLANs and static entries would cost: the best plan for caps of 1, 2, 4, … VLANs
+    /// and for none. A time limit holds for each; Ctrl-C prints what there is so far.
     #[arg(long, conflicts_with_all = ["output", "previous"])]
     pub(crate) pareto: bool,
     /// Write the plan even if the judge finds it unfit to deploy.

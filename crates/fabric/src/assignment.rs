@@ -1,5 +1,7 @@
 //! Which VLAN a frame takes: the one decision that every tagging mode makes differently.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use crate::HostId;
 
 /// The choice of a `T` (a VLAN in a plan, a tree while planning) for every ordered pair of hosts.
@@ -19,15 +21,16 @@ pub enum Assignment<T> {
     },
     /// By pair.
     Pair {
-        /// `unicast[source]`: runs of destinations, ascending, without gaps.
-        unicast: Vec<Vec<HostRun<T>>>,
+        /// `unicast[source]`: runs of destinations, ascending, without gaps. Senders that choose alike, as the hosts of a
+        /// switch mostly do, share one row.
+        unicast: Vec<Arc<Vec<HostRun<T>>>>,
         /// `broadcast[source]`: what the sender uses toward everybody.
         broadcast: Vec<T>,
     },
 }
 
 /// A choice for consecutive hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostRun<T> {
     /// The first host.
     pub first: HostId,
@@ -68,7 +71,7 @@ impl<T: Copy> Assignment<T> {
         }
     }
 
-    /// The same decisions with every choice replaced.
+    /// The same decisions with every choice replaced; rows that were shared still are.
     pub fn map<U>(&self, mut replace: impl FnMut(T) -> U) -> Assignment<U> {
         match self {
             Self::Source(choice) => Assignment::Source(choice.iter().map(|&c| replace(c)).collect()),
@@ -77,16 +80,22 @@ impl<T: Copy> Assignment<T> {
                 let choice = choice.iter().map(|&c| replace(c)).collect();
                 Assignment::Priority { choice, priority: priority.clone() }
             }
-            Self::Pair { unicast, broadcast } => Assignment::Pair {
-                unicast: (unicast.iter())
-                    .map(|runs| {
-                        runs.iter()
-                            .map(|run| HostRun { first: run.first, last: run.last, choice: replace(run.choice) })
-                            .collect()
-                    })
-                    .collect(),
-                broadcast: broadcast.iter().map(|&c| replace(c)).collect(),
-            },
+            Self::Pair { unicast, broadcast } => {
+                let mut shared: BTreeMap<*const Vec<HostRun<T>>, Arc<Vec<HostRun<U>>>> = BTreeMap::new();
+                let mut row = |runs: &Arc<Vec<HostRun<T>>>| {
+                    let replaced = shared.entry(Arc::as_ptr(runs)).or_insert_with(|| {
+                        let run = |run: &HostRun<T>| HostRun {
+                            first: run.first,
+                            last: run.last,
+                            choice: replace(run.choice),
+                        };
+                        Arc::new(runs.iter().map(run).collect())
+                    });
+                    Arc::clone(replaced)
+                };
+                let unicast = unicast.iter().map(&mut row).collect();
+                Assignment::Pair { unicast, broadcast: broadcast.iter().map(|&c| replace(c)).collect() }
+            }
         }
     }
 }
@@ -106,9 +115,20 @@ mod tests {
     #[test]
     fn a_pair_is_found_in_its_run() {
         let run = |first, last, choice| HostRun { first: HostId::new(first), last: HostId::new(last), choice };
-        let by_pair = Assignment::Pair { unicast: vec![vec![run(0, 1, 'a'), run(2, 5, 'b')]], broadcast: vec!['z'] };
+        let row = Arc::new(vec![run(0, 1, 'a'), run(2, 5, 'b')]);
+        let by_pair = Assignment::Pair { unicast: vec![row], broadcast: vec!['z'] };
         let found: String = (0..6).map(|d| by_pair.unicast(HostId::new(0), HostId::new(d))).collect();
         assert_eq!(found, "aabbbb");
         assert_eq!(by_pair.broadcast(HostId::new(0)), 'z');
+    }
+
+    #[test]
+    fn shared_rows_stay_shared() {
+        let run = |choice| Arc::new(vec![HostRun { first: HostId::new(0), last: HostId::new(2), choice }]);
+        let (one, other) = (run('a'), run('b'));
+        let by_pair = Assignment::Pair { unicast: vec![Arc::clone(&one), other, one], broadcast: vec!['a'; 3] };
+        let Assignment::Pair { unicast, .. } = by_pair.map(|choice| choice as u32) else { panic!("still by pair") };
+        assert!(Arc::ptr_eq(&unicast[0], &unicast[2]) && !Arc::ptr_eq(&unicast[0], &unicast[1]));
+        assert_eq!((unicast[0][0].choice, unicast[1][0].choice), (u32::from('a'), u32::from('b')));
     }
 }

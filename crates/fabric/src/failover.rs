@@ -5,6 +5,8 @@
 //!   link 8 dies     h2 ▶ VLAN 12                       or, where hosts tag, what hosts put on their frames
 //! ```
 
+use std::sync::Arc;
+
 use crate::{Assignment, Certificate, HostId, HostRun, LinkId, Topology, VlanId};
 
 /// What to do when one link fails, whichever it is.
@@ -95,7 +97,7 @@ impl SwitchOver {
             }
             Assignment::Pair { unicast, broadcast } => {
                 for PairRun { source, run } in &self.pairs {
-                    overlay(&mut unicast[source.index()], *run);
+                    overlay(Arc::make_mut(&mut unicast[source.index()]), *run);
                 }
                 broadcast
             }

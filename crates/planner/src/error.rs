@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fabric::{EngineName, FdbMode, FlowControl, Subnet, Tagging};
+use fabric::{EngineName, FlowControl, Subnet, Tagging};
 use thiserror::Error;
 
 use crate::routing::Unsuitable;
@@ -57,13 +57,7 @@ pub enum PlanError {
         way_out: String,
     },
     /// A switch cannot hold that many static entries.
-    #[error(
-        "switch {switch} ({model}) holds {limit} static entries, but {need} are needed; {}",
-        match fdb {
-            FdbMode::Full => "plan with --fdb minimal",
-            FdbMode::Minimal => "use fewer VLANs (--max-vlans), or a switch with a larger table",
-        }
-    )]
+    #[error("switch {switch} ({model}) holds {limit} static entries, but {need} are needed; {way_out}")]
     TooManyStaticEntries {
         /// The switch.
         switch: String,
@@ -73,8 +67,8 @@ pub enum PlanError {
         need: usize,
         /// How many fit.
         limit: usize,
-        /// Which entries were asked for.
-        fdb: FdbMode,
+        /// What would fit.
+        way_out: String,
     },
     /// The routes could deadlock under the flow control asked for.
     #[error(

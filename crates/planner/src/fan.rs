@@ -40,7 +40,7 @@ pub(crate) enum Direction {
 }
 
 /// Visits every fan of a routing, grouped so that all fans of a tree follow each other in ascending order of trees.
-/// Cost: O(hosts) fans by source or destination, up to 2·hosts by priority, and one a host and tree by pair.
+/// Cost: O(hosts) fans by source or destination, up to 2·hosts by priority, and one a row and tree by pair.
 pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, mut visit: impl FnMut(&Fan<'_>)) {
     let hosts = topology.hosts().len();
     let all = HostSet::all(hosts);
@@ -76,22 +76,33 @@ pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, mut visit: im
             }
         }
         Assignment::Pair { unicast, .. } => {
-            let mut uses: BTreeMap<usize, Vec<HostId>> = BTreeMap::new();
-            for source in topology.host_ids() {
-                let mut trees: Vec<usize> = unicast[source.index()].iter().map(|run| run.choice).collect();
+            // Hosts of a switch that share their row are one fan a tree.
+            let mut groups: Vec<Vec<HostId>> = Vec::new();
+            for switch in topology.switch_ids() {
+                let start = groups.len();
+                for &source in topology.hosts_of(switch) {
+                    let alike = |group: &&mut Vec<HostId>| unicast[group[0].index()] == unicast[source.index()];
+                    match groups[start..].iter_mut().find(alike) {
+                        Some(group) => group.push(source),
+                        None => groups.push(vec![source]),
+                    }
+                }
+            }
+            let mut uses: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for (number, group) in groups.iter().enumerate() {
+                let mut trees: Vec<usize> = unicast[group[0].index()].iter().map(|run| run.choice).collect();
                 trees.sort_unstable();
                 trees.dedup();
-                trees.into_iter().for_each(|tree| uses.entry(tree).or_default().push(source));
+                trees.into_iter().for_each(|tree| uses.entry(tree).or_default().push(number));
             }
-            for (tree, sources) in uses {
-                for source in sources {
+            for (tree, users) in uses {
+                for owners in users.into_iter().map(|number| &groups[number]) {
                     peers.clear();
-                    for run in unicast[source.index()].iter().filter(|run| run.choice == tree) {
+                    for run in unicast[owners[0].index()].iter().filter(|run| run.choice == tree) {
                         (run.first.index()..=run.last.index()).for_each(|host| peers.insert(HostId::new(host)));
                     }
-                    peers.remove(source);
-                    let root = topology.switch_of(source);
-                    visit(&Fan { tree, root, direction: Direction::Outward, owners: &[source], peers: &peers });
+                    let root = topology.switch_of(owners[0]);
+                    visit(&Fan { tree, root, direction: Direction::Outward, owners, peers: &peers });
                 }
             }
         }

@@ -42,8 +42,8 @@ pub use watch::{StepLimit, Watch};
 use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
-    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, FlowControl, HostId, Plan, Policy,
-    Proof, Resilience, Summary, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, VlanTree,
+    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, FdbMode, FlowControl, HostId, Plan,
+    Policy, Proof, Resilience, Summary, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
@@ -63,6 +63,8 @@ use crate::{
 const NEAR: f64 = 2.0;
 /// How briefly, in steps.
 const NEAR_STEPS: u64 = 256;
+/// How briefly to search for a plan that only shows how many static entries it takes, in steps.
+const PROBE_STEPS: u64 = 2;
 
 /// Plans a topology.
 ///
@@ -77,7 +79,7 @@ const NEAR_STEPS: u64 = 256;
 /// # Errors
 /// [`PlanError`], naming the limit that binds and the nearest relaxation that would work.
 pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
-    plan_with(topology, policy, previous, &mut StepLimit::by_size(topology))
+    plan_with(topology, policy, previous, &mut StepLimit::by_request(topology, policy))
 }
 
 /// Plans a topology; engines that can go on improving do so until the watch says stop. That is how
@@ -101,7 +103,11 @@ pub fn plan_with(
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic));
     let mut capped = policy.clone();
+    // Where tables are small, how many trees fit them is found out before time is spent on good ones.
+    let mut effort = if has_small_tables(topology) { Effort::Probe } else { Effort::Whole };
     loop {
+        let mut probe = Shortened { watch, steps: StepLimit::new(PROBE_STEPS) };
+        let watch: &mut dyn Watch = if effort == Effort::Probe { &mut probe } else { probe.watch };
         let Candidate { engine, routing, lanes, measure } = match policy.engine {
             EngineName::Auto => best_candidate(topology, &capped, bound.load, watch)?,
             engine => candidate(topology, &capped, engine, bound.load, watch)?,
@@ -132,18 +138,32 @@ pub fn plan_with(
         let gives_up_trees = matches!(policy.engine, EngineName::Auto | EngineName::Balanced) && own > 1;
         match finished {
             // Entries grow with the number of trees, so a smaller cap makes them fit.
-            Err(PlanError::TooManyStaticEntries { need, limit, .. })
-                if policy.engine == EngineName::Auto && own > 1 =>
-            {
+            Err(PlanError::TooManyStaticEntries { need, limit, .. }) if gives_up_trees => {
                 capped.vlans_max = Some((own * limit / need).clamp(1, own - 1));
             }
             // So do the trees that are added for failures.
             Err(PlanError::TooManyVlansForResilience { need, limit, .. }) if gives_up_trees => {
                 capped.vlans_max = Some((own * limit.count() / need).clamp(1, own - 1));
             }
+            Ok(_) if effort == Effort::Probe => effort = Effort::Whole,
             result => return result,
         }
     }
+}
+
+/// Whether some switch may be too small for as many entries as a tree for every switch takes.
+fn has_small_tables(topology: &Topology) -> bool {
+    let most = topology.hosts().len().saturating_mul(topology.switches().len());
+    topology.switches().iter().any(|switch| switch.model.static_entries_max < most)
+}
+
+/// How long to search.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// Only to see how many entries a number of trees takes.
+    Probe,
+    /// As long as the watch lets it.
+    Whole,
 }
 
 /// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
@@ -278,7 +298,7 @@ fn assemble(
     let devices = intents::intents(topology, policy, &trees, &assignment, &fans, standing.as_ref());
     let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
     let certificate = common.or(rank).map(|rank| Certificate { rank });
-    check_static_entries(topology, policy, &devices)?;
+    check_static_entries(topology, policy, &devices, trees.len())?;
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
     let failover = backup.map(|backup| backup.failover(topology, &assignment, &devices));
     let summary = Summary {
@@ -479,12 +499,26 @@ fn addresses(
         .collect()
 }
 
-fn check_static_entries(topology: &Topology, policy: &Policy, devices: &[DeviceIntent]) -> Result<(), PlanError> {
+fn check_static_entries(
+    topology: &Topology,
+    policy: &Policy,
+    devices: &[DeviceIntent],
+    vlans: usize,
+) -> Result<(), PlanError> {
     for (switch, device) in topology.switches().iter().zip(devices) {
         let (need, limit) = (device.fdb_len(), switch.model.static_entries_max);
         if need > limit {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());
-            return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, fdb: policy.fdb });
+            let way_out = match (vlans, policy.fdb) {
+                (1, _) => format!("one VLAN takes no fewer: use a switch that holds {need}"),
+                (_, FdbMode::Full) => "plan with --fdb minimal".to_owned(),
+                (_, FdbMode::Minimal) => {
+                    format!(
+                        "use fewer than {vlans} VLANs (--max-vlans), --engine auto, or a switch with a larger table"
+                    )
+                }
+            };
+            return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, way_out });
         }
     }
     Ok(())

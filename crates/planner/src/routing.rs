@@ -1,6 +1,6 @@
 //! What engines hand over: trees, and which of them each frame takes.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use fabric::{Assignment, Tagging, Topology, Tree};
 
@@ -58,8 +58,12 @@ impl Routing {
             Tagging::Pair => {
                 let last = fabric::HostId::new(topology.hosts().len() - 1);
                 let first = fabric::HostId::new(0);
-                let runs = |&choice: &usize| vec![fabric::HostRun { first, last, choice }];
-                Assignment::Pair { unicast: choice.iter().map(runs).collect(), broadcast: choice }
+                let mut rows = std::collections::BTreeMap::new();
+                let mut row = |&choice: &usize| {
+                    let row = || Arc::new(vec![fabric::HostRun { first, last, choice }]);
+                    Arc::clone(rows.entry(choice).or_insert_with(row))
+                };
+                Assignment::Pair { unicast: choice.iter().map(&mut row).collect(), broadcast: choice }
             }
         };
         Self { assignment, ..self }

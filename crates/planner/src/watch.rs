@@ -1,6 +1,6 @@
 //! When to stop: time enters the planner only through here.
 
-use fabric::Topology;
+use fabric::{FlowControl, Policy, Tagging, Topology};
 
 /// Tells engines that can go on improving when to stop, and is told how far they are.
 pub trait Watch {
@@ -22,6 +22,9 @@ pub trait Watch {
     }
 }
 
+/// How many times as many steps trees take that are shared and must not close a circle.
+const SHARED_FACTOR: u64 = 3;
+
 /// Stops after so many steps: the same plan on every machine, however fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepLimit {
@@ -34,6 +37,19 @@ impl StepLimit {
         const MOST: u64 = 2500;
         let size = topology.channel_count() as u64 * topology.switches().len() as u64;
         Self::new((size / 128).clamp(8, (400 + 3 * topology.switches().len() as u64).min(MOST)))
+    }
+
+    /// As many steps as a request takes: more than by size alone where trees are shared and must not close a circle.
+    pub fn by_request(topology: &Topology, policy: &Policy) -> Self {
+        let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+        let shared = policy.tagging == Tagging::Pair || policy.vlans_max.is_some_and(|most| most < sources);
+        let factor = if shared && policy.flow_control != FlowControl::None { SHARED_FACTOR } else { 1 };
+        Self::new(Self::by_size(topology).left * factor)
+    }
+
+    /// A part of these steps.
+    pub(crate) const fn part(self, of: u64) -> Self {
+        Self::new(self.left / of)
     }
 
     /// Allows so many steps.

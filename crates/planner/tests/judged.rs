@@ -153,3 +153,39 @@ fn reserved_ids_are_left_alone_and_old_ones_kept() {
     let new = plan(&mesh, &Policy { vlans: pool(2, "102"), ..Policy::default() }, Some(&old)).expect("it fits");
     assert_eq!(vlans(&new), [2, 100, 104, 105]);
 }
+
+#[test]
+fn small_tables_are_kept_by_fewer_trees() {
+    // Holds 20 and 256 static entries; a tree for every switch takes 28 and more than 256.
+    for (kind, size, model) in
+        [("torus", "4x4", "edgeswitch-24"), ("random-regular", "n=64,d=5,seed=3", "zyxel-gs4012f")]
+    {
+        let kind = fabric::generate::Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
+        let options = fabric::generate::Options { model: Some(model.to_owned()), ..Default::default() };
+        let topology = fabric::generate::generate(&kind, &options).expect("a sane size");
+        for tagging in [Tagging::Switch, Tagging::Pair] {
+            for engine in [EngineName::Auto, EngineName::Balanced] {
+                for flow_control in [FlowControl::None, FlowControl::Pause] {
+                    let policy = Policy { engine, tagging, flow_control, ..Policy::default() };
+                    let plan = plan_with(&topology, &policy, None, &mut StepLimit::new(20)).expect("one tree fits");
+                    let limit = topology.switches()[0].model.static_entries_max;
+                    assert!(plan.summary.fdb_entries_max <= limit, "{kind}, {engine}, {tagging}, {flow_control}");
+                    judged(&plan);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_too_small_for_any_plan_is_named_with_the_need() {
+    let kind = fabric::generate::Kind::parse("mesh", &["5x5".to_owned()]).expect("a valid size");
+    let options = fabric::generate::Options { model: Some("edgeswitch-24".to_owned()), ..Default::default() };
+    let mesh = fabric::generate::generate(&kind, &options).expect("a sane size");
+    let error = plan(&mesh, &Policy::default(), None).expect_err("25 hosts, and room for 20");
+    assert_eq!(
+        error.to_string(),
+        "switch s0-0 (edgeswitch-24) holds 20 static entries, but 25 are needed; one VLAN takes no fewer: use a switch \
+         that holds 25"
+    );
+}

@@ -72,7 +72,9 @@ fn judge_assignment(state: &State<'_>, assignment: &Assignment<fabric::VlanId>, 
             assigned.extend(choice.iter().copied());
         }
         Assignment::Pair { unicast, broadcast } => {
-            assigned.extend(unicast.iter().flatten().map(|run| run.choice).chain(broadcast.iter().copied()));
+            assigned.extend(
+                unicast.iter().flat_map(|runs| runs.iter()).map(|run| run.choice).chain(broadcast.iter().copied()),
+            );
         }
     }
     let treeless: fabric::VlanSet = assigned.iter().filter(|vlan| !state.lanes.contains_key(vlan)).collect();

@@ -110,7 +110,7 @@ impl<'a> Demand<'a> {
             (HostTagging::ByHost, Some(Assignment::Pair { unicast, .. })) => {
                 let mut runs: BTreeMap<VlanId, Vec<Run>> = BTreeMap::new();
                 for (source, row) in unicast.iter().enumerate() {
-                    for run in row {
+                    for run in row.iter() {
                         let source = HostId::new(source);
                         runs.entry(run.choice).or_default().push(Run { first: run.first, last: run.last, source });
                     }

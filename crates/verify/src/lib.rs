@@ -48,7 +48,13 @@ pub use live::{Live, LiveCheck, check_state};
 pub use state::Loss;
 pub use walk::{Arrival, Copies, Decision, Disposition, Exit, Form, Receiver, Step, WALK_STEPS_MAX, Walk, walk};
 
-use crate::{demand::Demand, findings::Findings, state::State, unicast::Traffic, view::View};
+use crate::{
+    demand::{Coverage, Demand},
+    findings::Findings,
+    state::State,
+    unicast::Traffic,
+    view::View,
+};
 
 /// Judges a plan. It is deployable if and only if the report holds nothing fatal.
 ///
@@ -89,6 +95,15 @@ fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
         findings.note(FindingKind::LimitExceeded, || {
             let message = "so many frames stray that not all were followed; mend what is found and check again";
             ("check".to_owned(), message.to_owned())
+        });
+    }
+    let hosts = state.topology.hosts().len() as u64;
+    let pairs = hosts * hosts.saturating_sub(1);
+    if traffic.coverage == Coverage::Whole && traffic.pairs != pairs {
+        traffic.coverage = Coverage::Partial;
+        findings.fatal(FindingKind::IncompleteState, || {
+            let followed = traffic.pairs;
+            ("assignment".to_owned(), format!("it sends frames of {followed} pairs of hosts, where there are {pairs}"))
         });
     }
     traffic

@@ -28,6 +28,8 @@ pub(crate) struct Traffic {
     pub(crate) coverage: Coverage,
     /// `load[channel]`: demand that crosses it; a count of ordered pairs of hosts for all-to-all traffic.
     pub(crate) load: Vec<f64>,
+    /// Ordered pairs of distinct hosts that were followed.
+    pub(crate) pairs: u64,
     /// Links between switches, summed over ordered pairs of distinct hosts.
     pub(crate) hops_total: u64,
     /// Links between switches on the longest path.
@@ -50,6 +52,7 @@ impl Traffic {
         Self {
             coverage: Coverage::Whole,
             load: vec![0.0; channels],
+            pairs: 0,
             hops_total: 0,
             hops_max: 0,
             lanes: Vec::new(),
@@ -158,10 +161,11 @@ impl Router {
         traffic: &mut Traffic,
         findings: &mut Findings,
     ) {
-        demand.turn_to(view.vlan);
         if !demand.is_sent_in(view.vlan) {
             return;
         }
+        // From now on its pairs are no longer among those to come.
+        demand.turn_to(view.vlan);
         self.refused.fill(0);
         let mut senders = std::mem::take(&mut self.senders);
         let enters: Vec<bool> =
@@ -175,6 +179,7 @@ impl Router {
             if senders.is_empty() {
                 continue;
             }
+            traffic.pairs += senders.len() as u64;
             if view.leaks.is_empty() {
                 self.follow(state, view, destination, &senders, traffic, findings);
             } else {

@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
@@ -593,9 +596,21 @@ const PLAN: &[Case] = &[
             let Assignment::Pair { unicast, .. } = &mut p.assignment else {
                 unreachable!("pairs are assigned by pair")
             };
-            unicast[0].remove(3);
+            Arc::make_mut(&mut unicast[0]).remove(3);
         },
         &[K::IncompleteState],
+    ),
+    fatal(
+        "pairs talk in a VLAN without entries, where nobody broadcasts",
+        pairs,
+        |p| {
+            let Assignment::Pair { broadcast, .. } = &mut p.assignment else {
+                unreachable!("pairs are assigned by pair")
+            };
+            broadcast.fill(vlan(2));
+            p.devices.iter_mut().for_each(|device| device.fdb.retain(|run| run.vlan != vlan(3)));
+        },
+        &[K::Flood],
     ),
     fatal(
         "the assignment is of another kind",

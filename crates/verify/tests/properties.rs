@@ -280,7 +280,7 @@ proptest! {
             4 => plan.certificate = Some(fabric::Certificate { rank: vec![vec![0; 3]; 300] }),
             5 => plan.devices.iter_mut().for_each(|device| device.ports.clear()),
             6 => plan.devices.iter_mut().for_each(|device| device.switch = fabric::SwitchId::new(u32::MAX as usize)),
-            7 => plan.assignment = fabric::Assignment::Pair { unicast: vec![Vec::new()], broadcast: Vec::new() },
+            7 => plan.assignment = fabric::Assignment::Pair { unicast: vec![std::sync::Arc::default()], broadcast: Vec::new() },
             8 => plan.assignment = fabric::Assignment::Source(Vec::new()),
             9 => plan.devices.iter_mut().flat_map(|device| &mut device.fdb).for_each(|run| {
                 (run.first, run.last) = (HostId::new(u32::MAX as usize), HostId::new(0));

@@ -1,13 +1,12 @@
-//! `espalier plan --pareto`: what fewer VLANs cost, so that a person can choose.
+//! `espalier plan --pareto`: what fewer VLANs and fewer static entries cost, so that a person can choose.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use fabric::{EngineName, Policy, Summary, Topology, format::report::load_json};
-use indicatif::{ProgressBar, ProgressStyle};
 use planner::PlanError;
 
-use super::{Output, say};
+use super::{Output, patience::Patience, say};
 use crate::table::{Table, amount};
 
 /// The best plan for one cap.
@@ -23,7 +22,8 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
             .map(|Choice { engine, summary }| {
                 serde_json::json!({
                     "engine": engine.word(), "vlans": summary.vlans, "max_channel_load": load_json(summary.max_channel_load),
-                    "max_channel_time": load_json(summary.max_channel_time), "load_gap": summary.load_gap, "avg_hops": summary.avg_hops,
+                    "max_channel_time": load_json(summary.max_channel_time), "load_bound": summary.load_bound,
+                    "load_gap": summary.load_gap, "avg_hops": summary.avg_hops,
                     "fdb_entries_max": summary.fdb_entries_max, "fdb_entries_total": summary.fdb_entries_total,
                 })
             })
@@ -48,26 +48,30 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
 }
 
 /// Plans for caps of 1, 2, 4, … VLANs and for none; those that need more VLANs or entries than another and are no better
-/// are left out.
+/// are left out. An interrupt ends it with what is there.
 fn choices(topology: &Topology, policy: &Policy) -> Result<Vec<Choice>> {
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} planning with at most {msg} VLANs")?);
+    let mut patience = Patience::new(topology, policy)?;
     let mut plans: Vec<Choice> = Vec::new();
-    let mut plan = |vlans_max| -> Result<usize, PlanError> {
-        let plan = planner::plan(topology, &Policy { vlans_max, ..policy.clone() }, None)?;
+    let mut plan = |vlans_max: Option<usize>, patience: &mut Patience| -> Result<usize, PlanError> {
+        let subject = vlans_max.map_or("any number of VLANs: ".to_owned(), |cap| format!("at most {cap} VLANs: "));
+        let policy = Policy { vlans_max, ..policy.clone() };
+        patience.restart(topology, &policy, policy.time_limit, subject);
+        let plan = planner::plan_with(topology, &policy, None, patience)?;
         let vlans = plan.summary.vlans;
         plans.push(Choice { engine: plan.engine, summary: plan.summary });
         Ok(vlans)
     };
-    let most = plan(policy.vlans_max)?;
+    let most = plan(policy.vlans_max, &mut patience)?;
     for cap in (0..).map(|power| 1_usize << power).take_while(|cap| *cap < most) {
-        bar.set_message(cap.to_string());
-        match plan(Some(cap)) {
+        if patience.is_interrupted() {
+            break;
+        }
+        match plan(Some(cap), &mut patience) {
             Ok(_) | Err(PlanError::TooManyVlans { .. } | PlanError::TooManyVlansForResilience { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    bar.finish_and_clear();
+    patience.finish();
     let price = |choice: &Choice| {
         let Summary { vlans, max_channel_time, fdb_entries_max, .. } = choice.summary;
         [vlans as f64, max_channel_time, fdb_entries_max as f64]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use fabric::Topology;
+use fabric::{Policy, Topology};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use planner::{StepLimit, Watch};
 use signal_hook::{consts::SIGINT, flag};
@@ -29,20 +29,40 @@ pub(crate) struct Patience {
     threads: usize,
     interrupted: Arc<AtomicBool>,
     bar: ProgressBar,
+    subject: String,
 }
 
 impl Patience {
     /// Starts the clock. From now on a first Ctrl-C ends the search, and a second one the program.
-    pub(crate) fn new(topology: &Topology, time_limit: Option<Duration>) -> Result<Self> {
+    pub(crate) fn new(topology: &Topology, policy: &Policy) -> Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&interrupted))
             .context("watch for Ctrl-C")?;
         flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
-        let (started, steps) = (Instant::now(), StepLimit::by_size(topology));
+        let time_limit = policy.time_limit;
+        let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        Ok(Self { started, time_limit, steps, threads, interrupted, bar })
+        Ok(Self { started, time_limit, steps, threads, interrupted, bar, subject: String::new() })
+    }
+
+    /// Starts the clock again for another request, which the progress bar calls `subject`.
+    pub(crate) fn restart(
+        &mut self,
+        topology: &Topology,
+        policy: &Policy,
+        time_limit: Option<Duration>,
+        subject: String,
+    ) {
+        (self.started, self.time_limit) = (Instant::now(), time_limit);
+        self.steps = StepLimit::by_request(topology, policy);
+        self.subject = subject;
+    }
+
+    /// Whether Ctrl-C was pressed.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
     }
 
     /// Clears the progress bar.
@@ -61,11 +81,11 @@ impl Watch for Patience {
             Some(limit) => elapsed >= limit,
             None => self.steps.expired(),
         };
-        out_of_time || self.interrupted.load(Ordering::SeqCst)
+        out_of_time || self.is_interrupted()
     }
 
     fn progress(&mut self, load: f64, bound: f64) {
-        self.bar.set_message(format!("busiest channel {load:.0}, bound {bound:.1}"));
+        self.bar.set_message(format!("{}busiest channel {load:.0}, bound {bound:.1}", self.subject));
         self.bar.tick();
     }
 

@@ -11,7 +11,7 @@ use fabric::{
     FailoverSummary, Plan, Policy, Report, Severity, Summary, Topology, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
-        report::{failover_json, report_json, summary_json},
+        report::{failover_json, load_json, report_json, summary_json},
     },
     format_rate,
 };
@@ -26,6 +26,8 @@ use crate::{
 
 /// Findings shown to a person; the rest are counted.
 const FINDINGS_SHOWN_MAX: usize = 40;
+/// Part of a time limit that goes into what a cap on VLANs costs.
+const PRICE_SHARE: u32 = 4;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = read_topology(&args.topology)?;
@@ -35,15 +37,27 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         return pareto::run(&topology, &policy, output);
     }
     let started = Instant::now();
-    let mut patience = Patience::new(&topology, policy.time_limit)?;
+    let mut patience = Patience::new(&topology, &policy)?;
+    let priced = previous.is_none() && may_cost(&topology, &policy);
+    if priced {
+        let time_limit = policy.time_limit.map(|limit| limit - limit / PRICE_SHARE);
+        patience.restart(&topology, &policy, time_limit, String::new());
+    }
     let plan = planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?;
-    patience.finish();
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
+    let uncapped = if priced { uncapped(&topology, &policy, &plan, &mut patience) } else { None };
+    patience.finish();
     let report = verify::check(&plan);
     let fit = report.is_deployable();
     match output {
         Output::Json => {
             let mut object = json(&plan, &report, elapsed_ms);
+            if let Some(Plan { summary, .. }) = &uncapped {
+                object["uncapped"] = serde_json::json!({
+                    "vlans": summary.vlans, "max_channel_load": load_json(summary.max_channel_load),
+                    "max_channel_time": load_json(summary.max_channel_time), "load_gap": summary.load_gap,
+                });
+            }
             if let Some(previous) = &previous {
                 object["difference"] = since::difference_json(&planner::difference(previous, &plan));
             }
@@ -54,6 +68,12 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
                 eprintln!("planned in {elapsed_ms:.1} ms");
             }
             print_summary(&plan)?;
+            if let Some(uncapped) = &uncapped {
+                let (vlans, free, factor) = (uncapped.summary.vlans, busiest(uncapped), price(&plan, uncapped));
+                say!(
+                    "price of the cap {factor:.2} times as busy: {vlans} VLANs would have {free} on the busiest channel"
+                );
+            }
             if let Some(previous) = &previous {
                 print_change(previous, &plan, &topology, &policy)?;
             }
@@ -68,6 +88,29 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         }
     }
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Whether a cap on VLANs may cost something: more trees than switches with hosts are of no use.
+fn may_cost(topology: &Topology, policy: &Policy) -> bool {
+    let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+    policy.vlans_max.is_some_and(|most| most < sources)
+}
+
+/// A plan without the cap on VLANs, if there is one that is better.
+fn uncapped(topology: &Topology, policy: &Policy, plan: &Plan, patience: &mut Patience) -> Option<Plan> {
+    if patience.is_interrupted() || plan.summary.load_gap <= 1.0 {
+        return None;
+    }
+    let free = Policy { vlans_max: None, ..policy.clone() };
+    let time_limit = policy.time_limit.map(|limit| limit / PRICE_SHARE);
+    patience.restart(topology, &free, time_limit, "without the cap: ".to_owned());
+    let free = planner::plan_with(topology, &free, None, patience).ok()?;
+    (free.summary.vlans > plan.summary.vlans && price(plan, &free) > 1.0).then_some(free)
+}
+
+/// How many times as busy a plan's busiest channel is as another one's.
+fn price(plan: &Plan, other: &Plan) -> f64 {
+    plan.summary.max_channel_time / other.summary.max_channel_time
 }
 
 fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {

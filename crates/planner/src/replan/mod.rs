@@ -15,7 +15,10 @@ mod mend;
 mod order;
 mod stand;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use fabric::{
     Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
@@ -330,7 +333,7 @@ impl Choices {
                     }
                     Some(runs)
                 };
-                let unicast: Option<Vec<_>> = topology.host_ids().map(row).collect();
+                let unicast: Option<Vec<_>> = topology.host_ids().map(|host| row(host).map(Arc::new)).collect();
                 let broadcast: Option<Vec<usize>> = (topology.host_ids())
                     .map(|host| like(host).map_or(Some(0), |before| position(broadcast[before.index()])))
                     .collect();

@@ -68,20 +68,24 @@ impl Unit {
         let by_pair = matches!(routing.assignment, Assignment::Pair { .. });
         let mut units: BTreeMap<(usize, SwitchId, HostId), Self> = BTreeMap::new();
         for_each_fan(topology, routing, |fan| {
-            let (peers, counts) = if *fan.peers == *whole {
-                (whole.clone(), everywhere.clone())
-            } else {
-                (Rc::new(fan.peers.clone()), Rc::new(counts(topology, fan.peers)))
-            };
-            let stream = Stream { direction: fan.direction, owners: fan.owners.len() as u32, peers, counts };
-            let unit = units.entry((fan.tree, fan.root, fan.owners[0])).or_insert_with(|| Self {
-                tree: fan.tree,
-                root: fan.root,
-                owners: fan.owners.to_vec(),
-                streams: Vec::new(),
-                by_pair,
-            });
-            unit.streams.push(stream);
+            // By pair every sender moves by itself, though senders that choose alike are one fan.
+            let size = if by_pair { 1 } else { fan.owners.len() };
+            for owners in fan.owners.chunks(size) {
+                let (peers, counts) = if *fan.peers == *whole {
+                    (whole.clone(), everywhere.clone())
+                } else {
+                    (Rc::new(fan.peers.clone()), Rc::new(counts(topology, fan.peers)))
+                };
+                let stream = Stream { direction: fan.direction, owners: owners.len() as u32, peers, counts };
+                let unit = units.entry((fan.tree, fan.root, owners[0])).or_insert_with(|| Self {
+                    tree: fan.tree,
+                    root: fan.root,
+                    owners: owners.to_vec(),
+                    streams: Vec::new(),
+                    by_pair,
+                });
+                unit.streams.push(stream);
+            }
         });
         units.into_values().collect()
     }

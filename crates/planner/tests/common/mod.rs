@@ -1,4 +1,5 @@
 //! Cablings that change: random ones, and random accidents and improvements.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use fabric::{HostId, Mac, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
 

@@ -264,7 +264,9 @@ fn judge_summary(
             used.extend(choice.iter().copied());
         }
         Assignment::Pair { unicast, broadcast } => {
-            used.extend(unicast.iter().flatten().map(|run| run.choice).chain(broadcast.iter().copied()));
+            used.extend(
+                unicast.iter().flat_map(|row| row.iter()).map(|run| run.choice).chain(broadcast.iter().copied()),
+            );
         }
     }
     let extra = |vlan: VlanId| !used.contains(vlan);

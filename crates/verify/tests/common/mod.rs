@@ -1,7 +1,10 @@
 //! Correct plans for small topologies, made without any planner: one breadth-first tree for every switch with hosts.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use fabric::{
     Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
@@ -136,7 +139,8 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
                 .host_ids()
                 .map(|source| {
                     let pick = |to: HostId| trees[(source.index() * 3 + to.index() / 2) % trees.len()].vlan;
-                    topology.host_ids().map(|to| HostRun { first: to, last: to, choice: pick(to) }).collect()
+                    let run = |to| HostRun { first: to, last: to, choice: pick(to) };
+                    Arc::new(topology.host_ids().map(run).collect())
                 })
                 .collect(),
             broadcast: choice,

@@ -187,6 +187,11 @@ impl<'a> At<'a> {
         }
     }
 
+    /// Whether this is a whole number.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.value, Json::Whole(_))
+    }
+
     /// A whole number below `count`, the number of a `what`.
     pub(super) fn index(&self, what: &str, count: usize) -> Parsed<usize> {
         let index = self.whole()?;

@@ -3,7 +3,7 @@
 //! What is judged here is whether the file *is* a plan: every number names something, every list has its length, trees
 //! are trees. Whether it is a *good* plan, free of loops and floods, is for the judge to say.
 
-use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
+use std::{collections::BTreeMap, net::IpAddr, str::FromStr, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
@@ -293,7 +293,16 @@ fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
         "pair" => {
             at.only(&["by", "broadcast", "unicast"])?;
             let unicast = at.field("unicast")?;
-            let unicast = unicast.items_for(hosts, "hosts")?.map(|at| pair_runs(hosts, &at)).collect::<Read<_>>()?;
+            let mut rows: Vec<Arc<Vec<HostRun<VlanId>>>> = Vec::with_capacity(hosts);
+            for at in unicast.items_for(hosts, "hosts")? {
+                let row = if at.is_whole() {
+                    Arc::clone(&rows[at.index("earlier host", rows.len())?])
+                } else {
+                    Arc::new(pair_runs(hosts, &at)?)
+                };
+                rows.push(row);
+            }
+            let unicast = rows;
             Ok(Assignment::Pair { unicast, broadcast: vlans("broadcast")? })
         }
         other => Err(by.error(format!("{other:?} is none of source, destination, priority, pair"))),

@@ -1,6 +1,9 @@
 //! Round trips of plausible plans, damaged files, and the size of a large plan.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use super::*;
 use crate::{
@@ -67,7 +70,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             priority: (0..hosts).map(|_| rng.below(hosts) as u32).collect(),
         },
         Tagging::Pair => Assignment::Pair {
-            unicast: (0..hosts).map(|_| pair_runs(hosts, &vlans, &mut rng)).collect(),
+            unicast: (0..hosts).map(|_| Arc::new(pair_runs(hosts, &vlans, &mut rng))).collect(),
             broadcast: one_each(&mut rng, &all),
         },
     };
@@ -476,7 +479,7 @@ fn gaps_in_a_sender_s_choices_are_refused() {
         (vec![run(0, 2), run(2, 3)], "assignment.unicast[1][1]: runs cover"),
     ] {
         let Assignment::Pair { unicast, .. } = &mut plan.assignment else { panic!("planned by pair") };
-        unicast[1] = runs;
+        unicast[1] = Arc::new(runs);
         let error = read_plan(written(&plan).as_bytes(), ReadMode::Strict).expect_err("a gap").to_string();
         assert!(error.starts_with(says), "{error}");
     }

@@ -15,8 +15,8 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, Plan, Policy, PortId, PortIntent, PortRole, Resilience,
-    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, Plan, Policy, PortId, PortIntent, PortRole,
+    Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -192,7 +192,13 @@ fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -
         }
         Assignment::Pair { unicast, broadcast } => {
             writeln!(out, "\"assignment\":{{\"by\":\"pair\",\"broadcast\":[{}],", commas(broadcast))?;
-            let sources = unicast.iter().map(|runs| {
+            // A row that an earlier host has as well is the number of that host.
+            let mut written: BTreeMap<&[HostRun<VlanId>], usize> = BTreeMap::new();
+            let sources = unicast.iter().enumerate().map(|(source, runs)| {
+                let first = *written.entry(runs).or_insert(source);
+                if first < source {
+                    return first.to_string();
+                }
                 let runs =
                     runs.iter().map(|run| format!("[{},{},{}]", run.first.index(), run.last.index(), run.choice));
                 format!("[{}]", runs.collect::<Vec<_>>().join(","))

@@ -20,6 +20,7 @@ mod contest;
 mod forest;
 mod net;
 mod order;
+mod pack;
 mod price;
 mod search;
 mod seeds;
@@ -27,11 +28,11 @@ mod share;
 mod state;
 mod work;
 
-use fabric::{Policy, Topology};
+use fabric::{Policy, Resilience, Topology, Traffic};
 
 pub(crate) use self::price::exp;
 
-use crate::{Watch, engine::tree, merge::merge, routing::Routing};
+use crate::{Watch, engine::tree, merge::merge, number, routing::Routing, watch::Shortened};
 
 use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};
 
@@ -45,13 +46,38 @@ pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mu
     let net = Net::new(topology, sharing.pairs_per_unit);
     let with_hosts = net.hosts.iter().filter(|hosts| **hosts > 0).count();
     let mut routings = if with_hosts * net.switches <= TABLE_MAX {
-        let mut work = Work::new(watch);
-        let mut contest = Contest::new(topology, policy, &net, &sharing, bound);
-        contest.run(&mut work);
-        contest.finish()
+        search(topology, policy, &net, &sharing, bound, with_hosts, watch)
     } else {
         [Ask::Structured, Ask::Updown].map(|ask| seeds::routings(topology, policy, ask)).concat()
     };
     routings.push(merge(topology, tree::route(topology)));
+    routings
+}
+
+/// A tree for every source, and where there are too few, or pairs may choose, routes that share trees before those.
+fn search(
+    topology: &Topology,
+    policy: &Policy,
+    net: &Net,
+    sharing: &Sharing<'_>,
+    bound: f64,
+    sources: usize,
+    watch: &mut dyn Watch,
+) -> Vec<Routing> {
+    let trees = number::capacity(topology, policy);
+    let mut contest = Contest::new(topology, policy, net, sharing, bound);
+    // Shared trees are searched for by how many hosts there are, which says nothing of a matrix; and plans that are to
+    // survive failures give up trees until those added for failures fit, in steps that must not depend on time left.
+    let simple = policy.traffic == Traffic::AllToAll && policy.resilience == Resilience::None && sources > 1;
+    if !simple || !pack::applies(policy, sources, trees) {
+        contest.run(&mut Work::new(watch));
+        return contest.finish();
+    }
+    let steps = pack::steps_before(topology, policy, sources, trees);
+    contest.run(&mut Work::new(&mut Shortened { watch, steps }));
+    let mut routings = contest.finish();
+    let limits = pack::Limits { trees, bound };
+    let packed = pack::pack(topology, policy, net, &limits, &routings, &mut Work::new(watch));
+    routings.splice(0..0, packed);
     routings
 }

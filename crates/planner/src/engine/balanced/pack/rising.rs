@@ -1,0 +1,209 @@
+//! Orders of channels that bend as far as turns in use allow.
+//!
+//! Paths of a lane may take a turn only if no cycle of turns in use comes of it. Uses are counted, so turns that nothing
+//! takes any more are free again; and an order of channels in which every turn in use rises is kept up to date: when a
+//! turn that falls is taken into use, the channels between its ends that can be reached from the one or reach the other
+//! change places, and meeting the other end on the way proves a cycle (Pearce and Kelly, "A dynamic topological sort
+//! algorithm for directed acyclic graphs", 2006).
+//!
+//! ```text
+//!   order  c d a b   in use c▶d, a▶b     take b▶c into use: it falls; before it come a b, after it c d
+//!   order  a b c d
+//! ```
+
+use super::super::net::Net;
+
+/// A turn: a channel and the next.
+pub(super) type Turn = (u32, u32);
+
+/// Most channels on either side that change places for a turn where searching further seldom pays.
+pub(super) const NEAR: usize = 32;
+
+/// One order a lane.
+#[derive(Clone)]
+pub(super) struct Orders {
+    lanes: Vec<Order>,
+}
+
+#[derive(Clone)]
+struct Order {
+    /// `rank[channel]`, a permutation.
+    rank: Vec<u32>,
+    /// `uses[turn]`.
+    uses: Vec<u32>,
+    /// Channels seen in this search have `stamp[channel] == now`.
+    stamp: Vec<u32>,
+    now: u32,
+    after: Vec<u32>,
+    before: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Orders {
+    /// Nothing is in use yet.
+    pub(super) fn new(net: &Net, rank: Vec<Vec<u32>>) -> Self {
+        let order = |rank: Vec<u32>| Order {
+            rank,
+            uses: vec![0; net.turns],
+            stamp: vec![0; net.channels],
+            now: 0,
+            after: Vec::new(),
+            before: Vec::new(),
+            places: Vec::new(),
+        };
+        Self { lanes: rank.into_iter().map(order).collect() }
+    }
+
+    /// The same orders with nothing in use.
+    pub(super) fn unused(&self) -> Self {
+        let mut orders = self.clone();
+        orders.lanes.iter_mut().for_each(|order| order.uses.fill(0));
+        orders
+    }
+
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// `rank[channel]` of a lane.
+    pub(super) fn rank(&self, lane: u8) -> &[u32] {
+        &self.lanes[usize::from(lane)].rank
+    }
+
+    /// Takes turns into use, however far the order must bend; false if they have a cycle.
+    pub(super) fn adopt(&mut self, net: &Net, lane: u8, turns: &[Turn]) -> bool {
+        let order = &mut self.lanes[usize::from(lane)];
+        turns.iter().all(|&turn| order.take(net, turn, usize::MAX, &mut 0))
+    }
+
+    /// The same, but with everything as before if they have a cycle.
+    pub(super) fn try_adopt(&mut self, net: &Net, lane: u8, mut turns: Vec<Turn>) -> bool {
+        self.exchange(net, lane, (&mut Vec::new(), &mut turns), usize::MAX, &mut 0)
+    }
+
+    /// Takes turns out of use and others into use; false, with everything as before, if a cycle would come of it.
+    /// Each turn counts as often as it is listed; at most `reach` channels on
+    /// either side of a turn change places for it. `spent` counts visits to channels.
+    pub(super) fn exchange(
+        &mut self,
+        net: &Net,
+        lane: u8,
+        (old, new): (&mut Vec<Turn>, &mut Vec<Turn>),
+        reach: usize,
+        spent: &mut usize,
+    ) -> bool {
+        cancel(old, new);
+        let order = &mut self.lanes[usize::from(lane)];
+        for &turn in old.iter() {
+            order.leave(net, turn);
+        }
+        for (at, &turn) in new.iter().enumerate() {
+            if !order.take(net, turn, reach, spent) {
+                new[..at].iter().for_each(|&turn| order.leave(net, turn));
+                for &turn in old.iter() {
+                    let taken = order.take(net, turn, usize::MAX, spent);
+                    debug_assert!(taken, "what was in use had no cycle");
+                }
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Order {
+    fn leave(&mut self, net: &Net, (a, c): Turn) {
+        self.uses[net.turn(a, c)] -= 1;
+    }
+
+    fn take(&mut self, net: &Net, (a, c): Turn, reach: usize, spent: &mut usize) -> bool {
+        let turn = net.turn(a, c);
+        let falls = self.rank[a as usize] >= self.rank[c as usize];
+        if self.uses[turn] == 0 && falls && !self.lift(net, a, c, reach, spent) {
+            return false;
+        }
+        self.uses[turn] += 1;
+        true
+    }
+
+    /// Puts `c` and what follows it behind `a` and what leads to it; false if `a` follows `c`, or more channels than
+    /// `reach` would have to move.
+    fn lift(&mut self, net: &Net, a: u32, c: u32, reach: usize, spent: &mut usize) -> bool {
+        let Self { rank, uses, stamp, now, after, before, places } = self;
+        let (low, high) = (rank[c as usize], rank[a as usize]);
+        *now += 1;
+        after.clear();
+        after.push(c);
+        stamp[c as usize] = *now;
+        let mut next = 0;
+        while let Some(&channel) = after.get(next) {
+            next += 1;
+            for &follower in net.from(net.head(channel)) {
+                *spent += 1;
+                if rank[follower as usize] <= high
+                    && stamp[follower as usize] != *now
+                    && uses[net.turn(channel, follower)] > 0
+                {
+                    if follower == a {
+                        return false;
+                    }
+                    stamp[follower as usize] = *now;
+                    after.push(follower);
+                }
+            }
+            if after.len() > reach {
+                return false;
+            }
+        }
+        before.clear();
+        before.push(a);
+        stamp[a as usize] = *now;
+        let mut next = 0;
+        while let Some(&channel) = before.get(next) {
+            next += 1;
+            for leader in net.into(net.tail(channel)) {
+                *spent += 1;
+                if rank[leader as usize] >= low && stamp[leader as usize] != *now && uses[net.turn(leader, channel)] > 0
+                {
+                    stamp[leader as usize] = *now;
+                    before.push(leader);
+                }
+            }
+            if before.len() > reach {
+                return false;
+            }
+        }
+        before.sort_unstable_by_key(|channel| rank[*channel as usize]);
+        after.sort_unstable_by_key(|channel| rank[*channel as usize]);
+        places.clear();
+        places.extend(before.iter().chain(&*after).map(|channel| rank[*channel as usize]));
+        places.sort_unstable();
+        for (&channel, &place) in before.iter().chain(&*after).zip(&*places) {
+            rank[channel as usize] = place;
+        }
+        true
+    }
+}
+
+/// Leaves out what both lists hold, as often as both do; sorts them.
+fn cancel(old: &mut Vec<Turn>, new: &mut Vec<Turn>) {
+    old.sort_unstable();
+    new.sort_unstable();
+    let (mut i, mut j, mut kept_old, mut kept_new) = (0, 0, 0, 0);
+    while i < old.len() || j < new.len() {
+        match (old.get(i), new.get(j)) {
+            (Some(one), Some(other)) if one == other => (i, j) = (i + 1, j + 1),
+            (Some(one), other) if other.is_none_or(|other| one < other) => {
+                old[kept_old] = *one;
+                (i, kept_old) = (i + 1, kept_old + 1);
+            }
+            (_, Some(other)) => {
+                new[kept_new] = *other;
+                (j, kept_new) = (j + 1, kept_new + 1);
+            }
+            _ => break,
+        }
+    }
+    old.truncate(kept_old);
+    new.truncate(kept_new);
+}

@@ -1,0 +1,236 @@
+//! Where shared trees start: from routes that are known, or from one tree; and back to routes.
+//!
+//! Frames along a single tree climb it and descend, so they never wait for each other in a circle: channels up, farthest
+//! first, before channels down, nearest first, is an order in which every path rises. So one tree, or a copy of it in each
+//! lane, is a start that always works.
+//!
+//! ```text
+//!        [r]        b▶a c▶a  a▶r │ r▶a  a▶b a▶c
+//!        [a]
+//!     [b]   [c]
+//! ```
+
+use std::sync::Arc;
+
+use fabric::{
+    Assignment, ChannelId, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, rng::Rng,
+};
+
+use crate::{
+    cap::{self, Rules},
+    lanes,
+    merge::merge,
+    routing::Routing,
+};
+
+use super::super::{
+    net::{NONE, Net},
+    order::ranks_by_key,
+    work::Work,
+};
+use super::{
+    grove::Grove,
+    pairs::{NO_TREE, Pairs},
+    rising::Orders,
+    share::{self, Share, Stop, Unit, improve},
+};
+
+/// How long a single tree is improved.
+const SINGLE: Stop = Stop { enough: 0.0, cycles: 2, visits: u64::MAX };
+
+/// Makes starts, and routes of what became of them.
+pub(super) struct Starts<'a> {
+    topology: &'a Topology,
+    policy: &'a Policy,
+    net: &'a Net,
+}
+
+impl<'a> Starts<'a> {
+    pub(super) fn new(topology: &'a Topology, policy: &'a Policy, net: &'a Net) -> Self {
+        Self { topology, policy, net }
+    }
+
+    /// All hosts of a switch as one.
+    pub(super) fn units(&self) -> Vec<Unit> {
+        let switches = self.topology.switch_ids().filter(|switch| !self.topology.hosts_of(*switch).is_empty());
+        switches
+            .map(|switch| Unit { switch: switch.index(), hosts: self.topology.hosts_of(switch).to_vec(), tree: 0 })
+            .collect()
+    }
+
+    /// A routing by source as it is; none if it does not obey the flow control.
+    pub(super) fn whole(&self, routing: &Routing) -> Option<Share> {
+        let Assignment::Source(choice) = &routing.assignment else { return None };
+        let lanes = lanes::place(self.topology, self.policy, EngineName::Balanced, routing).ok()?;
+        let mut units: Vec<Unit> = Vec::new();
+        for switch in self.topology.switch_ids() {
+            let start = units.len();
+            for &host in self.topology.hosts_of(switch) {
+                let tree = choice[host.index()];
+                match units[start..].iter_mut().find(|unit| unit.tree == tree) {
+                    Some(unit) => unit.hosts.push(host),
+                    None => units.push(Unit { switch: switch.index(), hosts: vec![host], tree }),
+                }
+            }
+        }
+        let mut root = vec![0; routing.trees.len()];
+        units.iter().for_each(|unit| root[unit.tree] = unit.switch);
+        let rank = lanes.rank.filter(|_| self.policy.flow_control != FlowControl::None);
+        let mut grove = Grove::new(self.net, rank.map(|rank| Orders::new(self.net, rank)));
+        for ((tree, &root), &lane) in routing.trees.iter().zip(&root).zip(&lanes.lane) {
+            let rooted = tree.rooted_at(self.topology, SwitchId::new(root));
+            let mut inward: Vec<u32> =
+                rooted.inward.iter().map(|channel| channel.map_or(NONE, |channel| channel.index() as u32)).collect();
+            span(self.net, root, &mut inward);
+            grove.push(root, &inward, lane);
+        }
+        let mut share = Share { grove, units };
+        share.settle(self.net).then_some(share)
+    }
+
+    /// A routing by source on no more than so many of its trees, if that can be.
+    pub(super) fn fitted(&self, routing: &Routing, trees: usize) -> Option<Share> {
+        if routing.trees.len() <= trees {
+            return self.whole(routing);
+        }
+        let rules = match self.policy.flow_control {
+            FlowControl::None => Rules::Any,
+            FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
+        };
+        let fitted = cap::fit(self.topology, &Traffic::AllToAll, routing, trees, rules)?;
+        self.whole(&merge(self.topology, fitted))
+    }
+
+    /// One good tree for all. Nothing on it waits in a circle, so it needs no order.
+    pub(super) fn single(&self, rng: &mut Rng, work: &mut Work<'_>) -> Share {
+        improve(self.net, share::spread(self.net, self.units(), 1, rng, work), SINGLE, rng, work)
+    }
+
+    /// Copies of one tree, placed on lanes by turns, with an order in which everything on it rises.
+    pub(super) fn copies(&self, one: &Share, copies: usize) -> Share {
+        let net = self.net;
+        let (root, inward) = (one.grove.root(0), one.grove.tree(0));
+        let mut depth = vec![0_u32; net.switches];
+        let mut order = Vec::new();
+        one.grove.upward(net, 0, &mut order);
+        for &switch in order.iter().rev() {
+            let channel = inward[switch as usize];
+            if channel != NONE {
+                depth[switch as usize] = depth[net.tail(channel)] + 1;
+            }
+        }
+        let key: Vec<f64> = (0..net.channels as u32)
+            .map(|channel| {
+                let (tail, head) = (f64::from(depth[net.tail(channel)]), f64::from(depth[net.head(channel)]));
+                if head < tail { -tail } else { head }
+            })
+            .collect();
+        let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(1));
+        let mut grove = Grove::new(net, Some(Orders::new(net, vec![ranks_by_key(&key); lanes])));
+        (0..copies).for_each(|copy| grove.push(root, inward, (copy % lanes) as u8));
+        let mut units = self.units();
+        units.iter_mut().enumerate().for_each(|(number, unit)| unit.tree = number % copies);
+        let mut share = Share { grove, units };
+        let settled = share.settle(net);
+        debug_assert!(settled, "frames along a single tree never wait in a circle");
+        share
+    }
+
+    /// Routes by source.
+    pub(super) fn by_source(&self, share: &Share) -> Routing {
+        let mut choice = vec![0; self.topology.hosts().len()];
+        for unit in &share.units {
+            unit.hosts.iter().for_each(|host| choice[host.index()] = unit.tree);
+        }
+        Routing { lane: self.lanes(&share.grove), ..Routing::by_source(self.trees(&share.grove), choice) }
+    }
+
+    /// Routes by pair; hosts of a switch choose alike.
+    pub(super) fn by_pair(&self, mut pairs: Pairs) -> Routing {
+        let hosts = self.topology.hosts().len();
+        let broadcast_of = self.broadcast(&mut pairs);
+        let (mut unicast, mut broadcast) = (vec![Arc::default(); hosts], vec![0; hosts]);
+        for switch in self.topology.switch_ids().filter(|switch| !self.topology.hosts_of(*switch).is_empty()) {
+            let row = &pairs.choice[switch.index() * self.net.switches..(switch.index() + 1) * self.net.switches];
+            let everybody = broadcast_of[switch.index()];
+            let mut runs: Vec<HostRun<usize>> = Vec::new();
+            for host in self.topology.host_ids() {
+                let choice = match row[self.topology.switch_of(host).index()] {
+                    NO_TREE => everybody,
+                    tree => usize::from(tree),
+                };
+                match runs.last_mut() {
+                    Some(run) if run.choice == choice => run.last = host,
+                    _ => runs.push(HostRun { first: host, last: host, choice }),
+                }
+            }
+            let runs = Arc::new(runs);
+            for host in self.topology.hosts_of(switch) {
+                unicast[host.index()] = Arc::clone(&runs);
+                broadcast[host.index()] = everybody;
+            }
+        }
+        let assignment = Assignment::Pair { unicast, broadcast };
+        Routing { trees: self.trees(&pairs.grove), assignment, numbering: None, lane: self.lanes(&pairs.grove) }
+    }
+
+    /// `tree[switch]`: along which its hosts send to everybody. Where frames wait for each other, one along which that
+    /// closes no circle, if there is one.
+    fn broadcast(&self, pairs: &mut Pairs) -> Vec<usize> {
+        let net = self.net;
+        let mut broadcast = vec![0; net.switches];
+        for switch in (0..net.switches).filter(|switch| net.hosts[*switch] > 0) {
+            let row = &pairs.choice[switch * net.switches..(switch + 1) * net.switches];
+            let mut uses = vec![0_u32; pairs.grove.len()];
+            row.iter().filter(|tree| **tree != NO_TREE).for_each(|tree| uses[usize::from(*tree)] += 1);
+            let mut trees: Vec<usize> = (0..uses.len()).collect();
+            trees.sort_by_key(|tree| (std::cmp::Reverse(uses[*tree]), *tree));
+            broadcast[switch] = trees[0];
+            for tree in trees {
+                pairs.grove.hang_from(net, tree, switch);
+                let inward = pairs.grove.tree(tree);
+                let turns: Vec<(u32, u32)> = (inward.iter())
+                    .filter(|channel| **channel != NONE && inward[net.tail(**channel)] != NONE)
+                    .map(|&channel| (inward[net.tail(channel)], channel))
+                    .collect();
+                let lane = pairs.grove.lane[tree];
+                let fits = (pairs.grove.orders.as_mut()).is_none_or(|orders| orders.try_adopt(net, lane, turns));
+                if fits {
+                    broadcast[switch] = tree;
+                    break;
+                }
+            }
+        }
+        broadcast
+    }
+
+    fn lanes(&self, grove: &Grove) -> Option<Vec<u8>> {
+        (self.policy.flow_control != FlowControl::None).then(|| grove.lane.clone())
+    }
+
+    fn trees(&self, grove: &Grove) -> Vec<Tree> {
+        (0..grove.len())
+            .map(|tree| {
+                let channels = grove.tree(tree).iter().filter(|channel| **channel != NONE);
+                let links = channels.map(|&channel| ChannelId::new(channel as usize).link());
+                Tree::new(self.topology, links).expect("channels into each switch form a tree")
+            })
+            .collect()
+    }
+}
+
+/// Hangs up what a tree leaves out wherever it can be reached.
+fn span(net: &Net, root: usize, inward: &mut [u32]) {
+    let mut covered: Vec<usize> = (0..net.switches).filter(|&at| at == root || inward[at] != NONE).collect();
+    let mut next = 0;
+    while let Some(&switch) = covered.get(next) {
+        next += 1;
+        for &channel in net.from(switch) {
+            let head = net.head(channel);
+            if head != root && inward[head] == NONE {
+                inward[head] = channel;
+                covered.push(head);
+            }
+        }
+    }
+}
