@@ -53,8 +53,8 @@ pub(crate) enum Cycles {
 pub(crate) struct Mender<'a> {
     topology: &'a Topology,
     cycles: Cycles,
-    /// A link that is not to be used, though it is there.
-    without: Option<LinkId>,
+    /// Links that are not to be used, though they are there; ascending.
+    without: Vec<LinkId>,
     /// One a lane.
     pub(crate) orders: Vec<Order>,
     /// `load[channel]`: time to carry one bit of every pair that crosses it, in picoseconds.
@@ -75,7 +75,7 @@ impl<'a> Mender<'a> {
         Self {
             topology,
             cycles,
-            without: None,
+            without: Vec::new(),
             orders,
             load: vec![0.0; topology.channel_count()],
             hosts: topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect(),
@@ -87,15 +87,15 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// Forbids a link that is there.
-    pub(crate) fn do_without(&mut self, link: LinkId) {
-        self.without = Some(link);
+    /// Forbids links that are there, given ascending.
+    pub(crate) fn do_without(&mut self, links: &[LinkId]) {
+        self.without = links.to_vec();
     }
 
     /// The channels that leave a switch and may be used.
     fn channels_from(&self, switch: SwitchId) -> impl Iterator<Item = ChannelId> + use<'_> {
         let channels = self.topology.channels_from(switch).iter().copied();
-        channels.filter(|channel| Some(channel.link()) != self.without)
+        channels.filter(|channel| self.without.binary_search(&channel.link()).is_err())
     }
 
     /// Whether links tie together every switch with hosts.
@@ -156,9 +156,8 @@ impl<'a> Mender<'a> {
             Direction::Outward => i64::from(rank[channel.index()]),
             Direction::Inward => -i64::from(rank[channel.reverse().index()]),
         };
-        let without = self.without;
-        let mut climbing: Vec<ChannelId> =
-            self.topology.channel_ids().filter(|channel| Some(channel.link()) != without).collect();
+        let may_be_used = |channel: &ChannelId| self.without.binary_search(&channel.link()).is_err();
+        let mut climbing: Vec<ChannelId> = self.topology.channel_ids().filter(may_be_used).collect();
         climbing.sort_unstable_by_key(|&channel| (key(channel), channel));
         let mut grown: Vec<Option<ChannelId>>;
         loop {
@@ -467,7 +466,12 @@ impl<'a> Mender<'a> {
 
     /// Takes the first way along which all flows climb, else the first that a new numbering allows.
     fn tie(&mut self, lane: u8, flows: &[Flow], ways: &[Vec<ChannelId>]) -> Option<()> {
+        let entered: Vec<Vec<Option<ChannelId>>> = flows.iter().map(|flow| self.entered_from(flow.root)).collect();
         for way in ways.iter().take(CLIMBING_TRIES_MAX) {
+            // Most ways are out of the question at their very ends.
+            if !flows.iter().zip(&entered).all(|(flow, entered)| self.ends_climb(lane, way, flow, entered)) {
+                continue;
+            }
             way.iter().for_each(|&channel| self.join(channel));
             if flows.iter().all(|flow| self.climbs(lane, flow)) {
                 return Some(());
@@ -484,6 +488,32 @@ impl<'a> Mender<'a> {
             way.iter().for_each(|&channel| self.part(channel));
         }
         None
+    }
+
+    /// By which channel frames from a switch enter each switch of its piece.
+    fn entered_from(&mut self, root: SwitchId) -> Vec<Option<ChannelId>> {
+        self.hang_from(root);
+        let mut entered = vec![None; self.beside.len()];
+        self.order.iter().for_each(|switch| entered[switch.index()] = self.inward[switch.index()]);
+        entered
+    }
+
+    /// Whether a flow would climb onto a way, and from it to the nearest hosts: what is not plain yet counts as climbing.
+    fn ends_climb(&self, lane: u8, way: &[ChannelId], flow: &Flow, entered: &[Option<ChannelId>]) -> bool {
+        let order = &self.orders[usize::from(lane)];
+        let climbs = |first: ChannelId, last: ChannelId| match flow.direction {
+            Direction::Outward => order.climbs((first.index() as u32, last.index() as u32)),
+            Direction::Inward => order.climbs((last.reverse().index() as u32, first.reverse().index() as u32)),
+        };
+        let lived_in = |switch: SwitchId| match &flow.peers {
+            Some(peers) => peers[switch.index()] > 0,
+            None => self.hosts[switch.index()] > 0,
+        };
+        let (first, last) = (way[0], way[way.len() - 1]);
+        let end = self.topology.head(last);
+        let Some(before) = entered[self.topology.tail(first).index()] else { return true };
+        let onto = !lived_in(end) || climbs(before, first);
+        onto && self.beside[end.index()].iter().all(|&next| !lived_in(self.topology.head(next)) || climbs(last, next))
     }
 
     /// Whether a flow climbs along the tree as the numbering is.

@@ -75,6 +75,9 @@ impl<'a> Standing<'a> {
 
     /// Adds the entries that stand to a switch's other ones, both ascending.
     pub(crate) fn add_to(&self, switch: SwitchId, entries: &mut Vec<FdbRun>) {
+        if self.vlans.is_empty() {
+            return;
+        }
         let before = &self.previous.devices[switch.index()].fdb;
         let mut standing = before.chunk_by(|one, other| one.vlan == other.vlan).filter(|runs| self.has(runs[0].vlan));
         let fresh = std::mem::replace(entries, Vec::with_capacity(before.len() + entries.len()));

@@ -23,9 +23,9 @@ use crate::{
 };
 
 /// How many hops a channel may cost more than another if it is the busiest and the other idle.
-const LOAD_WEIGHT: f64 = 2.0;
+const LOAD_WEIGHT: f64 = 8.0;
 /// How many hops a way may be longer to do without a link that should be avoided.
-const AVOID_WEIGHT: f64 = 24.0;
+const AVOID_WEIGHT: f64 = 8.0;
 
 /// How many hops a way may be longer to do without a turn that nobody takes yet: it constrains the numbering for all that
 /// come later.
@@ -143,7 +143,7 @@ fn cost(
         None => 0.0,
     };
     let turns: f64 = turns(wish, before, channel).map(turn).sum();
-    so_far + ((1.0 + LOAD_WEIGHT * wish.busy[channel.index()] + avoid + turns) * 1024.0) as u64
+    so_far + ((1.0 + LOAD_WEIGHT * wish.busy[channel.index()].powi(2) + avoid + turns) * 1024.0) as u64
 }
 
 /// The dependencies of frames that go on through a channel.

@@ -1,9 +1,10 @@
 //! Ready for any one link to fail: for each, stored choices of VLANs that avoid it.
 //!
 //! Every unit of traffic (`unit.rs`) whose tree uses the link moves to another tree of the plan that does not. Trees of
-//! others serve where their routes climb and are not too busy; else a tree is grown for the purpose (`grow.rs`) that
-//! avoids as many more links as it can, so that few are needed. Since switches hold all of them at all times, a
-//! switch-over changes nothing but PVIDs, or what hosts put on their frames.
+//! others serve where their routes climb and are not too busy. Where they do not serve most failures, links are put into
+//! groups, and every tree that uses links of a group gets a copy without all of them (`group.rs`). What finds no place
+//! even then has a tree grown for the purpose (`grow.rs`) that avoids as many more links as it can. Since switches hold all
+//! of them at all times, a switch-over changes nothing but PVIDs, or what hosts put on their frames.
 //!
 //! ```text
 //!   tree of h0    avoids     link 0 in use by h0, h1: h0 ▶ B, h1 ▶ C      all routes of A, B, C … climb one numbering:
@@ -18,6 +19,7 @@
 //! out (`fabric::dividing_links`).
 
 mod book;
+mod group;
 mod grow;
 mod place;
 mod unit;
@@ -35,6 +37,9 @@ use crate::{fan::Direction, host_set::HostSet, replan::Order, routing::Routing};
 /// How much more than while all links are up the busiest channel may carry after a failure before a tree is added that
 /// could be done without.
 pub(crate) const LOAD_FACTOR: f64 = 3.0;
+
+/// What share of the failures the plan's own trees must serve to be taken as they are.
+const SERVED_SHARE: (usize, usize) = (1, 2);
 
 /// What is to be made ready.
 pub(crate) struct Request<'a> {
@@ -86,6 +91,20 @@ pub(crate) enum Move {
     Broadcast { source: HostId, tree: usize },
 }
 
+impl Move {
+    fn tree(&self) -> usize {
+        match self {
+            Self::Owners { tree, .. } | Self::Receivers { tree, .. } | Self::Broadcast { tree, .. } => *tree,
+        }
+    }
+
+    fn tree_mut(&mut self) -> &mut usize {
+        match self {
+            Self::Owners { tree, .. } | Self::Receivers { tree, .. } | Self::Broadcast { tree, .. } => tree,
+        }
+    }
+}
+
 /// Entries that switches need beyond those of the plan's own routes.
 pub(crate) struct BackupFan {
     pub(crate) tree: usize,
@@ -114,7 +133,19 @@ pub(crate) fn protect(request: &Request<'_>) -> Result<Protection, TooFewTrees> 
     // Those that most miss first: what is added for them serves others as well.
     links.sort_unstable_by_key(|&(affected, link)| (std::cmp::Reverse(affected), link));
     let mut moves = Vec::with_capacity(links.len());
-    for (_, link) in links {
+    let before = placer.bookmark();
+    for (_, link) in &links {
+        moves.extend(placer.place_on_what_is_there(*link).map(|(placed, proof)| (*link, placed, proof)));
+    }
+    // What serves only a few failures would stand in the way of what is made for the others.
+    if SERVED_SHARE.0 * links.len() > SERVED_SHARE.1 * moves.len() {
+        moves.clear();
+        placer.back_to(before);
+    }
+    let served: BTreeSet<LinkId> = moves.iter().map(|(link, ..)| *link).collect();
+    let rest: Vec<LinkId> = links.into_iter().map(|(_, link)| link).filter(|link| !served.contains(link)).collect();
+    placer.prepare(&rest);
+    for link in rest {
         let (placed, proof) = placer.place(link)?;
         moves.push((link, placed, proof));
     }

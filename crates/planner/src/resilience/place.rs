@@ -10,7 +10,9 @@ use fabric::{HostId, LinkId, Proof, SwitchId, Traffic, Tree, VlanId};
 use super::{
     LOAD_FACTOR, Move, Protection, Request, Thrift, TooFewTrees,
     book::Book,
-    both, broadcast_tree, grow, must_climb, orders,
+    both, broadcast_tree,
+    group::{self, Copier, Copies},
+    grow, must_climb, orders,
     unit::{Hung, Stream, Trace, Unit},
 };
 use crate::{
@@ -25,10 +27,16 @@ const OTHERS_MAX: usize = 24;
 const RENUMBERING_TRIES_MAX: usize = 6;
 /// Further numberings, the latest, that are tried before there is a new one.
 const NUMBERINGS_TRIED_MAX: usize = 2;
+/// How many further numberings there may be before none is added only to carry less on the busiest channel.
+const NUMBERINGS_FOR_LOAD_MAX: usize = 64;
+/// How many links are made ready for together, at least.
+const GROUP_LINKS_MIN: usize = 4;
 /// How often a failure is tried on a numbering, what found no place being placed first the next time.
 const ATTEMPTS_MAX: usize = 3;
+/// The same where everybody may have to move.
+const RESETTLING_ATTEMPTS_MAX: usize = 12;
 /// How many trees may be added for units, for each switch with hosts.
-const ADDITIONS_PER_SWITCH_MAX: usize = 5;
+const ADDITIONS_PER_SWITCH_MAX: usize = 8;
 /// How many more, however few there are.
 const ADDITIONS_MORE_MAX: usize = 16;
 /// What share of the trees that may be added is for units; the others are left for everybody.
@@ -64,6 +72,8 @@ pub(super) struct Placer<'a> {
     /// `per_pair[channel]`: how long it takes to carry one bit, in relation to the fastest link.
     per_pair: Vec<f64>,
     limit: f64,
+    /// What becomes of units for which no tree is within the limit.
+    beyond: Beyond,
     additions_max: usize,
     load_max: u64,
     /// What climbs the plan's own certificate.
@@ -71,6 +81,8 @@ pub(super) struct Placer<'a> {
     /// The plan's own routes alone.
     plain: Option<Book>,
     further: Vec<Further>,
+    /// By link: the further numbering of its group.
+    group: BTreeMap<LinkId, usize>,
 }
 
 /// A further numbering.
@@ -86,6 +98,28 @@ struct Cut {
     streams: Vec<Stream>,
 }
 
+/// Which numbering a failure's moves are to climb.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    /// The plan's own.
+    First,
+    /// The further one of this position.
+    Further(usize),
+    /// A new one, for others to share or for this failure alone.
+    New { shared: bool },
+}
+
+/// What moves when a link fails, not yet held on to.
+struct Placed {
+    moves: Vec<Move>,
+    /// Units, and the trees that they move to.
+    chosen: Vec<(usize, usize)>,
+    /// How long the busiest channel takes then, in pairs on the fastest link.
+    peak: f64,
+    /// Ordered pairs over the channel that most cross.
+    load: u64,
+}
+
 /// What becomes of units that a failure does not cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
@@ -93,6 +127,19 @@ enum Others {
     Stay,
     /// They stay if they climb beside those that were cut, and move as well if they do not.
     Resettled,
+}
+
+/// Whether units may move to where the busiest channel is beyond the limit, or have a tree added.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    Allowed,
+    Refused,
+}
+
+/// The state of a placer before anything is placed.
+pub(super) struct Bookmark {
+    first: Option<usize>,
+    trees: usize,
 }
 
 /// What has become of a unit's own tree, or of the part of it that waits for a place.
@@ -152,11 +199,13 @@ impl<'a> Placer<'a> {
             base,
             per_pair,
             limit,
+            beyond: Beyond::Allowed,
             additions_max,
             load_max: 0,
             first: None,
             plain: None,
             further: Vec::new(),
+            group: BTreeMap::new(),
         };
         if must_climb(request) {
             let mut book = Book::new(orders(request));
@@ -173,58 +222,117 @@ impl<'a> Placer<'a> {
         placer
     }
 
+    /// Copies of the plan's trees without whole groups of links, as many groups as there may be trees for. By pair only
+    /// some receivers of a sender move, and trees of others serve.
+    pub(super) fn prepare(&mut self, links: &[LinkId]) {
+        let request = self.request;
+        let by_pair = self.units.iter().any(|unit| unit.by_pair);
+        let count = (self.additions_max / self.own.max(1)).min(links.len().div_ceil(GROUP_LINKS_MIN));
+        if by_pair || count == 0 {
+            return;
+        }
+        let channels = request.topology.channel_count();
+        let lanes = request.lane.iter().max().map_or(1, |lane| usize::from(*lane) + 1);
+        let (cycles, orders) = if must_climb(request) {
+            (Cycles::Forbidden, orders(request))
+        } else {
+            (Cycles::Allowed, vec![Order::new(&vec![0; channels]); lanes])
+        };
+        let own = (&request.routing.trees[..], request.lane);
+        let Some(copier) = Copier::new(request.topology, own, &self.units, cycles, orders) else { return };
+        for group in group::groups(request.topology, links, count) {
+            let Copies { trees, orders } = copier.copies(&group);
+            let mut book = Book::new(orders);
+            for (own, tree) in trees {
+                let known = |(former, lane, vlan): &(Tree, u8, VlanId)| {
+                    *former == tree && *lane == self.lane[own] && !self.vlan.contains(&Some(*vlan))
+                };
+                let vlan = request.former.iter().find(|former| known(former)).map(|(.., vlan)| *vlan);
+                let Some(number) = self.add(tree, self.lane[own], vlan) else { return };
+                self.made[own].push(number);
+                let users = (0..self.units.len()).filter(|unit| self.units[*unit].tree == own);
+                users.for_each(|unit| book.note_whole(unit, number));
+            }
+            if must_climb(request) {
+                let at = self.keep(Further { book, shared: false });
+                self.group.extend(group.iter().map(|link| (*link, at)));
+            }
+        }
+        self.additions_max += self.trees.len() - self.own;
+        self.additions_max = self.additions_max.min(request.extras_max / ADDITIONS_SHARE.1 * ADDITIONS_SHARE.0);
+    }
+
     /// Units whose tree uses a link, and by pair hosts whose broadcasts do: more than zero if its failure matters.
     pub(super) fn affected(&self, link: LinkId) -> Vec<usize> {
         let broadcasts = self.cut_broadcasts(link).into_iter().map(HostId::index);
         self.using[link.index()].iter().copied().chain(broadcasts).collect()
     }
 
+    /// Where to come back to with [`back_to`](Self::back_to), before anything is placed.
+    pub(super) fn bookmark(&self) -> Bookmark {
+        Bookmark { first: self.first.as_ref().map(Book::mark), trees: self.trees.len() }
+    }
+
+    /// Forgets everything that was placed since nothing was.
+    pub(super) fn back_to(&mut self, Bookmark { first, trees }: Bookmark) {
+        if let (Some(book), Some(mark)) = (&mut self.first, first) {
+            book.back_to(mark);
+        }
+        self.forget(trees);
+        self.known.iter_mut().for_each(Vec::clear);
+        self.load_max = 0;
+    }
+
+    /// Makes ready for a link's failure with the plan's own trees, if they carry what is cut within the limit; none, and
+    /// nothing has changed, if not. Sparing plans come to that later.
+    pub(super) fn place_on_what_is_there(&mut self, link: LinkId) -> Option<(Vec<Move>, Proof)> {
+        if self.request.thrift == Thrift::Sparing {
+            return None;
+        }
+        let cuts = self.cuts(link);
+        let additions_max = std::mem::take(&mut self.additions_max);
+        self.beyond = Beyond::Refused;
+        let placed = if must_climb(self.request) {
+            let placed = self.attempt_on(On::First, link, &cuts);
+            placed.map(|(placed, book, _)| self.settle_on(On::First, placed, book))
+        } else {
+            let placed = self.attempt(link, &cuts, None, Others::Stay);
+            placed.map(|placed| (self.settle(placed), Proof::Unneeded))
+        };
+        self.beyond = Beyond::Allowed;
+        self.additions_max = additions_max;
+        placed
+    }
+
     /// Makes ready for a link's failure: what moves, and why nothing can wait for ever.
     pub(super) fn place(&mut self, link: LinkId) -> Result<(Vec<Move>, Proof), TooFewTrees> {
         let cuts = self.cuts(link);
         if !must_climb(self.request) {
-            let moves = match self.attempt(link, &cuts, None, Others::Stay) {
-                Some(moves) => moves,
+            let placed = match self.attempt(link, &cuts, None, Others::Stay) {
+                Some(placed) => placed,
                 None => {
                     self.common_without(link).ok_or(TooFewTrees)?;
                     self.attempt(link, &cuts, None, Others::Stay).ok_or(TooFewTrees)?
                 }
             };
-            return Ok((moves, Proof::Unneeded));
+            return Ok((self.settle(placed), Proof::Unneeded));
         }
-        let mut first = self.first.take().expect("a book of the plan's own routes");
-        let placed = self.attempt(link, &cuts, Some(&mut first), Others::Stay);
-        self.first = Some(first);
-        if let Some(moves) = placed {
-            return Ok((moves, Proof::Certificate));
+        if let Some(placed) = self.place_beside_all(link, &cuts) {
+            return Ok(placed);
         }
-        let mut further = std::mem::take(&mut self.further);
-        let skipped = further.len().saturating_sub(NUMBERINGS_TRIED_MAX);
-        let shared = further.iter_mut().enumerate().skip(skipped).filter(|(_, further)| further.shared);
-        let mut placed = shared
-            .into_iter()
-            .find_map(|(at, further)| Some((self.attempt(link, &cuts, Some(&mut further.book), Others::Stay)?, at)));
-        self.further = further;
-        for shared in [true, false] {
+        let additions_max = self.additions_max;
+        let mut book = Book::new(Vec::new());
+        let mut placed = None;
+        for additions_max in [additions_max, 0] {
             if placed.is_none() {
-                let mut book = self.plain.clone().expect("a book of the plan's own routes");
-                if !shared {
-                    book.leave_out(link);
-                }
-                let moves = self.attempt(link, &cuts, Some(&mut book), Others::Stay);
-                placed = moves.map(|moves| (moves, self.keep(Further { book, shared })));
+                book = Book::new(orders(self.request));
+                self.additions_max = additions_max;
+                placed = self.attempt(link, &cuts, Some(&mut book), Others::Resettled);
             }
         }
-        if let Some((moves, at)) = placed {
-            return Ok((moves, Proof::Numbering(at)));
-        }
-        let mut book = Book::new(orders(self.request));
-        // Whoever is resettled takes what is there: trees for so few failures would not pay.
-        let additions_max = std::mem::take(&mut self.additions_max);
-        let moves = self.attempt(link, &cuts, Some(&mut book), Others::Resettled);
         self.additions_max = additions_max;
-        let moves = match moves {
-            Some(moves) => moves,
+        let moves = match placed {
+            Some(placed) => self.settle(placed),
             None => {
                 book = Book::new(orders(self.request));
                 self.everybody(link, &mut book).ok_or(TooFewTrees)?
@@ -233,14 +341,124 @@ impl<'a> Placer<'a> {
         Ok((moves, Proof::Drained(self.keep(Further { book, shared: false }))))
     }
 
+    /// Moves what is cut while everything else stays, on the numbering that leaves the busiest channel within the limit:
+    /// the plan's own, else one of the latest further ones, else a new one. Where none does, on the one that comes
+    /// nearest.
+    fn place_beside_all(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Vec<Move>, Proof)> {
+        let skipped = self.further.len().saturating_sub(NUMBERINGS_TRIED_MAX);
+        let shared = (skipped..self.further.len()).filter(|at| self.further[*at].shared).map(On::Further);
+        let group = self.group.get(&link).map(|at| On::Further(*at));
+        let mut ways: Vec<On> = group.into_iter().chain([On::First]).chain(shared).collect();
+        ways.extend([On::New { shared: true }, On::New { shared: false }]);
+        let mut best: Option<(f64, On)> = None;
+        for on in ways {
+            let for_load_alone = best.is_some() && matches!(on, On::New { .. });
+            if for_load_alone && (on == On::New { shared: false } || self.further.len() >= NUMBERINGS_FOR_LOAD_MAX) {
+                continue;
+            }
+            let trees = self.trees.len();
+            let Some((placed, book, mark)) = self.attempt_on(on, link, cuts) else { continue };
+            if placed.peak <= self.limit {
+                return Some(self.settle_on(on, placed, book));
+            }
+            if best.is_none_or(|(least, _)| placed.peak < least) {
+                best = Some((placed.peak, on));
+            }
+            self.forget(trees);
+            self.put_back(on, book, mark);
+        }
+        let (_, on) = best?;
+        let (placed, book, _) = self.attempt_on(on, link, cuts)?;
+        Some(self.settle_on(on, placed, book))
+    }
+
+    /// Tries to move what is cut on a numbering, whose book comes along with where it was before.
+    fn attempt_on(&mut self, on: On, link: LinkId, cuts: &[Cut]) -> Option<(Placed, Book, usize)> {
+        let nothing = || Book::new(Vec::new());
+        let mut book = match on {
+            On::First => self.first.take().expect("a book of the plan's own routes"),
+            On::Further(at) => std::mem::replace(&mut self.further[at].book, nothing()),
+            On::New { shared } => {
+                let mut book = self.plain.clone().expect("a book of the plan's own routes");
+                if !shared {
+                    book.leave_out(link);
+                }
+                book
+            }
+        };
+        let mark = book.mark();
+        match self.attempt(link, cuts, Some(&mut book), Others::Stay) {
+            Some(placed) => Some((placed, book, mark)),
+            None => {
+                self.put_back(on, book, mark);
+                None
+            }
+        }
+    }
+
+    fn put_back(&mut self, on: On, mut book: Book, mark: usize) {
+        book.back_to(mark);
+        match on {
+            On::First => self.first = Some(book),
+            On::Further(at) => self.further[at].book = book,
+            On::New { .. } => {}
+        }
+    }
+
+    fn settle_on(&mut self, on: On, placed: Placed, book: Book) -> (Vec<Move>, Proof) {
+        let moves = self.settle(placed);
+        let proof = match on {
+            On::First => {
+                self.first = Some(book);
+                Proof::Certificate
+            }
+            On::Further(at) => {
+                self.further[at].book = book;
+                Proof::Numbering(at)
+            }
+            On::New { shared } => Proof::Numbering(self.keep(Further { book, shared })),
+        };
+        (moves, proof)
+    }
+
+    /// Holds on to what was placed.
+    fn settle(&mut self, placed: Placed) -> Vec<Move> {
+        let Placed { moves, chosen, load, .. } = placed;
+        for (unit, tree) in chosen {
+            if !self.known[unit].contains(&tree) {
+                self.known[unit].push(tree);
+            }
+        }
+        self.load_max = self.load_max.max(load);
+        moves
+    }
+
     pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
-        let added = self.trees.into_iter().zip(self.lane).zip(self.vlan).skip(self.own);
+        let (own, mut moves) = (self.own, moves);
+        // Who has few to spare is told how many it took to get here, those included that turned out to be in vain.
+        let mut tree_used = vec![self.request.thrift == Thrift::Sparing; self.trees.len()];
+        moves.iter().flat_map(|(_, moves, _)| moves).for_each(|change| tree_used[change.tree()] = true);
+        let mut numbering_used = vec![false; self.further.len()];
+        moves.iter().filter_map(|(.., proof)| numbering(*proof)).for_each(|at| numbering_used[at] = true);
+        let (trees, numberings) = (renumbered(own, &tree_used), renumbered(0, &numbering_used));
+        for (_, moves, proof) in &mut moves {
+            moves.iter_mut().for_each(|change| *change.tree_mut() = trees[change.tree()]);
+            *proof = match *proof {
+                Proof::Numbering(at) => Proof::Numbering(numberings[at]),
+                Proof::Drained(at) => Proof::Drained(numberings[at]),
+                proof => proof,
+            };
+        }
+        let added = self.trees.into_iter().zip(self.lane).zip(self.vlan).zip(tree_used).skip(own);
         let ranks = |book: Book| book.into_ranks().expect("what was admitted climbs");
         Protection {
-            extras: added.map(|((tree, lane), vlan)| (tree, lane, vlan)).collect(),
+            extras: added.filter(|(_, used)| *used).map(|(((tree, lane), vlan), _)| (tree, lane, vlan)).collect(),
             moves,
             rank: self.first.map(ranks),
-            numberings: self.further.into_iter().map(|further| ranks(further.book)).collect(),
+            numberings: (self.further.into_iter().zip(numbering_used))
+                .filter(|(_, used)| *used)
+                .map(|(further, _)| ranks(further.book))
+                .collect(),
             load_max: self.load_max,
             links_dividing,
         }
@@ -276,23 +494,15 @@ impl<'a> Placer<'a> {
     }
 
     /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
-    fn attempt(
-        &mut self,
-        link: LinkId,
-        cuts: &[Cut],
-        mut book: Option<&mut Book>,
-        others: Others,
-    ) -> Option<Vec<Move>> {
+    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut book: Option<&mut Book>, others: Others) -> Option<Placed> {
         let (mark, trees) = (book.as_ref().map(|book| book.mark()), self.trees.len());
         let mut waiting: Vec<(&Cut, Own)> = cuts.iter().map(|cut| (cut, Own::Cut)).collect();
         let resettled = if others == Others::Resettled { self.not_cut(cuts) } else { Vec::new() };
         waiting.extend(resettled.iter().map(|cut| (cut, Own::Whole)));
-        for _ in 0..ATTEMPTS_MAX {
+        let attempts_max = if others == Others::Resettled { RESETTLING_ATTEMPTS_MAX } else { ATTEMPTS_MAX };
+        for _ in 0..attempts_max {
             let stuck = match self.move_all(link, &waiting, book.as_deref_mut()) {
-                Ok(moves) => {
-                    self.load_max = self.load_max.max(self.load.iter().copied().max().unwrap_or(0));
-                    return Some(moves);
-                }
+                Ok(placed) => return Some(placed),
                 Err(stuck) => stuck,
             };
             self.forget(trees);
@@ -315,7 +525,7 @@ impl<'a> Placer<'a> {
         link: LinkId,
         waiting: &[(&Cut, Own)],
         mut book: Option<&mut Book>,
-    ) -> Result<Vec<Move>, Option<usize>> {
+    ) -> Result<Placed, Option<usize>> {
         self.load.copy_from_slice(&self.base);
         waiting.iter().filter(|(_, own)| *own == Own::Cut).for_each(|(cut, _)| self.lift(cut));
         let mut placed: Vec<(usize, usize)> = Vec::with_capacity(waiting.len());
@@ -335,12 +545,8 @@ impl<'a> Placer<'a> {
         }
         let chosen = placed.iter().map(|&(unit, tree)| (self.units[unit].owners[0], tree)).collect();
         moves.extend(self.move_broadcasts(link, &self.cut_broadcasts(link), &chosen).ok_or(None)?);
-        for (unit, tree) in placed {
-            if !self.known[unit].contains(&tree) {
-                self.known[unit].push(tree);
-            }
-        }
-        Ok(moves)
+        let peak = self.load.iter().zip(&self.per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
+        Ok(Placed { moves, chosen: placed, peak, load: self.load.iter().copied().max().unwrap_or(0) })
     }
 
     /// Takes what is cut away from where it was.
@@ -418,6 +624,9 @@ impl<'a> Placer<'a> {
         if let Some(at) = self.best_within(cut, &more, self.limit, book.as_deref_mut()) {
             return Some(self.take(more.swap_remove(at)));
         }
+        if self.beyond == Beyond::Refused {
+            return None;
+        }
         offers.append(&mut more);
         offers.sort_by(|one, other| one.peak.total_cmp(&other.peak).then(one.tree.cmp(&other.tree)));
         let mark = book.as_ref().map(|book| book.mark());
@@ -425,9 +634,7 @@ impl<'a> Placer<'a> {
         if let (Some(mark), Some(book)) = (mark, book.as_deref_mut()) {
             book.back_to(mark);
         }
-        // Trees that could be done without are at most as many as the plan has.
         let worth = match last_resort {
-            Some(_) if self.trees.len() >= 2 * self.own => 0.0,
             Some(at) => ADDITION_GAIN * offers[at].peak,
             None => f64::INFINITY,
         };
@@ -679,7 +886,7 @@ impl<'a> Placer<'a> {
         let mut stubs: Vec<SwitchId> = both(link).map(|channel| topology.tail(channel)).to_vec();
         stubs.sort_unstable();
         let mut mender = Mender::new(topology, Cycles::Forbidden, vec![book.lane(self.lane[own]).clone()]);
-        mender.do_without(link);
+        mender.do_without(&[link]);
         let links = mender.mend(0, &left, &stubs, &flows).or_else(|| mender.regrow(0, &left, &flows))?;
         Tree::new(topology, links).ok()
     }
@@ -703,5 +910,24 @@ impl<'a> Placer<'a> {
         moves.extend(by_pair.map(|source| Move::Broadcast { source, tree }));
         self.load_max = self.load_max.max(self.load.iter().copied().max().unwrap_or(0));
         Some(moves)
+    }
+}
+
+/// The position that each of those that are used has among them, those before `kept` being used in any case.
+fn renumbered(kept: usize, used: &[bool]) -> Vec<usize> {
+    let mut next = 0;
+    let number = |(at, used): (usize, &bool)| {
+        let mine = next;
+        next += usize::from(*used || at < kept);
+        mine
+    };
+    used.iter().enumerate().map(number).collect()
+}
+
+/// The further numbering that a proof names.
+fn numbering(proof: Proof) -> Option<usize> {
+    match proof {
+        Proof::Numbering(at) | Proof::Drained(at) => Some(at),
+        Proof::Unneeded | Proof::Certificate => None,
     }
 }
