@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::FormatError;
 use crate::{
-    snmp::{Credentials, SaveMethod},
+    snmp::{Credentials, SaveMethod, VENDOR_SAVES},
     wire::{AuthProtocol, PASSWORD_LEN_MIN},
 };
 
@@ -64,7 +64,7 @@ struct Entry {
     auth_password_env: Option<String>,
     privacy_password: Option<String>,
     privacy_password_env: Option<String>,
-    save: Option<Save>,
+    save: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -72,12 +72,6 @@ struct Entry {
 enum Auth {
     Sha1,
     Sha256,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Save {
-    ByHand,
 }
 
 /// Reads a file. `variable` looks a variable of the environment up.
@@ -134,7 +128,10 @@ impl Entry {
             (None, None, _) => return Err(wrong("say user (version 3) or community (version 2c)")),
         };
         let save = match self.save {
-            Some(Save::ByHand) => SaveMethod::ByHand,
+            Some(name) => SaveMethod::by_name(&name).ok_or_else(|| {
+                let known: Vec<&str> = VENDOR_SAVES.iter().map(|save| save.name).collect();
+                wrong(&format!("save = {name:?} is no way to save: by-hand, {}", known.join(", ")))
+            })?,
             None => SaveMethod::Unknown,
         };
         Ok(Access { credentials, save })
@@ -173,6 +170,7 @@ mod tests {
         check("[default]\nuser = \"a\"\nauth-password-env = \"NOWHERE\"\n", "NOWHERE");
         check("[default]\ncommunity = \"hunter22\"\nuser = \"a\"\n", "exclude each other");
         check("[default]\n", "say user");
+        check("[default]\ncommunity = \"hunter22\"\nsave = \"never\"\n", "by-hand, radlan-copy");
         check("[default]\npasword = \"hunter22\"\n", "line 2");
         check("[default]\nuser = \"hunter22\n", "line 2");
     }

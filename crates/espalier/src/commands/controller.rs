@@ -13,9 +13,9 @@ use device::{
     SwitchConfig,
     deploy::Fault,
     format::{Keyring, parse_keyring},
-    snmp::{Device, Patience, Session, Settings, UdpLink},
+    snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink},
 };
-use fabric::{Plan, SwitchId, VlanId, VlanSet};
+use fabric::{Plan, SwitchId, Topology, VlanId, VlanSet};
 
 use crate::{cli, failure::bad_input};
 
@@ -60,8 +60,19 @@ pub(super) fn session(
 /// # Errors
 /// Bad input if a switch has no management address.
 pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Device<UdpLink>, Fault>>> {
+    self::reach(&plan.topology, free_vlan(&plan.trees.iter().map(|tree| tree.vlan).collect()), reach)
+}
+
+/// Connects to every switch of a topology, `devices[switch]`, some at a time; marks are left in `mark_vlan`.
+///
+/// # Errors
+/// Bad input if a switch has no management address.
+pub(super) fn reach(
+    topology: &Topology,
+    mark_vlan: VlanId,
+    reach: &cli::Reach,
+) -> Result<Vec<Result<Device<UdpLink>, Fault>>> {
     let keyring = keyring(&reach.credentials)?;
-    let topology = &plan.topology;
     let missing: Vec<&str> =
         topology.switches().iter().filter(|switch| switch.mgmt.is_none()).map(|switch| switch.name.as_str()).collect();
     if !missing.is_empty() {
@@ -70,13 +81,15 @@ pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Devi
             missing.join(", ")
         )));
     }
-    let mark_vlan = mark_vlan(plan);
     let one = |switch: SwitchId| {
         let (name, address) = (&topology.switch(switch).name, topology.switch(switch).mgmt);
         let address = address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?;
         let session = session(&keyring, reach, name, address)?;
         let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
-        let save = keyring.access(name).map_or(device::snmp::SaveMethod::Unknown, |access| access.save);
+        // What the administrator says comes first, then what is known of the model.
+        let told = keyring.access(name).map(|access| access.save).filter(|save| *save != SaveMethod::Unknown);
+        let known = topology.switch(switch).model.save.as_deref().and_then(SaveMethod::by_name);
+        let save = told.or(known).unwrap_or(SaveMethod::Unknown);
         Device::connect(session, &ports, Settings { mark_vlan, save })
     };
     Ok(at_once(topology.switch_ids().collect(), one))
@@ -105,9 +118,8 @@ pub(super) fn goals(plan: &Plan) -> Vec<SwitchConfig> {
     plan.devices.iter().map(|intent| SwitchConfig::of_intent(&plan.topology, intent)).collect()
 }
 
-/// The highest VLAN id that the plan leaves free, below those that switches keep for themselves.
-fn mark_vlan(plan: &Plan) -> VlanId {
-    let used: VlanSet = plan.trees.iter().map(|tree| tree.vlan).collect();
+/// The highest VLAN id that is left free, below those that switches keep for themselves.
+pub(super) fn free_vlan(used: &VlanSet) -> VlanId {
     let free = (2..=4093).rev().filter_map(|id| VlanId::new(id).ok()).find(|vlan| !used.contains(*vlan));
     free.unwrap_or(VlanId::MAX)
 }
