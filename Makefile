@@ -62,6 +62,7 @@ test-snmp:
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ssh:
 	@tools/setup test

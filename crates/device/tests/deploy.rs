@@ -13,8 +13,8 @@ use std::{
 use device::{
     PortConfig, Slot, SpanningTree, SwitchConfig,
     deploy::{
-        Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Reading, Reply,
-        Request, Way, edits,
+        Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Reading, Reason,
+        Reply, Request, Way, edits,
     },
 };
 use fabric::{
@@ -68,7 +68,7 @@ fn live_changes_survive_any_fault() {
         let goals = world.plan(&mut rng, 20);
         let stages = live_stages(&old, &goals);
         world.faults = faults(&mut rng, &world.topology);
-        let order = order(&world, goals.clone(), Way::Live(stages), 1);
+        let order = order(&world, goals.clone(), Way::Live { start: old.clone(), stages }, 1);
         let mut deployment = Deployment::new(&world.topology, order);
         world.run(&mut [&mut deployment], &mut rng);
         world.judge_end(&deployment, &goals, &old);
@@ -160,6 +160,77 @@ fn a_stale_deployer_is_refused_before_it_writes() {
     world.run(&mut [&mut stale], &mut rng);
     assert!(matches!(stale.outcome(), Some(Outcome::Stale { .. })), "{:?}", stale.outcome());
     assert_eq!((world.writes, world.running()), (writes, running));
+}
+
+#[test]
+fn a_live_change_begins_nowhere_else_than_at_the_old_plan() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let goals = world.plan(&mut rng, 20);
+        let way = Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+        // Somebody has changed one thing since: an entry, a PVID, a port.
+        let at = rng.below(world.switches.len());
+        let changed = &mut world.switches[at].running;
+        match rng.below(3) {
+            0 => drop(changed.entries.insert((VlanId::MIN, Mac::local(9)), Slot::new(0))),
+            1 => changed.ports[0].pvid = VlanId::new(77).ok(),
+            _ => changed.ports[0].admin = Admin::Down,
+        }
+        let before = world.running();
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals, way, 1));
+        world.run(&mut [&mut deployment], &mut rng);
+        let named = |outcome: &Outcome| matches!(outcome, Outcome::Refused(Reason::Elsewhere(switch, _)) if switch.index() == at);
+        assert!(deployment.outcome().is_some_and(named), "{:?}", deployment.outcome());
+        assert_eq!(world.running(), before);
+    });
+}
+
+#[test]
+fn a_live_change_that_the_judge_finds_unfit_goes_back_live() {
+    let mut rng = Rng::new(12);
+    let mut world = World::random(&mut rng);
+    let old = world.plan(&mut rng, 10);
+    world.hold(&old);
+    let goals = world.plan(&mut rng, 20);
+    let way = Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+    world.verdict = Err("a flood".to_owned());
+    let mut deployment = Deployment::new(&world.topology, order(&world, goals, way, 1));
+    world.run(&mut [&mut deployment], &mut rng);
+    assert!(matches!(deployment.outcome(), Some(Outcome::RolledBack { .. })), "{:?}", deployment.outcome());
+    assert_eq!(world.running(), old);
+}
+
+#[test]
+fn an_interrupted_live_change_resumes_or_goes_back() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let goals = world.plan(&mut rng, 20);
+        let way = || Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way(), 1));
+        world.patience = Some(rng.below(14 * world.switches.len()));
+        world.run(&mut [&mut deployment], &mut rng);
+        world.patience = None;
+        let Some(journal) = world.journal.clone() else {
+            assert_eq!(world.running(), old, "nothing is written before the journal");
+            return;
+        };
+        let undo = rng.below(2) == 0;
+        let mut resumed = order(&world, goals.clone(), if undo { Way::Undo } else { way() }, 1);
+        resumed.resume = Some(journal);
+        let mut deployment = Deployment::new(&world.topology, resumed);
+        world.run(&mut [&mut deployment], &mut rng);
+        match deployment.outcome() {
+            Some(Outcome::Deployed { doubts, .. }) if !undo && doubts.is_empty() => assert_eq!(world.running(), goals),
+            Some(Outcome::RolledBack { .. }) if undo => assert_eq!(world.running(), old),
+            other => panic!("{other:?}"),
+        }
+    });
 }
 
 #[test]

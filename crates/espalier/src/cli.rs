@@ -266,7 +266,8 @@ pub(crate) struct Discover {
 /// Put a plan on its switches, all of them or none.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier deploy plan.json --credentials admin.toml\n  \
-    espalier deploy plan.json --dry-run\n  espalier deploy plan.json --resume\n\n\
+    espalier deploy plan.json --dry-run\n  espalier deploy plan.json --resume\n  \
+    espalier deploy new.json --since old.json\n\n\
     Ports are shut while switches differ, and open only when every switch has been read back and judged. Whatever fails,\n\
     every switch gets back what it held. Ctrl-C turns back as well.")]
 pub(crate) struct Deploy {
@@ -278,7 +279,10 @@ pub(crate) struct Deploy {
     /// Where journal and generation are kept.
     #[arg(long, value_name = "DIR", default_value = ".espalier")]
     pub(crate) state: PathBuf,
-    /// Print what would be written, and write nothing.
+    /// Change the fabric under traffic: the plan that its switches hold now. Nobody loses a frame.
+    #[arg(long, value_name = "OLD", conflicts_with = "undo")]
+    pub(crate) since: Option<PathBuf>,
+    /// Print every SET that would be sent, and send none.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Go on where an interrupted deployment stopped.

@@ -28,6 +28,8 @@ pub struct Model {
     pub basis_of: Vec<(String, Basis)>,
     /// The configuration language that it speaks, as `espalier render --target` names it; none if no driver writes it.
     pub syntax: Option<String>,
+    /// How its running configuration is saved by SNMP, as the device layer names it; none if no way is known.
+    pub save: Option<String>,
     /// Which port names exist.
     pub ports: PortNames,
     /// Most VLANs that can be configured at once.

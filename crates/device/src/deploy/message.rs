@@ -192,6 +192,8 @@ pub enum Event {
 pub enum Reason {
     /// Switches failed at a stage.
     Faults(Stage, Vec<(SwitchId, Fault)>),
+    /// A change under traffic begins elsewhere than where this switch was found, and how that differs.
+    Elsewhere(SwitchId, String),
     /// The judge found the states that were read back unfit.
     Unfit(String),
     /// The journal could not be written.

@@ -77,8 +77,13 @@ pub struct Order {
 pub enum Way {
     /// With its ports shut.
     Drained,
-    /// Under traffic: `stages[stage]` holds what switches that change in it hold after it.
-    Live(Vec<BTreeMap<SwitchId, SwitchConfig>>),
+    /// Under traffic, from a state that all switches must be found in.
+    Live {
+        /// `start[switch]`.
+        start: Vec<SwitchConfig>,
+        /// `stages[stage]` holds what switches that change in it hold after it.
+        stages: Vec<BTreeMap<SwitchId, SwitchConfig>>,
+    },
     /// Only back to what an interrupted deployment found.
     Undo,
 }
@@ -333,11 +338,12 @@ impl Deployment {
                 Leg::Judge,
                 Leg::Write(Stage::Open),
             ]),
-            Way::Live(stages) => {
+            Way::Live { stages, .. } => {
                 for stage in self.stages_done..stages.len() {
                     legs.extend([Leg::Record(Stage::Live(stage)), Leg::Write(Stage::Live(stage))]);
                     legs.push(Leg::Read(Stage::ReadBack));
                 }
+                legs.push(Leg::Judge);
             }
             Way::Undo => legs.truncate(3),
         }
@@ -351,7 +357,7 @@ impl Deployment {
     fn back(&self) -> VecDeque<Leg> {
         let mut legs = vec![Leg::Read(Stage::Survey)];
         match &self.order.way {
-            Way::Live(_) => {
+            Way::Live { .. } => {
                 legs.extend((0..self.stages_done).rev().map(|stage| Leg::Write(Stage::Live(stage))));
             }
             Way::Drained | Way::Undo => {
@@ -458,7 +464,7 @@ impl Deployment {
                 Arc::new(self.order.management.shut(switch, version))
             }
             Stage::Live(stage) => match &self.order.way {
-                Way::Live(stages) => {
+                Way::Live { stages, .. } => {
                     let reached = stages[..=stage].iter().rev().find_map(|stage| stage.get(&switch));
                     reached.map_or_else(|| Arc::clone(&self.backup[index]), |config| Arc::new(config.clone()))
                 }
@@ -472,7 +478,7 @@ impl Deployment {
     /// What a switch held before, less ports toward switches that could not be brought back.
     fn restored(&self, switch: SwitchId) -> SwitchConfig {
         let backup = &self.backup[switch.index()];
-        if self.lost.is_empty() || matches!(self.order.way, Way::Live(_)) {
+        if self.lost.is_empty() || matches!(self.order.way, Way::Live { .. }) {
             return (**backup).clone();
         }
         let shut = self.order.management.shut(switch, backup);
@@ -541,6 +547,9 @@ impl Deployment {
             Leg::Read(Stage::Survey) => self.survey(),
             Leg::Read(Stage::Record) if self.backup.is_empty() => {
                 self.backup = self.known.iter().flatten().map(|known| Arc::clone(&known.config)).collect();
+                if let Some(reason) = self.elsewhere() {
+                    return self.turn(reason);
+                }
             }
             Leg::Write(Stage::Live(stage)) => self.stages_done = stage + 1,
             Leg::End if matches!(self.order.way, Way::Undo) => return self.turn(Reason::Interrupted),
@@ -548,6 +557,15 @@ impl Deployment {
             _ => {}
         }
         self.next_leg();
+    }
+
+    /// A switch that a change under traffic does not begin where it must: steps are safe from there alone.
+    fn elsewhere(&self) -> Option<Reason> {
+        let Way::Live { start, .. } = &self.order.way else { return None };
+        self.order.sequence.iter().find_map(|&switch| {
+            let (found, wanted) = (&self.backup[switch.index()], &start[switch.index()]);
+            (**found != *wanted).then(|| Reason::Elsewhere(switch, first_difference(wanted, found)))
+        })
     }
 
     /// Draws conclusions from the marks and states that the switches were found with.

@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use super::FormatError;
 use crate::{
-    snmp::{Credentials, SaveMethod},
+    snmp::{Credentials, SaveMethod, VENDOR_SAVES},
     ssh::{Login, OldAlgorithms},
     wire::{AuthProtocol, PASSWORD_LEN_MIN},
 };
@@ -81,7 +81,7 @@ struct Entry {
     auth_password_env: Option<String>,
     privacy_password: Option<String>,
     privacy_password_env: Option<String>,
-    save: Option<Save>,
+    save: Option<String>,
     ssh_user: Option<String>,
     ssh_password: Option<String>,
     ssh_password_env: Option<String>,
@@ -101,12 +101,6 @@ enum Auth {
     Sha256,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Save {
-    ByHand,
-}
-
 /// Reads a file. `variable` looks a variable of the environment up.
 ///
 /// # Errors
@@ -123,7 +117,7 @@ pub fn parse_keyring(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> R
         let shown = if name.is_empty() { "default" } else { &name };
         if let Some(login) = entry.login(shown, variable)? {
             ring.logins.insert(name.clone(), login);
-            ring.saves.insert(name.clone(), entry.save());
+            ring.saves.insert(name.clone(), entry.save(shown)?);
             if !entry.speaks_snmp() {
                 continue;
             }
@@ -159,11 +153,13 @@ fn secret(
 }
 
 impl Entry {
-    fn save(&self) -> SaveMethod {
-        match self.save {
-            Some(Save::ByHand) => SaveMethod::ByHand,
-            None => SaveMethod::Unknown,
-        }
+    fn save(&self, entry: &str) -> Result<SaveMethod, FormatError> {
+        let Some(name) = &self.save else { return Ok(SaveMethod::Unknown) };
+        SaveMethod::by_name(name).ok_or_else(|| {
+            let known: Vec<&str> = VENDOR_SAVES.iter().map(|save| save.name).collect();
+            let known = known.join(", ");
+            FormatError::Content(format!("[{entry}]: save = {name:?} is no way to save: by-hand, {known}"))
+        })
     }
 
     fn speaks_snmp(&self) -> bool {
@@ -217,7 +213,7 @@ impl Entry {
 
     fn access(self, name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Access, FormatError> {
         let wrong = |what: &str| FormatError::Content(format!("[{name}]: {what}"));
-        let save = self.save();
+        let save = self.save(name)?;
         let secret = |plain, from, what: &str| secret(name, what, plain, from, variable);
         let community = secret(self.community, self.community_env, "community")?;
         let auth_password = secret(self.auth_password, self.auth_password_env, "auth-password")?;
@@ -295,6 +291,7 @@ mod tests {
         check("[default]\nssh-password = \"hunter\"\n", "say ssh-user");
         check("[default]\nssh-user = \"a\"\nssh-password = \"hunter\\n\"\n", "control character");
         check("[default]\nssh-user = \"-oProxyCommand=x\"\n", "no user's name");
+        check("[default]\ncommunity = \"hunter22\"\nsave = \"never\"\n", "by-hand, radlan-copy");
         check("[default]\npasword = \"hunter22\"\n", "line 2");
         check("[default]\nuser = \"hunter22\n", "line 2");
     }

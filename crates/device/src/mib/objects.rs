@@ -3,7 +3,7 @@
 //! Constants are named as the objects are, without the MIB's prefix: `dot1qVlanStaticRowStatus` is
 //! [`q_bridge::VLAN_STATIC_ROW_STATUS`].
 
-use super::{Access, Column, Scalar, Syntax};
+use super::{Access, Column, Oid, Scalar, Syntax, Value};
 
 const fn scalar(name: &'static str, oid: &'static [u32], syntax: Syntax, access: Access) -> Scalar {
     Scalar { name, oid, syntax, access }
@@ -805,6 +805,27 @@ pub fn columns() -> impl Iterator<Item = &'static Column> {
     [if_mib::COLUMNS, bridge::COLUMNS, p_bridge::COLUMNS, q_bridge::COLUMNS, ether_like::COLUMNS, lldp::COLUMNS]
         .into_iter()
         .flatten()
+}
+
+/// A binding in words: the object's name if it is known, the index, and the value.
+pub fn binding_text((oid, value): &(Oid, Value)) -> String {
+    let known = (scalars().map(|scalar| (scalar.name, scalar.oid)))
+        .chain(columns().map(|column| (column.name, column.oid)))
+        .find_map(|(name, root)| Some((name, oid.strip_prefix(root)?)));
+    let object = match known {
+        Some((name, index)) => index.iter().fold(name.to_owned(), |text, part| format!("{text}.{part}")),
+        None => oid.to_string(),
+    };
+    let value = match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Gauge32(number) => number.to_string(),
+        Value::Octets(octets) if object.starts_with(q_bridge::VLAN_STATIC_NAME.name) => {
+            format!("{:?}", String::from_utf8_lossy(octets))
+        }
+        Value::Octets(octets) => octets.iter().fold("0x".to_owned(), |text, octet| format!("{text}{octet:02x}")),
+        other => format!("{other:?}"),
+    };
+    format!("{object} = {value}")
 }
 
 #[cfg(test)]

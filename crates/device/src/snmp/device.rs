@@ -11,11 +11,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    time::Duration,
 };
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use super::{BulkSize, Link, PORTS_MAX, Session, SessionError, walk};
+use super::{
+    BulkSize, Link, PORTS_MAX, SaveMethod, Session, SessionError,
+    save::{Row, VendorSave},
+    walk,
+};
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
     deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
@@ -49,6 +54,8 @@ pub struct Device<L> {
     starts: u32,
     up_cs: u32,
     save: SaveMethod,
+    /// SETs that are written down instead of sent.
+    rehearsal: Option<Vec<Vec<Binding>>>,
 }
 
 /// The numbers of a port.
@@ -71,17 +78,6 @@ enum Pause {
 enum Lock {
     Serial(i32),
     Absent,
-}
-
-/// How a switch's running state becomes the one that it starts with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaveMethod {
-    /// By the object of our own agent.
-    Own,
-    /// Not by SNMP: an administrator saves, and a restart in the middle of a deployment is at their risk.
-    ByHand,
-    /// No way is known.
-    Unknown,
 }
 
 /// What an administrator knows of a switch beyond what it says itself.
@@ -153,6 +149,7 @@ impl<L: Link> Device<L> {
             starts: 0,
             up_cs: 0,
             save,
+            rehearsal: None,
         };
         device.fence()?;
         Ok(device)
@@ -422,6 +419,10 @@ impl<L: Link> Device<L> {
 
     /// Writes with the lock's value. The inner result is what the switch said of the values, the outer one of the lock.
     fn try_set(&mut self, bindings: Vec<Binding>) -> Result<Result<(), SessionError>, Fault> {
+        if let Some(written) = &mut self.rehearsal {
+            written.push(bindings);
+            return Ok(Ok(()));
+        }
         let Lock::Serial(serial) = self.lock else { return Ok(self.session.set(bindings)) };
         let mut locked = bindings.clone();
         locked.push((system::SET_SERIAL_NO.instance(), Value::Integer(serial)));
@@ -443,6 +444,68 @@ impl<L: Link> Device<L> {
         let found = self.session.get(&objects).map_err(fault)?;
         let there = found.iter().zip(&bindings).all(|(found, (_, wanted))| same_value(found, wanted));
         if starts == self.starts && self.lock == Lock::Serial(next) && there { Ok(Ok(())) } else { Err(Fault::Fenced) }
+    }
+
+    /// The SETs by which [`Driver::write`] would bring the switch from one state to another and leave a mark, none of
+    /// which is sent. Reads first, so that the marks that are there are known.
+    ///
+    /// # Errors
+    /// [`Fault`], where a state cannot be had by SNMP.
+    pub fn rehearse(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+    ) -> Result<Vec<Vec<Binding>>, Fault> {
+        let (databases, marks) = (self.databases.clone(), self.mark_vlans.clone());
+        self.rehearsal = Some(Vec::new());
+        let done = self.leave_mark(mark).and_then(|()| edits(before, after).iter().try_for_each(|e| self.carry_out(e)));
+        (self.databases, self.mark_vlans) = (databases, marks);
+        let written = self.rehearsal.take().unwrap_or_default();
+        done.map(|()| written)
+    }
+
+    fn save_by(&mut self, way: &VendorSave) -> Result<(), Fault> {
+        let mut refusal = None;
+        for attempt in 0..SAVE_ROWS_MAX {
+            // Rows of earlier copies may still be there, so every copy and every attempt has another number.
+            let number = 1 + (self.up_cs.wrapping_add(attempt * 7919)) % 60_000;
+            let object = |column: u32| match way.row {
+                Row::Fresh { .. } => Oid::new(&[way.root, &[column, number]].concat()),
+                Row::Only => Oid::new(&[way.root, &[column, 0]].concat()),
+            };
+            let writes = way.writes.iter().map(|(column, value)| (object(*column), Value::Integer(*value))).collect();
+            if let Err(error) = self.try_set(writes)? {
+                refusal = Some(fault(error));
+                continue;
+            }
+            let status = match way.row {
+                Row::Fresh { status } => Some(object(status)),
+                Row::Only => None,
+            };
+            let done = self.await_save(way, &object);
+            if let Some(status) = status {
+                // Most agents take the row away themselves, and refuse.
+                let _ = self.try_set(vec![(status, Value::Integer(RowStatus::Destroy.code()))])?;
+            }
+            return done;
+        }
+        Err(refusal.unwrap_or(Fault::Silent))
+    }
+
+    fn await_save(&mut self, way: &VendorSave, object: &dyn Fn(u32) -> Oid) -> Result<(), Fault> {
+        let Some(progress) = way.progress else { return Ok(()) };
+        for _ in 0..SAVE_LOOKS_MAX {
+            let state = self.session.get(&[object(progress.column)]).map_err(fault)?;
+            match state[0].int() {
+                Some(state) if state == progress.done => return Ok(()),
+                Some(state) if state == progress.failed => {
+                    return Err(Fault::Refused("it says that saving its configuration failed".to_owned()));
+                }
+                _ => std::thread::sleep(SAVE_LOOK),
+            }
+        }
+        Err(Fault::Refused("it does not come to an end with saving its configuration".to_owned()))
     }
 
     /// Reads the fence anew.
@@ -503,10 +566,11 @@ impl<L: Link + Send> Driver for Device<L> {
         }
         match self.save {
             SaveMethod::Own => self.set(vec![(own::ACTION.instance(), Value::Integer(1))])?,
+            SaveMethod::Vendor(way) => self.save_by(way)?,
             SaveMethod::ByHand => {}
             SaveMethod::Unknown => {
                 return Err(Fault::Refused(
-                    "no way is known to save its configuration by SNMP; save it by hand, and say so in the inventory"
+                    "no way is known to save its configuration by SNMP; name its model, or save = \"by-hand\" in the credentials"
                         .to_owned(),
                 ));
             }
@@ -515,6 +579,11 @@ impl<L: Link + Send> Driver for Device<L> {
     }
 }
 
+/// How many rows are tried for one copy of a configuration.
+const SAVE_ROWS_MAX: u32 = 3;
+/// How often, and how far apart, a copy of a configuration is asked how it gets on: for a minute.
+const SAVE_LOOKS_MAX: usize = 240;
+const SAVE_LOOK: Duration = Duration::from_millis(250);
 /// How often the whole state is read because somebody wrote in the meantime.
 const READS_MAX: usize = 3;
 

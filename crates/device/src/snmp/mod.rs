@@ -10,12 +10,14 @@
 mod device;
 mod link;
 mod look;
+mod save;
 mod session;
 mod station;
 mod walk;
 
-pub use device::{Device, SaveMethod, Settings};
+pub use device::{Device, Settings};
 pub use link::{Link, UdpLink};
+pub use save::{Progress, Row, SaveMethod, VENDOR_SAVES, VendorSave};
 pub use session::{Credentials, Patience, Session, SessionError};
 pub use station::read_station;
 /// Most ports that a switch may say it has.

@@ -11,12 +11,13 @@ use std::{
 use anyhow::{Context, Result};
 use device::{
     SwitchConfig, Target,
-    deploy::{Driver, Fault},
+    deploy::{Driver, Fault, Fence, Mark, Reading},
     format::{Keyring, parse_keyring},
-    snmp::{Device, Patience, Session, Settings, UdpLink},
+    mib::objects::binding_text,
+    snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink},
     ssh::{self, Login, OldAlgorithms},
 };
-use fabric::{Plan, SwitchId, VlanId, VlanSet};
+use fabric::{Plan, SwitchId, Topology, VlanId, VlanSet};
 
 use crate::{cli, failure::bad_input};
 
@@ -56,8 +57,53 @@ pub(super) fn session(
     Ok(Session::new(link, access.credentials.clone(), patience, fresh_number()))
 }
 
-/// A switch that answers, by whichever way, or why it does not.
-pub(super) type Connected = Result<Box<dyn Driver>, Fault>;
+/// A switch that answers, by whichever way.
+#[derive(Debug)]
+pub(super) enum Reached {
+    Snmp(Box<Device<UdpLink>>),
+    CommandLine(ssh::Device),
+}
+
+/// A switch, or why it does not answer.
+pub(super) type Connected = Result<Reached, Fault>;
+
+impl Reached {
+    /// The SETs that would take the switch from one state to another; none over a command line, whose changes say it all.
+    ///
+    /// # Errors
+    /// [`Fault`], where a state cannot be had.
+    pub(super) fn rehearse(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+    ) -> Result<Vec<String>, Fault> {
+        let Self::Snmp(device) = self else { return Ok(Vec::new()) };
+        let sets = device.rehearse(before, after, mark)?;
+        Ok(sets.iter().map(|set| set.iter().map(binding_text).collect::<Vec<_>>().join("  ")).collect())
+    }
+
+    fn driver(&mut self) -> &mut dyn Driver {
+        match self {
+            Self::Snmp(device) => device.as_mut(),
+            Self::CommandLine(device) => device,
+        }
+    }
+}
+
+impl Driver for Reached {
+    fn read(&mut self) -> Result<Reading, Fault> {
+        self.driver().read()
+    }
+
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault> {
+        self.driver().write(before, after, mark, fence)
+    }
+
+    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        self.driver().save(fence)
+    }
+}
 
 /// Connects to every switch of a plan, `devices[switch]`, some at a time: by its command line if the credentials name an
 /// ssh-user for it, else by SNMP.
@@ -65,8 +111,44 @@ pub(super) type Connected = Result<Box<dyn Driver>, Fault>;
 /// # Errors
 /// Bad input if a switch has no management address.
 pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Connected>> {
+    self::reach(&plan.topology, mark_vlan(plan), reach)
+}
+
+/// Connects to every switch of a topology, `devices[switch]`, some at a time; marks are left in `mark_vlan`.
+///
+/// # Errors
+/// Bad input if a switch has no management address.
+pub(super) fn reach(topology: &Topology, mark_vlan: VlanId, reach: &cli::Reach) -> Result<Vec<Connected>> {
     let keyring = keyring(&reach.credentials)?;
-    let topology = &plan.topology;
+    warn_of_weak_algorithms(topology, &keyring);
+    each(topology, |switch, address| {
+        let Some((login, save)) = keyring.login(&topology.switch(switch).name) else {
+            return Ok(Reached::Snmp(Box::new(by_snmp(&keyring, topology, switch, address, mark_vlan, reach)?)));
+        };
+        let target = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
+        let settings = Settings { mark_vlan, save };
+        Ok(Reached::CommandLine(log_in(reach, address, login, target, &port_names(topology, switch), settings)?))
+    })
+}
+
+/// Connects to every switch of a plan by SNMP, `devices[switch]`: what it counts and whom it hears is not asked otherwise.
+///
+/// # Errors
+/// Bad input if a switch has no management address.
+pub(super) fn connect_by_snmp(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Device<UdpLink>, Fault>>> {
+    let (keyring, mark_vlan) = (keyring(&reach.credentials)?, mark_vlan(plan));
+    each(&plan.topology, |switch, address| by_snmp(&keyring, &plan.topology, switch, address, mark_vlan, reach))
+}
+
+fn mark_vlan(plan: &Plan) -> VlanId {
+    free_vlan(&plan.trees.iter().map(|tree| tree.vlan).collect())
+}
+
+/// Does something to every switch by its address, some at a time.
+fn each<T: Send>(
+    topology: &Topology,
+    work: impl Fn(SwitchId, IpAddr) -> Result<T, Fault> + Sync,
+) -> Result<Vec<Result<T, Fault>>> {
     let missing: Vec<&str> =
         topology.switches().iter().filter(|switch| switch.mgmt.is_none()).map(|switch| switch.name.as_str()).collect();
     if !missing.is_empty() {
@@ -75,32 +157,45 @@ pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Connected>>
             missing.join(", ")
         )));
     }
-    let mark_vlan = mark_vlan(plan);
-    let old = |switch: &fabric::Switch| {
+    let one = |switch: SwitchId| {
+        let address = topology.switch(switch).mgmt;
+        work(switch, address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?)
+    };
+    Ok(at_once(topology.switch_ids().collect(), one))
+}
+
+fn port_names(topology: &Topology, switch: SwitchId) -> Vec<String> {
+    topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect()
+}
+
+fn by_snmp(
+    keyring: &Keyring,
+    topology: &Topology,
+    switch: SwitchId,
+    address: IpAddr,
+    mark_vlan: VlanId,
+    reach: &cli::Reach,
+) -> Result<Device<UdpLink>, Fault> {
+    let name = &topology.switch(switch).name;
+    let session = session(keyring, reach, name, address)?;
+    // What the administrator says comes first, then what is known of the model.
+    let told = keyring.access(name).map(|access| access.save).filter(|save| *save != SaveMethod::Unknown);
+    let known = topology.switch(switch).model.save.as_deref().and_then(SaveMethod::by_name);
+    let save = told.or(known).unwrap_or(SaveMethod::Unknown);
+    Device::connect(session, &port_names(topology, switch), Settings { mark_vlan, save })
+}
+
+fn warn_of_weak_algorithms(topology: &Topology, keyring: &Keyring) {
+    let old = |switch: &&fabric::Switch| {
         keyring.login(&switch.name).is_some_and(|(login, _)| login.old_algorithms == OldAlgorithms::Accepted)
     };
-    let weak: Vec<&str> =
-        topology.switches().iter().filter(|switch| old(switch)).map(|switch| switch.name.as_str()).collect();
+    let weak: Vec<&str> = topology.switches().iter().filter(old).map(|switch| switch.name.as_str()).collect();
     if !weak.is_empty() {
         eprintln!(
             "espalier: weak algorithms are allowed toward {}: whoever sits in between may read along and change what is said",
             weak.join(", ")
         );
     }
-    let one = |switch: SwitchId| {
-        let (name, address) = (&topology.switch(switch).name, topology.switch(switch).mgmt);
-        let address = address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?;
-        let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
-        if let Some((login, save)) = keyring.login(name) {
-            let target = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
-            let device = log_in(reach, address, login, target, &ports, Settings { mark_vlan, save })?;
-            return Ok(Box::new(device) as Box<dyn Driver>);
-        }
-        let session = session(&keyring, reach, name, address)?;
-        let save = keyring.access(name).map_or(device::snmp::SaveMethod::Unknown, |access| access.save);
-        Ok(Box::new(Device::connect(session, &ports, Settings { mark_vlan, save })?) as Box<dyn Driver>)
-    };
-    Ok(at_once(topology.switch_ids().collect(), one))
 }
 
 /// The shortest time that a command line may be silent: it saves, or counts thousands of entries.
@@ -147,9 +242,8 @@ pub(super) fn goals(plan: &Plan) -> Vec<SwitchConfig> {
     plan.devices.iter().map(|intent| SwitchConfig::of_intent(&plan.topology, intent)).collect()
 }
 
-/// The highest VLAN id that the plan leaves free, below those that switches keep for themselves.
-fn mark_vlan(plan: &Plan) -> VlanId {
-    let used: VlanSet = plan.trees.iter().map(|tree| tree.vlan).collect();
+/// The highest VLAN id that is left free, below those that switches keep for themselves.
+pub(super) fn free_vlan(used: &VlanSet) -> VlanId {
     let free = (2..=4093).rev().filter_map(|id| VlanId::new(id).ok()).find(|vlan| !used.contains(*vlan));
     free.unwrap_or(VlanId::MAX)
 }

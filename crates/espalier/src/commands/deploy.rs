@@ -1,6 +1,7 @@
 //! `espalier deploy`: a plan on its switches, all of them or none.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::Write as _,
     path::{Path, PathBuf},
@@ -13,20 +14,25 @@ use std::{
 
 use anyhow::{Context, Result};
 use device::{
-    SwitchConfig,
+    SwitchConfig, align,
     deploy::{
-        Deployment, Direction, Driver as _, Event, Fault, Journal, Management, Order, Outcome, Reason, Surroundings,
-        Way, edits, run as run_deployment,
+        Deployment, Direction, Driver as _, Event, Fault, Journal, Management, Mark, Order, Outcome, Reason,
+        Surroundings, Way, edits, run as run_deployment,
     },
     format::{parse_journal, write_journal},
 };
 use fabric::{
-    Plan, SwitchId,
+    DeviceIntent, Plan, SwitchId, Topology, VlanId, VlanSet,
     format::plan::{ReadMode, plan_digest},
 };
+use planner::Part;
 use signal_hook::{consts::SIGINT, flag};
 
-use super::{Output, controller, say};
+use super::{
+    Output,
+    controller::{self, Reached},
+    say,
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -39,9 +45,12 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     if !report.is_deployable() {
         return Err(bad_input(format!("{} is not fit to deploy; see espalier check", args.plan.display())));
     }
-    let mut devices = controller::connect(&plan, &args.reach)?;
+    let route = Route::new(&plan, args)?;
+    let mut devices = controller::reach(&route.topology, route.mark_vlan(), &args.reach)?;
+    let digest = plan_digest(&plan)?;
+    let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {
-        return dry_run(&plan, devices, output);
+        return dry_run(&route, devices, digest, output);
     }
     let state = State::open(&args.state)?;
     let resume = match (args.resume || args.undo, state.journal()?) {
@@ -54,21 +63,22 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         }
         (_, journal) => journal,
     };
-    let digest = plan_digest(&plan)?;
+    let Route { topology, goals, way, .. } = route;
+    let sequence = topology.switch_ids().collect();
     let order = Order {
-        goals: controller::goals(&plan),
-        way: if args.undo { Way::Undo } else { Way::Drained },
-        digest: u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0),
+        goals,
+        way,
+        digest,
         nonce: controller::fresh_number() as u32,
         generation: if args.take_over { None } else { state.generation()? },
         resume,
         management: Management::OutOfBand,
-        sequence: plan.topology.switch_ids().collect(),
+        sequence,
         parallel_max: args.parallel,
     };
     let interrupted = Arc::new(AtomicBool::new(false));
     flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
-    let mut deployment = Deployment::new(&plan.topology, order);
+    let mut deployment = Deployment::new(&topology, order);
     let mut scene = Scene { plan: &plan, state: &state, interrupted };
     let outcome = run_deployment(&mut deployment, &mut devices, &mut scene);
     match &outcome {
@@ -96,25 +106,108 @@ fn sound(outcome: &Outcome) -> bool {
     }
 }
 
-/// Reads every switch and prints what would be written.
-fn dry_run(plan: &Plan, devices: Vec<controller::Connected>, output: Output) -> Result<ExitCode> {
-    let mut failed = false;
-    let mut all = Vec::new();
-    for ((switch, device), goal) in plan.topology.switch_ids().zip(devices).zip(controller::goals(plan)) {
-        let name = &plan.topology.switch(switch).name;
-        match device.and_then(|mut device| device.read()) {
-            Ok(reading) => {
-                let writes = edits(&reading.config, &goal);
-                if output == Output::Person {
-                    say!("{name}: {} writes", writes.len());
-                    for edit in &writes {
-                        say!("  {}", edit.sentence(&goal));
+/// Where the switches are to get, and how.
+struct Route {
+    /// The cabling, with the ports of both plans where there are two.
+    topology: Topology,
+    goals: Vec<SwitchConfig>,
+    way: Way,
+}
+
+impl Route {
+    /// # Errors
+    /// Bad input if the old plan cannot be read, or no live change leads from it to the new one.
+    fn new(plan: &Plan, args: &cli::Deploy) -> Result<Self> {
+        let Some(since) = &args.since else {
+            let way = if args.undo { Way::Undo } else { Way::Drained };
+            return Ok(Self { topology: plan.topology.clone(), goals: controller::goals(plan), way });
+        };
+        let old = read_plan_file(since, ReadMode::Strict)?;
+        let transition = planner::steps(&old, plan).map_err(|error| bad_input(error.to_string()))?;
+        let topology = transition.topology;
+        let config = |device: &DeviceIntent| SwitchConfig::of_intent(&topology, device);
+        let start: Vec<SwitchConfig> = transition.start.devices.iter().map(config).collect();
+        let goals: Vec<SwitchConfig> = transition.goal.devices.iter().map(config).collect();
+        let (mut state, mut stages) = (transition.start, Vec::new());
+        for step in &transition.steps {
+            let mut stage = BTreeMap::new();
+            for part in &step.parts {
+                match part {
+                    Part::Host(..) => {
+                        return Err(bad_input(
+                            "hosts tag their frames in these plans, and must change their tables between two steps, \
+                             which deploy cannot see to; deploy without --since"
+                                .to_owned(),
+                        ));
+                    }
+                    Part::Switch(change) => {
+                        planner::apply(part, &mut state);
+                        stage.insert(change.switch, config(&state.devices[change.switch.index()]));
                     }
                 }
-                all.push(serde_json::json!({
-                    "switch": name,
-                    "writes": writes.iter().map(|edit| edit.sentence(&goal)).collect::<Vec<_>>(),
-                }));
+            }
+            stages.push(stage);
+        }
+        Ok(Self { goals, way: Way::Live { start, stages }, topology })
+    }
+
+    /// The highest VLAN id that stays free on the whole way.
+    fn mark_vlan(&self) -> VlanId {
+        let mut used: VlanSet = self.goals.iter().flat_map(|goal| goal.vlans.iter().collect::<Vec<_>>()).collect();
+        if let Way::Live { start, stages } = &self.way {
+            let stages = stages.iter().flat_map(BTreeMap::values);
+            used.extend(start.iter().chain(stages).flat_map(|config| config.vlans.iter().collect::<Vec<_>>()));
+        }
+        controller::free_vlan(&used)
+    }
+
+    /// The states that a switch passes through, the last one included, and what they are called.
+    fn states(&self, switch: SwitchId, found: &SwitchConfig) -> Vec<(String, SwitchConfig)> {
+        let goal = &self.goals[switch.index()];
+        match &self.way {
+            Way::Live { stages, .. } => (stages.iter().zip(1..))
+                .filter_map(|(stage, number)| Some((format!("live step {number}"), stage.get(&switch)?.clone())))
+                .collect(),
+            Way::Drained | Way::Undo if found == goal => Vec::new(),
+            Way::Drained | Way::Undo => vec![
+                ("drain".to_owned(), Management::OutOfBand.shut(switch, found)),
+                ("configure".to_owned(), Management::OutOfBand.shut(switch, goal)),
+                ("open".to_owned(), goal.clone()),
+            ],
+        }
+    }
+}
+
+/// Reads every switch and prints every SET that would be sent.
+fn dry_run(route: &Route, devices: Vec<controller::Connected>, digest: u32, output: Output) -> Result<ExitCode> {
+    let mut failed = false;
+    let mut all = Vec::new();
+    for (switch, device) in route.topology.switch_ids().zip(devices) {
+        let name = &route.topology.switch(switch).name;
+        match device.and_then(|device| rehearse(route, switch, device, digest)) {
+            Ok(stages) => {
+                if output == Output::Person {
+                    let writes = stages.iter().map(|stage| stage.edits.len()).sum::<usize>();
+                    let sets = stages.iter().map(|stage| stage.sets.len()).sum::<usize>();
+                    say!(
+                        "{name}: {writes} writes{}",
+                        if sets > 0 { format!(" in {sets} SETs") } else { String::new() }
+                    );
+                }
+                for stage in &stages {
+                    if output == Output::Person {
+                        say!("  {}:", stage.name);
+                        for edit in &stage.edits {
+                            say!("    {edit}");
+                        }
+                        for set in &stage.sets {
+                            say!("    set {set}");
+                        }
+                    }
+                    all.push(serde_json::json!({
+                        "switch": name, "stage": stage.name, "writes": stage.edits, "sets": stage.sets,
+                    }));
+                }
             }
             Err(fault) => {
                 failed = true;
@@ -123,9 +216,35 @@ fn dry_run(plan: &Plan, devices: Vec<controller::Connected>, output: Output) -> 
         }
     }
     if output == Output::Json {
-        say!("{}", serde_json::json!({ "switches": all }));
+        say!("{}", serde_json::json!({ "stages": all }));
     }
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// What one stage does to one switch.
+struct Rehearsed {
+    name: String,
+    edits: Vec<String>,
+    sets: Vec<String>,
+}
+
+fn rehearse(route: &Route, switch: SwitchId, mut device: Reached, digest: u32) -> Result<Vec<Rehearsed>, Fault> {
+    let reading = device.read()?;
+    // The nonce is drawn when it is done.
+    let generation = reading.mark.map_or(0, |mark| mark.generation).saturating_add(1);
+    let mark = Mark { generation, nonce: 0, digest };
+    let mut found = reading.config;
+    let mut stages = Vec::new();
+    for (name, state) in route.states(switch, &found) {
+        let sets = device.rehearse(&found, &state, mark)?;
+        stages.push(Rehearsed {
+            name,
+            edits: edits(&found, &state).iter().map(|edit| edit.sentence(&state)).collect(),
+            sets,
+        });
+        found = state;
+    }
+    Ok(stages)
 }
 
 /// The judge, the journal and the person before the screen.
@@ -138,8 +257,11 @@ struct Scene<'a> {
 impl Surroundings for Scene<'_> {
     fn judge(&mut self, devices: &[SwitchConfig]) -> Result<(), String> {
         let mut plan = self.plan.clone();
-        for ((switch, config), device) in self.plan.topology.switch_ids().zip(devices).zip(&mut plan.devices) {
-            *device = config.to_intent(&self.plan.topology, switch);
+        let topology = &self.plan.topology;
+        for ((switch, config), device) in topology.switch_ids().zip(devices).zip(&mut plan.devices) {
+            // On the way from another plan there may be ports that this one does not name.
+            let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
+            *device = align(config, &ports).to_intent(topology, switch);
         }
         let report = verify::check(&plan);
         match report.findings().iter().find(|finding| finding.severity == fabric::Severity::Fatal) {
@@ -196,6 +318,10 @@ fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> Vec<String> 
                 lines.extend(faults(list));
                 lines
             }
+            Reason::Elsewhere(switch, what) => vec![
+                format!("  {} does not hold the old plan: {what}", name(*switch)),
+                "  deploy the old plan again, or this one without --since".to_owned(),
+            ],
             Reason::Unfit(what) => vec![format!("  the judge found the switches unfit: {what}")],
             Reason::NoJournal(what) => vec![format!("  the journal could not be written: {what}")],
             Reason::Interrupted => vec!["  it was asked to stop".to_owned()],

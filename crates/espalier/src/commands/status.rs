@@ -40,7 +40,7 @@ type Switches = Vec<Result<Device<UdpLink>, Fault>>;
 
 pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
     let (plan, goals, interval) = prepare(args)?;
-    let mut switches = controller::connect(&plan, &args.reach)?;
+    let mut switches = controller::connect_by_snmp(&plan, &args.reach)?;
     let before = counters(&mut switches);
     let started = Instant::now();
     let seen = look(&plan, &mut switches);
@@ -56,7 +56,7 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
     let stop = || interrupted.load(Ordering::SeqCst);
-    let mut switches = controller::connect(&plan, &args.status.reach)?;
+    let mut switches = controller::connect_by_snmp(&plan, &args.status.reach)?;
     let mut before = counters(&mut switches);
     let mut done = 0;
     while !stop() && args.times.is_none_or(|times| done < times) {
@@ -69,7 +69,7 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
         }
         // A switch that was away is sought again.
         if switches.iter().any(Result::is_err) {
-            for (switch, found) in switches.iter_mut().zip(controller::connect(&plan, &args.status.reach)?) {
+            for (switch, found) in switches.iter_mut().zip(controller::connect_by_snmp(&plan, &args.status.reach)?) {
                 if switch.is_err() {
                     *switch = found;
                 }

@@ -24,12 +24,13 @@ struct ModelFile {
     pause: bool,
     pfc_classes: u8,
     syntax: Option<String>,
+    save: Option<String>,
     #[serde(default)]
     basis_of: BTreeMap<String, BasisName>,
 }
 
 /// Facts whose basis may differ from that of the rest.
-const FACTS: [&str; 8] = [
+const FACTS: [&str; 9] = [
     "max-vlans",
     "static-macs",
     "total-macs",
@@ -38,6 +39,7 @@ const FACTS: [&str; 8] = [
     "pause",
     "pfc-classes",
     "syntax",
+    "save",
 ];
 
 #[derive(Deserialize, Clone, Copy)]
@@ -73,6 +75,7 @@ pub fn parse_model(text: &str) -> Result<Model, String> {
         basis: basis(file.basis),
         basis_of: file.basis_of.into_iter().map(|(fact, name)| (fact, basis(name))).collect(),
         syntax: file.syntax,
+        save: file.save,
         ports,
         vlans_max: file.max_vlans,
         static_entries_max: file.static_macs,

@@ -1,0 +1,389 @@
+//! Whole deployments against agents, message by message: the state machine, the manager's SNMP and the switch's, with
+//! faults at any SET. `SCHEDULES=N` runs more; the seed of a failure is printed, and `SEED=N` runs it alone.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    env, io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use device::{
+    Slot, SwitchConfig,
+    agent::{
+        Access, Answer, Config, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits, Mishap, PortFacts,
+        Responder, Rights, Still, Switch, Trigger,
+    },
+    deploy::{
+        Deployment, Driver as _, Event, Fault, Journal, Management, Mark, Order, Outcome, Surroundings, Way, run,
+    },
+    mib::{
+        Oid, Value,
+        objects::{own, system},
+    },
+    snmp::{Credentials, Device, Link, Patience, Row, SaveMethod, Session, Settings, VENDOR_SAVES, VendorSave},
+    wire::{ErrorStatus, Pdu, PduKind},
+};
+use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, rng::Rng};
+
+const SCHEDULES: u64 = 200;
+/// Every one of 528 hosts in every one of 24 VLANs: what ALiCEnext's switches hold.
+const HOSTS: u32 = 528;
+const VLANS: u16 = 24;
+
+type Agent = Arc<Mutex<Engine<Faulty<Vendor>>>>;
+
+/// A switch of a make that saves in its own way, or one of ours.
+struct Vendor {
+    switch: Switch<Still>,
+    way: Option<&'static VendorSave>,
+    /// Copies that were asked for, and looks at how the last one gets on.
+    copies: Vec<u32>,
+    looks: usize,
+    fails: bool,
+}
+
+impl Responder for Vendor {
+    fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
+        let Some(way) = self.way else { return self.switch.answer(now_ms, request, rights, room) };
+        let below = |oid: &Oid| oid.strip_prefix(way.root).map(<[u32]>::to_vec);
+        let rows: Vec<Option<Vec<u32>>> = request.bindings.iter().map(|(oid, _)| below(oid)).collect();
+        match request.kind {
+            PduKind::Set if rows.iter().any(Option::is_some) => {
+                let asked: Vec<(u32, i32)> = (rows.iter().flatten().zip(&request.bindings))
+                    .map(|(row, (_, value))| (row[0], value.int().expect("whole numbers")))
+                    .collect();
+                let row = rows[0].as_ref().expect("all of them")[1];
+                if asked == way.writes {
+                    if self.copies.contains(&row) && way.row != Row::Only {
+                        return Answer::Pdu(request.refusal(ErrorStatus::InconsistentValue, 1));
+                    }
+                    self.copies.push(row);
+                    self.looks = 0;
+                    let save = vec![(own::ACTION.instance(), Value::Integer(1))];
+                    let save = Pdu { bindings: save, ..request.clone() };
+                    if !self.fails {
+                        self.switch.answer(now_ms, &save, rights, room);
+                    }
+                    return Answer::Pdu(request.answer(request.bindings.clone()));
+                }
+                // The row goes by itself.
+                Answer::Pdu(request.refusal(ErrorStatus::InconsistentValue, 1))
+            }
+            PduKind::Get if rows.iter().any(Option::is_some) => {
+                let progress = way.progress.expect("asked for nothing else");
+                self.looks += 1;
+                let state = match (self.looks, self.fails) {
+                    (1 | 2, _) => 2,
+                    (_, false) => progress.done,
+                    (_, true) => progress.failed,
+                };
+                Answer::Pdu(request.answer(vec![(request.bindings[0].0.clone(), Value::Integer(state))]))
+            }
+            _ => match self.switch.answer(now_ms, request, rights, room) {
+                Answer::Pdu(mut pdu) => {
+                    for (oid, value) in &mut pdu.bindings {
+                        // Another make, which has no advisory lock either.
+                        if *oid == system::OBJECT_ID.instance() {
+                            *value = Value::Oid(Oid::new(&[1, 3, 6, 1, 4, 1, 9]));
+                        } else if *oid == system::SET_SERIAL_NO.instance() {
+                            *value = Value::NoSuchObject;
+                        }
+                    }
+                    Answer::Pdu(pdu)
+                }
+                other => other,
+            },
+        }
+    }
+
+    fn clock(&self, now_ms: u64) -> EngineClock {
+        self.switch.clock(now_ms)
+    }
+
+    fn restart(&mut self, now_ms: u64) {
+        self.switch.restart(now_ms);
+    }
+}
+
+/// A link without a network: the time that passes is that of questions and of waiting.
+struct Wire {
+    agent: Agent,
+    now_ms: Arc<Mutex<u64>>,
+    back: VecDeque<Vec<u8>>,
+}
+
+impl Link for Wire {
+    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+        let mut now_ms = self.now_ms.lock().expect("no panic before");
+        *now_ms += 1;
+        let reply = self.agent.lock().expect("no panic before").handle_datagram(*now_ms, datagram);
+        self.back.extend(reply.map(|reply| reply.datagram));
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> io::Result<Option<Vec<u8>>> {
+        let datagram = self.back.pop_front();
+        if datagram.is_none() {
+            *self.now_ms.lock().expect("no panic before") += wait.as_millis() as u64;
+        }
+        Ok(datagram)
+    }
+}
+
+struct Site {
+    agent: Agent,
+    now_ms: Arc<Mutex<u64>>,
+    names: Vec<String>,
+}
+
+impl Site {
+    fn new(number: u8, ports: u32, way: Option<&'static VendorSave>) -> Self {
+        let port = |port: u32| PortFacts {
+            name: format!("p{port}"),
+            if_index: 100 + port,
+            mac: Mac::new([2, 0, 0, number, 1, port as u8]),
+        };
+        let facts = Facts {
+            description: "a switch".to_owned(),
+            address: Mac::new([2, 0, 0, number, 1, 0]),
+            ports: (1..=ports).map(port).collect(),
+            limits: Limits::of(&Model::generic()),
+        };
+        let engine_id = [0x80, 0, 0x1f, 0x88, 4, number];
+        let switch = Switch::new(facts, Config::factory(ports as usize), Still, &engine_id, 1, 0);
+        let vendor = Vendor { switch, way, copies: Vec::new(), looks: 0, fails: false };
+        let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
+        let engine = Engine::new(Faulty::new(vendor, &[], u64::from(number)), access, &engine_id, 1);
+        Self {
+            agent: Arc::new(Mutex::new(engine)),
+            now_ms: Arc::new(Mutex::new(1000)),
+            names: (1..=ports).map(|port| format!("p{port}")).collect(),
+        }
+    }
+
+    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire>, Fault> {
+        let wire = Wire { agent: Arc::clone(&self.agent), now_ms: Arc::clone(&self.now_ms), back: VecDeque::new() };
+        let patience = Patience { timeout: Duration::from_millis(10), attempts: 3 };
+        let session = Session::new(wire, Credentials::Community("private".to_owned()), patience, seed);
+        Device::connect(session, &self.names, Settings { mark_vlan: VlanId::new(4093).expect("in range"), save })
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut Faulty<Vendor>) -> R) -> R {
+        work(self.agent.lock().expect("no panic before").responder())
+    }
+
+    /// What the switch runs, read without faults.
+    fn running(&self) -> SwitchConfig {
+        self.with(|faulty| faulty.set_faults(&[]));
+        // Whoever is down comes back.
+        *self.now_ms.lock().expect("no panic before") += 1_000_000;
+        self.connect(1 << 40, SaveMethod::ByHand).and_then(|mut device| device.read()).expect("a reading").config
+    }
+
+    /// What it would run after a restart.
+    fn saved(&self) -> SwitchConfig {
+        let now_ms = *self.now_ms.lock().expect("no panic before");
+        self.with(|faulty| faulty.restart(now_ms));
+        self.running()
+    }
+}
+
+#[derive(Default)]
+struct Quiet {
+    journal: Option<Journal>,
+}
+
+impl Surroundings for Quiet {
+    fn judge(&mut self, _: &[SwitchConfig]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn record(&mut self, journal: &Journal) -> Result<(), String> {
+        self.journal = Some(journal.clone());
+        Ok(())
+    }
+
+    fn tell(&mut self, _: &Event) {}
+
+    fn interrupted(&mut self) -> bool {
+        false
+    }
+}
+
+fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order {
+    Order {
+        goals,
+        way,
+        digest: nonce,
+        nonce,
+        generation: None,
+        resume: None,
+        management: Management::OutOfBand,
+        sequence: topology.switch_ids().collect(),
+        parallel_max: 8,
+    }
+}
+
+fn deploy(topology: &Topology, sites: &[Site], order: Order, save: SaveMethod) -> (Outcome, Option<Journal>) {
+    let seed = |at: usize| u64::from(order.nonce) << 34 | (at as u64) << 20;
+    let mut devices: Vec<Result<Device<Wire>, Fault>> =
+        sites.iter().enumerate().map(|(at, site)| site.connect(seed(at), save)).collect();
+    let mut scene = Quiet::default();
+    let outcome = run(&mut Deployment::new(topology, order), &mut devices, &mut scene);
+    (outcome, scene.journal)
+}
+
+fn topology(switches: usize, ports: u32) -> Topology {
+    let mut builder = TopologyBuilder::new();
+    for at in 0..switches {
+        let switch = builder.add_switch(&format!("s{at}"), SwitchSpec::default()).expect("a new name");
+        for port in 1..=ports {
+            builder.add_port(switch, &format!("p{port}")).expect("a new port");
+        }
+    }
+    // A chain, so that all hang together.
+    for at in 1..switches {
+        let port = |switch: usize, number: usize| fabric::PortId::new(switch * ports as usize + number);
+        builder.add_link(port(at - 1, 0), port(at, 1), 1_000_000_000).expect("free ports");
+    }
+    builder.finish().expect("a sound topology")
+}
+
+/// VLANs 2 and on, hosts in all of them.
+fn goal(ports: u32, vlans: u16, hosts: u32, turn: u32) -> SwitchConfig {
+    let mut config = SwitchConfig::blank((1..=ports).map(|port| format!("p{port}")));
+    config.vlans = (2..2 + vlans).filter_map(|id| VlanId::new(id).ok()).collect();
+    for (number, port) in config.ports.iter_mut().enumerate() {
+        port.admin = Admin::Up;
+        if number < 2 {
+            port.tagged = config.vlans.clone();
+        } else {
+            port.untagged = config.vlans.clone();
+            port.pvid = config.vlans.iter().nth((number + turn as usize) % usize::from(vlans));
+        }
+    }
+    for vlan in config.vlans.iter() {
+        for host in 0..hosts {
+            let slot = Slot::new(((host + u32::from(vlan.get()) + turn) % ports) as usize);
+            config.entries.insert((vlan, Mac::local(host + 1)), slot);
+        }
+    }
+    config
+}
+
+#[test]
+fn twelve_thousand_entries_are_deployed_verified_and_not_written_again() {
+    let (topology, sites) = (topology(1, 48), [Site::new(1, 48, None)]);
+    let goal = goal(48, VLANS, HOSTS, 0);
+    assert_eq!(goal.entries.len(), 12_672);
+    let (outcome, _) =
+        deploy(&topology, &sites, order(&topology, vec![goal.clone()], Way::Drained, 1), SaveMethod::Unknown);
+    assert!(matches!(&outcome, Outcome::Deployed { unsaved, doubts, .. } if unsaved.is_empty() && doubts.is_empty()));
+    assert_eq!(sites[0].running(), goal);
+    let sets = sites[0].with(|faulty| faulty.sets());
+    assert!(sets >= 12_672, "{sets}");
+    let (outcome, _) =
+        deploy(&topology, &sites, order(&topology, vec![goal.clone()], Way::Drained, 2), SaveMethod::Unknown);
+    assert_eq!(outcome, Outcome::Unchanged);
+    assert_eq!(sites[0].with(|faulty| faulty.sets()), sets, "nothing is written again");
+    assert_eq!(sites[0].saved(), goal);
+}
+
+#[test]
+fn a_dry_run_tells_every_set_and_sends_none() {
+    let site = Site::new(1, 6, None);
+    let goal = goal(6, 3, 4, 0);
+    let mut device = site.connect(1, SaveMethod::Unknown).expect("a device");
+    let found = device.read().expect("a reading").config;
+    let mark = Mark { generation: 1, nonce: 0, digest: 9 };
+    let told = device.rehearse(&found, &goal, mark).expect("all can be had");
+    assert_eq!((site.with(|faulty| faulty.sets()), site.running()), (0, found.clone()));
+    let fence = device.read().expect("a reading").fence;
+    device.write(&found, &goal, mark, fence).expect("a write");
+    assert_eq!(site.with(|faulty| faulty.sets()), told.len() as u64, "as many as were told");
+    assert_eq!(site.running(), goal);
+}
+
+#[test]
+fn faults_at_any_set_leave_the_old_state_or_the_new_one() {
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = number("SEED").map_or(0..number("SCHEDULES").unwrap_or(SCHEDULES), |seed| seed..seed + 1);
+    let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in seeds {
+        let mut rng = Rng::new(seed);
+        let (topology, sites) = (topology(3, 6), [1, 2, 3].map(|number| Site::new(number, 6, None)));
+        let old: Vec<SwitchConfig> = (0..3).map(|turn| goal(6, 3, 6, turn)).collect();
+        let new: Vec<SwitchConfig> = (0..3).map(|turn| goal(6, 4, 6, turn + 1)).collect();
+        let (outcome, _) =
+            deploy(&topology, &sites, order(&topology, old.clone(), Way::Drained, 1), SaveMethod::Unknown);
+        assert!(matches!(outcome, Outcome::Deployed { .. }), "SEED={seed}: {outcome:?}");
+        for _ in 0..1 + rng.below(2) {
+            let what = match rng.below(7) {
+                0 => Mishap::Silent,
+                1 => Mishap::AnswerLost,
+                2 => Mishap::RefuseSet(ErrorStatus::GenErr),
+                3 => Mishap::RefuseSet(ErrorStatus::ResourceUnavailable),
+                4 => Mishap::IgnoreSet,
+                5 => Mishap::Restart { down_ms: [0, 15, 100_000][rng.below(3)] },
+                _ => Mishap::Garbage,
+            };
+            sites[rng.below(3)].with(|faulty| {
+                let at = faulty.sets() + 1 + rng.below(80) as u64;
+                faulty.set_faults(&[AgentFault { when: Trigger::Set(at), what }]);
+            });
+        }
+        let (outcome, journal) =
+            deploy(&topology, &sites, order(&topology, new.clone(), Way::Drained, 2), SaveMethod::Unknown);
+        let running: Vec<SwitchConfig> = sites.iter().map(Site::running).collect();
+        let all_but = |faulty: &[usize], wanted: &[SwitchConfig]| {
+            (0..3).all(|at| faulty.contains(&at) || running[at] == wanted[at])
+        };
+        let at = |faults: &[(fabric::SwitchId, Fault)]| -> Vec<usize> {
+            faults.iter().map(|(switch, _)| switch.index()).collect()
+        };
+        let (word, right) = match &outcome {
+            Outcome::Deployed { doubts, unsaved, .. } => {
+                ("deployed", all_but(&[at(doubts), at(unsaved)].concat(), &new))
+            }
+            Outcome::RolledBack { .. } => ("rolled back", running == old),
+            Outcome::Refused(_) => ("refused", running == old),
+            Outcome::Stranded { lost, .. } => {
+                // Once it answers again, undoing brings it back.
+                let mut undo = order(&topology, new.clone(), Way::Undo, 3);
+                undo.resume = journal;
+                let (outcome, _) = deploy(&topology, &sites, undo, SaveMethod::Unknown);
+                let back: Vec<SwitchConfig> = sites.iter().map(Site::running).collect();
+                ("stranded", !lost.is_empty() && matches!(outcome, Outcome::RolledBack { .. }) && back == old)
+            }
+            other => panic!("SEED={seed}: {other:?}"),
+        };
+        assert!(right, "SEED={seed}: {outcome:?}");
+        *ends.entry(word).or_default() += 1;
+    }
+    println!("{ends:?}");
+    assert!(env::var_os("SEED").is_some() || ends.len() > 2, "faults do happen: {ends:?}");
+}
+
+#[test]
+fn every_vendor_s_way_to_save_is_gone_to_its_end() {
+    for way in VENDOR_SAVES {
+        let site = Site::new(9, 6, Some(way));
+        let goal = goal(6, 3, 4, 0);
+        let mut device = site.connect(5, SaveMethod::Vendor(way)).expect("a device");
+        let reading = device.read().expect("a reading");
+        let mark = Mark { generation: 1, nonce: 0, digest: 9 };
+        let fence = device.write(&reading.config, &goal, mark, reading.fence).expect("a write");
+        let fence = device.save(fence).unwrap_or_else(|fault| panic!("{}: {fault}", way.name));
+        // Once more, while the first copy's row may still be there.
+        device.save(fence).unwrap_or_else(|fault| panic!("{}: {fault}", way.name));
+        assert_eq!(site.with(|faulty| faulty.inner().copies.len()), 2, "{}", way.name);
+        assert_eq!(site.saved(), goal, "{}", way.name);
+        if way.progress.is_some() {
+            site.with(|faulty| faulty.inner().fails = true);
+            let mut device = site.connect(6, SaveMethod::Vendor(way)).expect("a device");
+            let fence = device.read().expect("a reading").fence;
+            assert!(matches!(device.save(fence), Err(Fault::Refused(text)) if text.contains("failed")), "{}", way.name);
+        }
+    }
+}
