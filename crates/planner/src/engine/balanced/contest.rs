@@ -315,9 +315,7 @@ impl<'a> Contest<'a> {
                 Begin::Valid => (vec![seeds::updown_order(self.net); lanes], DONE_VALID),
             };
             let schedule = Schedule { done, ..schedule };
-            let Some(rank) = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work) else {
-                break;
-            };
+            let rank = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work)?;
             let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);
             let mut state = State { forest: Forest::bare(self.net, sources.len()), lane: lane.clone(), rank };
             if !grow_all(&mut context, &mut state, Patience::Short) {
