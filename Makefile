@@ -59,6 +59,7 @@ test-snmp:
 	cargo build --release --locked -p espalier
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ri2n:
 	@tools/setup test

@@ -16,6 +16,7 @@ pub mod discover;
 pub mod format;
 pub mod lldp;
 pub mod mib;
+pub mod observe;
 pub mod snmp;
 pub mod stp;
 pub mod wire;

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Discover(Discover),
     Deploy(Deploy),
     Observe(Observe),
+    Status(Status),
+    Watch(Watch),
     Show(Show),
     Export(Export),
     Render(Render),
@@ -295,6 +297,34 @@ pub(crate) struct Observe {
     /// Where to write, a file a switch.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
+}
+
+/// Show what differs on each switch from its plan, which cables are elsewhere, and the load of every link.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier status plan.json --credentials admin.toml\n  \
+    espalier status plan.json --interval 10 --json\n\n\
+    Loads are what passed between two readings, in the direction that the cable is written and back. Exit code 1 means\n\
+    that something differs, or that a switch does not answer.")]
+pub(crate) struct Status {
+    /// The plan that the switches should hold.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// How long counters are watched, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) interval: f64,
+}
+
+/// Show the status again and again, until Ctrl-C.
+#[derive(Args)]
+#[command(after_help = "Example: espalier watch plan.json --interval 5")]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) status: Status,
+    /// End after so many times.
+    #[arg(long, value_name = "N")]
+    pub(crate) times: Option<u64>,
 }
 
 /// Explain a plan to a person.

@@ -1,7 +1,7 @@
 //! Builds a lab, step by step, and takes back what it built if a step fails or somebody presses Ctrl-C.
 //!
 //! ```text
-//! state directory ─▶ namespaces ─▶ cables ─▶ switches and hosts, several at once ─▶ finished mark
+//! state directory ─▶ namespaces ─▶ cables ─▶ switches and hosts, several at once ─▶ carrier ─▶ finished mark
 //! ```
 //!
 //! The state directory comes first and goes last, so that [`down`](crate::down) finds everything at any point between.
@@ -36,7 +36,7 @@ use crate::{
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
     managed,
     name::{HOST_DEVICE, check_lab_name},
-    netns,
+    netns, ready,
     signal::Watch,
     state::{self, Directory},
     table::{PORT_IFINDEX_BASE, SwitchTable},
@@ -247,7 +247,8 @@ fn build(
         .collect();
     in_chunks(layout, &cables, Step::Cables, watch, progress)?;
     managed::build(layout)?;
-    nodes(layout, tables, tagging, mtu_bytes, watch, progress)
+    nodes(layout, tables, tagging, mtu_bytes, watch, progress)?;
+    ready::wait(layout, watch)
 }
 
 /// Runs one-line commands in the caller's namespace, a chunk a process, so that progress shows.

@@ -26,6 +26,7 @@ mod error;
 mod ethtool;
 mod link;
 mod loss;
+mod ready;
 mod signal;
 mod state;
 mod status;

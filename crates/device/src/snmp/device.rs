@@ -30,12 +30,12 @@ use crate::{
 
 /// A switch and the session with it.
 pub struct Device<L> {
-    session: Session<L>,
-    bulk: BulkSize,
+    pub(super) session: Session<L>,
+    pub(super) bulk: BulkSize,
     mark_vlan: VlanId,
     /// `names[slot]`, `ports[slot]`.
     names: Vec<String>,
-    ports: Vec<PortNumbers>,
+    pub(super) ports: Vec<PortNumbers>,
     /// Ports that the topology does not name: what they are members of stays as it is.
     strangers: BTreeSet<u32>,
     stranger_lists: BTreeMap<VlanId, (PortList, PortList)>,
@@ -53,9 +53,9 @@ pub struct Device<L> {
 
 /// The numbers of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PortNumbers {
-    bridge: BridgePort,
-    interface: IfIndex,
+pub(super) struct PortNumbers {
+    pub(super) bridge: BridgePort,
+    pub(super) interface: IfIndex,
     pause: Pause,
 }
 
@@ -562,7 +562,7 @@ fn nonsense(error: impl fmt::Display) -> Fault {
     Fault::Refused(error.to_string())
 }
 
-fn fault(error: SessionError) -> Fault {
+pub(super) fn fault(error: SessionError) -> Fault {
     match error {
         SessionError::Silent { .. } => Fault::Silent,
         error => Fault::Refused(error.to_string()),

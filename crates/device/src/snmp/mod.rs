@@ -9,6 +9,7 @@
 
 mod device;
 mod link;
+mod look;
 mod session;
 mod station;
 mod walk;

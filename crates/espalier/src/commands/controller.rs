@@ -83,7 +83,7 @@ pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Devi
 }
 
 /// Most sessions that are opened at once.
-const PARALLEL: usize = 32;
+pub(super) const PARALLEL: usize = 32;
 
 /// Does something for each item, some at a time; results in the items' order.
 pub(super) fn at_once<T: Copy + Send + Sync, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {

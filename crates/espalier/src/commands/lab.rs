@@ -239,6 +239,7 @@ fn status_json(status: &Status) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "up_s": status.up.as_secs_f64(), "unknown_floods": status.unknown_floods(), "switches": switches
+        "up_s": status.up.as_secs_f64(), "unknown_floods": status.unknown_floods(),
+        "broadcasts": status.broadcasts(), "switches": switches
     })
 }

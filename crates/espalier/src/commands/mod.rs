@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod cables;
 mod check;
 mod controller;
 mod demo;
@@ -22,6 +23,7 @@ mod reproduce;
 mod shell;
 mod show;
 mod since;
+mod status;
 mod tagger;
 mod traffic;
 
@@ -55,6 +57,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Discover(args) => discover::run(&args, output),
         Command::Deploy(args) => deploy::run(&args, output),
         Command::Observe(args) => observe::run(&args, output),
+        Command::Status(args) => status::run(&args, output),
+        Command::Watch(args) => status::watch(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),
