@@ -12,8 +12,12 @@ mod common;
 
 use std::{
     collections::BTreeSet,
-    net::UdpSocket,
-    sync::atomic::{AtomicBool, Ordering},
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -113,7 +117,7 @@ fn a_silent_cable_is_left_and_taken_back_without_a_lost_connection() {
         let gaps = Gaps::begin(scope, &lab.0, &stop);
         thread::sleep(Duration::from_millis(1500 * patience));
         assert_eq!(notices.try_iter().count(), 0, "sound cables have no verdicts");
-        println!("before: longest gap {:?}", gaps.take());
+        println!("before: longest gap of UDP, TCP {:?}", gaps.take());
         let cable = cable_of(&plan, HostId::new(4));
         for (mode, verdict) in [
             (FailMode::Silent, "silent"),
@@ -155,6 +159,30 @@ fn a_silent_cable_is_left_and_taken_back_without_a_lost_connection() {
     });
 }
 
+#[test]
+fn without_watching_a_silent_cable_stays_dead() {
+    let Some(backend) = Backend::ALL.iter().copied().find(|backend| !skipped(*backend)) else { return };
+    let plan = vbft(2, Tagging::Destination);
+    let options = LabOptions { backend: Some(backend), ..LabOptions::new(lab_name("dead")) };
+    let lab = Guard::up(&plan, &options);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _guard = StopOnDrop(&stop);
+        let gaps = Gaps::begin(scope, &lab.0, &stop);
+        thread::sleep(Duration::from_millis(500));
+        let cable = cable_of(&plan, HostId::new(4));
+        lab.0.fail(&cable, FailMode::Silent).expect("a cable");
+        let outage = Duration::from_millis(1000);
+        gaps.take();
+        thread::sleep(outage);
+        let [udp, tcp] = gaps.take();
+        println!("static VLANs: still nothing after {udp:?} (UDP), {tcp:?} (TCP)");
+        // From the cut on: what was on its way then arrives within a few milliseconds.
+        assert!(udp.min(tcp) > outage / 2, "nothing comes by a dead cable");
+        lab.0.heal(&cable).expect("a cable");
+    });
+}
+
 /// The cable that frames for a host cross.
 fn cable_of(plan: &Plan, host: HostId) -> String {
     let vlan = plan.assignment.unicast(HostId::new(0), host);
@@ -178,52 +206,93 @@ fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut (dy
     within(&lab.layout().hosts[host.index()].namespace, work).expect("a namespace");
 }
 
-/// A datagram every millisecond from the first host to the fifth, and the longest pause between arrivals.
-struct Gaps<'a> {
-    longest: &'static std::sync::Mutex<(Instant, Duration, u64)>,
-    _lab: &'a Lab,
+/// 500 bytes every millisecond from the first host to the fifth, by UDP and by one TCP connection, and the longest pause
+/// between arrivals of each.
+struct Gaps {
+    udp: Arc<Mutex<Arrivals>>,
+    tcp: Arc<Mutex<Arrivals>>,
 }
 
-impl<'a> Gaps<'a> {
-    fn begin<'scope>(scope: &'scope thread::Scope<'scope, '_>, lab: &'a Lab, stop: &'scope AtomicBool) -> Self {
-        let longest: &'static _ = Box::leak(Box::new(std::sync::Mutex::new((Instant::now(), Duration::ZERO, 0))));
-        let (near, far) = (&lab.layout().hosts[0], &lab.layout().hosts[4]);
-        let target = std::net::SocketAddr::new(far.address, 7000);
-        let socket = |namespace: &str, port| {
-            within(namespace, || UdpSocket::bind(("0.0.0.0", port)).expect("a free port")).expect("a namespace")
-        };
-        let (sender, receiver) = (socket(&near.namespace, 0), socket(&far.namespace, 7000));
-        receiver.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket");
+struct Arrivals {
+    last: Instant,
+    longest: Duration,
+    bytes: usize,
+}
+
+impl Gaps {
+    fn begin<'scope>(scope: &'scope thread::Scope<'scope, '_>, lab: &Lab, stop: &'scope AtomicBool) -> Self {
+        let (near, far) = (lab.layout().hosts[0].clone(), lab.layout().hosts[4].clone());
+        let target = SocketAddr::new(far.address, 7000);
+        let in_near = |work: &(dyn Fn() -> TcpStream + Sync)| within(&near.namespace, work).expect("a namespace");
+        let listener = within(&far.namespace, || TcpListener::bind(target).expect("a free port")).expect("a namespace");
+        let mut stream = in_near(&|| TcpStream::connect(target).expect("it listens"));
+        stream.set_nodelay(true).expect("a socket");
+        let (mut accepted, _) = listener.accept().expect("it connects");
+        let receiver = within(&far.namespace, || UdpSocket::bind(target).expect("a free port")).expect("a namespace");
+        let sender =
+            within(&near.namespace, || UdpSocket::bind("0.0.0.0:0").expect("a free port")).expect("a namespace");
+        for patience in [receiver.set_read_timeout(Some(NAP)), accepted.set_read_timeout(Some(NAP))] {
+            patience.expect("a socket");
+        }
         scope.spawn(move || {
             while !stop.load(Ordering::SeqCst) {
                 let _ = sender.send_to(&[0; 500], target);
+                stream.write_all(&[0; 500]).expect("the connection lives");
                 thread::sleep(Duration::from_millis(1));
             }
         });
+        let gaps = Self { udp: Arrivals::begin(), tcp: Arrivals::begin() };
+        let udp = gaps.udp.clone();
         scope.spawn(move || {
             let mut bytes = [0; 600];
             while !stop.load(Ordering::SeqCst) {
-                if receiver.recv(&mut bytes).is_ok() {
-                    let mut state = longest.lock().expect("nobody panics with it");
-                    let now = Instant::now();
-                    let gap = now - state.0;
-                    *state = (now, state.1.max(gap), state.2 + 1);
+                if let Ok(length) = receiver.recv(&mut bytes) {
+                    Arrivals::note(&udp, length);
                 }
             }
         });
-        Self { longest, _lab: lab }
+        let tcp = gaps.tcp.clone();
+        scope.spawn(move || {
+            let mut bytes = [0; 4096];
+            while !stop.load(Ordering::SeqCst) {
+                if let Ok(length) = accepted.read(&mut bytes) {
+                    Arrivals::note(&tcp, length);
+                }
+            }
+        });
+        gaps
     }
 
-    /// The longest pause since this was asked last.
-    fn take(&self) -> Duration {
-        let mut state = self.longest.lock().expect("nobody panics with it");
-        std::mem::take(&mut state.1)
+    /// The longest pauses, of UDP and of TCP, since this was asked last; one that lasts still counts.
+    fn take(&self) -> [Duration; 2] {
+        [&self.udp, &self.tcp].map(|arrivals| {
+            let mut arrivals = arrivals.lock().expect("nobody panics with it");
+            let lasting = arrivals.last.elapsed();
+            std::mem::take(&mut arrivals.longest).max(lasting)
+        })
     }
 
     fn assert_alive(&self) {
-        let before = self.longest.lock().expect("nobody panics with it").2;
-        thread::sleep(Duration::from_millis(200));
-        assert!(self.longest.lock().expect("nobody panics with it").2 > before, "datagrams arrive to the end");
+        let bytes = || [&self.udp, &self.tcp].map(|arrivals| arrivals.lock().expect("nobody panics with it").bytes);
+        let before = bytes();
+        thread::sleep(Duration::from_millis(500));
+        let after = bytes();
+        assert!(after[0] > before[0] && after[1] > before[1], "both arrive to the end: {before:?}, {after:?}");
+    }
+}
+
+const NAP: Duration = Duration::from_millis(20);
+
+impl Arrivals {
+    fn begin() -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { last: Instant::now(), longest: Duration::ZERO, bytes: 0 }))
+    }
+
+    fn note(arrivals: &Mutex<Self>, bytes: usize) {
+        let mut arrivals = arrivals.lock().expect("nobody panics with it");
+        arrivals.longest = arrivals.longest.max(arrivals.last.elapsed());
+        arrivals.last = Instant::now();
+        arrivals.bytes += bytes;
     }
 }
 

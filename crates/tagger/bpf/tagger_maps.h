@@ -2,11 +2,12 @@
 /* Maps of one tagged device. Both programs hold them, so they live as long as the device is tagged. */
 #pragma once
 
+/* Without types: kernels before 6.2 take no table made without them in place of one that has them. */
 struct table {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct table_key);
-	__type(value, struct table_entry);
+	__uint(key_size, sizeof(struct table_key));
+	__uint(value_size, sizeof(struct table_entry));
 } tagger_none SEC(".maps");
 
 /* The table in force: replacing it is one pointer. */

@@ -202,6 +202,12 @@ impl Watch<'_> {
         for (path, activity) in active.into_iter().enumerate() {
             self.health.set_activity(now_ns, path, activity);
         }
+        // Somebody may have replaced the table, and the verdicts with it.
+        let healthy = |path| self.health.verdict(path) == Verdict::Healthy;
+        if !(0..self.paths.groups().len()).all(healthy) {
+            let routes = self.paths.reroute(self.base, healthy);
+            self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
+        }
         Ok(())
     }
 }

@@ -163,8 +163,11 @@ impl Health {
     /// an idle interval.
     pub fn new(settings: Settings, groups: &[usize], now_ns: u64) -> Self {
         let mut health = Self { settings, paths: Vec::new(), due: BTreeSet::new(), eager: 0, changes: VecDeque::new() };
+        // As long as a round of idle paths takes with their quarter of the probes, so that rounds are no bursts.
+        let round_ns = groups.len() as u64 * 4_000_000_000 / u64::from(settings.probes_per_s_max.max(1));
+        let span_ns = settings.idle_interval_ns.max(round_ns);
         for (id, group) in groups.iter().enumerate() {
-            let next_ns = now_ns + settings.idle_interval_ns * id as u64 / groups.len() as u64;
+            let next_ns = now_ns + span_ns * id as u64 / groups.len() as u64;
             health.due.insert((next_ns, id));
             health.paths.push(Path {
                 group: *group,
