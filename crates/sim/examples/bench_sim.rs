@@ -106,11 +106,8 @@ fn phased(side: &str) {
     let pairs = Pattern::AllToAllPhased.pairs(&plan.topology, 1).expect("any number of hosts");
     let (mut seconds, mut solutions) = (0.0, 0);
     for phase in pairs.chunk_by(|a, b| a.phase == b.phase) {
-        let transfer = |pair: &sim::pattern::Pair| Transfer {
-            source: pair.source,
-            destination: pair.destination,
-            bits: 8e6,
-        };
+        let transfer =
+            |pair: &sim::pattern::Pair| Transfer { source: pair.source, destination: pair.destination, bits: 8e6 };
         let shared = level.run(&phase.iter().map(transfer).collect::<Vec<_>>()).expect("routes");
         seconds += shared.seconds.iter().copied().fold(0.0, f64::max);
         solutions += shared.solutions;

@@ -91,9 +91,7 @@ impl Pattern {
             (0..count).map(|host| pair(host, partner(host), 0)).filter(|pair| pair.source != pair.destination).collect()
         };
         Ok(match self {
-            Self::AllToAll => {
-                (0..count).flat_map(|i| (1..count).map(move |k| pair(i, (i + k) % count, 0))).collect()
-            }
+            Self::AllToAll => (0..count).flat_map(|i| (1..count).map(move |k| pair(i, (i + k) % count, 0))).collect(),
             Self::AllToAllPhased => {
                 (1..count).flat_map(|k| (0..count).map(move |i| pair(i, (i + k) % count, k - 1))).collect()
             }

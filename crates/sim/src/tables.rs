@@ -103,8 +103,7 @@ impl Tables {
                     let vlan = index(run.vlan);
                     if vlan != UNTAGGED {
                         let row = (device.switch.index() * vlans.len() + usize::from(vlan)) * hosts;
-                        dense[row + run.first.index()..=row + run.last.index()]
-                            .fill((run.port.index() - first) as u16);
+                        dense[row + run.first.index()..=row + run.last.index()].fill((run.port.index() - first) as u16);
                     }
                 }
             }

@@ -51,8 +51,10 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
     if args.to == "ibsim" {
         return write_file(&args.output, |mut out| write_ibsim(topology, &mut out));
     }
-    let format: Format =
-        args.to.parse().map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm, ibsim, simgrid or ansible")))?;
+    let format: Format = args
+        .to
+        .parse()
+        .map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm, ibsim, simgrid or ansible")))?;
     let text = export(format, topology).ok_or_else(|| {
         let known: Vec<&str> =
             Format::ALL.iter().filter(|format| format.can_export()).map(|format| format.name()).collect();

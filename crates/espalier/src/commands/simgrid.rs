@@ -22,7 +22,8 @@ pub(super) fn write_simgrid(plan: &Plan, out: &mut dyn Write) -> io::Result<()> 
     for host in topology.hosts() {
         writeln!(out, "  <host id=\"{}\" speed=\"{HOST_SPEED}\"/>", host.name)?;
     }
-    let rates = topology.links().iter().map(|link| link.rate_bps).enumerate().map(|(at, rate)| (format!("l{at}"), rate));
+    let rates =
+        topology.links().iter().map(|link| link.rate_bps).enumerate().map(|(at, rate)| (format!("l{at}"), rate));
     let cables = topology.hosts().iter().map(|host| (format!("c-{}", host.name), host.rate_bps));
     for (name, rate) in rates.chain(cables) {
         let policy = "sharing_policy=\"SPLITDUPLEX\"";

@@ -107,7 +107,8 @@ fn drive(mut simulation: Simulation<'_>, duration_ps: u64) -> Outcome {
             break;
         }
         if bar.is_none() && begun.elapsed() > QUIET {
-            let style = ProgressStyle::with_template("{elapsed} [{bar:40}] {percent} % of the simulated time, {eta} left");
+            let style =
+                ProgressStyle::with_template("{elapsed} [{bar:40}] {percent} % of the simulated time, {eta} left");
             bar = Some(ProgressBar::new(STEPS).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
         }
         if let Some(bar) = &bar {
@@ -140,8 +141,11 @@ impl View {
         let channels = topology.channel_count();
         let rate = |channel: ChannelId| topology.link(channel.link()).rate_bps as f64;
         let share = |(channel, load): &(ChannelId, u32)| rate(*channel) / f64::from(*load);
-        let mut by_load: Vec<(ChannelId, u32)> =
-            topology.channel_ids().map(|channel| (channel, loads[channel.index()])).filter(|(_, load)| *load > 0).collect();
+        let mut by_load: Vec<(ChannelId, u32)> = topology
+            .channel_ids()
+            .map(|channel| (channel, loads[channel.index()]))
+            .filter(|(_, load)| *load > 0)
+            .collect();
         by_load.sort_by(|a, b| share(a).total_cmp(&share(b)));
         let hosts = topology.hosts().len();
         let cable = (0..2 * hosts)
@@ -180,11 +184,9 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
     row(&format!("the bound: {}", view.bound_of), view.bound_bps);
     say!("{table}\n");
     match view.busiest {
-        Some((channel, load)) => say!(
-            "bottleneck: {}, which {load} of {} pairs cross",
-            topology.channel_label(channel),
-            view.pairs
-        ),
+        Some((channel, load)) => {
+            say!("bottleneck: {}, which {load} of {} pairs cross", topology.channel_label(channel), view.pairs)
+        }
         None => say!("bottleneck: the hosts' own cables; nothing crosses a link"),
     }
     let mut table = Table::new(["busiest channels", "pairs", "use", "longest queue", "lost here", "paused"]);
@@ -264,8 +266,16 @@ fn packet_json(plan: &Plan, view: &View, outcome: &Outcome) -> serde_json::Value
     })
 }
 
-fn write_flows(plan: &Plan, workload: &Workload, outcome: &Outcome, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-    writeln!(out, "source,destination,sent_frames,received_frames,delivered_bytes,goodput_bps,mean_latency_us,ended_us")?;
+fn write_flows(
+    plan: &Plan,
+    workload: &Workload,
+    outcome: &Outcome,
+    out: &mut dyn std::io::Write,
+) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "source,destination,sent_frames,received_frames,delivered_bytes,goodput_bps,mean_latency_us,ended_us"
+    )?;
     for (index, (spec, flow)) in workload.flows.iter().zip(&outcome.flows).enumerate() {
         let name = |host: fabric::HostId| plan.topology.host(host).name.as_str();
         let latency_us = flow.latency_sum_ps as f64 / flow.received_frames.max(1) as f64 / 1e6;
@@ -340,11 +350,14 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
     let view = View::new(plan, &loads, pairs, args);
     let bound = bits / view.bound_bps;
     match output {
-        Output::Json => say!("{}", serde_json::json!({
-            "level": "flow", "pattern": view.pattern.word(), "pairs": pairs.len(), "phases": phases,
-            "seconds": seconds, "busiest": level.label(busiest), "busiest_seconds": least, "bound_seconds": bound,
-            "mean_rate_bps": rate_sum / pairs.len() as f64, "solutions": solutions,
-        })),
+        Output::Json => say!(
+            "{}",
+            serde_json::json!({
+                "level": "flow", "pattern": view.pattern.word(), "pairs": pairs.len(), "phases": phases,
+                "seconds": seconds, "busiest": level.label(busiest), "busiest_seconds": least, "bound_seconds": bound,
+                "mean_rate_bps": rate_sum / pairs.len() as f64, "solutions": solutions,
+            })
+        ),
         Output::Person => {
             say!("{}: {} pairs in {phases} phases, {} bytes each", view.pattern, pairs.len(), bits / 8.0);
             say!("  ends after              {seconds:.4} s");

@@ -128,10 +128,8 @@ impl Network<'_> {
                 let (port, class) = (*queue as usize / self.lanes, *queue as usize % self.lanes);
                 let account = self.ports[port].peer * self.lanes as u32 + class as u32;
                 let behind = held.range((account, 0)..=(account, u32::MAX));
-                let stuck: Vec<(u32, u32)> = behind
-                    .filter(|((_, of), _)| waiting.contains(of))
-                    .map(|((_, of), bytes)| (*of, *bytes))
-                    .collect();
+                let stuck: Vec<(u32, u32)> =
+                    behind.filter(|((_, of), _)| waiting.contains(of)).map(|((_, of), bytes)| (*of, *bytes)).collect();
                 if stuck.iter().map(|(_, bytes)| bytes).sum::<u32>() > self.config.buffers.xon_bytes {
                     let most = stuck.iter().max_by_key(|(of, bytes)| (*bytes, std::cmp::Reverse(*of)));
                     next.insert(*queue, most.map_or(*queue, |(of, _)| *of));

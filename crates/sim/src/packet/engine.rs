@@ -88,7 +88,7 @@ pub(super) enum What {
     Pause { port: u32, class: u8, quanta: u16 },
     /// A port may be free again.
     Kick { port: u32 },
-    /// Half a pause has passed.
+    /// Another PAUSE may be due.
     Refresh { port: u32, class: u8 },
     /// A flow begins.
     Start { flow: u32 },
@@ -142,9 +142,7 @@ impl<'a> Network<'a> {
         for (index, port) in topology.ports().iter().enumerate() {
             let (peer, rate_bps, on_host) = match port.attachment {
                 Attachment::Nothing => (NONE, 1_000_000_000, false),
-                Attachment::Host(host) => {
-                    ((switch_ports + host.index()) as u32, topology.host(host).rate_bps, true)
-                }
+                Attachment::Host(host) => ((switch_ports + host.index()) as u32, topology.host(host).rate_bps, true),
                 Attachment::Link(link) => {
                     let link = topology.link(link);
                     let other = if link.a.index() == index { link.b } else { link.a };

@@ -243,8 +243,8 @@ impl Sender {
                 let k = ((self.window_max - self.epoch_window) / CUBIC_C).cbrt();
                 let target = CUBIC_C * (elapsed + round - k).powi(3) + self.window_max;
                 // What Reno would have by now with the same back-off.
-                let friendly = self.epoch_window
-                    + 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) * elapsed / round.max(1e-9);
+                let friendly =
+                    self.epoch_window + 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) * elapsed / round.max(1e-9);
                 let target = target.max(friendly).clamp(self.window, 1.5 * self.window);
                 self.window += (target - self.window) / self.window * fresh;
             }

@@ -276,8 +276,8 @@ impl Network<'_> {
     fn begin_waiting(&mut self, host: u32, neighbour: u32) {
         for flow in 0..self.flows.len() as u32 {
             let spec = self.spec(flow);
-            let is_between = spec.source.index() as u32 == host
-                && spec.destination.is_some_and(|to| to.index() as u32 == neighbour);
+            let is_between =
+                spec.source.index() as u32 == host && spec.destination.is_some_and(|to| to.index() as u32 == neighbour);
             if is_between && self.flow_outcomes[flow as usize].started_ps.is_some() {
                 self.begin(flow);
             }
