@@ -242,9 +242,9 @@ impl<'a> Sharing<'a> {
         let flows = bits.len();
         let mut outcome = Shared { seconds: vec![0.0; flows], ..Shared::default() };
         let mut carried = vec![0.0; self.capacity.len()];
-        for flow in 0..flows {
+        for (flow, amount) in bits.iter().enumerate() {
             for resource in self.way(flow) {
-                carried[*resource as usize] += bits[flow];
+                carried[*resource as usize] += amount;
             }
         }
         outcome.carried = carried;
