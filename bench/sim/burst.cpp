@@ -30,13 +30,13 @@ int main(int argc, char **argv)
     }
     double apart = 0, end = 0;
     long count = 0;
-    s4u::Comm::on_completion_cb([&](s4u::Comm const &) { count++; });
     for (auto const &entry : of) {
         auto *host = engine.host_by_name(entry.first);
         for (auto const &transfer : entry.second)
-            host->add_actor("sender", [&, host] {
+            s4u::Actor::create("sender", host, [&, host] {
                 s4u::Comm::sendto(host, engine.host_by_name(transfer.to), transfer.bytes);
                 double now = s4u::Engine::get_clock();
+                count++;
                 end = std::max(end, now);
                 apart = std::max(apart, std::fabs(now / transfer.ours - 1));
             });

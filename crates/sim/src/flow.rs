@@ -133,6 +133,29 @@ impl<'a> FlowLevel<'a> {
         Ok(loads)
     }
 
+    /// `rate[pair]` in bits a second when every host serves its receivers in turn and waits when one of them must wait, as
+    /// datagram senders behind PAUSE do: a host's flows rise together and stop together. Pairs are grouped by source.
+    ///
+    /// # Errors
+    /// If a pair is not connected.
+    pub fn blocking_rates_bps(&self, pairs: &[Pair]) -> Result<Vec<f64>, NoRoute> {
+        let (mut ways, mut starts, mut together) = (Vec::new(), vec![0], Vec::with_capacity(pairs.len()));
+        let mut first = 0;
+        for group in pairs.chunk_by(|a, b| a.source == b.source) {
+            let last = first + group.len() as u32;
+            for pair in group {
+                self.append_route(pair.source, pair.destination, &mut ways)?;
+                starts.push(ways.len() as u32);
+                together.push(first..last);
+            }
+            first = last;
+        }
+        let mut sharing = Sharing::new(&self.capacity, &ways, &starts);
+        sharing.together = together;
+        sharing.share();
+        Ok(sharing.rate)
+    }
+
     /// Runs transfers that start together, to their ends.
     ///
     /// # Errors
@@ -175,6 +198,8 @@ struct Sharing<'a> {
     fixed: Vec<u32>,
     round: u32,
     heap: BinaryHeap<Reverse<(Share, u32)>>,
+    /// `together[flow]`: flows whose rate stops rising when this one's does; empty if each stands alone.
+    together: Vec<std::ops::Range<u32>>,
 }
 
 /// A non-negative rate, by size; its bits are ordered as it is.
@@ -209,6 +234,7 @@ impl<'a> Sharing<'a> {
             fixed: vec![0; flows],
             round: 0,
             heap: BinaryHeap::with_capacity(resources),
+            together: Vec::new(),
         }
     }
 
@@ -216,9 +242,9 @@ impl<'a> Sharing<'a> {
         let flows = bits.len();
         let mut outcome = Shared { seconds: vec![0.0; flows], ..Shared::default() };
         let mut carried = vec![0.0; self.capacity.len()];
-        for flow in 0..flows {
+        for (flow, amount) in bits.iter().enumerate() {
             for resource in self.way(flow) {
-                carried[*resource as usize] += bits[flow];
+                carried[*resource as usize] += amount;
             }
         }
         outcome.carried = carried;
@@ -296,16 +322,25 @@ impl<'a> Sharing<'a> {
             }
             for slot in self.user_starts[at]..self.user_ends[at] {
                 let flow = self.users[slot as usize] as usize;
-                if self.fixed[flow] == self.round {
-                    continue;
-                }
-                self.fixed[flow] = self.round;
-                self.rate[flow] = share;
-                for other in &self.ways[self.starts[flow] as usize..self.starts[flow + 1] as usize] {
-                    self.left[*other as usize] -= share;
-                    self.open[*other as usize] -= 1;
+                match self.together.get(flow).cloned() {
+                    None => self.fix(flow, share),
+                    Some(flows) => flows.for_each(|flow| self.fix(flow as usize, share)),
                 }
             }
+        }
+    }
+
+    /// A flow's rate rises no more.
+    #[inline]
+    fn fix(&mut self, flow: usize, share: f64) {
+        if self.fixed[flow] == self.round {
+            return;
+        }
+        self.fixed[flow] = self.round;
+        self.rate[flow] = share;
+        for other in &self.ways[self.starts[flow] as usize..self.starts[flow + 1] as usize] {
+            self.left[*other as usize] -= share;
+            self.open[*other as usize] -= 1;
         }
     }
 }

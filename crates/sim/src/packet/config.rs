@@ -98,8 +98,10 @@ pub enum FlowControlAt {
 /// When a PAUSE is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
-    /// When it has run out and a frame still finds the port too full: one frame leaks each time.
+    /// When it has run out and a frame still finds the port too full: that frame and the next leak each time.
     OnArrival,
+    /// When it has just run out and the port is still too full: one frame leaks each time, whoever sends.
+    OnLapse,
     /// When half of it has passed and the port is still too full: nothing moves.
     HalfTime,
 }

@@ -88,7 +88,7 @@ pub(super) enum What {
     Pause { port: u32, class: u8, quanta: u16 },
     /// A port may be free again.
     Kick { port: u32 },
-    /// Half a pause has passed.
+    /// Another PAUSE may be due.
     Refresh { port: u32, class: u8 },
     /// A flow begins.
     Start { flow: u32 },

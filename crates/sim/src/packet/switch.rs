@@ -7,6 +7,9 @@ use super::{
 };
 use crate::tables::{Leave, NONE, UNTAGGED};
 
+/// How long a switch takes to notice that a PAUSE has run out: less than a frame.
+const LAPSE_PS: u64 = 4_000_000;
+
 impl Network<'_> {
     /// A frame has come in by `port`; its last bit comes at `whole_ps`.
     pub(super) fn switch_frame(&mut self, port: u32, frame: u32, whole_ps: u64) {
@@ -127,9 +130,17 @@ impl Network<'_> {
         account.stopping = true;
         account.stopped_at_ps = self.now_ps;
         self.send_pause(port, class, quanta);
-        if self.config.refresh == Refresh::HalfTime {
-            let half_ps = self.pause_ps(port) / 2;
-            self.wheel.push(self.now_ps + half_ps, What::Refresh { port, class });
+        if let Some(refresh_ps) = self.refresh_ps(port) {
+            self.wheel.push(self.now_ps + refresh_ps, What::Refresh { port, class });
+        }
+    }
+
+    /// From one PAUSE to the next, if a clock sends them.
+    fn refresh_ps(&self, port: u32) -> Option<u64> {
+        match self.config.refresh {
+            Refresh::OnArrival => None,
+            Refresh::OnLapse => Some(self.pause_ps(port) + LAPSE_PS),
+            Refresh::HalfTime => Some(self.pause_ps(port) / 2),
         }
     }
 
@@ -141,10 +152,11 @@ impl Network<'_> {
         }
     }
 
-    /// Half of a pause has passed.
+    /// The time for another PAUSE has come, unless one was sent meanwhile.
     pub(super) fn handle_refresh(&mut self, port: u32, class: u8) {
         let account = &self.classes[port as usize * self.lanes + usize::from(class)];
-        if account.stopping && self.now_ps >= account.stopped_at_ps + self.pause_ps(port) / 2 {
+        let refresh_ps = self.refresh_ps(port).unwrap_or(u64::MAX / 2);
+        if account.stopping && self.now_ps >= account.stopped_at_ps + refresh_ps {
             self.stop(port, class);
         }
     }
