@@ -192,7 +192,8 @@ impl Helper {
     fn look(&self, shared: &Shared, notes: &mut Notes, now: Time) {
         let soon = now + HELPER_TICK;
         let Some(mut state) = shared.try_lock() else {
-            shared.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
+            // A caller is at it this moment.
+            shared.helper_due.store((now + HELPER_TICK_BUSY).as_nanos(), Ordering::Relaxed);
             return;
         };
         shared.tick(&mut state, now);
