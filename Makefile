@@ -2,7 +2,7 @@
 ESPALIER := target/release/espalier
 RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp test-ri2n fuzz soak bench \
+.PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp test-ssh test-ri2n fuzz soak bench \
 	bench-planner bench-ri2n clean
 
 help:
@@ -15,12 +15,13 @@ help:
 	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
 	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, and a whole deployment, alone"
+	@echo "make test-ssh   four vendors' command lines over SSH, and files by TFTP and HTTP, alone"
 	@echo "make test-ri2n  unmodified programs, Open MPI and programs in C over RI2N, with a cable pulled, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
 	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
-	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small or full)"
+	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small, full or other)"
 
 build:
 	@tools/setup build
@@ -38,11 +39,13 @@ test:
 	$(MAKE) test-vm
 	$(MAKE) test-ib
 	$(MAKE) test-snmp
+	$(MAKE) test-ssh
 	$(MAKE) test-ri2n
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
 	$(MAKE) -C crates/ri2n-run/bpf check
+	$(MAKE) -C crates/tagger/bpf check
 
 test-vm:
 	@tools/setup test
@@ -58,6 +61,13 @@ test-snmp:
 	cargo build --release --locked -p espalier
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+test-ssh:
+	@tools/setup test
+	cargo build --release --locked -p espalier
+	@tests/ssh/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/serve/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ri2n:
 	@tools/setup test
@@ -79,7 +89,7 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	for target in native dot lldp ibnetdiscover containerlab graphml rendered linux_bridge networkd ifupdown2 open_vswitch \
-		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management ri2n; do \
+		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management ri2n tagger; do \
 		mkdir -p fuzz/corpus/$$target && \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 || exit 1; \

@@ -71,6 +71,11 @@ impl PortChange<'_> {
         (self.before.ingress_filter, self.after.ingress_filter) == (IngressFilter::Off, IngressFilter::On)
     }
 
+    /// Whether the port is to filter at ingress no more.
+    pub(crate) fn unfilters(&self) -> bool {
+        (self.before.ingress_filter, self.after.ingress_filter) == (IngressFilter::On, IngressFilter::Off)
+    }
+
     /// The new flow control, if it changes.
     pub(crate) fn flow_control(&self) -> Option<&FlowControlMode> {
         (self.before.flow_control != self.after.flow_control).then_some(&self.after.flow_control)
@@ -92,8 +97,11 @@ impl<'a> Change<'a> {
                 join_tagged: missing(&after.tagged, &before.tagged),
                 join_untagged: missing(&after.untagged, &before.untagged),
             };
-            let changes =
-                change.moves() || change.filters() || change.pvid().is_some() || change.flow_control().is_some();
+            let changes = change.moves()
+                || change.filters()
+                || change.unfilters()
+                || change.pvid().is_some()
+                || change.flow_control().is_some();
             changes.then_some(change)
         })
     }
@@ -141,6 +149,11 @@ impl<'a> Change<'a> {
     pub(crate) fn entries_set(self) -> impl Iterator<Item = (VlanId, Mac, &'a str)> {
         let entries = self.after.entries.iter().filter(move |(key, slot)| self.before.entries.get(*key) != Some(*slot));
         entries.map(move |(&(vlan, mac), &slot)| (vlan, mac, self.after.port(slot).name.as_str()))
+    }
+
+    /// Whether spanning tree is to be turned on again.
+    pub(crate) fn starts_spanning_tree(self) -> bool {
+        (self.before.spanning_tree, self.after.spanning_tree) == (SpanningTree::Off, SpanningTree::On)
     }
 
     /// Whether spanning tree is to be turned off.

@@ -217,8 +217,6 @@ impl Target {
 
     /// Refuses what the language cannot say of a switch.
     pub(crate) fn refuse(self, switch: &str, config: &SwitchConfig) -> Result<(), RenderError> {
-        let traits = self.dialect().traits();
-        let (takes, like) = traits.port_name;
         let default_is_taken = self.factory(vec![String::new()]).memberships().contains(VlanId::MIN);
         if let Some(port) = config.ports.iter().find(|port| default_is_taken && port.is_member(VlanId::MIN)) {
             return Err(RenderError::Inexpressible {
@@ -229,6 +227,13 @@ impl Target {
                 way_out: "plan with VLANs from 2 on, as --vlans does by default",
             });
         }
+        self.refuse_ports(switch, config)
+    }
+
+    /// Refuses what the language cannot say of ports, whatever VLANs they are in.
+    pub(crate) fn refuse_ports(self, switch: &str, config: &SwitchConfig) -> Result<(), RenderError> {
+        let traits = self.dialect().traits();
+        let (takes, like) = traits.port_name;
         for port in &config.ports {
             if !takes(&port.name) {
                 let (switch, port) = (switch.to_owned(), port.name.clone());

@@ -16,7 +16,10 @@ pub mod discover;
 pub mod format;
 pub mod lldp;
 pub mod mib;
+pub mod observe;
+pub mod serve;
 pub mod snmp;
+pub mod ssh;
 pub mod stp;
 pub mod wire;
 
@@ -38,4 +41,4 @@ pub use dialect::{Folder, Target, TextFile};
 pub use error::{ParseError, RenderError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
 pub use read::{align, judge_settings, read_back};
-pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full};
+pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full, write_transition};

@@ -126,6 +126,26 @@ pub fn write_change(
         .map_err(|source| RenderError::Write { file: "switch".to_owned(), source })
 }
 
+/// Writes what takes one switch from one state to another, the factory's VLAN 1 and spanning tree included, without a
+/// head: what a plan may not ask, but a switch that gets back what it held.
+///
+/// # Errors
+/// [`RenderError`].
+///
+/// # Panics
+/// If the two states do not have the same ports.
+pub fn write_transition(
+    target: Target,
+    before: &SwitchConfig,
+    after: &SwitchConfig,
+    folder: &mut dyn Folder,
+) -> Result<(), RenderError> {
+    assert_eq!(before.ports.len(), after.ports.len(), "both states are of one switch");
+    target.refuse_ports("switch", after)?;
+    write_steps(target, &[], "switch", Steps::Difference(before, after), folder)
+        .map_err(|source| RenderError::Write { file: "switch".to_owned(), source })
+}
+
 /// What a file says.
 #[derive(Clone, Copy)]
 enum Steps<'a> {

@@ -2,7 +2,7 @@
 
 use device::{
     Folder, IngressFilter, Memory, PortConfig, RenderError, Slot, SpanningTree, SwitchConfig, Target, TextFile,
-    read_back, write_change, write_full,
+    read_back, write_change, write_full, write_transition,
 };
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use proptest::prelude::*;
@@ -134,6 +134,35 @@ proptest! {
             write_change(target, &before, &after, &mut step).expect("it can be said");
             let back = read(target, &step, start);
             prop_assert_eq!(&back, &after, "{}\n{:#?}\n{:#?}", target, before, texts(&step));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The way of a deployment that turns back: shut as it is, the new state, shut as it was, open.
+    #[test]
+    fn a_switch_gets_back_what_it_held_in_the_box(wishes in state()) {
+        for target in [
+            Target::LinuxBridge, Target::PowerConnect, Target::CiscoSb, Target::EdgeCore, Target::Comware7, Target::Comware5,
+            Target::Huawei, Target::Zyxel, Target::TpLink, Target::Fastpath, Target::RouterOs,
+        ] {
+            let goal = config(target, &wishes);
+            let factory = target.factory(goal.ports.iter().map(|port| port.name.clone()).collect());
+            let shut = |config: &SwitchConfig| {
+                let mut shut = config.clone();
+                shut.ports.iter_mut().for_each(|port| port.admin = Admin::Down);
+                shut
+            };
+            let mut now = factory.clone();
+            for next in [shut(&factory), shut(&goal), goal.clone(), shut(&goal), shut(&factory), factory.clone()] {
+                let mut step = Memory::default();
+                write_transition(target, &now, &next, &mut step).expect("it can be said");
+                let back = read(target, &step, now);
+                prop_assert_eq!(&back, &next, "{}\n{:#?}", target, texts(&step));
+                now = back;
+            }
         }
     }
 }

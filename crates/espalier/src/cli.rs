@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
 use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanSet, parse_rate};
+use tagger::Spread;
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
 ///
@@ -33,10 +34,15 @@ pub(crate) enum Command {
     Discover(Discover),
     Deploy(Deploy),
     Observe(Observe),
+    Status(Status),
+    Watch(Watch),
     Show(Show),
     Export(Export),
     Render(Render),
+    Serve(Serve),
     Lab(Lab),
+    Simulate(Simulate),
+    Tagger(Tagger),
     Reproduce(Reproduce),
     Demo(Demo),
     Completions(Completions),
@@ -76,7 +82,9 @@ pub(crate) struct Generate {
 /// Turn what another tool says about the cabling into a topology.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier import cables.dot -o topology.yaml\n  \
-    espalier import --from lldp sw1.json sw2.json sw3.json -o topology.yaml\n\n\
+    espalier import --from lldp sw1.json sw2.json sw3.json -o topology.yaml\n  \
+    espalier import --from lldp sw1.json sw2.json --expect cables.dot\n  \
+    espalier import today.ibnet --expect yesterday.ibnet\n\n\
     Every difference between the files, one-sided sightings included, is reported with file and line.")]
 pub(crate) struct Import {
     /// The files; several only for lldp, one a device.
@@ -91,6 +99,10 @@ pub(crate) struct Import {
     /// For lldp: own ports whose neighbours are no part of the fabric, such as 'eth0' for management.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ignore_ports: Vec<String>,
+    /// Say how the cabling differs from this one, in any format: what is gone, new, moved or swapped, each with its
+    /// remedy. Exit code 1 means that it does.
+    #[arg(long, value_name = "CABLING")]
+    pub(crate) expect: Option<PathBuf>,
     /// Where to write; standard output unless given.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
@@ -295,6 +307,34 @@ pub(crate) struct Observe {
     pub(crate) output: PathBuf,
 }
 
+/// Show what differs on each switch from its plan, which cables are elsewhere, and the load of every link.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier status plan.json --credentials admin.toml\n  \
+    espalier status plan.json --interval 10 --json\n\n\
+    Loads are what passed between two readings, in the direction that the cable is written and back. Exit code 1 means\n\
+    that something differs, or that a switch does not answer.")]
+pub(crate) struct Status {
+    /// The plan that the switches should hold.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// How long counters are watched, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) interval: f64,
+}
+
+/// Show the status again and again, until Ctrl-C.
+#[derive(Args)]
+#[command(after_help = "Example: espalier watch plan.json --interval 5")]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) status: Status,
+    /// End after so many times.
+    #[arg(long, value_name = "N")]
+    pub(crate) times: Option<u64>,
+}
+
 /// Explain a plan to a person.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier show plan.json\n  espalier show plan.json --route h0 h5\n  \
@@ -336,6 +376,7 @@ pub(crate) struct Subject {
 #[command(
     after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
     Of a plan: ansible, a folder with inventory, playbook and the switches' configurations.\n\
+    Of any plan: simgrid, a platform with the plan's routes, on which `smpirun` runs MPI programs.\n    \
     Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
     espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
@@ -373,6 +414,28 @@ pub(crate) struct Render {
     pub(crate) output: PathBuf,
 }
 
+/// Serve rendered files to switches that load their configuration at boot, by TFTP and HTTP.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  espalier render plan.json -o switches && espalier serve switches --listen 192.0.2.250\n  \
+    espalier serve switches --listen 127.0.0.1 --tftp-port 6969 --http-port 8080\n\n\
+    Only the files that rendered.json lists can be read, and nothing can be written. Ctrl-C ends it."
+)]
+pub(crate) struct Serve {
+    /// The folder that `render` wrote.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Address to listen on: that of the management network.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: std::net::IpAddr,
+    /// UDP port of TFTP; 0 leaves it out.
+    #[arg(long, value_name = "PORT", default_value_t = 69)]
+    pub(crate) tftp_port: u16,
+    /// TCP port of HTTP; 0 leaves it out.
+    #[arg(long, value_name = "PORT", default_value_t = 80)]
+    pub(crate) http_port: u16,
+}
+
 /// Run a plan as a fabric of network namespaces with real programs.
 #[derive(Args)]
 #[command(after_help = "Example:\n  espalier lab up plan.json && espalier lab measure all-to-all && espalier lab down")]
@@ -404,6 +467,9 @@ pub(crate) enum LabCommand {
         /// Nothing but cables: managed switches as they leave the factory, with spanning tree on.
         #[arg(long)]
         factory: bool,
+        /// How hosts that tag spread frames over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
+        #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
+        spread: Spread,
     },
     /// Serve the management of a lab's switches; `lab up --managed` starts it.
     #[command(hide = true)]
@@ -451,10 +517,94 @@ pub(crate) enum LabCommand {
     Measure(Measure),
 }
 
+/// Let this host tag its own frames: one flat network for programs, every cable for frames.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier tagger config plan.json -o tagger.conf\n  \
+    espalier tagger attach eth1 --config tagger.conf && espalier tagger status eth1\n  \
+    espalier tagger run eth1 --config tagger.conf\n\n\
+    The configuration is one text for all hosts:\n  mode source-destination\n  \
+    02:00:00:00:00:01 2 8 sw1    # address, VLAN, priority, switch")]
+pub(crate) struct Tagger {
+    #[command(subcommand)]
+    pub(crate) command: TaggerCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum TaggerCommand {
+    /// Write the configuration that all hosts of a plan share.
+    #[command(after_help = "Example: espalier tagger config plan.json -o tagger.conf")]
+    Config {
+        /// A plan whose hosts tag.
+        plan: PathBuf,
+        /// How frames are spread over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
+        #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
+        spread: Spread,
+        /// Where to write; standard output unless given.
+        #[arg(short, long, value_name = "FILE", default_value = "-")]
+        output: PathBuf,
+    },
+    /// Tag what a device sends, and untag what it receives, from now on. Again replaces the table, and nothing is lost.
+    #[command(after_help = "Example: espalier tagger attach eth1 --config tagger.conf")]
+    Attach {
+        /// The network device: a NIC, a bond, a VLAN or a veth.
+        device: String,
+        #[command(flatten)]
+        source: TaggerSource,
+        /// Destinations to make room for; twice those of the table unless given.
+        #[arg(long, value_name = "N")]
+        room: Option<u32>,
+    },
+    /// Take the programs off a device; other tc programs stay.
+    #[command(after_help = "Example: espalier tagger detach eth1")]
+    Detach {
+        /// The network device.
+        device: String,
+    },
+    /// Show the table in force and what was counted, by destination and by VLAN.
+    #[command(after_help = "Example: espalier tagger status eth1 --json")]
+    Status {
+        /// The network device.
+        device: String,
+    },
+    /// Attach, watch the paths to other switches, and leave those that are dead or lossy until they heal.
+    #[command(after_help = "Example: espalier tagger run eth1 --config tagger.conf\n\n\
+        Ends on SIGINT or SIGTERM; the device goes on tagging.")]
+    Run {
+        /// The network device.
+        device: String,
+        #[command(flatten)]
+        source: TaggerSource,
+        /// Destinations to make room for; twice those of the table unless given.
+        #[arg(long, value_name = "N")]
+        room: Option<u32>,
+        /// Most probes of a second.
+        #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        probes: u32,
+    },
+}
+
+/// Where a host's table comes from.
+#[derive(Args)]
+pub(crate) struct TaggerSource {
+    /// The configuration that all hosts share.
+    #[arg(long, value_name = "FILE", required_unless_present = "plan", conflicts_with = "plan")]
+    pub(crate) config: Option<PathBuf>,
+    /// A plan whose hosts tag.
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) plan: Option<PathBuf>,
+    /// With --plan: how frames are spread over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
+    #[arg(long, default_value = "first", value_name = "HOW", conflicts_with = "config", value_parser = spread)]
+    pub(crate) spread: Spread,
+}
+
+fn spread(text: &str) -> Result<Spread, String> {
+    text.parse()
+}
+
 /// What to send in a lab.
 #[derive(Args)]
 pub(crate) struct Measure {
-    /// all-to-all, bit-reversal, transpose, or pair.
+    /// all-to-all, bit-reversal, transpose, bisection, or pair.
     pub(crate) pattern: String,
     /// For pair: the sender and the receiver.
     #[arg(value_name = "HOST")]
@@ -484,14 +634,95 @@ pub(crate) enum BackendChoice {
     Ebpf,
 }
 
+/// Simulate a plan's switches under a traffic pattern: where it chokes, and how far that is from the best there could be.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier simulate plan.json --pattern all-to-all\n  \
+    espalier simulate plan.json --pattern transpose --transport cubic --bytes 10000000 --csv flows.csv\n  \
+    espalier simulate plan.json --pattern all-to-all-phased --level flow --bytes 1000000\n\n\
+    What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks.")]
+pub(crate) struct Simulate {
+    /// The plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// Who sends to whom.
+    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::ALL, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    pub(crate) pattern: sim::pattern::Pattern,
+    /// Every frame, or only rates.
+    #[arg(long, value_enum, default_value = "packet")]
+    pub(crate) level: SimulationLevel,
+    /// How hosts send, at the packet level.
+    #[arg(long, value_enum, default_value = "udp")]
+    pub(crate) transport: TransportChoice,
+    /// Bytes that each pair sends; as many as fit into the time unless given (1,000,000 at the flow level).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) bytes: Option<u64>,
+    /// Simulated time, in milliseconds; with sizes, the most.
+    #[arg(long, default_value_t = 100.0, value_name = "MS")]
+    pub(crate) duration_ms: f64,
+    /// Where PAUSE or priority flow control is on.
+    #[arg(long, value_enum, default_value = "as-planned")]
+    pub(crate) flow_control: FlowControlChoice,
+    /// Send PAUSE again before it runs out.
+    #[arg(long)]
+    pub(crate) refresh_pause: bool,
+    /// Switches send a frame on before they have all of it.
+    #[arg(long)]
+    pub(crate) cut_through: bool,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write a line a flow.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// How closely a simulation looks.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SimulationLevel {
+    /// Every frame through every queue.
+    Packet,
+    /// Max-min fair rates.
+    Flow,
+}
+
+/// How simulated hosts send.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum TransportChoice {
+    /// Datagrams, as fast as the cable takes them.
+    Udp,
+    /// TCP with Reno's window.
+    Reno,
+    /// TCP with CUBIC's window.
+    Cubic,
+    /// In order or again, as RoCE.
+    GoBackN,
+}
+
+/// Where simulated flow control is on.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum FlowControlChoice {
+    /// Where the plan has it.
+    AsPlanned,
+    /// Nowhere.
+    None,
+    /// On every cable.
+    All,
+    /// On hosts' cables.
+    Hosts,
+    /// On cables between switches.
+    Switches,
+}
+
 /// Recompute a table or figure of the papers beside the printed numbers.
 #[derive(Args)]
 #[command(
-    after_help = "Example: espalier reproduce table3\n\n  table3   the evaluated topologies of [Otsuka], from real plans"
+    after_help = "Example: espalier reproduce table3\n\n  table2   deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns\n  \
+        table3   the evaluated topologies of [Otsuka], from real plans\n  \
+        fig7     three traffic patterns on the topologies of [Otsuka], frame by frame and as rates"
 )]
 pub(crate) struct Reproduce {
     /// What to reproduce.
-    #[arg(value_parser = ["table3"])]
+    #[arg(value_parser = ["table2", "table3", "fig7"])]
     pub(crate) name: String,
 }
 

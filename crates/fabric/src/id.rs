@@ -13,11 +13,13 @@ macro_rules! index {
             ///
             /// # Panics
             /// If `index` does not fit in 32 bits; every count in a [`Topology`](crate::Topology) is bounded far below.
+            #[inline]
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("index fits in 32 bits"))
             }
 
             /// The position that this index stands for.
+            #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -54,26 +56,31 @@ index!(
 
 impl ChannelId {
     /// The channel of `link` that leaves its port `a`.
+    #[inline]
     pub fn forward(link: LinkId) -> Self {
         Self::new(2 * link.index())
     }
 
     /// The channel of `link` that leaves its port `b`.
+    #[inline]
     pub fn backward(link: LinkId) -> Self {
         Self::new(2 * link.index() + 1)
     }
 
     /// The cable that carries this channel.
+    #[inline]
     pub fn link(self) -> LinkId {
         LinkId::new(self.index() / 2)
     }
 
     /// The other direction of the same cable.
+    #[inline]
     pub fn reverse(self) -> Self {
         Self(self.0 ^ 1)
     }
 
     /// Whether this channel leaves the link's port `a`.
+    #[inline]
     pub fn is_forward(self) -> bool {
         self.0 & 1 == 0
     }

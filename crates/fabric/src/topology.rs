@@ -156,21 +156,25 @@ impl Topology {
     }
 
     /// One switch.
+    #[inline]
     pub fn switch(&self, id: SwitchId) -> &Switch {
         &self.switches[id.index()]
     }
 
     /// One port.
+    #[inline]
     pub fn port(&self, id: PortId) -> &Port {
         &self.ports[id.index()]
     }
 
     /// One link.
+    #[inline]
     pub fn link(&self, id: LinkId) -> &Link {
         &self.links[id.index()]
     }
 
     /// One host.
+    #[inline]
     pub fn host(&self, id: HostId) -> &Host {
         &self.hosts[id.index()]
     }
@@ -225,37 +229,44 @@ impl Topology {
     }
 
     /// The channels that leave a switch, in port order.
+    #[inline]
     pub fn channels_from(&self, switch: SwitchId) -> &[ChannelId] {
         &self.out[self.out_start[switch.index()]..self.out_start[switch.index() + 1]]
     }
 
     /// The hosts of a switch, in port order.
+    #[inline]
     pub fn hosts_of(&self, switch: SwitchId) -> &[HostId] {
         &self.rim[self.rim_start[switch.index()]..self.rim_start[switch.index() + 1]]
     }
 
     /// The switch that a host is plugged into.
+    #[inline]
     pub fn switch_of(&self, host: HostId) -> SwitchId {
         self.port(self.host(host).port).switch
     }
 
     /// The port through which a channel leaves its first switch.
+    #[inline]
     pub fn tail_port(&self, channel: ChannelId) -> PortId {
         let link = self.link(channel.link());
         if channel.is_forward() { link.a } else { link.b }
     }
 
     /// The port through which a channel enters its second switch.
+    #[inline]
     pub fn head_port(&self, channel: ChannelId) -> PortId {
         self.tail_port(channel.reverse())
     }
 
     /// The switch that a channel leaves.
+    #[inline]
     pub fn tail(&self, channel: ChannelId) -> SwitchId {
         self.port(self.tail_port(channel)).switch
     }
 
     /// The switch that a channel enters.
+    #[inline]
     pub fn head(&self, channel: ChannelId) -> SwitchId {
         self.port(self.head_port(channel)).switch
     }

@@ -67,8 +67,12 @@ impl Tree {
         while let Some(&switch) = order.get(next) {
             next += 1;
             for &channel in topology.channels_from(switch) {
+                // Most channels lead out of the tree, so where they lead is not looked up before that is known.
+                if !within[channel.link().index()] {
+                    continue;
+                }
                 let head = topology.head(channel);
-                if within[channel.link().index()] && head != root && inward[head.index()].is_none() {
+                if head != root && inward[head.index()].is_none() {
                     inward[head.index()] = Some(channel);
                     order.push(head);
                 }

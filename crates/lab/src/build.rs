@@ -1,7 +1,7 @@
 //! Builds a lab, step by step, and takes back what it built if a step fails or somebody presses Ctrl-C.
 //!
 //! ```text
-//! state directory ─▶ namespaces ─▶ cables ─▶ switches and hosts, several at once ─▶ finished mark
+//! state directory ─▶ namespaces ─▶ cables ─▶ switches and hosts, several at once ─▶ carrier ─▶ finished mark
 //! ```
 //!
 //! The state directory comes first and goes last, so that [`down`](crate::down) finds everything at any point between.
@@ -28,6 +28,7 @@ use std::{
 
 use fabric::Plan;
 use serde::{Deserialize, Serialize};
+use tagger::{Spread, Table};
 
 use crate::{
     Backend, Lab, LabError, backlog, bridge, ebpf,
@@ -35,7 +36,7 @@ use crate::{
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
     managed,
     name::{HOST_DEVICE, check_lab_name},
-    netns,
+    netns, ready,
     signal::Watch,
     state::{self, Directory},
     table::{PORT_IFINDEX_BASE, SwitchTable},
@@ -59,6 +60,8 @@ pub struct LabOptions {
     pub managed: Managed,
     /// What switches do at first.
     pub start: Start,
+    /// How a host that tags its own frames spreads them over the VLANs of a pair.
+    pub spread: Spread,
     /// The plan's own text, kept with the lab for whoever opens it later.
     pub plan_text: Option<String>,
 }
@@ -74,6 +77,7 @@ impl LabOptions {
             offload: Offload::Off,
             managed: Managed::No,
             start: Start::Planned,
+            spread: Spread::First,
             plan_text: None,
         }
     }
@@ -194,11 +198,13 @@ impl Lab {
         let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let layout = Layout::new(plan, &tables, options, backend, created_unix_s)?;
         let mtu_bytes = plan.policy.mtu_bytes;
+        let tagging: Vec<Option<Table>> =
+            (plan.topology.host_ids()).map(|host| tagger::plan::table(plan, host, options.spread)).collect();
 
         let watch = Watch::begin().context("up", &options.name, "catch signals")?;
         let directory = Directory::claim(&options.name)?;
         let built = (directory.write(&layout, options.plan_text.as_deref()))
-            .and_then(|()| build(&layout, &first, mtu_bytes, &watch, progress))
+            .and_then(|()| build(&layout, &first, &tagging, mtu_bytes, &watch, progress))
             .and_then(|()| directory.finish());
         // A tool that the same Ctrl-C killed fails before the watch is asked.
         let result = if watch.has_fired() { Err(LabError::Interrupted) } else { built };
@@ -213,6 +219,7 @@ impl Lab {
 fn build(
     layout: &Layout,
     tables: &[SwitchTable],
+    tagging: &[Option<Table>],
     mtu_bytes: u16,
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
@@ -240,7 +247,8 @@ fn build(
         .collect();
     in_chunks(layout, &cables, Step::Cables, watch, progress)?;
     managed::build(layout)?;
-    nodes(layout, tables, mtu_bytes, watch, progress)
+    nodes(layout, tables, tagging, mtu_bytes, watch, progress)?;
+    ready::wait(layout, watch)
 }
 
 /// Runs one-line commands in the caller's namespace, a chunk a process, so that progress shows.
@@ -275,6 +283,7 @@ fn in_chunks(
 fn nodes(
     layout: &Layout,
     tables: &[SwitchTable],
+    tagging: &[Option<Table>],
     mtu_bytes: u16,
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
@@ -289,7 +298,7 @@ fn nodes(
         if node < switches {
             switch(layout, node, &tables[node], mtu_bytes, &rates)
         } else {
-            host(layout, &layout.hosts[node - switches], &rates)
+            host(layout, &layout.hosts[node - switches], tagging[node - switches].as_ref(), &rates)
         }
     };
     thread::scope(|scope| {
@@ -339,7 +348,7 @@ fn switch(
     run_batch(&Batch { tool: "ip", namespace, script: port_script(site, mtu_bytes) }, place("start ports"))
 }
 
-fn host(layout: &Layout, site: &HostSite, rates: &Rates<'_>) -> Result<(), LabError> {
+fn host(layout: &Layout, site: &HostSite, tagging: Option<&Table>, rates: &Rates<'_>) -> Result<(), LabError> {
     let namespace = Some(site.namespace.as_str());
     let place = |step| Place { operation: "up", device: &site.name, step };
     let HostSite { mac, address, prefix_bits, mtu_bytes, .. } = site;
@@ -357,6 +366,15 @@ fn host(layout: &Layout, site: &HostSite, rates: &Rates<'_>) -> Result<(), LabEr
         &Batch { tool: "tc", namespace, script: shaping(layout, &site.namespace, *mtu_bytes, rates) },
         place("shape cables"),
     )?;
+    // Before the host says its first word.
+    if let Some(table) = tagging {
+        let attach = || {
+            let address = format!("link set {HOST_DEVICE} address {mac}\n");
+            run_batch(&Batch { tool: "ip", namespace, script: address }, place("set address"))?;
+            Ok::<(), LabError>(tagger::device::attach(HOST_DEVICE, table, None).map(drop)?)
+        };
+        netns::within(&site.namespace, attach).context("up", &site.name, "enter namespace")??;
+    }
     run_batch(&Batch { tool: "ip", namespace, script }, place("configure address"))
 }
 

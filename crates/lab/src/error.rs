@@ -59,6 +59,9 @@ pub enum LabError {
     /// An option or a plan that the lab cannot carry out.
     #[error("{0}")]
     Unsupported(String),
+    /// A host's frames cannot be tagged.
+    #[error(transparent)]
+    Tagger(#[from] tagger::TaggerError),
     /// The machine lacks something; the text says what, and the way out.
     #[error("{0}")]
     Missing(String),

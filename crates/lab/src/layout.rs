@@ -10,7 +10,7 @@
 
 use std::net::IpAddr;
 
-use fabric::{Attachment, HostId, Mac, PortId, SwitchId, Topology};
+use fabric::{Attachment, HostId, HostTagging, Mac, PortId, SwitchId, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     managed::Management,
     name::{HOST_DEVICE, check_lab_name, host_namespace, port_device, switch_namespace},
     table::{Service, SwitchTable},
-    twin::{FrameHead, deliver},
+    twin::{FrameHead, Tag, deliver},
 };
 
 /// Version of the state file.
@@ -101,7 +101,7 @@ pub struct HostSite {
     pub prefix_bits: u8,
     /// Largest IP packet, in bytes.
     pub mtu_bytes: u16,
-    /// Hosts (positions, ascending; one a copy) that its untagged group frames reach untagged.
+    /// Hosts (positions, ascending; one a copy) that its group frames reach: untagged, or of hosts that tag, tagged.
     pub audience: Vec<usize>,
 }
 
@@ -166,7 +166,7 @@ impl Layout {
                     address: intent.address,
                     prefix_bits: intent.prefix_bits,
                     mtu_bytes: intent.mtu_bytes,
-                    audience: audience(topology, tables, host),
+                    audience: audience(plan, tables, host),
                 }
             })
             .collect();
@@ -263,11 +263,17 @@ fn switch_site(topology: &Topology, tables: &[SwitchTable], lab: &str, start: St
 }
 
 /// Who hears a host's broadcast. A fabric that loops never finishes delivering; its audience is what was heard first.
-fn audience(topology: &Topology, tables: &[SwitchTable], host: HostId) -> Vec<usize> {
-    let frame = FrameHead { destination: Mac::BROADCAST, source: topology.host(host).mac, tag: None };
+fn audience(plan: &fabric::Plan, tables: &[SwitchTable], host: HostId) -> Vec<usize> {
+    let topology = &plan.topology;
+    let own = |vlan: fabric::VlanId| Tag { vid: vlan.get(), priority: 0 };
+    let tag = match plan.host_intent(host).tagging {
+        HostTagging::BySwitch => None,
+        HostTagging::ByHost => Some(own(plan.assignment.broadcast(host))),
+    };
+    let frame = FrameHead { destination: Mac::BROADCAST, source: topology.host(host).mac, tag };
     let arrivals = deliver(topology, tables, host, &frame, 4 * topology.ports().len()).unwrap_or_else(|heard| heard);
     let mut heard: Vec<usize> =
-        arrivals.into_iter().filter(|(_, tag)| tag.is_none()).map(|(host, _)| host.index()).collect();
+        arrivals.into_iter().filter(|(_, heard)| *heard == tag).map(|(host, _)| host.index()).collect();
     heard.sort_unstable();
     heard
 }

@@ -25,6 +25,8 @@ mod build;
 mod error;
 mod ethtool;
 mod link;
+mod loss;
+mod ready;
 mod signal;
 mod state;
 mod status;
@@ -35,3 +37,4 @@ pub use build::{LabOptions, Managed, Offload, Progress, Start, Step, TRAIN_FRAME
 pub use error::LabError;
 pub use state::{FailMode, Lab, down, list};
 pub use status::{Carrier, DropCounts, PortStatus, Status, SwitchStatus, Traffic};
+pub use tagger;

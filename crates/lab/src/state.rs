@@ -27,6 +27,7 @@ use crate::{
     ebpf,
     error::Context,
     layout::{CableEnd, LAYOUT_VERSION, Layout},
+    loss,
     name::{check_lab_name, namespace_prefix},
     netns, rootless, status,
     tool::{Batch, Place, run_batch},
@@ -50,6 +51,11 @@ pub enum FailMode {
     Down,
     /// Frames vanish, and neither end notices.
     Silent,
+    /// Some frames vanish, by chance.
+    Lossy {
+        /// How many of a million.
+        loss_ppm: u32,
+    },
 }
 
 impl Lab {
@@ -136,6 +142,11 @@ impl Lab {
                 FailMode::Silent => {
                     self.at(end, "tc", format!("qdisc replace dev {device} root blackhole\n"), "cut cable")?
                 }
+                FailMode::Lossy { loss_ppm } => {
+                    netns::within(&end.namespace, || loss::begin(end.ifindex, loss_ppm))
+                        .context("cable", &end.label, "enter namespace")?
+                        .context("cable", &end.label, "lose frames")?;
+                }
             }
         }
         Ok(())
@@ -149,6 +160,9 @@ impl Lab {
         let cable = self.layout.cable(cable)?;
         let mtu_bytes = self.layout.hosts.iter().map(|host| host.mtu_bytes).max().unwrap_or(1500);
         for end in [&cable.a, &cable.b] {
+            netns::within(&end.namespace, || loss::end(end.ifindex))
+                .context("cable", &end.label, "enter namespace")?
+                .context("cable", &end.label, "mend cable")?;
             let shaper = shaper(&end.device, cable.rate_bps, self.layout.queue_bytes, mtu_bytes);
             self.at(end, "tc", format!("{shaper}\n"), "mend cable")?;
             self.at(end, "ip", format!("link set {} up\n", end.device), "mend cable")?;

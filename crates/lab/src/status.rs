@@ -94,6 +94,13 @@ impl Status {
         counted + self.strays.iter().flatten().sum::<u64>()
     }
 
+    /// Broadcast frames that entered switches since the lab came up, each counted at every switch that it entered; zero
+    /// where the back end does not count them.
+    pub fn broadcasts(&self) -> u64 {
+        let traffic = self.switches.iter().flat_map(|switch| &switch.ports).flat_map(|port| port.traffic.values());
+        traffic.filter_map(|traffic| traffic.flooded_broadcast).sum()
+    }
+
     /// All drops, by reason.
     pub fn drops(&self) -> DropCounts {
         let mut sum = DropCounts::new();

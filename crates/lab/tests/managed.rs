@@ -126,9 +126,7 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Broadcast frames that entered a switch anywhere.
 fn broadcasts(lab: &Lab) -> u64 {
-    let status = lab.status().expect("a status");
-    let ports = status.switches.iter().flat_map(|switch| &switch.ports);
-    ports.flat_map(|port| port.traffic.values()).filter_map(|traffic| traffic.flooded_broadcast).sum()
+    lab.status().expect("a status").broadcasts()
 }
 
 /// A tree is settled when nobody waits, and as many ports are closed as cables close rings.

@@ -12,12 +12,13 @@ use fabric::{
 use crate::{
     fan::{Direction, Fan, for_each_fan},
     host_set::HostSet,
+    replan::Standing,
     resilience::BackupFan,
     routing::Routing,
 };
 
 /// The complete desired state of every switch: `intents[switch]`. `backup` is what flows only after a failure, ascending
-/// by tree.
+/// by tree; entries of `standing` VLANs are copied.
 /// Cost: O(fans · switches · hosts / 64) time; memory beyond the result is O(switches · hosts / 64).
 pub(crate) fn intents(
     topology: &Topology,
@@ -25,6 +26,7 @@ pub(crate) fn intents(
     trees: &[VlanTree],
     assignment: &Assignment<VlanId>,
     backup: &[BackupFan],
+    standing: Option<&Standing<'_>>,
 ) -> Vec<DeviceIntent> {
     let mut devices = ports(topology, policy, trees, assignment);
     let position = |vlan| trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("an assigned VLAN has a tree");
@@ -34,6 +36,7 @@ pub(crate) fn intents(
         numbering: None,
         lane: None,
     };
+    let stands: Vec<bool> = trees.iter().map(|tree| standing.is_some_and(|standing| standing.has(tree.vlan))).collect();
     let mut marks = Marks::new(topology);
     match policy.fdb {
         FdbMode::Minimal => {
@@ -51,18 +54,23 @@ pub(crate) fn intents(
                     finish(tree, &mut marks, &mut devices);
                 }
                 current = fan.tree;
-                marks.add_fan(topology, &routing, fan);
+                if !stands[fan.tree] {
+                    marks.add_fan(topology, &routing, fan);
+                }
             });
             for tree in current..trees.len() {
                 finish(tree, &mut marks, &mut devices);
             }
         }
         FdbMode::Full => {
-            for tree in trees {
+            for (tree, _) in trees.iter().zip(&stands).filter(|(_, stands)| !**stands) {
                 marks.add_all(topology, tree);
                 marks.emit(topology, tree, &mut devices);
             }
         }
+    }
+    if let Some(standing) = standing {
+        devices.iter_mut().for_each(|device| standing.add_to(device.switch, &mut device.fdb));
     }
     devices
 }

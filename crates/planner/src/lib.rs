@@ -52,7 +52,7 @@ use crate::{
     lanes::Lanes,
     measure::Measure,
     relation::Relation,
-    replan::Replanned,
+    replan::{Replanned, Standing},
     resilience::{BackupFan, Protection, Request, Thrift},
     routing::{Routing, Unsuitable},
     watch::Shortened,
@@ -62,7 +62,7 @@ use crate::{
 /// says how long.
 const NEAR: f64 = 2.0;
 /// How briefly, in steps.
-const NEAR_STEPS: u64 = 64;
+const NEAR_STEPS: u64 = 256;
 
 /// Plans a topology.
 ///
@@ -121,7 +121,7 @@ pub fn plan_with(
             let (addresses, bound, measure) = (addresses.clone(), bound.clone(), measure.clone());
             let Lanes { count: lanes, rank, .. } = lanes.clone();
             let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
-            assemble(topology, policy, parts)
+            assemble(topology, policy, parts, None)
         };
         let finished = match finish(Thrift::Balanced) {
             Err(PlanError::TooManyStaticEntries { .. }) if policy.resilience != Resilience::None => {
@@ -172,8 +172,10 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
         None => bound::bound(topology, &demand),
     };
     let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
+    let standing = Standing::of(topology, previous, &relation, &trees, &assignment);
+    let standing = Some(standing).filter(|_| policy.resilience == Resilience::None);
     let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
-    assemble(topology, policy, parts).ok()
+    assemble(topology, policy, parts, standing).ok()
 }
 
 /// Makes routes ready for any link to fail, if the policy asks for it.
@@ -260,7 +262,12 @@ impl Backup {
     }
 }
 
-fn assemble(topology: &Topology, policy: &Policy, parts: Parts) -> Result<Plan, PlanError> {
+fn assemble(
+    topology: &Topology,
+    policy: &Policy,
+    parts: Parts,
+    standing: Option<Standing<'_>>,
+) -> Result<Plan, PlanError> {
     let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup } = parts;
     let position = |vlan: VlanId| trees.partition_point(|tree| tree.vlan < vlan);
     let mut fans = backup.as_ref().map_or_else(Vec::new, |backup| {
@@ -268,7 +275,7 @@ fn assemble(topology: &Topology, policy: &Policy, parts: Parts) -> Result<Plan, 
         backup.protection.fans().into_iter().map(at).collect()
     });
     fans.sort_by_key(|fan| fan.tree);
-    let devices = intents::intents(topology, policy, &trees, &assignment, &fans);
+    let devices = intents::intents(topology, policy, &trees, &assignment, &fans, standing.as_ref());
     let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
     let certificate = common.or(rank).map(|rank| Certificate { rank });
     check_static_entries(topology, policy, &devices)?;

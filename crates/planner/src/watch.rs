@@ -10,6 +10,16 @@ pub trait Watch {
     /// The best plan so far has this load on its busiest channel, and none can have less than `bound`; both in ordered
     /// pairs of hosts, on the fastest rate where rates differ.
     fn progress(&mut self, load: f64, bound: f64);
+
+    /// How many threads may work at the same time. Plans do not depend on it, but come sooner.
+    fn threads(&self) -> usize {
+        1
+    }
+
+    /// After how many more questions `expired` will be true, if questions are what it counts.
+    fn steps_left(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// Stops after so many steps: the same plan on every machine, however fast.
@@ -21,8 +31,9 @@ pub struct StepLimit {
 impl StepLimit {
     /// As many steps as `plan` takes: some milliseconds on a small fabric, some seconds on a large one.
     pub fn by_size(topology: &Topology) -> Self {
+        const MOST: u64 = 2500;
         let size = topology.channel_count() as u64 * topology.switches().len() as u64;
-        Self::new((size / 128).clamp(8, 400 + topology.switches().len() as u64))
+        Self::new((size / 128).clamp(8, (400 + 3 * topology.switches().len() as u64).min(MOST)))
     }
 
     /// Allows so many steps.
@@ -45,6 +56,14 @@ impl Watch for Shortened<'_> {
     fn progress(&mut self, load: f64, bound: f64) {
         self.watch.progress(load, bound);
     }
+
+    fn threads(&self) -> usize {
+        self.watch.threads()
+    }
+
+    fn steps_left(&self) -> u64 {
+        self.steps.left.min(self.watch.steps_left())
+    }
 }
 
 impl Watch for StepLimit {
@@ -55,4 +74,8 @@ impl Watch for StepLimit {
     }
 
     fn progress(&mut self, _load: f64, _bound: f64) {}
+
+    fn steps_left(&self) -> u64 {
+        self.left
+    }
 }

@@ -1,25 +1,31 @@
-//! The balanced engine on hundreds of random cablings, judged by walking every route.
+//! The balanced engine on hundreds of random cablings, judged by walking every route and by `verify`.
 
 use std::collections::BTreeMap;
 
 use fabric::{
-    ChannelId, EngineName, FlowControl, Mac, Plan, Policy, SwitchSpec, Tagging, Topology, TopologyBuilder,
+    ChannelId, EngineName, Finding, FlowControl, Mac, Plan, Policy, Severity, SwitchSpec, Tagging, Topology,
+    TopologyBuilder,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
-use planner::{StepLimit, plan_with};
+use planner::{StepLimit, Watch, plan_with};
 
 const FLOWS: [FlowControl; 4] = [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(2), FlowControl::Pfc(4)];
 
 #[test]
 fn random_cablings_plan_under_every_flow_control() {
-    for seed in 0..200 {
+    for seed in 0..300 {
         let topology = random_topology(seed);
-        let one = [FLOWS[seed as usize % FLOWS.len()]];
-        let flows = if seed < 20 { &FLOWS[..] } else { &one };
-        for &flow_control in flows {
-            let plan = balanced(&topology, flow_control, seed, 4);
+        let flows: Vec<FlowControl> =
+            [FlowControl::None, FlowControl::Pause].into_iter().chain((2..=8).map(FlowControl::Pfc)).collect();
+        let one = [flows[seed as usize % flows.len()]];
+        for &flow_control in if seed < 20 { &flows[..] } else { &one } {
+            let plan = balanced(&topology, flow_control, seed, if seed % 10 == 0 { 30 } else { 4 });
             judge(&plan, &format!("seed {seed}, {flow_control}"));
+            let report = verify::check(&plan);
+            let notes = flow_control == FlowControl::None;
+            let expected = |finding: &Finding| notes && finding.severity == Severity::Note;
+            assert!(report.findings().iter().all(expected), "seed {seed}, {flow_control}\n{report}");
         }
     }
 }
@@ -65,9 +71,28 @@ fn the_same_steps_give_the_same_plan_and_more_steps_no_worse_one() {
 }
 
 #[test]
+fn any_number_of_threads_gives_the_same_plan() {
+    for (kind, size, steps) in
+        [("torus", "5x7", 70), ("random-regular", "n=40,d=5,seed=2", 80), ("dragonfly", "a=4,h=2", 50)]
+    {
+        let topology = known(kind, size);
+        for flow_control in [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(2)] {
+            // Also where steps run out in the midst of work that is shared.
+            for steps in [steps / 7, steps / 2, steps] {
+                let plans = [1, 2, 3].map(|threads| {
+                    let policy = Policy { engine: EngineName::Balanced, flow_control, ..Policy::default() };
+                    let mut watch = Threaded { steps: StepLimit::new(steps), threads };
+                    plan_with(&topology, &policy, None, &mut watch).expect("balanced always plans")
+                });
+                assert!(plans.iter().all(|plan| *plan == plans[0]), "{kind} {size}, {flow_control}, {steps} steps");
+            }
+        }
+    }
+}
+
+#[test]
 fn any_cap_on_vlans_is_kept() {
-    let kind = Kind::parse("random-regular", &["n=24,d=4,seed=3".to_owned()]).expect("a valid size");
-    let topology = generate(&kind, &Options::default()).expect("a sane size");
+    let topology = known("random-regular", "n=24,d=4,seed=3");
     for vlans_max in [1, 2, 8, 24] {
         for flow_control in FLOWS {
             let policy =
@@ -92,13 +117,39 @@ fn known_fabrics_come_close_to_their_bounds() {
         ("fat-tree", "k=8", FlowControl::Pause, 10, 124),
         ("random-regular", "n=64,d=6,seed=5", FlowControl::None, 60, 31),
     ] {
-        let kind = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
-        let topology = generate(&kind, &Options::default()).expect("a sane size");
+        let topology = known(kind, size);
         let plan = balanced(&topology, flow_control, 1, steps);
         judge(&plan, &format!("{kind}, {flow_control}"));
         let load = plan.summary.max_channel_load;
         assert!(load <= f64::from(load_max), "{kind}, {flow_control}: {load}, and {load_max} is possible");
     }
+}
+
+/// So many steps on so many threads.
+struct Threaded {
+    steps: StepLimit,
+    threads: usize,
+}
+
+impl Watch for Threaded {
+    fn expired(&mut self) -> bool {
+        self.steps.expired()
+    }
+
+    fn progress(&mut self, _load: f64, _bound: f64) {}
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn steps_left(&self) -> u64 {
+        self.steps.steps_left()
+    }
+}
+
+fn known(kind: &str, size: &str) -> Topology {
+    let kind = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
+    generate(&kind, &Options::default()).expect("a sane size")
 }
 
 fn balanced(topology: &Topology, flow_control: FlowControl, seed: u64, steps: u64) -> Plan {

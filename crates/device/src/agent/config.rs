@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fabric::{Mac, Model, VlanId};
 
 use crate::mib::{
-    AcceptableFrames, Enabled, IfStatus, PauseMode, PortList, RowStatus, StaticStatus,
+    AcceptableFrames, Enabled, IfStatus, LldpAdmin, PauseMode, PortList, RowStatus, StaticStatus,
     index::{StaticRow, VlanIndex},
 };
 
@@ -104,6 +104,8 @@ pub struct PortConfig {
     pub stp_priority: u8,
     /// PAUSE.
     pub pause: PauseMode,
+    /// LLDP.
+    pub lldp: LldpAdmin,
 }
 
 /// A VLAN.
@@ -164,6 +166,7 @@ impl Config {
             stp_cost: None,
             stp_priority: 128,
             pause: PauseMode::Off,
+            lldp: LldpAdmin::TxAndRx,
         };
         let all: PortList = PortList::of(1..=ports as u32).expect("a switch has fewer ports than a list holds");
         let default = VlanConfig {

@@ -144,7 +144,7 @@ fn table_of(column: &Column) -> Option<Table> {
         _ if starts("dot1qVlanCurrent") => Table::Current,
         _ if starts("dot1qVlan") => Table::Vlan,
         _ if starts("dot1qTpVlan") => Table::PortVlan,
-        _ if starts("lldpLoc") => Table::LocalPort,
+        _ if starts("lldpLoc") || starts("lldpPortConfig") => Table::LocalPort,
         _ if starts("lldpRem") => Table::Remote,
         _ => Table::Port,
     };
@@ -307,8 +307,10 @@ impl View<'_> {
             }
             Table::Port => self.port(name, self.at(row)?),
             Table::LocalPort => {
-                let port = &self.facts.ports[self.at(row)?];
+                let at = self.at(row)?;
+                let port = &self.facts.ports[at];
                 Some(match name {
+                    "lldpPortConfigAdminStatus" => Value::Integer(self.config.ports[at].lldp.code()),
                     "lldpLocPortIdSubtype" => Value::Integer(LldpPortSubtype::Name.code()),
                     _ => Value::Octets(port.name.as_bytes().to_vec()),
                 })

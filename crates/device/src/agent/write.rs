@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     mib::{
-        AcceptableFrames, Access, BridgePort, Column, Enabled, IfStatus, PauseMode, PortList, PortListError, RowIndex,
-        RowStatus, StaticStatus, Truth, Value,
+        AcceptableFrames, Access, BridgePort, Column, Enabled, IfStatus, LldpAdmin, PauseMode, PortList, PortListError,
+        RowIndex, RowStatus, StaticStatus, Truth, Value,
         index::{IfIndex, StaticRow, VlanIndex},
     },
     wire::{Binding, ErrorStatus},
@@ -300,6 +300,7 @@ impl Writer<'_> {
             }
             "ifAlias" => port.alias = text(write.value, ALIAS_LEN_MAX)?,
             "dot3PauseAdminMode" => port.pause = code::<PauseMode>(write.value)?,
+            "lldpPortConfigAdminStatus" => port.lldp = code::<LldpAdmin>(write.value)?,
             "dot1dStpPortEnable" => port.stp = code::<Enabled>(write.value)?,
             "dot1dStpPortPriority" => {
                 port.stp_priority = u8::try_from(int(write.value)?).map_err(|_| ErrorStatus::WrongValue)?;
@@ -483,7 +484,9 @@ fn understand(facts: &Facts, object: Object, rest: &[u32], value: &Value) -> Res
         }
         Object::Column(_, Table::Vlan) => Row::Vlan(VlanIndex::decode(rest).ok_or(none)?),
         Object::Column(_, Table::Static) => Row::Static(StaticRow::decode(rest).ok_or(none)?),
-        Object::Column(_, Table::Port) => port(BridgePort::decode(rest).ok_or(none)?.0 as usize - 1)?,
+        Object::Column(_, Table::Port | Table::LocalPort) => {
+            port(BridgePort::decode(rest).ok_or(none)?.0 as usize - 1)?
+        }
         Object::Column(..) => return Err(ErrorStatus::NotWritable),
     };
     Ok((name, row))

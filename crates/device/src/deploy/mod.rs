@@ -39,7 +39,7 @@ pub use self::{
     message::{Direction, Event, Fault, Fence, Journal, Outcome, Reading, Reason, Reply, Request, Stage},
     run::{Driver, Surroundings, run},
 };
-use crate::{Slot, SpanningTree, SwitchConfig};
+use crate::{SpanningTree, SwitchConfig, observe::drift};
 
 /// How often a deployment reads everything again because somebody wrote while it claimed the switches.
 pub const CLAIMS_MAX: usize = 20;
@@ -659,50 +659,5 @@ impl Deployment {
 
 /// Names the first thing in which a switch differs from what it was told.
 fn first_difference(expected: &SwitchConfig, found: &SwitchConfig) -> String {
-    if expected.spanning_tree != found.spanning_tree {
-        return format!("spanning tree is {:?} instead of {:?}", found.spanning_tree, expected.spanning_tree);
-    }
-    for (expected, found) in expected.ports.iter().zip(&found.ports) {
-        let name = &expected.name;
-        if expected.admin != found.admin {
-            return format!("port {name} is {:?} instead of {:?}", found.admin, expected.admin);
-        }
-        if expected.pvid != found.pvid {
-            let show = |pvid: Option<fabric::VlanId>| pvid.map_or_else(|| "none".to_owned(), |vlan| vlan.to_string());
-            return format!("port {name} has PVID {} instead of {}", show(found.pvid), show(expected.pvid));
-        }
-        let sets = [(&expected.tagged, &found.tagged, "tagged"), (&expected.untagged, &found.untagged, "untagged")];
-        for (expected, found, how) in sets {
-            if let Some(vlan) = expected.iter().find(|vlan| !found.contains(*vlan)) {
-                return format!("port {name} is no {how} member of VLAN {vlan}");
-            }
-            if let Some(vlan) = found.iter().find(|vlan| !expected.contains(*vlan)) {
-                return format!("port {name} is a {how} member of VLAN {vlan}");
-            }
-        }
-        if expected.flow_control != found.flow_control {
-            return format!("port {name} has another flow control");
-        }
-        if expected.ingress_filter != found.ingress_filter {
-            return format!("port {name} has its ingress filter {:?}", found.ingress_filter);
-        }
-    }
-    let name = |config: &SwitchConfig, slot: Slot| config.port(slot).name.clone();
-    for (key @ (vlan, mac), slot) in &expected.entries {
-        match found.entries.get(key) {
-            Some(other) if other == slot => {}
-            Some(other) => {
-                let (other, slot) = (name(found, *other), name(expected, *slot));
-                return format!("the entry of {mac} in VLAN {vlan} leads to port {other} instead of {slot}");
-            }
-            None => return format!("the entry of {mac} in VLAN {vlan} is missing"),
-        }
-    }
-    if let Some((vlan, mac)) = found.entries.keys().find(|key| !expected.entries.contains_key(*key)) {
-        return format!("an entry of {mac} in VLAN {vlan} is there that nobody asked for");
-    }
-    match found.vlans.iter().find(|vlan| !expected.vlans.contains(*vlan)) {
-        Some(vlan) => format!("VLAN {vlan} is there that nobody asked for"),
-        None => "a VLAN is missing".to_owned(),
-    }
+    drift(found, expected).first().map_or_else(String::new, |drift| drift.sentence(found))
 }

@@ -37,6 +37,20 @@ pub trait Driver: Send {
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault>;
 }
 
+impl<D: Driver + ?Sized> Driver for Box<D> {
+    fn read(&mut self) -> Result<Reading, Fault> {
+        (**self).read()
+    }
+
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault> {
+        (**self).write(before, after, mark, fence)
+    }
+
+    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        (**self).save(fence)
+    }
+}
+
 /// What a deployment needs beside switches.
 pub trait Surroundings {
     /// Judges the states that the switches were found in, `devices[switch]`; what is fatal, if anything.

@@ -35,6 +35,8 @@ pub(super) trait Commands {
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()>;
     /// Turns spanning tree off.
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()>;
+    /// Turns spanning tree on again.
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()>;
 }
 
 /// Gives all commands of a change, in order.
@@ -65,6 +67,9 @@ pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output
     }
     if change.stops_spanning_tree() {
         commands.stop_spanning_tree(out)?;
+    }
+    if change.starts_spanning_tree() {
+        commands.start_spanning_tree(out)?;
     }
     let opened: Vec<&str> = change.opened().collect();
     if !opened.is_empty() {

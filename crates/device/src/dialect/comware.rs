@@ -154,6 +154,13 @@ impl Commands for Comware {
             Self::V5 => writeln!(out, "stp disable"),
         }
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        match self {
+            Self::V7 => writeln!(out, "stp global enable"),
+            Self::V5 => writeln!(out, "stp enable"),
+        }
+    }
 }
 
 enum View {

@@ -94,6 +94,9 @@ impl Commands for EdgeCore {
         if change.filters() {
             writeln!(out, " switchport ingress-filtering")?;
         }
+        if change.unfilters() {
+            writeln!(out, " no switchport ingress-filtering")?;
+        }
         for (joined, tag) in [(&change.join_tagged, "tagged"), (&change.join_untagged, "untagged")] {
             for piece in pieces(joined, RUNS_MAX) {
                 writeln!(out, " switchport allowed vlan add {piece} {tag}")?;
@@ -136,6 +139,10 @@ impl Commands for EdgeCore {
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "no spanning-tree")
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "spanning-tree")
+    }
 }
 
 enum At {
@@ -168,7 +175,7 @@ impl Reader<'_> {
                 console.enter_port(name)
             }
             (At::Database, ["vlan", list, rest @ ..]) => match rest {
-                ["media", "ethernet"] | ["media", "ethernet", "state", "active"] => {
+                ["media", "ethernet"] | ["media", "ethernet", "state", "active"] | ["name", _, "media", "ethernet"] => {
                     console.make_vlans(&vlans(list)?);
                     Ok(())
                 }

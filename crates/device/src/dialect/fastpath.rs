@@ -107,6 +107,9 @@ impl Commands for Fastpath {
         if change.filters() {
             writeln!(out, "vlan ingressfilter")?;
         }
+        if change.unfilters() {
+            writeln!(out, "no vlan ingressfilter")?;
+        }
         for (joined, tagging) in [(&change.join_tagged, "vlan tagging"), (&change.join_untagged, "no vlan tagging")] {
             for piece in pieces(joined, RUNS_MAX) {
                 writeln!(out, "vlan participation include {piece}\n{tagging} {piece}")?;
@@ -151,6 +154,10 @@ impl Commands for Fastpath {
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "configure\nno spanning-tree\nexit")
+    }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "configure\nspanning-tree\nexit")
     }
 }
 

@@ -125,6 +125,10 @@ impl Commands for Huawei {
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "stp disable")
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "stp enable")
+    }
 }
 
 enum View {

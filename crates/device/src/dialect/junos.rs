@@ -124,6 +124,10 @@ impl Commands for Junos {
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "delete protocols rstp")
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "set protocols rstp")
+    }
 }
 
 /// What a port is told, before the commit.

@@ -72,6 +72,13 @@ impl Dialect for LinuxBridge {
         for port in change.shut() {
             writeln!(ip, "link set dev {port} down")?;
         }
+        if change.stage == Stage::Step {
+            match (change.stops_spanning_tree(), change.starts_spanning_tree()) {
+                (true, _) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 0")?,
+                (_, true) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 1")?,
+                _ => {}
+            }
+        }
         let enslaved: Vec<&str> = match change.stage {
             Stage::Prepare => change.after.ports.iter().map(|port| port.name.as_str()).collect(),
             Stage::Open => Vec::new(),
@@ -283,6 +290,10 @@ impl Ports<'_> {
                 Ok(())
             }
             ["link", "set", "dev", BRIDGE, "up"] => Ok(()),
+            ["link", "set", "dev", BRIDGE, "type", "bridge", "stp_state", state @ ("0" | "1")] => {
+                self.config.spanning_tree = if *state == "1" { SpanningTree::On } else { SpanningTree::Off };
+                Ok(())
+            }
             ["link", "set", "dev", name, "up"] => {
                 self.port(name)?.admin = Admin::Up;
                 Ok(())

@@ -160,6 +160,10 @@ impl Commands for Ros {
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "no spanning-tree")
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "spanning-tree")
+    }
 }
 
 /// Entries in blocks, one a VLAN.

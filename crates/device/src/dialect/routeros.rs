@@ -51,6 +51,14 @@ impl Dialect for RouterOs {
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        if change.starts_spanning_tree() {
+            return self.remove(change, out);
+        }
+        // Where the bridge's own spanning tree is still to go, there is no bridge of ours yet.
+        let change = &match change.stage {
+            Stage::Step if change.stops_spanning_tree() => Change { stage: Stage::Prepare, ..*change },
+            _ => *change,
+        };
         for port in change.shut() {
             writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=yes")?;
         }
@@ -95,6 +103,37 @@ fn ingress(pvid: Option<VlanId>) -> String {
 }
 
 impl RouterOs {
+    /// Takes the bridge away with all that is in it.
+    fn remove(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        for port in change.shut() {
+            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=yes")?;
+        }
+        for menu in ["host", "vlan", "port"] {
+            writeln!(out, "/interface bridge {menu} remove [ find bridge={BRIDGE} ]")?;
+        }
+        writeln!(out, "/interface bridge remove [ find name={BRIDGE} ]")?;
+        for port in change.ports() {
+            self.flow_control(&port, out)?;
+        }
+        for port in change.opened() {
+            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=no")?;
+        }
+        Ok(())
+    }
+
+    fn flow_control(&self, port: &PortChange<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        let state = match port.flow_control() {
+            Some(FlowControlMode::Pause) => "on",
+            Some(_) => "off",
+            None => return Ok(()),
+        };
+        let name = port.name();
+        writeln!(
+            out,
+            "/interface ethernet set [ find default-name={name} ] rx-flow-control={state} tx-flow-control={state}"
+        )
+    }
+
     fn ports(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
         let add = |out: &mut Output<'_>, name: &str, pvid| {
             let settings = ingress(pvid);
@@ -117,15 +156,7 @@ impl RouterOs {
                 let settings = ingress(port.after.pvid);
                 writeln!(out, "/interface bridge port set [ find interface={name} ] {settings}")?;
             }
-            let state = match port.flow_control() {
-                Some(FlowControlMode::Pause) => "on",
-                Some(_) => "off",
-                None => continue,
-            };
-            writeln!(
-                out,
-                "/interface ethernet set [ find default-name={name} ] rx-flow-control={state} tx-flow-control={state}"
-            )?;
+            self.flow_control(&port, out)?;
         }
         Ok(())
     }
@@ -245,6 +276,17 @@ impl<'a> Reader<'a> {
         match (&menu[..], verb) {
             (["interface", "ethernet"], "set") => self.ethernet(&arguments),
             (["interface", "bridge"], "add" | "set") => self.bridge(verb, &arguments),
+            (["interface", "bridge"], "remove") => self.remove(&arguments),
+            (["interface", "bridge", menu @ ("host" | "vlan" | "port")], "remove")
+                if arguments.find == [("bridge", BRIDGE)] =>
+            {
+                match *menu {
+                    "host" => self.config.entries.clear(),
+                    "vlan" => self.members.clear(),
+                    _ => self.ports.iter_mut().for_each(|port| *port = None),
+                }
+                Ok(())
+            }
             (["interface", "bridge", "port"], _) => self.port(verb, &arguments),
             (["interface", "bridge", "vlan"], _) => self.vlan(verb, &arguments),
             (["interface", "bridge", "host"], "add" | "remove") => self.host(verb, &arguments),
@@ -296,6 +338,17 @@ impl<'a> Reader<'a> {
                 _ => return Err(format!("{key}={value} is not understood")),
             }
         }
+        Ok(())
+    }
+
+    fn remove(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
+        if arguments.found("name")? != BRIDGE || !self.bridge {
+            return Err("there is no such bridge".to_owned());
+        }
+        if self.ports.iter().any(Option::is_some) {
+            return Err("ports are still in the bridge".to_owned());
+        }
+        (self.bridge, self.filtering, self.config.spanning_tree) = (false, false, SpanningTree::On);
         Ok(())
     }
 
@@ -384,7 +437,7 @@ impl<'a> Reader<'a> {
 
     /// Weighs what was told.
     fn finish(self) -> Result<(), String> {
-        if !self.filtering {
+        if self.bridge && !self.filtering {
             return Err("the bridge does not filter VLANs: vlan-filtering=yes is missing".to_owned());
         }
         for (index, (port, settings)) in self.config.ports.iter_mut().zip(&self.ports).enumerate() {

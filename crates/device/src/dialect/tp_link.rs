@@ -125,6 +125,10 @@ impl Commands for TpLink {
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "no spanning-tree")
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "spanning-tree")
+    }
 }
 
 enum At {

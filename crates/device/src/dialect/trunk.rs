@@ -136,6 +136,13 @@ impl Commands for Trunk {
             Self::Ios => writeln!(out, "no spanning-tree vlan 1-4094"),
         }
     }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        match self {
+            Self::Eos => writeln!(out, "spanning-tree mode mstp"),
+            Self::Ios => writeln!(out, "spanning-tree vlan 1-4094"),
+        }
+    }
 }
 
 impl Trunk {

@@ -76,6 +76,9 @@ impl Dialect for Zyxel {
             if port.filters() {
                 lines.push_str("  ingress-check\n");
             }
+            if port.unfilters() {
+                lines.push_str("  no ingress-check\n");
+            }
             match (port.pvid(), port.before.pvid) {
                 (Some(None), _) => lines.push_str("  frame-type tagged\n"),
                 (Some(Some(pvid)), before) => {
@@ -115,6 +118,9 @@ impl Dialect for Zyxel {
         }
         if change.stops_spanning_tree() {
             writeln!(out, "no spanning-tree")?;
+        }
+        if change.starts_spanning_tree() {
+            writeln!(out, "spanning-tree")?;
         }
         for port in change.opened() {
             writeln!(out, "interface port-channel {port}\n  no inactive\n  exit")?;

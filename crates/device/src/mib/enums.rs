@@ -61,6 +61,19 @@ codes!(
     }
 );
 codes!(
+    /// Whether a port announces itself by LLDP, and listens (lldpPortConfigAdminStatus).
+    LldpAdmin, "lldpPortConfigAdminStatus" {
+        /// It announces itself and does not listen.
+        TxOnly = 1,
+        /// It listens and says nothing.
+        RxOnly = 2,
+        /// Both.
+        TxAndRx = 3,
+        /// Neither.
+        Disabled = 4,
+    }
+);
+codes!(
     /// How long a static entry lasts (dot1qStaticUnicastStatus).
     StaticStatus, "dot1qStaticUnicastStatus" {
         /// None of the below.

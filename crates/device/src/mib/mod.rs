@@ -20,8 +20,8 @@ mod port_list;
 mod value;
 
 pub use enums::{
-    AcceptableFrames, Enabled, FdbStatus, IfStatus, LldpChassisSubtype, LldpPortSubtype, PauseMode, RowStatus,
-    StaticStatus, StpState, Truth, UnknownCode, VlanStatus,
+    AcceptableFrames, Enabled, FdbStatus, IfStatus, LldpAdmin, LldpChassisSubtype, LldpPortSubtype, PauseMode,
+    RowStatus, StaticStatus, StpState, Truth, UnknownCode, VlanStatus,
 };
 pub use index::{BridgePort, RowIndex};
 pub use oid::{Access, Column, OID_LEN_MAX, Oid, OidError, Scalar};

@@ -600,6 +600,9 @@ pub mod lldp {
     /// `lldpMessageTxHoldMultiplier`: intervals that an announcement holds for.
     pub const MESSAGE_TX_HOLD_MULTIPLIER: Scalar =
         scalar("lldpMessageTxHoldMultiplier", &[1, 0, 8802, 1, 1, 2, 1, 1, 2], Syntax::Integer, Access::ReadOnly);
+    /// `lldpPortConfigAdminStatus`: whether a port announces itself and listens.
+    pub const PORT_CONFIG_ADMIN_STATUS: Column =
+        column("lldpPortConfigAdminStatus", &[1, 0, 8802, 1, 1, 2, 1, 1, 6, 1, 2], Syntax::Integer, Access::ReadWrite);
     /// `lldpStatsRemTablesLastChangeTime`: sysUpTime when a neighbour came, changed or went.
     pub const STATS_REM_TABLES_LAST_CHANGE_TIME: Scalar = scalar(
         "lldpStatsRemTablesLastChangeTime",
@@ -693,6 +696,7 @@ pub mod lldp {
 
     /// Every object of which a row has one.
     pub const COLUMNS: &[Column] = &[
+        PORT_CONFIG_ADMIN_STATUS,
         LOC_PORT_ID_SUBTYPE,
         LOC_PORT_ID,
         LOC_PORT_DESC,

@@ -15,7 +15,7 @@ use std::{
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use super::{BulkSize, Link, Session, SessionError, walk};
+use super::{BulkSize, Link, PORTS_MAX, Session, SessionError, walk};
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
     deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
@@ -30,12 +30,12 @@ use crate::{
 
 /// A switch and the session with it.
 pub struct Device<L> {
-    session: Session<L>,
-    bulk: BulkSize,
+    pub(super) session: Session<L>,
+    pub(super) bulk: BulkSize,
     mark_vlan: VlanId,
     /// `names[slot]`, `ports[slot]`.
     names: Vec<String>,
-    ports: Vec<PortNumbers>,
+    pub(super) ports: Vec<PortNumbers>,
     /// Ports that the topology does not name: what they are members of stays as it is.
     strangers: BTreeSet<u32>,
     stranger_lists: BTreeMap<VlanId, (PortList, PortList)>,
@@ -53,9 +53,9 @@ pub struct Device<L> {
 
 /// The numbers of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PortNumbers {
-    bridge: BridgePort,
-    interface: IfIndex,
+pub(super) struct PortNumbers {
+    pub(super) bridge: BridgePort,
+    pub(super) interface: IfIndex,
     pause: Pause,
 }
 
@@ -101,6 +101,9 @@ impl<L: Link> Device<L> {
     pub fn connect(mut session: Session<L>, names: &[String], settings: Settings) -> Result<Self, Fault> {
         let mut bulk = BulkSize::default();
         let bridge_ports = numbers::<L, BridgePort>(&mut session, &mut bulk, &bridge::PORT_IF_INDEX)?;
+        if bridge_ports.len() > PORTS_MAX {
+            return Err(Fault::Refused(format!("it says that it has {} ports", bridge_ports.len())));
+        }
         let mut labels: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for column in [&if_mib::NAME, &if_mib::DESCR, &if_mib::ALIAS] {
             for (IfIndex(index), value) in walk::<L, IfIndex>(&mut session, &mut bulk, column).map_err(fault)? {
@@ -562,7 +565,7 @@ fn nonsense(error: impl fmt::Display) -> Fault {
     Fault::Refused(error.to_string())
 }
 
-fn fault(error: SessionError) -> Fault {
+pub(super) fn fault(error: SessionError) -> Fault {
     match error {
         SessionError::Silent { .. } => Fault::Silent,
         error => Fault::Refused(error.to_string()),

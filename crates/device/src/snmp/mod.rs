@@ -9,6 +9,7 @@
 
 mod device;
 mod link;
+mod look;
 mod session;
 mod station;
 mod walk;
@@ -17,4 +18,7 @@ pub use device::{Device, SaveMethod, Settings};
 pub use link::{Link, UdpLink};
 pub use session::{Credentials, Patience, Session, SessionError};
 pub use station::read_station;
-pub use walk::{BulkSize, ROWS_MAX, walk};
+/// Most ports that a switch may say it has.
+pub const PORTS_MAX: usize = 4096;
+
+pub use walk::{BulkSize, OCTETS_MAX, ROWS_MAX, TIME_MAX, walk};

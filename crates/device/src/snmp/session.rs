@@ -10,7 +10,10 @@
 //! here says what should be, not what should change, and what must happen once bears the device's lock (RFC 3418,
 //! snmpSetSerialNo).
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use thiserror::Error;
 
@@ -28,6 +31,8 @@ use crate::{
 const REPORTS_MAX: usize = 4;
 /// Datagrams that are looked at while one answer is awaited: more is a flood, or somebody else's answers.
 const STRAYS_MAX: usize = 64;
+/// How far behind the clock that is known an answer may be, in seconds (RFC 3414, 2.2.3).
+const WINDOW_S: i32 = 150;
 const MESSAGE_LEN_MAX: i32 = 65_507;
 
 /// Who asks.
@@ -258,10 +263,14 @@ impl<L: Link> Session<L> {
     }
 
     fn hear(&mut self) -> Result<Heard, SessionError> {
+        let until = Instant::now() + self.patience.timeout;
+        let mut left = self.patience.timeout;
         for _ in 0..STRAYS_MAX {
-            let Some(datagram) = self.link.receive(self.patience.timeout).map_err(SessionError::Link)? else {
+            let Some(datagram) = self.link.receive(left).map_err(SessionError::Link)? else {
                 return Ok(Heard::Nothing);
             };
+            // What is no answer buys no time for another.
+            left = until.saturating_duration_since(Instant::now());
             let heard = match (Message::decode(&datagram), &self.credentials) {
                 (Ok(Message::Community(message)), Credentials::Community(_)) => Some(Heard::Answer(message.pdu)),
                 (Ok(Message::V3(message)), Credentials::User { .. }) => self.hear_v3(message, &datagram),
@@ -306,6 +315,11 @@ impl<L: Link> Session<L> {
             return None;
         }
         if let Some(engine) = &mut self.engine {
+            // Of an earlier time: somebody has kept it, and sends it again (RFC 3414, 3.2, 7b).
+            let (boots, time_s) = (message.usm.boots, message.usm.time_s);
+            if boots < engine.boots || (boots == engine.boots && time_s.saturating_add(WINDOW_S) < engine.time_s) {
+                return None;
+            }
             (engine.boots, engine.time_s) = (message.usm.boots, message.usm.time_s);
         }
         Some(Heard::Answer(pdu))

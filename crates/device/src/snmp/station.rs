@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use fabric::Mac;
 
-use super::{BulkSize, Link, Session, SessionError, walk};
+use super::{BulkSize, Link, PORTS_MAX, Session, SessionError, walk};
 use crate::{
     discover::{Heard, LldpId, Station, StationPort},
     mib::{
@@ -33,6 +33,9 @@ pub fn read_station<L: Link>(session: &mut Session<L>, name: Option<&str>) -> Re
     let interfaces: Vec<(BridgePort, u32)> = (reader.walk::<BridgePort>(&bridge::PORT_IF_INDEX)?.into_iter())
         .filter_map(|(port, value)| Some((port, value.unsigned()?)))
         .collect();
+    if interfaces.len() > PORTS_MAX {
+        return Err(SessionError::Nonsense(format!("it says that it has {} ports", interfaces.len())));
+    }
     let names = reader.texts(&if_mib::NAME)?;
     let descriptions = reader.texts(&if_mib::DESCR)?;
     let aliases = reader.texts(&if_mib::ALIAS)?;
@@ -81,7 +84,11 @@ impl<L: Link> Reader<'_, L> {
         let subtypes: BTreeMap<BridgePort, Value> = self.walk(&lldp::LOC_PORT_ID_SUBTYPE)?.into_iter().collect();
         let described: BTreeMap<BridgePort, Value> = self.walk(&lldp::LOC_PORT_DESC)?.into_iter().collect();
         let mut local = BTreeMap::new();
-        for (number, value) in self.walk::<BridgePort>(&lldp::LOC_PORT_ID)? {
+        let rows = self.walk::<BridgePort>(&lldp::LOC_PORT_ID)?;
+        if rows.len() > PORTS_MAX {
+            return Err(SessionError::Nonsense(format!("LLDP says that it has {} ports", rows.len())));
+        }
+        for (number, value) in rows {
             let (Some(octets), Some(subtype)) = (value.octets(), subtypes.get(&number).and_then(Value::int)) else {
                 continue;
             };
@@ -132,10 +139,9 @@ impl<L: Link> Reader<'_, L> {
     /// Learned addresses, by VLAN where the switch tells so, else by the bridge's own table.
     fn learned(&mut self, interfaces: &[(BridgePort, u32)]) -> Result<Vec<(Mac, usize)>, SessionError> {
         const LEARNED: i32 = 3;
-        let place = |value: &Value| {
-            let number = value.unsigned()?;
-            interfaces.iter().position(|(port, _)| port.0 == number)
-        };
+        let places: BTreeMap<u32, usize> =
+            interfaces.iter().enumerate().map(|(place, (port, _))| (port.0, place)).collect();
+        let place = |value: &Value| places.get(&value.unsigned()?).copied();
         let statuses: BTreeMap<FdbRow, Value> = self.walk(&q_bridge::TP_FDB_STATUS)?.into_iter().collect();
         let mut learned: Vec<(Mac, usize)> = (self.walk::<FdbRow>(&q_bridge::TP_FDB_PORT)?.into_iter())
             .filter(|(row, _)| statuses.get(row).and_then(Value::int) == Some(LEARNED))

@@ -4,7 +4,10 @@
 //!   GETBULK ×40 ─ tooBig, genErr, silence ─▶ ×20 ─▶ ×10 ─▶ ×5 ─▶ ×2 ─▶ GETNEXT
 //! ```
 //! Some agents answer large GETBULKs with errors or not at all, so the size is halved until they do. An agent that goes
-//! backwards, or never ends, is cut short: identifiers must grow, and no table has more than [`ROWS_MAX`] rows.
+//! backwards, or never ends, is cut short: identifiers must grow, no table has more than [`ROWS_MAX`] rows or more octets
+//! than [`OCTETS_MAX`], and none takes longer than [`TIME_MAX`].
+
+use std::time::{Duration, Instant};
 
 use super::{Link, Session, SessionError};
 use crate::{
@@ -12,8 +15,12 @@ use crate::{
     wire::ErrorStatus,
 };
 
-/// Most rows that a table may have: every host in every VLAN of the largest switch known, several times over.
-pub const ROWS_MAX: usize = 4_000_000;
+/// Most rows that a table may have: all the entries that the largest switch known holds.
+pub const ROWS_MAX: usize = 1 << 20;
+/// Most octets that a table's values may have together: a thousand VLANs of a thousand ports, many times over.
+pub const OCTETS_MAX: usize = 64 << 20;
+/// Longest time that a table may take, however slowly it comes.
+pub const TIME_MAX: Duration = Duration::from_secs(600);
 /// Rows asked for at once, to begin with.
 const REPETITIONS: i32 = 40;
 
@@ -39,8 +46,16 @@ pub fn walk<L: Link, I: RowIndex>(
     let root = column.root();
     let mut at = root.clone();
     let mut rows: Vec<(I, Value)> = Vec::new();
-    let mut seen = 0_usize;
+    let (mut seen, mut octets) = (0_usize, 0_usize);
+    let until = Instant::now() + TIME_MAX;
     loop {
+        if Instant::now() > until {
+            return Err(SessionError::Nonsense(format!(
+                "{} does not end within {} s",
+                column.name,
+                TIME_MAX.as_secs()
+            )));
+        }
         let found = next(session, size, &at)?;
         if found.is_empty() {
             return Err(SessionError::Nonsense(format!("no object at all behind {at}")));
@@ -51,6 +66,10 @@ pub fn walk<L: Link, I: RowIndex>(
             }
             if oid <= at {
                 return Err(SessionError::Nonsense(format!("{oid} comes after {at}: the walk goes backwards")));
+            }
+            octets += value.octets().map_or(0, <[u8]>::len);
+            if octets > OCTETS_MAX {
+                return Err(SessionError::Nonsense(format!("{} has more than {OCTETS_MAX} octets", column.name)));
             }
             if let Some(index) = column.index_of::<I>(&oid) {
                 if !value.is_exception() {

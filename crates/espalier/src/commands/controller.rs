@@ -10,10 +10,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use device::{
-    SwitchConfig,
-    deploy::Fault,
+    SwitchConfig, Target,
+    deploy::{Driver, Fault},
     format::{Keyring, parse_keyring},
     snmp::{Device, Patience, Session, Settings, UdpLink},
+    ssh::{self, Login, OldAlgorithms},
 };
 use fabric::{Plan, SwitchId, VlanId, VlanSet};
 
@@ -55,11 +56,15 @@ pub(super) fn session(
     Ok(Session::new(link, access.credentials.clone(), patience, fresh_number()))
 }
 
-/// Connects to every switch of a plan, `devices[switch]`, some at a time.
+/// A switch that answers, by whichever way, or why it does not.
+pub(super) type Connected = Result<Box<dyn Driver>, Fault>;
+
+/// Connects to every switch of a plan, `devices[switch]`, some at a time: by its command line if the credentials name an
+/// ssh-user for it, else by SNMP.
 ///
 /// # Errors
 /// Bad input if a switch has no management address.
-pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Device<UdpLink>, Fault>>> {
+pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Connected>> {
     let keyring = keyring(&reach.credentials)?;
     let topology = &plan.topology;
     let missing: Vec<&str> =
@@ -71,19 +76,56 @@ pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Devi
         )));
     }
     let mark_vlan = mark_vlan(plan);
+    let old = |switch: &fabric::Switch| {
+        keyring.login(&switch.name).is_some_and(|(login, _)| login.old_algorithms == OldAlgorithms::Accepted)
+    };
+    let weak: Vec<&str> =
+        topology.switches().iter().filter(|switch| old(switch)).map(|switch| switch.name.as_str()).collect();
+    if !weak.is_empty() {
+        eprintln!(
+            "espalier: weak algorithms are allowed toward {}: whoever sits in between may read along and change what is said",
+            weak.join(", ")
+        );
+    }
     let one = |switch: SwitchId| {
         let (name, address) = (&topology.switch(switch).name, topology.switch(switch).mgmt);
         let address = address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?;
-        let session = session(&keyring, reach, name, address)?;
         let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
+        if let Some((login, save)) = keyring.login(name) {
+            let target = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
+            let device = log_in(reach, address, login, target, &ports, Settings { mark_vlan, save })?;
+            return Ok(Box::new(device) as Box<dyn Driver>);
+        }
+        let session = session(&keyring, reach, name, address)?;
         let save = keyring.access(name).map_or(device::snmp::SaveMethod::Unknown, |access| access.save);
-        Device::connect(session, &ports, Settings { mark_vlan, save })
+        Ok(Box::new(Device::connect(session, &ports, Settings { mark_vlan, save })?) as Box<dyn Driver>)
     };
     Ok(at_once(topology.switch_ids().collect(), one))
 }
 
+/// The shortest time that a command line may be silent: it saves, or counts thousands of entries.
+const COMMAND_LINE_PATIENCE_S_MIN: f64 = 10.0;
+
+fn log_in(
+    reach: &cli::Reach,
+    address: IpAddr,
+    login: &Login,
+    target: Option<Target>,
+    ports: &[String],
+    settings: Settings,
+) -> Result<ssh::Device, Fault> {
+    let Some(target) = target else {
+        return Err(Fault::Refused(
+            "nobody knows its language; name its model in the topology, or leave ssh-user out of its credentials"
+                .to_owned(),
+        ));
+    };
+    let patience = (reach.timeout * f64::from(reach.attempts)).clamp(COMMAND_LINE_PATIENCE_S_MIN, 600.0);
+    ssh::connect(address, login, target, ports, settings, Duration::from_secs_f64(patience))
+}
+
 /// Most sessions that are opened at once.
-const PARALLEL: usize = 32;
+pub(super) const PARALLEL: usize = 32;
 
 /// Does something for each item, some at a time; results in the items' order.
 pub(super) fn at_once<T: Copy + Send + Sync, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {

@@ -97,11 +97,7 @@ fn sound(outcome: &Outcome) -> bool {
 }
 
 /// Reads every switch and prints what would be written.
-fn dry_run(
-    plan: &Plan,
-    devices: Vec<Result<device::snmp::Device<device::snmp::UdpLink>, Fault>>,
-    output: Output,
-) -> Result<ExitCode> {
+fn dry_run(plan: &Plan, devices: Vec<controller::Connected>, output: Output) -> Result<ExitCode> {
     let mut failed = false;
     let mut all = Vec::new();
     for ((switch, device), goal) in plan.topology.switch_ids().zip(devices).zip(controller::goals(plan)) {

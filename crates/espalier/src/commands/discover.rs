@@ -8,12 +8,16 @@ use std::{
 
 use anyhow::Result;
 use device::{
-    discover::{Cabling, Doubt, Evidence, Place, Station, cabling, compare},
+    discover::{Cabling, Evidence, Place, Station, cabling},
     snmp::read_station,
 };
 use fabric::{DEFAULT_RATE_BPS, PortId, SwitchSpec, Topology, TopologyBuilder, format::native::write_native};
 
-use super::{Output, controller, say};
+use super::{
+    Output,
+    cables::{differences, doubt_sentence, label},
+    controller, say,
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -44,10 +48,10 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
     distinct_names(&mut stations, &addresses);
     let cabling = cabling(&stations);
     let mut remarks: Vec<String> = silent;
-    remarks.extend(cabling.doubts.iter().map(|doubt| doubt_sentence(doubt, &stations)));
     match &expected {
         Some(expected) => remarks.extend(differences(expected, &stations, &cabling)),
         None => {
+            remarks.extend(cabling.doubts.iter().map(|doubt| doubt_sentence(doubt, &stations)));
             let topology = topology_of(&stations, &addresses, &cabling, args.model.as_deref())?;
             match &args.output {
                 Some(path) => write_topology(&topology, path)?,
@@ -100,29 +104,6 @@ fn distinct_names(stations: &mut [Station], addresses: &[IpAddr]) {
     }
 }
 
-fn label(stations: &[Station], (station, port): Place) -> String {
-    format!("{}:{}", stations[station].name, stations[station].ports[port].name)
-}
-
-fn doubt_sentence(doubt: &Doubt, stations: &[Station]) -> String {
-    match doubt {
-        Doubt::OneWay { hears, deaf } => {
-            let (hears, deaf) = (label(stations, *hears), label(stations, *deaf));
-            format!(
-                "{hears} hears {deaf}, but not the other way round; turn LLDP on there, or look at the cable: one direction may be dead"
-            )
-        }
-        Doubt::UnknownPort { hears, switch, port } => format!(
-            "{} hears {} at a port that it calls {port:?}, which is none of its names there",
-            label(stations, *hears),
-            stations[*switch].name
-        ),
-        Doubt::Crowd { hears, count } => {
-            format!("{} hears {count} switches at once; is an unmanaged switch between them?", label(stations, *hears))
-        }
-    }
-}
-
 fn topology_of(stations: &[Station], addresses: &[IpAddr], cabling: &Cabling, model: Option<&str>) -> Result<Topology> {
     let mut builder = TopologyBuilder::new();
     let fault = |fault: fabric::Fault| bad_input(fault.to_string());
@@ -152,26 +133,4 @@ fn topology_of(stations: &[Station], addresses: &[IpAddr], cabling: &Cabling, mo
         builder.add_host(&name, host.mac, ports[place], DEFAULT_RATE_BPS, None).map_err(fault)?;
     }
     builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
-}
-
-/// What differs from the cables that should be, each with its remedy.
-fn differences(expected: &Topology, stations: &[Station], cabling: &Cabling) -> Vec<String> {
-    let port = |(station, port): Place| {
-        let station = &stations[station];
-        let switch = expected.find_switch(&station.name)?;
-        expected.find_port(switch, &station.ports[port].name)
-    };
-    let (mut found, mut remarks) = (Vec::new(), Vec::new());
-    for (a, b) in &cabling.links {
-        match (port(*a), port(*b)) {
-            (Some(a), Some(b)) => found.push((a, b)),
-            _ => remarks.push(format!(
-                "a cable between {} and {}, which the expected cabling does not know",
-                label(stations, *a),
-                label(stations, *b)
-            )),
-        }
-    }
-    remarks.extend(compare(expected, &found).iter().map(|mismatch| mismatch.sentence(expected)));
-    remarks
 }

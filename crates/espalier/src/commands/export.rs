@@ -13,7 +13,10 @@ use fabric::{
 };
 use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 
-use super::render::{Disk, write_rendered};
+use super::{
+    render::{Disk, write_rendered},
+    simgrid::write_simgrid,
+};
 use crate::{
     cli,
     failure::bad_input,
@@ -24,6 +27,13 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
     let is_plan = args.file.extension().is_some_and(|extension| extension == "json");
     match (args.to.as_str(), is_plan) {
         ("opensm", true) => export_opensm(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
+        ("simgrid", true) => {
+            let plan = read_plan_file(&args.file, ReadMode::Strict)?;
+            write_file(&args.output, |out| write_simgrid(&plan, out))?;
+        }
+        ("simgrid", false) => {
+            return Err(bad_input("routes come from a plan file, which ends in .json; plan first"));
+        }
         ("ansible", true) => export_ansible(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
         ("ansible", false) => {
             return Err(bad_input("what switches are told comes from a plan file, which ends in .json; plan first"));
@@ -41,13 +51,15 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
     if args.to == "ibsim" {
         return write_file(&args.output, |mut out| write_ibsim(topology, &mut out));
     }
-    let format: Format =
-        args.to.parse().map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm, ibsim or ansible")))?;
+    let format: Format = args
+        .to
+        .parse()
+        .map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm, ibsim, simgrid or ansible")))?;
     let text = export(format, topology).ok_or_else(|| {
         let known: Vec<&str> =
             Format::ALL.iter().filter(|format| format.can_export()).map(|format| format.name()).collect();
         bad_input(format!(
-            "{} can only be read; formats to write: {}, opensm, ibsim, ansible",
+            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, ansible",
             format.name(),
             known.join(", ")
         ))

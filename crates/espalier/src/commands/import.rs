@@ -3,12 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use fabric::format::exchange::{Format, ImportOptions, Imported};
+use fabric::{
+    Topology,
+    format::exchange::{Format, ImportOptions, Imported},
+};
 
-use super::{Output, say};
+use super::{Output, cablings, say};
 use crate::{
     cli,
-    failure::bad_input,
+    failure::{FAILED, bad_input},
     files::{import_files, write_topology},
 };
 
@@ -18,6 +21,12 @@ pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
     let options = ImportOptions { hosts: args.hosts.clone(), ignored_ports: args.ignore_ports.clone() };
     let Imported { topology, warnings, .. } = import_files(&args.files, format, &options)?;
     eprint!("{warnings}");
+    if let Some(expected) = &args.expect {
+        // Which nodes are hosts is the same in both.
+        let expected = import_files(std::slice::from_ref(expected), None, &options)?;
+        eprint!("{}", expected.warnings);
+        return compare(args, &expected.topology, &topology, output);
+    }
     write_topology(&topology, &args.output)?;
     let (switches, links, hosts) = (topology.switches().len(), topology.links().len(), topology.hosts().len());
     if output == Output::Json && args.output.as_os_str() != "-" {
@@ -31,4 +40,22 @@ pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
         eprintln!("{switches} switches, {links} links, {hosts} hosts, {} warnings", warnings.warnings());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says how the cabling differs from the one that should be.
+fn compare(args: &cli::Import, expected: &Topology, found: &Topology, output: Output) -> Result<ExitCode> {
+    let differences = cablings::differences(expected, found)?;
+    if args.output.as_os_str() != "-" {
+        write_topology(found, &args.output)?;
+    }
+    match output {
+        Output::Json => say!("{}", serde_json::json!({ "differences": differences })),
+        Output::Person if differences.is_empty() => say!("the cabling is as expected"),
+        Output::Person => {
+            for difference in &differences {
+                say!("{difference}");
+            }
+        }
+    }
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

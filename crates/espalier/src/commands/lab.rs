@@ -28,8 +28,9 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
     lab::rootless::acquire()?;
     let name = &args.name;
     match &args.command {
-        LabCommand::Up { plan, rate, backend, managed, factory } => {
-            let mut options = LabOptions { rate_bps: *rate, backend: backend_of(*backend), ..LabOptions::new(name) };
+        LabCommand::Up { plan, rate, backend, managed, factory, spread } => {
+            let mut options =
+                LabOptions { rate_bps: *rate, backend: backend_of(*backend), spread: *spread, ..LabOptions::new(name) };
             if *managed || *factory {
                 options.managed = Managed::Yes;
             }
@@ -238,6 +239,7 @@ fn status_json(status: &Status) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "up_s": status.up.as_secs_f64(), "unknown_floods": status.unknown_floods(), "switches": switches
+        "up_s": status.up.as_secs_f64(), "unknown_floods": status.unknown_floods(),
+        "broadcasts": status.broadcasts(), "switches": switches
     })
 }

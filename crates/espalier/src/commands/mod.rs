@@ -1,5 +1,7 @@
 //! One file a verb.
 
+mod cables;
+mod cablings;
 mod check;
 mod controller;
 mod demo;
@@ -7,6 +9,7 @@ mod deploy;
 mod discover;
 mod export;
 mod failure;
+mod figures;
 mod generate;
 mod import;
 mod lab;
@@ -19,9 +22,14 @@ mod plan;
 mod render;
 mod rendered;
 mod reproduce;
+mod serve;
 mod shell;
 mod show;
+mod simgrid;
+mod simulate;
 mod since;
+mod status;
+mod tagger;
 mod traffic;
 
 use std::process::ExitCode;
@@ -54,10 +62,15 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Discover(args) => discover::run(&args, output),
         Command::Deploy(args) => deploy::run(&args, output),
         Command::Observe(args) => observe::run(&args, output),
+        Command::Status(args) => status::run(&args, output),
+        Command::Watch(args) => status::watch(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),
+        Command::Serve(args) => serve::run(&args),
         Command::Lab(args) => lab::run(&args, output),
+        Command::Simulate(args) => simulate::run(&args, output),
+        Command::Tagger(args) => tagger::run(&args, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),

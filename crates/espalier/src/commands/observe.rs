@@ -8,6 +8,7 @@ use device::{
     deploy::Driver as _,
     format::{Observed, parse_observed, write_observed},
     judge_settings,
+    observe::{Drift, drift},
 };
 use fabric::{Finding, FindingKind, Plan, Severity, format::plan::ReadMode};
 
@@ -58,6 +59,9 @@ fn file_name(index: usize, name: &str) -> String {
     format!("{index:04}-{safe}.json")
 }
 
+/// Differences of one switch that are named.
+const CAUSES_MAX: usize = 20;
+
 /// Replaces the plan's devices by what the switches said, and returns what can be said of each by itself.
 ///
 /// # Errors
@@ -83,24 +87,17 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Find
         let ports: Vec<String> = wanted.ports.iter().map(|port| port.name.clone()).collect();
         let config = align(&observed.state, &ports);
         findings.extend(judge_settings(name, &config, wanted));
-        let strange = config.entries.iter().filter(|(key, slot)| wanted.entries.get(*key) != Some(*slot)).take(10);
-        for ((vlan, mac), slot) in strange {
-            let port = &config.port(*slot).name;
-            findings.push(Finding {
-                severity: Severity::Warning,
-                kind: FindingKind::PlanMismatch,
-                subject: name.clone(),
-                message: match wanted.entries.get(&(*vlan, *mac)) {
-                    None => format!(
-                        "a foreign static entry: {mac} in VLAN {vlan} to port {port}; deploy again to remove it"
-                    ),
-                    Some(wanted_slot) => format!(
-                        "the entry of {mac} in VLAN {vlan} leads to port {port} instead of {}; deploy again",
-                        wanted.port(*wanted_slot).name
-                    ),
-                },
-            });
-        }
+        // Settings have been judged; what frames make of the rest is for the judge, and this names the cause.
+        let cause = |drift: &Drift| {
+            !matches!(drift, Drift::SpanningTree { .. } | Drift::IngressFilter { .. } | Drift::FlowControl { .. })
+        };
+        let drifts = drift(&config, wanted);
+        findings.extend(drifts.iter().filter(|drift| cause(drift)).take(CAUSES_MAX).map(|drift| Finding {
+            severity: Severity::Warning,
+            kind: FindingKind::PlanMismatch,
+            subject: name.clone(),
+            message: format!("{}; {}", drift.sentence(&config), drift.remedy()),
+        }));
         plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
     }
     Ok(findings)

@@ -1,10 +1,12 @@
-//! How long the planner may go on: a time limit, a number of steps, and Ctrl-C.
+//! How long the planner may go on: a time limit, a number of steps, and Ctrl-C; and on how many threads.
 
 use std::{
+    num::NonZero,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -24,6 +26,7 @@ pub(crate) struct Patience {
     started: Instant,
     time_limit: Option<Duration>,
     steps: StepLimit,
+    threads: usize,
     interrupted: Arc<AtomicBool>,
     bar: ProgressBar,
 }
@@ -38,7 +41,8 @@ impl Patience {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
         let (started, steps) = (Instant::now(), StepLimit::by_size(topology));
-        Ok(Self { started, time_limit, steps, interrupted, bar })
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Ok(Self { started, time_limit, steps, threads, interrupted, bar })
     }
 
     /// Clears the progress bar.
@@ -63,5 +67,13 @@ impl Watch for Patience {
     fn progress(&mut self, load: f64, bound: f64) {
         self.bar.set_message(format!("busiest channel {load:.0}, bound {bound:.1}"));
         self.bar.tick();
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn steps_left(&self) -> u64 {
+        if self.time_limit.is_none() { self.steps.steps_left() } else { u64::MAX }
     }
 }

@@ -9,7 +9,7 @@ use fabric::{
     generate::{Kind, Options, generate},
 };
 
-use super::{Output, say};
+use super::{Output, figures, say};
 use crate::{cli, failure::FAILED, table::Table};
 
 /// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
@@ -47,7 +47,9 @@ const ERRATA: [(&str, &str, &str); 4] = [
 
 pub(super) fn run(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
     match args.name.as_str() {
+        "table2" => figures::table_2(output),
         "table3" => table_3(output),
+        "fig7" => figures::fig_7(output),
         name => unreachable!("{name} is not offered"),
     }
 }

@@ -15,7 +15,7 @@ use device::{
     },
     lldp::{Announcement, Neighbourhood, bridge_announcement},
     mib::{
-        AcceptableFrames, Enabled, IfStatus, StpState,
+        AcceptableFrames, Enabled, IfStatus, LldpAdmin, StpState,
         index::{FdbRow, PortVlan, VlanIndex},
     },
     stp::{Bpdu, Bridge, Effect, Link, Timers},
@@ -141,7 +141,9 @@ impl Plane {
             }
         }
         while let Some(heard) = self.lldp_ears.hear()? {
-            if let (Some(port), Ok(said)) = (self.port_of(heard.ifindex), Announcement::decode(&heard.octets)) {
+            let listens = |port: &usize| matches!(self.ports[*port].lldp, LldpAdmin::RxOnly | LldpAdmin::TxAndRx);
+            let port = self.port_of(heard.ifindex).filter(listens);
+            if let (Some(port), Ok(said)) = (port, Announcement::decode(&heard.octets)) {
                 self.neighbourhood.handle_announcement(now_ms, up_cs, port as u32 + 1, said);
             }
         }
@@ -158,7 +160,7 @@ impl Plane {
 
     fn announce(&self) -> io::Result<()> {
         for (number, (port, config)) in self.facts.ports.iter().zip(&self.ports).enumerate() {
-            if self.running[number] {
+            if self.running[number] && matches!(config.lldp, LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {
                 let description = self.facts.description.as_bytes();
                 let chassis = self.facts.address.octets();
                 let said = bridge_announcement(chassis, &self.name, description, &port.name, &config.alias, LLDP_TTL_S);

@@ -13,6 +13,8 @@ pub enum Pattern {
     BitReversal,
     /// Host (row, column) to host (column, row); needs a square.
     Transpose,
+    /// Every host of the first half to its counterpart in the second.
+    Bisection,
     /// One host to another, by name.
     Pair(String, String),
 }
@@ -48,6 +50,10 @@ impl Pattern {
             Self::Transpose => {
                 Err(LabError::Unsupported(format!("transpose needs a square of hosts, and there are {count}")))
             }
+            Self::Bisection if count % 2 == 0 => Ok((0..count / 2).map(|host| (host, host + count / 2)).collect()),
+            Self::Bisection => {
+                Err(LabError::Unsupported(format!("bisection needs an even number of hosts, and there are {count}")))
+            }
             Self::Pair(a, b) => {
                 let find = |name: &String| {
                     let missing = || LabError::NoSuchHost { lab: lab.to_owned(), host: name.clone() };
@@ -66,6 +72,7 @@ impl fmt::Display for Pattern {
             Self::AllToAll => f.pad("all-to-all"),
             Self::BitReversal => f.pad("bit-reversal"),
             Self::Transpose => f.pad("transpose"),
+            Self::Bisection => f.pad("bisection"),
             Self::Pair(a, b) => f.pad(&format!("pair {a} {b}")),
         }
     }
@@ -80,8 +87,9 @@ impl FromStr for Pattern {
             ["all-to-all"] => Ok(Self::AllToAll),
             ["bit-reversal"] => Ok(Self::BitReversal),
             ["transpose"] => Ok(Self::Transpose),
+            ["bisection"] => Ok(Self::Bisection),
             ["pair", a, b] => Ok(Self::Pair(a.to_owned(), b.to_owned())),
-            _ => Err(format!("{text:?} is none of all-to-all, bit-reversal, transpose, pair A B")),
+            _ => Err(format!("{text:?} is none of all-to-all, bit-reversal, transpose, bisection, pair A B")),
         }
     }
 }
@@ -104,15 +112,21 @@ mod tests {
         check("all-to-all", 3, &[(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]);
         check("bit-reversal", 8, &[(1, 4), (3, 6), (4, 1), (6, 3)]);
         check("transpose", 4, &[(1, 2), (2, 1)]);
+        check("bisection", 4, &[(0, 2), (1, 3)]);
         check("pair n2 n0", 3, &[(2, 0)]);
         assert_eq!(pairs("all-to-all", 16).expect("suits").len(), 240);
     }
 
     #[test]
     fn patterns_refuse_counts_that_do_not_suit() {
-        for (pattern, count) in
-            [("bit-reversal", 6), ("bit-reversal", 0), ("transpose", 8), ("pair n0 n0", 2), ("pair n0 x", 2)]
-        {
+        for (pattern, count) in [
+            ("bit-reversal", 6),
+            ("bit-reversal", 0),
+            ("transpose", 8),
+            ("bisection", 5),
+            ("pair n0 n0", 2),
+            ("pair n0 x", 2),
+        ] {
             assert!(pairs(pattern, count).is_err(), "{pattern} {count}");
         }
     }

@@ -49,6 +49,7 @@ pub(crate) enum Cycles {
 }
 
 /// Loads and numberings of all trees so far, and room for one tree to be mended.
+#[derive(Clone)]
 pub(crate) struct Mender<'a> {
     topology: &'a Topology,
     cycles: Cycles,
@@ -467,15 +468,16 @@ impl<'a> Mender<'a> {
     /// Takes the first way along which all flows climb, else the first that a new numbering allows.
     fn tie(&mut self, lane: u8, flows: &[Flow], ways: &[Vec<ChannelId>]) -> Option<()> {
         for way in ways.iter().take(CLIMBING_TRIES_MAX) {
-            self.try_way(way, flows);
-            let order = &self.orders[usize::from(lane)];
-            if self.dependencies.iter().all(|&dependency| order.climbs(dependency)) {
+            way.iter().for_each(|&channel| self.join(channel));
+            if flows.iter().all(|flow| self.climbs(lane, flow)) {
                 return Some(());
             }
             way.iter().for_each(|&channel| self.part(channel));
         }
         for way in ways.iter().take(RENUMBERING_TRIES_MAX) {
-            self.try_way(way, flows);
+            way.iter().for_each(|&channel| self.join(channel));
+            self.dependencies.clear();
+            flows.iter().for_each(|flow| self.trace(flow));
             if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].admits(&self.dependencies) {
                 return Some(());
             }
@@ -484,10 +486,12 @@ impl<'a> Mender<'a> {
         None
     }
 
-    fn try_way(&mut self, way: &[ChannelId], flows: &[Flow]) {
-        way.iter().for_each(|&channel| self.join(channel));
+    /// Whether a flow climbs along the tree as the numbering is.
+    fn climbs(&mut self, lane: u8, flow: &Flow) -> bool {
         self.dependencies.clear();
-        flows.iter().for_each(|flow| self.trace(flow));
+        self.trace(flow);
+        let order = &self.orders[usize::from(lane)];
+        self.dependencies.iter().all(|&dependency| order.climbs(dependency))
     }
 
     /// Cuts branches that end at switches without hosts.

@@ -13,6 +13,7 @@
 mod carry;
 mod mend;
 mod order;
+mod stand;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,7 @@ pub(crate) use self::{
     carry::carried_bound,
     mend::{Cycles, Flow, Mender},
     order::{Dependency, Order},
+    stand::Standing,
 };
 use crate::{
     fan::{Direction, for_each_fan},
@@ -35,6 +37,9 @@ use crate::{
 /// How much more than a fresh plan's the busiest channel of a re-planned fabric may carry before it is worth planning
 /// anew: the change is kept small all the same, and whoever asked is told.
 pub const REPLAN_LOAD_FACTOR: f64 = 1.25;
+
+/// In how many orders broken trees are tried.
+const MENDING_ROUNDS_MAX: usize = 4;
 
 /// A previous plan's routes, made fit for another cabling.
 pub(crate) struct Replanned {
@@ -87,27 +92,21 @@ fn fit(
             broken.push(number);
         }
     }
-    for number in broken {
-        let Remains { lane, links: left, stubs, .. } = &trees[number];
-        links[number] =
-            mender.mend(*lane, left, stubs, &flows[number]).or_else(|| mender.regrow(*lane, left, &flows[number]));
-        if links[number].is_none() {
-            for (at, part) in choices.split(topology, number, trees.len())? {
-                let Remains { lane, links: left, stubs, .. } = &trees[number];
-                let (lane, part_flows) = (*lane, &part);
-                let mended =
-                    mender.mend(lane, left, stubs, part_flows).or_else(|| mender.regrow(lane, left, part_flows));
-                if mended.is_none() {
-                    choices.give_up(at)?;
-                }
-                if at == number {
-                    links[at] = mended;
-                } else {
-                    let (links_left, stubs) = (left.clone(), stubs.clone());
-                    let twin = Remains { vlan: None, lane, links: links_left, stubs, reused: Vec::new() };
-                    trees.push(twin);
-                    links.push(mended);
-                }
+    let stuck = mend_all(&mut mender, &trees, &flows, broken, &mut links);
+    for number in stuck {
+        for (at, part) in choices.split(topology, number, trees.len())? {
+            let Remains { lane, links: left, stubs, .. } = &trees[number];
+            let (lane, mended) = (*lane, mended(&mut mender, &trees[number], &part));
+            if mended.is_none() {
+                choices.give_up(at)?;
+            }
+            if at == number {
+                links[at] = mended;
+            } else {
+                let (links_left, stubs) = (left.clone(), stubs.clone());
+                let twin = Remains { vlan: None, lane, links: links_left, stubs, reused: Vec::new() };
+                trees.push(twin);
+                links.push(mended);
             }
         }
     }
@@ -117,6 +116,52 @@ fn fit(
         return None;
     }
     finish(topology, policy, previous, trees, links, choices, rank)
+}
+
+/// Trees by number with the links that mend them, if any do.
+type Tied = Vec<(usize, Option<Vec<LinkId>>)>;
+
+/// Mends broken trees one after the other. Those for which nothing climbs any more come first the next time, as long as
+/// fewer and fewer are left over: these are returned, and nothing of them is in the mender.
+fn mend_all(
+    mender: &mut Mender<'_>,
+    trees: &[Remains],
+    flows: &[Vec<Flow>],
+    mut broken: Vec<usize>,
+    links: &mut [Option<Vec<LinkId>>],
+) -> Vec<usize> {
+    let whole = mender.clone();
+    let mut best: Option<(Mender<'_>, Tied, usize)> = None;
+    for _ in 0..MENDING_ROUNDS_MAX {
+        let mut tried = whole.clone();
+        let tied: Tied =
+            broken.iter().map(|&number| (number, mended(&mut tried, &trees[number], &flows[number]))).collect();
+        let stuck = tied.iter().filter(|(_, links)| links.is_none()).count();
+        if best.as_ref().is_some_and(|(_, _, least)| stuck >= *least) {
+            break;
+        }
+        broken = tied
+            .iter()
+            .filter(|(_, links)| links.is_none())
+            .chain(tied.iter().filter(|(_, links)| links.is_some()))
+            .map(|(number, _)| *number)
+            .collect();
+        best = Some((tried, tied, stuck));
+        if stuck == 0 {
+            break;
+        }
+    }
+    let Some((tried, tied, _)) = best else { return Vec::new() };
+    *mender = tried;
+    let stuck = tied.iter().filter(|(_, links)| links.is_none()).map(|(number, _)| *number).collect();
+    tied.into_iter().for_each(|(number, tied)| links[number] = tied);
+    stuck
+}
+
+/// The links of a tree that its flows can take again.
+fn mended(mender: &mut Mender<'_>, tree: &Remains, flows: &[Flow]) -> Option<Vec<LinkId>> {
+    let Remains { lane, links, stubs, .. } = tree;
+    mender.mend(*lane, links, stubs, flows).or_else(|| mender.regrow(*lane, links, flows))
 }
 
 /// Trees that the previous plan has for failures only, as far as they are whole and still reach everybody, with their

@@ -173,13 +173,14 @@ impl Attempt {
             Err(_) => Err(io::Error::from_raw_os_error(libc::ECONNABORTED)),
         });
         let error = match far {
-            Ok(far) => match pair::stands(&mut ours, theirs) {
-                Ok(()) => {
-                    broker.table().end_pending(self.id, None);
-                    return relay::start(Near::Pair(ours), far, (held, self.socket));
+            Ok(far) => {
+                // Before the program is told: it may connect again at once, which is to say that it is connected.
+                broker.table().end_pending(self.id, None);
+                match pair::stands(&mut ours, theirs) {
+                    Ok(()) => return relay::start(Near::Pair(ours), far, (held, self.socket)),
+                    Err(error) => error,
                 }
-                Err(error) => error,
-            },
+            }
             Err(error) => error,
         };
         let errno = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);

@@ -21,7 +21,7 @@ use super::{
     net::Net,
     order::{Sifter, ranks_by_key},
     price::{between, exp},
-    work::Work,
+    work::{Work, with_each},
 };
 
 /// Sources swept at once.
@@ -36,88 +36,106 @@ pub(super) struct Schedule {
     pub(super) rounds: usize,
     /// Rounds more, until nothing breaks the order.
     pub(super) extra_max: usize,
+    /// Share of the rounds that are taken as done already, so as not to melt an order that is good.
+    pub(super) done: f64,
     /// Penalty for a fall at first; at last it is `PENALTY_LAST`.
     pub(super) penalty: f64,
     /// Share of the wanted turns that lasts from round to round.
     pub(super) memory: f32,
-    /// How much more a fall counts for the order than other turns, at last.
+    /// How much more a fall counts for the order than other turns, at last. Too much mends falls at any price.
     pub(super) urgency: f32,
     /// Sweeps: one more than the falls that a path may have.
     pub(super) sweeps: usize,
 }
 
-/// Most sources for which annealing pays; beyond, orders come from elsewhere.
-pub(super) const SOURCES_MAX: usize = 512;
 /// What the penalty rises to.
 const PENALTY_LAST: f64 = 20.0;
+/// Groups of batches that may be swept at the same time.
+const CREWS: usize = 8;
+/// Most batches of a lane that are swept in a round while the penalty is low; the next round takes others.
+const BATCHES_MAX: usize = 32;
+/// From this share of the rounds on all are swept.
+const DETAILED: f64 = 0.8;
 
-/// An annealed order for each lane.
-pub(super) struct Annealed {
-    /// `rank[lane][channel]`.
-    pub(super) rank: Vec<Vec<u32>>,
-    /// Pairs that broke the order.
-    pub(super) falls: f64,
+/// About what annealing costs, in visits.
+pub(super) fn cost(net: &Net, sources: usize, schedule: Schedule) -> u64 {
+    let batches = sources.div_ceil(BATCH);
+    let swept =
+        (batches.min(BATCHES_MAX) as f64 * DETAILED + batches as f64 * (1.0 - DETAILED)) * schedule.rounds as f64;
+    (swept * (1.0 - schedule.done)) as u64 * visits_per_batch(net, schedule)
 }
 
-/// Anneals an order for each lane, given each source's lane; none if time was up before there was any.
+fn visits_per_batch(net: &Net, schedule: Schedule) -> u64 {
+    (2 * schedule.sweeps * net.channels) as u64
+}
+
+/// Orders drawn by lot, one for each lane.
+pub(super) fn random_orders(net: &Net, lanes: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
+    (0..lanes).map(|_| ranks_by_key(&(0..net.channels).map(|_| rng.unit_f64()).collect::<Vec<_>>())).collect()
+}
+
+/// Anneals `rank[lane][channel]`, given each source's lane; none if time was up before anything was nearly in order.
 pub(super) fn anneal(
     net: &Net,
     sources: &[Source],
     lane: &[u8],
-    lanes: usize,
+    mut rank: Vec<Vec<u32>>,
     schedule: Schedule,
     rng: &mut Rng,
     work: &mut Work<'_>,
-) -> Option<Annealed> {
-    let mut batches = batches(net, sources, lane, lanes, rng);
-    let mut rank: Vec<Vec<u32>> =
-        (0..lanes).map(|_| ranks_by_key(&(0..net.channels).map(|_| rng.unit_f64()).collect::<Vec<_>>())).collect();
+) -> Option<Vec<Vec<u32>>> {
+    let lanes = rank.len();
+    let mut batches: Vec<Vec<Batch>> =
+        (0..lanes).map(|number| batches(net, sources, lane, number as u8, rng)).collect();
     let mut wanted = vec![vec![0.0_f32; net.turns]; lanes];
-    let mut used = vec![0.0_f32; net.turns];
     let mut load = vec![0.0_f64; net.channels];
     let mut price = vec![1.0_f32; net.channels];
-    let mut fresh = vec![0.0_f32; net.channels];
     let mut order = vec![0_u32; net.channels];
-    let mut sweeper = Sweeper::new(net, schedule.sweeps);
+    let mut crews: Vec<Crew> = (0..CREWS).map(|_| Crew::new(net, schedule.sweeps)).collect();
     let mut sifter = Sifter::default();
-    let mut best: Option<Annealed> = None;
-    let (mut round, mut extra) = (0, 0);
+    // The pairs that broke the orders, and these.
+    let mut best: Option<(f64, Vec<Vec<u32>>)> = None;
+    let (mut round, mut extra) = ((schedule.done * schedule.rounds as f64) as usize, 0);
     while round < schedule.rounds + extra {
         let progress = (round as f64 / (schedule.rounds.max(2) - 1) as f64).min(1.0);
         let late = round.saturating_sub(schedule.rounds) as f64;
-        let penalty = between(schedule.penalty, PENALTY_LAST, progress);
+        let penalty = between(schedule.penalty, PENALTY_LAST, progress) as f32;
         let urgency = 1.0 + schedule.urgency * (progress * progress * exp(0.1 * late)) as f32;
-        let before = (progress > 0.8).then(|| rank.clone());
+        let before = (progress > DETAILED).then(|| rank.clone());
         let mut falls = 0.0;
         for lane in 0..lanes {
             for (channel, &at) in rank[lane].iter().enumerate() {
                 order[at as usize] = channel as u32;
             }
-            used.fill(0.0);
-            let own = (batches.iter_mut()).filter(|batch| usize::from(batch.lane) == lane);
-            for batch in own {
-                let step = if batch.rounds == 0 { 1.0 } else { (2.0 / (batch.rounds as f64 + 2.0)).max(0.15) } as f32;
-                batch.rounds += 1;
-                fresh.fill(0.0);
-                falls += sweeper.route(net, batch, &order, &price, penalty as f32, urgency, &mut fresh, &mut used);
-                if !work.spend(5 * schedule.sweeps * net.channels) {
-                    return best;
-                }
-                for ((own, fresh), load) in batch.load.iter_mut().zip(&fresh).zip(&mut load) {
-                    let next = *own * (1.0 - step) + step * fresh;
-                    *load += f64::from(next - *own);
-                    *own = next;
-                }
+            let own = &mut batches[lane];
+            let count = if progress > DETAILED { own.len() } else { own.len().min(BATCHES_MAX) };
+            let middle = round * count % own.len().max(1);
+            own.rotate_left(middle);
+            let share = count.div_ceil(CREWS).max(1);
+            let mut jobs: Vec<(&mut Crew, &mut [Batch])> =
+                crews.iter_mut().zip(own[..count].chunks_mut(share)).collect();
+            with_each(work.threads(), &mut jobs, |(crew, batches)| {
+                crew.route(net, batches, &order, &price, penalty, urgency);
+            });
+            let crewed = jobs.len();
+            own.rotate_right(middle);
+            for crew in &crews[..crewed] {
+                falls += crew.falls;
             }
-            for (wanted, used) in wanted[lane].iter_mut().zip(&used) {
-                *wanted = if late > 0.0 {
-                    *wanted * 0.97 + 0.3 * used
-                } else {
-                    *wanted * schedule.memory + (1.0 - schedule.memory) * used
-                };
+            let fresh = if late > 0.0 { 0.3 } else { 1.0 - schedule.memory };
+            let memory = if late > 0.0 { 0.97 } else { schedule.memory };
+            for (turn, wanted) in wanted[lane].iter_mut().enumerate() {
+                let used: f32 = crews[..crewed].iter().map(|crew| crew.used[turn]).sum();
+                *wanted = *wanted * memory + fresh * used;
             }
             let visits = sifter.sift(net, &mut rank[lane], &wanted[lane], (3, 1.0), rng);
-            work.spend(2 * visits);
+            if !work.spend(count * visits_per_batch(net, schedule) as usize + 2 * visits) {
+                return best.map(|best| best.1);
+            }
+        }
+        load.fill(0.0);
+        for batch in batches.iter().flatten() {
+            load.iter_mut().zip(&batch.load).for_each(|(load, own)| *load += f64::from(*own));
         }
         let time = |channel: usize| load[channel] * net.slowness_of(channel);
         let peak = (0..net.channels).map(time).fold(1e-9, f64::max);
@@ -131,20 +149,19 @@ pub(super) fn anneal(
         }
         let scale = (all / weighted.max(1e-30)) as f32;
         price.iter_mut().for_each(|price| *price *= scale);
-        if let Some(rank) = before.filter(|_| best.as_ref().is_none_or(|best| falls <= best.falls)) {
-            best = Some(Annealed { rank, falls });
+        if let Some(rank) = before.filter(|_| best.as_ref().is_none_or(|best| falls <= best.0)) {
+            best = Some((falls, rank));
         }
         round += 1;
         if round == schedule.rounds + extra && falls > 0.0 && extra < schedule.extra_max {
             extra += 1;
         }
     }
-    best
+    best.map(|best| best.1)
 }
 
 /// Sources of one lane that are swept together, and their averaged load.
 struct Batch {
-    lane: u8,
     roots: Vec<u32>,
     /// `units[switch]`: what each source sends there.
     units: Vec<Floats>,
@@ -154,23 +171,48 @@ struct Batch {
     rounds: usize,
 }
 
-fn batches(net: &Net, sources: &[Source], lane: &[u8], lanes: usize, rng: &mut Rng) -> Vec<Batch> {
-    let mut order: Vec<usize> = (0..sources.len()).collect();
-    rng.shuffle(&mut order);
-    let mut batches = Vec::new();
-    for number in 0..lanes as u8 {
-        let own: Vec<usize> = order.iter().copied().filter(|&source| lane[source] == number).collect();
-        for chunk in own.chunks(BATCH) {
-            batches.push(Batch {
-                lane: number,
-                roots: chunk.iter().map(|&source| sources[source].root as u32).collect(),
-                units: units(net, sources, chunk),
-                load: vec![0.0; net.channels],
-                rounds: 0,
-            });
+fn batches(net: &Net, sources: &[Source], lane: &[u8], number: u8, rng: &mut Rng) -> Vec<Batch> {
+    let mut own: Vec<usize> = (0..sources.len()).filter(|&source| lane[source] == number).collect();
+    rng.shuffle(&mut own);
+    let batch = |chunk: &[usize]| Batch {
+        roots: chunk.iter().map(|&source| sources[source].root as u32).collect(),
+        units: units(net, sources, chunk),
+        load: vec![0.0; net.channels],
+        rounds: 0,
+    };
+    own.chunks(BATCH).map(batch).collect()
+}
+
+/// Tables of those who sweep batches one after the other.
+struct Crew {
+    sweeper: Sweeper,
+    fresh: Vec<f32>,
+    /// `used[turn]`: what crossed it.
+    used: Vec<f32>,
+    /// Pairs that broke the order.
+    falls: f64,
+}
+
+impl Crew {
+    fn new(net: &Net, sweeps: usize) -> Self {
+        let (fresh, used) = (vec![0.0; net.channels], vec![0.0; net.turns]);
+        Self { sweeper: Sweeper::new(net, sweeps), fresh, used, falls: 0.0 }
+    }
+
+    fn route(&mut self, net: &Net, batches: &mut [Batch], order: &[u32], price: &[f32], penalty: f32, urgency: f32) {
+        self.used.fill(0.0);
+        self.falls = 0.0;
+        for batch in batches {
+            let step = if batch.rounds == 0 { 1.0 } else { (2.0 / (batch.rounds as f64 + 2.0)).max(0.15) } as f32;
+            batch.rounds += 1;
+            self.fresh.fill(0.0);
+            let Self { sweeper, fresh, used, .. } = self;
+            self.falls += sweeper.route(net, batch, order, price, penalty, urgency, fresh, used);
+            for (own, fresh) in batch.load.iter_mut().zip(&self.fresh) {
+                *own = *own * (1.0 - step) + step * fresh;
+            }
         }
     }
-    batches
 }
 
 fn units(net: &Net, sources: &[Source], chunk: &[usize]) -> Vec<Floats> {
@@ -198,8 +240,10 @@ struct Sweeper {
     best_last: Vec<Channels>,
     /// `before[sweep · channels + channel]`: the channel before it, counted alike.
     before: Vec<Channels>,
-    flow: Vec<Floats>,
-    urgent: Vec<Floats>,
+    /// Pairs that cross a channel, and the same with falls counted more.
+    flow: Vec<[(f32, f32); BATCH]>,
+    /// `active[sweep · channels + channel]`: a bit for each source with flow there. Few have any, so only these are visited.
+    active: Vec<u16>,
 }
 
 impl Sweeper {
@@ -212,8 +256,8 @@ impl Sweeper {
             best_cost: vec![[0.0; BATCH]; net.switches],
             best_last: vec![[START; BATCH]; net.switches],
             before: vec![[START; BATCH]; size],
-            flow: vec![[0.0; BATCH]; size],
-            urgent: vec![[0.0; BATCH]; size],
+            flow: vec![[(0.0, 0.0); BATCH]; size],
+            active: vec![0; size],
         }
     }
 
@@ -231,15 +275,12 @@ impl Sweeper {
         used: &mut [f32],
     ) -> f64 {
         self.spread(net, batch, order, price, penalty);
-        self.flow.fill([0.0; BATCH]);
-        self.urgent.fill([0.0; BATCH]);
         for (switch, units) in batch.units.iter().enumerate().filter(|(switch, _)| net.hosts[*switch] > 0) {
             for (slot, &pairs) in units.iter().enumerate().take(batch.roots.len()) {
                 let last = self.best_last[switch][slot];
                 if last != START {
-                    self.flow[last as usize][slot] += pairs;
-                    self.urgent[last as usize][slot] +=
-                        if last as usize >= net.channels { urgency * pairs } else { pairs };
+                    let urgent = if last as usize >= net.channels { urgency * pairs } else { pairs };
+                    self.push(last as usize, slot, pairs, urgent);
                 }
             }
         }
@@ -260,18 +301,15 @@ impl Sweeper {
                     self.cost[root as usize][slot] = f32::INFINITY;
                 }
             }
+            let before = &mut self.before[base as usize..base as usize + net.channels];
             for &channel in order {
                 let (tail, head) = (net.tail(channel), net.head(channel));
-                let price = price[channel as usize];
-                let (from, last) = (self.cost[tail], self.last[tail]);
-                self.before[(base + channel) as usize] = last;
-                let (to, entry) = (&mut self.cost[head], &mut self.last[head]);
-                for slot in 0..BATCH {
-                    let through = from[slot] + price;
-                    let better = through < to[slot];
-                    to[slot] = if better { through } else { to[slot] };
-                    entry[slot] = if better { base + channel } else { entry[slot] };
-                }
+                let last = self.last[tail];
+                before[channel as usize] = last;
+                // Copies, since nothing in memory may change between the lanes of a vector.
+                let (mut to, mut entry) = (self.cost[head], self.last[head]);
+                extend(&self.cost[tail], price[channel as usize], base + channel, &mut to, &mut entry);
+                (self.cost[head], self.last[head]) = (to, entry);
             }
             if sweep == 0 {
                 self.best_cost.copy_from_slice(&self.cost);
@@ -296,31 +334,48 @@ impl Sweeper {
         }
     }
 
+    #[inline]
+    fn push(&mut self, at: usize, slot: usize, pairs: f32, urgent: f32) {
+        let flow = &mut self.flow[at][slot];
+        *flow = (flow.0 + pairs, flow.1 + urgent);
+        self.active[at] |= 1 << slot;
+    }
+
     fn gather(&mut self, net: &Net, order: &[u32], load: &mut [f32], used: &mut [f32]) -> f64 {
         let mut falls = 0.0;
         for sweep in (0..self.sweeps).rev() {
+            let base = sweep * net.channels;
             for &channel in order.iter().rev() {
-                let at = sweep * net.channels + channel as usize;
-                let flow = self.flow[at];
-                let sum: f32 = flow.iter().sum();
-                if sum == 0.0 {
-                    continue;
-                }
-                load[channel as usize] += sum;
-                let (before, urgent) = (self.before[at], self.urgent[at]);
-                for slot in 0..BATCH {
-                    if flow[slot] > 0.0 && before[slot] != START {
-                        let previous = before[slot] as usize;
-                        self.flow[previous][slot] += flow[slot];
-                        self.urgent[previous][slot] += urgent[slot];
-                        let fell = previous < sweep * net.channels;
-                        falls += if fell { f64::from(flow[slot]) } else { 0.0 };
-                        let previous = (previous % net.channels) as u32;
-                        used[net.turn(previous, channel)] += urgent[slot];
+                let at = base + channel as usize;
+                let mut active = std::mem::take(&mut self.active[at]);
+                let mut sum = 0.0;
+                while active != 0 {
+                    let slot = active.trailing_zeros() as usize;
+                    active &= active - 1;
+                    let (pairs, urgent) = std::mem::take(&mut self.flow[at][slot]);
+                    sum += pairs;
+                    let before = self.before[at][slot];
+                    if before != START {
+                        let previous = before as usize;
+                        self.push(previous, slot, pairs, urgent);
+                        falls += if previous < base { f64::from(pairs) } else { 0.0 };
+                        used[net.turn((previous % net.channels) as u32, channel)] += urgent;
                     }
                 }
+                load[channel as usize] += sum;
             }
         }
         falls
+    }
+}
+
+/// Extends paths by a channel where that is cheaper than what leads to its head so far. Written for vectors.
+#[inline(always)]
+fn extend(from: &Floats, price: f32, channel: u32, to: &mut Floats, entry: &mut Channels) {
+    for slot in 0..BATCH {
+        let through = from[slot] + price;
+        let mask = 0_u32.wrapping_sub(u32::from(through < to[slot]));
+        to[slot] = if through < to[slot] { through } else { to[slot] };
+        entry[slot] = (channel & mask) | (entry[slot] & !mask);
     }
 }

@@ -2,22 +2,23 @@
 //!
 //! Which start leads to the best plan is not known beforehand: structure wins where there is some, annealed orders win
 //! on random graphs, up*/down* sometimes in between. So all are searched on from for a slice of time, the worst are
-//! dropped, slices grow, and now and then a newly annealed order joins.
+//! dropped, slices grow, and again and again an annealed order joins: drawn by lot, or the best one melted a little. The
+//! searches of a round know nothing of each other, so threads can share them.
 //!
 //! ```text
 //!   round   0     1     2     3        slices, longer every other round
 //!   A      ▇▇▇   ▇▇▇   ▇▇    dropped
-//!   B      ▇▇    ▇▇    ▇▇▇▇▇ ▇▇▇▇▇     the best gets the whole slice, the second half of it
+//!   B      ▇▇    ▇▇    ▇▇▇▇▇ ▇▇▇▇▇     the best gets the whole slice, others half of it
 //!   C            ▇▇    ▇     ▇▇▇       annealed
 //! ```
 
-use fabric::{ChannelId, FlowControl, Policy, Topology, Tree, rng::Rng};
+use fabric::{FlowControl, Policy, Topology, Tree, rng::Rng};
 
 use crate::{attainable, routing::Routing};
 
 use super::{
-    alternate::{Alternation, Patience, TURNS_MAX, grow_all},
-    anneal::{SOURCES_MAX, Schedule, anneal},
+    alternate::{Alternation, Patience, TURNS_MAX, grow_all, rebuild},
+    anneal::{self, Schedule},
     forest::{Forest, Source},
     net::{NONE, Net},
     seeds::{self, Ask},
@@ -29,18 +30,33 @@ use super::{
 /// Visits of the first slice, for each channel and source; at least so many in all.
 const SLICE: u64 = 60;
 const SLICE_MIN: u64 = 4_000_000;
-/// Most annealed orders that join.
-const CHALLENGES_MAX: usize = 8;
-/// Rounds of annealing at first.
-const ANNEALING_ROUNDS: usize = 100;
+/// Most starts that go on to the next round.
+const RUNNERS_MAX: usize = 3;
+/// Work so far for each unit of work spent on annealing, from which on more annealing is due.
+const ANNEALING_RARITY: u64 = 4;
+/// Rounds of annealing at first; later twice as many.
+const ANNEALING_ROUNDS: usize = 200;
+/// The same for long paths; as many at first as later.
+const ANNEALING_ROUNDS_LONG: usize = 250;
+/// Most orders annealed at a time, of which only that with the best trees joins.
+const TRIES_MAX: u64 = 4;
+/// How much of its annealing is done already when an order is not drawn by lot: the best so far is melted less than one
+/// that is merely valid.
+const DONE_BEST: f64 = 0.6;
+const DONE_VALID: f64 = 0.3;
+/// With more sources than this an order drawn by lot takes too long to become valid.
+const LOTS_MAX: usize = 1024;
+/// Sharpness of local search on trees within an order that was just annealed, and of rebuilding them.
+const SHARPNESS: f64 = 100.0;
+const REBUILDING: f64 = 20.0;
+/// How often they are rebuilt before orders are compared.
+const REBUILDS: usize = 2;
 /// Starts whose busiest channel carries this much more than the best one's are dropped.
 const LEAD: f64 = 1.5;
-/// If the best start carries this much more than the bound, the first annealed order is due at once.
-const URGENT: f64 = 1.3;
-/// If it carries this much more, it no longer competes with an annealed one.
+/// If the best start carries this much more than the bound, annealing is due at once, and it no longer competes after.
 const HOPELESS: f64 = 2.0;
 /// Average hops from which on paths count as long.
-const HOPS_LONG: f64 = 3.8;
+const HOPS_LONG: f64 = 5.0;
 /// A start with more than one tree a switch competes if its peak is less than this share of the first start's.
 const MORE_TREES: f64 = 0.6;
 /// A plan with fewer trees may be worse by this much and still win.
@@ -71,6 +87,33 @@ struct Runner {
     slices: usize,
 }
 
+/// What a job of a round is to do.
+enum Task {
+    GoOn(Runner),
+    Challenge(Challenge),
+}
+
+/// Orders to anneal, and how.
+struct Challenge {
+    sources: Vec<Source>,
+    lane: Vec<u8>,
+    lanes: usize,
+    begin: Begin,
+    schedule: Schedule,
+    tries: u64,
+    rng: Rng,
+}
+
+/// Where annealing begins.
+enum Begin {
+    /// With orders drawn by lot.
+    Lots,
+    /// With the best so far.
+    Best(Vec<Vec<u32>>),
+    /// With up*/down* orders: what comes out is not as good, but never breaks.
+    Valid,
+}
+
 impl<'a> Contest<'a> {
     pub(super) fn new(
         topology: &'a Topology,
@@ -98,7 +141,8 @@ impl<'a> Contest<'a> {
         if self.runners.is_empty() || !work.expired() {
             let lane = (0..sources.len()).map(|number| (number % lanes.max(1)) as u8).collect();
             let order = if lanes > 0 { vec![seeds::updown_order(self.net); lanes] } else { Vec::new() };
-            let own = self.start(sources.clone(), lane, order, Patience::Endless, work);
+            let rng = Rng::new(self.rng.next_u64());
+            let own = self.start(sources.clone(), lane, order, Patience::Endless, rng, work);
             self.runners.extend(own);
         }
         if work.expired() {
@@ -112,8 +156,7 @@ impl<'a> Contest<'a> {
             // Nothing but up*/down* orders, of which one is enough.
             self.runners.truncate(1);
         }
-        let slice = (SLICE * (self.net.channels * sources.len()) as u64).max(SLICE_MIN);
-        let annealable = lanes > 0 && self.net.turns <= TURNS_MAX && sources.len() <= SOURCES_MAX;
+        let annealable = lanes > 0 && self.net.turns <= TURNS_MAX;
         let (mut annealing, mut challenges) = (0, 0);
         for round in 0_u32.. {
             self.rank_runners();
@@ -121,34 +164,58 @@ impl<'a> Contest<'a> {
             if self.peak() <= self.enough || work.expired() {
                 return;
             }
-            let urgent = self.peak() > URGENT * self.enough;
-            let hopeless = self.is_hopeless();
-            let affordable = work.total() >= (3 * annealing).max(self.annealing_visits(sources.len()));
-            if annealable && challenges < CHALLENGES_MAX && (affordable || (urgent && challenges == 0)) {
+            if annealable && challenges == 0 && self.is_hopeless() {
+                // Nothing has structure: the others only stand by, in case time is up soon.
                 let before = work.total();
-                if let Some(runner) = self.challenger(&sources, lanes, challenges, work) {
-                    if hopeless {
-                        // Nothing has structure: the others only stand by, in case time is up soon.
-                        self.standby = self.runners.drain(..).next();
-                    }
+                let challenge = self.challenge(&sources, lanes, challenges);
+                if let Some(runner) = self.challenger(challenge, work) {
+                    self.standby = self.runners.drain(..).next();
                     self.runners.push(runner);
                 }
                 annealing += work.total() - before;
                 challenges += 1;
             }
-            let slice = slice << (round / 2).min(20);
-            let mut rng = Rng::new(self.rng.next_u64());
-            for (place, runner) in self.runners.iter_mut().enumerate() {
-                let visits = if runner.slices == 0 { 2 * slice } else { slice >> place };
-                runner.slices += 1;
-                let mut context = Context::new(self.net, &runner.sources, Rng::new(rng.next_u64()), work);
-                runner.alternation.run(&mut context, visits, self.enough);
+            let slice = self.slice(sources.len()) << (round / 2).min(20);
+            let due = work.total() >= (ANNEALING_RARITY * annealing).max(self.slice(sources.len()));
+            let challenge = (annealable && due).then(|| self.challenge(&sources, lanes, challenges));
+            let mut jobs = Vec::new();
+            for (place, runner) in std::mem::take(&mut self.runners).into_iter().enumerate() {
+                let visits = if runner.slices == 0 { 2 * slice } else { slice >> place.min(1) };
+                jobs.push((visits, (visits, Rng::new(self.rng.next_u64()), Task::GoOn(runner))));
+            }
+            if let Some(challenge) = challenge {
+                let visits =
+                    2 * challenge.tries * anneal::cost(self.net, sources.len(), challenge.schedule) + 2 * slice;
+                jobs.push((visits, (2 * slice, Rng::new(self.rng.next_u64()), Task::Challenge(challenge))));
+                challenges += 1;
+            }
+            let done = work.share(jobs, |(visits, rng, task), work| {
+                let (runner, annealing) = match task {
+                    Task::GoOn(runner) => (Some(runner), 0),
+                    Task::Challenge(challenge) => (self.challenger(challenge, work), work.total()),
+                };
+                let runner = runner.map(|mut runner| {
+                    runner.slices += 1;
+                    let mut context = Context::new(self.net, &runner.sources, rng, work);
+                    runner.alternation.run(&mut context, visits, self.enough);
+                    runner
+                });
+                (runner, annealing)
+            });
+            for (runner, visits) in done {
+                self.runners.extend(runner);
+                annealing += visits;
             }
             self.rank_runners();
             let limit = self.peak() * LEAD;
             self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
-            self.runners.truncate(2);
+            self.runners.truncate(RUNNERS_MAX);
         }
+    }
+
+    /// Visits of a first slice.
+    fn slice(&self, sources: usize) -> u64 {
+        (SLICE * (self.net.channels * sources) as u64).max(SLICE_MIN)
     }
 
     /// Lets the routes of other engines compete. On several lanes, each lane's order serves some of the spare ones too.
@@ -182,14 +249,15 @@ impl<'a> Contest<'a> {
 
     /// Grows trees within orders, or without any.
     fn start(
-        &mut self,
+        &self,
         sources: Vec<Source>,
         lane: Vec<u8>,
         rank: Vec<Vec<u32>>,
         patience: Patience,
+        rng: Rng,
         work: &mut Work<'_>,
     ) -> Option<Runner> {
-        let mut context = Context::new(self.net, &sources, Rng::new(self.rng.next_u64()), work);
+        let mut context = Context::new(self.net, &sources, rng, work);
         let mut state = State { forest: Forest::bare(self.net, sources.len()), lane, rank };
         if !grow_all(&mut context, &mut state, patience) {
             return None;
@@ -198,34 +266,86 @@ impl<'a> Contest<'a> {
         Some(Runner { sources, alternation, slices: 0 })
     }
 
-    /// Anneals orders and grows trees within them.
-    fn challenger(&mut self, sources: &[Source], lanes: usize, turn: usize, work: &mut Work<'_>) -> Option<Runner> {
+    /// What to anneal next.
+    fn challenge(&mut self, sources: &[Source], lanes: usize, turn: usize) -> Challenge {
+        let mut rng = Rng::new(self.rng.next_u64());
         let mut lane: Vec<u8> = (0..sources.len()).map(|number| (number % lanes) as u8).collect();
-        self.rng.shuffle(&mut lane);
-        let rounds = ANNEALING_ROUNDS << (turn / 2).min(2);
-        // Long paths need more falls at first, and time to lose them.
+        rng.shuffle(&mut lane);
         let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
         let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
-        let long = hops as f64 / pairs as f64 > HOPS_LONG;
-        let schedule = if long != (turn % 3 == 2) {
-            let rounds = rounds + rounds / 2;
-            Schedule { rounds, extra_max: rounds, penalty: 0.15, memory: 0.5, urgency: 1000.0, sweeps: 3 }
+        let rounds = ANNEALING_ROUNDS << turn.min(1);
+        let schedule = if hops as f64 / pairs as f64 > HOPS_LONG {
+            // Long paths need more falls at first, and time to lose them.
+            let rounds = ANNEALING_ROUNDS_LONG;
+            Schedule {
+                rounds,
+                extra_max: rounds + rounds / 2,
+                done: 0.0,
+                penalty: 0.05,
+                memory: 0.5,
+                urgency: 300.0,
+                sweeps: 3,
+            }
         } else {
-            Schedule { rounds, extra_max: rounds / 2, penalty: 0.2, memory: 0.9, urgency: 100.0, sweeps: 2 }
+            let memory = if turn % 2 == 0 { 0.9 } else { 0.95 };
+            Schedule { rounds, extra_max: rounds / 2, done: 0.0, penalty: 0.2, memory, urgency: 100.0, sweeps: 2 }
         };
-        let mut rng = Rng::new(self.rng.next_u64());
-        let annealed = anneal(self.net, sources, &lane, lanes, schedule, &mut rng, work)?;
-        self.start(sources.to_vec(), lane, annealed.rank, Patience::Short, work)
+        let tries = (2 * self.slice(sources.len()) / anneal::cost(self.net, sources.len(), schedule).max(1)).max(1);
+        let (tries, sources) = (tries.min(TRIES_MAX), sources.to_vec());
+        let (begin, sources, lane) = match self.runners.first().filter(|_| turn % 2 == 1 && turn > 1) {
+            Some(Runner { sources, alternation: Alternation { best, .. }, .. }) => {
+                (Begin::Best(best.rank.clone()), sources.clone(), best.lane.clone())
+            }
+            None if sources.len() <= LOTS_MAX => (Begin::Lots, sources, lane),
+            None => (Begin::Valid, sources, lane),
+        };
+        Challenge { sources, lane, lanes, begin, schedule, tries, rng }
+    }
+
+    /// Anneals orders, grows trees within them, and keeps the best.
+    fn challenger(&self, challenge: Challenge, work: &mut Work<'_>) -> Option<Runner> {
+        let Challenge { sources, lane, lanes, mut begin, schedule, tries, mut rng } = challenge;
+        let mut best: Option<(f64, State)> = None;
+        let mut turn = 0;
+        while turn < tries && !work.expired() {
+            turn += 1;
+            let (rank, done) = match &begin {
+                Begin::Lots => (anneal::random_orders(self.net, lanes, &mut rng), 0.0),
+                Begin::Best(rank) => (rank.clone(), DONE_BEST),
+                Begin::Valid => (vec![seeds::updown_order(self.net); lanes], DONE_VALID),
+            };
+            let schedule = Schedule { done, ..schedule };
+            let Some(rank) = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work) else {
+                break;
+            };
+            let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);
+            let mut state = State { forest: Forest::bare(self.net, sources.len()), lane: lane.clone(), rank };
+            if !grow_all(&mut context, &mut state, Patience::Short) {
+                if let (Begin::Lots, None) = (&begin, &best) {
+                    // Something must come out of it.
+                    begin = Begin::Valid;
+                    turn -= 1;
+                }
+                continue;
+            }
+            context.polish(&mut state, SHARPNESS);
+            for _ in 0..REBUILDS {
+                rebuild(&mut context, &mut state, REBUILDING);
+                context.polish(&mut state, SHARPNESS);
+            }
+            let norm = state.forest.norm(self.net);
+            if best.as_ref().is_none_or(|best| norm < best.0) {
+                best = Some((norm, state));
+            }
+        }
+        let (_, state) = best?;
+        let alternation = Alternation::new(&Context::new(self.net, &sources, rng, work), state);
+        Some(Runner { sources, alternation, slices: 0 })
     }
 
     /// Whether the best start is so far from the bound that nothing can have structure.
     fn is_hopeless(&self) -> bool {
         self.peak() > HOPELESS * self.enough
-    }
-
-    /// About what annealing once costs.
-    fn annealing_visits(&self, sources: usize) -> u64 {
-        (ANNEALING_ROUNDS * sources.div_ceil(16) * 15 * self.net.channels) as u64
     }
 
     /// Best first; of equals, the earlier start.
@@ -268,13 +388,13 @@ impl<'a> Contest<'a> {
             let (inward, below) = state.forest.tree(number);
             let links = (inward.iter().zip(below))
                 .filter(|(channel, below)| **channel != NONE && **below > 0)
-                .map(|(&channel, _)| ChannelId::new(channel as usize).link());
+                .map(|(&channel, _)| self.net.id(channel).link());
             trees.push(Tree::new(self.topology, links).expect("channels into each switch form a tree"));
             source.hosts.iter().for_each(|host| choice[host.index()] = number);
         }
         let lane = (self.policy.flow_control != FlowControl::None).then(|| state.lane.clone());
         let numbering = match &state.rank[..] {
-            [rank] if lane.is_some() => Some(rank.clone()),
+            [rank] if lane.is_some() => Some(self.net.by_id(rank)),
             _ => None,
         };
         Routing { lane, numbering, ..Routing::by_source(trees, choice) }

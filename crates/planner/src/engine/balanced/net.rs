@@ -1,14 +1,17 @@
 //! The cabling as flat arrays of numbers, for loops that run millions of times.
 //!
-//! Switches and channels keep their positions in the [`Topology`]. A *turn* is a channel followed by another that
-//! leaves the switch which the first enters; turns are numbered so that those into one channel are consecutive.
+//! Switches keep their positions in the [`Topology`]. Channels are numbered anew, those into one switch in a row, so that all
+//! that is known of the ways into a switch lies side by side. A *turn* is a channel followed by another that leaves the switch
+//! which the first enters; turns are numbered so that those into one channel are consecutive.
 //!
 //! ```text
-//!   ──a──▶[s]──c──▶      turns into c:   a c = turn_start[c] + slot[a]
-//!   ──b──▶[s]                            b c = turn_start[c] + slot[b]
+//!   ──a──▶[s]──c──▶      turns into c:   a c = turn_start[c] + (a − first into s)
+//!   ──b──▶[s]                            b c = turn_start[c] + (b − first into s)
 //! ```
 
-use fabric::{ChannelId, SwitchId, Topology};
+use std::ops::Range;
+
+use fabric::{ChannelId, Topology};
 
 /// No channel: the entry of a root, and of switches that a tree leaves out.
 pub(super) const NONE: u32 = u32::MAX;
@@ -31,70 +34,90 @@ pub(super) struct Net {
     pub(super) pairs_per_unit: f64,
     /// Number of turns.
     pub(super) turns: usize,
-    turn_start: Vec<u32>,
-    slot: Vec<u32>,
+    /// `turn_base[channel]`: what a channel before it adds its number to, modulo 2³².
+    turn_base: Vec<u32>,
     from: Vec<u32>,
     from_start: Vec<u32>,
-    into: Vec<u32>,
     into_start: Vec<u32>,
+    /// `id[channel]`, and `number[id]`.
+    id: Vec<ChannelId>,
+    number: Vec<u32>,
 }
 
 impl Net {
     pub(super) fn new(topology: &Topology, pairs_per_unit: f64) -> Self {
         let (switches, channels) = (topology.switches().len(), topology.channel_count());
-        let ends = |end: fn(&Topology, ChannelId) -> SwitchId| -> Vec<u32> {
-            topology.channel_ids().map(|channel| end(topology, channel).index() as u32).collect()
-        };
-        let (tail, head) = (ends(Topology::tail), ends(Topology::head));
+        let (mut id, mut into_start) = (Vec::with_capacity(channels), vec![0]);
+        for switch in topology.switch_ids() {
+            // The same order at both ends of every cable keeps turns and their reversals alike.
+            id.extend(topology.channels_from(switch).iter().map(|channel| channel.reverse()));
+            into_start.push(id.len() as u32);
+        }
+        let mut number = vec![0; channels];
+        for (at, channel) in id.iter().enumerate() {
+            number[channel.index()] = at as u32;
+        }
+        let (mut from, mut from_start) = (Vec::with_capacity(channels), vec![0]);
+        for switch in topology.switch_ids() {
+            from.extend(topology.channels_from(switch).iter().map(|channel| number[channel.index()]));
+            from_start.push(from.len() as u32);
+        }
+        let tail: Vec<u32> = id.iter().map(|&channel| topology.tail(channel).index() as u32).collect();
         let mut rates: Vec<u64> = topology.links().iter().map(|link| link.rate_bps).collect();
         rates.sort_unstable();
         rates.dedup();
         rates.reverse();
         let fastest = rates.first().copied().unwrap_or(1) as f64;
-        let rate_of = |channel: ChannelId| topology.link(channel.link()).rate_bps;
-        let class_of = |rate| rates.partition_point(|&other| other > rate) as u16;
-        let (mut from, mut from_start) = (Vec::with_capacity(channels), vec![0]);
-        let mut arriving = vec![Vec::new(); switches];
-        for switch in topology.switch_ids() {
-            from.extend(topology.channels_from(switch).iter().map(|channel| channel.index() as u32));
-            from_start.push(from.len() as u32);
-            // The same order at both ends of every cable keeps turns and their reversals alike.
-            let back = topology.channels_from(switch).iter().map(|channel| channel.reverse().index() as u32);
-            arriving[switch.index()] = back.collect();
-        }
-        let (mut into, mut into_start, mut slot) = (Vec::with_capacity(channels), vec![0], vec![0; channels]);
-        for channels in arriving {
-            for (at, &channel) in channels.iter().enumerate() {
-                slot[channel as usize] = at as u32;
-            }
-            into.extend(channels);
-            into_start.push(into.len() as u32);
-        }
+        let class_of = |&channel: &ChannelId| {
+            let rate_bps = topology.link(channel.link()).rate_bps;
+            rates.partition_point(|&other| other > rate_bps) as u16
+        };
         let mut turns = 0_usize;
-        let turn_start = (tail.iter())
+        let turn_base = (tail.iter())
             .map(|&tail| {
-                let start = turns;
-                turns += (into_start[tail as usize + 1] - into_start[tail as usize]) as usize;
-                u32::try_from(start).unwrap_or(u32::MAX)
+                let (first, end) = (into_start[tail as usize], into_start[tail as usize + 1]);
+                let start = u32::try_from(turns).unwrap_or(u32::MAX);
+                turns += (end - first) as usize;
+                start.wrapping_sub(first)
             })
             .collect();
         Self {
             switches,
             channels,
+            head: id.iter().map(|&channel| topology.head(channel).index() as u32).collect(),
             hosts: topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect(),
-            class: topology.channel_ids().map(|channel| class_of(rate_of(channel))).collect(),
+            class: id.iter().map(class_of).collect(),
             slowness: rates.iter().map(|&rate| fastest / rate as f64).collect(),
             pairs_per_unit,
             turns,
             tail,
-            head,
-            turn_start,
-            slot,
+            turn_base,
             from,
             from_start,
-            into,
             into_start,
+            id,
+            number,
         }
+    }
+
+    /// A channel's number.
+    pub(super) fn number(&self, id: ChannelId) -> u32 {
+        self.number[id.index()]
+    }
+
+    /// The channel of a number.
+    pub(super) fn id(&self, channel: u32) -> ChannelId {
+        self.id[channel as usize]
+    }
+
+    /// `rank[id]` as `rank[channel]`.
+    pub(super) fn by_number(&self, rank: &[u32]) -> Vec<u32> {
+        self.id.iter().map(|id| rank[id.index()]).collect()
+    }
+
+    /// `rank[channel]` as `rank[id]`.
+    pub(super) fn by_id(&self, rank: &[u32]) -> Vec<u32> {
+        self.number.iter().map(|&channel| rank[channel as usize]).collect()
     }
 
     /// The channels that leave a switch.
@@ -105,8 +128,8 @@ impl Net {
 
     /// The channels that enter a switch.
     #[inline]
-    pub(super) fn into(&self, switch: usize) -> &[u32] {
-        &self.into[self.into_start[switch] as usize..self.into_start[switch + 1] as usize]
+    pub(super) fn into(&self, switch: usize) -> Range<u32> {
+        self.into_start[switch]..self.into_start[switch + 1]
     }
 
     #[inline]
@@ -128,6 +151,6 @@ impl Net {
     /// The number of the turn from one channel to another that leaves where it arrives.
     #[inline]
     pub(super) fn turn(&self, before: u32, after: u32) -> usize {
-        (self.turn_start[after as usize] + self.slot[before as usize]) as usize
+        self.turn_base[after as usize].wrapping_add(before) as usize
     }
 }

@@ -69,7 +69,7 @@ impl Sifter {
         // channel of a turn out of it breaks that one.
         let mut cost = 0.0;
         let mut current = 0.0;
-        for &before in net.into(tail) {
+        for before in net.into(tail) {
             let weight = f64::from(wanted[net.turn(before, channel)]);
             if weight > 0.0 && net.tail(before) != head {
                 cost += weight;

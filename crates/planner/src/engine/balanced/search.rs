@@ -46,6 +46,14 @@ pub(super) struct Scratch {
     now: u32,
     sources: Vec<u32>,
     switches: Vec<u32>,
+    /// `path[switch · rates + class]`: weights on the way there at the last survey, by class of rate.
+    path: Vec<f64>,
+    /// `earliest[switch]`: the least rank by which a path may go on; beyond all ranks where there is no path.
+    earliest: Vec<u32>,
+    pending: Vec<u32>,
+    promising: Vec<u32>,
+    /// A rank of zero for every channel, where any turn is allowed.
+    zeros: Vec<u32>,
 }
 
 impl Scratch {
@@ -56,6 +64,38 @@ impl Scratch {
             now: 0,
             sources: (0..sources as u32).collect(),
             switches: (0..net.switches as u32).collect(),
+            path: vec![0.0; net.switches * net.slowness.len().max(1)],
+            earliest: vec![0; net.switches],
+            pending: Vec::new(),
+            promising: Vec::new(),
+            zeros: vec![0; net.channels],
+        }
+    }
+
+    /// Sums up the weights on all paths of a tree. As moves are made the sums grow old, but they only tell which
+    /// channels are worth a closer look. Cost: O(switches).
+    fn survey(&mut self, net: &Net, root: usize, rank: Option<&[u32]>, inward: &[u32], prices: &Prices) {
+        const UNKNOWN: u32 = u32::MAX;
+        let classes = net.slowness.len().max(1);
+        self.earliest.fill(UNKNOWN);
+        self.earliest[root] = 0;
+        self.path[root * classes..][..classes].fill(0.0);
+        for switch in 0..inward.len() {
+            let mut at = switch;
+            while self.earliest[at] == UNKNOWN && inward[at] != NONE {
+                self.pending.push(at as u32);
+                at = net.tail(inward[at]);
+            }
+            while let Some(next) = self.pending.pop() {
+                let next = next as usize;
+                let channel = inward[next] as usize;
+                let tail = net.tail[channel] as usize;
+                for class in 0..classes {
+                    self.path[next * classes + class] = self.path[tail * classes + class];
+                }
+                self.path[next * classes + usize::from(net.class[channel])] += prices.weight[channel];
+                self.earliest[next] = rank.map_or(0, |rank| rank[channel] + 1);
+            }
         }
     }
 }
@@ -117,10 +157,13 @@ fn sweep_tree(
 ) -> (usize, usize) {
     let senders = source.senders();
     let root = source.root;
+    let classes = net.slowness.len().max(1);
     let (inward, below, load) = forest.tree_mut(number);
-    let (mut moves, mut visits) = (0, 0);
+    scratch.survey(net, root, rank, inward, prices);
+    let (mut moves, mut visits) = (0, inward.len() / 2);
     let negligible = WEIGHT_MIN * prices.slope;
-    let Scratch { stamp, saved, now, switches, .. } = scratch;
+    let Scratch { stamp, saved, now, switches, path, earliest, promising, zeros, .. } = scratch;
+    let ranks = rank.unwrap_or(zeros);
     rng.shuffle(switches);
     for &switch in switches.iter() {
         let switch = switch as usize;
@@ -130,6 +173,49 @@ fn sweep_tree(
         let pairs = u64::from(below[switch]) * senders;
         let factors = prices.factors(net, pairs);
         let by = prices.at(factors);
+        let here = &path[switch * classes..][..classes];
+        visits += 1;
+        if here.iter().zip(&by.taken).map(|(path, taken)| path * taken).sum::<f64>() < negligible * pairs as f64 {
+            continue;
+        }
+        // Which ways in may be cheaper, by what the survey knows.
+        let into = net.into(switch);
+        let ways = into.start as usize..into.end as usize;
+        promising.clear();
+        if let (&[here], &[added, ..], &[taken, ..]) = (here, &by.added[..], &by.taken[..]) {
+            let tails = net.tail[ways.clone()].iter().zip(&ranks[ways.clone()]);
+            for ((channel, (&tail, &own)), &weight) in into.zip(tails).zip(&prices.weight[ways]) {
+                if own >= earliest[tail as usize] && weight * added < (here - path[tail as usize]) * taken {
+                    promising.push(channel);
+                }
+            }
+        } else {
+            promising.extend(into.filter(|&channel| {
+                let tail = net.tail(channel);
+                let class = usize::from(net.class[channel as usize]);
+                let there = &path[tail * classes..][..classes];
+                let beside: f64 = (here.iter().zip(there).zip(by.added.iter().zip(&by.taken)))
+                    .map(|((here, there), (added, taken))| (there - here) * if here < there { added } else { taken })
+                    .sum();
+                ranks[channel as usize] >= earliest[tail]
+                    && prices.weight[channel as usize] * by.added[class] + beside < 0.0
+            }));
+        }
+        visits += 1;
+        let current = inward[switch];
+        promising.retain(|&channel| channel != current);
+        if promising.is_empty() {
+            continue;
+        }
+        let latest = match rank {
+            None => u32::MAX,
+            Some(rank) => (net.from(switch).iter())
+                .filter(|next| inward[net.head(**next)] == **next)
+                .map(|next| rank[*next as usize])
+                .min()
+                .unwrap_or(u32::MAX),
+        };
+        // The path as it is, and what leaving it at each switch saves.
         *now = now.wrapping_add(1);
         let (mut at, mut saving) = (switch, 0.0);
         while at != root {
@@ -141,33 +227,14 @@ fn sweep_tree(
             saved[at] = saving;
             visits += 1;
         }
-        if saving < negligible * pairs as f64 {
-            continue;
-        }
-        let current = inward[switch];
-        let latest = match rank {
-            None => u32::MAX,
-            Some(rank) => (net.from(switch).iter())
-                .filter(|next| inward[net.head(**next)] == **next)
-                .map(|next| rank[*next as usize])
-                .min()
-                .unwrap_or(u32::MAX),
-        };
         let mut best = (-1e-9 * (1.0 + saving), NONE);
-        'candidates: for &channel in net.into(switch) {
-            let mut at = net.tail(channel);
-            if channel == current || (at != root && inward[at] == NONE) {
+        'candidates: for &channel in promising.iter() {
+            if ranks[channel as usize] >= latest {
                 continue;
-            }
-            if let Some(rank) = rank {
-                let own = rank[channel as usize];
-                if own >= latest || (at != root && rank[inward[at] as usize] >= own) {
-                    continue;
-                }
             }
             let class = usize::from(net.class[channel as usize]);
             let mut cost = prices.weight[channel as usize] * by.added[class] + by.hop[class];
-            visits += 1;
+            let mut at = net.tail(channel);
             while stamp[at] != *now {
                 if at == switch || cost > saving {
                     continue 'candidates;
@@ -197,6 +264,9 @@ fn sweep_tree(
             below[at] -= moved;
         }
         inward[switch] = channel;
+        if let Some(rank) = rank {
+            earliest[switch] = rank[channel as usize] + 1;
+        }
         at = switch;
         while at != root {
             let channel = inward[at] as usize;

@@ -72,7 +72,10 @@ pub(super) fn routings(topology: &Topology, policy: &Policy, ask: Ask) -> Vec<Ro
 fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, routing: Routing) -> Option<Seed> {
     let Assignment::Source(choice) = &routing.assignment else { return None };
     let lanes = lanes::place(topology, policy, EngineName::Balanced, &routing).ok()?;
-    let rank = if policy.flow_control == FlowControl::None { Vec::new() } else { lanes.rank? };
+    let rank = match policy.flow_control {
+        FlowControl::None => Vec::new(),
+        FlowControl::Pause | FlowControl::Pfc(_) => lanes.rank?.iter().map(|rank| net.by_number(rank)).collect(),
+    };
     let mut sources: Vec<Source> = Vec::new();
     let mut lane = Vec::new();
     let mut trees = Vec::new();
@@ -91,7 +94,7 @@ fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, 
         let rooted = routing.trees[tree].rooted_at(topology, SwitchId::new(source.root));
         let inward = forest.tree_mut(number).0;
         for (entry, channel) in inward.iter_mut().zip(&rooted.inward) {
-            *entry = channel.map_or(NONE, |channel| channel.index() as u32);
+            *entry = channel.map_or(NONE, |channel| net.number(channel));
         }
         forest.lay(net, number, source);
     }

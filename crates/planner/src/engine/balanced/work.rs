@@ -1,6 +1,22 @@
-//! Work counted in steps, so that the same number of steps gives the same plan on every machine.
+//! Work counted in steps, so that the same number of steps gives the same plan on every machine, and shared by threads.
+//!
+//! Jobs that know nothing of each other may run at the same time. Each gets its ration of steps beforehand, so where it ends
+//! does not depend on the others, and the results are the same whether one thread does all jobs in turn or many do. Only
+//! the thread that shared the work out asks the watch, once for every step that any job takes.
+//!
+//! ```text
+//!   share  ─┬─▶ job a: 4 steps ─┐  tick tick tick     ┌─▶ results in the order of the jobs
+//!           ├─▶ job b: 2 steps ─┤  ─────────────▶ watch
+//!           └─▶ job c: 2 steps ─┘  ◀───── stop ──     └─▶ when time is up, all stop at their next step
+//! ```
 
-use crate::Watch;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Sender, channel},
+};
+
+use crate::{StepLimit, Watch, watch::Shortened};
 
 /// Channel visits in one step, some milliseconds of work.
 const VISITS_PER_STEP: usize = 1 << 18;
@@ -44,5 +60,204 @@ impl<'a> Work<'a> {
     /// Tells the watch of the best load so far.
     pub(crate) fn progress(&mut self, load: f64, bound: f64) {
         self.watch.progress(load, bound);
+    }
+
+    /// How many threads may work at once.
+    pub(crate) fn threads(&self) -> usize {
+        self.watch.threads().max(1)
+    }
+
+    /// Does jobs, at the same time if there are threads, and returns what they found in the order of the jobs. A job of so
+    /// many visits sees its time expire about then, or in proportion earlier if fewer are left for all.
+    pub(crate) fn share<J: Send, R: Send>(
+        &mut self,
+        jobs: Vec<(u64, J)>,
+        run: impl Fn(J, &mut Work<'_>) -> R + Sync,
+    ) -> Vec<R> {
+        if self.watch.steps_left() == 0 {
+            self.expired |= self.watch.expired();
+        }
+        let rations = rations(jobs.iter().map(|(visits, _)| *visits), self.watch.steps_left());
+        let jobs: Vec<(u64, J)> = rations.into_iter().zip(jobs.into_iter().map(|(_, job)| job)).collect();
+        let threads = self.threads().min(jobs.len());
+        let found = if threads <= 1 { self.one_by_one(jobs, run) } else { self.side_by_side(threads, jobs, run) };
+        let (found, visits): (Vec<R>, Vec<u64>) = found.into_iter().unzip();
+        self.total += visits.iter().sum::<u64>();
+        found
+    }
+
+    fn one_by_one<J, R>(&mut self, jobs: Vec<(u64, J)>, run: impl Fn(J, &mut Work<'_>) -> R) -> Vec<(R, u64)> {
+        let mut found = Vec::with_capacity(jobs.len());
+        for (steps, job) in jobs {
+            let mut all = Heeded { watch: self.watch, expired: &mut self.expired };
+            let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(steps) };
+            let mut work = Work::new(&mut watch);
+            let result = run(job, &mut work);
+            found.push((result, work.total));
+        }
+        found
+    }
+
+    fn side_by_side<J: Send, R: Send>(
+        &mut self,
+        threads: usize,
+        jobs: Vec<(u64, J)>,
+        run: impl Fn(J, &mut Work<'_>) -> R + Sync,
+    ) -> Vec<(R, u64)> {
+        let found: Mutex<Vec<Option<(R, u64)>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+        let queue = Mutex::new(jobs.into_iter().enumerate());
+        let stop = AtomicBool::new(self.expired);
+        let (ticks, ticked) = channel();
+        let take = || queue.lock().expect("no job panics while it is taken").next();
+        let labour = |ticks: Sender<()>| {
+            while let Some((number, (steps, job))) = take() {
+                let mut all = Remote { ticks: ticks.clone(), stop: &stop };
+                let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(steps) };
+                let mut work = Work::new(&mut watch);
+                let result = run(job, &mut work);
+                found.lock().expect("no job panics while it is put down")[number] = Some((result, work.total));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                let ticks = ticks.clone();
+                scope.spawn(|| labour(ticks));
+            }
+            drop(ticks);
+            for () in ticked {
+                self.expired |= self.watch.expired();
+                stop.store(self.expired, Ordering::Relaxed);
+            }
+        });
+        let found = found.into_inner().expect("no job panicked");
+        found.into_iter().map(|found| found.expect("every job was done")).collect()
+    }
+}
+
+/// Steps for jobs of so many visits, no more in all than are left.
+fn rations(visits: impl Iterator<Item = u64>, left: u64) -> Vec<u64> {
+    let wanted: Vec<u64> = visits.map(|visits| visits.div_ceil(VISITS_PER_STEP as u64)).collect();
+    let all = wanted.iter().fold(0_u64, |all, steps| all.saturating_add(*steps)).max(1);
+    if all <= left {
+        return wanted;
+    }
+    let share = |steps: u64| (u128::from(steps) * u128::from(left) / u128::from(all)) as u64;
+    let mut rations: Vec<u64> = wanted.into_iter().map(share).collect();
+    // What rounding leaves goes to the first, so that there is always somebody who goes on.
+    let rest = left - rations.iter().sum::<u64>();
+    rations.iter_mut().take(1).for_each(|ration| *ration += rest);
+    rations
+}
+
+/// Does the same with every item, at the same time if there are threads.
+pub(crate) fn with_each<T: Send>(threads: usize, items: &mut [T], act: impl Fn(&mut T) + Sync) {
+    let threads = threads.min(items.len());
+    if threads <= 1 {
+        return items.iter_mut().for_each(act);
+    }
+    let queue = Mutex::new(items.iter_mut());
+    let take = || queue.lock().expect("nobody panics while taking an item").next();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(item) = take() {
+                    act(item);
+                }
+            });
+        }
+    });
+}
+
+/// The watch of the whole, which remembers that time was up.
+struct Heeded<'a> {
+    watch: &'a mut dyn Watch,
+    expired: &'a mut bool,
+}
+
+impl Watch for Heeded<'_> {
+    fn expired(&mut self) -> bool {
+        *self.expired |= self.watch.expired();
+        *self.expired
+    }
+
+    fn progress(&mut self, _load: f64, _bound: f64) {}
+}
+
+/// The watch of the whole, seen from another thread.
+struct Remote<'a> {
+    ticks: Sender<()>,
+    stop: &'a AtomicBool,
+}
+
+impl Watch for Remote<'_> {
+    fn expired(&mut self) -> bool {
+        // Nobody listens only when time is up for all.
+        let unheard = self.ticks.send(()).is_err();
+        unheard || self.stop.load(Ordering::Relaxed)
+    }
+
+    fn progress(&mut self, _load: f64, _bound: f64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expires after so many questions, and has so many threads.
+    struct Steps(StepLimit, usize);
+
+    impl Watch for Steps {
+        fn expired(&mut self) -> bool {
+            self.0.expired()
+        }
+
+        fn progress(&mut self, _load: f64, _bound: f64) {}
+
+        fn threads(&self) -> usize {
+            self.1
+        }
+
+        fn steps_left(&self) -> u64 {
+            self.0.steps_left()
+        }
+    }
+
+    #[test]
+    fn jobs_get_as_far_on_any_number_of_threads() {
+        let step = VISITS_PER_STEP as u64;
+        for steps in [0, 1, 2, 5, 9, 10, 11, 40] {
+            let outcome = |threads| {
+                let mut watch = Steps(StepLimit::new(steps), threads);
+                let mut work = Work::new(&mut watch);
+                let jobs = vec![(4 * step, 'a'), (2 * step, 'b'), (3 * step, 'c')];
+                let found = work.share(jobs, |name, work| {
+                    let mut halves = 0;
+                    while halves < 40 && work.spend(VISITS_PER_STEP / 2) {
+                        halves += 1;
+                    }
+                    (name, halves)
+                });
+                (found, work.total(), work.spend(VISITS_PER_STEP), work.watch.steps_left())
+            };
+            let one = outcome(1);
+            assert!((2..5).all(|threads| outcome(threads) == one), "{steps} steps: {one:?}");
+        }
+    }
+
+    #[test]
+    fn rations_are_whole_and_no_more_than_is_left() {
+        let step = VISITS_PER_STEP as u64;
+        for (left, expect) in [(u64::MAX, [4, 2, 1]), (7, [4, 2, 1]), (6, [5, 1, 0]), (1, [1, 0, 0]), (0, [0, 0, 0])] {
+            assert_eq!(rations([4 * step, 2 * step, 1].into_iter(), left), expect, "{left} steps");
+        }
+    }
+
+    #[test]
+    fn every_item_is_met_once() {
+        for threads in 0..5 {
+            let mut items = [0; 17];
+            with_each(threads, &mut items, |item| *item += 1);
+            assert_eq!(items, [1; 17]);
+        }
     }
 }

@@ -1,0 +1,132 @@
+//! A vendor's command line: the running configuration is read through the dialect, differences are said line by line.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use fabric::VlanId;
+
+use super::{
+    Channel, Login,
+    device::Tongue,
+    language::{Language, refusal},
+    running::read_running,
+    terminal::Terminal,
+};
+use crate::{
+    Memory, SwitchConfig,
+    deploy::{Fault, Mark},
+    render::write_transition,
+    snmp::SaveMethod,
+};
+
+/// A switch with a command line.
+pub(super) struct Cli<D, C> {
+    pub(super) dial: D,
+    pub(super) terminal: Option<Terminal<C>>,
+    pub(super) language: &'static Language,
+    pub(super) login: Login,
+    pub(super) names: Vec<String>,
+    pub(super) mark_vlan: VlanId,
+    pub(super) mark_vlans: BTreeSet<VlanId>,
+    pub(super) save: SaveMethod,
+    pub(super) patience: Duration,
+}
+
+impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
+    /// Does something in a conversation. One that fails is given up: nobody knows in which mode it is.
+    fn with<T>(&mut self, work: impl FnOnce(&mut Terminal<C>, &Language) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut terminal = match self.terminal.take() {
+            Some(terminal) => terminal,
+            None => self.open()?,
+        };
+        let result = work(&mut terminal, self.language);
+        if result.is_ok() {
+            self.terminal = Some(terminal);
+        }
+        result
+    }
+
+    /// Logs in, into the mode in which configurations are shown.
+    pub(super) fn open(&mut self) -> Result<Terminal<C>, Fault> {
+        let mut terminal = Terminal::login((self.dial)()?, &self.login, self.patience)?;
+        if let Some(command) = self.language.privilege {
+            if terminal.prompt_ends('>')? {
+                terminal.say_with_password(command, self.login.enable_password.as_deref())?;
+                if terminal.prompt_ends('>')? {
+                    return Err(Fault::Refused(
+                        "its privileged mode wants another password; give enable-password in its credentials"
+                            .to_owned(),
+                    ));
+                }
+            }
+        }
+        for line in self.language.prepare {
+            terminal.say(line)?;
+        }
+        Ok(terminal)
+    }
+
+    /// Says lines where rendered text is understood.
+    fn configure(&mut self, lines: &[String]) -> Result<(), Fault> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.with(|terminal, language| {
+            let around = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+            let (enter, leave) = (around(language.enter), around(language.leave));
+            for line in enter.iter().chain(lines).chain(&leave) {
+                let answer = terminal.say(line)?;
+                if let Some(why) = refusal(&answer) {
+                    return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
+    fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
+        let names = self.names.clone();
+        let running = self.with(|terminal, language| {
+            let lines = terminal.say(language.show)?;
+            read_running(language, &lines, &names).map_err(Fault::Refused)
+        })?;
+        self.mark_vlans = running.mark_vlans;
+        Ok((running.config, running.mark))
+    }
+
+    fn mark(&mut self, mark: Mark) -> Result<(), Fault> {
+        let mut lines = (self.language.mark)(self.mark_vlan, mark);
+        let old = self.mark_vlans.iter().filter(|vlan| **vlan != self.mark_vlan);
+        lines.extend(old.flat_map(|vlan| (self.language.unmark)(*vlan)));
+        self.configure(&lines)
+    }
+
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
+        let mut memory = Memory::default();
+        write_transition(self.language.target, before, after, &mut memory)
+            .map_err(|error| Fault::Refused(error.to_string()))?;
+        let lines: Vec<String> = (memory.files.values())
+            .flat_map(|text| {
+                String::from_utf8_lossy(text).lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+            })
+            .filter(|line| !line.is_empty())
+            .collect();
+        self.configure(&lines)
+    }
+
+    fn save(&mut self) -> Result<(), Fault> {
+        if self.save == SaveMethod::ByHand {
+            return Ok(());
+        }
+        self.with(|terminal, language| {
+            for line in language.save {
+                let answer = terminal.say(line)?;
+                if let Some(why) = refusal(&answer) {
+                    return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
+                }
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! A switch by SSH in a deployment's driver seat: what is read, written and saved, each behind a fence.
+
+use std::{collections::BTreeSet, fmt, net::IpAddr, time::Duration};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Login, OpenSsh,
+    cli::Cli,
+    language::{known, language},
+    linux::Linux,
+    transport::Wanted,
+};
+use crate::{
+    SwitchConfig, Target,
+    deploy::{Driver, Fault, Fence, Mark, Reading},
+    format::{Observed, write_observed},
+    snmp::Settings,
+};
+
+/// How a switch is spoken to.
+pub(super) trait Tongue: Send {
+    /// Reads the whole state.
+    fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault>;
+    /// Leaves a mark.
+    fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
+    /// Brings it from one state to another.
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault>;
+    /// Makes the running state the one that it starts with.
+    fn save(&mut self) -> Result<(), Fault>;
+}
+
+/// A switch by its command line.
+pub struct Device {
+    tongue: Box<dyn Tongue>,
+}
+
+/// Logs in to a switch. `names` are its ports, as the topology names them; `patience` is how long it may be silent.
+///
+/// # Errors
+/// [`Fault`], with the way out where a host key, an algorithm or a password is refused.
+pub fn connect(
+    address: IpAddr,
+    login: &Login,
+    target: Target,
+    names: &[String],
+    settings: Settings,
+    patience: Duration,
+) -> Result<Device, Fault> {
+    let (names, dialled) = (names.to_vec(), login.clone());
+    if target == Target::LinuxBridge {
+        let dial = move || OpenSsh::open(address, &dialled, &dialled.user, Wanted::Shell, patience);
+        let mut linux = Linux { dial, shell: None, names, save: settings.save, patience };
+        linux.greet()?;
+        return Ok(Device { tongue: Box::new(linux) });
+    }
+    let language = language(target).ok_or_else(|| {
+        Fault::Refused(format!(
+            "its language, {target}, is not spoken over SSH; these are: {}. Render it instead",
+            known()
+        ))
+    })?;
+    let user = format!("{}{}", login.user, language.login_suffix);
+    let dial = move || OpenSsh::open(address, &dialled, &user, Wanted::Terminal, patience);
+    let mut cli = Cli {
+        dial,
+        terminal: None,
+        language,
+        login: login.clone(),
+        names,
+        mark_vlan: settings.mark_vlan,
+        mark_vlans: BTreeSet::new(),
+        save: settings.save,
+        patience,
+    };
+    // So that a wrong password is known before anything happens.
+    cli.terminal = Some(cli.open()?);
+    Ok(Device { tongue: Box::new(cli) })
+}
+
+impl Device {
+    fn look(&mut self) -> Result<Reading, Fault> {
+        let (config, mark) = self.tongue.read()?;
+        let fence = fence(&config, mark);
+        Ok(Reading { config, mark, fence })
+    }
+
+    fn check(&mut self, fence: Fence) -> Result<(), Fault> {
+        if self.look()?.fence == fence { Ok(()) } else { Err(Fault::Fenced) }
+    }
+}
+
+impl Driver for Device {
+    fn read(&mut self) -> Result<Reading, Fault> {
+        self.look()
+    }
+
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, held: Fence) -> Result<Fence, Fault> {
+        self.check(held)?;
+        if held != fence(before, Some(mark)) {
+            self.tongue.mark(mark)?;
+        }
+        if before != after {
+            self.tongue.write(before, after)?;
+        }
+        Ok(fence(after, Some(mark)))
+    }
+
+    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        self.check(fence)?;
+        self.tongue.save()?;
+        Ok(fence)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").finish_non_exhaustive()
+    }
+}
+
+/// The state itself, in few bits.
+fn fence(config: &SwitchConfig, mark: Option<Mark>) -> Fence {
+    let observed = Observed {
+        switch: String::new(),
+        taken_at: String::new(),
+        mark: mark.map(|mark| mark.to_string()),
+        state: config.clone(),
+    };
+    let digest = Sha256::digest(write_observed(&observed).as_bytes());
+    Fence(digest.iter().take(8).fold(0, |fence, byte| fence << 8 | u64::from(*byte)))
+}

@@ -1,0 +1,256 @@
+//! A Linux bridge by a shell: iproute2's batches out, its JSON back.
+//!
+//! ```text
+//!   ( set -eu; bridge -batch - <<'EOF' … EOF ) 2>&1 </dev/null; echo espalier-done $?
+//!   ip -json -details link ; bridge -json vlan ; bridge -json fdb ; ethtool -a
+//! ```
+//! What a kernel holds is gone after a restart, so saving writes the whole state as a script, `/etc/espalier/switch.sh`, which
+//! the machine is to run when it starts. The mark is the bridge's alias.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use serde_json::Value;
+
+use super::{Arrived, Channel, device::Tongue};
+use crate::{
+    Memory, PortConfig, SpanningTree, SwitchConfig, Target,
+    deploy::{Fault, Mark},
+    render::{write_full, write_transition},
+    snmp::SaveMethod,
+};
+
+/// Most bytes that one script may answer with.
+const ANSWER_LEN_MAX: usize = 256 << 20;
+const BRIDGE: &str = "espalier";
+/// What the shell says after every script, before the script's status.
+const DONE: &str = "espalier-done";
+const MAKE: &str = "ip link show dev espalier >/dev/null 2>&1 || ip link add name espalier type bridge vlan_filtering 1 \
+    vlan_default_pvid 0 stp_state 0 mcast_snooping 0\nip link set dev espalier up\n";
+
+/// A machine with a bridge.
+pub(super) struct Linux<D, C> {
+    pub(super) dial: D,
+    pub(super) shell: Option<C>,
+    pub(super) names: Vec<String>,
+    pub(super) save: SaveMethod,
+    pub(super) patience: Duration,
+}
+
+impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Linux<D, C> {
+    /// Sees whether what is needed is there.
+    pub(super) fn greet(&mut self) -> Result<(), Fault> {
+        self.run("command -v ip >/dev/null && command -v bridge >/dev/null || { echo iproute2 is missing; exit 1; }")
+            .map(drop)
+    }
+
+    /// Runs a script and returns what it prints. A conversation that fails is given up.
+    fn run(&mut self, script: &str) -> Result<String, Fault> {
+        let mut shell = match self.shell.take() {
+            Some(shell) => shell,
+            None => (self.dial)()?,
+        };
+        let text = format!("(\n{script}\n) 2>&1 </dev/null; printf '\\n{DONE} %s\\n' \"$?\"\n");
+        if shell.send(text.as_bytes()).is_err() {
+            return Err(shell.complaint());
+        }
+        let mut answer = Vec::new();
+        loop {
+            match shell.receive(self.patience) {
+                Ok(Arrived::Bytes(bytes)) => answer.extend(bytes),
+                Ok(Arrived::Nothing) => return Err(Fault::Silent),
+                Ok(Arrived::Closed) | Err(_) => return Err(shell.complaint()),
+            }
+            if answer.len() > ANSWER_LEN_MAX {
+                return Err(Fault::Refused("its answer does not end".to_owned()));
+            }
+            let tail = &answer[answer.len().saturating_sub(64)..];
+            let tail = String::from_utf8_lossy(tail);
+            let Some((_, status)) = tail.rsplit_once(DONE).filter(|(_, status)| status.ends_with('\n')) else {
+                continue;
+            };
+            let status = status.trim().to_owned();
+            self.shell = Some(shell);
+            let mut said = String::from_utf8_lossy(&answer).into_owned();
+            said.truncate(said.rfind(DONE).unwrap_or(0));
+            return match status.as_str() {
+                "0" => Ok(said),
+                _ => {
+                    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
+                    Err(Fault::Refused(format!("its shell ends with {status}: {last}")))
+                }
+            };
+        }
+    }
+}
+
+impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
+    fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
+        let mut script = format!(
+            "ip -json -details link show\necho\necho {DONE}-part\nbridge -json vlan show\necho\necho {DONE}-part\n\
+             if ip link show dev {BRIDGE} >/dev/null 2>&1; then bridge -json fdb show br {BRIDGE}; fi\necho\necho {DONE}-part\n"
+        );
+        for name in &self.names {
+            script.push_str(&format!("echo port {name}; ethtool -a {name} 2>/dev/null || :\n"));
+        }
+        let answer = self.run(&script)?;
+        let separator = format!("{DONE}-part");
+        let parts: Vec<&str> = answer.split(&separator).collect();
+        let [links, vlans, fdb, pause] = parts[..] else {
+            return Err(Fault::Refused("its shell answers something else than was asked".to_owned()));
+        };
+        state(&self.names, [links, vlans, fdb, pause]).map_err(Fault::Refused)
+    }
+
+    fn mark(&mut self, mark: Mark) -> Result<(), Fault> {
+        self.run(&format!("set -eu\n{MAKE}ip link set dev {BRIDGE} alias {mark}")).map(drop)
+    }
+
+    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
+        let mut memory = Memory::default();
+        write_transition(Target::LinuxBridge, before, after, &mut memory)
+            .map_err(|error| Fault::Refused(error.to_string()))?;
+        for text in memory.files.values() {
+            self.run(&format!("set -eu\n{MAKE}{}", String::from_utf8_lossy(text)))?;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), Fault> {
+        if self.save == SaveMethod::ByHand {
+            return Ok(());
+        }
+        let (config, mark) = self.read()?;
+        let mut memory = Memory::default();
+        write_full(Target::LinuxBridge, &config, &mut memory).map_err(|error| Fault::Refused(error.to_string()))?;
+        let mut script: String = memory.files.values().map(|text| String::from_utf8_lossy(text)).collect();
+        if let Some(mark) = mark {
+            script.push_str(&format!("ip link set dev {BRIDGE} alias {mark}\n"));
+        }
+        self.run(&format!(
+            "set -eu\nmkdir -p /etc/espalier\ncat >/etc/espalier/switch.sh.new <<'espalier-script'\n{script}espalier-script\n\
+             sync\nmv /etc/espalier/switch.sh.new /etc/espalier/switch.sh\nsync"
+        ))
+        .map(drop)
+    }
+}
+
+/// What iproute2 and ethtool say, as a state.
+fn state(names: &[String], [links, vlans, fdb, pause]: [&str; 4]) -> Result<(SwitchConfig, Option<Mark>), String> {
+    let mut config = SwitchConfig::blank(names.iter().cloned());
+    let position: BTreeMap<&str, usize> =
+        names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
+    let links = json("ip link", links)?;
+    let name = |value: &Value| value["ifname"].as_str().unwrap_or("").to_owned();
+    let bridge = links.iter().find(|link| name(link) == BRIDGE);
+    let options = bridge.map(|bridge| &bridge["linkinfo"]["info_data"]);
+    if options.is_some_and(|options| options["vlan_filtering"].as_u64() != Some(1)) {
+        return Err(format!(
+            "its bridge {BRIDGE} does not filter VLANs: ip link set dev {BRIDGE} type bridge vlan_filtering 1"
+        ));
+    }
+    if options.is_some_and(|options| options["stp_state"].as_u64().unwrap_or(0) != 0) {
+        config.spanning_tree = SpanningTree::On;
+    }
+    let mark = bridge.and_then(|bridge| bridge["ifalias"].as_str()).and_then(|alias| alias.parse().ok());
+    let mut there = vec![false; names.len()];
+    for link in &links {
+        let Some(&at) = position.get(name(link).as_str()) else { continue };
+        there[at] = true;
+        let up = link["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
+        config.ports[at].admin = if up { Admin::Up } else { Admin::Down };
+        match link["master"].as_str() {
+            None | Some(BRIDGE) => {}
+            Some(other) => return Err(format!("port {} belongs to {other}; take it out first", names[at])),
+        }
+    }
+    if let Some(at) = there.iter().position(|there| !there) {
+        return Err(format!("it has no port named {}", names[at]));
+    }
+    let ours = |value: &Value| links.iter().any(|link| name(link) == name(value) && link["master"] == BRIDGE);
+    for entry in &json("bridge vlan", vlans)? {
+        let Some(&at) = position.get(name(entry).as_str()).filter(|_| ours(entry)) else { continue };
+        for vlan in entry["vlans"].as_array().into_iter().flatten() {
+            members(&mut config.ports[at], vlan)?;
+        }
+    }
+    for entry in &json("bridge fdb", fdb)? {
+        let Some(&at) = position.get(name(entry).as_str()) else { continue };
+        let (Some("static"), Some(number)) = (entry["state"].as_str(), entry["vlan"].as_u64()) else { continue };
+        let mac: Mac = entry["mac"].as_str().unwrap_or("").parse().map_err(|error| format!("bridge fdb: {error}"))?;
+        config.entries.insert((vlan_id(number)?, mac), crate::Slot::new(at));
+    }
+    let mut at = None;
+    let mut both = [false; 2];
+    for line in pause.lines() {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["port", name] => (at, both) = (position.get(name).copied(), [false; 2]),
+            ["RX:", "on"] => both[0] = true,
+            ["TX:", "on"] => both[1] = true,
+            _ => {}
+        }
+        if let Some(at) = at.filter(|_| both == [true; 2]) {
+            config.ports[at].flow_control = FlowControlMode::Pause;
+        }
+    }
+    config.vlans = config.memberships();
+    config.vlans.remove(VlanId::MIN);
+    Ok((config, mark))
+}
+
+fn members(port: &mut PortConfig, value: &Value) -> Result<(), String> {
+    let first = value["vlan"].as_u64().ok_or("bridge vlan: a VLAN without a number")?;
+    let last = value["vlanEnd"].as_u64().unwrap_or(first);
+    let has = |flag: &str| value["flags"].as_array().is_some_and(|flags| flags.iter().any(|there| there == flag));
+    let range: VlanSet = (vlan_id(first)?.get()..=vlan_id(last)?.get()).filter_map(|id| VlanId::new(id).ok()).collect();
+    let to = if has("Egress Untagged") { &mut port.untagged } else { &mut port.tagged };
+    to.extend(range.iter());
+    if has("PVID") {
+        port.pvid = Some(vlan_id(first)?);
+    }
+    Ok(())
+}
+
+fn vlan_id(number: u64) -> Result<VlanId, String> {
+    let id = u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok());
+    id.ok_or_else(|| format!("it says VLAN {number}, which is none"))
+}
+
+fn json(what: &str, text: &str) -> Result<Vec<Value>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_str(text).map_err(|_| {
+        let first = text.lines().next().unwrap_or_default();
+        format!("{what} says {first:?}, which is no JSON; its iproute2 is too old, or refuses")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_iproute2_says_is_a_state() {
+        let names = ["p1".to_owned(), "p2".to_owned()];
+        let links = r#"[{"ifname":"lo","flags":["UP"]},
+            {"ifname":"espalier","ifalias":"esp-1-00000001-00000002","linkinfo":{"info_data":{"vlan_filtering":1,"stp_state":0}}},
+            {"ifname":"p1","flags":["BROADCAST","UP"],"master":"espalier"},{"ifname":"p2","flags":[]}]"#;
+        let vlans = r#"[{"ifname":"p1","vlans":[{"vlan":2,"vlanEnd":3,"flags":["Egress Untagged"]},{"vlan":4,"flags":["PVID","Egress Untagged"]},{"vlan":9}]},
+            {"ifname":"p2","vlans":[{"vlan":1,"flags":["PVID"]}]}]"#;
+        let fdb = r#"[{"mac":"02:00:00:00:00:01","ifname":"p1","vlan":2,"master":"espalier","state":"static"},
+            {"mac":"02:00:00:00:00:09","ifname":"p1","vlan":2,"master":"espalier","state":"permanent"}]"#;
+        let pause = "port p1\nPause parameters for p1:\nAutonegotiate:\toff\nRX:\ton\nTX:\ton\nport p2\n";
+        let (config, mark) = state(&names, [links, vlans, fdb, pause]).expect("understood");
+        let port = &config.ports[0];
+        assert_eq!((port.tagged.to_string(), port.untagged.to_string()), ("9".into(), "2-4".into()));
+        assert_eq!((port.pvid.map(VlanId::get), port.admin), (Some(4), Admin::Up));
+        assert_eq!(port.flow_control, FlowControlMode::Pause);
+        assert_eq!((config.ports[1].members().is_empty(), config.entries.len()), (true, 1));
+        assert!(mark.is_some());
+        let other = links.replace("\"master\":\"espalier\"", "\"master\":\"br0\"");
+        assert!(state(&names, [&other, vlans, fdb, pause]).is_err_and(|error| error.contains("br0")));
+        assert!(state(&names, ["sh: ip: not found", "", "", ""]).is_err());
+    }
+}

@@ -1,0 +1,370 @@
+//! `espalier simulate`: what a plan's switches do with a traffic pattern, where it chokes, and how far that is from the
+//! best that any routing could do.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use fabric::{ChannelId, Plan, format::plan::ReadMode};
+use indicatif::{ProgressBar, ProgressStyle};
+use sim::{
+    flow::{FlowLevel, Transfer},
+    packet::{FlowControlAt, Outcome, PacketConfig, Refresh, Simulation, Switching},
+    pattern::{Pair, Pattern},
+    workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
+};
+
+use super::{Output, say};
+use crate::{
+    cli,
+    failure::{FAILED, bad_input},
+    files::{read_plan_file, write_file},
+    table::Table,
+};
+
+/// Channels that a person is shown.
+const BUSIEST_SHOWN: usize = 5;
+/// Work that takes longer is shown to advance.
+const QUIET: Duration = Duration::from_secs(2);
+/// Steps of the progress bar.
+const STEPS: u64 = 200;
+
+pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
+    let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    if plan.topology.hosts().len() < 2 {
+        return Err(bad_input("traffic needs two hosts at least"));
+    }
+    let pairs = args.pattern.pairs(&plan.topology, args.seed).map_err(|error| bad_input(error.to_string()))?;
+    match args.level {
+        cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, output),
+        cli::SimulationLevel::Flow => flow_level(&plan, &pairs, args, output),
+    }
+}
+
+fn packet_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output) -> Result<ExitCode> {
+    let flow_level = FlowLevel::new(plan);
+    let loads = flow_level.loads(pairs).map_err(|error| bad_input(error.to_string()))?;
+    let (transport, payload_bytes) = match args.transport {
+        cli::TransportChoice::Udp => (Transport::Udp { rate_bps: None, arrivals: Arrivals::Even }, 1472),
+        cli::TransportChoice::Reno => (Transport::Tcp(TcpVariant::Reno), 1448),
+        cli::TransportChoice::Cubic => (Transport::Tcp(TcpVariant::Cubic), 1448),
+        cli::TransportChoice::GoBackN => (Transport::GoBackN, 1024),
+    };
+    if args.bytes.is_none() && args.pattern == Pattern::AllToAllPhased {
+        return Err(bad_input("phases end when their transfers do: say how much each pair sends with --bytes"));
+    }
+    let flow = |pair: &Pair| Flow {
+        bytes: args.bytes,
+        phase: pair.phase,
+        transport,
+        payload_bytes,
+        ..Flow::flood(pair.source, pair.destination)
+    };
+    let workload = Workload { flows: pairs.iter().map(flow).collect(), faults: Vec::new() };
+    let duration_ps = (args.duration_ms * (SECOND_PS as f64) / 1e3) as u64;
+    let config = PacketConfig {
+        switching: if args.cut_through { Switching::CutThrough } else { Switching::StoreAndForward },
+        flow_control: match args.flow_control {
+            cli::FlowControlChoice::AsPlanned => FlowControlAt::AsPlanned,
+            cli::FlowControlChoice::None => FlowControlAt::Nowhere,
+            cli::FlowControlChoice::All => FlowControlAt::Everywhere,
+            cli::FlowControlChoice::Hosts => FlowControlAt::Hosts,
+            cli::FlowControlChoice::Switches => FlowControlAt::Switches,
+        },
+        refresh: if args.refresh_pause { Refresh::HalfTime } else { Refresh::OnArrival },
+        duration_ps,
+        // Sizes end by themselves; rates are those of the second half, when queues have settled.
+        warmup_ps: if args.bytes.is_some() { 0 } else { duration_ps / 2 },
+        seed: args.seed,
+        ..PacketConfig::default()
+    };
+    let outcome = drive(Simulation::new(plan, &workload, &config), duration_ps);
+    if let Some(path) = &args.csv {
+        write_file(path, |out| write_flows(plan, &workload, &outcome, out))?;
+    }
+    let view = View::new(plan, &loads, pairs, args);
+    let contradiction = outcome.deadlock.is_some()
+        && plan.certificate.is_some()
+        && matches!(args.flow_control, cli::FlowControlChoice::AsPlanned);
+    match output {
+        Output::Json => say!("{}", packet_json(plan, &view, &outcome)),
+        Output::Person => print_packet(plan, &view, &outcome)?,
+    }
+    if contradiction {
+        eprintln!("espalier: the plan is certified free of deadlock and deadlocked: please report this as a bug");
+    }
+    Ok(if outcome.deadlock.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// Runs to the end, showing progress once it has taken a while.
+fn drive(mut simulation: Simulation<'_>, duration_ps: u64) -> Outcome {
+    let (begun, mut bar) = (Instant::now(), None);
+    for step in 1..=STEPS {
+        let until_ps = duration_ps / STEPS * step;
+        if simulation.run_until(until_ps) < until_ps {
+            break;
+        }
+        if bar.is_none() && begun.elapsed() > QUIET {
+            let style =
+                ProgressStyle::with_template("{elapsed} [{bar:40}] {percent} % of the simulated time, {eta} left");
+            bar = Some(ProgressBar::new(STEPS).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
+        }
+        if let Some(bar) = &bar {
+            bar.set_position(step);
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    simulation.finish()
+}
+
+/// What the pairs and the plan say before anything runs.
+struct View {
+    pairs: usize,
+    pattern: Pattern,
+    /// The channel between switches that most pairs cross, and how many do.
+    busiest: Option<(ChannelId, u32)>,
+    /// Raw rate that a pair has on the busiest cable or channel if all share it evenly.
+    fair_bps: f64,
+    /// The same with the best routing there could be, as far as is proved.
+    bound_bps: f64,
+    bound_of: &'static str,
+    by_load: Vec<(ChannelId, u32)>,
+}
+
+impl View {
+    fn new(plan: &Plan, loads: &[u32], pairs: &[Pair], args: &cli::Simulate) -> Self {
+        let topology = &plan.topology;
+        let channels = topology.channel_count();
+        let rate = |channel: ChannelId| topology.link(channel.link()).rate_bps as f64;
+        let share = |(channel, load): &(ChannelId, u32)| rate(*channel) / f64::from(*load);
+        let mut by_load: Vec<(ChannelId, u32)> = topology
+            .channel_ids()
+            .map(|channel| (channel, loads[channel.index()]))
+            .filter(|(_, load)| *load > 0)
+            .collect();
+        by_load.sort_by(|a, b| share(a).total_cmp(&share(b)));
+        let hosts = topology.hosts().len();
+        let cable = (0..2 * hosts)
+            .filter(|cable| loads[channels + cable] > 0)
+            .map(|cable| topology.hosts()[cable % hosts].rate_bps as f64 / f64::from(loads[channels + cable]))
+            .fold(f64::INFINITY, f64::min);
+        let busiest = by_load.first().copied();
+        let fair_bps = busiest.as_ref().map_or(cable, |busiest| share(busiest).min(cable));
+        // The plan's bound is for everybody to everybody; for other patterns only hosts' cables bound.
+        let proved = args.pattern == Pattern::AllToAll
+            && plan.policy.traffic == fabric::Traffic::AllToAll
+            && plan.summary.load_bound > 0.0;
+        let (bound_bps, bound_of) = if proved {
+            let routed = topology.rate_max_bps() as f64 / plan.summary.load_bound;
+            if routed < cable { (routed, "any routing of these cables") } else { (cable, "the hosts' cables") }
+        } else {
+            (cable, "the hosts' cables")
+        };
+        Self { pairs: pairs.len(), pattern: args.pattern, busiest, fair_bps, bound_bps, bound_of, by_load }
+    }
+}
+
+fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
+    let topology = &plan.topology;
+    let mean = outcome.mean_goodput_bps();
+    let rates: Vec<f64> = (0..outcome.flows.len()).map(|flow| outcome.goodput_bps(flow)).collect();
+    let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    say!("{}: {} pairs, {:.1} ms simulated", view.pattern, view.pairs, outcome.elapsed_ps as f64 / 1e9);
+    let mut table = Table::new(["", "Mbit/s a pair", "of the bound"]);
+    let mut row = |name: &str, bps: f64| {
+        table.row([name.to_owned(), format!("{:.1}", bps / 1e6), format!("{:.0} %", 100.0 * bps / view.bound_bps)]);
+    };
+    row("payload that arrived, mean", mean);
+    row("payload that arrived, slowest pair", slowest);
+    row("the plan's busiest channel, shared evenly", view.fair_bps);
+    row(&format!("the bound: {}", view.bound_of), view.bound_bps);
+    say!("{table}\n");
+    match view.busiest {
+        Some((channel, load)) => {
+            say!("bottleneck: {}, which {load} of {} pairs cross", topology.channel_label(channel), view.pairs)
+        }
+        None => say!("bottleneck: the hosts' own cables; nothing crosses a link"),
+    }
+    let mut table = Table::new(["busiest channels", "pairs", "use", "longest queue", "lost here", "paused"]);
+    for (channel, load) in view.by_load.iter().take(BUSIEST_SHOWN) {
+        let port = &outcome.ports[topology.tail_port(*channel).index()];
+        let rate = topology.link(channel.link()).rate_bps as f64;
+        let used = port.wire_bytes as f64 * 8e12 / outcome.elapsed_ps as f64 / rate;
+        table.row([
+            topology.channel_label(*channel),
+            load.to_string(),
+            format!("{:.0} %", 100.0 * used),
+            format!("{:.1} KiB", f64::from(port.queue_bytes_max) / 1024.0),
+            port.dropped.to_string(),
+            format!("{:.0} %", 100.0 * port.paused_ps as f64 / outcome.elapsed_ps as f64),
+        ]);
+    }
+    say!("{table}\n");
+    let counters = &outcome.counters;
+    say!(
+        "frames: {} sent, {} delivered, {} lost ({:.2} % of data), {} on their way, {} PAUSE",
+        counters.injected + counters.copied,
+        counters.delivered + counters.strayed,
+        counters.dropped(),
+        100.0 * counters.dropped() as f64 / counters.injected.max(1) as f64,
+        counters.in_flight,
+        counters.pauses
+    );
+    if let Some(deadlock) = &outcome.deadlock {
+        say!("\nDEADLOCK after {:.1} ms; each port waits for the next:", deadlock.at_ps as f64 / 1e9);
+        for blocked in &deadlock.cycle {
+            let vlans: Vec<String> = blocked.vlans.iter().map(ToString::to_string).collect();
+            let name = |host: fabric::HostId| topology.host(host).name.as_str();
+            let flows: Vec<String> =
+                blocked.flows.iter().map(|(from, to)| format!("{} -> {}", name(*from), name(*to))).collect();
+            say!("  {}  VLAN {}  {}", topology.port_label(blocked.port), vlans.join(","), flows.join(", "));
+        }
+    }
+    say!(
+        "deadlock: {}",
+        match (&outcome.deadlock, &plan.certificate) {
+            (None, Some(_)) => "none, as the plan's certificate says",
+            (None, None) => "none seen; the plan has no certificate",
+            (Some(_), Some(_)) => "yes, though the plan has a certificate for its own flow control",
+            (Some(_), None) => "yes; the plan has no certificate",
+        }
+    );
+    Ok(())
+}
+
+fn packet_json(plan: &Plan, view: &View, outcome: &Outcome) -> serde_json::Value {
+    let topology = &plan.topology;
+    let counters = &outcome.counters;
+    let channels: Vec<serde_json::Value> = topology
+        .channel_ids()
+        .map(|channel| {
+            let port = &outcome.ports[topology.tail_port(channel).index()];
+            serde_json::json!({
+                "channel": topology.channel_label(channel), "frames": port.frames, "wire_bytes": port.wire_bytes,
+                "dropped": port.dropped, "queue_bytes_max": port.queue_bytes_max, "paused_ps": port.paused_ps,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "level": "packet", "pattern": view.pattern.word(), "pairs": view.pairs, "elapsed_ps": outcome.elapsed_ps,
+        "goodput_mean_bps": outcome.mean_goodput_bps(), "fair_bps": view.fair_bps, "bound_bps": view.bound_bps,
+        "loss": outcome.loss(), "events": outcome.events,
+        "bottleneck": view.busiest.map(|(channel, load)| serde_json::json!({
+            "channel": topology.channel_label(channel), "pairs": load })),
+        "frames": { "injected": counters.injected, "copied": counters.copied, "delivered": counters.delivered,
+            "strayed": counters.strayed, "dropped_full": counters.dropped_full,
+            "dropped_filtered": counters.dropped_filtered, "dropped_fault": counters.dropped_fault,
+            "in_flight": counters.in_flight, "pauses": counters.pauses },
+        "deadlock": outcome.deadlock.as_ref().map(|deadlock| serde_json::json!({
+            "at_ps": deadlock.at_ps,
+            "cycle": deadlock.cycle.iter().map(|blocked| topology.port_label(blocked.port)).collect::<Vec<_>>() })),
+        "certified": plan.certificate.is_some(), "channels": channels,
+    })
+}
+
+fn write_flows(
+    plan: &Plan,
+    workload: &Workload,
+    outcome: &Outcome,
+    out: &mut dyn std::io::Write,
+) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "source,destination,sent_frames,received_frames,delivered_bytes,goodput_bps,mean_latency_us,ended_us"
+    )?;
+    for (index, (spec, flow)) in workload.flows.iter().zip(&outcome.flows).enumerate() {
+        let name = |host: fabric::HostId| plan.topology.host(host).name.as_str();
+        let latency_us = flow.latency_sum_ps as f64 / flow.received_frames.max(1) as f64 / 1e6;
+        writeln!(
+            out,
+            "{},{},{},{},{},{:.0},{latency_us:.3},{}",
+            name(spec.source),
+            spec.destination.map_or("", name),
+            flow.sent_frames,
+            flow.received_frames,
+            flow.delivered_bytes,
+            outcome.goodput_bps(index),
+            flow.ended_ps.map_or(String::new(), |at| format!("{:.3}", at as f64 / 1e6)),
+        )?;
+    }
+    Ok(())
+}
+
+/// Max-min fair rates: each phase runs until its last transfer has ended.
+fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output) -> Result<ExitCode> {
+    let level = FlowLevel::new(plan);
+    let no_route = |error: sim::flow::NoRoute| bad_input(error.to_string());
+    let bits = args.bytes.unwrap_or(1_000_000) as f64 * 8.0;
+    let phases = pairs.last().map_or(0, |pair| pair.phase + 1);
+    let (mut seconds, mut solutions, mut rate_sum) = (0.0, 0, 0.0);
+    let (mut carried, mut loads) = (vec![0.0; level.resources()], vec![0_u32; level.resources()]);
+    let begun = Instant::now();
+    let mut bar: Option<ProgressBar> = None;
+    let mut rest = pairs;
+    let mut ends = args.csv.as_ref().map(|_| Vec::new());
+    while let Some(first) = rest.first() {
+        let (phase, later) = rest.split_at(rest.partition_point(|pair| pair.phase == first.phase));
+        let transfer = |pair: &Pair| Transfer { source: pair.source, destination: pair.destination, bits };
+        let transfers: Vec<Transfer> = phase.iter().map(transfer).collect();
+        let shared = level.run(&transfers).map_err(no_route)?;
+        for (resource, amount) in shared.carried.iter().enumerate() {
+            carried[resource] += amount;
+            loads[resource] += (amount / bits).round() as u32;
+        }
+        solutions += shared.solutions;
+        rate_sum += shared.seconds.iter().map(|end| bits / end).sum::<f64>();
+        if let Some(ends) = &mut ends {
+            ends.extend(shared.seconds.iter().map(|end| seconds + end));
+        }
+        seconds += shared.seconds.iter().copied().fold(0.0, f64::max);
+        rest = later;
+        if bar.is_none() && begun.elapsed() > QUIET {
+            bar = Some(ProgressBar::new(u64::from(phases)));
+        }
+        if let Some(bar) = &bar {
+            bar.set_position(u64::from(first.phase) + 1);
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    if let (Some(path), Some(ends)) = (&args.csv, &ends) {
+        write_file(path, |out| {
+            writeln!(out, "source,destination,phase,ended_s")?;
+            for (pair, end) in pairs.iter().zip(ends) {
+                let name = |host: fabric::HostId| plan.topology.host(host).name.as_str();
+                writeln!(out, "{},{},{},{end:.9}", name(pair.source), name(pair.destination), pair.phase)?;
+            }
+            Ok(())
+        })?;
+    }
+    // No schedule whatever ends sooner than the busiest resource needs.
+    let busiest = (0..level.resources())
+        .max_by(|a, b| (carried[*a] / level.capacity_bps()[*a]).total_cmp(&(carried[*b] / level.capacity_bps()[*b])))
+        .unwrap_or(0);
+    let least = carried[busiest] / level.capacity_bps()[busiest];
+    let view = View::new(plan, &loads, pairs, args);
+    let bound = bits / view.bound_bps;
+    match output {
+        Output::Json => say!(
+            "{}",
+            serde_json::json!({
+                "level": "flow", "pattern": view.pattern.word(), "pairs": pairs.len(), "phases": phases,
+                "seconds": seconds, "busiest": level.label(busiest), "busiest_seconds": least, "bound_seconds": bound,
+                "mean_rate_bps": rate_sum / pairs.len() as f64, "solutions": solutions,
+            })
+        ),
+        Output::Person => {
+            say!("{}: {} pairs in {phases} phases, {} bytes each", view.pattern, pairs.len(), bits / 8.0);
+            say!("  ends after              {seconds:.4} s");
+            say!("  the busiest needs       {least:.4} s  {}", level.label(busiest));
+            say!("  {:<24}{bound:.4} s", format!("{}:", view.bound_of));
+            say!("  mean rate of a pair     {:.1} Mbit/s", rate_sum / pairs.len() as f64 / 1e6);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,174 @@
+//! `espalier tagger`: a host that tags its own frames.
+
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::{Context, Result};
+use fabric::{Mac, format::plan::ReadMode};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tagger::{
+    Config, Table, daemon,
+    device::{self, Tagged},
+    health::{Settings, Verdict, Why},
+    paths::Paths,
+    plan,
+};
+
+use super::{Output, say};
+use crate::{
+    cli::{self, TaggerCommand, TaggerSource},
+    failure::bad_input,
+    files::{read_plan_file, read_text, write_file},
+    table::Table as TextTable,
+};
+
+pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
+    match &args.command {
+        TaggerCommand::Config { plan: path, spread, output: to } => {
+            let plan = read_plan_file(path, ReadMode::Strict)?;
+            let config = plan::config(&plan, *spread).ok_or_else(|| by_switch(&path.display().to_string()))?;
+            write_file(to, |out| out.write_all(config.text().as_bytes()))?;
+        }
+        TaggerCommand::Attach { device, source, room } => {
+            let (table, _) = tables(device, source)?;
+            let tagged = device::attach(device, &table, *room)?;
+            eprintln!("{device} tags: {} destinations, VLANs {}", table.destinations.len(), table.receive);
+            if output == Output::Json {
+                say!(
+                    "{}",
+                    serde_json::json!({ "device": device, "destinations": table.destinations.len(), "room": tagged.room() })
+                );
+            }
+        }
+        TaggerCommand::Detach { device } => {
+            device::detach(device)?;
+            eprintln!("{device} does not tag");
+        }
+        TaggerCommand::Status { device } => status(&Tagged::open(device)?, output)?,
+        TaggerCommand::Run { device, source, room, probes } => {
+            let (table, paths) = tables(device, source)?;
+            let tagged = device::attach(device, &table, *room)?;
+            let stop = Arc::new(AtomicBool::new(false));
+            for signal in [SIGINT, SIGTERM] {
+                signal_hook::flag::register(signal, stop.clone()).context("catch signals")?;
+            }
+            eprintln!(
+                "{device} tags: {} destinations; watching {} paths",
+                table.destinations.len(),
+                paths.groups().len()
+            );
+            let settings = Settings { probes_per_s_max: *probes, ..Settings::default() };
+            let prepared = daemon::prepare(&tagged)?;
+            tagger::privileges::drop_all_but_bpf().context("give up privileges")?;
+            daemon::run(&prepared, &table, &paths, settings, &|| stop.load(Ordering::SeqCst), &mut |notice| {
+                let what = match notice.verdict {
+                    Verdict::Healthy => "healthy",
+                    Verdict::Sick(Why::Silent) => "silent",
+                    Verdict::Sick(Why::Lossy) => "lossy",
+                    Verdict::Sick(Why::Late) => "late",
+                };
+                eprintln!("VLAN {} toward {}: {what}; {} destinations moved", notice.vlan, notice.toward, notice.moved);
+            })?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The table of this host, and its paths.
+fn tables(device: &str, source: &TaggerSource) -> Result<(Table, Paths)> {
+    let strange = |name: &str, own: Mac| bad_input(format!("{name}: {device} is {own}, which is not listed there"));
+    match (&source.config, &source.plan) {
+        (Some(path), _) => {
+            let (name, text) = read_text(path)?;
+            let config = Config::parse(&name, &text).map_err(|error| bad_input(error.to_string()))?;
+            let own = device::address(device)?;
+            let table = config.table(own).map_err(|own| strange(&name, own))?;
+            let hosts = config.hosts.iter().map(|(mac, line)| (*mac, line.switch.as_deref()));
+            Ok((table, Paths::new(own, hosts, &config.vlans)))
+        }
+        (None, Some(path)) => {
+            let name = path.display().to_string();
+            let plan = read_plan_file(path, ReadMode::Strict)?;
+            let own = device::address(device)?;
+            let host = plan::host_of(&plan.topology, own).ok_or_else(|| strange(&name, own))?;
+            let table = plan::table(&plan, host, source.spread).ok_or_else(|| by_switch(&name))?;
+            let topology = &plan.topology;
+            let hosts = topology
+                .host_ids()
+                .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
+            let paths = Paths::new(own, hosts, &table.receive);
+            Ok((table, paths))
+        }
+        (None, None) => Err(bad_input("name a configuration (--config) or a plan (--plan)")),
+    }
+}
+
+fn by_switch(name: &str) -> anyhow::Error {
+    bad_input(format!(
+        "{name}: the switches of this plan tag, and hosts need not: plan with --tagging source-destination"
+    ))
+}
+
+fn status(tagged: &Tagged, output: Output) -> Result<()> {
+    let (table, counters) = (tagged.table()?, tagged.counters()?);
+    let count = |mac: &Mac| counters.destinations.get(mac).copied().unwrap_or_default();
+    let name = |mac: &Mac| if *mac == Mac::BROADCAST { "groups, unknown".to_owned() } else { mac.to_string() };
+    let routes: Vec<_> =
+        table.destinations.iter().chain(table.group.iter().map(|route| (&Mac::BROADCAST, route))).collect();
+    if output == Output::Json {
+        let destinations: Vec<_> = (routes.iter())
+            .map(|(mac, route)| {
+                let vlans: Vec<u16> = route.choices().iter().map(|vlan| vlan.get()).collect();
+                let count = count(mac);
+                serde_json::json!({
+                    "destination": name(mac), "vlans": vlans, "frames": count.frames, "bytes": count.bytes,
+                })
+            })
+            .collect();
+        let vlans: Vec<_> = (counters.vlans.iter())
+            .map(|(vlan, count)| {
+                serde_json::json!({
+                    "vlan": vlan.get(), "sent_frames": count.sent.frames, "sent_bytes": count.sent.bytes,
+                    "received_frames": count.received.frames, "received_bytes": count.received.bytes,
+                })
+            })
+            .collect();
+        let events: serde_json::Map<String, serde_json::Value> =
+            counters.events.iter().map(|(event, count)| (event.word().to_owned(), (*count).into())).collect();
+        say!(
+            "{}",
+            serde_json::json!({
+                "device": tagged.device(), "address": tagged.mac().to_string(), "room": tagged.room(),
+                "receives": table.receive.to_string(), "destinations": destinations, "vlans": vlans, "events": events,
+            })
+        );
+        return Ok(());
+    }
+    say!("{} ({}): takes tags {} off", tagged.device(), tagged.mac(), table.receive);
+    let mut lines = TextTable::new(["destination", "VLANs", "frames", "bytes"]);
+    for (mac, route) in routes {
+        let count = count(mac);
+        lines.row([name(mac), route.to_string(), count.frames.to_string(), count.bytes.to_string()]);
+    }
+    say!("{lines}");
+    let mut lines = TextTable::new(["VLAN", "frames out", "bytes out", "frames in", "bytes in"]);
+    for (vlan, count) in &counters.vlans {
+        lines.row([
+            vlan.to_string(),
+            count.sent.frames.to_string(),
+            count.sent.bytes.to_string(),
+            count.received.frames.to_string(),
+            count.received.bytes.to_string(),
+        ]);
+    }
+    say!("{lines}");
+    for (event, count) in &counters.events {
+        say!("{}: {count}", event.word());
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! Hosts that tag their own frames: VBFT, two switches with several cables between them and four hosts each.
+//!
+//! ```text
+//!   n1 n2 n3 n4 ─ s0 ═══ s1 ─ n5 n6 n7 n8       cable k is the tree of VLAN 2 + k
+//! ```
+//! In every mode all cables carry traffic at once; a plain tree has one. How fast it is belongs to `bench/lab`, except that
+//! a cable cannot carry more than its rate, so that n cables that are all used show in the prediction and in the counters.
+//!
+//! Source: Miura et al. 2005, 4.3 and Fig. 6.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    net::UdpSocket,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{Guard, cabling, lab_name, plan, setting, skipped};
+use fabric::{Assignment, FdbRun, HostId, HostRun, LinkId, Plan, SwitchId, Tagging, Tree, VlanId, VlanSet};
+use lab::{
+    Backend, FailMode, Lab, LabOptions,
+    delivery::{Probe, check},
+    measure::{Load, Pattern, measure},
+    netns::within,
+    tagger::{
+        Spread,
+        daemon::{self, Notice},
+        device::Tagged,
+        health::{Settings, Verdict},
+        paths::Paths,
+    },
+};
+
+const HOSTS_PER_SWITCH: usize = 4;
+
+#[test]
+fn every_mode_uses_every_cable() {
+    let modes = [Tagging::Source, Tagging::Destination, Tagging::SourceDestination, Tagging::Pair];
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        for cables in 1..=4 {
+            for mode in modes {
+                // Every mode with four cables, one of them with fewer.
+                if cables == 4 || mode == Tagging::SourceDestination {
+                    bisection(backend, &vbft(cables, mode), cables, Spread::First);
+                }
+            }
+        }
+        bisection(backend, &vbft(4, Tagging::Pair), 4, Spread::Flow);
+        bisection(backend, &vbft(4, Tagging::Pair), 4, Spread::Flowlet { gap_us: 500 });
+    }
+}
+
+/// All hosts of one switch send to those of the other at once; prints what it gives.
+fn bisection(backend: Backend, plan: &Plan, cables: usize, spread: Spread) {
+    let rate_bps = setting("LAB_RATE_BPS", 50_000_000);
+    let options = LabOptions { backend: Some(backend), rate_bps, spread, ..LabOptions::new(lab_name("vbft")) };
+    let lab = Guard::up(plan, &options);
+    let what = format!("{backend}, {cables} cables, {}, {spread:?}", plan.policy.tagging.word());
+    if cables == 4 {
+        for probe in [Probe::Ping, Probe::Arp, Probe::Dhcp, Probe::Multicast] {
+            let delivery = check(&lab.0, probe).expect("probes are sent");
+            assert_eq!(delivery.faults, [], "{what}: {probe}");
+        }
+    }
+    let before = carried(&lab.0, cables);
+    let load = Load::new(Pattern::Bisection, setting("LAB_BYTES", 1_000_000));
+    let measured = measure(&lab.0, &load, &mut |_| {}).expect("it runs");
+    let used: Vec<u64> = carried(&lab.0, cables).iter().zip(&before).map(|(after, before)| after - before).collect();
+    println!(
+        "{what}: {:.1} Mbit/s each way per link rate {:.1}, bytes of each cable {used:?}, floods {}",
+        measured.total_goodput_bps() / 1e6,
+        rate_bps as f64 / 1e6,
+        measured.unknown_floods,
+    );
+    assert_eq!(measured.unknown_floods, 0, "{what}");
+    match spread {
+        // A hash promises nothing of so few flows, but that they are not all on one.
+        Spread::Flow | Spread::Flowlet { .. } => {
+            assert!(used.iter().filter(|bytes| **bytes > 100_000).count() > 1, "{what}: {used:?}")
+        }
+        Spread::First => {
+            let (least, most) = (used.iter().min().copied().unwrap_or(0), used.iter().max().copied().unwrap_or(0));
+            assert!(least > 0 && most < 3 * least, "{what}: every cable carries its share: {used:?}");
+        }
+    }
+}
+
+#[test]
+fn a_silent_cable_is_left_and_taken_back_without_a_lost_connection() {
+    let Some(backend) = Backend::ALL.iter().copied().find(|backend| !skipped(*backend)) else { return };
+    let options = LabOptions {
+        backend: Some(backend),
+        rate_bps: setting("LAB_RATE_BPS", 50_000_000),
+        ..LabOptions::new(lab_name("gap"))
+    };
+    let plan = vbft(2, Tagging::Destination);
+    let lab = Guard::up(&plan, &options);
+    let stop = AtomicBool::new(false);
+    let patience = setting("LAB_SLOWNESS", 1);
+    thread::scope(|scope| {
+        let guard = StopOnDrop(&stop);
+        let (sender, notices) = std::sync::mpsc::channel();
+        for host in plan.topology.host_ids() {
+            let (sender, lab, plan, stop) = (sender.clone(), &lab.0, &plan, &stop);
+            scope.spawn(move || watch(lab, plan, host, stop, &mut |notice| drop(sender.send((host, notice)))));
+        }
+        let gaps = Gaps::begin(scope, &lab.0, &stop);
+        thread::sleep(Duration::from_millis(1500 * patience));
+        assert_eq!(notices.try_iter().count(), 0, "sound cables have no verdicts");
+        println!("before: longest gap {:?}", gaps.take());
+        let cable = cable_of(&plan, HostId::new(4));
+        for (mode, verdict) in [
+            (FailMode::Silent, "silent"),
+            (FailMode::Lossy { loss_ppm: 100_000 }, "10 % loss"),
+            (FailMode::Lossy { loss_ppm: 20_000 }, "2 % loss"),
+        ] {
+            let cut = Instant::now();
+            lab.0.fail(&cable, mode).expect("a cable");
+            let (host, notice) = notices
+                .iter()
+                .find(|(host, notice)| *host == HostId::new(0) && notice.verdict != Verdict::Healthy)
+                .expect("the daemons run");
+            println!("{verdict}: {host:?} left {} after {:?}, {} moved", notice.vlan, cut.elapsed(), notice.moved);
+            thread::sleep(Duration::from_millis(300 * patience));
+            let gap = gaps.take();
+            println!("{verdict}: longest gap {gap:?}");
+            let table =
+                within(&lab.0.layout().hosts[0].namespace, || Tagged::open("eth0").and_then(|tagged| tagged.table()));
+            let table = table.expect("a namespace").expect("tagged");
+            let far = plan.topology.host(HostId::new(4)).mac;
+            assert_ne!(
+                table.destinations[&far].choices()[0],
+                notice.vlan,
+                "{verdict}: the kernel's table has moved it"
+            );
+            let mended = Instant::now();
+            lab.0.heal(&cable).expect("a cable");
+            notices
+                .iter()
+                .find(|(host, notice)| *host == HostId::new(0) && notice.verdict == Verdict::Healthy)
+                .expect("the daemons run");
+            println!("{verdict}: back after {:?}", mended.elapsed());
+            thread::sleep(Duration::from_millis(300 * patience));
+            println!("{verdict}: healing: longest gap {:?}", gaps.take());
+            while notices.try_recv().is_ok() {}
+        }
+        gaps.assert_alive();
+        drop(guard);
+    });
+}
+
+/// The cable that frames for a host cross.
+fn cable_of(plan: &Plan, host: HostId) -> String {
+    let vlan = plan.assignment.unicast(HostId::new(0), host);
+    let tree = plan.tree(vlan).expect("a VLAN of the plan");
+    plan.topology.link_label(tree.tree.links()[0])
+}
+
+fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut (dyn FnMut(Notice) + Send)) {
+    let work = || {
+        let tagged = Tagged::open("eth0").expect("the lab attached it");
+        let base = lab::tagger::plan::table(plan, host, Spread::First).expect("hosts tag");
+        let topology = &plan.topology;
+        let hosts = topology
+            .host_ids()
+            .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
+        let paths = Paths::new(tagged.mac(), hosts, &base.receive);
+        let prepared = daemon::prepare(&tagged).expect("root may");
+        daemon::run(&prepared, &base, &paths, Settings::default(), &|| stop.load(Ordering::SeqCst), tell)
+            .expect("it watches");
+    };
+    within(&lab.layout().hosts[host.index()].namespace, work).expect("a namespace");
+}
+
+/// A datagram every millisecond from the first host to the fifth, and the longest pause between arrivals.
+struct Gaps<'a> {
+    longest: &'static std::sync::Mutex<(Instant, Duration, u64)>,
+    _lab: &'a Lab,
+}
+
+impl<'a> Gaps<'a> {
+    fn begin<'scope>(scope: &'scope thread::Scope<'scope, '_>, lab: &'a Lab, stop: &'scope AtomicBool) -> Self {
+        let longest: &'static _ = Box::leak(Box::new(std::sync::Mutex::new((Instant::now(), Duration::ZERO, 0))));
+        let (near, far) = (&lab.layout().hosts[0], &lab.layout().hosts[4]);
+        let target = std::net::SocketAddr::new(far.address, 7000);
+        let socket = |namespace: &str, port| {
+            within(namespace, || UdpSocket::bind(("0.0.0.0", port)).expect("a free port")).expect("a namespace")
+        };
+        let (sender, receiver) = (socket(&near.namespace, 0), socket(&far.namespace, 7000));
+        receiver.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket");
+        scope.spawn(move || {
+            while !stop.load(Ordering::SeqCst) {
+                let _ = sender.send_to(&[0; 500], target);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        scope.spawn(move || {
+            let mut bytes = [0; 600];
+            while !stop.load(Ordering::SeqCst) {
+                if receiver.recv(&mut bytes).is_ok() {
+                    let mut state = longest.lock().expect("nobody panics with it");
+                    let now = Instant::now();
+                    let gap = now - state.0;
+                    *state = (now, state.1.max(gap), state.2 + 1);
+                }
+            }
+        });
+        Self { longest, _lab: lab }
+    }
+
+    /// The longest pause since this was asked last.
+    fn take(&self) -> Duration {
+        let mut state = self.longest.lock().expect("nobody panics with it");
+        std::mem::take(&mut state.1)
+    }
+
+    fn assert_alive(&self) {
+        let before = self.longest.lock().expect("nobody panics with it").2;
+        thread::sleep(Duration::from_millis(200));
+        assert!(self.longest.lock().expect("nobody panics with it").2 > before, "datagrams arrive to the end");
+    }
+}
+
+/// Ends the other threads of a scope when a test fails, too.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Bytes that each cable between the switches has carried, from the first to the second.
+fn carried(lab: &Lab, cables: usize) -> Vec<u64> {
+    let status = lab.status().expect("a status");
+    status.switches[0].ports[..cables].iter().map(|port| port.total().out_bytes).collect()
+}
+
+/// Two switches, `cables` between them, four hosts each; priorities fall with the number, VLANs go round, as in the
+/// paper.
+fn vbft(cables: usize, mode: Tagging) -> Plan {
+    let topology = cabling(2, &vec![(0, 1); cables], &[HOSTS_PER_SWITCH; 2]);
+    let hosts = topology.hosts().len();
+    let trees: Vec<Tree> =
+        (0..cables).map(|link| Tree::new(&topology, [LinkId::new(link)].into_iter()).expect("a tree")).collect();
+    let mut plan = plan(topology, |host| trees[host.index() % cables].clone());
+    let vlan = |number: usize| VlanId::new(2 + (number % cables) as u16).expect("few");
+    let choice: Vec<VlanId> = (0..hosts).map(vlan).collect();
+    plan.policy.tagging = mode;
+    plan.assignment = match mode {
+        Tagging::Switch | Tagging::Source => Assignment::Source(choice),
+        Tagging::Destination => Assignment::Destination(choice),
+        Tagging::SourceDestination => Assignment::Priority { choice, priority: (0..hosts as u32).rev().collect() },
+        Tagging::Pair => Assignment::Pair {
+            unicast: (0..hosts)
+                .map(|source| {
+                    let run = |to: usize| HostRun {
+                        first: HostId::new(to),
+                        last: HostId::new(to),
+                        choice: vlan(source + 2 * to),
+                    };
+                    (0..hosts).map(run).collect()
+                })
+                .collect(),
+            broadcast: choice,
+        },
+    };
+    let all: VlanSet = (0..cables).map(vlan).collect();
+    for switch in 0..2 {
+        let topology = &plan.topology;
+        let ports: Vec<_> = topology.port_ids(SwitchId::new(switch)).collect();
+        let intent = &mut plan.devices[switch];
+        for port in &mut intent.ports[cables..] {
+            (port.pvid, port.tagged, port.untagged) = (None, all.clone(), VlanSet::new());
+        }
+        // Every host in every VLAN, so that any of them may be taken.
+        intent.fdb.clear();
+        for number in 0..cables {
+            for host in (0..hosts).map(HostId::new) {
+                let near = topology.switch_of(host).index() == switch;
+                let port = if near { topology.host(host).port } else { ports[number] };
+                intent.fdb.push(FdbRun { vlan: vlan(number), first: host, last: host, port });
+            }
+        }
+    }
+    assert_eq!(plan.trees.iter().map(|tree| tree.vlan).collect::<BTreeSet<_>>().len(), cables);
+    plan
+}

@@ -1,0 +1,574 @@
+//! The simulation itself: time, events, and the frames that exist.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use fabric::{Attachment, Plan, rng::Rng};
+
+use super::{
+    config::{Arp, FlowControlAt, PacketConfig},
+    deadlock::{Deadlock, Watch},
+    outcome::{Captured, Counters, Direction, FlowOutcome, Outcome, PortOutcome, Sample},
+    port::{Class, Frame, HEADER_BYTES, Kind, Port},
+    transport::FlowState,
+};
+use crate::{
+    tables::{NONE, Tables, UNTAGGED},
+    wheel::Wheel,
+    workload::{Change, Flow, Workload},
+};
+
+/// A slot of the event queue: about the time of a short frame at 10 Gbit/s.
+const EVENT_GRAIN_PS: u64 = 1 << 16;
+/// Most frames that a capture keeps.
+const CAPTURE_MAX: usize = 1 << 20;
+
+/// A run of the packet level: made, driven for as long as one likes, and finished.
+///
+/// Call [`run_until`](Self::run_until) any number of times, then [`finish`](Self::finish).
+pub struct Simulation<'a> {
+    network: Network<'a>,
+}
+
+/// Everything that changes.
+pub(super) struct Network<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) tables: Tables,
+    pub(super) config: PacketConfig,
+    pub(super) workload: &'a Workload,
+    pub(super) wheel: Wheel<What>,
+    pub(super) now_ps: u64,
+    pub(super) rng: Rng,
+    pub(super) frames: Vec<Frame>,
+    unused: Vec<u32>,
+    /// Switch ports, then hosts' own.
+    pub(super) ports: Vec<Port>,
+    /// `classes[port · lanes + class]`
+    pub(super) classes: Vec<Class>,
+    pub(super) lanes: usize,
+    /// `pool_used[switch]`
+    pub(super) pool_used: Vec<u32>,
+    switch_ports: usize,
+    pub(super) flows: Vec<FlowState>,
+    /// `ready[host]`: flows that have something to send, in turn.
+    pub(super) ready: Vec<VecDeque<u32>>,
+    /// Which host knows which neighbour's address.
+    pub(super) neighbours: BTreeSet<(u32, u32)>,
+    /// `phases[phase]`: its flows.
+    phases: Vec<Vec<u32>>,
+    phase: usize,
+    phase_open: usize,
+    pub(super) counters: Counters,
+    pub(super) flow_outcomes: Vec<FlowOutcome>,
+    pub(super) port_outcomes: Vec<PortOutcome>,
+    pub(super) watch: Watch,
+    pub(super) deadlock: Option<Deadlock>,
+    events: u64,
+    /// Frames in the network, summed over picoseconds, and since when.
+    area: u128,
+    area_since_ps: u64,
+    live: u64,
+    samples: Vec<Sample>,
+    captured: Vec<Captured>,
+    pub(super) delivered_bytes: u64,
+    over: bool,
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// A frame has come to the other end of a port's cable.
+    Arrive { port: u32, frame: u32 },
+    /// A frame has come over a long cable; its port was freed before.
+    Far { port: u32, frame: u32 },
+    /// The first octets of one have.
+    Head { port: u32, frame: u32 },
+    /// The last bit of a cut-through frame has left.
+    Sent { port: u32 },
+    /// A PAUSE has come to the other end of a port's cable.
+    Pause { port: u32, class: u8, quanta: u16 },
+    /// A port may be free again.
+    Kick { port: u32 },
+    /// Half a pause has passed.
+    Refresh { port: u32, class: u8 },
+    /// A flow begins.
+    Start { flow: u32 },
+    /// Its next datagram is due.
+    Tick { flow: u32 },
+    /// Its oldest segment may be lost.
+    Timeout { flow: u32 },
+    /// Its receiver has waited long enough.
+    Delay { flow: u32 },
+    /// Its address request is unanswered.
+    Ask { flow: u32 },
+    /// Something breaks or heals.
+    Fault { index: u32 },
+    /// Look for a deadlock.
+    Watch,
+    /// Note what ports have sent.
+    Sample,
+}
+
+impl<'a> Simulation<'a> {
+    /// Prepares a run. Cost: that of compiling the plan's device state.
+    ///
+    /// # Panics
+    /// If a flow names a host that the plan does not have, or has no payload in its frames.
+    pub fn new(plan: &'a Plan, workload: &'a Workload, config: &PacketConfig) -> Self {
+        Self { network: Network::new(plan, workload, config.clone()) }
+    }
+
+    /// Runs until a time, or until nothing is left to do. Returns the time reached.
+    pub fn run_until(&mut self, time_ps: u64) -> u64 {
+        self.network.run_until(time_ps)
+    }
+
+    /// Runs to the end that the configuration sets and counts.
+    ///
+    /// # Panics
+    /// If frames do not balance, which is a bug of the simulator.
+    pub fn finish(mut self) -> Outcome {
+        self.run_until(u64::MAX);
+        self.network.finish()
+    }
+}
+
+impl<'a> Network<'a> {
+    fn new(plan: &'a Plan, workload: &'a Workload, config: PacketConfig) -> Self {
+        let tables = Tables::compile(plan);
+        let topology = &plan.topology;
+        let (switch_ports, hosts) = (topology.ports().len(), topology.hosts().len());
+        let lanes = tables.lane.iter().map(|lane| usize::from(*lane) + 1).max().unwrap_or(1);
+        let mut ports = Vec::with_capacity(switch_ports + hosts);
+        for (index, port) in topology.ports().iter().enumerate() {
+            let (peer, rate_bps, on_host) = match port.attachment {
+                Attachment::Nothing => (NONE, 1_000_000_000, false),
+                Attachment::Host(host) => ((switch_ports + host.index()) as u32, topology.host(host).rate_bps, true),
+                Attachment::Link(link) => {
+                    let link = topology.link(link);
+                    let other = if link.a.index() == index { link.b } else { link.a };
+                    (other.index() as u32, link.rate_bps, false)
+                }
+            };
+            let planned = tables.flow_control[index];
+            let latency_ps = if on_host { 0 } else { config.switch_latency_ps };
+            let mut state = Port::new(peer, rate_bps, config.cable_ps + latency_ps);
+            state.switch = port.switch.index() as u32;
+            state.flow_control = flow_control(config.flow_control, planned, on_host);
+            ports.push(state);
+        }
+        for host in topology.hosts() {
+            let mut state =
+                Port::new(host.port.index() as u32, host.rate_bps, config.cable_ps + config.switch_latency_ps);
+            state.flow_control = ports[host.port.index()].flow_control;
+            ports.push(state);
+        }
+        let phase_count = workload.flows.iter().map(|flow| flow.phase as usize + 1).max().unwrap_or(0);
+        let mut phases = vec![Vec::new(); phase_count];
+        for (index, flow) in workload.flows.iter().enumerate() {
+            phases[flow.phase as usize].push(index as u32);
+        }
+        let flows = workload.flows.iter().map(|flow| FlowState::new(plan, &tables, flow, &config)).collect();
+        let mut network = Self {
+            wheel: Wheel::new(EVENT_GRAIN_PS),
+            now_ps: 0,
+            rng: Rng::new(config.seed),
+            frames: Vec::new(),
+            unused: Vec::new(),
+            classes: vec![Class::default(); ports.len() * lanes],
+            lanes,
+            pool_used: vec![0; topology.switches().len()],
+            switch_ports,
+            flows,
+            ready: vec![VecDeque::new(); hosts],
+            neighbours: BTreeSet::new(),
+            phases,
+            phase: 0,
+            phase_open: 0,
+            counters: Counters::default(),
+            flow_outcomes: vec![FlowOutcome::default(); workload.flows.len()],
+            port_outcomes: vec![PortOutcome::default(); ports.len()],
+            watch: Watch::new(ports.len() * lanes),
+            deadlock: None,
+            events: 0,
+            area: 0,
+            area_since_ps: 0,
+            live: 0,
+            samples: Vec::new(),
+            captured: Vec::new(),
+            delivered_bytes: 0,
+            over: false,
+            plan,
+            tables,
+            config,
+            workload,
+            ports,
+        };
+        for (index, fault) in workload.faults.iter().enumerate() {
+            network.wheel.push(fault.at_ps, What::Fault { index: index as u32 });
+        }
+        if network.ports.iter().any(|port| port.flow_control) {
+            network.wheel.push(network.watch_ps(), What::Watch);
+        }
+        if let Some(sample_ps) = network.config.sample_ps {
+            network.wheel.push(sample_ps, What::Sample);
+        }
+        network.begin_phases();
+        network
+    }
+
+    fn run_until(&mut self, time_ps: u64) -> u64 {
+        let limit_ps = time_ps.min(self.config.duration_ps);
+        while !self.over {
+            let Some(event) = self.wheel.pop_until(limit_ps) else {
+                self.now_ps = self.now_ps.max(limit_ps);
+                break;
+            };
+            self.now_ps = event.at_ps;
+            self.events += 1;
+            self.handle(event.what);
+        }
+        self.now_ps
+    }
+
+    #[inline]
+    fn handle(&mut self, what: What) {
+        match what {
+            What::Arrive { port, frame } => {
+                let Frame { ingress, bytes, class, .. } = self.frames[frame as usize];
+                self.advance(port);
+                self.free(port, ingress, u32::from(bytes), class);
+                self.reach(port, frame, self.now_ps);
+            }
+            What::Far { port, frame } => self.reach(port, frame, self.now_ps),
+            What::Head { port, frame } => {
+                let rest = self.frames[frame as usize].wire_bytes() - HEADER_BYTES;
+                self.reach(port, frame, self.now_ps + rest * self.ports[port as usize].ps_per_byte);
+            }
+            What::Sent { port } => {
+                let state = &mut self.ports[port as usize];
+                if state.busy_until_ps <= self.now_ps {
+                    if let Some((ingress, bytes, class)) = state.sending.take() {
+                        self.free(port, ingress, bytes, class);
+                    }
+                    self.advance(port);
+                }
+            }
+            What::Pause { port, class, quanta } => self.handle_pause(port, class, quanta),
+            What::Kick { port } => {
+                self.ports[port as usize].kick_pending = false;
+                self.advance(port);
+            }
+            What::Refresh { port, class } => self.handle_refresh(port, class),
+            What::Start { flow } => self.handle_start(flow),
+            What::Tick { flow } => self.make_ready(flow),
+            What::Timeout { flow } => self.handle_timeout(flow),
+            What::Delay { flow } => self.handle_delay(flow),
+            What::Ask { flow } => self.handle_ask(flow),
+            What::Fault { index } => self.handle_fault(index),
+            What::Watch => {
+                self.look_for_deadlock();
+                self.wheel.push(self.now_ps + self.watch_ps(), What::Watch);
+            }
+            What::Sample => {
+                self.sample();
+                self.wheel.push(self.now_ps + self.config.sample_ps.unwrap_or(u64::MAX / 4), What::Sample);
+            }
+        }
+    }
+
+    /// A frame is at the far end of a port's cable.
+    #[inline]
+    fn reach(&mut self, port: u32, frame: u32, whole_ps: u64) {
+        let state = &self.ports[port as usize];
+        let peer = state.peer;
+        if !state.up || !self.ports[peer as usize].up || state.loss > 0 && self.rng.next_u64() >> 32 < state.loss {
+            return self.drop_fault(frame);
+        }
+        if self.captures(peer) {
+            self.capture(peer, frame, whole_ps);
+        }
+        if self.ports[peer as usize].switch == NONE {
+            self.deliver(peer - self.switch_ports as u32, frame);
+        } else {
+            self.switch_frame(peer, frame, whole_ps);
+        }
+    }
+
+    /// A host's own port.
+    #[inline]
+    pub(super) fn nic(&self, host: u32) -> u32 {
+        self.switch_ports as u32 + host
+    }
+
+    /// Whose port it is.
+    #[inline]
+    pub(super) fn host_of(&self, nic: u32) -> u32 {
+        nic - self.switch_ports as u32
+    }
+
+    /// How many of the ports are switches' ports.
+    pub(super) fn switch_port_count(&self) -> usize {
+        self.switch_ports
+    }
+
+    /// A new frame.
+    #[inline]
+    pub(super) fn create(&mut self, frame: Frame) -> u32 {
+        self.count_live(1);
+        match self.unused.pop() {
+            Some(index) => {
+                self.frames[index as usize] = frame;
+                index
+            }
+            None => {
+                self.frames.push(frame);
+                (self.frames.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Another copy of a frame.
+    pub(super) fn copy(&mut self, frame: u32) -> u32 {
+        self.counters.copied += 1;
+        let original = self.frames[frame as usize];
+        if original.kind == Kind::Data {
+            self.flows[original.flow as usize].outstanding += 1;
+        }
+        self.create(original)
+    }
+
+    /// A frame is no more.
+    #[inline]
+    pub(super) fn forget(&mut self, frame: u32) {
+        self.count_live(-1);
+        self.unused.push(frame);
+        let Frame { flow, kind, .. } = self.frames[frame as usize];
+        if kind == Kind::Data {
+            let state = &mut self.flows[flow as usize];
+            state.outstanding -= 1;
+            if state.outstanding == 0 && state.is_spent() {
+                self.end_flow(flow);
+            }
+        }
+        if self.live == 0 {
+            self.stop_if_idle();
+        }
+    }
+
+    pub(super) fn drop_filtered(&mut self, frame: u32) {
+        self.counters.dropped_filtered += 1;
+        self.forget(frame);
+    }
+
+    pub(super) fn drop_fault(&mut self, frame: u32) {
+        self.counters.dropped_fault += 1;
+        self.forget(frame);
+    }
+
+    /// A flow has ended; the next phase may begin.
+    pub(super) fn end_flow(&mut self, flow: u32) {
+        let outcome = &mut self.flow_outcomes[flow as usize];
+        if outcome.ended_ps.is_none() {
+            outcome.ended_ps = Some(self.now_ps);
+            self.phase_open -= 1;
+            if self.phase_open == 0 {
+                self.phase += 1;
+                self.begin_phases();
+            }
+        }
+    }
+
+    /// Schedules the flows of the current phase, or of the next that has any.
+    fn begin_phases(&mut self) {
+        while let Some(flows) = self.phases.get(self.phase) {
+            if !flows.is_empty() {
+                self.phase_open = flows.len();
+                for flow in flows {
+                    let start_ps = self.workload.flows[*flow as usize].start_ps;
+                    self.wheel.push(self.now_ps + start_ps, What::Start { flow: *flow });
+                }
+                return;
+            }
+            self.phase += 1;
+        }
+        self.stop_if_idle();
+    }
+
+    fn stop_if_idle(&mut self) {
+        self.over = self.live == 0 && self.phase >= self.phases.len();
+    }
+
+    #[inline]
+    fn count_live(&mut self, change: i64) {
+        self.area += u128::from(self.live) * u128::from(self.now_ps - self.area_since_ps);
+        self.area_since_ps = self.now_ps;
+        self.live = self.live.checked_add_signed(change).expect("no fewer frames than none");
+    }
+
+    fn handle_fault(&mut self, index: u32) {
+        let topology = &self.plan.topology;
+        match self.workload.faults[index as usize].change {
+            Change::LinkDown(link) | Change::LinkUp(link) => {
+                let up = matches!(self.workload.faults[index as usize].change, Change::LinkUp(_));
+                for port in [topology.link(link).a, topology.link(link).b] {
+                    self.advance(port.index() as u32);
+                    self.ports[port.index()].up = up;
+                }
+            }
+            Change::SwitchDown(switch) | Change::SwitchUp(switch) => {
+                let up = matches!(self.workload.faults[index as usize].change, Change::SwitchUp(_));
+                for port in topology.switch_ports(switch) {
+                    self.advance(port as u32);
+                    self.ports[port].up = up;
+                }
+            }
+            Change::LinkLoses(link, share) => {
+                for port in [topology.link(link).a, topology.link(link).b] {
+                    self.ports[port.index()].loss = (share.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
+                }
+            }
+            Change::LinkRate(link, rate_bps) => {
+                for port in [topology.link(link).a, topology.link(link).b] {
+                    self.advance(port.index() as u32);
+                    self.ports[port.index()].ps_per_byte = ps_per_byte(rate_bps);
+                }
+            }
+        }
+    }
+
+    fn sample(&mut self) {
+        self.samples.push(Sample {
+            at_ps: self.now_ps,
+            wire_bytes: self.port_outcomes.iter().map(|port| port.wire_bytes).collect(),
+            queue_bytes: self.ports.iter().map(|port| port.queued_bytes).collect(),
+            delivered_bytes: self.delivered_bytes,
+        });
+    }
+
+    #[inline]
+    pub(super) fn captures(&self, port: u32) -> bool {
+        self.config.capture.is_some_and(|captured| captured.index() as u32 == port)
+    }
+
+    /// Notes a frame at the captured port; whether it goes in or out is told by whose turn it is.
+    pub(super) fn capture(&mut self, port: u32, frame: u32, at_ps: u64) {
+        if self.captured.len() >= CAPTURE_MAX {
+            return;
+        }
+        let frame = &self.frames[frame as usize];
+        let direction = if frame.ingress == port || at_ps <= self.now_ps { Direction::In } else { Direction::Out };
+        self.captured.push(Captured {
+            at_ps,
+            direction,
+            source: frame.source,
+            destination: (frame.destination != NONE).then_some(frame.destination),
+            pause_quanta: None,
+            tag: (frame.tag != UNTAGGED).then(|| self.tables.vlan(frame.tag)),
+            bytes: u32::from(frame.bytes),
+            flow: frame.flow,
+            number: frame.number,
+        });
+    }
+
+    pub(super) fn capture_pause(&mut self, _port: u32, at_ps: u64, quanta: u16) {
+        if self.captured.len() < CAPTURE_MAX {
+            self.captured.push(Captured {
+                at_ps,
+                direction: Direction::Out,
+                source: NONE,
+                destination: None,
+                pause_quanta: Some(quanta),
+                tag: None,
+                bytes: 64,
+                flow: NONE,
+                number: 0,
+            });
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.count_live(0);
+        self.counters.in_flight = (self.frames.len() - self.unused.len()) as u64;
+        assert_eq!(self.counters.in_flight, self.live, "frames exist that nobody counted");
+        assert!(self.counters.balances(), "frames do not balance: {:?}", self.counters);
+        for port in 0..self.ports.len() {
+            for class in 0..self.lanes {
+                let queue = &self.classes[port * self.lanes + class];
+                self.port_outcomes[port].paused_ps +=
+                    queue.paused_until_ps.min(self.now_ps).saturating_sub(queue.paused_since_ps);
+            }
+        }
+        self.captured.sort_by_key(|frame| frame.at_ps);
+        Outcome {
+            elapsed_ps: self.now_ps,
+            warmup_ps: self.config.warmup_ps,
+            counters: self.counters,
+            flows: self.flow_outcomes,
+            ports: self.port_outcomes,
+            deadlock: self.deadlock,
+            mean_in_network: self.area as f64 / self.now_ps.max(1) as f64,
+            events: self.events,
+            samples: self.samples,
+            captured: self.captured,
+        }
+    }
+
+    /// Whether hosts must ask for addresses.
+    pub(super) fn asks(&self) -> bool {
+        self.config.arp == Arp::Ask
+    }
+
+    /// The flow as it was asked for.
+    #[inline]
+    pub(super) fn spec(&self, flow: u32) -> &'a Flow {
+        &self.workload.flows[flow as usize]
+    }
+}
+
+fn flow_control(at: FlowControlAt, planned: bool, on_host: bool) -> bool {
+    match at {
+        FlowControlAt::AsPlanned => planned,
+        FlowControlAt::Nowhere => false,
+        FlowControlAt::Everywhere => true,
+        FlowControlAt::Hosts => on_host,
+        FlowControlAt::Switches => !on_host,
+    }
+}
+
+/// Rounded to a picosecond, which is exact for every usual rate up to 400 Gbit/s.
+fn ps_per_byte(rate_bps: u64) -> u64 {
+    (8_000_000_000_000 / rate_bps.max(1)).max(1)
+}
+
+impl Port {
+    fn new(peer: u32, rate_bps: u64, flight_ps: u64) -> Self {
+        Self {
+            busy_until_ps: 0,
+            ps_per_byte: ps_per_byte(rate_bps),
+            flight_ps,
+            peer,
+            switch: NONE,
+            queued_bytes: 0,
+            turn: 0,
+            kick_pending: false,
+            flow_control: false,
+            up: true,
+            loss: 0,
+            sending: None,
+        }
+    }
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Self {
+            head: NONE,
+            tail: NONE,
+            paused_until_ps: 0,
+            paused_since_ps: 0,
+            held_bytes: 0,
+            stopping: false,
+            stopped_at_ps: 0,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A switch: in by the ports' VLANs, out by the static table, into memory if there is room.
+
+use super::{
+    config::{Limit, Refresh},
+    engine::{Network, What},
+    port::{Frame, QUANTUM_BITS},
+};
+use crate::tables::{Leave, NONE, UNTAGGED};
+
+impl Network<'_> {
+    /// A frame has come in by `port`; its last bit comes at `whole_ps`.
+    pub(super) fn switch_frame(&mut self, port: u32, frame: u32, whole_ps: u64) {
+        let Frame { tag, destination, .. } = self.frames[frame as usize];
+        let Some(vlan) = self.tables.enter(port, tag) else {
+            return self.drop_filtered(frame);
+        };
+        let switch = self.tables.switch_of(port);
+        {
+            let frame = &mut self.frames[frame as usize];
+            frame.vlan = vlan;
+            frame.ingress = port;
+            frame.at_ps = self.now_ps;
+            frame.class = self.tables.lane[usize::from(vlan)];
+        }
+        let known = if destination == NONE { None } else { self.tables.lookup(switch, vlan, destination) };
+        if let Some(exit) = known {
+            match self.tables.leave(exit, vlan) {
+                leave if exit != port && leave != Leave::Not => self.admit(port, exit, frame, leave, whole_ps),
+                _ => self.drop_filtered(frame),
+            }
+            return;
+        }
+        // Out of every other port of the VLAN, one copy each.
+        if destination != NONE {
+            self.counters.flooded += 1;
+        }
+        let mut last: Option<(u32, Leave)> = None;
+        for exit in self.tables.ports_of(switch) {
+            let leave = self.tables.leave(exit, vlan);
+            if exit == port || leave == Leave::Not || self.ports[exit as usize].peer == NONE {
+                continue;
+            }
+            if let Some((exit, leave)) = last.replace((exit, leave)) {
+                let copy = self.copy(frame);
+                self.admit(port, exit, copy, leave, whole_ps);
+            }
+        }
+        match last {
+            Some((exit, leave)) => self.admit(port, exit, frame, leave, whole_ps),
+            None => self.drop_filtered(frame),
+        }
+    }
+
+    /// Queues a frame if there is room for it, and asks its neighbour to stop if it is nearly too much.
+    fn admit(&mut self, port: u32, exit: u32, frame: u32, leave: Leave, whole_ps: u64) {
+        let (bytes, class, vlan) = {
+            let frame = &self.frames[frame as usize];
+            (u32::from(frame.bytes), frame.class, frame.vlan)
+        };
+        let account = port as usize * self.lanes + usize::from(class);
+        let switch = self.tables.switch_of(port) as usize;
+        let buffers = &self.config.buffers;
+        let (held, stopping) = (self.classes[account].held_bytes, self.classes[account].stopping);
+        let lossless = self.ports[port as usize].flow_control;
+        let free = buffers.pool_bytes.saturating_sub(self.pool_used[switch]);
+        let most = |limit: Limit| match limit {
+            Limit::Static(bytes) => u64::from(bytes),
+            Limit::Dynamic(share) => (f64::from(share) * f64::from(free)) as u64,
+        };
+        let headroom = if stopping { buffers.headroom_bytes } else { 0 };
+        let own = buffers.reserved_bytes;
+        let from_pool = (held + bytes).saturating_sub(own.max(held));
+        let queued = self.ports[exit as usize].queued_bytes;
+        let fits_ingress =
+            !lossless || u64::from(held + bytes) <= most(buffers.ingress) + u64::from(own) + u64::from(headroom);
+        let fits_egress = lossless || u64::from(queued + bytes) <= most(buffers.egress) + u64::from(own);
+        let up = self.ports[exit as usize].up;
+        if !up {
+            return self.drop_fault(frame);
+        }
+        if !(fits_ingress && fits_egress && from_pool <= free) {
+            self.port_outcomes[exit as usize].dropped += 1;
+            self.counters.dropped_full += 1;
+            self.forget(frame);
+            if lossless && stopping {
+                self.stop_again(port, class);
+            }
+            return;
+        }
+        self.pool_used[switch] += from_pool;
+        let account = &mut self.classes[account];
+        account.held_bytes += bytes;
+        let over = account.held_bytes > buffers.xoff_bytes;
+        if self.config.ecn_bytes.is_some_and(|limit| queued > limit) {
+            self.frames[frame as usize].marked = true;
+            self.counters.marked += 1;
+        }
+        if lossless && over {
+            if stopping { self.stop_again(port, class) } else { self.stop(port, class) }
+        }
+        let frame_state = &mut self.frames[frame as usize];
+        frame_state.tag = if leave == Leave::Tagged { vlan } else { UNTAGGED };
+        // A faster port must not run dry in the middle of a frame.
+        if whole_ps > self.now_ps && self.ports[exit as usize].ps_per_byte < self.ports[port as usize].ps_per_byte {
+            frame_state.at_ps = whole_ps;
+        }
+        self.enqueue(exit, frame);
+    }
+
+    /// A frame that came in by `port` has gone.
+    pub(super) fn release(&mut self, port: u32, class: u8, bytes: u32) {
+        let switch = self.tables.switch_of(port) as usize;
+        let buffers = &self.config.buffers;
+        let account = &mut self.classes[port as usize * self.lanes + usize::from(class)];
+        let from_pool = account.held_bytes.saturating_sub(buffers.reserved_bytes.max(account.held_bytes - bytes));
+        account.held_bytes -= bytes;
+        self.pool_used[switch] -= from_pool;
+        if account.stopping && account.held_bytes <= buffers.xon_bytes {
+            account.stopping = false;
+            self.send_pause(port, class, 0);
+        }
+    }
+
+    fn stop(&mut self, port: u32, class: u8) {
+        let quanta = self.config.pause_quanta;
+        let account = &mut self.classes[port as usize * self.lanes + usize::from(class)];
+        account.stopping = true;
+        account.stopped_at_ps = self.now_ps;
+        self.send_pause(port, class, quanta);
+        if self.config.refresh == Refresh::HalfTime {
+            let half_ps = self.pause_ps(port) / 2;
+            self.wheel.push(self.now_ps + half_ps, What::Refresh { port, class });
+        }
+    }
+
+    /// The last PAUSE has run out although the port is still too full.
+    fn stop_again(&mut self, port: u32, class: u8) {
+        let account = &self.classes[port as usize * self.lanes + usize::from(class)];
+        if self.config.refresh == Refresh::OnArrival && self.now_ps >= account.stopped_at_ps + self.pause_ps(port) {
+            self.stop(port, class);
+        }
+    }
+
+    /// Half of a pause has passed.
+    pub(super) fn handle_refresh(&mut self, port: u32, class: u8) {
+        let account = &self.classes[port as usize * self.lanes + usize::from(class)];
+        if account.stopping && self.now_ps >= account.stopped_at_ps + self.pause_ps(port) / 2 {
+            self.stop(port, class);
+        }
+    }
+
+    /// How long one PAUSE of this port holds its neighbour.
+    pub(super) fn pause_ps(&self, port: u32) -> u64 {
+        u64::from(self.config.pause_quanta) * QUANTUM_BITS * self.ports[port as usize].ps_per_byte / 8
+    }
+}

@@ -1,0 +1,414 @@
+//! Hosts: senders in turn, receivers that answer, and address requests.
+
+use fabric::{HostId, Plan};
+
+use super::{
+    config::PacketConfig,
+    engine::{Network, What},
+    port::{Frame, Kind},
+    tcp::{Answer, Receiver, Scheme, Sender},
+};
+use crate::{
+    tables::{NONE, Tables, UNTAGGED},
+    workload::{Arrivals, Flow, SECOND_PS, TCP_OVERHEAD_BYTES, Transport, WIRE_OVERHEAD_BYTES},
+};
+
+/// How long a receiver waits for a second segment to acknowledge.
+const ACK_DELAY_PS: u64 = SECOND_PS / 25;
+/// How long a host waits for the answer to an address request.
+const ASK_AGAIN_PS: u64 = SECOND_PS;
+
+/// A flow's state at both ends.
+pub(super) struct FlowState {
+    /// Data frames left to make; [`u32::MAX`] for no end.
+    left: u32,
+    made: u32,
+    /// Data frames that exist.
+    pub(super) outstanding: u32,
+    begun: bool,
+    /// In its host's list of senders.
+    is_ready: bool,
+    interval_ps: u64,
+    pub(super) scheme: Option<Scheme>,
+    sender: Sender,
+    receiver: Receiver,
+    in_order: u32,
+    timeout_at_ps: u64,
+    delay_pending: bool,
+    /// What the sender puts on the cable, and the class in which it travels.
+    tag: u16,
+    class: u8,
+    ack_tag: u16,
+    ack_class: u8,
+}
+
+impl FlowState {
+    pub(super) fn new(plan: &Plan, tables: &Tables, flow: &Flow, config: &PacketConfig) -> Self {
+        assert!(flow.payload_bytes > 0 && flow.payload_bytes <= 9_000, "frames carry 1 to 9,000 octets of payload");
+        let lane = |vlan: u16| if vlan == UNTAGGED { 0 } else { tables.lane[usize::from(vlan)] };
+        let (tag, vlan) = tables.host_tag(plan, flow.source, flow.destination);
+        let back = flow.destination.map_or((UNTAGGED, UNTAGGED), |to| tables.host_tag(plan, to, Some(flow.source)));
+        let frames = flow.frames().map_or(u32::MAX, |frames| u32::try_from(frames).unwrap_or(u32::MAX - 1));
+        let (scheme, interval_ps) = match flow.transport {
+            Transport::Udp { rate_bps, .. } => {
+                let wire = u64::from(flow.frame_bytes(flow.payload_bytes) + WIRE_OVERHEAD_BYTES);
+                (None, rate_bps.map_or(0, |rate| (wire * 8_000_000_000_000 / rate.max(1)).max(1)))
+            }
+            Transport::Tcp(variant) => (Some(Scheme::Tcp(variant)), 0),
+            Transport::GoBackN => (Some(Scheme::GoBackN), 0),
+        };
+        let window = config.window_bytes / flow.payload_bytes;
+        Self {
+            left: frames,
+            made: 0,
+            outstanding: 0,
+            begun: false,
+            is_ready: false,
+            interval_ps,
+            scheme,
+            sender: Sender::new(scheme.unwrap_or(Scheme::GoBackN), frames, window),
+            receiver: Receiver::default(),
+            in_order: 0,
+            timeout_at_ps: u64::MAX,
+            delay_pending: false,
+            tag,
+            class: lane(vlan),
+            ack_tag: back.0,
+            ack_class: lane(back.1),
+        }
+    }
+
+    /// A datagram flow that has made all that it will make.
+    pub(super) fn is_spent(&self) -> bool {
+        self.scheme.is_none() && self.left == 0
+    }
+}
+
+impl Network<'_> {
+    /// A flow begins, once its sender knows whom to send to.
+    pub(super) fn handle_start(&mut self, flow: u32) {
+        let spec = self.spec(flow);
+        self.flow_outcomes[flow as usize].started_ps.get_or_insert(self.now_ps);
+        let source = spec.source.index() as u32;
+        if let Some(destination) = spec.destination {
+            if destination == spec.source {
+                return self.end_flow(flow);
+            }
+            if self.asks() && !self.neighbours.contains(&(source, destination.index() as u32)) {
+                return self.handle_ask(flow);
+            }
+        }
+        self.begin(flow);
+    }
+
+    /// A flow's first frame may go; a second call does nothing.
+    fn begin(&mut self, flow: u32) {
+        if std::mem::replace(&mut self.flows[flow as usize].begun, true) {
+            return;
+        }
+        // Even senders of one host do not start in step.
+        let interval_ps = self.flows[flow as usize].interval_ps;
+        if interval_ps > 0 {
+            let offset_ps = (interval_ps as f64 * self.rng.unit_f64()) as u64;
+            let wait_ps = self.wait_ps(flow, offset_ps);
+            self.wheel.push(self.now_ps + wait_ps, What::Tick { flow });
+        } else {
+            self.make_ready(flow);
+        }
+    }
+
+    /// Asks for a neighbour's address, unless it is known by now.
+    pub(super) fn handle_ask(&mut self, flow: u32) {
+        let spec = self.spec(flow);
+        let (source, Some(destination)) = (spec.source, spec.destination) else { return };
+        if self.neighbours.contains(&(source.index() as u32, destination.index() as u32)) {
+            return self.begin(flow);
+        }
+        let (tag, vlan) = self.tables.host_tag(self.plan, source, None);
+        self.send_control(flow, Kind::ArpRequest, source.index() as u32, NONE, tag, vlan);
+        self.wheel.push(self.now_ps + ASK_AGAIN_PS, What::Ask { flow });
+    }
+
+    /// Puts a flow into its host's list of senders.
+    #[inline]
+    pub(super) fn make_ready(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        let host = self.workload.flows[flow as usize].source.index();
+        if !state.is_ready {
+            state.is_ready = true;
+            self.ready[host].push_back(flow);
+        }
+        self.offer_room(self.nic(host as u32));
+    }
+
+    /// Lets the senders of a host send, in turn, while its socket buffers have room.
+    #[inline]
+    pub(super) fn offer_room(&mut self, nic: u32) {
+        let host = self.host_of(nic) as usize;
+        while self.ports[nic as usize].queued_bytes < self.config.socket_bytes {
+            let Some(flow) = self.ready[host].pop_front() else { return };
+            self.flows[flow as usize].is_ready = false;
+            self.send_one(flow, nic);
+        }
+    }
+
+    /// Sends a flow's next data frame, if it may.
+    fn send_one(&mut self, flow: u32, nic: u32) {
+        let spec = self.spec(flow);
+        let state = &mut self.flows[flow as usize];
+        let host = spec.source.index();
+        let number = if state.scheme.is_some() {
+            match state.sender.poll_segment(self.now_ps) {
+                Some(number) => {
+                    state.is_ready = true;
+                    self.ready[host].push_back(flow);
+                    number
+                }
+                None => return,
+            }
+        } else {
+            if state.left == 0 {
+                return;
+            }
+            if state.left != u32::MAX {
+                state.left -= 1;
+            }
+            state.made = state.made.wrapping_add(1);
+            let number = state.made.wrapping_sub(1);
+            if state.left > 0 {
+                if state.interval_ps == 0 {
+                    state.is_ready = true;
+                    self.ready[host].push_back(flow);
+                } else {
+                    let wait_ps = self.wait_ps(flow, self.flows[flow as usize].interval_ps);
+                    self.wheel.push(self.now_ps + wait_ps, What::Tick { flow });
+                }
+            }
+            number
+        };
+        let payload = match spec.bytes {
+            Some(bytes) => {
+                let before = u64::from(number) * u64::from(spec.payload_bytes);
+                bytes.saturating_sub(before).min(u64::from(spec.payload_bytes)) as u32
+            }
+            None => spec.payload_bytes,
+        };
+        let state = &mut self.flows[flow as usize];
+        state.outstanding += 1;
+        let (tag, class) = (state.tag, state.class);
+        self.flow_outcomes[flow as usize].sent_frames += 1;
+        self.counters.injected += 1;
+        let frame = self.create(Frame {
+            at_ps: self.now_ps,
+            born_ps: self.now_ps,
+            flow,
+            number,
+            source: host as u32,
+            destination: spec.destination.map_or(NONE, |host| host.index() as u32),
+            ingress: NONE,
+            next: NONE,
+            bytes: spec.frame_bytes(payload) as u16,
+            tag,
+            vlan: UNTAGGED,
+            kind: Kind::Data,
+            class,
+            marked: false,
+        });
+        self.enqueue(nic, frame);
+        self.watch_timeout(flow);
+    }
+
+    /// How long until a datagram sender's next one.
+    fn wait_ps(&mut self, flow: u32, even_ps: u64) -> u64 {
+        match self.spec(flow).transport {
+            Transport::Udp { arrivals: Arrivals::Poisson, .. } => {
+                let mean_ps = self.flows[flow as usize].interval_ps as f64;
+                (-(1.0 - self.rng.unit_f64()).ln() * mean_ps) as u64
+            }
+            _ => even_ps,
+        }
+    }
+
+    /// A frame has reached a host.
+    pub(super) fn deliver(&mut self, host: u32, frame: u32) {
+        let Frame { flow, number, source, destination, kind, born_ps, marked, .. } = self.frames[frame as usize];
+        if destination != NONE && destination != host || source == host {
+            self.counters.strayed += 1;
+            return self.forget(frame);
+        }
+        self.counters.delivered += 1;
+        match kind {
+            Kind::Data => {
+                let outcome = &mut self.flow_outcomes[flow as usize];
+                outcome.received_frames += 1;
+                let latency_ps = self.now_ps - born_ps;
+                outcome.latency_sum_ps += u128::from(latency_ps);
+                outcome.latency_max_ps = outcome.latency_max_ps.max(latency_ps);
+                self.receive_data(flow, number, born_ps, marked);
+                self.forget(frame);
+            }
+            Kind::Ack | Kind::MarkedAck => {
+                self.forget(frame);
+                let state = &mut self.flows[flow as usize];
+                state.sender.handle_ack(self.now_ps, number, born_ps, kind == Kind::MarkedAck);
+                self.watch_timeout(flow);
+                self.make_ready(flow);
+            }
+            Kind::ArpRequest => {
+                self.forget(frame);
+                let asked = self.spec(flow).destination.map(|host| host.index() as u32);
+                if asked == Some(host) {
+                    self.neighbours.insert((host, source));
+                    let (from, to) = (HostId::new(host as usize), HostId::new(source as usize));
+                    let (tag, vlan) = self.tables.host_tag(self.plan, from, Some(to));
+                    self.send_control(flow, Kind::ArpReply, host, source, tag, vlan);
+                }
+            }
+            Kind::ArpReply => {
+                self.forget(frame);
+                self.neighbours.insert((host, source));
+                self.begin_waiting(host, source);
+            }
+        }
+    }
+
+    /// A host has learnt a neighbour's address: whoever waits for it may send.
+    fn begin_waiting(&mut self, host: u32, neighbour: u32) {
+        for flow in 0..self.flows.len() as u32 {
+            let spec = self.spec(flow);
+            let is_between =
+                spec.source.index() as u32 == host && spec.destination.is_some_and(|to| to.index() as u32 == neighbour);
+            if is_between && self.flow_outcomes[flow as usize].started_ps.is_some() {
+                self.begin(flow);
+            }
+        }
+    }
+
+    fn receive_data(&mut self, flow: u32, number: u32, born_ps: u64, marked: bool) {
+        let spec = self.spec(flow);
+        let state = &mut self.flows[flow as usize];
+        let payload = u64::from(spec.payload_bytes);
+        let Some(scheme) = state.scheme else {
+            let before = u64::from(number) * payload;
+            let bytes = spec.bytes.map_or(payload, |bytes| bytes.saturating_sub(before).min(payload));
+            return self.count_payload(flow, bytes);
+        };
+        let total = spec.frames().map_or(u32::MAX, |frames| frames as u32);
+        let (answer, fresh) = state.receiver.handle_segment(scheme, number, born_ps, marked, total);
+        if fresh > 0 {
+            let (before, after) = (u64::from(state.in_order) * payload, u64::from(state.in_order + fresh) * payload);
+            state.in_order += fresh;
+            let most = spec.bytes.unwrap_or(u64::MAX);
+            let complete = state.in_order >= total;
+            self.count_payload(flow, after.min(most) - before.min(most));
+            if complete {
+                self.end_flow(flow);
+            }
+        }
+        match answer {
+            Answer::Nothing => {}
+            Answer::Later => {
+                let state = &mut self.flows[flow as usize];
+                if !state.delay_pending {
+                    state.delay_pending = true;
+                    self.wheel.push(self.now_ps + ACK_DELAY_PS, What::Delay { flow });
+                }
+            }
+            Answer::Now { ack, sent_ps, marked } => self.send_ack(flow, ack, sent_ps, marked),
+        }
+    }
+
+    fn count_payload(&mut self, flow: u32, bytes: u64) {
+        let outcome = &mut self.flow_outcomes[flow as usize];
+        outcome.delivered_bytes += bytes;
+        if self.now_ps >= self.config.warmup_ps {
+            outcome.goodput_bytes += bytes;
+        }
+        self.delivered_bytes += bytes;
+    }
+
+    /// A receiver has waited for a second segment.
+    pub(super) fn handle_delay(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.delay_pending = false;
+        if let Answer::Now { ack, sent_ps, marked } = state.receiver.handle_delay() {
+            self.send_ack(flow, ack, sent_ps, marked);
+        }
+    }
+
+    /// A sender's oldest segment may be lost.
+    pub(super) fn handle_timeout(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.timeout_at_ps = u64::MAX;
+        if state.sender.deadline_ps() <= self.now_ps {
+            state.sender.handle_timeout(self.now_ps);
+            self.watch_timeout(flow);
+            self.make_ready(flow);
+        } else {
+            self.watch_timeout(flow);
+        }
+    }
+
+    /// Keeps one event waiting for a sender's deadline; an event that comes too early waits again.
+    #[inline]
+    fn watch_timeout(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        if state.scheme.is_some() && state.sender.deadline_ps() < state.timeout_at_ps && !state.sender.is_done() {
+            state.timeout_at_ps = state.sender.deadline_ps();
+            self.wheel.push(state.timeout_at_ps.max(self.now_ps), What::Timeout { flow });
+        }
+    }
+
+    fn send_ack(&mut self, flow: u32, ack: u32, sent_ps: u64, marked: bool) {
+        let spec = self.spec(flow);
+        let Some(from) = spec.destination else { return };
+        let state = &self.flows[flow as usize];
+        let kind = if marked { Kind::MarkedAck } else { Kind::Ack };
+        let frame = Frame {
+            at_ps: self.now_ps,
+            born_ps: sent_ps,
+            flow,
+            number: ack,
+            source: from.index() as u32,
+            destination: spec.source.index() as u32,
+            ingress: NONE,
+            next: NONE,
+            bytes: TCP_OVERHEAD_BYTES as u16,
+            tag: state.ack_tag,
+            vlan: UNTAGGED,
+            kind,
+            class: state.ack_class,
+            marked: false,
+        };
+        self.send_frame(frame);
+    }
+
+    fn send_control(&mut self, flow: u32, kind: Kind, source: u32, destination: u32, tag: u16, vlan: u16) {
+        let class = if vlan == UNTAGGED { 0 } else { self.tables.lane[usize::from(vlan)] };
+        let (at_ps, born_ps) = (self.now_ps, self.now_ps);
+        let (ingress, next, bytes, vlan) = (NONE, NONE, 64, UNTAGGED);
+        self.send_frame(Frame {
+            at_ps,
+            born_ps,
+            flow,
+            number: 0,
+            source,
+            destination,
+            ingress,
+            next,
+            bytes,
+            tag,
+            vlan,
+            kind,
+            class,
+            marked: false,
+        });
+    }
+
+    fn send_frame(&mut self, frame: Frame) {
+        self.counters.injected += 1;
+        let nic = self.nic(frame.source);
+        let frame = self.create(frame);
+        self.enqueue(nic, frame);
+    }
+}

@@ -1,0 +1,237 @@
+//! A plan's device state, compiled for speed: who may enter and leave by a port in a VLAN, and where frames go.
+//!
+//! Nothing here looks at the plan's trees or certificate. What a port does with a tag, which VLANs it belongs to, and
+//! what the static table says is all that a switch knows, and all that the simulator executes.
+//!
+//! ```text
+//!   (switch, VLAN, destination) ──▶ port      dense while that fits, else a search among the VLAN's runs
+//!                               └─▶ no entry: out of every other port of the VLAN
+//! ```
+//! Cost: O(1) a lookup while `switches · VLANs · hosts` stays below [`DENSE_CELLS_MAX`], O(log runs) beyond.
+
+use fabric::{Admin, FdbRun, FlowControlMode, HostId, HostTagging, Plan, PortId, PortRole, VlanId};
+
+/// Most cells of the dense table, of two bytes each.
+pub(crate) const DENSE_CELLS_MAX: usize = 1 << 26;
+
+/// No port, no VLAN, no neighbour.
+pub(crate) const NONE: u32 = u32::MAX;
+/// No VLAN tag on the cable.
+pub(crate) const UNTAGGED: u16 = u16::MAX;
+const MISS: u16 = u16::MAX;
+
+/// How a frame leaves a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// The port is not in the VLAN.
+    Not,
+    /// With its tag.
+    Tagged,
+    /// Without one.
+    Untagged,
+}
+
+/// The compiled state of all switches, and what hosts put on the cable.
+pub(crate) struct Tables {
+    /// VLANs in use, ascending; an index into it stands for the VLAN everywhere else.
+    pub(crate) vlans: Vec<VlanId>,
+    /// `lane[vlan]`: the class in which the VLAN's frames travel.
+    pub(crate) lane: Vec<u8>,
+    /// `switch_of[port]`
+    switch_of: Vec<u32>,
+    first_port: Vec<u32>,
+    /// `pvid[port]`: the VLAN index of untagged frames, or [`UNTAGGED`] where they are dropped.
+    pvid: Vec<u16>,
+    up: Vec<bool>,
+    /// Bit sets over VLAN indices, `words` words a port.
+    tagged: Vec<u64>,
+    untagged: Vec<u64>,
+    words: usize,
+    hosts: usize,
+    dense: Vec<u16>,
+    runs: Vec<Vec<FdbRun>>,
+    /// Whether each port has flow control.
+    pub(crate) flow_control: Vec<bool>,
+    /// `by_host`: hosts tag their own frames.
+    by_host: bool,
+}
+
+impl Tables {
+    /// Compiles the device state of a plan.
+    pub(crate) fn compile(plan: &Plan) -> Self {
+        let topology = &plan.topology;
+        let (ports, hosts) = (topology.ports().len(), topology.hosts().len());
+        let mut vlans: Vec<VlanId> = plan
+            .devices
+            .iter()
+            .flat_map(|device| {
+                let members = device.vlans();
+                let pvids: Vec<VlanId> = device.ports.iter().filter_map(|port| port.pvid).collect();
+                members.iter().chain(pvids).collect::<Vec<_>>()
+            })
+            .collect();
+        vlans.sort_unstable();
+        vlans.dedup();
+        let index = |vlan: VlanId| vlans.binary_search(&vlan).map_or(UNTAGGED, |at| at as u16);
+        let words = vlans.len().div_ceil(64).max(1);
+        let (mut tagged, mut untagged) = (vec![0; ports * words], vec![0; ports * words]);
+        let (mut pvid, mut up, mut flow_control) = (vec![UNTAGGED; ports], vec![false; ports], vec![false; ports]);
+        let switches = topology.switches().len();
+        let dense_cells = switches * vlans.len() * hosts;
+        let mut dense = if dense_cells <= DENSE_CELLS_MAX { vec![MISS; dense_cells] } else { Vec::new() };
+        let mut runs = vec![Vec::new(); if dense.is_empty() { switches } else { 0 }];
+        for device in &plan.devices {
+            for port in &device.ports {
+                let at = port.port.index();
+                pvid[at] = port.pvid.map_or(UNTAGGED, index);
+                up[at] = port.admin == Admin::Up && port.role != PortRole::Unused;
+                flow_control[at] = port.flow_control != FlowControlMode::Off;
+                for (set, bits) in [(&port.tagged, &mut tagged), (&port.untagged, &mut untagged)] {
+                    for vlan in set.iter() {
+                        let vlan = usize::from(index(vlan));
+                        bits[at * words + vlan / 64] |= 1 << (vlan % 64);
+                    }
+                }
+            }
+            let first = topology.switch_ports(device.switch).start;
+            if dense.is_empty() {
+                let own = &mut runs[device.switch.index()];
+                own.extend(device.fdb.iter().copied());
+                own.sort_unstable();
+            } else {
+                for run in &device.fdb {
+                    let vlan = index(run.vlan);
+                    if vlan != UNTAGGED {
+                        let row = (device.switch.index() * vlans.len() + usize::from(vlan)) * hosts;
+                        dense[row + run.first.index()..=row + run.last.index()].fill((run.port.index() - first) as u16);
+                    }
+                }
+            }
+        }
+        let lane = vlans.iter().map(|vlan| plan.tree(*vlan).map_or(0, |tree| tree.lane)).collect();
+        let by_host = topology.host_ids().next().is_some_and(|host| {
+            // All hosts of a plan tag alike.
+            plan.host_intent(host).tagging == HostTagging::ByHost
+        });
+        Self {
+            lane,
+            switch_of: topology.ports().iter().map(|port| port.switch.index() as u32).collect(),
+            first_port: topology.switch_ids().map(|switch| topology.switch_ports(switch).start as u32).collect(),
+            vlans,
+            pvid,
+            up,
+            tagged,
+            untagged,
+            words,
+            hosts,
+            dense,
+            runs,
+            flow_control,
+            by_host,
+        }
+    }
+
+    /// The tag that a host puts on a frame, and the VLAN in which the frame will travel; none if the plan has none.
+    pub(crate) fn host_tag(&self, plan: &Plan, source: HostId, destination: Option<HostId>) -> (u16, u16) {
+        if self.by_host {
+            let vlan = match destination {
+                Some(destination) => plan.assignment.unicast(source, destination),
+                None => plan.assignment.broadcast(source),
+            };
+            let index = self.vlans.binary_search(&vlan).map_or(UNTAGGED, |at| at as u16);
+            (index, index)
+        } else {
+            (UNTAGGED, self.pvid[plan.topology.host(source).port.index()])
+        }
+    }
+
+    /// Which switch a port is on.
+    #[inline]
+    pub(crate) fn switch_of(&self, port: u32) -> u32 {
+        self.switch_of[port as usize]
+    }
+
+    /// The ports of a switch.
+    pub(crate) fn ports_of(&self, switch: u32) -> std::ops::Range<u32> {
+        let next = self.first_port.get(switch as usize + 1).copied().unwrap_or(self.switch_of.len() as u32);
+        self.first_port[switch as usize]..next
+    }
+
+    /// The VLAN that a frame is in once it has entered by a port with this tag; none if the port drops it.
+    #[inline]
+    pub(crate) fn enter(&self, port: u32, tag: u16) -> Option<u16> {
+        let at = port as usize;
+        if !self.up[at] {
+            return None;
+        }
+        let vlan = if tag == UNTAGGED { self.pvid[at] } else { tag };
+        (vlan != UNTAGGED && self.leave(port, vlan) != Leave::Not).then_some(vlan)
+    }
+
+    /// How a frame of a VLAN leaves by a port.
+    #[inline]
+    pub(crate) fn leave(&self, port: u32, vlan: u16) -> Leave {
+        let at = port as usize;
+        let (word, bit) = (at * self.words + usize::from(vlan) / 64, 1 << (vlan % 64));
+        if !self.up[at] {
+            Leave::Not
+        } else if self.untagged[word] & bit != 0 {
+            Leave::Untagged
+        } else if self.tagged[word] & bit != 0 {
+            Leave::Tagged
+        } else {
+            Leave::Not
+        }
+    }
+
+    /// The port that the static table names.
+    #[inline]
+    pub(crate) fn lookup(&self, switch: u32, vlan: u16, destination: u32) -> Option<u32> {
+        if !self.dense.is_empty() {
+            let row = (switch as usize * self.vlans.len() + usize::from(vlan)) * self.hosts;
+            let port = self.dense[row + destination as usize];
+            return (port != MISS).then(|| self.first_port[switch as usize] + u32::from(port));
+        }
+        let (runs, vlan) = (&self.runs[switch as usize], self.vlans[usize::from(vlan)]);
+        let destination = HostId::new(destination as usize);
+        let at = runs.partition_point(|run| (run.vlan, run.first) <= (vlan, destination));
+        let run = runs[..at].last()?;
+        (run.vlan == vlan && run.last >= destination).then(|| run.port.index() as u32)
+    }
+
+    /// The VLAN's name.
+    pub(crate) fn vlan(&self, index: u16) -> VlanId {
+        self.vlans[usize::from(index)]
+    }
+}
+
+/// The route of a frame as device state alone makes it: the ports that it leaves by, the host's own first as none.
+/// `None` if it would be dropped, flooded or sent round for ever.
+pub(crate) fn route(plan: &Plan, tables: &Tables, source: HostId, destination: HostId) -> Option<Vec<PortId>> {
+    let topology = &plan.topology;
+    let (mut tag, _) = tables.host_tag(plan, source, Some(destination));
+    let mut port = topology.host(source).port.index() as u32;
+    let mut ports = Vec::new();
+    for _ in 0..=topology.switches().len() {
+        let vlan = tables.enter(port, tag)?;
+        let switch = tables.switch_of(port);
+        let exit = tables.lookup(switch, vlan, destination.index() as u32)?;
+        tag = match tables.leave(exit, vlan) {
+            _ if exit == port => return None,
+            Leave::Not => return None,
+            Leave::Tagged => vlan,
+            Leave::Untagged => UNTAGGED,
+        };
+        let exit = PortId::new(exit as usize);
+        ports.push(exit);
+        match topology.port(exit).attachment {
+            fabric::Attachment::Host(host) => return (host == destination).then_some(ports),
+            fabric::Attachment::Nothing => return None,
+            fabric::Attachment::Link(link) => {
+                let link = topology.link(link);
+                port = (if link.a == exit { link.b } else { link.a }).index() as u32;
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A host that tags its own frames, as two tc programs on its network device.
+ *
+ *   stack ─▶ egress:  destination -> VLAN by the table -> push the tag ─▶ cable
+ *   stack ◀─ ingress: VLAN is ours -> pop the tag, count              ◀─ cable
+ *                     a probe's request -> swap addresses, back into the same VLAN
+ *
+ * The stack sees one flat network, as it would without VLANs. The tag is pushed where the kernel keeps it, beside the
+ * frame: a device that inserts tags itself does, for any other the kernel does, super-packets included.
+ *
+ * Whatever is not ours is left alone, and other tc programs have their turn: a frame that carries a tag already, one for
+ * the neighbour alone (spanning tree, LACP, LLDP), a tag that comes in but is none of ours.
+ *
+ * src/twin.rs takes the same decisions in Rust; src/bpf/twin_test.rs holds the two against each other.
+ *
+ * Source: Miura et al. 2005, 3.1 (what the driver does), 3.2 (modes); Vanini et al., NSDI 2017 (flowlets: a pause longer
+ * than the paths differ lets a flow change its path without being reordered).
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "tagger.h"
+#include "tagger_maps.h"
+
+#define ETH_HEADER_BYTES 14
+#define TAG_BYTES 4
+#define TYPE_IPV4 0x0800
+#define TYPE_IPV6 0x86dd
+#define PROTOCOL_TCP 6
+#define PROTOCOL_UDP 17
+#define PROTOCOL_SCTP 132
+#define NS_PER_US 1000ull
+
+/* What a test run reads: the VLAN that was pushed, or popped. */
+#define TRACE_VLAN 0x10000
+
+static __always_inline void count_event(__u32 event)
+{
+	__u64 *count = bpf_map_lookup_elem(&tagger_events, &event);
+
+	if (count)
+		*count += 1;
+}
+
+static __always_inline int drop(__u32 event)
+{
+	count_event(event);
+	return TC_ACT_SHOT;
+}
+
+/* Lets the next program decide. */
+static __always_inline int leave(__u32 event)
+{
+	count_event(event);
+	return TC_ACT_UNSPEC;
+}
+
+static __always_inline __u16 be16(const __u8 *bytes)
+{
+	return (__u16)bytes[0] << 8 | bytes[1];
+}
+
+/* 01-80-C2-00-00-00 to -0F are for the neighbour alone. */
+static __always_inline int is_link_local(const __u8 *mac)
+{
+	return mac[0] == 0x01 && mac[1] == 0x80 && mac[2] == 0xc2 && mac[3] == 0 && mac[4] == 0 && mac[5] < 0x10;
+}
+
+static __always_inline __u32 mix(__u32 hash, __u32 word)
+{
+	hash = (hash ^ word) * 0x9e3779b1;
+	return hash ^ hash >> 15;
+}
+
+static __always_inline __u32 words_hash(const __u32 *words, int count)
+{
+	__u32 hash = 0;
+
+#pragma unroll
+	for (int at = 0; at < 4; at++)
+		if (at < count)
+			hash = mix(hash, words[at]);
+	return hash;
+}
+
+/* The two ends are added, so that both directions of a flow have one hash. */
+static __always_inline __u32 ends_hash(const __u32 *source, const __u32 *destination, int count)
+{
+	return words_hash(source, count) + words_hash(destination, count);
+}
+
+static __always_inline __u32 ports_hash(struct __sk_buff *skb, __u32 at, __u8 protocol)
+{
+	__u16 ports[2];
+
+	if (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP && protocol != PROTOCOL_SCTP)
+		return 0;
+	if (bpf_skb_load_bytes(skb, at, ports, sizeof(ports)))
+		return 0;
+	return mix(0, ports[0]) + mix(0, ports[1]);
+}
+
+/*
+ * What tells flows apart: addresses, protocol and ports. Fragments have no ports but the first, so none count; nor
+ * do those behind IPv6 extension headers.
+ */
+static __always_inline __u32 flow_hash(struct __sk_buff *skb, __u16 type, const __u8 *macs)
+{
+	__u32 words[8] = {};
+
+	if (type == TYPE_IPV4) {
+		struct {
+			__u8 length;
+			__u8 tos;
+			__u8 total[2];
+			__u8 id[2];
+			__u8 fragment[2];
+			__u8 ttl;
+			__u8 protocol;
+			__u8 check[2];
+			__u32 source;
+			__u32 destination;
+		} ip;
+		__u32 hash;
+
+		if (bpf_skb_load_bytes(skb, ETH_HEADER_BYTES, &ip, sizeof(ip)))
+			return 0;
+		hash = mix(ends_hash(&ip.source, &ip.destination, 1), ip.protocol);
+		if (!(be16(ip.fragment) & 0x3fff))
+			hash = mix(hash, ports_hash(skb, ETH_HEADER_BYTES + (ip.length & 0xf) * 4, ip.protocol));
+		return hash;
+	}
+	if (type == TYPE_IPV6) {
+		__u8 next;
+
+		if (bpf_skb_load_bytes(skb, ETH_HEADER_BYTES + 6, &next, 1) ||
+		    bpf_skb_load_bytes(skb, ETH_HEADER_BYTES + 8, words, sizeof(words)))
+			return 0;
+		return mix(mix(ends_hash(words, words + 4, 4), next), ports_hash(skb, ETH_HEADER_BYTES + 40, next));
+	}
+	__builtin_memcpy(words, macs, 6);
+	__builtin_memcpy(words + 4, macs + 6, 6);
+	return mix(ends_hash(words, words + 4, 2), type);
+}
+
+/* Among how many: spreads by the high bits. */
+static __always_inline __u32 among(__u32 hash, __u32 count)
+{
+	return (__u64)hash * count >> 32;
+}
+
+static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_entry *entry, __u16 type, const __u8 *macs)
+{
+	__u32 hash, slot;
+	struct flowlet *flowlet;
+	__u64 now_ns;
+
+	if (entry->spread == SPREAD_FIRST || entry->choices < 2)
+		return 0;
+	hash = flow_hash(skb, type, macs);
+	if (entry->spread == SPREAD_FLOW)
+		return among(hash, entry->choices);
+	slot = hash % FLOWLETS_MAX;
+	flowlet = bpf_map_lookup_elem(&tagger_flowlets, &slot);
+	if (!flowlet)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (now_ns - flowlet->seen_ns > entry->gap_us * NS_PER_US)
+		flowlet->choice = bpf_get_prandom_u32();
+	flowlet->seen_ns = now_ns;
+	return among(flowlet->choice, entry->choices);
+}
+
+SEC("tc")
+int tagger_egress(struct __sk_buff *skb)
+{
+	__u32 zero = 0, chosen;
+	__u64 frames = skb->gso_segs ? skb->gso_segs : 1, bytes = skb->len;
+	struct table_key key = {};
+	struct table_entry *entry;
+	struct destination_count *destination;
+	struct vlan_count *count;
+	__u8 header[ETH_HEADER_BYTES];
+	__u16 type, vlan;
+	void *table;
+
+	skb->cb[0] = 0;
+	if (bpf_skb_load_bytes(skb, 0, header, sizeof(header)))
+		return drop(EVENT_TRUNCATED);
+	type = be16(header + 12);
+	if (skb->vlan_present || type == TPID_CUSTOMER || type == TPID_SERVICE)
+		return leave(EVENT_TAGGED_ALREADY);
+	if (is_link_local(header))
+		return leave(EVENT_LINK_LOCAL);
+
+	table = bpf_map_lookup_elem(&tagger_current, &zero);
+	if (!table)
+		return drop(EVENT_NO_VLAN);
+	__builtin_memcpy(key.mac, header, sizeof(key.mac));
+	entry = header[0] & 1 ? 0 : bpf_map_lookup_elem(table, &key);
+	if (!entry) {
+		__builtin_memset(key.mac, 0xff, sizeof(key.mac));
+		entry = bpf_map_lookup_elem(table, &key);
+	}
+	if (!entry || !entry->choices)
+		return drop(EVENT_NO_VLAN);
+	chosen = choose(skb, entry, type, header);
+	if (chosen >= CHOICES_MAX)
+		return drop(EVENT_NO_VLAN);
+	vlan = entry->choice[chosen] & VID_MASK;
+	if (!vlan)
+		return drop(EVENT_NO_VLAN);
+
+	if (bpf_skb_vlan_push(skb, bpf_htons(TPID_CUSTOMER), vlan))
+		return drop(EVENT_PUSH_FAILED);
+	skb->cb[0] = TRACE_VLAN | vlan;
+	destination = bpf_map_lookup_elem(&tagger_dests, &entry->slot);
+	if (destination) {
+		__sync_fetch_and_add(&destination->frames, frames);
+		__sync_fetch_and_add(&destination->bytes, bytes);
+	}
+	chosen = vlan;
+	count = bpf_map_lookup_elem(&tagger_vlans, &chosen);
+	if (count) {
+		count->out_frames += frames;
+		count->out_bytes += bytes;
+	}
+	return TC_ACT_UNSPEC;
+}
+
+/*
+ * Sends a probe's request back where it came from, in its own VLAN, tag and all; the tagged frame passes our egress
+ * program as it is. No process has to wake up, so an answer takes microseconds.
+ */
+static __always_inline int answer(struct __sk_buff *skb, const __u8 *header, __u32 at)
+{
+	__u8 macs[12], kind = PROBE_REPLY;
+
+	__builtin_memcpy(macs, header + 6, 6);
+	__builtin_memcpy(macs + 6, header, 6);
+	if (bpf_skb_store_bytes(skb, 0, macs, sizeof(macs), 0) || bpf_skb_store_bytes(skb, at, &kind, sizeof(kind), 0))
+		return TC_ACT_SHOT;
+	count_event(EVENT_PROBE_ANSWERED);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
+SEC("tc")
+int tagger_ingress(struct __sk_buff *skb)
+{
+	__u64 frames = skb->gso_segs ? skb->gso_segs : 1, bytes = skb->len;
+	__u32 zero = 0, slot, at = ETH_HEADER_BYTES;
+	struct table_key key = {};
+	struct vlan_count *count;
+	__u8 header[ETH_HEADER_BYTES];
+	__u8 tag[TAG_BYTES];
+	__u16 type, vlan;
+	void *table;
+
+	skb->cb[0] = 0;
+	if (bpf_skb_load_bytes(skb, 0, header, sizeof(header)))
+		return drop(EVENT_TRUNCATED);
+	type = be16(header + 12);
+	if (skb->vlan_present) {
+		if (skb->vlan_proto != bpf_htons(TPID_CUSTOMER))
+			return leave(EVENT_FOREIGN_IN);
+		vlan = skb->vlan_tci & VID_MASK;
+	} else if (type == TPID_CUSTOMER) {
+		if (bpf_skb_load_bytes(skb, ETH_HEADER_BYTES, tag, sizeof(tag)))
+			return drop(EVENT_TRUNCATED);
+		vlan = be16(tag) & VID_MASK;
+		type = be16(tag + 2);
+		at += TAG_BYTES;
+		bytes -= TAG_BYTES;
+	} else if (type == TPID_SERVICE) {
+		return leave(EVENT_FOREIGN_IN);
+	} else {
+		return leave(EVENT_UNTAGGED_IN);
+	}
+
+	table = bpf_map_lookup_elem(&tagger_current, &zero);
+	key.vlan = vlan;
+	if (!table || !vlan || !bpf_map_lookup_elem(table, &key))
+		return leave(EVENT_FOREIGN_IN);
+	/* Before its turn back: a switch that does not know us yet floods, and what is for others is not ours to answer. */
+	if (type == PROBE_TYPE && skb->pkt_type == 0 && !(header[6] & 1)) {
+		__u8 kind;
+
+		if (!bpf_skb_load_bytes(skb, at, &kind, sizeof(kind)) && kind == PROBE_REQUEST)
+			return answer(skb, header, at);
+	}
+	if (bpf_skb_vlan_pop(skb))
+		return drop(EVENT_TRUNCATED);
+	skb->cb[0] = TRACE_VLAN | vlan;
+	slot = vlan;
+	count = bpf_map_lookup_elem(&tagger_vlans, &slot);
+	if (count) {
+		count->in_frames += frames;
+		count->in_bytes += bytes;
+	}
+	return TC_ACT_UNSPEC;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

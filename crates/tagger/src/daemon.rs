@@ -1,0 +1,222 @@
+//! Watches the paths of a tagged device: sends probes, hears replies, moves destinations. One thread, one socket.
+//!
+//! ```text
+//!   poll ─ replies ─▶ Health ─ changes ─▶ Paths::reroute ─▶ the kernel's table
+//!        └ due probes ◀──┘         every 250 ms: which paths carry traffic, by the table's counters
+//! ```
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use fabric::{Mac, VlanId};
+use nix::{
+    poll::{PollFd, PollFlags, ppoll},
+    sys::{
+        signal::SigSet,
+        socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socket},
+        time::TimeSpec,
+    },
+};
+
+use crate::{
+    TaggerError,
+    device::Tagged,
+    error::Context,
+    health::{Activity, Health, Settings, Verdict},
+    layout::PROBE_TYPE,
+    paths::Paths,
+    table::Table,
+    wire::{self, ProbeFields},
+};
+
+/// How often traffic is looked at, to know which paths carry it.
+const LOOK: Duration = Duration::from_millis(250);
+/// Longest sleep, so that a request to end is heard.
+const NAP: Duration = Duration::from_millis(50);
+
+/// What the daemon tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The path's VLAN.
+    pub vlan: VlanId,
+    /// A host at its end.
+    pub toward: Mac,
+    /// What it is now.
+    pub verdict: Verdict,
+    /// Destinations whose VLANs were changed for it.
+    pub moved: usize,
+}
+
+/// A device with all that watching it needs open.
+pub struct Prepared<'a> {
+    tagged: &'a Tagged,
+    socket: OwnedFd,
+}
+
+/// Opens the socket, which needs CAP_NET_RAW, and the table in force, which needs CAP_SYS_ADMIN. Afterwards [`run`] needs
+/// neither.
+///
+/// # Errors
+/// If the socket, or a map, is refused.
+pub fn prepare(tagged: &Tagged) -> Result<Prepared<'_>, TaggerError> {
+    tagged.table()?;
+    let socket = open_socket(tagged.ifindex()).at(tagged.device(), "open the probes' socket")?;
+    Ok(Prepared { tagged, socket })
+}
+
+/// Watches until `stop` says so, then puts the table back as it was given. Where somebody else replaces the table
+/// meanwhile, a process without capabilities cannot open the new one: that is an error, and whoever keeps the daemon starts
+/// it again.
+///
+/// # Errors
+/// If a map is refused, or the socket fails.
+pub fn run(
+    prepared: &Prepared<'_>,
+    base: &Table,
+    paths: &Paths,
+    settings: Settings,
+    stop: &dyn Fn() -> bool,
+    tell: &mut dyn FnMut(Notice),
+) -> Result<(), TaggerError> {
+    let Prepared { tagged, socket } = prepared;
+    let start = Instant::now();
+    let now_ns = || start.elapsed().as_nanos() as u64;
+    let mut watch = Watch {
+        tagged,
+        base,
+        paths,
+        socket,
+        health: Health::new(settings, &paths.groups(), 0),
+        turns: vec![0; paths.sites()],
+        session: std::process::id() ^ tagged.ifindex() as u32,
+        seen: BTreeMap::new(),
+    };
+    let mut next_look = start;
+    while !stop() {
+        let due = watch.health.due_ns().map_or(NAP, |due| Duration::from_nanos(due.saturating_sub(now_ns())));
+        watch.wait(due.min(NAP)).at(tagged.device(), "wait for replies")?;
+        watch.hear(&now_ns).at(tagged.device(), "read replies")?;
+        watch.carry_out(tell)?;
+        while let Some(probe) = watch.health.poll_probe(now_ns()) {
+            watch.send(probe.path, probe.sequence, now_ns());
+        }
+        watch.carry_out(tell)?;
+        if Instant::now() >= next_look {
+            watch.look(now_ns())?;
+            next_look = Instant::now() + LOOK;
+        }
+    }
+    let routes = paths.reroute(base, |_| true);
+    tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route))).map(drop)
+}
+
+struct Watch<'a> {
+    tagged: &'a Tagged,
+    base: &'a Table,
+    paths: &'a Paths,
+    socket: &'a OwnedFd,
+    health: Health,
+    /// How often each switch's target was replaced.
+    turns: Vec<usize>,
+    session: u32,
+    /// Frames counted for each destination.
+    seen: BTreeMap<Mac, u64>,
+}
+
+impl Watch<'_> {
+    fn wait(&self, longest: Duration) -> io::Result<()> {
+        let mut descriptors = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut descriptors, Some(TimeSpec::from_duration(longest)), Some(SigSet::empty())) {
+            Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn hear(&mut self, now_ns: &dyn Fn() -> u64) -> io::Result<()> {
+        let mut frame = [0; 256];
+        loop {
+            match recv(self.socket.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
+                Ok(length) => {
+                    let Some(probe) = wire::read_reply(&frame[..length]) else { continue };
+                    if probe.session == self.session {
+                        self.health.handle_reply(now_ns(), probe.path as usize, probe.sequence);
+                    }
+                }
+                Err(nix::Error::EAGAIN) => return Ok(()),
+                // The device went down; it may come up again.
+                Err(nix::Error::ENETDOWN | nix::Error::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A probe that cannot be sent is a lost one.
+    fn send(&self, path: usize, sequence: u32, sent_ns: u64) {
+        let (vlan, site) = self.paths.describe(path);
+        let own = self.tagged.mac();
+        let target = self.paths.target(own, site, self.turns[site]);
+        let probe = ProbeFields { vlan, session: self.session, path: path as u32, sequence, sent_ns };
+        let frame = wire::request(own, target, &probe);
+        let _ = nix::sys::socket::send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_DONTWAIT);
+    }
+
+    /// Carries changed verdicts out. A switch none of whose paths answers may just have a dead target: another is asked.
+    fn carry_out(&mut self, tell: &mut dyn FnMut(Notice)) -> Result<(), TaggerError> {
+        let mut changed = Vec::new();
+        while let Some(change) = self.health.poll_change() {
+            let (vlan, site) = self.paths.describe(change.path);
+            let toward = self.paths.target(self.tagged.mac(), site, self.turns[site]);
+            changed.push(Notice { vlan, toward, verdict: change.verdict, moved: 0 });
+            let mut of_site = self.paths.groups().into_iter().enumerate().filter(|(_, group)| *group == site);
+            if change.verdict != Verdict::Healthy
+                && of_site.all(|(path, _)| self.health.verdict(path) != Verdict::Healthy)
+            {
+                self.turns[site] += 1;
+                self.health.forget_outstanding(site);
+            }
+        }
+        let Some(last) = changed.len().checked_sub(1) else { return Ok(()) };
+        let routes = self.paths.reroute(self.base, |path| self.health.verdict(path) == Verdict::Healthy);
+        changed[last].moved = self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
+        changed.into_iter().for_each(tell);
+        Ok(())
+    }
+
+    /// Finds the paths that carry traffic. A path that is to carry it again when it heals counts too.
+    fn look(&mut self, now_ns: u64) -> Result<(), TaggerError> {
+        let (table, frames) = self.tagged.destinations()?;
+        let mut active = vec![Activity::Idle; self.paths.groups().len()];
+        for (mac, count) in frames {
+            if self.seen.insert(mac, count).is_some_and(|before| before == count) {
+                continue;
+            }
+            let routes = [table.destinations.get(&mac), self.base.destinations.get(&mac)];
+            for path in routes.into_iter().flatten().flat_map(|route| self.paths.of_route(mac, route)) {
+                active[path] = Activity::Active;
+            }
+        }
+        for (path, activity) in active.into_iter().enumerate() {
+            self.health.set_activity(now_ns, path, activity);
+        }
+        Ok(())
+    }
+}
+
+fn open_socket(ifindex: i32) -> io::Result<OwnedFd> {
+    // Protocol 0 hears nothing until it is bound, so no frame of another device slips in.
+    let opened = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: all-zero bytes are a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = PROBE_TYPE.to_be();
+    address.sll_ifindex = ifindex;
+    // SAFETY: the address is live and has the size that is told.
+    let bound = unsafe {
+        libc::bind(opened.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as libc::socklen_t)
+    };
+    if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(opened) }
+}

@@ -1,0 +1,445 @@
+//! Hangs the programs on a network device, writes their table, reads their counters.
+//!
+//! ```text
+//!   attach:  load ─▶ write the table ─▶ ingress ─▶ egress        a step that fails takes the earlier ones back
+//!   replace: write a table beside the old one ─▶ one pointer      no frame sees half of either
+//!   open:    device ─▶ filter ─▶ program ─▶ maps                  no file, no name, nothing to go stale
+//! ```
+//! All functions act in the network namespace of the calling thread.
+
+use std::{
+    collections::BTreeMap,
+    os::fd::{AsFd, AsRawFd},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use fabric::{Mac, VlanId};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, libbpf_sys::bpf_map_create_opts};
+
+use crate::{
+    TaggerError,
+    error::Context,
+    layout::{self, Event, Key, destination_key, entry_bytes, receive_key},
+    table::{Route, Table, assign_slots},
+    tc::{self, Side},
+};
+
+pub(crate) const OBJECT: &[u8] = include_bytes!("../bpf/tagger.bpf.o");
+
+/// Least room for destinations, unless more is asked for.
+const ROOM_MIN: u32 = 1024;
+
+const MAPS: [&str; 4] = ["tagger_current", "tagger_dests", "tagger_vlans", "tagger_events"];
+
+/// A device that tags.
+pub struct Tagged {
+    device: String,
+    ifindex: i32,
+    mac: Mac,
+    current: MapHandle,
+    destinations: MapHandle,
+    vlans: MapHandle,
+    events: MapHandle,
+    /// The table in force when it was looked at last, by number: one that is open needs no capability.
+    table: Mutex<Option<(u32, Arc<MapHandle>)>>,
+}
+
+/// Frames and bytes, without tag and check sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Frames; a super-packet counts for its segments.
+    pub frames: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Frames of one VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct VlanCount {
+    /// What the host sent.
+    pub sent: Count,
+    /// What it received.
+    pub received: Count,
+}
+
+/// What a device has done since it was attached.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// By destination; [`Mac::BROADCAST`] stands for groups and unknown stations.
+    pub destinations: BTreeMap<Mac, Count>,
+    /// By VLAN, those with traffic.
+    pub vlans: BTreeMap<VlanId, VlanCount>,
+    /// What else happened, if it did.
+    pub events: BTreeMap<Event, u64>,
+}
+
+/// Hangs the programs on a device with this table. On a device that is tagged already, the table is replaced and the
+/// programs are renewed, each in one step, and counters go on. `room` is for how many destinations there will be
+/// counters; none makes room for twice the table's.
+///
+/// # Errors
+/// [`TaggerError`]; the device is then as it was.
+pub fn attach(device: &str, table: &Table, room: Option<u32>) -> Result<Tagged, TaggerError> {
+    libbpf_rs::set_print(None);
+    let (ifindex, mac) = find(device)?;
+    for side in Side::BOTH {
+        check_place(device, ifindex, side)?;
+    }
+    match Tagged::open(device) {
+        Ok(tagged) => {
+            tagged.replace(table)?;
+            let object = load(device, Some(&tagged), 0)?;
+            hang(&object, device, ifindex, Before::Tagged)?;
+            Ok(tagged)
+        }
+        Err(TaggerError::NotAttached { .. }) => {
+            let room = room.unwrap_or_else(|| (2 * table.destinations.len() as u32).max(ROOM_MIN));
+            let object = load(device, None, room.saturating_add(1))?;
+            let tagged = Tagged::of(&object, device, ifindex, mac)?;
+            tagged.replace(table)?;
+            hang(&object, device, ifindex, Before::Bare)?;
+            Ok(tagged)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the programs off a device. Other programs stay; a device that is not tagged is left as it is.
+///
+/// # Errors
+/// [`TaggerError`].
+pub fn detach(device: &str) -> Result<(), TaggerError> {
+    libbpf_rs::set_print(None);
+    let (ifindex, _) = find(device)?;
+    // Egress first: what still comes in tagged finds its way to the stack.
+    for side in [Side::Out, Side::In] {
+        if check_place(device, ifindex, side)?.is_some() {
+            tc::take_down(ifindex, side).at(device, "take the program off")?;
+        }
+    }
+    Ok(())
+}
+
+/// The station address of a device.
+///
+/// # Errors
+/// [`TaggerError::NoDevice`], [`TaggerError::NotEthernet`].
+pub fn address(device: &str) -> Result<Mac, TaggerError> {
+    find(device).map(|(_, mac)| mac)
+}
+
+impl Tagged {
+    /// Finds what is attached to a device.
+    ///
+    /// # Errors
+    /// [`TaggerError::NotAttached`], or what the kernel refused.
+    pub fn open(device: &str) -> Result<Self, TaggerError> {
+        libbpf_rs::set_print(None);
+        let (ifindex, mac) = find(device)?;
+        let missing = || TaggerError::NotAttached { device: device.to_owned() };
+        let program = check_place(device, ifindex, Side::Out)?.ok_or_else(missing)?;
+        check_place(device, ifindex, Side::In)?.ok_or_else(missing)?;
+        let (_, ids) = tc::program_info(program).at(device, "read the program's maps")?;
+        let mut maps = BTreeMap::new();
+        for id in ids {
+            let map = MapHandle::from_map_id(id).at(device, "open the program's maps")?;
+            maps.insert(map.name().to_string_lossy().into_owned(), map);
+        }
+        let mut take = |at: usize| maps.remove(MAPS[at]).ok_or_else(missing);
+        Ok(Self {
+            device: device.to_owned(),
+            ifindex,
+            mac,
+            current: take(0)?,
+            destinations: take(1)?,
+            vlans: take(2)?,
+            events: take(3)?,
+            table: Mutex::new(None),
+        })
+    }
+
+    fn of(object: &Object, device: &str, ifindex: i32, mac: Mac) -> Result<Self, TaggerError> {
+        let map = |at: usize| {
+            let map = object.maps().find(|map| map.name() == MAPS[at]).expect("the object has its maps");
+            MapHandle::try_from(&map).at(device, "open the program's maps")
+        };
+        Ok(Self {
+            device: device.to_owned(),
+            ifindex,
+            mac,
+            current: map(0)?,
+            destinations: map(1)?,
+            vlans: map(2)?,
+            events: map(3)?,
+            table: Mutex::new(None),
+        })
+    }
+
+    /// The device's name.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Its index.
+    pub fn ifindex(&self) -> i32 {
+        self.ifindex
+    }
+
+    /// Its station address.
+    pub fn mac(&self) -> Mac {
+        self.mac
+    }
+
+    /// For how many destinations there is room.
+    pub fn room(&self) -> u32 {
+        self.destinations.max_entries() - 1
+    }
+
+    /// Puts another table in force, all of it at once: each frame is sent by the old one or by the new one. Cost:
+    /// O(destinations) calls of the kernel, before the one that counts.
+    ///
+    /// # Errors
+    /// [`TaggerError::NoRoom`], or what the kernel refused; the old table is then in force still.
+    pub fn replace(&self, table: &Table) -> Result<(), TaggerError> {
+        let (_, before) = self.read()?;
+        let slots =
+            assign_slots(&before, table.destinations.keys().chain([&Mac::BROADCAST]), self.room() + 1).map_err(
+                |needed| TaggerError::NoRoom { device: self.device.clone(), needed: needed - 1, room: self.room() },
+            )?;
+        for (mac, slot) in &slots {
+            if before.get(mac) != Some(slot) {
+                let zero = [0; layout::DESTINATION_COUNT_BYTES];
+                let done = self.destinations.update(&slot.to_ne_bytes(), &zero, MapFlags::ANY);
+                done.at(&self.device, "clear counters")?;
+            }
+        }
+        let entries = table.destinations.len() + table.receive.len() + 1;
+        let next = new_table(entries).at(&self.device, "make a table")?;
+        let write = |key: [u8; layout::KEY_BYTES], value: [u8; layout::ENTRY_BYTES]| {
+            next.update(&key, &value, MapFlags::ANY).at(&self.device, "write the table")
+        };
+        for (mac, route) in &table.destinations {
+            write(destination_key(*mac), entry_bytes(Some(route), slots[mac]))?;
+        }
+        if let Some(route) = &table.group {
+            write(destination_key(Mac::BROADCAST), entry_bytes(Some(route), slots[&Mac::BROADCAST]))?;
+        }
+        for vlan in table.receive.iter() {
+            write(receive_key(vlan), entry_bytes(None, 0))?;
+        }
+        let fd = next.as_fd().as_raw_fd().to_ne_bytes();
+        self.current.update(&0_u32.to_ne_bytes(), &fd, MapFlags::ANY).at(&self.device, "put the table in force")
+    }
+
+    /// Changes the VLANs of some destinations of the table in force, each at once; [`Mac::BROADCAST`] is the group's.
+    /// Those that the table does not list are left out; how many were changed.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn set_routes<'a>(&self, routes: impl Iterator<Item = (Mac, &'a Route)>) -> Result<usize, TaggerError> {
+        let Some(table) = self.in_force()? else { return Ok(0) };
+        let mut changed = 0;
+        for (mac, route) in routes {
+            let key = destination_key(mac);
+            let known = table.lookup(&key, MapFlags::ANY).at(&self.device, "read the table")?;
+            let Some((before, slot)) = known.as_deref().and_then(layout::read_entry) else { continue };
+            if before != *route {
+                let value = entry_bytes(Some(route), slot);
+                table.update(&key, &value, MapFlags::EXIST).at(&self.device, "write the table")?;
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The table in force.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn table(&self) -> Result<Table, TaggerError> {
+        self.read().map(|(table, _)| table)
+    }
+
+    /// What was counted.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn counters(&self) -> Result<Counters, TaggerError> {
+        let (_, slots) = self.read()?;
+        let mut counters = Counters::default();
+        for (mac, slot) in slots {
+            let value = self.destinations.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            if let Some(value) = value.at(&self.device, "read counters")? {
+                counters.destinations.insert(mac, Count { frames: word(&value, 0), bytes: word(&value, 1) });
+            }
+        }
+        for vlan in (VlanId::MIN.get()..=VlanId::MAX.get()).filter_map(|id| VlanId::new(id).ok()) {
+            let key = u32::from(vlan.get()).to_ne_bytes();
+            let values = self.vlans.lookup_percpu(&key, MapFlags::ANY).at(&self.device, "read counters")?;
+            let sum = |slot| values.iter().flatten().map(|value| word(value, slot)).sum();
+            let count = VlanCount {
+                sent: Count { frames: sum(0), bytes: sum(1) },
+                received: Count { frames: sum(2), bytes: sum(3) },
+            };
+            if count != VlanCount::default() {
+                counters.vlans.insert(vlan, count);
+            }
+        }
+        for (slot, event) in (0_u32..).zip(Event::ALL) {
+            let values = self.events.lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY);
+            let values = values.at(&self.device, "read counters")?;
+            let count: u64 = values.iter().flatten().map(|value| word(value, 0)).sum();
+            if count > 0 {
+                counters.events.insert(event, count);
+            }
+        }
+        Ok(counters)
+    }
+
+    /// The table in force, and the frames of each destination: what [`Tagged::counters`] says of them, sooner.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn destinations(&self) -> Result<(Table, BTreeMap<Mac, u64>), TaggerError> {
+        let (table, slots) = self.read()?;
+        let mut frames = BTreeMap::new();
+        for (mac, slot) in slots {
+            let value = self.destinations.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            if let Some(value) = value.at(&self.device, "read counters")? {
+                frames.insert(mac, word(&value, 0));
+            }
+        }
+        Ok((table, frames))
+    }
+
+    /// The map of the table in force.
+    fn in_force(&self) -> Result<Option<Arc<MapHandle>>, TaggerError> {
+        let value = self.current.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).at(&self.device, "read the table")?;
+        let id = value.and_then(|value| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?)));
+        let Some(id) = id.filter(|id| *id != 0) else { return Ok(None) };
+        let mut known = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, table)) = known.as_ref().filter(|(known, _)| *known == id) {
+            return Ok(Some(table.clone()));
+        }
+        let table = Arc::new(MapHandle::from_map_id(id).at(&self.device, "open the table")?);
+        *known = Some((id, table.clone()));
+        Ok(Some(table))
+    }
+
+    /// The table in force, and the slot of each destination.
+    fn read(&self) -> Result<(Table, BTreeMap<Mac, u32>), TaggerError> {
+        let (mut table, mut slots) = (Table::default(), BTreeMap::new());
+        let Some(map) = self.in_force()? else { return Ok((table, slots)) };
+        for key in map.keys() {
+            let Some(value) = map.lookup(&key, MapFlags::ANY).at(&self.device, "read the table")? else { continue };
+            match (layout::read_key(&key), layout::read_entry(&value)) {
+                (Some(Key::Receive(vlan)), _) => {
+                    table.receive.insert(vlan);
+                }
+                (Some(Key::Group), Some((route, slot))) => {
+                    table.group = Some(route);
+                    slots.insert(Mac::BROADCAST, slot);
+                }
+                (Some(Key::Destination(mac)), Some((route, slot))) => {
+                    table.destinations.insert(mac, route);
+                    slots.insert(mac, slot);
+                }
+                _ => {}
+            }
+        }
+        Ok((table, slots))
+    }
+}
+
+/// Loads the programs, with maps of their own or those of a device that is tagged.
+pub(crate) fn load(device: &str, maps_of: Option<&Tagged>, slots: u32) -> Result<Object, TaggerError> {
+    let step = "load the programs";
+    let mut open = ObjectBuilder::default().open_memory(OBJECT).at(device, step)?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match maps_of {
+            None if name == MAPS[1] => map.set_max_entries(slots).at(device, step)?,
+            None => {}
+            Some(tagged) => {
+                let known = [&tagged.current, &tagged.destinations, &tagged.vlans, &tagged.events];
+                if let Some(at) = MAPS.iter().position(|known| *known == name) {
+                    map.reuse_fd(known[at].as_fd()).at(device, step)?;
+                }
+            }
+        }
+    }
+    open.load().at(device, step)
+}
+
+enum Before {
+    Bare,
+    Tagged,
+}
+
+/// Hangs both programs, and looks whether both are there; on a device that was bare, a failure takes both off again.
+fn hang(object: &Object, device: &str, ifindex: i32, before: Before) -> Result<(), TaggerError> {
+    let try_hang = || {
+        for side in Side::BOTH {
+            let program = object.progs().find(|program| program.name() == side.program()).expect("the object has both");
+            tc::hang(program.as_fd(), ifindex, side).at(
+                device,
+                match side {
+                    Side::In => "hang the ingress program",
+                    Side::Out => "hang the egress program",
+                },
+            )?;
+        }
+        for side in Side::BOTH {
+            let id = tc::occupant(ifindex, side).at(device, "read tc filters")?;
+            let name = id.map(tc::program_info).transpose().at(device, "read tc filters")?.map(|(name, _)| name);
+            if name.as_deref() != Some(side.program()) {
+                return Err(TaggerError::NoEgress { device: device.to_owned() });
+            }
+        }
+        Ok(())
+    };
+    let done = try_hang();
+    if done.is_err() && matches!(before, Before::Bare) {
+        for side in Side::BOTH {
+            let _ = tc::take_down(ifindex, side);
+        }
+    }
+    done
+}
+
+fn find(device: &str) -> Result<(i32, Mac), TaggerError> {
+    match tc::find(device).at(device, "find the device")? {
+        None => Err(TaggerError::NoDevice { device: device.to_owned() }),
+        Some((_, None)) => Err(TaggerError::NotEthernet { device: device.to_owned() }),
+        Some((ifindex, Some(mac))) => Ok((ifindex, mac)),
+    }
+}
+
+/// Our program's number, if it is there; somebody else's is an error.
+fn check_place(device: &str, ifindex: i32, side: Side) -> Result<Option<u32>, TaggerError> {
+    let Some(id) = tc::occupant(ifindex, side).at(device, "read tc filters")? else { return Ok(None) };
+    let (program, _) = tc::program_info(id).at(device, "read tc filters")?;
+    if program == side.program() {
+        return Ok(Some(id));
+    }
+    Err(TaggerError::PlaceTaken {
+        device: device.to_owned(),
+        hook: side.word(),
+        program,
+        priority: tc::PRIORITY,
+        handle: tc::HANDLE,
+    })
+}
+
+fn new_table(entries: usize) -> libbpf_rs::Result<MapHandle> {
+    let options = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as u64, ..bpf_map_create_opts::default() };
+    let (key, value) = (layout::KEY_BYTES as u32, layout::ENTRY_BYTES as u32);
+    MapHandle::create(MapType::Hash, Some("tagger_table"), key, value, entries as u32, &options)
+}
+
+fn word(value: &[u8], slot: usize) -> u64 {
+    value.get(8 * slot..8 * slot + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod twin_test;

@@ -1,0 +1,231 @@
+//! Keys and values of the maps, byte by byte: the Rust side of `bpf/tagger.h`.
+
+use fabric::{Mac, VlanId};
+
+use crate::table::{CHOICES_MAX, Route, Spread};
+
+/// Flows that are told apart when flowlets are.
+pub const FLOWLETS_MAX: usize = 4096;
+/// `sizeof(struct table_key)`.
+pub const KEY_BYTES: usize = 8;
+/// `sizeof(struct table_entry)`.
+pub const ENTRY_BYTES: usize = 28;
+/// `sizeof(struct destination_count)`.
+pub const DESTINATION_COUNT_BYTES: usize = 16;
+/// Type of a probe's frame.
+pub const PROBE_TYPE: u16 = 0x88b6;
+/// `sizeof(struct probe)`.
+pub const PROBE_BYTES: usize = 24;
+/// `PROBE_REQUEST`.
+pub const PROBE_REQUEST: u8 = 1;
+/// `PROBE_REPLY`.
+pub const PROBE_REPLY: u8 = 2;
+
+/// What happens to frames that are not just tagged or untagged, in the order of the slots of `tagger_events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// Went out with the tag that it had.
+    TaggedAlready,
+    /// Went out untagged: for the neighbour alone.
+    LinkLocal,
+    /// Dropped: no whole Ethernet header.
+    Truncated,
+    /// Dropped: the table has no VLAN for it.
+    NoVlan,
+    /// Dropped: the kernel had no room for a tag.
+    PushFailed,
+    /// Came in untagged, and was let in.
+    UntaggedIn,
+    /// Came in with a tag that is none of ours, and was let in as it was.
+    ForeignIn,
+    /// A probe that went back.
+    ProbeAnswered,
+}
+
+impl Event {
+    /// All, in the order of their slots.
+    pub const ALL: [Self; 8] = [
+        Self::TaggedAlready,
+        Self::LinkLocal,
+        Self::Truncated,
+        Self::NoVlan,
+        Self::PushFailed,
+        Self::UntaggedIn,
+        Self::ForeignIn,
+        Self::ProbeAnswered,
+    ];
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::TaggedAlready => "tagged-already",
+            Self::LinkLocal => "link-local",
+            Self::Truncated => "truncated",
+            Self::NoVlan => "no-vlan",
+            Self::PushFailed => "push-failed",
+            Self::UntaggedIn => "untagged-in",
+            Self::ForeignIn => "foreign-in",
+            Self::ProbeAnswered => "probe-answered",
+        }
+    }
+}
+
+/// The key of a destination.
+pub fn destination_key(mac: Mac) -> [u8; KEY_BYTES] {
+    let [a, b, c, d, e, f] = mac.octets();
+    [a, b, c, d, e, f, 0, 0]
+}
+
+/// The key of a VLAN whose tag is taken off.
+pub fn receive_key(vlan: VlanId) -> [u8; KEY_BYTES] {
+    let [low, high] = vlan.get().to_ne_bytes();
+    [0, 0, 0, 0, 0, 0, low, high]
+}
+
+/// What a key stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Frames for a station.
+    Destination(Mac),
+    /// Broadcast, multicast, unknown stations.
+    Group,
+    /// A VLAN whose tag is taken off.
+    Receive(VlanId),
+}
+
+/// Reads a key.
+pub fn read_key(bytes: &[u8]) -> Option<Key> {
+    let mac: [u8; 6] = bytes.get(..6)?.try_into().ok()?;
+    let vlan = u16::from_ne_bytes(bytes.get(6..KEY_BYTES)?.try_into().ok()?);
+    match (Mac::new(mac), vlan) {
+        (Mac::BROADCAST, 0) => Some(Key::Group),
+        (mac, 0) => Some(Key::Destination(mac)),
+        (mac, vlan) => mac.is_zero().then_some(Key::Receive(VlanId::new(vlan).ok()?)),
+    }
+}
+
+/// `struct table_entry`.
+pub fn entry_bytes(route: Option<&Route>, slot: u32) -> [u8; ENTRY_BYTES] {
+    let mut bytes = [0; ENTRY_BYTES];
+    if let Some(route) = route {
+        for (at, vlan) in route.choices().iter().enumerate() {
+            bytes[2 * at..2 * at + 2].copy_from_slice(&vlan.get().to_ne_bytes());
+        }
+        let (spread, gap_us) = match route.how() {
+            Spread::First => (0_u16, 0),
+            Spread::Flow => (1, 0),
+            Spread::Flowlet { gap_us } => (2, gap_us),
+        };
+        bytes[16..18].copy_from_slice(&(route.choices().len() as u16).to_ne_bytes());
+        bytes[18..20].copy_from_slice(&spread.to_ne_bytes());
+        bytes[20..24].copy_from_slice(&gap_us.to_ne_bytes());
+    }
+    bytes[24..28].copy_from_slice(&slot.to_ne_bytes());
+    bytes
+}
+
+/// Reads a `struct table_entry`: the route and its slot.
+pub fn read_entry(bytes: &[u8]) -> Option<(Route, u32)> {
+    let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().ok()?;
+    let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+    let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let count = usize::from(half(16)).min(CHOICES_MAX);
+    let choices = (0..count).map(|at| VlanId::new(half(2 * at))).collect::<Result<Vec<_>, _>>().ok()?;
+    let spread = match half(18) {
+        0 => Spread::First,
+        1 => Spread::Flow,
+        _ => Spread::Flowlet { gap_us: word(20) },
+    };
+    Some((Route::spread(choices, spread)?, word(24)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const HEADER: &str = include_str!("../bpf/tagger.h");
+
+    #[test]
+    fn numbers_are_those_of_the_header() {
+        let mut defined: BTreeMap<&str, u32> = BTreeMap::new();
+        for line in HEADER.lines() {
+            let mut words = line.split_whitespace();
+            if let (Some("#define"), Some(name), Some(value)) = (words.next(), words.next(), words.next()) {
+                let value = value.strip_prefix("0x").map_or_else(|| value.parse(), |hex| u32::from_str_radix(hex, 16));
+                defined.insert(name, value.expect("a number"));
+            }
+        }
+        let ours = [
+            ("CHOICES_MAX", CHOICES_MAX as u32),
+            ("FLOWLETS_MAX", FLOWLETS_MAX as u32),
+            ("PROBE_TYPE", u32::from(PROBE_TYPE)),
+            ("PROBE_REQUEST", u32::from(PROBE_REQUEST)),
+            ("PROBE_REPLY", u32::from(PROBE_REPLY)),
+            ("EVENTS", Event::ALL.len() as u32),
+            ("SPREAD_FIRST", 0),
+            ("SPREAD_FLOW", 1),
+            ("SPREAD_FLOWLET", 2),
+        ];
+        for (name, value) in ours {
+            assert_eq!(defined.get(name), Some(&value), "{name}");
+        }
+        for (slot, event) in (0..).zip(Event::ALL) {
+            let name = format!("EVENT_{}", event.word().to_uppercase().replace('-', "_"));
+            assert_eq!(defined.get(name.as_str()), Some(&slot), "{name}");
+        }
+    }
+
+    #[test]
+    fn structures_have_the_layout_of_the_header() {
+        assert_eq!(structure("table_key"), (vec![("mac", 0), ("vlan", 6)], KEY_BYTES));
+        let entry = vec![("choice", 0), ("choices", 16), ("spread", 18), ("gap_us", 20), ("slot", 24)];
+        assert_eq!(structure("table_entry"), (entry, ENTRY_BYTES));
+        assert_eq!(structure("destination_count").1, DESTINATION_COUNT_BYTES);
+        assert_eq!(structure("vlan_count").1, 32);
+        let probe = vec![("kind", 0), ("version", 1), ("vlan", 2), ("path", 4), ("sequence", 8), ("session", 12)];
+        assert_eq!(structure("probe"), ([probe, vec![("sent_ns", 16)]].concat(), PROBE_BYTES));
+    }
+
+    /// Fields of a structure with their offsets, and its size, by C's rules of alignment.
+    fn structure(name: &str) -> (Vec<(&'static str, usize)>, usize) {
+        let body = HEADER.split(&format!("struct {name} {{")).nth(1).and_then(|rest| rest.split('}').next());
+        let (mut fields, mut end, mut widest) = (Vec::new(), 0_usize, 1);
+        for line in body.expect("a structure of the header").lines() {
+            let line = line.split("/*").next().unwrap_or_default().trim().trim_end_matches(';');
+            let Some((kind, field)) = line.split_once(' ') else { continue };
+            let width = match kind {
+                "__u8" => 1,
+                "__u16" => 2,
+                "__u32" => 4,
+                "__u64" => 8,
+                other => panic!("a field of type {other}"),
+            };
+            let (field, count) = match field.split_once('[') {
+                None => (field, 1),
+                Some((field, "CHOICES_MAX]")) => (field, CHOICES_MAX),
+                Some((field, count)) => (field, count.trim_end_matches(']').parse().expect("a number")),
+            };
+            end = end.next_multiple_of(width);
+            fields.push((field, end));
+            end += width * count;
+            widest = widest.max(width);
+        }
+        (fields, end.next_multiple_of(widest))
+    }
+
+    #[test]
+    fn entries_and_keys_come_back() {
+        let vlan = |id| VlanId::new(id).expect("in range");
+        for spread in [Spread::First, Spread::Flow, Spread::Flowlet { gap_us: 500 }] {
+            let route = Route::spread([vlan(2), vlan(4094)], spread).expect("some");
+            assert_eq!(read_entry(&entry_bytes(Some(&route), 7)), Some((route, 7)));
+        }
+        assert_eq!(read_entry(&entry_bytes(None, 0)), None);
+        assert_eq!(read_key(&destination_key(Mac::local(3))), Some(Key::Destination(Mac::local(3))));
+        assert_eq!(read_key(&destination_key(Mac::BROADCAST)), Some(Key::Group));
+        assert_eq!(read_key(&receive_key(vlan(77))), Some(Key::Receive(vlan(77))));
+        assert_eq!(read_key(&[1, 2, 3]), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! A probe as it stands in a frame: `struct probe` of `bpf/tagger.h` behind a tagged Ethernet header.
+//!
+//! ```text
+//!   destination │ source │ 8100 priority,VLAN │ 88b6 │ kind version vlan path sequence session sent │ padding
+//! ```
+
+use fabric::{Mac, VlanId};
+
+use crate::layout::{PROBE_BYTES, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE};
+
+/// Bytes of a probe's frame, tag included: the least that Ethernet carries.
+pub const FRAME_BYTES: usize = 64;
+const HEADER_BYTES: usize = 18;
+const VERSION: u8 = 1;
+/// Class of network control: switches that serve classes in order send probes past what waits.
+const PRIORITY: u16 = 7;
+
+/// What a probe says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeFields {
+    /// The VLAN that it is sent in.
+    pub vlan: VlanId,
+    /// Whose paths, so that replies to a process that ended are nobody's.
+    pub session: u32,
+    /// The sender's number of the path.
+    pub path: u32,
+    /// The sender's number of the probe on that path.
+    pub sequence: u32,
+    /// When it was sent, by the sender's clock.
+    pub sent_ns: u64,
+}
+
+/// The frame of a request.
+pub fn request(own: Mac, target: Mac, probe: &ProbeFields) -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
+    let mut at = 0;
+    let mut put = |bytes: &[u8]| {
+        frame[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len();
+    };
+    put(&target.octets());
+    put(&own.octets());
+    put(&0x8100_u16.to_be_bytes());
+    put(&(PRIORITY << 13 | probe.vlan.get()).to_be_bytes());
+    put(&PROBE_TYPE.to_be_bytes());
+    put(&[PROBE_REQUEST, VERSION]);
+    put(&probe.vlan.get().to_be_bytes());
+    put(&probe.path.to_be_bytes());
+    put(&probe.sequence.to_be_bytes());
+    put(&probe.session.to_be_bytes());
+    put(&probe.sent_ns.to_be_bytes());
+    frame
+}
+
+/// Reads a reply whose tag was taken off. None for anything else.
+pub fn read_reply(frame: &[u8]) -> Option<ProbeFields> {
+    let header = HEADER_BYTES - 4;
+    let body = frame.get(header..header + PROBE_BYTES)?;
+    if frame[12..14] != PROBE_TYPE.to_be_bytes() || body[..2] != [PROBE_REPLY, VERSION] {
+        return None;
+    }
+    let word = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
+    Some(ProbeFields {
+        vlan: VlanId::new(u16::from_be_bytes([body[2], body[3]])).ok()?,
+        path: word(4),
+        sequence: word(8),
+        session: word(12),
+        sent_ns: u64::from(word(16)) << 32 | u64::from(word(20)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_far_end_reflects_is_read() {
+        let vlan = VlanId::new(7).expect("in range");
+        let probe = ProbeFields { vlan, session: 1, path: 2, sequence: 3, sent_ns: 1 << 40 | 5 };
+        let frame = request(Mac::local(1), Mac::local(2), &probe);
+        let table = crate::Table { receive: [vlan].into_iter().collect(), ..crate::Table::default() };
+        let crate::twin::Ingress::Answer(answer) = crate::twin::ingress(&table, Mac::local(2), &frame) else {
+            panic!("a request is answered")
+        };
+        assert_eq!(answer[..12], [Mac::local(1).octets(), Mac::local(2).octets()].concat());
+        let untagged = [&answer[..12], &answer[16..]].concat();
+        assert_eq!(read_reply(&untagged), Some(probe));
+        assert_eq!(read_reply(&untagged[..30]), None);
+        assert_eq!(read_reply(&[&frame[..12], &frame[16..]].concat()), None, "a request is no reply");
+    }
+}

@@ -1,0 +1,265 @@
+//! Two hosts on one cable, real stacks: what attaching, replacing and detaching do to real traffic.
+//!
+//! ```text
+//!   NAME-a/eth0 (02:…:01, 10.9.0.1) ═══ eth0 (02:…:02, 10.9.0.2) NAME-b
+//! ```
+
+use std::{
+    net::UdpSocket,
+    process::Command,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
+
+use fabric::{Mac, VlanId};
+use nix::sched::{CloneFlags, setns};
+use tagger::{
+    Config, Table, TaggerError,
+    device::{self, Tagged},
+    layout::Event,
+    table::Route,
+};
+
+#[test]
+fn the_stack_sees_a_flat_network_and_the_cable_sees_tags() {
+    let Some(hosts) = Hosts::make() else { return };
+    hosts.attach_both();
+    assert!(hosts.ping(&["-c", "3", "10.9.0.2"]), "IPv4, ARP by broadcast before it");
+    assert!(hosts.ping(&["-c", "1", "-M", "do", "-s", "8900", "10.9.0.2"]), "jumbo frames");
+    assert!(hosts.ping(&["-6", "-c", "1", "ff02::1%eth0"]), "IPv6, multicast");
+
+    let (sent, received) = (hosts.counters("a"), hosts.counters("b"));
+    for (id, what) in [(2, "a's own VLAN: groups"), (3, "b's VLAN: frames for b")] {
+        let there = sent.vlans.get(&vlan(id)).map(|count| count.sent);
+        assert!(there.is_some_and(|count| count.frames > 0), "{what}: {sent:?}");
+        assert_eq!(there, received.vlans.get(&vlan(id)).map(|count| count.received), "{what}");
+    }
+    assert!(sent.destinations[&Mac::local(2)].frames >= 4);
+    assert!(sent.destinations[&Mac::BROADCAST].frames >= 1);
+    assert_eq!(received.events.get(&Event::UntaggedIn), None, "nothing goes untagged: {received:?}");
+
+    // Again changes nothing but what is asked for, and counters go on.
+    let before = hosts.counters("a").destinations[&Mac::local(2)];
+    let again = hosts.in_a(|| device::attach("eth0", &table(1), None).expect("attached").table().expect("readable"));
+    assert_eq!(again, table(1));
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]));
+    assert!(hosts.counters("a").destinations[&Mac::local(2)].frames > before.frames);
+}
+
+#[test]
+fn detaching_gives_the_device_back_and_leaves_others_alone() {
+    let Some(hosts) = Hosts::make() else { return };
+    hosts.attach_both();
+    let filters = |host: &str| hosts.output(host, "tc", &["filter", "show", "dev", "eth0", "egress"]);
+    let other =
+        ["filter", "add", "dev", "eth0", "egress", "pref", "9", "u32", "match", "u32", "0", "0", "flowid", "1:1"];
+    hosts.run("a", "tc", &other);
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "another filter after ours");
+    hosts.in_a(|| device::detach("eth0").expect("attached"));
+    hosts.in_b(|| device::detach("eth0").expect("attached"));
+    assert!(filters("a").contains("u32") && !filters("a").contains("tagger"), "{}", filters("a"));
+    assert!(!hosts.output("b", "tc", &["qdisc", "show", "dev", "eth0"]).contains("clsact"), "nothing is left");
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "untagged again");
+    hosts.in_a(|| {
+        device::detach("eth0").expect("once more is no error");
+        assert!(matches!(Tagged::open("eth0"), Err(TaggerError::NotAttached { .. })));
+        assert!(matches!(Tagged::open("eth7"), Err(TaggerError::NoDevice { .. })));
+        assert!(matches!(device::attach("lo", &table(1), None), Err(TaggerError::NotEthernet { .. })));
+    });
+}
+
+#[test]
+fn a_failed_attach_leaves_the_device_as_it_was() {
+    let Some(hosts) = Hosts::make() else { return };
+    // The older qdisc has no egress: what is hung there lands among what comes in, instead of our own program.
+    hosts.run("a", "tc", &["qdisc", "add", "dev", "eth0", "ingress"]);
+    let filters = || hosts.output("a", "tc", &["filter", "show", "dev", "eth0", "ingress"]);
+    let before = filters();
+    let error = hosts.in_a(|| device::attach("eth0", &table(1), None).map(drop).expect_err("no egress"));
+    assert!(matches!(error, TaggerError::NoEgress { .. }), "{error}");
+    assert_eq!(filters(), before);
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "the host is not cut off");
+    hosts.run("a", "tc", &["qdisc", "del", "dev", "eth0", "ingress"]);
+    // A table that does not fit changes nothing either.
+    hosts.attach_both();
+    hosts.in_a(|| {
+        device::detach("eth0").expect("attached");
+        let tagged = device::attach("eth0", &table(1), Some(4)).expect("room for four");
+        let mut large = table(1);
+        large.destinations.extend((10..20).map(|mac| (Mac::local(mac), Route::single(vlan(2)))));
+        assert!(matches!(tagged.replace(&large), Err(TaggerError::NoRoom { needed: 11, room: 4, .. })));
+        assert_eq!(tagged.table().expect("readable"), table(1));
+    });
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]));
+}
+
+#[test]
+fn a_thousand_replacements_drop_and_reorder_nothing_of_others() {
+    const REPLACEMENTS: u32 = 1000;
+    let Some(hosts) = Hosts::make() else { return };
+    hosts.attach_both();
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "addresses are resolved before");
+    let socket = |address: &str| {
+        let socket = UdpSocket::bind(address).expect("a free port");
+        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+        socket
+    };
+    let sender = hosts.in_a(|| socket("10.9.0.1:5000"));
+    let receiver = hosts.in_b(|| socket("10.9.0.2:5000"));
+    let (stop, acknowledged) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (sent, replaced) = thread::scope(|scope| {
+        let replacing = scope.spawn(|| {
+            hosts.in_a(|| {
+                let tagged = Tagged::open("eth0").expect("attached");
+                let mut table = table(1);
+                for round in 0..REPLACEMENTS {
+                    // Other destinations come, go, and change their VLAN; ours does not.
+                    table.destinations.insert(Mac::local(9), Route::single(vlan(2 + round as u16 % 2)));
+                    match round % 3 {
+                        0 => drop(table.destinations.insert(Mac::local(10), Route::single(vlan(2)))),
+                        _ => drop(table.destinations.remove(&Mac::local(10))),
+                    }
+                    tagged.replace(&table).expect("replaced");
+                }
+                stop.store(true, Ordering::SeqCst);
+                REPLACEMENTS
+            })
+        });
+        let receiving = scope.spawn(|| {
+            let mut bytes = [0; 4];
+            for expect in 0_u32.. {
+                let length = receiver.recv(&mut bytes).expect("nothing is lost");
+                assert_eq!(length, 4);
+                let got = u32::from_be_bytes(bytes);
+                if got == u32::MAX {
+                    return;
+                }
+                assert_eq!(got, expect, "in order, none missing, none twice");
+                acknowledged.store(got + 1, Ordering::SeqCst);
+            }
+        });
+        let mut sent = 0_u32;
+        while !stop.load(Ordering::SeqCst) && !receiving.is_finished() {
+            // No more on the way than sockets and queues hold.
+            if sent - acknowledged.load(Ordering::SeqCst) < 64 {
+                sender.send_to(&sent.to_be_bytes(), "10.9.0.2:5000").expect("a route");
+                sent += 1;
+            } else {
+                thread::yield_now();
+            }
+        }
+        sender.send_to(&u32::MAX.to_be_bytes(), "10.9.0.2:5000").expect("a route");
+        receiving.join().expect("all arrived in order");
+        (sent, replacing.join().expect("all tables were put in force"))
+    });
+    println!("{replaced} replacements during {sent} datagrams");
+    assert!(sent > REPLACEMENTS, "there was load: {sent}");
+    let counters = hosts.counters("a");
+    assert!(counters.destinations[&Mac::local(2)].frames > u64::from(sent), "counters go on: {counters:?}");
+    assert_eq!(counters.events.get(&Event::NoVlan), None, "{counters:?}");
+}
+
+fn vlan(id: u16) -> VlanId {
+    VlanId::new(id).expect("in range")
+}
+
+/// By destination: toward host `n`, VLAN `n + 1`.
+fn table(own: u32) -> Table {
+    let text = "mode destination\n02:00:00:00:00:01 2 1\n02:00:00:00:00:02 3 1\n";
+    Config::parse("test", text).expect("right").table(Mac::local(own)).expect("listed")
+}
+
+struct Hosts {
+    name: String,
+}
+
+impl Hosts {
+    /// None, saying why, without root.
+    fn make() -> Option<Self> {
+        if !nix::unistd::Uid::effective().is_root() {
+            println!("skipped: needs root");
+            return None;
+        }
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("tagger-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::SeqCst));
+        let hosts = Self { name };
+        let ip = |words: &str| {
+            let done = Command::new("ip").args(words.split(' ')).status().expect("iproute2 is there");
+            assert!(done.success(), "ip {words}");
+        };
+        for host in ["a", "b"] {
+            ip(&format!("netns add {}-{host}", hosts.name));
+        }
+        ip(&format!(
+            "link add eth0 mtu 9000 netns {name}-a type veth peer name eth0 mtu 9000 netns {name}-b",
+            name = hosts.name
+        ));
+        for (number, host) in [(1, "a"), (2, "b")] {
+            let no_detection = "echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad";
+            hosts.run(host, "sh", &["-c", no_detection]);
+            hosts.run(host, "ip", &["link", "set", "eth0", "address", &Mac::local(number).to_string(), "up"]);
+            hosts.run(host, "ip", &["addr", "add", &format!("10.9.0.{number}/24"), "dev", "eth0"]);
+        }
+        Some(hosts)
+    }
+
+    fn attach_both(&self) {
+        self.in_a(|| device::attach("eth0", &table(1), None).map(drop).expect("attached"));
+        self.in_b(|| device::attach("eth0", &table(2), None).map(drop).expect("attached"));
+    }
+
+    fn in_a<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        within(&format!("{}-a", self.name), work)
+    }
+
+    fn in_b<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        within(&format!("{}-b", self.name), work)
+    }
+
+    fn counters(&self, host: &str) -> device::Counters {
+        let read = || Tagged::open("eth0").expect("attached").counters().expect("readable");
+        within(&format!("{}-{host}", self.name), read)
+    }
+
+    fn ping(&self, args: &[&str]) -> bool {
+        self.command("a", "ping", &[&["-q", "-W", "2", "-i", "0.2"], args].concat())
+            .output()
+            .expect("ping")
+            .status
+            .success()
+    }
+
+    fn run(&self, host: &str, program: &str, args: &[&str]) {
+        let status = self.command(host, program, args).status().expect("a program of iproute2");
+        assert!(status.success(), "{program} {args:?}");
+    }
+
+    fn output(&self, host: &str, program: &str, args: &[&str]) -> String {
+        let output = self.command(host, program, args).output().expect("a program of iproute2");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn command(&self, host: &str, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &format!("{}-{host}", self.name), program]).args(args);
+        command
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in ["a", "b"] {
+            let _ = Command::new("ip").args(["netns", "del", &format!("{}-{host}", self.name)]).status();
+        }
+    }
+}
+
+fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+    let enter = || {
+        let file = std::fs::File::open(format!("/run/netns/{namespace}")).expect("made before");
+        setns(file, CloneFlags::CLONE_NEWNET).expect("root may");
+        work()
+    };
+    thread::scope(|scope| scope.spawn(enter).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
