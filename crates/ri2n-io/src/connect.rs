@@ -6,7 +6,7 @@ use crate::{
     listener::{allowed, random, unspecified},
     shared::Shared,
     status::Role,
-    sys::{self, Block, Socket, TellLocal},
+    sys::{self, Block, MESSAGES, Socket, TellLocal},
 };
 use ri2n::{
     LINKS_MAX, Path, Time,
@@ -97,7 +97,7 @@ fn try_one(socket: &Socket, client: &mut Client, path: Path, until: Time) -> io:
         }
         let _ = sys::wait_readable([socket.fd()], Some(client.poll_timeout().min(until).since(now)));
         let connected = sys::with_inbox(|inbox| -> io::Result<Option<Connected>> {
-            match socket.receive(inbox, Block::Never) {
+            match socket.receive(inbox, Block::Never, MESSAGES) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     while socket.take_unreachable(inbox).is_some() {}

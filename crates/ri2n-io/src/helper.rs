@@ -1,15 +1,16 @@
 //! The one thread of a process that looks after connections whose callers are elsewhere.
 //!
 //! For each connection it is in one of three moods. While callers come and go, it only looks every two milliseconds
-//! whether a timer is due: to be handed the connection and to hand it back would cost more than a packet. When a caller
-//! sleeps in a call, that caller receives. When nobody called for a tick, the helper watches the socket itself.
+//! (eight, if they call all the time) whether a timer is due: to be handed the connection and to hand it back would cost
+//! more than a packet, and a look while they are at it costs a round trip. When a caller sleeps in a call, that caller
+//! receives. When nobody called for a tick, the helper watches the socket itself.
 //!
 //! Handshakes of listeners and carrier events are its work too.
 
 use crate::{
     listener::Acceptor,
     netlink::Carriers,
-    shared::{HELPER_TICK, Receiver, Shared},
+    shared::{HELPER_TICK, HELPER_TICK_BUSY, Receiver, Shared},
     sys::{self, Epoll, EventFd, Watch},
 };
 use ri2n::Time;
@@ -29,6 +30,8 @@ use std::{
 const LINGER: Duration = Duration::from_millis(500);
 /// How long it may go on trying to say all.
 const LINGER_MAX: Duration = Duration::from_secs(60);
+/// Calls between two looks that show a caller who is at it all the time.
+const CALLS_BUSY: u64 = 64;
 /// Number of the wake-up descriptor in the set.
 const WAKE: u64 = 0;
 /// Number of the carriers' socket.
@@ -189,17 +192,20 @@ impl Helper {
     fn look(&self, shared: &Shared, notes: &mut Notes, now: Time) {
         let soon = now + HELPER_TICK;
         let Some(mut state) = shared.try_lock() else {
-            shared.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
+            // A caller is at it this moment.
+            shared.helper_due.store((now + HELPER_TICK_BUSY).as_nanos(), Ordering::Relaxed);
             return;
         };
         shared.tick(&mut state, now);
         let due = state.connection.poll_timeout().unwrap_or(Time::NEVER);
         let calls = shared.calls.load(Ordering::Relaxed);
-        let came_and_went = std::mem::replace(&mut notes.calls, calls) != calls;
+        let came_and_went = calls - std::mem::replace(&mut notes.calls, calls);
         let next = match state.receiver {
             Receiver::Watching => Time::NEVER,
-            Receiver::Receiving => soon,
-            Receiver::None if came_and_went && !Shared::is_polled(&state) => soon,
+            // They are back within milliseconds, and see to timers then.
+            Receiver::Receiving => now + HELPER_TICK_BUSY,
+            Receiver::None if came_and_went >= CALLS_BUSY && !Shared::is_polled(&state) => now + HELPER_TICK_BUSY,
+            Receiver::None if came_and_went > 0 && !Shared::is_polled(&state) => soon,
             Receiver::None => {
                 self.watch(shared, notes);
                 due

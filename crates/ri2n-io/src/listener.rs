@@ -7,7 +7,7 @@ use crate::{
     shared::Shared,
     status::Role,
     stream::Stream,
-    sys::{self, Block, EventFd, Socket, TellLocal},
+    sys::{self, Block, EventFd, MESSAGES, Socket, TellLocal},
 };
 use ri2n::{
     Path,
@@ -152,7 +152,7 @@ impl Acceptor {
     /// Answers what arrived.
     pub(crate) fn serve(&self) {
         sys::with_inbox(|inbox| {
-            let Ok(count) = self.socket.receive(inbox, Block::Never) else {
+            let Ok(count) = self.socket.receive(inbox, Block::Never, MESSAGES) else {
                 while self.socket.take_unreachable(inbox).is_some() {}
                 return;
             };

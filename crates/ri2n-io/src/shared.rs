@@ -12,7 +12,7 @@
 use crate::{
     helper,
     status::Role,
-    sys::{self, Block, EventFd, Inbox, RECEIVE_WAIT, Segment, Socket},
+    sys::{self, Block, EventFd, Inbox, MESSAGES, RECEIVE_WAIT, Segment, Socket},
 };
 use ri2n::{Batch, Carrier, Connection, Health, Time};
 use std::{
@@ -33,6 +33,10 @@ const RECEIVES_MAX: usize = 4;
 const SEND_PATIENCE: Duration = Duration::from_millis(5);
 /// How late the helper may be for a connection whose callers come and go.
 pub(crate) const HELPER_TICK: Duration = Duration::from_millis(2);
+/// The same while callers are at it all the time: they see to timers themselves.
+pub(crate) const HELPER_TICK_BUSY: Duration = Duration::from_millis(8);
+/// How often timers are looked at while messages arrive.
+const TIMERS_EVERY: Duration = Duration::from_micros(250);
 
 /// A connection with its socket.
 #[derive(Debug)]
@@ -61,6 +65,12 @@ pub(crate) struct State {
     pub(crate) connection: Connection,
     batch: Batch,
     segment: Segment,
+    /// The time at the last look at the clock.
+    clock: Time,
+    /// When timers were looked at.
+    timers_at: Time,
+    /// Whether messages come in bursts, so that receiving several at once pays.
+    is_burst: bool,
     /// Whether a caller receives, and how.
     pub(crate) receiver: Receiver,
     waiters: u32,
@@ -104,6 +114,19 @@ pub(crate) enum Readiness {
     Write,
 }
 
+impl State {
+    /// The time now, kept for who needs no better.
+    pub(crate) fn look_at_clock(&mut self) -> Time {
+        self.clock = sys::now();
+        self.clock
+    }
+
+    /// The time at the last look.
+    pub(crate) fn clock(&self) -> Time {
+        self.clock
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
         socket: Socket,
@@ -115,6 +138,9 @@ impl Shared {
             connection,
             batch: Batch::default(),
             segment: Segment::BySystem,
+            clock: sys::now(),
+            timers_at: Time::ZERO,
+            is_burst: false,
             receiver: Receiver::None,
             waiters: 0,
             readable: None,
@@ -154,17 +180,18 @@ impl Shared {
     }
 
     /// Ends a call: sends what is due, wakes whom it concerns, and sees that the helper looks soon.
-    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>, now: Time) {
-        self.transmit(&mut state, now);
+    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>) {
+        self.transmit_if_wanted(&mut state);
         self.announce(&mut state);
+        let clock = state.clock;
         drop(state);
-        self.call_helper(now);
+        self.call_helper(clock);
     }
 
     /// Has the helper look within a tick.
     pub(crate) fn call_helper(&self, now: Time) {
-        let soon = now + HELPER_TICK;
-        if self.helper_due.load(Ordering::Relaxed) > (soon + HELPER_TICK).as_nanos() {
+        if self.helper_due.load(Ordering::Relaxed) > (now + HELPER_TICK_BUSY + HELPER_TICK).as_nanos() {
+            let soon = sys::now() + HELPER_TICK;
             self.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
             if let Ok(helper) = helper::get() {
                 helper.wake();
@@ -182,6 +209,14 @@ impl Shared {
         }
         if let Some(ready) = &mut state.writable {
             ready.show(state.connection.is_writable());
+        }
+    }
+
+    /// Looks at the clock and sends, if there may be something to send.
+    fn transmit_if_wanted(&self, state: &mut State) {
+        if state.connection.wants_transmit() {
+            let now = state.look_at_clock();
+            self.transmit(state, now);
         }
     }
 
@@ -248,6 +283,7 @@ impl Shared {
 
     /// Does what is due, after something arrived or time passed.
     fn settle(&self, state: &mut State, now: Time) {
+        (state.clock, state.timers_at) = (now, now);
         if state.connection.poll_timeout().is_some_and(|at| now >= at) {
             state.connection.handle_timeout(now);
         }
@@ -258,23 +294,21 @@ impl Shared {
     /// Receives what there is without waiting. For the helper.
     pub(crate) fn serve(&self, state: &mut State) {
         sys::with_inbox(|inbox| {
-            let mut nothing = true;
+            let (mut nothing, mut refused) = (true, false);
             for _ in 0..RECEIVES_MAX {
-                match self.socket.receive(inbox, Block::Never) {
+                match self.socket.receive(inbox, Block::Never, MESSAGES) {
                     Ok(count) if count > 0 => {
                         nothing = false;
                         Self::take_in(state, sys::now(), inbox);
                         self.transmit(state, sys::now());
                     }
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                        nothing = true;
-                        break;
-                    }
+                    // The error comes before packets that arrived earlier, which may be the peer's last word.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
                     Ok(_) | Err(_) => break,
                 }
             }
             // Woken without a packet: what the network said of an earlier one keeps the socket ready until it is read.
-            if nothing {
+            if nothing || refused {
                 while let Some(quoted) = self.socket.take_unreachable(inbox) {
                     state.connection.handle_unreachable(&quoted);
                 }
@@ -285,18 +319,17 @@ impl Shared {
 
     /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.
     pub(crate) fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
-        let now = sys::now();
-        self.transmit(&mut state, now);
+        self.transmit_if_wanted(&mut state);
         if state.receiver != Receiver::None {
             state.waiters += 1;
-            let timeout = until.map_or(Duration::from_secs(3600), |until| until.since(now));
+            let timeout = until.map_or(Duration::from_secs(3600), |until| until.since(sys::now()));
             let (mut state, _) = self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner);
             state.waiters -= 1;
             return state;
         }
-        let is_short = until.is_some_and(|until| until.since(now) < RECEIVE_WAIT);
-        let mut state = if is_short { state } else { self.receive_blocking(state) };
-        if sys::now().since(now) >= RECEIVE_WAIT || is_short {
+        let is_short = until.is_some_and(|until| until.since(sys::now()) < RECEIVE_WAIT);
+        let (mut state, received) = if is_short { (state, false) } else { self.receive_blocking(state) };
+        if !received {
             state = self.watch(state, until);
         }
         if state.waiters > 0 {
@@ -305,25 +338,33 @@ impl Shared {
         state
     }
 
-    /// Sleeps in the receive call. The helper sees to timers.
-    fn receive_blocking<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    /// Sleeps in the receive call, for no longer than timers may be late. Returns whether something arrived.
+    fn receive_blocking<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         state.receiver = Receiver::Receiving;
+        let (most, clock) = (if state.is_burst { MESSAGES } else { 1 }, state.clock);
         drop(state);
-        self.call_helper(sys::now());
-        sys::with_inbox(|inbox| {
-            let result = self.socket.receive(inbox, Block::Wait);
+        self.call_helper(clock);
+        let (mut state, error) = sys::with_inbox(|inbox| {
+            let result = self.socket.receive(inbox, Block::Wait, most);
             let mut state = self.lock();
             state.receiver = Receiver::None;
+            let now = state.look_at_clock();
             if result.is_ok() {
-                Self::take_in(&mut state, sys::now(), inbox);
-            } else if result.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-                while let Some(quoted) = self.socket.take_unreachable(inbox) {
-                    state.connection.handle_unreachable(&quoted);
-                }
+                state.is_burst = inbox.is_burst();
+                Self::take_in(&mut state, now, inbox);
             }
-            self.settle(&mut state, sys::now());
-            state
-        })
+            if now.since(state.timers_at) >= TIMERS_EVERY {
+                self.settle(&mut state, now);
+            } else {
+                self.transmit(&mut state, now);
+                self.announce(&mut state);
+            }
+            (state, result.err())
+        });
+        if error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            self.serve(&mut state);
+        }
+        (state, error.is_none())
     }
 
     /// Sleeps until a message, a timer, or a wake-up.

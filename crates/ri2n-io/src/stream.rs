@@ -42,7 +42,7 @@ impl Drop for Stream {
             let now = sys::now();
             state.connection.shutdown_write();
             state.connection.shutdown_read(now);
-            self.shared.leave(state, now);
+            self.shared.leave(state);
             self.shared.helper_due.store(0, Ordering::Relaxed);
             if let Ok(helper) = crate::helper::get() {
                 helper.wake();
@@ -81,19 +81,19 @@ impl Stream {
         let mut state = self.shared.enter();
         let mut until = None;
         loop {
-            let now = sys::now();
-            match state.connection.read(now, into) {
+            let clock = state.clock();
+            match state.connection.read(clock, into) {
                 Ok(count) => {
-                    self.shared.leave(state, now);
+                    self.shared.leave(state);
                     return Ok(count);
                 }
                 Err(ReadError::Closed(reason)) => return Err(closed(reason)),
                 Err(ReadError::WouldBlock) => {}
             }
             let timeout = state.read_timeout;
-            let until = *until.get_or_insert_with(|| timeout.map(|timeout| now + timeout));
-            if until.is_some_and(|until| now >= until) {
-                self.shared.leave(state, now);
+            let until = *until.get_or_insert_with(|| timeout.map(|timeout| sys::now() + timeout));
+            if until.is_some_and(|until| sys::now() >= until) {
+                self.shared.leave(state);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             state = self.shared.wait(state, until);
@@ -112,7 +112,7 @@ impl Stream {
             self.shared.serve(&mut state);
             result = state.connection.read(now, into);
         }
-        self.shared.leave(state, now);
+        self.shared.leave(state);
         result.map_err(|error| match error {
             ReadError::WouldBlock => io::ErrorKind::WouldBlock.into(),
             ReadError::Closed(reason) => closed(reason),
@@ -127,10 +127,10 @@ impl Stream {
         let mut state = self.shared.enter();
         let mut until = None;
         loop {
-            let now = sys::now();
+            let now = state.look_at_clock();
             match state.connection.write(now, bytes) {
                 Ok(count) => {
-                    self.shared.leave(state, now);
+                    self.shared.leave(state);
                     return Ok(count);
                 }
                 Err(WriteError::WouldBlock) => {}
@@ -139,7 +139,7 @@ impl Stream {
             let timeout = state.write_timeout;
             let until = *until.get_or_insert_with(|| timeout.map(|timeout| now + timeout));
             if until.is_some_and(|until| now >= until) {
-                self.shared.leave(state, now);
+                self.shared.leave(state);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             state = self.shared.wait(state, until);
@@ -158,7 +158,7 @@ impl Stream {
             self.shared.serve(&mut state);
             result = state.connection.write(now, bytes);
         }
-        self.shared.leave(state, now);
+        self.shared.leave(state);
         result.map_err(write_error)
     }
 
@@ -176,7 +176,7 @@ impl Stream {
             state.connection.shutdown_read(now);
         }
         self.shared.wake_callers(&state);
-        self.shared.leave(state, now);
+        self.shared.leave(state);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Stream {
         let mut state = self.shared.enter();
         state.connection.abort();
         self.shared.wake_callers(&state);
-        self.shared.leave(state, sys::now());
+        self.shared.leave(state);
     }
 
     /// Waits until the peer's end acknowledged everything written, and the end of the stream after a shutdown.
@@ -198,14 +198,14 @@ impl Stream {
         loop {
             let now = sys::now();
             if state.connection.is_flushed() {
-                self.shared.leave(state, now);
+                self.shared.leave(state);
                 return Ok(());
             }
             if let StreamState::Closed(reason) = state.connection.state() {
                 return Err(closed(reason));
             }
             if until.is_some_and(|until| now >= until) {
-                self.shared.leave(state, now);
+                self.shared.leave(state);
                 return Err(io::ErrorKind::TimedOut.into());
             }
             // Unread bytes end every wait but this one, so look now and then.

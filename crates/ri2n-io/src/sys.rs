@@ -2,7 +2,7 @@
 //!
 //! All `unsafe` code of the crate is here and in `netlink.rs` and `interfaces.rs`; every call passes buffers that outlive it.
 
-use ri2n::{Batch, Connection, Path, Time};
+use ri2n::{Batch, Connection, Neighbour, Path, Time};
 use std::{
     cell::RefCell,
     io,
@@ -13,8 +13,8 @@ use std::{
     time::Duration,
 };
 
-/// Messages that one receive call takes.
-const MESSAGES: usize = 8;
+/// Messages that one receive call takes, at most.
+pub(crate) const MESSAGES: usize = 8;
 /// Longest message: what receive offload puts together.
 const MESSAGE_LEN: usize = 65_536;
 /// Room for control messages, of which the largest set (packet info, segment size) needs 56 bytes.
@@ -22,7 +22,7 @@ const CONTROL_LEN: usize = 128;
 /// Socket buffers asked for; the system may grant less to who is not root.
 const SOCKET_BUFFER: libc::c_int = 4 << 20;
 /// How long a blocking receive waits before the caller watches timers itself.
-pub(crate) const RECEIVE_WAIT: Duration = Duration::from_millis(20);
+pub(crate) const RECEIVE_WAIT: Duration = Duration::from_millis(4);
 
 /// The time now.
 pub(crate) fn now() -> Time {
@@ -213,7 +213,7 @@ impl Socket {
                 from = *end;
                 let is_run = segment == Segment::BySystem && batch.ends.len() > 1;
                 let size = is_run.then_some(batch.datagram_size as u16);
-                self.send_vectored(&batch.path, iovecs, size)?;
+                self.send_vectored(&batch.path, iovecs, size, batch.neighbour)?;
             }
             Ok(())
         })
@@ -222,10 +222,20 @@ impl Socket {
     /// Sends one datagram.
     pub(crate) fn send_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut iovecs = [libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }];
-        self.send_vectored(path, &mut iovecs, None)
+        self.send_vectored(path, &mut iovecs, None, Neighbour::Unsaid)
     }
 
-    fn send_vectored(&self, path: &Path, iovecs: &mut [libc::iovec], segment: Option<u16>) -> io::Result<()> {
+    fn send_vectored(
+        &self,
+        path: &Path,
+        iovecs: &mut [libc::iovec],
+        segment: Option<u16>,
+        neighbour: Neighbour,
+    ) -> io::Result<()> {
+        let mut flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        if neighbour == Neighbour::Keep {
+            flags |= libc::MSG_CONFIRM;
+        }
         let (mut name, name_len) = to_sockaddr(path.remote, self.is_v6);
         let mut control = ControlBuffer([0; CONTROL_LEN]);
         // SAFETY: an all-zero header is valid; its pointers are set to what outlives the call.
@@ -261,9 +271,7 @@ impl Socket {
         }
         loop {
             // SAFETY: `header` and all that it points to are initialised and outlive the call.
-            let sent = unsafe {
-                libc::sendmsg(self.fd.as_raw_fd(), &raw const header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
-            };
+            let sent = unsafe { libc::sendmsg(self.fd.as_raw_fd(), &raw const header, flags) };
             if sent >= 0 {
                 return Ok(());
             }
@@ -281,12 +289,21 @@ impl Socket {
         unsafe { libc::poll(&raw mut polled, 1, timeout.as_millis() as libc::c_int) };
     }
 
-    /// Receives what there is, up to [`MESSAGES`] messages, and hands each to `take`. Returns how many.
+    /// Receives what there is, up to `most` messages (no more than [`MESSAGES`]). Returns how many. Asking for one only
+    /// spares a look for the next.
     ///
     /// # Errors
     /// `WouldBlock` if there is nothing (any longer than [`RECEIVE_WAIT`]), or a pending error of the socket.
-    pub(crate) fn receive(&self, inbox: &mut Inbox, block: Block) -> io::Result<usize> {
+    pub(crate) fn receive(&self, inbox: &mut Inbox, block: Block, most: usize) -> io::Result<usize> {
         inbox.prepare();
+        if most == 1 {
+            let flags = if block == Block::Never { libc::MSG_DONTWAIT } else { 0 };
+            // SAFETY: as below, for the first header alone.
+            let length = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut inbox.headers[0].msg_hdr, flags) };
+            inbox.headers[0].msg_len = libc::c_uint::try_from(length).map_err(|_| io::Error::last_os_error())?;
+            inbox.count = 1;
+            return Ok(1);
+        }
         let flags = match block {
             Block::Wait => libc::MSG_WAITFORONE,
             Block::Never => libc::MSG_DONTWAIT,
@@ -296,13 +313,14 @@ impl Socket {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
                 inbox.headers.as_mut_ptr(),
-                MESSAGES as libc::c_uint,
+                most.min(MESSAGES) as libc::c_uint,
                 flags,
                 ptr::null_mut(),
             )
         };
         let count = check(count)? as usize;
-        inbox.count = count;
+        // One more may have been begun.
+        (inbox.count, inbox.used) = (count, (count + 1).min(MESSAGES));
         Ok(count)
     }
 
@@ -358,13 +376,16 @@ pub(crate) struct Inbox {
     iovecs: [libc::iovec; MESSAGES],
     controls: [ControlBuffer; MESSAGES],
     bytes: Vec<u8>,
+    /// Messages that the last call brought.
     count: usize,
+    /// Headers that the system may have written to since they were prepared.
+    used: usize,
 }
 
 impl Inbox {
     fn new() -> Box<Self> {
         // SAFETY: all of these plain C structures are valid when all zeros.
-        unsafe {
+        let mut inbox = unsafe {
             Box::new(Self {
                 headers: mem::zeroed(),
                 names: mem::zeroed(),
@@ -372,13 +393,16 @@ impl Inbox {
                 controls: [const { ControlBuffer([0; CONTROL_LEN]) }; MESSAGES],
                 bytes: vec![0; MESSAGES * MESSAGE_LEN],
                 count: 0,
+                used: MESSAGES,
             })
-        }
+        };
+        inbox.prepare();
+        inbox
     }
 
+    /// Makes every header ready that the system may have written to. The box stays where it is, and so do the buffers.
     fn prepare(&mut self) {
-        self.count = 0;
-        for at in 0..MESSAGES {
+        for at in 0..self.used {
             let base = self.bytes[at * MESSAGE_LEN..].as_mut_ptr();
             self.iovecs[at] = libc::iovec { iov_base: base.cast(), iov_len: MESSAGE_LEN };
             let header = &mut self.headers[at].msg_hdr;
@@ -390,6 +414,13 @@ impl Inbox {
             header.msg_controllen = CONTROL_LEN;
             header.msg_flags = 0;
         }
+        // A call that fails may have touched the first.
+        (self.count, self.used) = (0, 1);
+    }
+
+    /// Whether more may wait than one plain message, going by the last call.
+    pub(crate) fn is_burst(&self) -> bool {
+        self.count > 1 || self.messages().any(|message| message.segment < message.bytes.len())
     }
 
     fn buffer(&self, at: usize) -> &[u8] {

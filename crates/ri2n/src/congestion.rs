@@ -30,7 +30,7 @@ const PACKETS_INITIAL: f64 = 10.0;
 /// Largest window in bytes.
 const WINDOW_MAX: f64 = 16.0 * 1024.0 * 1024.0;
 /// Queueing delay that is aimed at.
-const TARGET: Duration = Duration::from_micros(300);
+const TARGET: Duration = Duration::from_micros(400);
 /// The target is never less than this many packets' time on the wire.
 const TARGET_PACKETS: f64 = 4.0;
 /// Packets by which the window grows a round trip.
@@ -43,8 +43,9 @@ const CUT_MAX: f64 = 0.5;
 const LOSS_NOTED: f64 = 0.02;
 /// What remains of the window in an experiment, and after a loss in competition.
 const LOSS_FACTOR: f64 = 0.7;
-/// Packets that an experiment counts at least.
-const EXPERIMENT_PACKETS: u64 = 60;
+/// Packets that are counted at least before their losses are judged. One round is too few: where offloads carry a run as
+/// one frame, it is lost as one, and a single bad run would look like a storm.
+const JUDGED_PACKETS: u64 = 120;
 /// How long the delay must stay over the target before another flow is blamed.
 const BLAME_AFTER: Duration = Duration::from_millis(150);
 /// The same, when looking whether the other flow is still there.
@@ -115,6 +116,8 @@ pub(crate) struct Congestion {
     round_acked: u64,
     round_lost: u64,
     round_limited: Limited,
+    /// Packets lost and acknowledged since losses were judged.
+    judged: (u64, u64),
     /// When the delay was last under the target.
     calm_at: Time,
     /// The window with which another flow was competed with, while looking whether it is still there.
@@ -138,6 +141,7 @@ impl Congestion {
             round_acked: 0,
             round_lost: 0,
             round_limited: Limited::ByApplication,
+            judged: (0, 0),
             calm_at: Time::ZERO,
             competing_window: None,
             loss_floor: 0.0,
@@ -243,7 +247,8 @@ impl Congestion {
     }
 
     fn target(&self, rtt: Duration) -> Duration {
-        TARGET.max(rtt.mul_f64((TARGET_PACKETS * self.packet / self.window).min(1.0)))
+        let packets = (TARGET_PACKETS * self.packet / self.window).min(1.0);
+        TARGET.max(Duration::from_nanos((rtt.as_nanos() as f64 * packets) as u64))
     }
 
     fn shrink(&mut self, queue: Duration, target: Duration) {
@@ -258,7 +263,7 @@ impl Congestion {
     /// Starts and ends experiments on the cause of losses.
     fn judge_losses(&mut self, acked: &Acked) {
         if let Some(experiment) = self.experiment {
-            if experiment.lost + experiment.acked < EXPERIMENT_PACKETS {
+            if experiment.lost + experiment.acked < JUDGED_PACKETS {
                 return;
             }
             let ratio = experiment.lost as f64 / (experiment.lost + experiment.acked) as f64;
@@ -266,12 +271,18 @@ impl Congestion {
                 self.loss_floor = ratio.max(experiment.loss_before);
                 self.window = self.window.max(experiment.window_before);
             }
-            self.experiment = None;
+            (self.experiment, self.judged) = (None, (0, 0));
             return;
         }
         self.loss_floor *= 0.9999;
-        let ratio = self.loss_ratio();
-        let is_news = ratio > self.loss_floor * 2.0 + LOSS_NOTED && self.round_lost >= 2;
+        self.judged = (self.judged.0 + self.round_lost, self.judged.1 + self.round_acked);
+        let (lost, acked_packets) = self.judged;
+        if lost + acked_packets < JUDGED_PACKETS {
+            return;
+        }
+        self.judged = (0, 0);
+        let ratio = lost as f64 / (lost + acked_packets) as f64;
+        let is_news = ratio > self.loss_floor * 2.0 + LOSS_NOTED && lost >= 2;
         if is_news && !matches!(self.mode, Mode::Compete { .. }) {
             self.experiment = Some(Experiment {
                 window_before: self.window,

@@ -25,7 +25,7 @@ pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(10);
 const PROBES_GOOD: u32 = 3;
 /// Delivery ratio below which a link is called gray.
 const GRAY: f64 = 0.98;
-/// Packets over which the delivery ratio forgets by a factor e.
+/// Packets that outweigh what the delivery ratio remembers.
 const RATIO_MEMORY: f64 = 128.0;
 
 /// What is thought of a link.
@@ -87,7 +87,7 @@ impl Monitor {
     pub(crate) fn handle_outcomes(&mut self, acked: u64, lost: u64) {
         let total = (acked + lost) as f64;
         if total > 0.0 {
-            let weight = 1.0 - (-total / RATIO_MEMORY).exp();
+            let weight = total / (total + RATIO_MEMORY);
             self.delivery_ratio += weight * (acked as f64 / total - self.delivery_ratio);
         }
         if self.is_usable() {

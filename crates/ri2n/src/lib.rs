@@ -33,7 +33,8 @@ mod time;
 pub mod wire;
 
 pub use connection::{
-    BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Part, ReadError, Settings, StreamState, WriteError,
+    BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Neighbour, Part, ReadError, Settings, StreamState,
+    WriteError,
 };
 pub use health::Health;
 pub use link::{LinkId, LinkReport, Path};

@@ -158,6 +158,8 @@ pub(crate) struct Link {
     pub(crate) arrivals: u32,
     pub(crate) arrivals_since: Time,
     pub(crate) ack_every: u32,
+    /// Acknowledgements that told of the last arrival.
+    pub(crate) told: u32,
     /// Packets that arrived and ask for an acknowledgement not yet sent.
     pub(crate) unacked: u32,
     pub(crate) pong: Option<u64>,
@@ -202,6 +204,7 @@ impl Link {
             arrivals: 0,
             arrivals_since: now,
             ack_every: 2,
+            told: 0,
             unacked: 0,
             pong: None,
             challenge: 0,
@@ -389,7 +392,7 @@ impl Link {
     fn detect_lost(&mut self, now: Time, buffer: &mut SendBuffer, outcome: &mut Outcome) -> u64 {
         let Some(largest) = self.largest_acked else { return 0 };
         let base = self.next_number - self.sent.len() as u64;
-        let overdue = self.rtt.smoothed().max(self.rtt.minimum()) * 9 / 8 + Duration::from_micros(100);
+        let overdue = self.rtt.overdue();
         let mut lost = 0;
         let count = (largest + 1).saturating_sub(base).min(self.sent.len() as u64);
         for index in 0..count {
@@ -413,8 +416,7 @@ impl Link {
         let largest = self.largest_acked?;
         let base = self.next_number - self.sent.len() as u64;
         let first = self.sent.front()?;
-        let overdue = self.rtt.smoothed().max(self.rtt.minimum()) * 9 / 8 + Duration::from_micros(100);
-        (base < largest).then(|| first.at + overdue)
+        (base < largest).then(|| first.at + self.rtt.overdue())
     }
 
     /// Looks for overdue packets without an acknowledgement.

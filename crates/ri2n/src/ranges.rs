@@ -1,25 +1,27 @@
 //! Sets of 64-bit numbers as sorted, disjoint, half-open ranges.
 //!
 //! Stream bytes that arrived out of order, packets seen on a link, bytes to be sent again: each is a handful of ranges,
-//! mostly touched at their upper end, so a sorted vector beats a tree.
+//! mostly touched at their upper end, so a sorted vector beats a tree. Two ranges need no memory of their own: most sets
+//! never have more, and they come and go with every packet.
 //!
 //! ```text
 //!  insert 5..8 into {0..3, 4..5, 9..12}  →  {0..3, 4..8, 9..12}
 //! ```
 
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A set of numbers, kept as sorted ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
-    ranges: Vec<Range<u64>>,
+    ranges: SmallVec<[Range<u64>; 2]>,
 }
 
 impl RangeSet {
     /// The empty set.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ranges: Vec::new() }
+        Self { ranges: SmallVec::new_const() }
     }
 
     /// The ranges, ascending.
@@ -93,8 +95,10 @@ impl RangeSet {
         }
         let left = self.ranges[from].start..old.start;
         let right = old.end..self.ranges[to - 1].end;
-        let kept = [left, right].into_iter().filter(|range| range.start < range.end);
-        self.ranges.splice(from..to, kept);
+        self.ranges.drain(from..to);
+        for kept in [right, left].into_iter().filter(|range| range.start < range.end) {
+            self.ranges.insert(from, kept);
+        }
     }
 
     /// What of `range` is not in the set, ascending.

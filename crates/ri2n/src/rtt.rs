@@ -11,12 +11,16 @@ const MINIMUM_WINDOW: Duration = Duration::from_secs(10);
 /// What is assumed before the first sample.
 const INITIAL: Duration = Duration::from_millis(5);
 
+/// Reordering in time that is never taken for loss.
+const OVERDUE_MIN: Duration = Duration::from_micros(100);
+
 /// The round-trip time of one link.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
-    smoothed: Duration,
-    variation: Duration,
-    minimum: [Duration; 2],
+    // Nanoseconds: plain numbers are cheaper to reckon with than durations.
+    smoothed: u64,
+    variation: u64,
+    minimum: [u64; 2],
     window_ends: Time,
     sampled: bool,
 }
@@ -24,9 +28,9 @@ pub(crate) struct Rtt {
 impl Rtt {
     pub(crate) fn new() -> Self {
         Self {
-            smoothed: INITIAL,
-            variation: INITIAL / 2,
-            minimum: [Duration::MAX; 2],
+            smoothed: INITIAL.as_nanos() as u64,
+            variation: INITIAL.as_nanos() as u64 / 2,
+            minimum: [u64::MAX; 2],
             window_ends: Time::ZERO,
             sampled: false,
         }
@@ -34,9 +38,9 @@ impl Rtt {
 
     /// Takes in a sample: `total` less the time that the peer kept the acknowledgement.
     pub(crate) fn handle_sample(&mut self, now: Time, total: Duration, kept: Duration) {
-        let sample = total.saturating_sub(kept).max(Duration::from_micros(1));
+        let sample = total.saturating_sub(kept).max(Duration::from_micros(1)).as_nanos() as u64;
         if now >= self.window_ends {
-            self.minimum = [Duration::MAX, self.minimum[0]];
+            self.minimum = [u64::MAX, self.minimum[0]];
             self.window_ends = now + MINIMUM_WINDOW;
         }
         self.minimum[0] = self.minimum[0].min(sample);
@@ -51,18 +55,27 @@ impl Rtt {
     }
 
     pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed
+        Duration::from_nanos(self.smoothed)
     }
 
     /// The smallest of late; the assumed one before the first sample.
     pub(crate) fn minimum(&self) -> Duration {
+        Duration::from_nanos(self.minimum_nanos())
+    }
+
+    fn minimum_nanos(&self) -> u64 {
         let minimum = self.minimum[0].min(self.minimum[1]);
-        if minimum == Duration::MAX { self.smoothed } else { minimum }
+        if minimum == u64::MAX { self.smoothed } else { minimum }
+    }
+
+    /// How long after later packets were acknowledged an earlier one counts as lost (RFC 9002, section 6.1.2).
+    pub(crate) fn overdue(&self) -> Duration {
+        Duration::from_nanos(self.smoothed.max(self.minimum_nanos()) * 9 / 8 + OVERDUE_MIN.as_nanos() as u64)
     }
 
     /// How long an acknowledgement may take before something is wrong.
     pub(crate) fn patience(&self) -> Duration {
-        self.smoothed + self.variation * 4
+        Duration::from_nanos(self.smoothed + self.variation * 4)
     }
 }
 

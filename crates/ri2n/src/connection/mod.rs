@@ -26,7 +26,7 @@ use crate::{
 use std::{net::SocketAddr, time::Duration};
 
 pub use receive::Carrier;
-pub use transmit::{Batch, Part};
+pub use transmit::{Batch, Neighbour, Part};
 
 /// Smallest buffer of either direction.
 pub const BUFFER_MIN: usize = 64 << 10;
@@ -168,6 +168,9 @@ pub struct Connection {
     resets_due: u8,
     unreachable: u32,
 
+    /// Kept for its memory: control frames of a packet being written.
+    scratch: Vec<u8>,
+
     /// Whether a link may want to send an answer, a probe or a size.
     control_due: bool,
     /// Links that an acknowledgement is to leave on now, a bit each.
@@ -219,6 +222,7 @@ impl Connection {
             closed: None,
             resets_due: 0,
             unreachable: 0,
+            scratch: Vec::new(),
             control_due: true,
             acks_due: 0,
             ack_at: None,
@@ -256,7 +260,8 @@ impl Connection {
         self.links[0] = Some(Box::new(link));
     }
 
-    /// Copies out up to `into.len()` bytes that arrived. Zero means that the stream ended.
+    /// Copies out up to `into.len()` bytes that arrived. Zero means that the stream ended. `now` may be as old as the last
+    /// call: nothing is dated by it.
     ///
     /// # Errors
     /// [`ReadError::WouldBlock`] if nothing has arrived.

@@ -65,6 +65,9 @@ impl Connection {
         if self.links[index].as_ref().is_some_and(|link| link.has_seen(header.number)) {
             // A copy, perhaps since the acknowledgement was lost: say it again.
             if eliciting {
+                if let Some(link) = &mut self.links[index] {
+                    link.told = 0;
+                }
                 self.schedule_ack(now);
             }
             return Some(());
@@ -308,7 +311,7 @@ impl Link {
         self.packets_received += 1;
         self.bytes_received += data_len as u64;
         self.handle_arrival_rate(now);
-        self.seen_at = now;
+        (self.seen_at, self.told) = (now, 0);
         order
     }
 

@@ -29,8 +29,12 @@ const RUN_DATAGRAMS_MAX: u64 = 64;
 const RUN_BYTES_MAX: u64 = 65_000;
 /// A run takes no longer than this on the wire, so that what comes after it does not wait.
 const RUN_TIME: Duration = Duration::from_micros(250);
+/// The same on a gray link, since a lost frame may be a whole run.
+const RUN_TIME_GRAY: Duration = Duration::from_micros(60);
 /// Runs need not be shorter than this, however slow the link.
 const RUN_BYTES_MIN: f64 = 3000.0;
+/// Acknowledgements that tell of the same last arrival on a link. If all are lost, the peer asks on that link.
+const TOLD_MAX: u32 = 4;
 /// How much later a repeated byte may arrive for each lost one: what a loss costs in time.
 const LOSS_COST: Duration = Duration::from_millis(10);
 /// Numbers beyond the last acknowledged one up to which 16 bits are enough.
@@ -60,6 +64,18 @@ pub struct Batch {
     pub ends: Vec<usize>,
     /// Headers and tags.
     pub heads: Vec<u8>,
+    /// What the system shall think of the neighbour that this goes to.
+    pub neighbour: Neighbour,
+}
+
+/// What the sender knows of the neighbour on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbour {
+    /// Nothing that the system does not find out by itself.
+    Unsaid,
+    /// It answered before and is silent now. The system should keep its hardware address: once forgotten, it is asked
+    /// for only once a second, and that is how long a healed link would stay silent.
+    Keep,
 }
 
 impl Default for Batch {
@@ -72,6 +88,7 @@ impl Default for Batch {
             parts: Vec::new(),
             ends: Vec::new(),
             heads: Vec::new(),
+            neighbour: Neighbour::Unsaid,
         }
     }
 }
@@ -103,6 +120,8 @@ impl Batch {
         self.parts.clear();
         self.ends.clear();
         self.heads.clear();
+        let is_silent = link.largest_acked.is_some() && link.monitor.health() == Health::Suspect;
+        self.neighbour = if is_silent { Neighbour::Keep } else { Neighbour::Unsaid };
     }
 }
 
@@ -114,6 +133,17 @@ struct Draft<'a> {
 }
 
 impl Connection {
+    /// Whether [`Self::poll_transmit`] may have something; if not, nobody need look at the clock to ask it.
+    #[must_use]
+    pub fn wants_transmit(&self) -> bool {
+        self.control_due
+            || self.acks_due != 0
+            || self.window_due
+            || self.resets_due > 0
+            || self.fin == Fin::Due
+            || self.send.waiting(self.peer_limit) > 0
+    }
+
     /// Fills in what is to be sent next. Returns `false` when there is nothing more now.
     pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         if self.closed.is_some() {
@@ -193,7 +223,7 @@ impl Connection {
             return false;
         }
         let index = self.acks_due.trailing_zeros() as usize;
-        let mut control = Vec::with_capacity(64);
+        let mut control = self.take_scratch();
         self.put_ack(now, &mut control, index);
         let Some(link) = &self.links[index] else { return self.transmit_ack(now, batch) };
         let challenge = link.challenge;
@@ -202,20 +232,27 @@ impl Connection {
             Purpose::Window
         });
         self.transmit_one(now, index, batch, Draft { control: &control, data: None, purpose });
+        self.scratch = control;
         true
     }
 
-    /// Appends an acknowledgement of all links, leaving on this one.
+    fn take_scratch(&mut self) -> Vec<u8> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch
+    }
+
+    /// Appends an acknowledgement of all links that have something to tell, leaving on this one.
     fn put_ack(&mut self, now: Time, control: &mut Vec<u8>, index: usize) {
         self.acks_due &= !(1 << index);
         self.ack_at = None;
         self.acked_at = now;
         self.limit_told = self.receive.limit();
-        let links = self.links.iter().flatten().filter(|link| link.packets_received > 0);
+        let links = self.links.iter().flatten().filter(|link| link.told < TOLD_MAX);
         let entries = links.map(|link| (link.id.0, now.since(link.seen_at).as_micros() as u64, &link.seen));
         control::encode_ack(control, self.receive.next(), self.limit_told, entries);
         for link in self.links.iter_mut().flatten() {
-            link.unacked = 0;
+            (link.unacked, link.told) = (0, link.told.saturating_add(1));
         }
     }
 
@@ -227,7 +264,7 @@ impl Connection {
             return false;
         }
         let Some(index) = self.choose_link(waiting) else { return false };
-        let mut control = Vec::new();
+        let mut control = self.take_scratch();
         if self.ack_at.is_some() || self.acks_due & (1 << index) != 0 {
             self.put_ack(now, &mut control, index);
         }
@@ -261,6 +298,7 @@ impl Connection {
                 break;
             }
         }
+        self.scratch = control;
         if batch.ends.len() == 1 {
             batch.datagram_size = batch_len(batch);
         }
@@ -278,6 +316,11 @@ impl Connection {
             seconds + loss
         };
         let usable = || self.each_link().filter(|link| link.monitor.is_usable());
+        if usable().all(|link| waiting <= u64::from(link.datagram)) {
+            // One datagram: nothing is gained by another link than the soonest, unless it is full.
+            let soonest = usable().min_by(|a, b| estimate(a, waiting).total_cmp(&estimate(b, waiting)))?;
+            return soonest.has_room_for(waiting).then(|| soonest.id.index());
+        }
         let all_on_best = usable().map(|link| estimate(link, waiting)).min_by(f64::total_cmp)?;
         let next = |link: &Link| estimate(link, waiting.min(u64::from(link.datagram)));
         let soonest = usable().map(next).min_by(f64::total_cmp)?;
@@ -362,7 +405,8 @@ fn batch_len(batch: &Batch) -> usize {
 impl Link {
     /// Bytes of a run on this link.
     fn run_bytes(&self) -> u64 {
-        let in_time = (self.rate_planned() * RUN_TIME.as_secs_f64()).max(RUN_BYTES_MIN);
+        let time = if self.monitor.health() == Health::Gray { RUN_TIME_GRAY } else { RUN_TIME };
+        let in_time = (self.rate_planned() * time.as_secs_f64()).max(RUN_BYTES_MIN);
         (in_time as u64).min(RUN_BYTES_MAX)
     }
 

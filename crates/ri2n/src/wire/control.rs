@@ -2,6 +2,8 @@
 
 use super::{Malformed, Reader, put_varint};
 use crate::{LINKS_MAX, RangeSet};
+use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Most ranges of packet numbers that one acknowledgement tells of a link.
 pub const ACK_RANGES_MAX: usize = 32;
@@ -33,7 +35,7 @@ pub struct Ack {
     /// No stream byte from here on may be sent.
     pub limit: u64,
     /// One entry a link on which something new arrived; at most [`LINKS_MAX`].
-    pub links: Vec<LinkAck>,
+    pub links: SmallVec<[LinkAck; 2]>,
 }
 
 /// One control frame.
@@ -161,7 +163,7 @@ fn decode_ack(reader: &mut Reader<'_>) -> Result<Ack, Malformed> {
     if usize::from(count) > LINKS_MAX {
         return Err(Malformed);
     }
-    let mut links = Vec::with_capacity(usize::from(count));
+    let mut links = SmallVec::with_capacity(usize::from(count));
     for _ in 0..count {
         let (link, delay_us) = (reader.u8()?, reader.varint()?);
         let highest = reader.varint()?;
@@ -171,7 +173,7 @@ fn decode_ack(reader: &mut Reader<'_>) -> Result<Ack, Malformed> {
         if usize::from(link) >= LINKS_MAX || more >= ACK_RANGES_MAX as u64 {
             return Err(Malformed);
         }
-        let mut descending = Vec::with_capacity(more as usize + 1);
+        let mut descending: SmallVec<[Range<u64>; 4]> = SmallVec::with_capacity(more as usize + 1);
         descending.push(start..end);
         for _ in 0..more {
             end = start.checked_sub(reader.varint()?).and_then(|end| end.checked_sub(1)).ok_or(Malformed)?;
@@ -210,7 +212,7 @@ mod tests {
         });
         prop_oneof![
             (any::<u64>(), any::<u64>(), proptest::collection::vec(link, 0..=LINKS_MAX))
-                .prop_map(|(received, limit, links)| Control::Ack(Ack { received, limit, links })),
+                .prop_map(|(received, limit, links)| Control::Ack(Ack { received, limit, links: links.into() })),
             any::<u64>().prop_map(Control::Ping),
             any::<u64>().prop_map(Control::Pong),
             (any::<u8>(), any::<u16>()).prop_map(|(address, mtu)| Control::Link { address, mtu }),

@@ -110,17 +110,24 @@ pub fn encode(out: &mut Vec<u8>, width: Width, header: &Header, control: &[u8]) 
         Some((_, End::Fin)) => DATA | FIN,
     };
     let offset = header.data.map_or(0, |(offset, _)| offset);
-    out.push(flags);
-    out.extend_from_slice(&(header.token ^ mask(header.number, offset)).to_le_bytes());
-    out.extend_from_slice(&header.number.to_le_bytes()[..width.packet_bits() as usize / 8]);
+    // Each field is written whole and the next one over what was cut off: no copy of odd lengths but the last.
+    let mut head = [0; HEADER_MAX + 8];
+    head[0] = flags;
+    head[1..9].copy_from_slice(&(header.token ^ mask(header.number, offset)).to_le_bytes());
+    head[9..17].copy_from_slice(&header.number.to_le_bytes());
+    let mut end = 9 + width.packet_bits() as usize / 8;
     if header.data.is_some() {
-        out.extend_from_slice(&offset.to_le_bytes()[..width.offset_bits() as usize / 8]);
+        head[end..end + 8].copy_from_slice(&offset.to_le_bytes());
+        end += width.offset_bits() as usize / 8;
     }
     if !control.is_empty() {
         let length = u16::try_from(control.len()).expect("control frames fit a datagram");
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(control);
+        head[end..end + 2].copy_from_slice(&length.to_le_bytes());
+        end += 2;
     }
+    out.reserve(end + control.len());
+    out.extend_from_slice(&head[..end]);
+    out.extend_from_slice(control);
 }
 
 /// Takes a packet apart.
@@ -135,12 +142,21 @@ pub fn decode(bytes: &[u8]) -> Result<Raw<'_>, Malformed> {
     }
     let width = if flags & WIDE == 0 { Width::Narrow } else { Width::Wide };
     let masked = reader.u64()?;
-    let mut cut = |bits: u32| -> Result<u64, Malformed> {
-        let bytes = reader.bytes(bits as usize / 8)?;
-        Ok(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    let number = match width {
+        Width::Narrow => u64::from(reader.u16()?),
+        Width::Wide => u64::from(u32::from_le_bytes(reader.array()?)),
     };
-    let number = cut(width.packet_bits())?;
-    let offset = if flags & DATA == 0 { 0 } else { cut(width.offset_bits())? };
+    let offset = match (flags & DATA, width) {
+        (0, _) => 0,
+        (_, Width::Narrow) => {
+            let [a, b, c] = reader.array()?;
+            u64::from(u32::from_le_bytes([a, b, c, 0]))
+        }
+        (_, Width::Wide) => {
+            let [a, b, c, d, e] = reader.array()?;
+            u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
+        }
+    };
     let control = if flags & CONTROL == 0 {
         &[][..]
     } else {

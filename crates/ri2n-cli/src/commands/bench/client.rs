@@ -1,6 +1,6 @@
 //! `ri2n bench client`.
 
-use super::{CHUNK, Client, MODE_PING, MODE_STREAM, monotonic_s, resolve, usage};
+use super::{CHUNK, Client, MODE_PING, MODE_STREAM, monotonic_s, resident_kib, resolve, usage};
 use anyhow::Context;
 use ri2n_io::Stream;
 use std::{
@@ -16,12 +16,15 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(120);
 pub(super) fn run(arguments: &Client) -> anyhow::Result<ExitCode> {
     let config = arguments.connecting.config()?;
     let servers = resolve(&arguments.server)?;
+    // What is sent is no memory of the stream's; neither are the pages of it that nobody wrote to yet.
+    let chunk = vec![1; CHUNK];
+    let before_kib = resident_kib();
     let mut stream =
         Stream::connect_any(&servers, &config).with_context(|| format!("cannot connect to {}", arguments.server))?;
     if arguments.ping_pong {
         ping_pong(arguments, &mut stream)?;
     } else {
-        send(arguments, &mut stream)?;
+        send(arguments, &mut stream, chunk, before_kib)?;
     }
     if arguments.links {
         print_links(&stream);
@@ -38,9 +41,8 @@ fn header(mode: u32, size: usize) -> [u8; 8] {
     header
 }
 
-fn send(arguments: &Client, stream: &mut Stream) -> anyhow::Result<()> {
+fn send(arguments: &Client, stream: &mut Stream, mut chunk: Vec<u8>, before_kib: i64) -> anyhow::Result<()> {
     stream.write_all(&header(MODE_STREAM, 0))?;
-    let mut chunk = vec![0; CHUNK];
     let (mut total, mut counter, mut longest) = (0_u64, 0_u64, 0_f64);
     let began = monotonic_s();
     let mut now = began;
@@ -62,9 +64,10 @@ fn send(arguments: &Client, stream: &mut Stream) -> anyhow::Result<()> {
     let seconds = monotonic_s() - began;
     let (cpu, resident) = usage();
     println!(
-        "cli bytes {total} secs {seconds:.4} MBps {:.2} cpu_ns_per_B {:.4} maxrss_kB {resident} longest_write_s {longest:.3}",
+        "cli bytes {total} secs {seconds:.4} MBps {:.2} cpu_ns_per_B {:.4} maxrss_kB {resident} stream_kB {} longest_write_s {longest:.3}",
         total as f64 / seconds / 1e6,
-        cpu * 1e9 / total.max(1) as f64
+        cpu * 1e9 / total.max(1) as f64,
+        resident - before_kib
     );
     Ok(())
 }

@@ -117,6 +117,16 @@ fn monotonic_s() -> f64 {
     spec.tv_sec as f64 + spec.tv_nsec as f64 * 1e-9
 }
 
+/// Memory resident now, in KiB, before a stream is opened.
+fn resident_kib() -> i64 {
+    status_kib("VmRSS:").unwrap_or(0)
+}
+
+fn status_kib(name: &str) -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+}
+
 /// What this process used: CPU seconds, and the most memory resident, in KiB.
 fn usage() -> (f64, i64) {
     // SAFETY: all zeros are a valid structure, which outlives the call.
@@ -127,7 +137,6 @@ fn usage() -> (f64, i64) {
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
     // The structure's own figure would count what the process was before it became this program.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    let peak = status_kib("VmHWM:");
     (seconds(usage.ru_utime) + seconds(usage.ru_stime), peak.unwrap_or(usage.ru_maxrss))
 }

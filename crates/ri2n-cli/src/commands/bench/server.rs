@@ -1,6 +1,6 @@
 //! `ri2n bench server`.
 
-use super::{CHUNK, MODE_PING, MODE_STREAM, Server, monotonic_s, plot, rows::Rows, usage};
+use super::{CHUNK, MODE_PING, MODE_STREAM, Server, monotonic_s, plot, resident_kib, rows::Rows, usage};
 use anyhow::{Context, bail};
 use ri2n_io::{Listener, Stream};
 use std::{
@@ -16,8 +16,9 @@ pub(super) fn run(arguments: &Server) -> anyhow::Result<ExitCode> {
         Listener::bind(arguments.bind, &config).with_context(|| format!("cannot listen at {}", arguments.bind))?;
     eprintln!("listening at {}", listener.local_addr()?);
     loop {
+        let before_kib = resident_kib();
         let (stream, client) = listener.accept()?;
-        let served = serve(arguments, stream, client);
+        let served = serve(arguments, stream, client, before_kib);
         if arguments.once {
             return Ok(if served? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
@@ -28,12 +29,12 @@ pub(super) fn run(arguments: &Server) -> anyhow::Result<ExitCode> {
 }
 
 /// Serves one client. Returns whether every byte was right.
-fn serve(arguments: &Server, mut stream: Stream, client: SocketAddr) -> anyhow::Result<bool> {
+fn serve(arguments: &Server, mut stream: Stream, client: SocketAddr, before_kib: i64) -> anyhow::Result<bool> {
     let mut header = [0; 8];
     stream.read_exact(&mut header).context("the client said nothing")?;
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
     match word(0) {
-        MODE_STREAM => receive(arguments, &stream, client),
+        MODE_STREAM => receive(arguments, &stream, client, before_kib),
         MODE_PING => echo(&mut stream, word(4) as usize).map(|()| true),
         mode => bail!("{client} asks for mode {mode}, which is unknown"),
     }
@@ -50,10 +51,12 @@ fn echo(stream: &mut Stream, size: usize) -> anyhow::Result<()> {
     }
 }
 
-fn receive(arguments: &Server, stream: &Stream, client: SocketAddr) -> anyhow::Result<bool> {
+fn receive(arguments: &Server, stream: &Stream, client: SocketAddr, before_kib: i64) -> anyhow::Result<bool> {
     let mut rows = Rows::new(monotonic_s());
     let mut check = Check::default();
-    let mut buffer = vec![0; CHUNK];
+    // Written to, so that its pages count before the stream has begun.
+    let mut buffer = vec![1; CHUNK];
+    let before_kib = before_kib + (CHUNK >> 10) as i64;
     let began = monotonic_s();
     let (mut total, mut last_at) = (0_u64, began);
     // Rows go on while nothing arrives.
@@ -87,9 +90,10 @@ fn receive(arguments: &Server, stream: &Stream, client: SocketAddr) -> anyhow::R
     let seconds = (last_at - began).max(1e-9);
     let (cpu, resident) = usage();
     println!(
-        "srv bytes {total} secs {seconds:.4} MBps {:.2} cpu_ns_per_B {:.4} maxrss_kB {resident} client {client}",
+        "srv bytes {total} secs {seconds:.4} MBps {:.2} cpu_ns_per_B {:.4} maxrss_kB {resident} stream_kB {} client {client}",
         total as f64 / seconds / 1e6,
-        cpu * 1e9 / total.max(1) as f64
+        cpu * 1e9 / total.max(1) as f64,
+        resident - before_kib
     );
     if arguments.verify {
         println!("srv verify_bad {}", check.bad);
