@@ -316,8 +316,7 @@ fn carried(lab: &Lab, cables: usize) -> Vec<u64> {
 fn vbft(cables: usize, mode: Tagging) -> Plan {
     let topology = cabling(2, &vec![(0, 1); cables], &[HOSTS_PER_SWITCH; 2]);
     let hosts = topology.hosts().len();
-    let trees: Vec<Tree> =
-        (0..cables).map(|link| Tree::new(&topology, [LinkId::new(link)].into_iter()).expect("a tree")).collect();
+    let trees: Vec<Tree> = (0..cables).map(|link| Tree::new(&topology, [LinkId::new(link)]).expect("a tree")).collect();
     let mut plan = plan(topology, |host| trees[host.index() % cables].clone());
     let vlan = |number: usize| VlanId::new(2 + (number % cables) as u16).expect("few");
     let choice: Vec<VlanId> = (0..hosts).map(vlan).collect();
@@ -334,7 +333,7 @@ fn vbft(cables: usize, mode: Tagging) -> Plan {
                         last: HostId::new(to),
                         choice: vlan(source + 2 * to),
                     };
-                    (0..hosts).map(run).collect()
+                    (0..hosts).map(run).collect::<Vec<_>>().into()
                 })
                 .collect(),
             broadcast: choice,
@@ -350,10 +349,10 @@ fn vbft(cables: usize, mode: Tagging) -> Plan {
         }
         // Every host in every VLAN, so that any of them may be taken.
         intent.fdb.clear();
-        for number in 0..cables {
+        for (number, cable) in ports.iter().take(cables).enumerate() {
             for host in (0..hosts).map(HostId::new) {
                 let near = topology.switch_of(host).index() == switch;
-                let port = if near { topology.host(host).port } else { ports[number] };
+                let port = if near { topology.host(host).port } else { *cable };
                 intent.fdb.push(FdbRun { vlan: vlan(number), first: host, last: host, port });
             }
         }

@@ -379,9 +379,9 @@ mod tests {
                 };
                 assert!(sharing.way(flow).iter().any(|resource| is_bottleneck(&resource)), "seed {seed}, flow {flow}");
             }
-            for resource in 0..resources {
-                let sum: f64 = users(resource as u32).iter().sum();
-                assert!(sum <= capacity[resource] * (1.0 + 1e-9), "seed {seed}: {sum}");
+            for (resource, capacity) in (0..).zip(&capacity) {
+                let sum: f64 = users(resource).iter().sum();
+                assert!(sum <= capacity * (1.0 + 1e-9), "seed {seed}: {sum}");
             }
         }
     }
