@@ -5,9 +5,17 @@
 //!    └─ s2 ┘                                                 two pieces: half the hosts miss it
 //! ```
 //! Where the active links are a forest and nothing leaks, a broadcast reaches exactly the member hosts of its sender's
-//! piece, once each (see the head of `view.rs`), so counting them per piece judges all senders at once. Frames for
-//! addresses that nobody has meet no entry anywhere and spread in the same way. VLANs that are no forest are walked
-//! sender by sender, within a budget.
+//! piece, once each (see the head of `view.rs`), so counting them per piece judges all senders at once. VLANs that are
+//! no forest are walked sender by sender, within a budget.
+//!
+//! Frames for addresses that nobody has meet no entry anywhere and spread in the same way, unless a switch has an entry
+//! for the broadcast address, which keeps broadcasts out of ways that they still take:
+//! ```text
+//!   s0 ── s1
+//!    └─ s2 ┘   s2 has an entry that takes broadcasts out of the cycle: only frames for unknown addresses go round
+//! ```
+//! An entry narrows where a frame goes and never widens it. So what an unknown address misses, broadcasts miss as
+//! well, but its frames can loop, or reach a host twice, where broadcasts do not: they are walked on their own.
 //!
 //! Cost: O(links + hosts) a VLAN, near enough.
 
@@ -21,7 +29,7 @@ use crate::{
     state::{Hop, State},
     unicast::Traffic,
     view::{View, ends},
-    walk::{Budget, Disposition, Receiver, walk_frame},
+    walk::{Budget, Copies, Decision, Disposition, Receiver, Walk, walk_frame},
 };
 
 /// Judges one VLAN's active topology, and every broadcast in it.
@@ -130,41 +138,67 @@ fn missed_broadcast(
     (state.host_name(source).to_owned(), message)
 }
 
+/// Walks every sender's broadcast, and what it sends to unknown addresses where that spreads in another way.
 fn walk_broadcasts(state: &State<'_>, view: &View, senders: &[HostId], budget: &mut Budget, findings: &mut Findings) {
+    let mut narrowed: Vec<HostId> = Vec::new();
     for &source in senders {
         if budget.is_spent() {
             return;
         }
         let walk = walk_frame(state, source, Receiver::Everybody);
         budget.spend(&walk);
-        if matches!(walk.disposition, Disposition::Looped { .. } | Disposition::Abandoned) {
-            findings.fatal(FindingKind::BroadcastLoop, || {
-                let (name, outcome) = (state.host_name(source), walk.outcome(state.topology));
-                (format!("VLAN {}", view.vlan), format!("a broadcast of {name} {outcome}"))
-            });
+        if !judge_copies(state, view, &walk, "a broadcast", findings) {
             return;
         }
-        let copies = |host: HostId| walk.deliveries.get(&host).copied().unwrap_or(0);
-        for host in state.topology.host_ids() {
-            let wanted = u64::from(host != source);
-            if copies(host) > wanted {
-                findings.fatal(FindingKind::DuplicateDelivery, || {
-                    let (name, count) = (state.host_name(host), copies(host));
-                    let message =
-                        format!("a broadcast in VLAN {} reaches {name} {count} times, not {wanted}", view.vlan);
-                    (state.host_name(source).to_owned(), message)
-                });
-            }
-        }
         let deaf: Vec<HostId> =
-            state.topology.host_ids().filter(|host| *host != source && copies(*host) == 0).collect();
+            state.topology.host_ids().filter(|host| *host != source && copies(&walk, *host) == 0).collect();
         if !deaf.is_empty() {
             let missed = deaf.len();
             findings.fatal(FindingKind::MissedBroadcast, || {
                 missed_broadcast(state, view, source, deaf.into_iter(), missed)
             });
         }
+        if walk.steps.iter().any(|step| step.decision == Decision::Entry) {
+            narrowed.push(source);
+        }
     }
+    for source in narrowed {
+        if budget.is_spent() {
+            return;
+        }
+        let walk = walk_frame(state, source, Receiver::Nobody);
+        budget.spend(&walk);
+        if !judge_copies(state, view, &walk, "a frame for an unknown address", findings) {
+            return;
+        }
+    }
+}
+
+/// Judges whether a frame ends, and how often hosts get it; false if it does not end.
+fn judge_copies(state: &State<'_>, view: &View, walk: &Walk, what: &str, findings: &mut Findings) -> bool {
+    let sender = state.host_name(walk.source);
+    if matches!(walk.disposition, Disposition::Looped { .. } | Disposition::Abandoned) {
+        findings.fatal(FindingKind::BroadcastLoop, || {
+            (format!("VLAN {}", view.vlan), format!("{what} of {sender} {}", walk.outcome(state.topology)))
+        });
+        return false;
+    }
+    for host in state.topology.host_ids() {
+        let (count, wanted) = (copies(walk, host), Copies::from(host != walk.source));
+        if count > wanted {
+            findings.fatal(FindingKind::DuplicateDelivery, || {
+                let name = state.host_name(host);
+                let message = format!("{what} in VLAN {} reaches {name} {count} times, not {wanted}", view.vlan);
+                (sender.to_owned(), message)
+            });
+        }
+    }
+    true
+}
+
+/// How many copies of a walked frame a host gets.
+fn copies(walk: &Walk, host: HostId) -> Copies {
+    walk.deliveries.get(&host).copied().unwrap_or(0)
 }
 
 /// The shortest cycle of active links through `closing`, which is its first.

@@ -267,6 +267,16 @@ const MEMBERSHIP: &[Case] = &[
         &[K::NotATree, K::BroadcastLoop, K::PlanMismatch],
     ),
     fatal(
+        "a VLAN gains a link, and an entry keeps all but unknown addresses from going round",
+        leaves,
+        |p| {
+            port(p, 1, 4).tagged.insert(vlan(2));
+            port(p, 4, 2).tagged.insert(vlan(2));
+            foreign(p, 4, Mac::BROADCAST, 3);
+        },
+        &[K::NotATree, K::BroadcastLoop, K::PlanMismatch, K::ForeignEntry],
+    ),
+    fatal(
         "entries lead round in a ring",
         leaves,
         |p| {
@@ -372,6 +382,17 @@ const MEMBERSHIP: &[Case] = &[
             port(p, 1, 3).pvid = Some(vlan(3));
         },
         &[K::DuplicateDelivery, K::OneSidedMembership],
+    ),
+    fatal(
+        "a leak makes second copies, and an entry keeps all but unknown addresses from taking it",
+        twins,
+        |p| {
+            port(p, 0, 3).untagged.insert(vlan(2));
+            port(p, 1, 3).pvid = Some(vlan(3));
+            let back = port(p, 1, 3).port;
+            p.devices[1].foreign.push(FdbEntry { vlan: vlan(3), mac: Mac::BROADCAST, port: back });
+        },
+        &[K::DuplicateDelivery, K::OneSidedMembership, K::ForeignEntry],
     ),
     warning(
         "one end is a member of a VLAN too many",
