@@ -102,6 +102,23 @@ pub fn plan_with(
     }
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic));
+    match plan_anew(topology, policy, previous, &addresses, &bound, watch) {
+        Err(refused) if policy.resilience != Resilience::None => {
+            sparing_plan(topology, policy, previous, addresses, bound, refused)
+        }
+        result => result,
+    }
+}
+
+/// Plans with as many trees as limits and failures let there be.
+fn plan_anew(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    addresses: &[IpAddr],
+    bound: &bound::LoadBound,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
     let mut capped = policy.clone();
     // Where tables are small, how many trees fit them is found out before time is spent on good ones.
     let mut effort = if has_small_tables(topology) { Effort::Probe } else { Effort::Whole };
@@ -124,7 +141,7 @@ pub fn plan_with(
             let (routing, lane) = with_extras(routing.clone(), &lanes.lane, protection.as_ref());
             let (trees, assignment, vlan) = number::number(topology, policy, routing, &lane, previous)?;
             let backup = protection.map(|protection| Backup { protection, vlan });
-            let (addresses, bound, measure) = (addresses.clone(), bound.clone(), measure.clone());
+            let (addresses, bound, measure) = (addresses.to_vec(), bound.clone(), measure.clone());
             let Lanes { count: lanes, rank, .. } = lanes.clone();
             let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
             assemble(topology, policy, parts, None)
@@ -147,6 +164,68 @@ pub fn plan_with(
             }
             Ok(_) if effort == Effort::Probe => effort = Effort::Whole,
             result => return result,
+        }
+    }
+}
+
+/// The plan with the fewest trees of an engine, and of further ones only those that failures take: what is left where
+/// no better one fits.
+///
+/// Neither the cap on VLANs nor the steps that are left have a say in how it is made, only in whether it is taken. So
+/// the number that is named as enough is that of the very plan that a cap of so many lets through.
+///
+/// # Errors
+/// How many VLANs it takes, if they are too many; `refused`, if the engine has no such plan.
+fn sparing_plan(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    addresses: Vec<IpAddr>,
+    bound: bound::LoadBound,
+    refused: PlanError,
+) -> Result<Plan, PlanError> {
+    let Ok(Candidate { engine, routing, lanes, measure }) = fewest_trees(topology, policy, bound.load) else {
+        return Err(refused);
+    };
+    let Ok(protection) = resilience::protect(&Request {
+        topology,
+        flow_control: policy.flow_control,
+        routing: &routing,
+        lane: &lanes.lane,
+        rank: lanes.rank.as_deref(),
+        former: Vec::new(),
+        extras_max: usize::MAX,
+        thrift: Thrift::Sparing,
+    }) else {
+        return Err(refused);
+    };
+    let (own, extras) = (routing.trees.len(), protection.extras.len());
+    if extras > 0 && own + extras > number::capacity(topology, policy) {
+        return Err(number::too_many_for_resilience(topology, policy, engine, own, extras));
+    }
+    number::check_limits(topology, policy, engine, &routing)?;
+    let (routing, lane) = with_extras(routing, &lanes.lane, Some(&protection));
+    let (trees, assignment, vlan) = number::number(topology, policy, routing, &lane, previous)?;
+    let backup = Some(Backup { protection, vlan });
+    let Lanes { count: lanes, rank, .. } = lanes;
+    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
+    assemble(topology, policy, parts, None)
+}
+
+/// The routes of the policy's engine under the lowest cap that it can keep, after a few steps.
+fn fewest_trees(topology: &Topology, policy: &Policy, bound: f64) -> Result<Candidate, PlanError> {
+    let mut capped = Policy { vlans_max: Some(1), ..policy.clone() };
+    loop {
+        let mut watch = StepLimit::new(PROBE_STEPS);
+        let found = match policy.engine {
+            EngineName::Auto => best_candidate(topology, &capped, bound, &mut watch),
+            engine => candidate(topology, &capped, engine, bound, &mut watch),
+        };
+        match found {
+            Err(PlanError::TooManyVlans { need, limit: VlanLimit::Policy(cap), .. }) if need > cap => {
+                capped.vlans_max = Some(need);
+            }
+            found => return found,
         }
     }
 }
@@ -219,15 +298,19 @@ fn protect(
         resilience::protect(&Request { topology, flow_control, routing, lane, rank, former, extras_max, thrift })
     };
     let extras_max = number::capacity(topology, policy).saturating_sub(own);
-    let ready = match request(thrift, extras_max) {
-        Err(_) if thrift == Thrift::Balanced => request(Thrift::Sparing, extras_max),
-        ready => ready,
-    };
-    if let Ok(protection) = ready {
-        return Ok(Some(protection));
+    if thrift == Thrift::Balanced {
+        if let Ok(protection) = request(thrift, extras_max) {
+            return Ok(Some(protection));
+        }
     }
-    let extras = request(Thrift::Sparing, usize::MAX).map_or(0, |protection| protection.extras.len());
-    Err(number::too_many_for_resilience(topology, policy, engine, own, extras))
+    // However few there may be, it is made in the same way, so that it fits wherever its number does.
+    match request(Thrift::Sparing, usize::MAX) {
+        Ok(protection) if protection.extras.len() <= extras_max => Ok(Some(protection)),
+        protection => {
+            let extras = protection.map_or(0, |protection| protection.extras.len());
+            Err(number::too_many_for_resilience(topology, policy, engine, own, extras))
+        }
+    }
 }
 
 /// The trees of a routing and those that are added for failures, with their lanes.

@@ -435,8 +435,7 @@ impl<'a> Placer<'a> {
 
     pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
         let (own, mut moves) = (self.own, moves);
-        // Who has few to spare is told how many it took to get here, those included that turned out to be in vain.
-        let mut tree_used = vec![self.request.thrift == Thrift::Sparing; self.trees.len()];
+        let mut tree_used = vec![false; self.trees.len()];
         moves.iter().flat_map(|(_, moves, _)| moves).for_each(|change| tree_used[change.tree()] = true);
         let mut numbering_used = vec![false; self.further.len()];
         moves.iter().filter_map(|(.., proof)| numbering(*proof)).for_each(|at| numbering_used[at] = true);
