@@ -42,6 +42,8 @@ pub(super) struct Net {
     /// `id[channel]`, and `number[id]`.
     id: Vec<ChannelId>,
     number: Vec<u32>,
+    /// `reverse[channel]`.
+    reverse: Vec<u32>,
 }
 
 impl Net {
@@ -91,6 +93,7 @@ impl Net {
             pairs_per_unit,
             turns,
             tail,
+            reverse: id.iter().map(|id| number[id.reverse().index()]).collect(),
             turn_base,
             from,
             from_start,
@@ -146,6 +149,12 @@ impl Net {
     #[inline]
     pub(super) fn slowness_of(&self, channel: usize) -> f64 {
         self.slowness[usize::from(self.class[channel])]
+    }
+
+    /// The other direction of the same cable.
+    #[inline]
+    pub(super) fn reverse(&self, channel: u32) -> u32 {
+        self.reverse[channel as usize]
     }
 
     /// The number of the turn from one channel to another that leaves where it arrives.

@@ -18,12 +18,6 @@ use super::super::{
 };
 use super::rising::Orders;
 
-/// The other direction of a channel's cable.
-#[inline]
-pub(super) fn back(channel: u32) -> u32 {
-    channel ^ 1
-}
-
 /// Shared trees, all spanning.
 #[derive(Clone)]
 pub(super) struct Grove {
@@ -82,7 +76,7 @@ impl Grove {
             if above == NONE {
                 return;
             }
-            entering = back(above);
+            entering = net.reverse(above);
             at = net.tail(above);
         }
     }

@@ -18,7 +18,7 @@ use super::super::{
     work::Work,
 };
 use super::{
-    grove::{Grove, Toll, back, is_better},
+    grove::{Grove, Toll, is_better},
     rising::{NEAR, Turn},
     share::{Share, Stop},
     sweep::{Demand, Flow, Place, Scratch, sweep},
@@ -317,7 +317,7 @@ fn spread(
     };
     let mut at = source;
     while inward[at] != NONE {
-        let channel = back(inward[at]);
+        let channel = net.reverse(inward[at]);
         let above = net.head(channel);
         cost[above] = if rises(last[at], channel) { cost[at] + price[channel as usize] } else { f32::INFINITY };
         last[above] = channel;
@@ -367,7 +367,7 @@ impl Walker {
         let (meeting, down) = (at, path.len());
         at = from;
         while at != meeting {
-            path.push(back(inward[at]));
+            path.push(net.reverse(inward[at]));
             at = net.tail(inward[at]);
         }
         let up = path.len() - down;

@@ -18,7 +18,7 @@ use super::super::{
     work::Work,
 };
 use super::{
-    grove::{Grove, Toll, back, is_better},
+    grove::{Grove, Toll, is_better},
     rising::{NEAR, Orders, Turn},
     sweep::{Demand, Flow, Place, Scratch, sweep},
 };
@@ -105,7 +105,7 @@ impl Crowd {
             let head = net.head(channel);
             let side = if inward[head] == channel {
                 (channel, self.hosts_below[head] > 0, self.senders_below[head] > 0)
-            } else if inward[switch] == back(channel) {
+            } else if inward[switch] == net.reverse(channel) {
                 let hosts = self.all_hosts - self.hosts_below[switch];
                 (channel, hosts > 0, self.all_senders - self.senders_below[switch] > 0)
             } else {
@@ -120,7 +120,7 @@ impl Crowd {
         }
         let sides = || sides[..count].iter().chain(&more);
         for &(from, _, _) in sides().filter(|side| side.2) {
-            turns.extend(sides().filter(|to| to.1 && to.0 != from).map(|to| (back(from), to.0)));
+            turns.extend(sides().filter(|to| to.1 && to.0 != from).map(|to| (net.reverse(from), to.0)));
         }
     }
 
@@ -133,7 +133,7 @@ impl Crowd {
         let mut at = from;
         while inward[at] != NONE {
             let channel = inward[at];
-            visit(back(channel), u64::from(self.all_hosts - self.hosts_below[at]));
+            visit(net.reverse(channel), u64::from(self.all_hosts - self.hosts_below[at]));
             at = net.tail(channel);
         }
         let mut above = vec![false; net.switches];
@@ -209,7 +209,7 @@ impl Share {
                 let (hosts, senders) = (crowd.hosts_below[switch], crowd.senders_below[switch]);
                 let Flow { out, into } = flow(senders, crowd.all_hosts - hosts, crowd.all_senders - senders, hosts);
                 self.grove.load[channel as usize] += into;
-                self.grove.load[back(channel) as usize] += out;
+                self.grove.load[net.reverse(channel) as usize] += out;
             }
             if let Some(orders) = &mut self.grove.orders {
                 turns.clear();
@@ -457,7 +457,7 @@ fn fan_price(net: &Net, inward: &[u32], crowd: &Crowd, from: usize, toll: &Toll)
     while inward[at] != NONE {
         let channel = inward[at];
         let below = crowd.hosts_below[at];
-        sum += price(back(channel)) * (crowd.all_hosts - below) as f64 - price(channel) * below as f64;
+        sum += price(net.reverse(channel)) * (crowd.all_hosts - below) as f64 - price(channel) * below as f64;
         at = net.tail(channel);
     }
     sum

@@ -12,9 +12,7 @@
 
 use std::sync::Arc;
 
-use fabric::{
-    Assignment, ChannelId, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, rng::Rng,
-};
+use fabric::{Assignment, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, rng::Rng};
 
 use crate::{
     cap::{self, Rules},
@@ -76,11 +74,14 @@ impl<'a> Starts<'a> {
         let mut root = vec![0; routing.trees.len()];
         units.iter().for_each(|unit| root[unit.tree] = unit.switch);
         let rank = lanes.rank.filter(|_| self.policy.flow_control != FlowControl::None);
-        let mut grove = Grove::new(self.net, rank.map(|rank| Orders::new(self.net, rank)));
+        let mut grove = Grove::new(
+            self.net,
+            rank.map(|rank| Orders::new(self.net, rank.iter().map(|lane| self.net.by_number(lane)).collect())),
+        );
         for ((tree, &root), &lane) in routing.trees.iter().zip(&root).zip(&lanes.lane) {
             let rooted = tree.rooted_at(self.topology, SwitchId::new(root));
             let mut inward: Vec<u32> =
-                rooted.inward.iter().map(|channel| channel.map_or(NONE, |channel| channel.index() as u32)).collect();
+                rooted.inward.iter().map(|channel| channel.map_or(NONE, |channel| self.net.number(channel))).collect();
             span(self.net, root, &mut inward);
             grove.push(root, &inward, lane);
         }
@@ -212,7 +213,7 @@ impl<'a> Starts<'a> {
         (0..grove.len())
             .map(|tree| {
                 let channels = grove.tree(tree).iter().filter(|channel| **channel != NONE);
-                let links = channels.map(|&channel| ChannelId::new(channel as usize).link());
+                let links = channels.map(|&channel| self.net.id(channel).link());
                 Tree::new(self.topology, links).expect("channels into each switch form a tree")
             })
             .collect()

@@ -19,7 +19,7 @@ use fabric::rng::Rng;
 
 use super::super::net::{NONE, Net};
 use super::{
-    grove::{Grove, Toll, back},
+    grove::{Grove, Toll},
     rising::{NEAR, Turn},
 };
 
@@ -98,7 +98,7 @@ pub(super) fn sweep(
     let mut visits = net.switches / 4;
     let crowded = |channel: &u32| {
         let weight = |channel: u32| toll.weight[channel as usize];
-        *channel != NONE && weight(*channel).max(weight(back(*channel))) > NEGLIGIBLE
+        *channel != NONE && weight(*channel).max(weight(net.reverse(*channel))) > NEGLIGIBLE
     };
     if !grove.tree(tree).iter().any(crowded) {
         return visits;
@@ -154,13 +154,13 @@ fn find_moves(
         *visits += 1;
     }
     let (out, into) = (total.out as f64, total.into as f64);
-    let saving = toll.change(net, back(current), -out) + toll.change(net, current, -into);
+    let saving = toll.change(net, net.reverse(current), -out) + toll.change(net, current, -into);
     'candidates: for channel in net.into(switch) {
         let to = net.tail(channel);
         if channel == current || to == switch {
             continue;
         }
-        let mut change = saving + toll.change(net, back(channel), out) + toll.change(net, channel, into);
+        let mut change = saving + toll.change(net, net.reverse(channel), out) + toll.change(net, channel, into);
         let mut at = to;
         *visits += 1;
         while stamp[at] != *now {
@@ -170,7 +170,7 @@ fn find_moves(
             let channel = inward[at];
             let Flow { out: there, into: thence } = demand.below(at, Place::Beside);
             let (there, thence) = (there as f64, thence as f64);
-            change += toll.change(net, back(channel), out - there - thence);
+            change += toll.change(net, net.reverse(channel), out - there - thence);
             change += toll.change(net, channel, into - thence - there);
             at = net.tail(channel);
             *visits += 1;
@@ -181,7 +181,7 @@ fn find_moves(
             let channel = inward[at];
             let Flow { out: there, into: thence } = demand.below(at, Place::Above);
             let (there, thence) = (there as f64, thence as f64);
-            change += toll.change(net, back(channel), thence - (out - there));
+            change += toll.change(net, net.reverse(channel), thence - (out - there));
             change += toll.change(net, channel, there - (into - thence));
             at = net.tail(channel);
             *visits += 1;
@@ -254,9 +254,9 @@ fn attempt(
         *load = *load + more - less;
         toll.follow(net, &grove.load, channel);
     };
-    carry(back(current), total.out, 0);
+    carry(net.reverse(current), total.out, 0);
     carry(current, total.into, 0);
-    carry(back(channel), 0, total.out);
+    carry(net.reverse(channel), 0, total.out);
     carry(channel, 0, total.into);
     for (channel, Flow { out, into }, above) in flows {
         let (up, down) = if above {
@@ -264,7 +264,7 @@ fn attempt(
         } else {
             ((into, total.out - out), (out, total.into - into))
         };
-        carry(back(channel), up.0, up.1);
+        carry(net.reverse(channel), up.0, up.1);
         carry(channel, down.0, down.1);
     }
     *visits += 2 * way.len() + 4;
