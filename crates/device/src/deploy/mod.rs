@@ -563,7 +563,7 @@ impl Deployment {
     fn elsewhere(&self) -> Option<Reason> {
         let Way::Live { start, .. } = &self.order.way else { return None };
         self.order.sequence.iter().find_map(|&switch| {
-            let (found, wanted) = (&self.backup[switch.index()], &start[switch.index()]);
+            let (found, wanted) = (&self.known_of(switch).config, &start[switch.index()]);
             (**found != *wanted).then(|| Reason::Elsewhere(switch, first_difference(wanted, found)))
         })
     }
@@ -581,7 +581,11 @@ impl Deployment {
                 self.outcome = Some(Outcome::Stale { switch, found });
             }
             _ if !matches!(self.order.way, Way::Undo) && unchanged() => self.outcome = Some(Outcome::Unchanged),
-            _ => self.mark.generation = newest.saturating_add(1),
+            // Before a mark is left, so that whoever deploys next need not take over.
+            _ => match self.elsewhere().filter(|_| self.order.resume.is_none()) {
+                Some(reason) => self.outcome = Some(Outcome::Refused(reason)),
+                None => self.mark.generation = newest.saturating_add(1),
+            },
         }
     }
 
