@@ -38,6 +38,7 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
     };
     let ports = drop_foreign(language, &mut lines, names);
     let marks = marks(&lines);
+    entries_last(language, &mut lines);
     let mut config = understand(language, lines, &ports, names)?;
     if language.target == Target::RouterOs && config.spanning_tree == SpanningTree::On {
         // Without a bridge of ours nothing of it is there.
@@ -175,6 +176,36 @@ fn drop_foreign(language: &Language, lines: &mut [String], names: &[String]) -> 
         return names.to_vec();
     }
     ports
+}
+
+/// Moves addresses behind the ports: a switch shows them in an order of its own, which it need not obey itself.
+fn entries_last(language: &Language, lines: &mut Vec<String>) {
+    let mut moved = Vec::new();
+    let mut section = String::new();
+    for line in lines.iter_mut() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (language.target, words.as_slice()) {
+            (_, ["mac", "address-table", "static", ..] | ["mac-address-table", "static", ..])
+            | (Target::Huawei, ["mac-address", "static", ..])
+            | (Target::Comware7 | Target::Comware5, ["mac-address", "static", _, "interface", ..]) => {
+                moved.push(std::mem::take(line));
+            }
+            (Target::PowerConnect, ["bridge", "address", ..]) => {
+                moved.extend([section.clone(), std::mem::take(line), "exit".to_owned()]);
+            }
+            (_, ["interface", ..]) => section.clone_from(line),
+            _ => {}
+        }
+    }
+    let (before, after) = match (language.target, language.section_end) {
+        (Target::Fastpath, _) => (Some("configure"), Some("exit")),
+        (_, end) => (end.map(|(_, command)| command), None),
+    };
+    if !moved.is_empty() {
+        lines.extend(before.map(str::to_owned));
+        lines.append(&mut moved);
+        lines.extend(after.map(str::to_owned));
+    }
 }
 
 /// Marks, and the VLAN whose name each is.
@@ -331,11 +362,12 @@ mod tests {
 
     #[test]
     fn small_business_switches_show_long_names() {
-        let text = "vlan database\nvlan 2-3,4093\nexit\nhostname sw1\nno spanning-tree\ninterface vlan 1\n ip address 192.0.2.1 255.255.255.0\n!\n\
+        let text = "vlan database\nvlan 2-3,4093\nexit\nhostname sw1\nno spanning-tree\n\
+            mac address-table static 02:00:00:00:00:02 vlan 3 interface gigabitethernet1 permanent\ninterface vlan 1\n ip address 192.0.2.1 255.255.255.0\n!\n\
             interface vlan 4093\n name esp-1-00000001-00000002\n!\ninterface gigabitethernet1\n switchport mode general\n \
             switchport general allowed vlan add 2-3 untagged\n!\nmac address-table static 02:00:00:00:00:01 vlan 2 interface gigabitethernet1 permanent\n";
         let running = read(Target::CiscoSb, text, &["gi1"]).expect("understood");
-        assert_eq!((running.config.ports[0].untagged.to_string(), running.config.entries.len()), ("1-3".into(), 1));
+        assert_eq!((running.config.ports[0].untagged.to_string(), running.config.entries.len()), ("1-3".into(), 2));
         assert_eq!((running.config.vlans.to_string(), running.mark_vlans.len()), ("2-3".into(), 1));
     }
 }

@@ -150,7 +150,7 @@ impl OpenSsh {
             "ServerAliveInterval=5",
             "ServerAliveCountMax=3",
             "NumberOfPasswordPrompts=1",
-            "LogLevel=ERROR",
+            "LogLevel=INFO",
         ] {
             option(text);
         }
