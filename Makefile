@@ -110,6 +110,7 @@ SIZES ?= small
 bench-planner:
 	@tools/setup bench
 	cargo build --release --locked -p espalier
+	bench/bound > docs/benchmarks/bound.md
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner.md
 
 bench-ri2n:
