@@ -17,8 +17,12 @@ use crate::{
     workload::{Change, Flow, Workload},
 };
 
-/// A slot of the event queue: about the time of a short frame at 10 Gbit/s.
-const EVENT_GRAIN_PS: u64 = 1 << 16;
+/// Events that a slot of the event queue should hold: with fewer, finding the next slot costs more than order in one.
+const EVENTS_A_SLOT: u64 = 8;
+/// Slots are no shorter, or what lies some milliseconds ahead would not fit into the ring.
+const GRAIN_PS_MIN: u64 = 1 << 16;
+/// Nor longer, where there is little to do.
+const GRAIN_PS_MAX: u64 = 1 << 20;
 /// Most frames that a capture keeps.
 const CAPTURE_MAX: usize = 1 << 20;
 
@@ -169,7 +173,7 @@ impl<'a> Network<'a> {
         }
         let flows = workload.flows.iter().map(|flow| FlowState::new(plan, &tables, flow, &config)).collect();
         let mut network = Self {
-            wheel: Wheel::new(EVENT_GRAIN_PS),
+            wheel: Wheel::new(grain_ps(&ports)),
             now_ps: 0,
             rng: Rng::new(config.seed),
             frames: Vec::new(),
@@ -533,6 +537,15 @@ fn flow_control(at: FlowControlAt, planned: bool, on_host: bool) -> bool {
         FlowControlAt::Hosts => on_host,
         FlowControlAt::Switches => !on_host,
     }
+}
+
+/// How long a slot of the event queue should be, if every port sends long frames without a break.
+fn grain_ps(ports: &[Port]) -> u64 {
+    let cabled = ports.iter().filter(|port| port.peer != NONE);
+    let (count, fastest) =
+        cabled.fold((0, u64::MAX), |(count, fastest), port| (count + 1, fastest.min(port.ps_per_byte)));
+    let frame_ps = fastest.saturating_mul(1538);
+    (frame_ps.saturating_mul(EVENTS_A_SLOT) / u64::max(count, 1)).clamp(GRAIN_PS_MIN, GRAIN_PS_MAX)
 }
 
 /// Rounded to a picosecond, which is exact for every usual rate up to 400 Gbit/s.
