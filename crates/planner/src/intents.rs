@@ -136,9 +136,13 @@ struct Marks {
     beyond: Vec<HostSet>,
     /// `local[switch]`: hosts of the switch itself.
     local: Vec<HostSet>,
-    /// Channels and switches with marks.
+    /// Channels and switches with marks, each once; `is_marked[channel]`, `has_hosts[switch]`.
     channels: Vec<ChannelId>,
     switches: Vec<usize>,
+    is_marked: Vec<bool>,
+    has_hosts: Vec<bool>,
+    /// `start[switch]`: where the entries of the tree begin that is being emitted, if there are any yet.
+    start: Vec<Option<usize>>,
     /// Scratch: `below[switch]`, what lies at or beyond it.
     below: Vec<HostSet>,
     here: HostSet,
@@ -153,6 +157,9 @@ impl Marks {
             local: vec![none.clone(); switches],
             channels: Vec::new(),
             switches: Vec::new(),
+            is_marked: vec![false; topology.channel_count()],
+            has_hosts: vec![false; switches],
+            start: vec![None; switches],
             below: vec![none.clone(); switches],
             here: none,
         }
@@ -184,7 +191,7 @@ impl Marks {
                     match rooted.inward[switch.index()] {
                         None => self.mark_local(switch.index()),
                         Some(channel) => {
-                            self.channels.push(channel.reverse());
+                            self.mark(channel.reverse());
                             self.beyond[channel.reverse().index()].union(&self.here);
                         }
                     }
@@ -228,52 +235,62 @@ impl Marks {
         for &switch in &rooted.order {
             if let Some(channel) = rooted.inward[switch.index()] {
                 let back = channel.reverse();
-                self.channels.push(back);
+                self.mark(back);
                 self.beyond[back.index()].union(&all);
                 self.beyond[back.index()].subtract(&self.below[switch.index()]);
             }
         }
     }
 
+    fn mark(&mut self, channel: ChannelId) {
+        if !std::mem::replace(&mut self.is_marked[channel.index()], true) {
+            self.channels.push(channel);
+        }
+    }
+
     fn mark_local(&mut self, switch: usize) {
-        self.switches.push(switch);
+        if !std::mem::replace(&mut self.has_hosts[switch], true) {
+            self.switches.push(switch);
+        }
         self.local[switch].union(&self.here);
     }
 
     fn mark_beyond(&mut self, channel: ChannelId, switch: usize) {
-        self.channels.push(channel);
+        self.mark(channel);
         self.beyond[channel.index()].union(&self.below[switch]);
     }
 
     /// Turns the marks into entries of the tree's VLAN, and forgets them.
     fn emit(&mut self, topology: &Topology, tree: &VlanTree, devices: &mut [DeviceIntent]) {
-        self.channels.sort_unstable();
-        self.channels.dedup();
-        self.switches.sort_unstable();
-        self.switches.dedup();
         let vlan = tree.vlan;
-        let mut touched: Vec<usize> = self.switches.clone();
+        let mut touched: Vec<usize> = Vec::with_capacity(self.switches.len());
+        let mut touch = |switch: usize, entries: usize, start: &mut Vec<Option<usize>>| {
+            if start[switch].is_none() {
+                start[switch] = Some(entries);
+                touched.push(switch);
+            }
+        };
         for channel in self.channels.drain(..) {
             let port = topology.tail_port(channel);
             let switch = topology.port(port).switch.index();
-            touched.push(switch);
+            touch(switch, devices[switch].fdb.len(), &mut self.start);
             let runs = self.beyond[channel.index()].runs().map(|(first, last)| FdbRun { vlan, first, last, port });
             devices[switch].fdb.extend(runs);
             self.beyond[channel.index()].clear();
+            self.is_marked[channel.index()] = false;
         }
         for switch in self.switches.drain(..) {
+            touch(switch, devices[switch].fdb.len(), &mut self.start);
             let hosts =
                 self.local[switch].runs().flat_map(|(first, last)| (first.index()..=last.index()).map(HostId::new));
             let run = |host| FdbRun { vlan, first: host, last: host, port: topology.host(host).port };
             devices[switch].fdb.extend(hosts.map(run));
             self.local[switch].clear();
+            self.has_hosts[switch] = false;
         }
-        touched.sort_unstable();
-        touched.dedup();
         for switch in touched {
-            let fdb = &mut devices[switch].fdb;
-            let start = fdb.partition_point(|run| run.vlan < vlan);
-            fdb[start..].sort_unstable();
+            let start = self.start[switch].take().expect("it was touched");
+            devices[switch].fdb[start..].sort_unstable();
         }
     }
 }

@@ -101,7 +101,7 @@ pub fn plan_with(
         return Ok(plan);
     }
     let addresses = addresses(topology, policy, None)?;
-    let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic));
+    let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
     match plan_anew(topology, policy, previous, &addresses, &bound, watch) {
         Err(refused) if policy.resilience != Resilience::None => {
             sparing_plan(topology, policy, previous, addresses, bound, refused)
@@ -268,7 +268,7 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
     let bound = match carried.filter(|_| [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2]) {
         // Where the fastest link is gone, less of what is carried over is left than one pair needs.
         Some((load, certificate)) => bound::LoadBound { load: load.max(demand.single_max()), certificate },
-        None => bound::bound(topology, &demand),
+        None => bound::bound(topology, &demand, 1),
     };
     let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
     let standing = Standing::of(topology, previous, &relation, &trees, &assignment);

@@ -32,11 +32,16 @@ pub struct StepLimit {
 }
 
 impl StepLimit {
-    /// As many steps as `plan` takes: some milliseconds on a small fabric, some seconds on a large one.
+    /// As many steps as `plan` takes: some milliseconds on a small fabric, up to some 20 s of one
+    /// processor on a large one.
     pub fn by_size(topology: &Topology) -> Self {
-        const MOST: u64 = 2500;
-        let size = topology.channel_count() as u64 * topology.switches().len() as u64;
-        Self::new((size / 128).clamp(8, (400 + 3 * topology.switches().len() as u64).min(MOST)))
+        const MOST: u64 = 5000;
+        // From so many switches on, an order takes twice as many steps a switch to anneal.
+        const LARGE: u64 = 500;
+        let switches = topology.switches().len() as u64;
+        let size = topology.channel_count() as u64 * switches;
+        let most = 400 + 3 * switches + 3 * switches.saturating_sub(LARGE);
+        Self::new((size / 128).clamp(8, most.min(MOST)))
     }
 
     /// As many steps as a request takes: more than by size alone where trees are shared and must not close a circle.

@@ -77,6 +77,7 @@ impl Watch for Patience {
         if elapsed > SILENT && self.bar.is_hidden() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
+        self.bar.tick();
         let out_of_time = match self.time_limit {
             Some(limit) => elapsed >= limit,
             None => self.steps.expired(),

@@ -1,16 +1,11 @@
 //! What `--engine balanced` reaches on well-known topologies and on others, and how fast.
 //!
-//! ```text
-//! cargo run --release -p planner --example bench_planner -- [--seconds 1,10,60 | --cpu-seconds 1,10 | --steps 500,5000]
-//!     [--flow none,pause,pfc=2,pfc=4] [--seed 1,2,3] [--topology-seed N] [--only NAME] [--topology TOPOLOGY]…
-//!     [--tagging switch,pair] [--max-vlans 4,16,64] [--threads N] [--progress yes]
-//! ```
+//! `--help` tells of the options. Prints a Markdown table: a row for each topology, flow control, tagging, cap on VLANs, seed
+//! and limit.
 //!
-//! Prints a Markdown table: a row for each topology, flow control, seed and time. Seconds are those of the whole plan, from
-//! topology to every table of every switch; processor seconds, of all threads together, tell what a plan costs on a
-//! machine that has other work as well. A topology is `KIND SIZE [xHOSTS] [less CABLES,SWITCHES]`, of which the last takes
-//! cables and switches away at random, by the seed of topologies; `grown N,D` is N switches that came one after the other, each
-//! with one to D cables to earlier ones. `--progress` tells of every improvement on standard error.
+//! ```text
+//! cargo run --release -p planner --example bench_planner -- --only "torus 8x8" --flow pause --cpu-seconds 1,10
+//! ```
 
 mod topologies;
 
@@ -22,12 +17,47 @@ use std::{
 use fabric::{EngineName, FlowControl, Policy, Tagging};
 use planner::{StepLimit, Watch, plan_with};
 
+const HELP: &str = "\
+What --engine balanced reaches, and how fast: a row of a Markdown table for each topology, flow control, tagging, cap, seed
+and limit. Lists are separated by commas.
+
+    cargo run --release -p planner --example bench_planner -- [OPTION VALUE]...
+
+How long (the last of these counts; otherwise --seconds 1,10):
+  --seconds LIST         so many seconds of time for the whole plan, from topology to every table of every switch
+  --cpu-seconds LIST     so many seconds of processors, of all threads together: what a plan costs on a busy machine, too
+  --steps LIST           so many steps: the same plan on every machine
+  --default yes          as many steps as a plan takes without a time limit
+What to plan:
+  --topology TOPOLOGY    KIND SIZE [xHOSTS] [less CABLES,SWITCHES], any number of times; KIND and SIZE as `espalier
+                         generate` takes them, xHOSTS hosts on every switch, and what to take away at random; or
+                         `grown N,D`: N switches, one after the other, each with one to D cables to earlier ones
+  --only NAME            of these or the well-known ones, that of this name, else those whose names hold it
+  --topology-seed N      of what is random in a topology; 1 if not given
+  --flow LIST            none, pause, pfc=2 to pfc=8; none,pause if not given
+  --tagging LIST         switch, pair, source, destination, source-destination; switch if not given
+  --max-vlans LIST       caps on VLANs; no cap if not given
+  --seed LIST            of the planner; 1 if not given
+How:
+  --threads N            threads that may work at once; 1 if not given
+  --progress yes         every improvement on standard error, with the processor time at which it came
+
+Example: what one and two lanes reach on a damaged torus in one and ten seconds of one processor, for three seeds:
+
+    cargo run --release -p planner --example bench_planner -- --topology 'torus 8x8 less 3,1' --flow pause,pfc=2 \\
+        --cpu-seconds 1,10 --seed 1,2,3
+";
+
 fn main() -> Result<(), String> {
+    if env::args().skip(1).any(|word| word == "--help" || word == "-h") {
+        print!("{HELP}");
+        return Ok(());
+    }
     let options = Arguments::parse(env::args().skip(1))?;
     println!(
-        "| topology | flow control | seed | after | busiest | bound | ratio | VLANs | lanes | hops | took s | CPU s |"
+        "| topology | flow control | tagging | cap | seed | after | busiest | bound | ratio | VLANs | lanes | hops | took s | CPU s |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut names = options.topologies.clone();
     if names.is_empty() {
         names = topologies::KNOWN.iter().map(|name| (*name).to_owned()).collect();
@@ -41,6 +71,10 @@ fn main() -> Result<(), String> {
         let topology = topologies::topology(&name, options.topology_seed)?;
         for policy in options.policies() {
             for &limit in &options.limits {
+                let limit = match limit {
+                    Limit::Default => Limit::Steps(StepLimit::by_request(&topology, &policy).steps_left()),
+                    limit => limit,
+                };
                 let mut watch = Clock::new(limit, options.threads, options.show_progress);
                 let plan = plan_with(&topology, &policy, None, &mut watch).map_err(|error| error.to_string())?;
                 let (took, cost) = (watch.started.elapsed().as_secs_f64(), cpu_seconds() - watch.cpu_at_start);
@@ -68,6 +102,8 @@ enum Limit {
     Seconds(f64),
     CpuSeconds(f64),
     Steps(u64),
+    /// As many steps as a plan takes by itself.
+    Default,
 }
 
 impl fmt::Display for Limit {
@@ -76,6 +112,7 @@ impl fmt::Display for Limit {
             Self::Seconds(seconds) => write!(f, "{seconds} s"),
             Self::CpuSeconds(seconds) => write!(f, "{seconds} CPU s"),
             Self::Steps(steps) => write!(f, "{steps} steps"),
+            Self::Default => write!(f, "default"),
         }
     }
 }
@@ -104,7 +141,7 @@ impl Watch for Clock {
         match self.limit {
             Limit::Seconds(seconds) => self.started.elapsed() >= Duration::from_secs_f64(seconds),
             Limit::CpuSeconds(seconds) => cpu_seconds() - self.cpu_at_start >= seconds,
-            Limit::Steps(_) => self.steps.expired(),
+            Limit::Steps(_) | Limit::Default => self.steps.expired(),
         }
     }
 
@@ -167,6 +204,7 @@ impl Arguments {
                 "--seconds" => parsed.limits = list(&word, &value, Limit::Seconds)?,
                 "--cpu-seconds" => parsed.limits = list(&word, &value, Limit::CpuSeconds)?,
                 "--steps" => parsed.limits = list(&word, &value, Limit::Steps)?,
+                "--default" => parsed.limits = vec![Limit::Default],
                 "--flow" => parsed.flow = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
                 "--tagging" => parsed.tagging = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
                 "--max-vlans" => parsed.caps = list(&word, &value, Some)?,
@@ -176,7 +214,7 @@ impl Arguments {
                 "--seed" => parsed.seeds = list(&word, &value, |seed| seed)?,
                 "--topology-seed" => parsed.topology_seed = list(&word, &value, |seed| seed)?[0],
                 "--progress" => parsed.show_progress = value == "yes",
-                _ => return Err(format!("unknown option {word}")),
+                _ => return Err(format!("unknown option {word}; --help lists all")),
             }
         }
         Ok(parsed)

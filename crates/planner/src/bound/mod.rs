@@ -17,14 +17,17 @@ mod refine;
 mod shortest;
 mod weights;
 
-use fabric::{Bound, SwitchId, Topology};
+use fabric::{Bound, ChannelId, SwitchId, Topology};
 
-use crate::demand::Demand;
+use crate::{demand::Demand, engine::with_each};
 
 use self::shortest::Shortest;
 
 /// Lengths are stored as integers up to this.
 const LENGTH_MAX: f64 = 1_000_000.0;
+
+/// Groups of sources that may be worked on at the same time; fixed, so that sums are the same on any number of threads.
+const CREWS: usize = 4;
 
 /// A bound and its proof.
 #[derive(Clone, Debug)]
@@ -36,11 +39,11 @@ pub(crate) struct LoadBound {
 }
 
 /// The best bound that the budget of work finds. Cost: bounded, but at least two rounds of shortest paths from every
-/// switch.
-pub(crate) fn bound(topology: &Topology, demand: &Demand) -> LoadBound {
+/// switch. The same bits on any number of threads.
+pub(crate) fn bound(topology: &Topology, demand: &Demand, threads: usize) -> LoadBound {
     let channels = topology.channel_count();
     let mut best = LoadBound { load: 0.0, certificate: Bound { lengths: vec![0; channels] } };
-    let search = Search::new(topology, demand);
+    let search = Search::new(topology, demand, threads);
     if channels == 0 || search.sources.is_empty() {
         return best;
     }
@@ -59,17 +62,31 @@ struct Search<'a> {
     demand: &'a Demand,
     /// Switches that send.
     sources: Vec<SwitchId>,
+    /// How many threads may work at once.
+    threads: usize,
     /// `head[channel]`.
     head: Vec<usize>,
+    /// Channels that leave each switch, with their heads; those of a switch begin at `ways_start[switch]`.
+    ways: Vec<(ChannelId, u32)>,
+    ways_start: Vec<usize>,
     /// `slowness[channel]`: the fastest link's rate over its own.
     slowness: Vec<f64>,
 }
 
 impl<'a> Search<'a> {
-    fn new(topology: &'a Topology, demand: &'a Demand) -> Self {
+    fn new(topology: &'a Topology, demand: &'a Demand, threads: usize) -> Self {
+        let (mut ways, mut ways_start) = (Vec::with_capacity(topology.channel_count()), vec![0]);
+        for switch in topology.switch_ids() {
+            let from = topology.channels_from(switch).iter();
+            ways.extend(from.map(|&channel| (channel, topology.head(channel).index() as u32)));
+            ways_start.push(ways.len());
+        }
         Self {
             topology,
             demand,
+            threads,
+            ways,
+            ways_start,
             sources: demand.sources(),
             head: topology.channel_ids().map(|channel| topology.head(channel).index()).collect(),
             slowness: topology.channel_ids().map(|channel| topology.slowness(channel)).collect(),
@@ -82,16 +99,35 @@ impl<'a> Search<'a> {
         if capacity == 0.0 {
             return 0.0;
         }
-        let mut shortest = Shortest::new(self.topology.switches().len());
         let weights: Vec<f64> = lengths.iter().map(|&length| f64::from(length)).collect();
-        let mut row = vec![0.0; self.topology.switches().len()];
-        let mut covered = 0.0;
-        for &source in &self.sources {
+        let covered = self.in_crews(0.0, |shortest, source, row, covered| {
             shortest.run(self, source, &weights);
-            self.demand.row(source, &mut row);
-            covered += shortest.order.iter().map(|&switch| shortest.distance[switch] * row[switch]).sum::<f64>();
-        }
-        covered / capacity
+            self.demand.row(source, row);
+            *covered += shortest.order.iter().map(|&switch| shortest.distance[switch] * row[switch]).sum::<f64>();
+        });
+        covered.into_iter().sum::<f64>() / capacity
+    }
+
+    /// Does something from every source, and returns what each of a fixed number of crews has gathered.
+    fn in_crews<T: Clone + Send>(
+        &self,
+        nothing: T,
+        act: impl Fn(&mut Shortest, SwitchId, &mut [f64], &mut T) + Sync,
+    ) -> Vec<T> {
+        let switches = self.topology.switches().len();
+        let chunks = self.sources.chunks(self.sources.len().div_ceil(CREWS).max(1));
+        let mut crews: Vec<(&[SwitchId], T)> = chunks.map(|chunk| (chunk, nothing.clone())).collect();
+        with_each(self.threads, &mut crews, |(sources, gathered)| {
+            let (mut shortest, mut row) = (Shortest::new(switches), vec![0.0; switches]);
+            sources.iter().for_each(|&source| act(&mut shortest, source, &mut row, gathered));
+        });
+        crews.into_iter().map(|(_, gathered)| gathered).collect()
+    }
+
+    /// The channels that leave a switch, with their heads.
+    #[inline]
+    fn ways(&self, switch: usize) -> &[(ChannelId, u32)] {
+        &self.ways[self.ways_start[switch]..self.ways_start[switch + 1]]
     }
 
     /// Keeps `lengths` if they prove more.

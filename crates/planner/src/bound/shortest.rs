@@ -78,8 +78,8 @@ impl Shortest {
                     continue;
                 }
                 self.order.push(switch);
-                for &channel in search.topology.channels_from(SwitchId::new(switch)) {
-                    let head = search.head[channel.index()];
+                for &(channel, head) in search.ways(switch) {
+                    let head = head as usize;
                     let through = distance + lengths[channel.index()];
                     if through < self.distance[head] {
                         self.distance[head] = through;
@@ -102,8 +102,8 @@ impl Shortest {
                 continue;
             }
             self.order.push(switch);
-            for &channel in search.topology.channels_from(SwitchId::new(switch)) {
-                let head = search.head[channel.index()];
+            for &(channel, head) in search.ways(switch) {
+                let head = head as usize;
                 let through = distance + lengths[channel.index()];
                 if through < self.distance[head] {
                     self.distance[head] = through;

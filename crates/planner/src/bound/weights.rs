@@ -10,7 +10,7 @@
 //!   2          2    0    0            e   1   1           … and so it stays until e > 2, when the way over c is shorter
 //! ```
 
-use super::{LoadBound, Search, rounded, shortest::Shortest};
+use super::{LoadBound, Search, rounded};
 
 /// Work spent, in channel relaxations.
 const RELAXATIONS_MAX: usize = 12_000_000;
@@ -22,10 +22,8 @@ const SHARPENING: f64 = 0.15;
 impl Search<'_> {
     /// Multiplicative weights; keeps the averaged lengths.
     pub(super) fn multiplicative_weights(&self, best: &mut LoadBound) {
-        let (channels, switches) = (self.head.len(), self.topology.switches().len());
+        let channels = self.head.len();
         let rounds = (RELAXATIONS_MAX / (self.sources.len() * channels)).clamp(2, ROUNDS_MAX);
-        let mut shortest = Shortest::new(switches);
-        let mut row = vec![0.0; switches];
         // Prices of time on a channel; its length is that times how slow it is.
         let mut weights = vec![1.0; channels];
         let mut lengths = vec![0.0; channels];
@@ -33,14 +31,17 @@ impl Search<'_> {
         let mut average_load = vec![0.0; channels];
         let mut load = vec![0.0; channels];
         for round in 0..rounds {
-            load.fill(0.0);
             for ((length, weight), slowness) in lengths.iter_mut().zip(&weights).zip(&self.slowness) {
                 *length = weight * slowness;
             }
-            for &source in &self.sources {
+            let loads = self.in_crews(vec![0.0; channels], |shortest, source, row, load| {
                 shortest.run(self, source, &lengths);
-                self.demand.row(source, &mut row);
-                shortest.spread(self, &row, &mut load);
+                self.demand.row(source, row);
+                shortest.spread(self, row, load);
+            });
+            load.fill(0.0);
+            for own in loads {
+                load.iter_mut().zip(own).for_each(|(load, own)| *load += own);
             }
             let step = 1.0 / (round as f64 + 1.0);
             let sum: f64 = weights.iter().sum();

@@ -18,6 +18,16 @@
 //! crossing the wrap-around link, and no cycle closes. Minimal routes on longer rings do close one; where flow control
 //! forbids that, each direction is cut at one node, which frames of that direction may reach or leave but not pass,
 //! and each source splits the ring between its two directions so that the busiest channel carries least.
+//!
+//! With two lanes, each has its own pair of such nodes, and most sources are on a lane whose nodes they do not pass in
+//! the last dimension's rings; their routes there are minimal. So are those in the dimension before, for sources that
+//! may choose their lane after that, and so on; where the lane is settled, rings are cut.
+//!
+//! ```text
+//!   ring of 7, sources reach 3 each way        lane A: nobody passes 0 ascending, nor 4 descending
+//!   0──1──2──3──4──5──6──(0)                           only 5 and 6 would, so they are on lane B
+//!                                              lane B: nobody passes 3 ascending, nor 0 descending: 1 and 2 would
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -44,7 +54,7 @@ fn route_on(topology: &Topology, policy: &Policy, lattice: &Lattice) -> Result<V
     let rings = lattice.dimensions.iter().any(|d| d.shape == Shape::Ring && d.size > 4);
     let cuts: &[Cut] = match policy.flow_control {
         FlowControl::None => &[Cut::Nowhere],
-        FlowControl::Pfc(2..) if rings => &[Cut::Nowhere, Cut::EachDirection],
+        FlowControl::Pfc(2..) if rings => &[Cut::Nowhere, Cut::ByLane, Cut::EachDirection],
         FlowControl::Pause | FlowControl::Pfc(_) => &[Cut::EachDirection],
     };
     cuts.iter().map(|&cut| Router::new(topology, lattice, cut).routing()).collect()
@@ -57,6 +67,15 @@ enum Cut {
     Nowhere,
     /// At one node for each direction, on rings where minimal routes would close a cycle.
     EachDirection,
+    /// At one node for each direction and lane, which hardly anybody would pass.
+    ByLane,
+}
+
+/// Which lane a source may be on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Either,
+    Only(u8),
 }
 
 struct Router<'a> {
@@ -64,8 +83,13 @@ struct Router<'a> {
     lattice: &'a Lattice,
     /// Dimensions in the order in which they are corrected.
     order: Vec<usize>,
+    cut: Cut,
     /// By ring size: `reach[position]`, how many nodes a source reaches in ascending direction.
     reach: BTreeMap<usize, Vec<usize>>,
+    /// The same where a source's lane leaves it no better way.
+    reach_cut: BTreeMap<usize, Vec<usize>>,
+    /// By ring size: `choice[position]`, the lanes on which the source passes no forbidden node.
+    choice: BTreeMap<usize, Vec<Choice>>,
 }
 
 impl<'a> Router<'a> {
@@ -74,13 +98,35 @@ impl<'a> Router<'a> {
         // longest path goes first, for the fewest VLANs.
         let mut order: Vec<usize> = (0..lattice.dimensions.len()).collect();
         order.sort_by_key(|&d| (lattice.dimensions[d].shape, std::cmp::Reverse(lattice.dimensions[d].size), d));
-        let rings = lattice.dimensions.iter().filter(|dimension| dimension.shape == Shape::Ring);
-        let reach = rings.map(|ring| (ring.size, ring_reach(ring.size, cut))).collect();
-        Self { topology, lattice, order, reach }
+        if cut == Cut::ByLane {
+            // The longest ring is the busiest and comes last, where routes are minimal.
+            order.sort_by_key(|&d| (lattice.dimensions[d].shape, lattice.dimensions[d].size, d));
+        }
+        let sizes = || lattice.dimensions.iter().filter(|d| d.shape == Shape::Ring).map(|ring| ring.size);
+        let minimal = if cut == Cut::ByLane { Cut::Nowhere } else { cut };
+        let reach: BTreeMap<_, _> = sizes().map(|size| (size, ring_reach(size, minimal))).collect();
+        let by_lane = |size: &usize| cut == Cut::ByLane && *size > 4;
+        let choice = sizes().filter(by_lane).map(|size| (size, ring_choice(&reach[&size]))).collect();
+        let reach_cut = sizes().filter(by_lane).map(|size| (size, ring_reach(size, Cut::EachDirection))).collect();
+        Self { topology, lattice, order, cut, reach, reach_cut, choice }
+    }
+
+    /// The lane of a source, and the number of dimensions, counted in order, in which its rings are cut.
+    fn lane(&self, source: usize) -> (u8, usize) {
+        let position = &self.lattice.position[source];
+        for (rank, &dimension) in self.order.iter().enumerate().rev() {
+            let choice = self.choice.get(&self.lattice.dimensions[dimension].size);
+            let ring = self.lattice.dimensions[dimension].shape == Shape::Ring;
+            if let Some(Choice::Only(lane)) = choice.filter(|_| ring).map(|choice| choice[position[dimension]]) {
+                return (lane, rank);
+            }
+        }
+        ((position.iter().sum::<usize>() % 2) as u8, 0)
     }
 
     fn routing(&self) -> Result<Routing, Unsuitable> {
         let (mut trees, mut choice) = (Vec::new(), vec![0; self.topology.hosts().len()]);
+        let mut lanes = Vec::new();
         let parallel_links = self.parallel_links();
         for (node, &switch) in self.lattice.nodes.iter().enumerate() {
             let hosts = self.topology.hosts_of(switch);
@@ -90,12 +136,14 @@ impl<'a> Router<'a> {
                 // Cables that share a line switch, such as two from one node to it, need not combine into a tree.
                 let tree = Tree::new(self.topology, links);
                 trees.push(tree.map_err(|_| Unsuitable::new("the paths from one switch cross at a line switch"))?);
+                lanes.push(self.lane(node).0);
             }
             for (turn, host) in hosts.iter().enumerate() {
                 choice[host.index()] = trees.len() - variants + turn % variants;
             }
         }
-        Ok(Routing::by_source(trees, choice))
+        let lane = (self.cut == Cut::ByLane).then_some(lanes);
+        Ok(Routing { lane, ..Routing::by_source(trees, choice) })
     }
 
     /// Most cables in parallel between two nodes.
@@ -103,7 +151,9 @@ impl<'a> Router<'a> {
         let lattice = self.lattice;
         let count = |node: usize| {
             (0..lattice.dimensions.len())
-                .flat_map(|d| self.line(node, d).into_iter().map(|(from, to)| lattice.hops(from, to).len()))
+                .flat_map(|d| {
+                    self.line(node, d, &self.reach).into_iter().map(|(from, to)| lattice.hops(from, to).len())
+                })
                 .max()
                 .unwrap_or(1)
         };
@@ -114,9 +164,12 @@ impl<'a> Router<'a> {
     fn inward(&self, source: usize, variant: usize) -> Vec<ChannelId> {
         let mut channels = Vec::new();
         let mut covered = vec![source];
-        for &dimension in &self.order {
+        let cut = self.lane(source).1;
+        for (rank, &dimension) in self.order.iter().enumerate() {
+            let is_cut = rank < cut && self.reach_cut.contains_key(&self.lattice.dimensions[dimension].size);
+            let reach = if is_cut { &self.reach_cut } else { &self.reach };
             for node in covered.clone() {
-                for (from, to) in self.line(node, dimension) {
+                for (from, to) in self.line(node, dimension, reach) {
                     let hops = self.lattice.hops(from, to);
                     channels.extend(&hops[variant % hops.len()]);
                     covered.push(to);
@@ -127,7 +180,7 @@ impl<'a> Router<'a> {
     }
 
     /// The steps from a node to all others on its line.
-    fn line(&self, node: usize, dimension: usize) -> Vec<(usize, usize)> {
+    fn line(&self, node: usize, dimension: usize, reach: &BTreeMap<usize, Vec<usize>>) -> Vec<(usize, usize)> {
         let fabric_dimension = self.lattice.dimensions[dimension];
         let (size, here) = (fabric_dimension.size, self.lattice.position[node][dimension]);
         let at = |position| self.lattice.along(node, dimension, position);
@@ -135,7 +188,7 @@ impl<'a> Router<'a> {
             Shape::Full => return (0..size).filter(|&there| there != here).map(|there| (node, at(there))).collect(),
             Shape::Path => (size - 1 - here, here),
             Shape::Ring => {
-                let up = self.reach[&size][here];
+                let up = reach[&size][here];
                 (up, size - 1 - up)
             }
         };
@@ -171,6 +224,30 @@ fn ring_reach(size: usize, cut: Cut) -> Vec<usize> {
         })
         .min_by_key(|reach| ring_quality(size, reach))
         .expect("three cuts are tried")
+}
+
+/// On which of two lanes each source of a ring may be, so that on neither of them anybody passes its forbidden nodes, one
+/// for each direction. Cost: O(size³).
+fn ring_choice(reach: &[usize]) -> Vec<Choice> {
+    let size = reach.len();
+    // Who would pass a node ascending, or another descending.
+    let passes = |ascending: usize, descending: usize, here: usize| {
+        let (up, down) = ((ascending + size - here) % size, (here + size - descending) % size);
+        (up > 0 && up < reach[here]) || (down > 0 && down < size - 1 - reach[here])
+    };
+    let bans = |pair: usize| -> Vec<bool> { (0..size).map(|here| passes(pair / size, pair % size, here)).collect() };
+    let count = |bans: &[bool]| bans.iter().filter(|banned| **banned).count();
+    let fewest = (0..size * size).map(|pair| count(&bans(pair))).min().unwrap_or(0);
+    let best: Vec<Vec<bool>> = (0..size * size).map(bans).filter(|bans| count(bans) == fewest).collect();
+    let apart = |other: &&Vec<bool>| !best[0].iter().zip(*other).any(|(a, b)| *a && *b);
+    // Where no two pairs of nodes go together, the second lane is left to those who cannot be on the first.
+    let other = best.iter().find(apart).cloned().unwrap_or_else(|| vec![false; size]);
+    let choice = |(&first, &second): (&bool, &bool)| match (first, second) {
+        (true, _) => Choice::Only(1),
+        (false, true) => Choice::Only(0),
+        (false, false) => Choice::Either,
+    };
+    best[0].iter().zip(&other).map(choice).collect()
 }
 
 /// The reach within bounds whose busiest channel carries least, by descent from the most even one.

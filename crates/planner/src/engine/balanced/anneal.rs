@@ -46,22 +46,23 @@ pub(super) struct Schedule {
     pub(super) urgency: f32,
     /// Sweeps: one more than the falls that a path may have.
     pub(super) sweeps: usize,
+    /// Most batches of a lane that are swept in a round, at first and once the penalty is high; the next round takes
+    /// others.
+    pub(super) batches_max: [usize; 2],
 }
 
 /// What the penalty rises to.
 const PENALTY_LAST: f64 = 20.0;
 /// Groups of batches that may be swept at the same time.
 const CREWS: usize = 8;
-/// Most batches of a lane that are swept in a round while the penalty is low; the next round takes others.
-const BATCHES_MAX: usize = 32;
-/// From this share of the rounds on all are swept.
+/// From this share of the rounds on the penalty counts as high.
 const DETAILED: f64 = 0.8;
 
 /// About what annealing costs, in visits.
 pub(super) fn cost(net: &Net, sources: usize, schedule: Schedule) -> u64 {
     let batches = sources.div_ceil(BATCH);
-    let swept =
-        (batches.min(BATCHES_MAX) as f64 * DETAILED + batches as f64 * (1.0 - DETAILED)) * schedule.rounds as f64;
+    let (first, last) = schedule.batches_max.map(|most| batches.min(most)).into();
+    let swept = (first as f64 * DETAILED + last as f64 * (1.0 - DETAILED)) * schedule.rounds as f64;
     (swept * (1.0 - schedule.done)) as u64 * visits_per_batch(net, schedule)
 }
 
@@ -74,7 +75,8 @@ pub(super) fn random_orders(net: &Net, lanes: usize, rng: &mut Rng) -> Vec<Vec<u
     (0..lanes).map(|_| ranks_by_key(&(0..net.channels).map(|_| rng.unit_f64()).collect::<Vec<_>>())).collect()
 }
 
-/// Anneals `rank[lane][channel]`, given each source's lane; none if time was up before anything was nearly in order.
+/// Anneals `rank[lane][channel]`, given each source's lane; none if time was up before that was done, so that what comes
+/// out never depends on how much time was left.
 pub(super) fn anneal(
     net: &Net,
     sources: &[Source],
@@ -108,7 +110,8 @@ pub(super) fn anneal(
                 order[at as usize] = channel as u32;
             }
             let own = &mut batches[lane];
-            let count = if progress > DETAILED { own.len() } else { own.len().min(BATCHES_MAX) };
+            let most = schedule.batches_max[usize::from(progress > DETAILED)];
+            let count = own.len().min(most);
             let middle = round * count % own.len().max(1);
             own.rotate_left(middle);
             let share = count.div_ceil(CREWS).max(1);
@@ -130,7 +133,7 @@ pub(super) fn anneal(
             }
             let visits = sifter.sift(net, &mut rank[lane], &wanted[lane], (3, 1.0), rng);
             if !work.spend(count * visits_per_batch(net, schedule) as usize + 2 * visits) {
-                return best.map(|best| best.1);
+                return None;
             }
         }
         load.fill(0.0);

@@ -34,10 +34,16 @@ const SLICE_MIN: u64 = 4_000_000;
 const RUNNERS_MAX: usize = 3;
 /// Work so far for each unit of work spent on annealing, from which on more annealing is due.
 const ANNEALING_RARITY: u64 = 4;
-/// Rounds of annealing at first; later twice as many.
-const ANNEALING_ROUNDS: usize = 200;
-/// The same for long paths; as many at first as later.
-const ANNEALING_ROUNDS_LONG: usize = 250;
+/// Rounds of annealing, which grow from one challenge to the next; the first is for where there is nothing else.
+const ANNEALING_ROUNDS: [usize; 3] = [30, 200, 400];
+/// The same for long paths.
+const ANNEALING_ROUNDS_LONG: [usize; 3] = [100, 250, 250];
+/// Most batches of sources that are swept in a round of annealing, at first and once the penalty is high.
+const BATCHES_MAX: [usize; 2] = [32, usize::MAX];
+/// The same in the first challenge.
+const BATCHES_MAX_FIRST: [usize; 2] = [8, 32];
+/// The same for long paths.
+const BATCHES_MAX_FIRST_LONG: [usize; 2] = [16, usize::MAX];
 /// Most orders annealed at a time, of which only that with the best trees joins.
 const TRIES_MAX: u64 = 4;
 /// How much of its annealing is done already when an order is not drawn by lot: the best so far is melted less than one
@@ -53,8 +59,10 @@ const REBUILDING: f64 = 20.0;
 const REBUILDS: usize = 2;
 /// Starts whose busiest channel carries this much more than the best one's are dropped.
 const LEAD: f64 = 1.5;
-/// If the best start carries this much more than the bound, annealing is due at once, and it no longer competes after.
+/// If the best start carries this much more than the bound, an order is annealed before anything else.
 const HOPELESS: f64 = 2.0;
+/// Most sources times channels for which up*/down* routes are balanced by trial before any order is annealed.
+const UPDOWN_FIRST_MAX: usize = 1 << 20;
 /// Average hops from which on paths count as long.
 const HOPS_LONG: f64 = 5.0;
 /// A start with more than one tree a switch competes if its peak is less than this share of the first start's.
@@ -73,8 +81,6 @@ pub(super) struct Contest<'a> {
     enough: f64,
     rng: Rng,
     runners: Vec<Runner>,
-    /// One that gets no more time, but may still be the best.
-    standby: Option<Runner>,
     /// Routes of other engines and their quality, and the best of their peaks.
     others: Vec<((f64, u64), Routing)>,
     others_peak: f64,
@@ -125,8 +131,8 @@ impl<'a> Contest<'a> {
         let enough = attainable(topology, &policy.traffic, bound) / sharing.quantum;
         let rng = Rng::new(policy.seed);
         let others_peak = f64::INFINITY;
-        let (runners, standby, others) = (Vec::new(), None, Vec::new());
-        Self { topology, policy, net, sharing, bound, enough, rng, runners, standby, others, others_peak }
+        let (runners, others) = (Vec::new(), Vec::new());
+        Self { topology, policy, net, sharing, bound, enough, rng, runners, others, others_peak }
     }
 
     /// Competes until time is up or nothing better is possible.
@@ -148,35 +154,37 @@ impl<'a> Contest<'a> {
         if work.expired() {
             return;
         }
-        self.add_seeds(Ask::Updown, lanes, work);
-        self.rank_runners();
-        let limit = self.peak() * LEAD;
-        self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
-        if lanes > 0 && self.is_hopeless() {
-            // Nothing but up*/down* orders, of which one is enough.
-            self.runners.truncate(1);
-        }
         let annealable = lanes > 0 && self.net.turns <= TURNS_MAX;
-        let (mut annealing, mut challenges) = (0, 0);
+        let is_quick = self.net.channels * sources.len() <= UPDOWN_FIRST_MAX;
+        if is_quick {
+            self.add_seeds(Ask::Updown, lanes, work);
+            self.drop_the_worst();
+        }
+        let (mut annealing, mut challenges) = (0, 1);
+        let mut hurried = false;
+        if annealable && self.is_hopeless() {
+            // Nothing has structure, so an order that is annealed in a hurry is far better than what there is.
+            work.progress(self.peak() * self.sharing.quantum, self.bound);
+            let challenge = self.challenge(&sources, lanes, 0);
+            let challenger = self.challenger(challenge, work);
+            hurried = challenger.is_some();
+            self.runners.extend(challenger);
+            annealing = work.total();
+        }
+        if !is_quick && !hurried && !work.expired() {
+            self.add_seeds(Ask::Updown, lanes, work);
+        }
+        self.drop_the_worst();
         for round in 0_u32.. {
             self.rank_runners();
             work.progress(self.peak() * self.sharing.quantum, self.bound);
             if self.peak() <= self.enough || work.expired() {
                 return;
             }
-            if annealable && challenges == 0 && self.is_hopeless() {
-                // Nothing has structure: the others only stand by, in case time is up soon.
-                let before = work.total();
-                let challenge = self.challenge(&sources, lanes, challenges);
-                if let Some(runner) = self.challenger(challenge, work) {
-                    self.standby = self.runners.drain(..).next();
-                    self.runners.push(runner);
-                }
-                annealing += work.total() - before;
-                challenges += 1;
-            }
-            let slice = self.slice(sources.len()) << (round / 2).min(20);
-            let due = work.total() >= (ANNEALING_RARITY * annealing).max(self.slice(sources.len()));
+            let hurried = hurried && round == 0;
+            let slice = self.slice(sources.len()) << (round / 2).min(20) >> if hurried { 3 } else { 0 };
+            // After an order that was annealed in a hurry, one that takes more time is due at once.
+            let due = hurried || work.total() >= (ANNEALING_RARITY * annealing).max(self.slice(sources.len()));
             let challenge = (annealable && due).then(|| self.challenge(&sources, lanes, challenges));
             let mut jobs = Vec::new();
             for (place, runner) in std::mem::take(&mut self.runners).into_iter().enumerate() {
@@ -206,10 +214,7 @@ impl<'a> Contest<'a> {
                 self.runners.extend(runner);
                 annealing += visits;
             }
-            self.rank_runners();
-            let limit = self.peak() * LEAD;
-            self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
-            self.runners.truncate(RUNNERS_MAX);
+            self.drop_the_worst();
         }
     }
 
@@ -273,30 +278,59 @@ impl<'a> Contest<'a> {
         rng.shuffle(&mut lane);
         let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
         let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
-        let rounds = ANNEALING_ROUNDS << turn.min(1);
-        let schedule = if hops as f64 / pairs as f64 > HOPS_LONG {
+        let long = hops as f64 / pairs as f64 > HOPS_LONG;
+        let stage = turn.min(2);
+        let schedule = match (long, turn) {
+            (false, 0) => Schedule {
+                rounds: ANNEALING_ROUNDS[0],
+                extra_max: 2 * ANNEALING_ROUNDS[0],
+                done: 0.0,
+                penalty: 0.2,
+                memory: 0.9,
+                urgency: 100.0,
+                sweeps: 2,
+                batches_max: BATCHES_MAX_FIRST,
+            },
+            (false, _) => Schedule {
+                rounds: ANNEALING_ROUNDS[stage],
+                extra_max: ANNEALING_ROUNDS[stage] / 2,
+                done: 0.0,
+                penalty: 0.2,
+                memory: if turn % 2 == 1 { 0.9 } else { 0.95 },
+                urgency: 100.0,
+                sweeps: 2,
+                batches_max: BATCHES_MAX,
+            },
+            (true, 0) => Schedule {
+                rounds: ANNEALING_ROUNDS_LONG[0],
+                extra_max: ANNEALING_ROUNDS_LONG[0],
+                done: 0.0,
+                penalty: 0.1,
+                memory: 0.8,
+                urgency: 300.0,
+                sweeps: 2,
+                batches_max: BATCHES_MAX_FIRST_LONG,
+            },
             // Long paths need more falls at first, and time to lose them.
-            let rounds = ANNEALING_ROUNDS_LONG;
-            Schedule {
-                rounds,
-                extra_max: rounds + rounds / 2,
+            (true, _) => Schedule {
+                rounds: ANNEALING_ROUNDS_LONG[stage],
+                extra_max: ANNEALING_ROUNDS_LONG[stage] * 3 / 2,
                 done: 0.0,
                 penalty: 0.05,
                 memory: 0.5,
                 urgency: 300.0,
                 sweeps: 3,
-            }
-        } else {
-            let memory = if turn % 2 == 0 { 0.9 } else { 0.95 };
-            Schedule { rounds, extra_max: rounds / 2, done: 0.0, penalty: 0.2, memory, urgency: 100.0, sweeps: 2 }
+                batches_max: BATCHES_MAX,
+            },
         };
         let tries = (2 * self.slice(sources.len()) / anneal::cost(self.net, sources.len(), schedule).max(1)).max(1);
-        let (tries, sources) = (tries.min(TRIES_MAX), sources.to_vec());
-        let (begin, sources, lane) = match self.runners.first().filter(|_| turn % 2 == 1 && turn > 1) {
+        let (tries, sources) = (if turn <= 1 { 1 } else { tries.min(TRIES_MAX) }, sources.to_vec());
+        let (begin, sources, lane) = match self.runners.first().filter(|_| turn % 2 == 0 && turn > 1) {
             Some(Runner { sources, alternation: Alternation { best, .. }, .. }) => {
                 (Begin::Best(best.rank.clone()), sources.clone(), best.lane.clone())
             }
-            None if sources.len() <= LOTS_MAX => (Begin::Lots, sources, lane),
+            // On long paths an order drawn by lot takes more than a hurried annealing to become valid.
+            None if sources.len() <= LOTS_MAX && !(long && turn == 0) => (Begin::Lots, sources, lane),
             None => (Begin::Valid, sources, lane),
         };
         Challenge { sources, lane, lanes, begin, schedule, tries, rng }
@@ -305,7 +339,8 @@ impl<'a> Contest<'a> {
     /// Anneals orders, grows trees within them, and keeps the best.
     fn challenger(&self, challenge: Challenge, work: &mut Work<'_>) -> Option<Runner> {
         let Challenge { sources, lane, lanes, mut begin, schedule, tries, mut rng } = challenge;
-        let mut best: Option<(f64, State)> = None;
+        // The state to go on from, and the best one, which may differ a little.
+        let mut best: Option<(f64, State, State)> = None;
         let mut turn = 0;
         while turn < tries && !work.expired() {
             turn += 1;
@@ -315,10 +350,14 @@ impl<'a> Contest<'a> {
                 Begin::Valid => (vec![seeds::updown_order(self.net); lanes], DONE_VALID),
             };
             let schedule = Schedule { done, ..schedule };
-            let rank = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work)?;
+            let Some(rank) = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work) else {
+                break;
+            };
             let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);
             let mut state = State { forest: Forest::bare(self.net, sources.len()), lane: lane.clone(), rank };
-            if !grow_all(&mut context, &mut state, Patience::Short) {
+            // Where nothing is any good yet, what was annealed is made use of even if time is up.
+            let patience = if self.is_hopeless() { Patience::Endless } else { Patience::Short };
+            if !grow_all(&mut context, &mut state, patience) {
                 if let (Begin::Lots, None) = (&begin, &best) {
                     // Something must come out of it.
                     begin = Begin::Valid;
@@ -332,18 +371,35 @@ impl<'a> Contest<'a> {
                 context.polish(&mut state, SHARPNESS);
             }
             let norm = state.forest.norm(self.net);
-            if best.as_ref().is_none_or(|best| norm < best.0) {
-                best = Some((norm, state));
+            match &mut best {
+                None => best = Some((norm, state.clone(), state)),
+                Some((least, first, best)) => {
+                    if state.quality(self.net) < best.quality(self.net) {
+                        best.clone_from(&state);
+                    }
+                    if norm < *least {
+                        (*least, *first) = (norm, state);
+                    }
+                }
             }
         }
-        let (_, state) = best?;
-        let alternation = Alternation::new(&Context::new(self.net, &sources, rng, work), state);
+        let (_, state, best) = best?;
+        let mut alternation = Alternation::new(&Context::new(self.net, &sources, rng, work), state);
+        alternation.best = best;
         Some(Runner { sources, alternation, slices: 0 })
     }
 
     /// Whether the best start is so far from the bound that nothing can have structure.
     fn is_hopeless(&self) -> bool {
         self.peak() > HOPELESS * self.enough
+    }
+
+    /// Drops starts that are far behind the best one, and more than there may be.
+    fn drop_the_worst(&mut self) {
+        self.rank_runners();
+        let limit = self.peak() * LEAD;
+        self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
+        self.runners.truncate(RUNNERS_MAX);
     }
 
     /// Best first; of equals, the earlier start.
@@ -361,7 +417,6 @@ impl<'a> Contest<'a> {
 
     /// The winner's routes, then those of other engines.
     pub(super) fn finish(mut self) -> Vec<Routing> {
-        self.runners.extend(self.standby.take());
         self.rank_runners();
         let peak = self.peak();
         let acceptable = (peak * FEWER_TREES).min(self.others_peak.max(peak));

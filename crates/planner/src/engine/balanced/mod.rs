@@ -30,7 +30,7 @@ mod work;
 
 use fabric::{Policy, Resilience, Topology, Traffic};
 
-pub(crate) use self::price::exp;
+pub(crate) use self::{price::exp, work::with_each};
 
 use crate::{Watch, engine::tree, merge::merge, number, routing::Routing, watch::Shortened};
 

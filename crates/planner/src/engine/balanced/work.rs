@@ -68,7 +68,8 @@ impl<'a> Work<'a> {
     }
 
     /// Does jobs, at the same time if there are threads, and returns what they found in the order of the jobs. A job of so
-    /// many visits sees its time expire about then, or in proportion earlier if fewer are left for all.
+    /// many visits sees its time expire about then. Where too few steps are left for all, those that come last get less, as
+    /// if the jobs were done in turn: so with more steps every job gets at least as far.
     pub(crate) fn share<J: Send, R: Send>(
         &mut self,
         jobs: Vec<(u64, J)>,
@@ -77,16 +78,26 @@ impl<'a> Work<'a> {
         if self.watch.steps_left() == 0 {
             self.expired |= self.watch.expired();
         }
-        let rations = rations(jobs.iter().map(|(visits, _)| *visits), self.watch.steps_left());
-        let jobs: Vec<(u64, J)> = rations.into_iter().zip(jobs.into_iter().map(|(_, job)| job)).collect();
-        let threads = self.threads().min(jobs.len());
-        let found = if threads <= 1 { self.one_by_one(jobs, run) } else { self.side_by_side(threads, jobs, run) };
+        let mut left = self.watch.steps_left();
+        let mut sure = Vec::with_capacity(jobs.len());
+        let mut jobs = jobs.into_iter().map(|(visits, job)| (visits.div_ceil(VISITS_PER_STEP as u64), job)).peekable();
+        while let Some((steps, job)) = jobs.next_if(|(steps, _)| *steps <= left) {
+            left -= steps;
+            sure.push((steps, job));
+        }
+        let threads = self.threads().min(sure.len());
+        let mut found = if threads <= 1 { self.one_by_one(sure, &run) } else { self.side_by_side(threads, sure, &run) };
+        // How many steps are left for the others is known once those before them are done.
+        for (steps, job) in jobs {
+            let ration = steps.min(self.watch.steps_left());
+            found.extend(self.one_by_one(vec![(ration, job)], &run));
+        }
         let (found, visits): (Vec<R>, Vec<u64>) = found.into_iter().unzip();
         self.total += visits.iter().sum::<u64>();
         found
     }
 
-    fn one_by_one<J, R>(&mut self, jobs: Vec<(u64, J)>, run: impl Fn(J, &mut Work<'_>) -> R) -> Vec<(R, u64)> {
+    fn one_by_one<J, R>(&mut self, jobs: Vec<(u64, J)>, run: &impl Fn(J, &mut Work<'_>) -> R) -> Vec<(R, u64)> {
         let mut found = Vec::with_capacity(jobs.len());
         for (steps, job) in jobs {
             let mut all = Heeded { watch: self.watch, expired: &mut self.expired };
@@ -102,7 +113,7 @@ impl<'a> Work<'a> {
         &mut self,
         threads: usize,
         jobs: Vec<(u64, J)>,
-        run: impl Fn(J, &mut Work<'_>) -> R + Sync,
+        run: &(impl Fn(J, &mut Work<'_>) -> R + Sync),
     ) -> Vec<(R, u64)> {
         let found: Mutex<Vec<Option<(R, u64)>>> = Mutex::new(jobs.iter().map(|_| None).collect());
         let queue = Mutex::new(jobs.into_iter().enumerate());
@@ -132,21 +143,6 @@ impl<'a> Work<'a> {
         let found = found.into_inner().expect("no job panicked");
         found.into_iter().map(|found| found.expect("every job was done")).collect()
     }
-}
-
-/// Steps for jobs of so many visits, no more in all than are left.
-fn rations(visits: impl Iterator<Item = u64>, left: u64) -> Vec<u64> {
-    let wanted: Vec<u64> = visits.map(|visits| visits.div_ceil(VISITS_PER_STEP as u64)).collect();
-    let all = wanted.iter().fold(0_u64, |all, steps| all.saturating_add(*steps)).max(1);
-    if all <= left {
-        return wanted;
-    }
-    let share = |steps: u64| (u128::from(steps) * u128::from(left) / u128::from(all)) as u64;
-    let mut rations: Vec<u64> = wanted.into_iter().map(share).collect();
-    // What rounding leaves goes to the first, so that there is always somebody who goes on.
-    let rest = left - rations.iter().sum::<u64>();
-    rations.iter_mut().take(1).for_each(|ration| *ration += rest);
-    rations
 }
 
 /// Does the same with every item, at the same time if there are threads.
@@ -245,10 +241,20 @@ mod tests {
     }
 
     #[test]
-    fn rations_are_whole_and_no_more_than_is_left() {
-        let step = VISITS_PER_STEP as u64;
-        for (left, expect) in [(u64::MAX, [4, 2, 1]), (7, [4, 2, 1]), (6, [5, 1, 0]), (1, [1, 0, 0]), (0, [0, 0, 0])] {
-            assert_eq!(rations([4 * step, 2 * step, 1].into_iter(), left), expect, "{left} steps");
+    fn with_more_steps_every_job_gets_at_least_as_far() {
+        let outcome = |steps| {
+            let mut watch = StepLimit::new(steps);
+            let mut work = Work::new(&mut watch);
+            let step = VISITS_PER_STEP as u64;
+            // The first takes fewer steps than it may, and leaves them to the others.
+            work.share(vec![(4 * step, 1), (2 * step, 9), (3 * step, 9)], |most, work| {
+                (0..most).take_while(|_| work.spend(VISITS_PER_STEP)).count()
+            })
+        };
+        let all: Vec<Vec<usize>> = (0..14).map(outcome).collect();
+        assert_eq!((&all[0], &all[13]), (&vec![0, 0, 0], &vec![1, 1, 2]));
+        for pair in all.windows(2) {
+            assert!(pair[0].iter().zip(&pair[1]).all(|(less, more)| less <= more), "{pair:?}");
         }
     }
 
