@@ -75,6 +75,7 @@ fn main() -> Result<(), String> {
                     Limit::Default => Limit::Steps(StepLimit::by_request(&topology, &policy).steps_left()),
                     limit => limit,
                 };
+                let policy = Policy { time_limit: limit.time(), ..policy.clone() };
                 let mut watch = Clock::new(limit, options.threads, options.show_progress);
                 let plan = plan_with(&topology, &policy, None, &mut watch).map_err(|error| error.to_string())?;
                 let (took, cost) = (watch.started.elapsed().as_secs_f64(), cpu_seconds() - watch.cpu_at_start);
@@ -104,6 +105,16 @@ enum Limit {
     Steps(u64),
     /// As many steps as a plan takes by itself.
     Default,
+}
+
+impl Limit {
+    /// Where time is the limit, plans use all of it.
+    fn time(self) -> Option<Duration> {
+        match self {
+            Self::Seconds(seconds) | Self::CpuSeconds(seconds) => Some(Duration::from_secs_f64(seconds)),
+            Self::Steps(_) | Self::Default => None,
+        }
+    }
 }
 
 impl fmt::Display for Limit {

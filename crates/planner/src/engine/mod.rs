@@ -6,7 +6,7 @@ mod dor;
 mod tree;
 mod updown;
 
-pub(crate) use self::balanced::{exp, with_each};
+pub(crate) use self::balanced::{exp, shares_trees, with_each};
 
 use fabric::{EngineName, Policy, Topology};
 
