@@ -114,7 +114,7 @@ bench-planner:
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner.md
 
 bench-ri2n:
-	cargo build --release --locked -p ri2n-cli
+	cargo build --release --locked -p ri2n-cli -p ri2n-preload
 	bench/ri2n/run docs/benchmarks/ri2n.md
 
 PREFIX ?= /usr/local
