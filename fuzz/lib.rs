@@ -15,7 +15,11 @@ pub fn judge(format: Format, data: &[u8]) {
     let names: Vec<String> = (1..=texts.len()).map(|number| format!("sw{number}.json")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(texts.iter().copied()).collect();
     let _ = Format::detect("f", &text);
-    let options = ImportOptions { hosts: vec!["n*".to_owned()], ignored_ports: vec!["eth?".to_owned()] };
+    let options = ImportOptions {
+        hosts: vec!["n*".to_owned()],
+        ignored_ports: vec!["eth?".to_owned()],
+        ..ImportOptions::default()
+    };
     match import(format, &files, &options) {
         Ok(imported) => {
             assert_eq!(imported.warnings.errors(), 0);
