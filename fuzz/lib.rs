@@ -51,7 +51,7 @@ pub fn judge(format: Format, data: &[u8]) {
 }
 
 /// Ports of the switch that is told things, as the golden files name them.
-fn ports(target: Target) -> [&'static str; 3] {
+pub fn ports(target: Target) -> [&'static str; 3] {
     match target {
         Target::PowerConnect => ["g1", "g2", "g3"],
         Target::CiscoSb => ["gi1", "gi2", "gi3"],

@@ -1,7 +1,7 @@
 //! How much fits: batches that double while all of a batch stays, and halve when it does not.
 //!
 //! ```text
-//!   1 2 4 8 16 32 32 32 | 32 ✗ 16 ✓ 16 ✗ 8 ✗ 4 ✓ 4 ✗ 2 ✗ 1 ✓ 1 ✗ 1 ✗      124 fit
+//!   1 ✓ 2 ✓ 4 ✓ 8 ✓ 16 ✓ 16 ✓ 16 ✗✗ 8 ✓ 8 ✗✗ 4 ✗✗ 2 ✓ 2 ✗✗ 1 ✓ 1 ✗✗      58 fit
 //! ```
 //! A batch may be refused because the table is full, because a message holds too many rows, or by accident. The last
 //! one is told apart by asking twice, the first two need not be: halving finds the largest message and the last row.
@@ -29,7 +29,7 @@ pub enum End {
     Bound,
 }
 
-/// Refusals of a single row that count as the table's end.
+/// Refusals of a batch that are no accident.
 const REFUSALS: u32 = 2;
 
 /// Puts things, numbered from 0, until `bound` are held or no more are. `put` is given numbers and says how many of them,
@@ -51,15 +51,17 @@ pub(super) fn grow<E>(
             largest = largest.max(asked);
             batch = (asked * 2).min(cap);
             refusals = 0;
-        } else if asked > 1 {
-            cap = asked / 2;
-            batch = cap;
-        } else {
-            refusals += 1;
-            if refusals == REFUSALS {
-                return Ok(Room { held, end: End::Full, batch: largest });
-            }
+            continue;
         }
+        refusals += 1;
+        if refusals < REFUSALS {
+            continue;
+        }
+        if asked == 1 {
+            return Ok(Room { held, end: End::Full, batch: largest });
+        }
+        (cap, refusals) = (asked / 2, 0);
+        batch = cap;
     }
     Ok(Room { held, end: End::Bound, batch: largest })
 }

@@ -146,7 +146,10 @@ fn dry_run(args: &cli::Enrol, keyring: &Keyring, output: Output) -> Result<ExitC
     let mut all = Vec::new();
     for &address in &args.addresses {
         let rehearsed = session(args, keyring, address)
-            .and_then(|session| rehearse(session, &order(args)).map_err(|error| error.to_string()));
+            // The number is drawn when it is done.
+            .and_then(|session| {
+                rehearse(session, &Order { nonce: 0, ..order(args) }).map_err(|error| error.to_string())
+            });
         match rehearsed {
             Ok((enrolment, written)) => {
                 let sets: Vec<String> =
