@@ -62,6 +62,7 @@ test-snmp:
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/enrol || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ssh:
@@ -90,7 +91,7 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	for target in native dot lldp ibnetdiscover containerlab graphml rendered linux_bridge networkd ifupdown2 open_vswitch \
-		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management ri2n tagger; do \
+		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management ssh serve models ri2n tagger; do \
 		mkdir -p fuzz/corpus/$$target && \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 || exit 1; \

@@ -15,7 +15,11 @@ pub fn judge(format: Format, data: &[u8]) {
     let names: Vec<String> = (1..=texts.len()).map(|number| format!("sw{number}.json")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(texts.iter().copied()).collect();
     let _ = Format::detect("f", &text);
-    let options = ImportOptions { hosts: vec!["n*".to_owned()], ignored_ports: vec!["eth?".to_owned()] };
+    let options = ImportOptions {
+        hosts: vec!["n*".to_owned()],
+        ignored_ports: vec!["eth?".to_owned()],
+        ..ImportOptions::default()
+    };
     match import(format, &files, &options) {
         Ok(imported) => {
             assert_eq!(imported.warnings.errors(), 0);
@@ -47,7 +51,7 @@ pub fn judge(format: Format, data: &[u8]) {
 }
 
 /// Ports of the switch that is told things, as the golden files name them.
-fn ports(target: Target) -> [&'static str; 3] {
+pub fn ports(target: Target) -> [&'static str; 3] {
     match target {
         Target::PowerConnect => ["g1", "g2", "g3"],
         Target::CiscoSb => ["gi1", "gi2", "gi3"],

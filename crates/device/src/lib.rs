@@ -13,6 +13,7 @@
 pub mod agent;
 pub mod deploy;
 pub mod discover;
+pub mod enrol;
 pub mod format;
 pub mod lldp;
 pub mod mib;

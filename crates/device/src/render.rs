@@ -311,6 +311,7 @@ impl Job<'_> {
         let trust = match self.target.basis() {
             Basis::Tested => "tested: what it writes has carried traffic",
             Basis::Manual => "manual: written from the vendor's manual, never tried on the device",
+            Basis::Probed => "probed: what it writes was read back from a switch",
             Basis::Untested => "untested: parts of it are believed, and none was tried on the device",
         };
         vec![

@@ -8,6 +8,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     env,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use device::{
@@ -160,6 +161,48 @@ fn a_stale_deployer_is_refused_before_it_writes() {
     world.run(&mut [&mut stale], &mut rng);
     assert!(matches!(stale.outcome(), Some(Outcome::Stale { .. })), "{:?}", stale.outcome());
     assert_eq!((world.writes, world.running()), (writes, running));
+}
+
+/// Whatever became of a deployment, the next from the same folder need not take over, and is no more patient with others.
+#[test]
+fn whoever_was_refused_or_turned_back_deploys_again() {
+    let (refused, turned) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let goals = world.plan(&mut rng, 20);
+        world.faults = faults(&mut rng, &world.topology);
+        let mut first = order(&world, goals.clone(), Way::Drained, 1);
+        first.generation = Some(0);
+        let mut first = Deployment::new(&world.topology, first);
+        world.run(&mut [&mut first], &mut rng);
+        world.faults.clear();
+        let kind = match first.outcome() {
+            Some(Outcome::Refused(_)) => &refused,
+            Some(Outcome::RolledBack { .. }) => &turned,
+            _ => return,
+        };
+        let known = first.mark_left().map_or(0, |mark| mark.generation);
+        let mut next = order(&world, goals.clone(), Way::Drained, 2);
+        next.generation = Some(known);
+        let mut next = Deployment::new(&world.topology, next);
+        world.run(&mut [&mut next], &mut rng);
+        match next.outcome() {
+            // A switch that nobody can manage any more is asked in vain.
+            Some(Outcome::Refused(Reason::Faults(..))) => return,
+            Some(Outcome::Deployed { .. }) => kind.fetch_add(1, Ordering::Relaxed),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(world.running(), goals);
+        // Somebody else's folder, which knows of neither, is refused as before.
+        let mut stale = order(&world, world.plan(&mut rng, 30), Way::Drained, 3);
+        stale.generation = Some(known);
+        let mut stale = Deployment::new(&world.topology, stale);
+        world.run(&mut [&mut stale], &mut rng);
+        assert!(matches!(stale.outcome(), Some(Outcome::Stale { .. })), "{:?}", stale.outcome());
+    });
+    let one = env::var_os("SEED").is_some();
+    assert!(one || (refused.into_inner() > 5 && turned.into_inner() > 5), "neither case came up often enough");
 }
 
 #[test]

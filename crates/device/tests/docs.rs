@@ -44,6 +44,7 @@ fn models() -> String {
     for model in Model::built_in() {
         let sign = |fact: &str| match model.basis_of(fact) {
             Basis::Tested => " ✓",
+            Basis::Probed => " ᵖ",
             Basis::Manual => " ᵐ",
             Basis::Untested => "",
         };

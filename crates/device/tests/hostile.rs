@@ -16,6 +16,7 @@ use device::{
     agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch, User},
     deploy::{Driver, Fault, Mark},
     discover::cabling,
+    enrol::{Desk, Ledger, Order, Step, enrol},
     mib::{Oid, Value},
     snmp::{Credentials, Device, Link, Patience, SaveMethod, Session, Settings, read_station},
     wire::{AuthProtocol, Keys, Message, Pdu},
@@ -344,4 +345,48 @@ fn lies_come_to_an_end() {
             }
         }
     }
+}
+
+struct Clerk;
+
+impl Desk for Clerk {
+    fn keep(&mut self, _: &Ledger) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn stopped(&mut self) -> bool {
+        false
+    }
+
+    fn tell(&mut self, _: Step) {}
+}
+
+/// Signed messages cannot be altered: what a probe finds in spite of all is true, and nothing of it is left. Whatever is
+/// not signed may lie, and then a probe at least comes to an end.
+#[test]
+fn probes_come_to_an_end_and_are_not_misled() {
+    let order = Order { ports: vec!["p1".to_owned(), "p2".to_owned()], vlans_max: 8, entries_max: 40, nonce: 0xbad };
+    let mut found = 0;
+    for malice in LIARS.into_iter().chain(SPOILERS) {
+        for seed in 0..seeds() {
+            let rarity = [2, 5, 20, 50][seed as usize % 4];
+            println!("{malice:?}, one in {rarity}, seed {seed}");
+            let signed = agent();
+            if let Ok(enrolment) = enrol(session(&signed, user(), malice, rarity, seed), &order, &mut Clerk) {
+                if let Ok(capabilities) = &enrolment.found {
+                    assert!(capabilities.hybrid_ports.able && capabilities.independent_vlan_learning.able);
+                    assert_eq!((capabilities.vlans.held, capabilities.statics.held), (8, 40));
+                    found += 1;
+                }
+                if enrolment.left.is_empty() {
+                    let mut config = signed.lock().expect("no panic before").responder().config().clone();
+                    config.vlans.values_mut().for_each(|vlan| vlan.created_cs = 0);
+                    assert_eq!(config, Config::factory(PORTS), "{malice:?}, seed {seed}");
+                }
+            }
+            let word = Credentials::Community("private".to_owned());
+            let _ = enrol(session(&agent(), word, malice, rarity, seed), &order, &mut Clerk);
+        }
+    }
+    assert!(found > 50, "a test in which nothing ever gets through would prove nothing: {found}");
 }

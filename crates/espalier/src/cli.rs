@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Plan(Plan),
     Check(Check),
     Discover(Discover),
+    Enrol(Enrol),
     Deploy(Deploy),
     Observe(Observe),
     Status(Status),
@@ -47,6 +48,14 @@ pub(crate) enum Command {
     Demo(Demo),
     Completions(Completions),
     Man(Man),
+}
+
+/// Models of switches beside the built-in ones.
+#[derive(Args)]
+pub(crate) struct OwnModels {
+    /// Folder of model files, as `enrol` writes them; `models` beside the topology unless given.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) models: Option<PathBuf>,
 }
 
 /// Write a topology of a well-known kind.
@@ -71,6 +80,8 @@ pub(crate) struct Generate {
     /// Model of every switch, which also names the ports.
     #[arg(long)]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
     /// Permute names, ports and order, so that the structure must be found from the cables.
     #[arg(long, value_name = "SEED")]
     pub(crate) shuffle: Option<u64>,
@@ -103,6 +114,8 @@ pub(crate) struct Import {
     /// remedy. Exit code 1 means that it does.
     #[arg(long, value_name = "CABLING")]
     pub(crate) expect: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
     /// Where to write; standard output unless given.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
@@ -124,6 +137,8 @@ pub(crate) struct Traffic {
     /// The same counters read later: what was sent in between counts.
     #[arg(value_name = "LATER")]
     pub(crate) later: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
     /// Where to write; standard output unless given.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
@@ -142,6 +157,8 @@ pub(crate) struct Plan {
     /// The topology, in any format that import reads; - is standard input.
     #[arg(value_name = "TOPOLOGY")]
     pub(crate) topology: PathBuf,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
     /// How routes are found.
     #[arg(long, default_value = "auto", value_parser = words(EngineName::ALL, EngineName::word))]
     pub(crate) engine: EngineName,
@@ -258,9 +275,55 @@ pub(crate) struct Discover {
     /// Model of every switch that is found.
     #[arg(long)]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
     /// Where to write the topology; standard output unless given or comparing.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Find out what switches really can do, by writing and reading back, and describe them as models.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier enrol 192.0.2.1 --credentials admin.toml --dry-run\n  \
+    espalier enrol 192.0.2.1 192.0.2.2 --at g23 --at g24 -o models\n  espalier enrol --clean\n\n\
+    VLANs that are not there, and addresses that nobody has, are made at two ports without a link, or at those that are\n\
+    named, and removed again, whatever happens. What a probe could not remove is named, and --clean finishes it. Nothing is\n\
+    saved, so a restart clears everything too. Topologies beside the folder of models can name what is found.")]
+pub(crate) struct Enrol {
+    /// Management addresses of the switches.
+    #[arg(value_name = "ADDRESS", required_unless_present = "clean")]
+    pub(crate) addresses: Vec<std::net::IpAddr>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Port to probe, by name; twice for two. The last two without a link unless given.
+    #[arg(long = "at", value_name = "PORT")]
+    pub(crate) ports: Vec<String>,
+    /// Static entries beyond which no more are made.
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(4..=60_000).map(|n| n as usize))]
+    pub(crate) max_entries: usize,
+    /// VLANs beyond which no more are made.
+    #[arg(long, value_name = "N", default_value_t = 130, value_parser = clap::value_parser!(u64).range(4..=4094).map(|n| n as usize))]
+    pub(crate) max_vlans: usize,
+    /// What the model is to be called; as it is known already, or after what the switch says, unless given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The model whose language, ways to save and other facts that cannot be probed hold; found by sysObjectID unless given.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) base: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
+    /// Print every SET that would be sent, and send none.
+    #[arg(long, conflicts_with = "clean")]
+    pub(crate) dry_run: bool,
+    /// Remove what interrupted enrolments left: of these switches, or of all that the state folder knows.
+    #[arg(long)]
+    pub(crate) clean: bool,
+    /// Where ledgers are kept while switches are probed.
+    #[arg(long, value_name = "DIR", default_value = ".espalier")]
+    pub(crate) state: PathBuf,
+    /// Folder to write models to.
+    #[arg(short, long, value_name = "DIR", default_value = "models")]
+    pub(crate) output: PathBuf,
 }
 
 /// Put a plan on its switches, all of them or none.
@@ -394,6 +457,8 @@ pub(crate) struct Export {
     /// The format to write.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) own: OwnModels,
     /// Where to write: a file, standard output unless given; for ansible a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,

@@ -8,16 +8,20 @@ use std::{
 
 use anyhow::{Context, Result};
 use fabric::{
-    Plan, Topology, Traffic,
+    Model, Models, Plan, Topology, Traffic,
     format::{
         exchange::{Format, ImportOptions, Imported, import},
+        model::parse_model,
         native::write_native,
         plan::{ReadMode, read_plan, write_plan},
         traffic::read_matrix,
     },
 };
 
-use crate::failure::{BadInput, bad_input};
+use crate::{
+    cli::OwnModels,
+    failure::{BadInput, bad_input},
+};
 
 /// Largest file that is read, in bytes: far beyond any cabling or plan.
 const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -26,10 +30,54 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 ///
 /// # Errors
 /// Bad input if the file cannot be read or has errors.
-pub(crate) fn read_topology(path: &Path) -> Result<Topology> {
-    let Imported { topology, warnings } = import_files(&[path.to_owned()], None, &ImportOptions::default())?;
+pub(crate) fn read_topology(path: &Path, own: &OwnModels) -> Result<Topology> {
+    let options = ImportOptions { models: models(own, path)?, ..ImportOptions::default() };
+    let Imported { topology, warnings } = import_files(&[path.to_owned()], None, &options)?;
     eprint!("{warnings}");
     Ok(topology)
+}
+
+/// Folder of models beside a topology.
+const MODELS_FOLDER: &str = "models";
+/// Most model files in a folder.
+const MODELS_MAX: usize = 10_000;
+
+/// The built-in models and one's own, which go before those of the same name: of the folder that was named, or of that
+/// beside a topology if there is one.
+///
+/// # Errors
+/// Bad input if the folder or a file of it cannot be read, or two files describe one model.
+pub(crate) fn models(own: &OwnModels, topology: &Path) -> Result<Models> {
+    let folder = match &own.models {
+        Some(folder) => folder.clone(),
+        None => {
+            let beside = topology.parent().unwrap_or(Path::new("")).join(MODELS_FOLDER);
+            if topology == Path::new("-") || !beside.is_dir() {
+                return Ok(Models::built_in());
+            }
+            beside
+        }
+    };
+    let wrong = |error: io::Error| bad_input(format!("{}: {error}", folder.display()));
+    let mut paths = fs::read_dir(&folder)
+        .and_then(|entries| entries.take(MODELS_MAX).map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>())
+        .map_err(wrong)?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let mut found: Vec<(Model, PathBuf)> = Vec::new();
+    for path in paths {
+        let (name, text) = read_text(&path)?;
+        let model = parse_model(&text).map_err(|error| bad_input(format!("{name}: {error}")))?;
+        if let Some((_, other)) = found.iter().find(|(known, _)| known.name == model.name) {
+            return Err(bad_input(format!(
+                "{name}: model {} is described in {} as well; keep one of them",
+                model.name,
+                other.display()
+            )));
+        }
+        found.push((model, path));
+    }
+    Ok(Models::built_in().with(found.into_iter().map(|(model, _)| model)))
 }
 
 /// Imports files that together describe one cabling.

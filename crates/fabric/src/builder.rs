@@ -11,8 +11,8 @@ use std::{
 use thiserror::Error;
 
 use crate::{
-    Attachment, Guid, HOSTS_MAX, Host, HostId, LINKS_MAX, Link, LinkId, Mac, Model, NAME_BYTES_MAX, Port, PortId,
-    SWITCHES_MAX, SwitchId, Topology, topology::DraftSwitch,
+    Attachment, Guid, HOSTS_MAX, Host, HostId, LINKS_MAX, Link, LinkId, Mac, Model, Models, NAME_BYTES_MAX, Port,
+    PortId, SWITCHES_MAX, SwitchId, Topology, topology::DraftSwitch,
 };
 
 /// What is wrong with a piece of cabling.
@@ -54,6 +54,8 @@ pub enum Fault {
         name: String,
         /// The known name that looks most like it.
         similar: Option<String>,
+        /// Every known name.
+        known: String,
     },
     /// A port with two cables.
     #[error("port {port} already carries {by}")]
@@ -134,9 +136,8 @@ impl Fault {
             Self::UnknownSwitch { similar: name, .. } => {
                 similar(name).or_else(|| Some("name it under switches: first".to_owned()))
             }
-            Self::UnknownModel { similar: name, .. } => similar(name).or_else(|| {
-                let known: Vec<&str> = Model::built_in().iter().map(|model| model.name.as_str()).collect();
-                Some(format!("known models: {}", known.join(", ")))
+            Self::UnknownModel { similar: name, known, .. } => similar(name).or_else(|| {
+                Some(format!("known models: {known}; describe others in a folder models/ beside the topology"))
             }),
             Self::UnknownPort { known, .. } => Some(format!("its ports are {known}")),
             Self::PortUsedTwice { .. } => Some("a port takes one cable; check the number at both ends".to_owned()),
@@ -159,6 +160,7 @@ pub struct SwitchSpec {
 /// A topology under construction.
 #[derive(Clone, Debug, Default)]
 pub struct TopologyBuilder {
+    models: Models,
     switches: Vec<DraftSwitch>,
     switch_by_name: BTreeMap<String, SwitchId>,
     /// Ports in order of mention.
@@ -174,9 +176,14 @@ pub struct TopologyBuilder {
 }
 
 impl TopologyBuilder {
-    /// An empty topology.
+    /// An empty topology, whose switches are of built-in models.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty topology, whose switches are of these models, or generic.
+    pub fn with_models(models: Models) -> Self {
+        Self { models, ..Self::default() }
     }
 
     /// Adds a switch. If only its model is unknown the switch is added all the same, as a generic one, so that the
@@ -192,7 +199,7 @@ impl TopologyBuilder {
         if self.switches.len() == SWITCHES_MAX {
             return Err(Fault::TooMany { what: "switches", limit: SWITCHES_MAX });
         }
-        let model = spec.model.as_deref().map_or_else(|| Some(Model::generic()), Model::by_name);
+        let model = spec.model.as_deref().map_or_else(|| Some(Model::generic()), |name| self.models.by_name(name));
         let id = SwitchId::new(self.switches.len());
         let known = model.clone().unwrap_or_else(Model::generic);
         self.switches.push(DraftSwitch { name: name.to_owned(), model: known, mgmt: spec.mgmt, guid: None });
@@ -200,8 +207,9 @@ impl TopologyBuilder {
         self.port_by_name.push(BTreeMap::new());
         match (model, spec.model) {
             (None, Some(name)) => {
-                let known = Model::built_in().iter().map(|model| model.name.as_str());
-                Err(Fault::UnknownModel { similar: most_similar(&name, known), name })
+                let known: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
+                let similar = most_similar(&name, known.iter().copied());
+                Err(Fault::UnknownModel { similar, known: known.join(", "), name })
             }
             _ => Ok(id),
         }
@@ -426,7 +434,8 @@ impl TopologyBuilder {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Fault> {
+/// Whether a name can stand in every file that names are written to.
+pub(crate) fn check_name(name: &str) -> Result<(), Fault> {
     let usable = |c: char| c.is_alphanumeric() || "-_./+@#".contains(c);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(usable) {
         return Err(Fault::BadName(name.chars().take(NAME_BYTES_MAX).collect()));

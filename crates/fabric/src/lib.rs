@@ -20,6 +20,7 @@ mod intent;
 mod limits;
 mod mac;
 mod model;
+mod models;
 mod plan;
 mod policy;
 mod rate;
@@ -41,6 +42,7 @@ pub use intent::{
 pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};
+pub use models::Models;
 pub use plan::{Bound, Certificate, Plan, Summary, VlanTree};
 pub use policy::{EngineName, FdbMode, FlowControl, Policy, Resilience, Subnet, Tagging};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};

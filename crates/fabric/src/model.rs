@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{format::model::parse_model, vlan::VlanPool};
+use crate::{builder::check_name, format::model::parse_model, vlan::VlanPool};
 
 /// What the facts about a model rest on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Basis {
     /// Tried on the device or the software itself.
     Tested,
+    /// Written to one such device and read back, by `espalier enrol`.
+    Probed,
     /// Read in the vendor's manual or MIB.
     Manual,
     /// Believed; nobody has checked.
@@ -26,6 +28,8 @@ pub struct Model {
     pub basis: Basis,
     /// Facts that rest on something else: their key in the model file, ascending, and what they rest on.
     pub basis_of: Vec<(String, Basis)>,
+    /// What sysObjectID says on it, as dotted numbers; several for variants of one make, none if that is not known.
+    pub object_ids: Vec<String>,
     /// The configuration language that it speaks, as `espalier render --target` names it; none if no driver writes it.
     pub syntax: Option<String>,
     /// How its running configuration is saved by SNMP, as the device layer names it; none if no way is known.
@@ -58,10 +62,14 @@ pub enum PortNames {
 }
 
 impl Basis {
+    /// Every basis.
+    pub const ALL: [Self; 4] = [Self::Tested, Self::Probed, Self::Manual, Self::Untested];
+
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Tested => "tested",
+            Self::Probed => "probed",
             Self::Manual => "manual",
             Self::Untested => "untested",
         }
@@ -109,6 +117,11 @@ const BUILT_IN: [(&str, &str); 27] = [
     ("dlink-dgs.toml", include_str!("../models/dlink-dgs.toml")),
 ];
 
+/// The VLAN ids of 802.1Q.
+const VLANS_MAX: usize = 4094;
+/// The priorities of 802.1Q.
+const PFC_CLASSES_MAX: u8 = 8;
+
 impl Model {
     /// The model of switches that state none: any port name, and no limit but 802.1Q's own.
     pub fn generic() -> Arc<Self> {
@@ -128,7 +141,7 @@ impl Model {
         })
     }
 
-    /// The known model of this name.
+    /// The built-in model of this name.
     pub fn by_name(name: &str) -> Option<Arc<Self>> {
         Self::built_in().iter().find(|model| model.name == name).cloned()
     }
@@ -136,6 +149,37 @@ impl Model {
     /// What a fact rests on, by its key in the model file.
     pub fn basis_of(&self, fact: &str) -> Basis {
         self.basis_of.iter().find(|(key, _)| key == fact).map_or(self.basis, |(_, basis)| *basis)
+    }
+
+    /// Checks that the facts are those of a switch that there can be.
+    ///
+    /// # Errors
+    /// A message naming the fact that is not.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let usable = |what: &str, name: &str| check_name(name).map_err(|fault| format!("{what}: {fault}"));
+        usable("name", &self.name)?;
+        if let PortNames::Listed(names) = &self.ports {
+            let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
+            sorted.sort_unstable();
+            if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(format!("ports: {} is named twice", twice[0]));
+            }
+            names.iter().try_for_each(|name| usable("ports", name))?;
+        }
+        if !(1..=VLANS_MAX).contains(&self.vlans_max) {
+            return Err(format!("max-vlans: a switch has 1 to {VLANS_MAX}, not {}", self.vlans_max));
+        }
+        if self.static_entries_max > self.total_entries_max {
+            return Err("static-macs: static entries are among all entries, so there cannot be more".to_owned());
+        }
+        if self.pfc_classes > PFC_CLASSES_MAX {
+            return Err(format!("pfc-classes: there are {PFC_CLASSES_MAX} at most"));
+        }
+        let dotted = |text: &String| !text.is_empty() && text.split('.').all(|part| part.parse::<u32>().is_ok());
+        match self.object_ids.iter().find(|text| !dotted(text)) {
+            Some(text) => Err(format!("object-ids: {text:?} is no row of numbers such as 1.3.6.1.4.1.674.10895.3004")),
+            None => Ok(()),
+        }
     }
 
     /// How many VLANs of `pool` fit on this model.

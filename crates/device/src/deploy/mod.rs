@@ -321,6 +321,13 @@ impl Deployment {
         self.outcome.as_ref()
     }
 
+    /// The mark that it may have left on switches, unless one of somebody else's was found that goes before it. Whoever
+    /// deploys next from the same folder has to know its generation for their own, however this one ended.
+    pub fn mark_left(&self) -> Option<Mark> {
+        let found = self.known.iter().flatten().filter_map(|known| known.mark).max();
+        Some(self.mark).filter(|mark| mark.generation > 0 && found.is_none_or(|found| found <= *mark))
+    }
+
     /// Requests that are open: switches of which no answer has come.
     pub fn awaited(&self) -> impl Iterator<Item = SwitchId> + '_ {
         self.open.iter().copied()

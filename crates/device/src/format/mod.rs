@@ -1,11 +1,14 @@
-//! What is kept in files: states of switches as they were observed, and journals of deployments. JSON, versioned.
+//! What is kept in files: states of switches as they were observed, journals of deployments, ledgers of probes. JSON,
+//! versioned.
 
 mod credentials;
 mod journal;
+mod ledger;
 mod state;
 
 pub use credentials::{Access, Keyring, parse_keyring};
 pub use journal::{parse_journal, write_journal};
+pub use ledger::{KeptLedger, parse_ledger, write_ledger};
 pub use state::{Observed, parse_observed, write_observed};
 
 use thiserror::Error;

@@ -28,6 +28,13 @@ const REPETITIONS: i32 = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BulkSize(i32);
 
+impl BulkSize {
+    /// Rows that are asked for at once.
+    pub fn repetitions(self) -> i32 {
+        self.0
+    }
+}
+
 impl Default for BulkSize {
     fn default() -> Self {
         Self(REPETITIONS)

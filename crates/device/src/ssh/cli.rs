@@ -65,15 +65,42 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
         Ok(terminal)
     }
 
+    /// The lines that leave a mark.
+    fn marking(&self, mark: Mark) -> Vec<String> {
+        let mut lines = (self.language.mark)(self.mark_vlan, mark);
+        let old = self.mark_vlans.iter().filter(|vlan| **vlan != self.mark_vlan);
+        lines.extend(old.flat_map(|vlan| (self.language.unmark)(*vlan)));
+        lines
+    }
+
+    /// The lines that lead from one state to another.
+    fn changing(&self, before: &SwitchConfig, after: &SwitchConfig) -> Result<Vec<String>, Fault> {
+        let mut memory = Memory::default();
+        write_transition(self.language.target, before, after, &mut memory)
+            .map_err(|error| Fault::Refused(error.to_string()))?;
+        let lines = memory.files.values().flat_map(|text| {
+            String::from_utf8_lossy(text).lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        });
+        Ok(lines.filter(|line| !line.is_empty()).collect())
+    }
+
+    /// Lines with the way to where rendered text is understood, and back.
+    fn framed(&self, lines: Vec<String>) -> Vec<String> {
+        if lines.is_empty() {
+            return lines;
+        }
+        let around = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        [around(self.language.enter), lines, around(self.language.leave)].concat()
+    }
+
     /// Says lines where rendered text is understood.
-    fn configure(&mut self, lines: &[String]) -> Result<(), Fault> {
+    fn configure(&mut self, lines: Vec<String>) -> Result<(), Fault> {
         if lines.is_empty() {
             return Ok(());
         }
-        self.with(|terminal, language| {
-            let around = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-            let (enter, leave) = (around(language.enter), around(language.leave));
-            for line in enter.iter().chain(lines).chain(&leave) {
+        let lines = self.framed(lines);
+        self.with(|terminal, _| {
+            for line in &lines {
                 let answer = terminal.say(line)?;
                 if let Some(why) = refusal(&answer) {
                     return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
@@ -96,23 +123,17 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
     }
 
     fn mark(&mut self, mark: Mark) -> Result<(), Fault> {
-        let mut lines = (self.language.mark)(self.mark_vlan, mark);
-        let old = self.mark_vlans.iter().filter(|vlan| **vlan != self.mark_vlan);
-        lines.extend(old.flat_map(|vlan| (self.language.unmark)(*vlan)));
-        self.configure(&lines)
+        self.configure(self.marking(mark))
     }
 
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
-        let mut memory = Memory::default();
-        write_transition(self.language.target, before, after, &mut memory)
-            .map_err(|error| Fault::Refused(error.to_string()))?;
-        let lines: Vec<String> = (memory.files.values())
-            .flat_map(|text| {
-                String::from_utf8_lossy(text).lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
-            })
-            .filter(|line| !line.is_empty())
-            .collect();
-        self.configure(&lines)
+        self.configure(self.changing(before, after)?)
+    }
+
+    fn rehearse(&self, before: &SwitchConfig, after: &SwitchConfig, mark: Option<Mark>) -> Result<Vec<String>, Fault> {
+        let mut lines = mark.map_or_else(Vec::new, |mark| self.framed(self.marking(mark)));
+        lines.extend(self.framed(self.changing(before, after)?));
+        Ok(lines)
     }
 
     fn save(&mut self) -> Result<(), Fault> {

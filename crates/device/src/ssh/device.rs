@@ -26,6 +26,8 @@ pub(super) trait Tongue: Send {
     fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
     /// Brings it from one state to another.
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault>;
+    /// What would be said to leave a mark, if one is given, and to bring it from one state to another.
+    fn rehearse(&self, before: &SwitchConfig, after: &SwitchConfig, mark: Option<Mark>) -> Result<Vec<String>, Fault>;
     /// Makes the running state the one that it starts with.
     fn save(&mut self) -> Result<(), Fault>;
 }
@@ -83,6 +85,20 @@ impl Device {
         let (config, mark) = self.tongue.read()?;
         let fence = fence(&config, mark);
         Ok(Reading { config, mark, fence })
+    }
+
+    /// The lines that [`Driver::write`] would say to a switch that was found with the mark `found`; none is said.
+    ///
+    /// # Errors
+    /// [`Fault`], where its language has no words for a state.
+    pub fn rehearse(
+        &self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        found: Option<Mark>,
+    ) -> Result<Vec<String>, Fault> {
+        self.tongue.rehearse(before, after, Some(mark).filter(|mark| found != Some(*mark)))
     }
 
     fn check(&mut self, fence: Fence) -> Result<(), Fault> {

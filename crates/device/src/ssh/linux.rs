@@ -84,6 +84,19 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Linux<D, C> {
     }
 }
 
+/// The script that leaves a mark.
+fn marking(mark: Mark) -> String {
+    format!("set -eu\n{MAKE}ip link set dev {BRIDGE} alias {mark}")
+}
+
+/// The scripts that lead from one state to another.
+fn changing(before: &SwitchConfig, after: &SwitchConfig) -> Result<Vec<String>, Fault> {
+    let mut memory = Memory::default();
+    write_transition(Target::LinuxBridge, before, after, &mut memory)
+        .map_err(|error| Fault::Refused(error.to_string()))?;
+    Ok(memory.files.values().map(|text| format!("set -eu\n{MAKE}{}", String::from_utf8_lossy(text))).collect())
+}
+
 impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
         let mut script = format!(
@@ -103,17 +116,16 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
     }
 
     fn mark(&mut self, mark: Mark) -> Result<(), Fault> {
-        self.run(&format!("set -eu\n{MAKE}ip link set dev {BRIDGE} alias {mark}")).map(drop)
+        self.run(&marking(mark)).map(drop)
     }
 
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
-        let mut memory = Memory::default();
-        write_transition(Target::LinuxBridge, before, after, &mut memory)
-            .map_err(|error| Fault::Refused(error.to_string()))?;
-        for text in memory.files.values() {
-            self.run(&format!("set -eu\n{MAKE}{}", String::from_utf8_lossy(text)))?;
-        }
-        Ok(())
+        changing(before, after)?.iter().try_for_each(|script| self.run(script).map(drop))
+    }
+
+    fn rehearse(&self, before: &SwitchConfig, after: &SwitchConfig, mark: Option<Mark>) -> Result<Vec<String>, Fault> {
+        let scripts: Vec<String> = mark.map(marking).into_iter().chain(changing(before, after)?).collect();
+        Ok(scripts.iter().flat_map(|script| script.lines().map(str::to_owned)).collect())
     }
 
     fn save(&mut self) -> Result<(), Fault> {
@@ -136,7 +148,10 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
 }
 
 /// What iproute2 and ethtool say, as a state.
-fn state(names: &[String], [links, vlans, fdb, pause]: [&str; 4]) -> Result<(SwitchConfig, Option<Mark>), String> {
+pub(super) fn state(
+    names: &[String],
+    [links, vlans, fdb, pause]: [&str; 4],
+) -> Result<(SwitchConfig, Option<Mark>), String> {
     let mut config = SwitchConfig::blank(names.iter().cloned());
     let position: BTreeMap<&str, usize> =
         names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();

@@ -14,10 +14,13 @@ mod cli;
 mod device;
 mod language;
 mod linux;
+mod range;
 mod running;
 mod screen;
+mod shown;
 mod terminal;
 mod transport;
 
 pub use device::{Device, connect};
+pub use shown::read_shown;
 pub use transport::{Arrived, Channel, Login, OldAlgorithms, OpenSsh};

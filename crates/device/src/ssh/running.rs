@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::VlanId;
 
-use super::language::{Language, Section};
+use super::{
+    language::{Language, Section},
+    range::expand,
+};
 use crate::{SpanningTree, SwitchConfig, Target, TextFile, deploy::Mark, read::align, text::LineError};
 
 /// How often the reader is asked again after lines that are no business of ours have gone.
@@ -36,6 +39,7 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
         Target::EdgeCore => lines.iter().map(|line| line.replace(" VLAN ", " vlan ")).collect(),
         _ => lines.to_vec(),
     };
+    lines = expand(language.target, lines, names)?;
     let ports = drop_foreign(language, &mut lines, names);
     let marks = marks(&lines);
     entries_last(language, &mut lines);
@@ -358,6 +362,23 @@ mod tests {
         );
         let factory = read(Target::RouterOs, "# empty\n", &["ether1"]).expect("understood");
         assert_eq!(factory.config, Target::RouterOs.factory(vec!["ether1".into()]));
+    }
+
+    #[test]
+    fn powerconnects_show_ranges() {
+        let text = "interface range ethernet g(1-3,24)\nswitchport mode general\nexit\nvlan database\nvlan 2-3,4093\nexit\n\
+            interface range ethernet g(1-2)\nswitchport general allowed vlan add 2-3 untagged\nswitchport general pvid 2\nexit\n\
+            interface range ethernet g(3,24)\nswitchport general allowed vlan add 2-3 tagged\nshutdown\nexit\n\
+            interface vlan 4093\nname esp-1-00000001-00000002\nexit\ninterface vlan 2\n\
+            bridge address 02:00:00:00:00:01 ethernet g2 permanent\nexit\nno spanning-tree\ninterface vlan 1\nip address 192.0.2.1 255.255.255.0\nexit\n";
+        let running = read(Target::PowerConnect, text, &["g1", "g2", "g3"]).unwrap_or_else(|error| panic!("{error}"));
+        let ports = &running.config.ports;
+        assert_eq!((ports[0].untagged.to_string(), ports[1].pvid.map(|vlan| vlan.get())), ("1-3".into(), Some(2)));
+        assert_eq!((ports[2].tagged.to_string(), ports[2].admin), ("2-3".into(), fabric::Admin::Down));
+        assert_eq!((running.config.entries.len(), running.mark.is_some()), (1, true));
+        let broken = text.replace("g(3,24)", "g(3;24)");
+        let error = read(Target::PowerConnect, &broken, &["g1", "g2", "g3"]).expect_err("half a range");
+        assert!(error.contains("g(3;24)"), "{error}");
     }
 
     #[test]

@@ -64,11 +64,18 @@ pub(super) enum Reached {
     CommandLine(ssh::Device),
 }
 
+/// What would be said to a switch: SETs or lines, whichever way it is reached by.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) sets: Vec<String>,
+    pub(super) lines: Vec<String>,
+}
+
 /// A switch, or why it does not answer.
 pub(super) type Connected = Result<Reached, Fault>;
 
 impl Reached {
-    /// The SETs that would take the switch from one state to another; none over a command line, whose changes say it all.
+    /// What would take the switch from one state to another and leave a mark, where `found` is there.
     ///
     /// # Errors
     /// [`Fault`], where a state cannot be had.
@@ -77,10 +84,18 @@ impl Reached {
         before: &SwitchConfig,
         after: &SwitchConfig,
         mark: Mark,
-    ) -> Result<Vec<String>, Fault> {
-        let Self::Snmp(device) = self else { return Ok(Vec::new()) };
-        let sets = device.rehearse(before, after, mark)?;
-        Ok(sets.iter().map(|set| set.iter().map(binding_text).collect::<Vec<_>>().join("  ")).collect())
+        found: Option<Mark>,
+    ) -> Result<Said, Fault> {
+        match self {
+            Self::Snmp(device) => {
+                let sets = device.rehearse(before, after, mark)?;
+                let text = |set: &Vec<_>| set.iter().map(binding_text).collect::<Vec<_>>().join("  ");
+                Ok(Said { sets: sets.iter().map(text).collect(), lines: Vec::new() })
+            }
+            Self::CommandLine(device) => {
+                Ok(Said { sets: Vec::new(), lines: device.rehearse(before, after, mark, found)? })
+            }
+        }
     }
 
     fn driver(&mut self) -> &mut dyn Driver {

@@ -30,7 +30,7 @@ use signal_hook::{consts::SIGINT, flag};
 
 use super::{
     Output,
-    controller::{self, Reached},
+    controller::{self, Reached, Said},
     say,
 };
 use crate::{
@@ -82,9 +82,13 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     let mut scene = Scene { plan: &plan, state: &state, interrupted };
     let outcome = run_deployment(&mut deployment, &mut devices, &mut scene);
     match &outcome {
-        Outcome::Deployed { mark, .. } => state.finish(Some(mark.generation))?,
-        Outcome::RolledBack { .. } => state.finish(None)?,
-        _ => {}
+        Outcome::Deployed { .. } | Outcome::RolledBack { .. } => {
+            state.know(deployment.mark_left())?;
+            state.finish()?;
+        }
+        // What was claimed and then left alone bears our mark all the same.
+        Outcome::Refused(_) | Outcome::Stranded { .. } => state.know(deployment.mark_left())?,
+        Outcome::Unchanged | Outcome::Stale { .. } | Outcome::Superseded { .. } => {}
     }
     let (word, fine) = (word(&outcome), matches!(&outcome, Outcome::Unchanged) || sound(&outcome));
     let lines = sentences(&plan, &outcome, args);
@@ -188,11 +192,13 @@ fn dry_run(route: &Route, devices: Vec<controller::Connected>, digest: u32, outp
             Ok(stages) => {
                 if output == Output::Person {
                     let writes = stages.iter().map(|stage| stage.edits.len()).sum::<usize>();
-                    let sets = stages.iter().map(|stage| stage.sets.len()).sum::<usize>();
-                    say!(
-                        "{name}: {writes} writes{}",
-                        if sets > 0 { format!(" in {sets} SETs") } else { String::new() }
-                    );
+                    let count = |of: fn(&Rehearsed) -> usize| stages.iter().map(of).sum::<usize>();
+                    let said = match (count(|stage| stage.said.sets.len()), count(|stage| stage.said.lines.len())) {
+                        (0, 0) => String::new(),
+                        (0, lines) => format!(" in {lines} lines"),
+                        (sets, _) => format!(" in {sets} SETs"),
+                    };
+                    say!("{name}: {writes} writes{said}");
                 }
                 for stage in &stages {
                     if output == Output::Person {
@@ -200,12 +206,16 @@ fn dry_run(route: &Route, devices: Vec<controller::Connected>, digest: u32, outp
                         for edit in &stage.edits {
                             say!("    {edit}");
                         }
-                        for set in &stage.sets {
+                        for set in &stage.said.sets {
                             say!("    set {set}");
+                        }
+                        for line in &stage.said.lines {
+                            say!("    > {line}");
                         }
                     }
                     all.push(serde_json::json!({
-                        "switch": name, "stage": stage.name, "writes": stage.edits, "sets": stage.sets,
+                        "switch": name, "stage": stage.name, "writes": stage.edits, "sets": stage.said.sets,
+                        "lines": stage.said.lines,
                     }));
                 }
             }
@@ -225,7 +235,7 @@ fn dry_run(route: &Route, devices: Vec<controller::Connected>, digest: u32, outp
 struct Rehearsed {
     name: String,
     edits: Vec<String>,
-    sets: Vec<String>,
+    said: Said,
 }
 
 fn rehearse(route: &Route, switch: SwitchId, mut device: Reached, digest: u32) -> Result<Vec<Rehearsed>, Fault> {
@@ -233,14 +243,15 @@ fn rehearse(route: &Route, switch: SwitchId, mut device: Reached, digest: u32) -
     // The nonce is drawn when it is done.
     let generation = reading.mark.map_or(0, |mark| mark.generation).saturating_add(1);
     let mark = Mark { generation, nonce: 0, digest };
-    let mut found = reading.config;
+    let (mut found, mut found_mark) = (reading.config, reading.mark);
     let mut stages = Vec::new();
     for (name, state) in route.states(switch, &found) {
-        let sets = device.rehearse(&found, &state, mark)?;
+        let said = device.rehearse(&found, &state, mark, found_mark)?;
+        found_mark = Some(mark);
         stages.push(Rehearsed {
             name,
             edits: edits(&found, &state).iter().map(|edit| edit.sentence(&state)).collect(),
-            sets,
+            said,
         });
         found = state;
     }
@@ -438,11 +449,14 @@ impl State {
         fs::rename(&draft, &path).with_context(|| path.display().to_string())
     }
 
-    fn finish(&self, generation: Option<u32>) -> Result<()> {
-        if let Some(generation) = generation {
-            let path = self.folder.join("generation");
-            fs::write(&path, format!("{generation}\n")).with_context(|| path.display().to_string())?;
-        }
+    /// Remembers the generation of a mark as our own.
+    fn know(&self, mark: Option<Mark>) -> Result<()> {
+        let Some(Mark { generation, .. }) = mark else { return Ok(()) };
+        let path = self.folder.join("generation");
+        fs::write(&path, format!("{generation}\n")).with_context(|| path.display().to_string())
+    }
+
+    fn finish(&self) -> Result<()> {
         match fs::remove_file(self.folder.join("journal.json")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("remove the journal"),
             _ => Ok(()),

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    path::Path,
     process::ExitCode,
 };
 
@@ -21,11 +22,11 @@ use super::{
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{read_topology, write_topology},
+    files::{models, read_topology, write_topology},
 };
 
 pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
-    let expected = args.expect.as_deref().map(read_topology).transpose()?;
+    let expected = args.expect.as_deref().map(|path| read_topology(path, &args.own)).transpose()?;
     let asked = whom(args, expected.as_ref())?;
     let keyring = controller::keyring(&args.reach.credentials)?;
     let answers = controller::at_once((0..asked.len()).collect(), |at: usize| {
@@ -52,7 +53,9 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
         Some(expected) => remarks.extend(differences(expected, &stations, &cabling)),
         None => {
             remarks.extend(cabling.doubts.iter().map(|doubt| doubt_sentence(doubt, &stations)));
-            let topology = topology_of(&stations, &addresses, &cabling, args.model.as_deref())?;
+            let models = models(&args.own, args.output.as_deref().unwrap_or(Path::new("-")))?;
+            let builder = TopologyBuilder::with_models(models);
+            let topology = topology_of(builder, &stations, &addresses, &cabling, args.model.as_deref())?;
             match &args.output {
                 Some(path) => write_topology(&topology, path)?,
                 None if output == Output::Person => say!("{}", write_native(&topology).trim_end()),
@@ -104,8 +107,13 @@ fn distinct_names(stations: &mut [Station], addresses: &[IpAddr]) {
     }
 }
 
-fn topology_of(stations: &[Station], addresses: &[IpAddr], cabling: &Cabling, model: Option<&str>) -> Result<Topology> {
-    let mut builder = TopologyBuilder::new();
+fn topology_of(
+    mut builder: TopologyBuilder,
+    stations: &[Station],
+    addresses: &[IpAddr],
+    cabling: &Cabling,
+    model: Option<&str>,
+) -> Result<Topology> {
     let fault = |fault: fabric::Fault| bad_input(fault.to_string());
     let mut ports: BTreeMap<Place, PortId> = BTreeMap::new();
     for (at, (station, address)) in stations.iter().zip(addresses).enumerate() {

@@ -42,7 +42,7 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
             return Err(bad_input("forwarding tables come from a plan file, which ends in .json; plan first"));
         }
         (_, true) => export_topology(&read_plan_file(&args.file, ReadMode::Strict)?.topology, args)?,
-        (_, false) => export_topology(&read_topology(&args.file)?, args)?,
+        (_, false) => export_topology(&read_topology(&args.file, &args.own)?, args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

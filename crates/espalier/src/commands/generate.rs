@@ -6,7 +6,11 @@ use anyhow::Result;
 use fabric::generate::{Kind, Options, generate};
 
 use super::{Output, say};
-use crate::{cli, failure::bad_input, files::write_topology};
+use crate::{
+    cli,
+    failure::bad_input,
+    files::{models, write_topology},
+};
 
 pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
     let kind = Kind::parse(&args.kind, &args.sizes).map_err(|error| bad_input(error.to_string()))?;
@@ -15,6 +19,7 @@ pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
         rate_bps: args.rate,
         host_rate_bps: args.host_rate,
         model: args.model.clone(),
+        models: models(&args.own, &args.output)?,
         shuffle: args.shuffle,
     };
     let topology = generate(&kind, &options).map_err(|error| bad_input(error.to_string()))?;

@@ -1,6 +1,9 @@
 //! `espalier import`: what another tool says about the cabling, as a topology.
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Result;
 use fabric::{
@@ -12,13 +15,18 @@ use super::{Output, cablings, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{import_files, write_topology},
+    files::{import_files, models, write_topology},
 };
 
 pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
     let format = args.from.as_deref().map(str::parse::<Format>).transpose();
     let format = format.map_err(|error| bad_input(error.to_string()))?;
-    let options = ImportOptions { hosts: args.hosts.clone(), ignored_ports: args.ignore_ports.clone() };
+    let beside = args.files.first().map_or(Path::new("-"), PathBuf::as_path);
+    let options = ImportOptions {
+        hosts: args.hosts.clone(),
+        ignored_ports: args.ignore_ports.clone(),
+        models: models(&args.own, beside)?,
+    };
     let Imported { topology, warnings, .. } = import_files(&args.files, format, &options)?;
     eprint!("{warnings}");
     if let Some(expected) = &args.expect {

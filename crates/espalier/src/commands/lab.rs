@@ -17,7 +17,7 @@ use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Managed, Progress, Start,
 
 use super::{Output, measure, ping, say};
 use crate::{
-    cli::{self, BackendChoice, LabCommand},
+    cli::{self, BackendChoice, LabCommand, OwnModels},
     failure::bad_input,
     files::{read_plan_file, read_topology},
     table::Table,
@@ -116,7 +116,7 @@ fn plan_or_topology(path: &Path) -> Result<Plan> {
     match read_plan_file(path, ReadMode::Strict) {
         Ok(plan) => Ok(plan),
         Err(no_plan) if path.extension().is_some_and(|extension| extension == "json") => Err(no_plan),
-        Err(_) => Ok(planner::plan(&read_topology(path)?, &Policy::default(), None)?),
+        Err(_) => Ok(planner::plan(&read_topology(path, &OwnModels { models: None })?, &Policy::default(), None)?),
     }
 }
 

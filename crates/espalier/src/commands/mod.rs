@@ -7,6 +7,7 @@ mod controller;
 mod demo;
 mod deploy;
 mod discover;
+mod enrol;
 mod export;
 mod failure;
 mod figures;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Plan(args) => plan::run(&args, output),
         Command::Check(args) => check::run(&args, output),
         Command::Discover(args) => discover::run(&args, output),
+        Command::Enrol(args) => enrol::run(&args, output),
         Command::Deploy(args) => deploy::run(&args, output),
         Command::Observe(args) => observe::run(&args, output),
         Command::Status(args) => status::run(&args, output),

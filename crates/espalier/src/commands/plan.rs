@@ -30,7 +30,7 @@ const FINDINGS_SHOWN_MAX: usize = 40;
 const PRICE_SHARE: u32 = 4;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
-    let topology = read_topology(&args.topology)?;
+    let topology = read_topology(&args.topology, &args.own)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
     let policy = policy(args, &topology)?;
     if args.pareto {

@@ -24,7 +24,7 @@ pub(super) fn run(args: &cli::Traffic, output: Output) -> Result<ExitCode> {
     if std::iter::once(&args.topology).chain(paths.iter().copied()).filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(bad_input("only one of the files can be standard input"));
     }
-    let topology = read_topology(&args.topology)?;
+    let topology = read_topology(&args.topology, &args.own)?;
     let texts = paths.into_iter().map(|path| read_text(path)).collect::<Result<Vec<_>>>()?;
     let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let (totals, warnings) = read_counters(&files, &topology).map_err(BadInput::Diagnostics)?;

@@ -205,7 +205,7 @@ impl<'a> Cabling<'a> {
     ) -> Option<Topology> {
         self.drop_repeated_cables(diagnostics);
         let roles: Vec<Role> = self.devices.iter().map(|device| role(device, options)).collect();
-        let mut builder = TopologyBuilder::new();
+        let mut builder = TopologyBuilder::with_models(options.models.clone());
         let mut switches: Vec<Option<SwitchId>> = vec![None; self.devices.len()];
         for (index, device) in self.devices.iter().enumerate().filter(|(index, _)| roles[*index] == Role::Switch) {
             let spec = SwitchSpec { model: device.model.clone(), mgmt: device.mgmt };

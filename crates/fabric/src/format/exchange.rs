@@ -5,12 +5,12 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    Topology,
+    Models, Topology,
     format::{
         containerlab,
         diagnostic::{Diagnostics, Source},
         dot, graphml, ibnetdiscover, lldp,
-        native::{parse_native_with_warnings, write_native},
+        native::{parse_native_with, write_native},
     },
 };
 
@@ -135,6 +135,8 @@ pub struct ImportOptions {
     /// Patterns of the names of devices' own ports whose neighbours are no part of the fabric, such as `eth0` for
     /// management; for LLDP.
     pub ignored_ports: Vec<String>,
+    /// The models that switches may be of.
+    pub models: Models,
 }
 
 impl ImportOptions {
@@ -179,7 +181,7 @@ pub fn import(format: Format, files: &[(&str, &str)], options: &ImportOptions) -
         return Err(diagnostics);
     }
     let topology = match format {
-        Format::Native => match parse_native_with_warnings(files[0].0, files[0].1) {
+        Format::Native => match parse_native_with(files[0].0, files[0].1, &options.models) {
             Ok((topology, warnings)) => {
                 diagnostics.append(warnings);
                 Some(topology)

@@ -19,7 +19,8 @@
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
-    Attachment, DEFAULT_RATE_BPS, Fault, Guid, Mac, PortId, PortNames, SwitchId, SwitchSpec, Topology, TopologyBuilder,
+    Attachment, DEFAULT_RATE_BPS, Fault, Guid, Mac, Models, PortId, PortNames, SwitchId, SwitchSpec, Topology,
+    TopologyBuilder,
     builder::most_similar,
     format::{
         diagnostic::{Diagnostics, Place, Site, Source},
@@ -34,14 +35,14 @@ use crate::{
 /// # Errors
 /// Everything that is wrong with the text, warnings included.
 pub fn parse_native(file_name: &str, text: &str) -> Result<Topology, Diagnostics> {
-    parse_native_with_warnings(file_name, text).map(|(topology, _)| topology)
+    parse_native_with(file_name, text, &Models::built_in()).map(|(topology, _)| topology)
 }
 
-/// Reads a topology and says what looks odd in it.
+/// Reads a topology whose switches are of these models, and says what looks odd in it.
 ///
 /// # Errors
 /// Everything that is wrong with the text, warnings included.
-pub fn parse_native_with_warnings(file_name: &str, text: &str) -> Result<(Topology, Diagnostics), Diagnostics> {
+pub fn parse_native_with(file_name: &str, text: &str, models: &Models) -> Result<(Topology, Diagnostics), Diagnostics> {
     let source = Source::new(file_name, text);
     let mut diagnostics = Diagnostics::new();
     if !source.check_size(&mut diagnostics) {
@@ -49,7 +50,7 @@ pub fn parse_native_with_warnings(file_name: &str, text: &str) -> Result<(Topolo
     }
     match parse_yaml(&source) {
         Ok(root) => {
-            let topology = Reader::new(&source, &mut diagnostics).topology(&root);
+            let topology = Reader::new(&source, &mut diagnostics, models).topology(&root);
             diagnostics.into_result(topology)
         }
         Err(error) => {
@@ -156,8 +157,8 @@ struct End {
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a Source<'a>, diagnostics: &'a mut Diagnostics) -> Self {
-        let (builder, joined) = (TopologyBuilder::new(), Vec::new());
+    fn new(source: &'a Source<'a>, diagnostics: &'a mut Diagnostics, models: &Models) -> Self {
+        let (builder, joined) = (TopologyBuilder::with_models(models.clone()), Vec::new());
         Self { source, diagnostics, builder, switch_sites: BTreeMap::new(), plugged: BTreeMap::new(), joined }
     }
 

@@ -5,14 +5,18 @@
 //! them as `"0-3,8"`. The digest is the SHA-256 of every byte after its own line, so that a file that was changed by hand
 //! says so. How long an engine was allowed to search is not kept, since it does not change what is valid.
 //!
-//! Files of version 1 know neither a traffic matrix nor `max_channel_time`; they are read as if all links had one rate.
+//! Files of version 1 know neither a traffic matrix nor `max_channel_time`; they are read as if all links had one rate. Those
+//! of versions 1 and 2 do not say what their models can do; they are read with what the models of the same name can now.
 //!
 //! ```text
 //! {
-//! "espalier_plan":2,
+//! "espalier_plan":3,
 //! "digest":"5d41…",
 //! "policy":{…},
 //! "engine":"dor",
+//! "models":[
+//!   {"name":"generic","description":"any …","basis":"untested","max_vlans":4094,"static_macs":1048576,…}, …
+//! ],
 //! "topology":{"switches":[
 //!   {"name":"s0","model":"generic","ports":["p1","p2"]}, …
 //! ],"links":[
@@ -39,6 +43,7 @@
 
 mod failover;
 mod json;
+mod models;
 mod read;
 mod runs;
 mod write;
@@ -54,7 +59,7 @@ pub use self::{
 };
 
 /// The version of plan files that this program writes.
-pub const PLAN_VERSION: u64 = 2;
+pub const PLAN_VERSION: u64 = 3;
 /// The oldest version that it reads.
 pub const PLAN_VERSION_MIN: u64 = 1;
 /// Largest plan file that is read, in bytes.

@@ -48,7 +48,7 @@ impl Draft {
     /// Builds the topology.
     pub(super) fn build(self, options: &Options) -> Result<Topology, GenerateError> {
         let mut order = Order { rng: options.shuffle.map(Rng::new) };
-        let mut builder = TopologyBuilder::new();
+        let mut builder = TopologyBuilder::with_models(options.models.clone());
         let switch_order = order.of(self.switches.len());
         let switch_name = order.of(self.switches.len());
         let jacks = self.jacks();
@@ -128,7 +128,7 @@ impl Order {
 
 /// The names to draw from for a switch that needs `need` ports.
 fn port_names(options: &Options, switch: &str, need: usize) -> Result<Vec<String>, GenerateError> {
-    let model = options.model.as_deref().and_then(Model::by_name).unwrap_or_else(Model::generic);
+    let model = options.model.as_deref().and_then(|name| options.models.by_name(name)).unwrap_or_else(Model::generic);
     match &model.ports {
         PortNames::Any => Ok((1..=need).map(|number| format!("p{number}")).collect()),
         PortNames::Listed(names) if names.len() >= need => Ok(names.clone()),

@@ -19,7 +19,7 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::{DEFAULT_RATE_BPS, Fault, HOSTS_MAX, LINKS_MAX, SWITCHES_MAX, Topology};
+use crate::{DEFAULT_RATE_BPS, Fault, HOSTS_MAX, LINKS_MAX, Models, SWITCHES_MAX, Topology};
 
 pub use kind::{Family, Kind};
 
@@ -37,6 +37,8 @@ pub struct Options {
     pub host_rate_bps: Option<u64>,
     /// Model of every switch; none is generic.
     pub model: Option<String>,
+    /// The models that there are.
+    pub models: Models,
     /// Seed by which to shuffle all that is arbitrary: the order and names of switches, ports and hosts, and the order and
     /// orientation of links. Structure must then be found from the links alone.
     pub shuffle: Option<u64>,
@@ -44,7 +46,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { hosts_per_switch: None, rate_bps: DEFAULT_RATE_BPS, host_rate_bps: None, model: None, shuffle: None }
+        Self {
+            hosts_per_switch: None,
+            rate_bps: DEFAULT_RATE_BPS,
+            host_rate_bps: None,
+            model: None,
+            models: Models::built_in(),
+            shuffle: None,
+        }
     }
 }
 

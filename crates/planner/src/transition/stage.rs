@@ -8,7 +8,7 @@
 //! lost their cable are still there and still set up. Entries for addresses that no host has any more become foreign.
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostRun, HostTable, HostTagging, Plan,
+    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostRun, HostTable, HostTagging, Models, Plan,
     PortIntent, PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet,
 };
 
@@ -41,7 +41,7 @@ impl Stage {
 
 /// The new cabling, with the ports of its switches that only the old one names.
 fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
-    let mut builder = TopologyBuilder::new();
+    let mut builder = TopologyBuilder::with_models(Models::of(new));
     let mut ports = Vec::with_capacity(new.ports().len());
     let refused = "a part of a topology is accepted again";
     for id in new.switch_ids() {

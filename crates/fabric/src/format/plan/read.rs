@@ -12,13 +12,15 @@ use super::{
     failover::failover,
     header,
     json::{At, Json},
+    models::models,
     runs::parse_runs,
     write::hex,
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
-    FlowControlMode, HostId, HostRun, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Resilience, Summary,
-    SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+    FlowControlMode, HostId, HostRun, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience,
+    Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet,
+    VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -65,6 +67,7 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
         "digest",
         "policy",
         "engine",
+        "models",
         "topology",
         "traffic",
         "trees",
@@ -76,7 +79,8 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
         "failover",
         "summary",
     ])?;
-    let topology = topology(&root.field("topology")?)?;
+    let models = if version < 3 { Models::built_in() } else { models(&root.field("models")?)? };
+    let topology = topology(&root.field("topology")?, models)?;
     let engine_at = root.field("engine")?;
     let engine = engine_at.parsed()?;
     if engine == EngineName::Auto {
@@ -139,9 +143,9 @@ fn policy(at: &At<'_>) -> Read<Policy> {
     })
 }
 
-fn topology(at: &At<'_>) -> Read<Topology> {
+fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
     at.only(&["switches", "links", "hosts"])?;
-    let mut builder = TopologyBuilder::new();
+    let mut builder = TopologyBuilder::with_models(models);
     // By `switch:port`, which is unique since names hold no colon.
     let mut ports: BTreeMap<String, PortId> = BTreeMap::new();
     let mut order: Vec<(SwitchId, String)> = Vec::new();

@@ -7,10 +7,10 @@ use std::{
 
 use super::*;
 use crate::{
-    Admin, Assignment, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary, FdbEntry,
-    FdbRun, FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, PairRun, Plan, Policy, PortIntent, PortRole,
-    Proof, Resilience, Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
-    VlanTree,
+    Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary,
+    FdbEntry, FdbRun, FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, Model, Models, PairRun, Plan, Policy,
+    PortIntent, PortNames, PortRole, Proof, Resilience, Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic,
+    TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -331,9 +331,9 @@ fn a_changed_file_says_so_and_can_still_be_read_on_purpose() {
 #[test]
 fn other_versions_and_other_files_are_refused() {
     let text = written(&small());
-    let newer = text.replacen("\"espalier_plan\":2", "\"espalier_plan\":3", 1);
+    let newer = text.replacen("\"espalier_plan\":3", "\"espalier_plan\":4", 1);
     let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("newer");
-    assert_eq!(error, PlanFileError::Version { found: 3 });
+    assert_eq!(error, PlanFileError::Version { found: 4 });
     assert!(error.to_string().contains("use a newer espalier"), "{error}");
     for other in ["{}", "[]", "1", "null", "{\"switches\":[]}"] {
         assert_eq!(read_plan(other.as_bytes(), ReadMode::Strict), Err(PlanFileError::NotAPlan), "{other}");
@@ -351,8 +351,49 @@ fn a_plan_that_asks_for_switch_overs_and_has_none_is_read_as_it_is() {
     let resilient = Policy { resilience: Resilience::OneLink, ..plain.policy.clone() };
     let resilient = Plan { policy: resilient, ..plain };
     let text = written(&resilient);
-    assert!(text.starts_with("{\n\"espalier_plan\":2,"));
+    assert!(text.starts_with("{\n\"espalier_plan\":3,"));
     assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(resilient));
+}
+
+#[test]
+fn a_plan_holds_what_its_models_can_do() {
+    let known = Model::by_name("linux-bridge").expect("a known model");
+    let description = "ours: \"4\" ports\tand a\\b".to_owned();
+    let ports = PortNames::Listed(["p1", "p2", "p3", "p4"].map(str::to_owned).to_vec());
+    let basis_of = vec![("hybrid-ports".to_owned(), Basis::Probed), ("max-vlans".to_owned(), Basis::Probed)];
+    let own = Model { name: "own".to_owned(), description, ports, vlans_max: 17, basis_of, ..(*known).clone() };
+    let models = Models::built_in().with([own.clone()]);
+    let options = Options { model: Some("own".to_owned()), models, ..Options::default() };
+    let plan = sample(topology("mesh", "2x2", &options), 2, Tagging::Switch, 1);
+    let text = written(&plan);
+    let read = read_plan(text.as_bytes(), ReadMode::Strict).expect("no other file is needed");
+    assert_eq!(read, plan);
+    assert_eq!(*read.topology.switches()[0].model, own);
+    // The digest covers them, and what no switch can be is refused by its place.
+    let changed = text.replacen("\"max_vlans\":17", "\"max_vlans\":18", 1);
+    assert!(matches!(read_plan(changed.as_bytes(), ReadMode::Strict), Err(PlanFileError::Changed { .. })));
+    let read = read_plan(changed.as_bytes(), ReadMode::IgnoreDigest).expect("a plan all the same");
+    assert_eq!(read.topology.switches()[0].model.vlans_max, 18);
+    for (to, place) in [("\"max_vlans\":0", "models[0]: max-vlans"), ("\"colour\":17", "models[0].colour")] {
+        let changed = text.replacen("\"max_vlans\":17", to, 1);
+        let error = read_plan(changed.as_bytes(), ReadMode::IgnoreDigest).expect_err(to).to_string();
+        assert!(error.starts_with(place), "{error}");
+    }
+    let without = text.replacen("\"model\":\"own\"", "\"model\":\"linux-bridge\"", 1);
+    let error = read_plan(without.as_bytes(), ReadMode::IgnoreDigest).expect_err("a model that the plan lacks");
+    assert!(error.to_string().contains("unknown model linux-bridge"), "{error}");
+}
+
+#[test]
+fn an_older_plan_has_the_models_that_there_are() {
+    let text = written(&small());
+    let start = text.find("\"models\":[").expect("the models");
+    let end = text.find("\"topology\":").expect("the topology");
+    let older = format!("{}{}", &text[..start], &text[end..]).replacen("\"espalier_plan\":3", "\"espalier_plan\":2", 1);
+    assert_eq!(read_plan(older.as_bytes(), ReadMode::IgnoreDigest), Ok(small()));
+    let newer = older.replacen("\"espalier_plan\":2", "\"espalier_plan\":3", 1);
+    let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("without models");
+    assert!(error.to_string().contains("models"), "{error}");
 }
 
 #[test]

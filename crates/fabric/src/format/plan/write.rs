@@ -12,11 +12,12 @@ use super::{
     DIGEST_END, PLAN_VERSION,
     failover::write_failover,
     header,
+    models::model_line,
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, Plan, Policy, PortId, PortIntent, PortRole,
-    Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, Models, Plan, Policy, PortId, PortIntent,
+    PortRole, Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -76,6 +77,7 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
     }
     writeln!(out, "\"policy\":{{{}}},", policy_fields(policy))?;
     writeln!(out, "\"engine\":\"{engine}\",")?;
+    write_list(out, "\"models\":[", Models::of(topology).iter().map(|model| model_line(model)), "],\n")?;
     write_topology(topology, out)?;
     if let Traffic::Matrix(matrix) = &policy.traffic {
         write_traffic(matrix, out)?;

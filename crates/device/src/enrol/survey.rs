@@ -1,0 +1,156 @@
+//! What a switch is, and what it holds before anything is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fabric::{Mac, VlanId};
+
+use super::{EnrolError, hand::Hand};
+use crate::{
+    mib::{
+        BridgePort, Column, IfStatus, PortList, StaticStatus, Value,
+        index::{IfIndex, StaticRow, VlanIndex},
+        objects::{bridge, ether_like, if_mib, q_bridge, system},
+    },
+    snmp::{Link, PORTS_MAX, SessionError},
+};
+
+/// What a switch says that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// sysDescr.
+    pub description: String,
+    /// sysObjectID, as dotted numbers.
+    pub object_id: Option<String>,
+    /// sysName.
+    pub name: String,
+    /// The bridge's own address.
+    pub address: Option<Mac>,
+    /// Its ports, by bridge port.
+    pub ports: Vec<PortFact>,
+    /// How many VLANs it says it has room for.
+    pub vlans_stated: Option<u32>,
+    /// The highest VLAN id that it says it takes.
+    pub vlan_id_max: Option<u32>,
+}
+
+/// What a switch says of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortFact {
+    /// ifName, or else ifDescr, or else its number.
+    pub name: String,
+    /// The number of the bridge port.
+    pub bridge: u32,
+    /// ifIndex.
+    pub interface: u32,
+    /// Whether it has a link.
+    pub running: bool,
+}
+
+/// What a switch holds, as far as a probe might change it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holding {
+    pub(super) names: BTreeMap<VlanId, String>,
+    /// Members and untagged members.
+    pub(super) vlans: BTreeMap<VlanId, (PortList, PortList)>,
+    /// By bridge port.
+    pub(super) pvids: BTreeMap<u32, u32>,
+    pub(super) statics: BTreeMap<StaticRow, PortList>,
+    /// By ifIndex.
+    pub(super) pause: BTreeMap<u32, i32>,
+}
+
+pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolError> {
+    let scalars = [
+        system::DESCR,
+        system::OBJECT_ID,
+        system::NAME,
+        bridge::BRIDGE_ADDRESS,
+        q_bridge::MAX_SUPPORTED_VLANS,
+        q_bridge::MAX_VLAN_ID,
+    ];
+    let values = hand.get(&scalars.map(|scalar| scalar.instance()))?;
+    let bridge_ports = hand.walk::<BridgePort>(&bridge::PORT_IF_INDEX)?;
+    if bridge_ports.is_empty() {
+        return Err(EnrolError::NoBridge);
+    }
+    if bridge_ports.len() > PORTS_MAX {
+        return Err(SessionError::Nonsense(format!("it says that it has {} ports", bridge_ports.len())).into());
+    }
+    let mut texts = |column: &Column| -> Result<BTreeMap<u32, String>, SessionError> {
+        let rows = hand.optional::<IfIndex>(column)?;
+        Ok(rows
+            .into_iter()
+            .map(|(index, value)| (index.0, text(&value)))
+            .filter(|(_, text)| !text.is_empty())
+            .collect())
+    };
+    let (names, descriptions) = (texts(&if_mib::NAME)?, texts(&if_mib::DESCR)?);
+    let states: BTreeMap<IfIndex, Value> = hand.optional(&if_mib::OPER_STATUS)?.into_iter().collect();
+    let ports = bridge_ports.iter().filter_map(|(port, value)| {
+        let interface = value.unsigned()?;
+        let name = names.get(&interface).or_else(|| descriptions.get(&interface));
+        // What is not known to be without a link may have one.
+        let idle = [IfStatus::Down, IfStatus::NotPresent, IfStatus::LowerLayerDown].map(|status| status.code());
+        let state = states.get(&IfIndex(interface)).and_then(Value::int);
+        Some(PortFact {
+            name: name.cloned().unwrap_or_else(|| port.0.to_string()),
+            bridge: port.0,
+            interface,
+            running: !state.is_some_and(|state| idle.contains(&state)),
+        })
+    });
+    Ok(Identity {
+        description: text(&values[0]),
+        object_id: match &values[1] {
+            Value::Oid(oid) => Some(oid.to_string()),
+            _ => None,
+        },
+        name: text(&values[2]),
+        address: values[3].octets().and_then(|octets| Some(Mac::new(octets.try_into().ok()?))),
+        ports: ports.collect(),
+        vlans_stated: values[4].unsigned().filter(|vlans| *vlans > 0),
+        vlan_id_max: values[5].unsigned().filter(|id| *id > 1),
+    })
+}
+
+pub(super) fn hold<L: Link>(hand: &mut Hand<L>) -> Result<Holding, SessionError> {
+    let mut holding = Holding::default();
+    for (VlanIndex(vlan), name) in hand.optional(&q_bridge::VLAN_STATIC_NAME)? {
+        holding.names.insert(vlan, text(&name));
+    }
+    for (VlanIndex(vlan), value) in hand.walk(&q_bridge::VLAN_STATIC_EGRESS_PORTS)? {
+        holding.vlans.insert(vlan, (list(&q_bridge::VLAN_STATIC_EGRESS_PORTS, &value)?, PortList::new()));
+    }
+    for (VlanIndex(vlan), value) in hand.walk(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS)? {
+        if let Some((_, untagged)) = holding.vlans.get_mut(&vlan) {
+            *untagged = list(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS, &value)?;
+        }
+    }
+    for (BridgePort(port), value) in hand.walk(&q_bridge::PVID)? {
+        holding.pvids.extend(value.unsigned().map(|pvid| (port, pvid)));
+    }
+    let alive: BTreeSet<StaticRow> = (hand.optional::<StaticRow>(&q_bridge::STATIC_UNICAST_STATUS)?.into_iter())
+        .filter(|(_, value)| value.int() != Some(StaticStatus::Invalid.code()))
+        .map(|(row, _)| row)
+        .collect();
+    for (row, value) in hand.optional(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO)? {
+        if alive.contains(&row) {
+            holding.statics.insert(row, list(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO, &value)?);
+        }
+    }
+    for (IfIndex(index), value) in hand.optional(&ether_like::PAUSE_ADMIN_MODE)? {
+        holding.pause.extend(value.int().map(|mode| (index, mode)));
+    }
+    Ok(holding)
+}
+
+/// A list of ports. What is none is no empty one: whoever cleans up would write it back.
+fn list(column: &Column, value: &Value) -> Result<PortList, SessionError> {
+    let list = value.octets().and_then(|octets| PortList::decode(octets).ok());
+    list.ok_or_else(|| SessionError::Nonsense(format!("{} is no list of ports", column.name)))
+}
+
+pub(super) fn text(value: &Value) -> String {
+    let octets = value.octets().unwrap_or_default();
+    String::from_utf8_lossy(octets).trim_end_matches('\0').trim().to_owned()
+}

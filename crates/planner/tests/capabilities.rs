@@ -1,0 +1,102 @@
+//! Every combination of what a model can do with what a mode needs: it is planned within the model's limits and judged, or
+//! refused with what would work, and that then does work.
+
+use fabric::{
+    FlowControl, Model, Models, Policy, Tagging, Topology,
+    generate::{Kind, Options, generate},
+};
+use planner::plan;
+
+fn ring(model: Model) -> Topology {
+    let name = model.name.clone();
+    let options = Options { model: Some(name), models: Models::built_in().with([model]), ..Options::default() };
+    generate(&Kind::parse("torus", &["6".to_owned()]).expect("a valid size"), &options).expect("a sane size")
+}
+
+fn model(change: impl FnOnce(&mut Model)) -> Model {
+    let mut model = Model { name: "ours".to_owned(), ..(*Model::generic()).clone() };
+    change(&mut model);
+    model
+}
+
+#[test]
+fn what_a_model_cannot_do_is_refused_with_what_would_work() {
+    let flows = [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(2)];
+    let (mut planned, mut refused) = (0, 0);
+    for bits in 0..16_u8 {
+        let can = |bit: u8| bits & (1 << bit) != 0;
+        let own = model(|model| {
+            model.hybrid_ports = can(0);
+            model.independent_vlan_learning = can(1);
+            model.pause = can(2);
+            model.pfc_classes = if can(3) { 2 } else { 0 };
+        });
+        let topology = ring(own.clone());
+        for &tagging in Tagging::ALL {
+            for flow_control in flows {
+                let policy = Policy { tagging, flow_control, ..Policy::default() };
+                let context = format!("{own:?}, {tagging}, {flow_control}");
+                // In the order in which a person would want to hear of them.
+                let way_out = if !own.independent_vlan_learning {
+                    Some("shared tables")
+                } else if tagging == Tagging::Switch && !own.hybrid_ports {
+                    Some("--tagging source")
+                } else {
+                    match flow_control {
+                        FlowControl::Pause if !own.pause => Some("--flow-control none"),
+                        FlowControl::Pfc(classes) if own.pfc_classes < classes => Some("fewer"),
+                        _ => None,
+                    }
+                };
+                match (plan(&topology, &policy, None), way_out) {
+                    (Ok(plan), None) => {
+                        let report = verify::check(&plan);
+                        assert!(report.is_deployable(), "{context}: {report}");
+                        planned += 1;
+                    }
+                    (Err(error), Some(way_out)) => {
+                        let text = error.to_string();
+                        assert!(text.contains(way_out) && text.contains("ours"), "{context}: {text}");
+                        refused += 1;
+                    }
+                    (Ok(_), Some(way_out)) => panic!("{context}: planned in spite of {way_out}"),
+                    (Err(error), None) => panic!("{context}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(planned > 40 && refused > 100, "{planned} planned, {refused} refused");
+}
+
+#[test]
+fn what_is_suggested_works() {
+    let topology = ring(model(|model| (model.hybrid_ports, model.pause) = (false, false)));
+    let asked = Policy::default();
+    assert!(plan(&topology, &asked, None).is_err());
+    let tagging = Policy { tagging: Tagging::Source, ..asked };
+    assert!(plan(&topology, &tagging, None).is_err());
+    let neither = Policy { flow_control: FlowControl::None, ..tagging };
+    assert!(verify::check(&plan(&topology, &neither, None).expect("what was suggested")).is_deployable());
+}
+
+#[test]
+fn few_vlans_and_entries_cap_the_plan() {
+    for vlans_max in 1..=6 {
+        let topology = ring(model(|model| model.vlans_max = vlans_max));
+        let plan = plan(&topology, &Policy::default(), None).unwrap_or_else(|error| panic!("{vlans_max}: {error}"));
+        assert!(plan.summary.vlans <= vlans_max, "{} of {vlans_max}", plan.summary.vlans);
+        assert!(verify::check(&plan).is_deployable());
+    }
+    let unbound = plan(&ring(model(|_| {})), &Policy::default(), None).expect("no limits").summary;
+    assert!(unbound.vlans > 1, "a limit of one would bind nothing");
+    for static_entries_max in [6, 8, 12, 20] {
+        let topology = ring(model(|model| model.static_entries_max = static_entries_max));
+        let plan =
+            plan(&topology, &Policy::default(), None).unwrap_or_else(|error| panic!("{static_entries_max}: {error}"));
+        assert!(plan.summary.fdb_entries_max <= static_entries_max, "{static_entries_max}");
+        assert!(verify::check(&plan).is_deployable());
+    }
+    let error =
+        plan(&ring(model(|model| model.static_entries_max = 5)), &Policy::default(), None).expect_err("six hosts");
+    assert!(error.to_string().contains("holds 5 static entries, but 6 are needed"), "{error}");
+}
