@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
-use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanSet, parse_rate};
+use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
 use tagger::Spread;
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
@@ -177,6 +177,13 @@ pub(crate) struct Plan {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Manage the switches over their data ports, in this VLAN; 1 travels without a tag, as switches leave the factory. The
+    /// topology's section management: says the same.
+    #[arg(long, value_name = "VLAN", requires = "controller")]
+    pub(crate) management_vlan: Option<VlanId>,
+    /// With --management-vlan: the port that the controller is plugged into, which carries nothing else.
+    #[arg(long, value_name = "SWITCH:PORT", requires = "management_vlan")]
+    pub(crate) controller: Option<String>,
     /// How many links may fail before frames are lost for longer than hosts take to switch over: 1 stores, for every
     /// link, which hosts or pairs move to which VLAN of the plan when it fails.
     #[arg(long, default_value = "0", value_name = "0|1", value_parser = words(Resilience::ALL, Resilience::word))]
@@ -297,6 +304,10 @@ pub(crate) struct Deploy {
     /// Most switches that are spoken to at once.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) parallel: usize,
+    /// Where switches are managed over their data ports: how long one that has been changed may be cut off, before it takes
+    /// the change back by itself and everything is rolled back. Spanning tree alone takes up to 50.
+    #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
+    pub(crate) deadline: f64,
 }
 
 /// Write down what switches hold.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Memory, SwitchConfig,
-    deploy::{Fault, Mark},
+    deploy::{Fault, Mark, Reading},
     render::write_transition,
     snmp::SaveMethod,
 };
@@ -65,6 +65,19 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
         Ok(terminal)
     }
 
+    /// Says lines where configurations are shown.
+    fn say_each(&mut self, lines: &[String]) -> Result<(), Fault> {
+        self.with(|terminal, _| {
+            for line in lines {
+                let answer = terminal.say(line)?;
+                if let Some(why) = refusal(&answer) {
+                    return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Says lines where rendered text is understood.
     fn configure(&mut self, lines: &[String]) -> Result<(), Fault> {
         if lines.is_empty() {
@@ -102,6 +115,18 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         self.configure(&lines)
     }
 
+    /// It goes back by a restart, to what was saved last: the state before this stage, or the drained one.
+    fn arm(&mut self, _: &Reading, _: &SwitchConfig, guard: Duration) -> Result<bool, Fault> {
+        let Some(restart) = &self.language.restart else { return Ok(false) };
+        let minutes = guard.as_secs().div_ceil(60).max(1);
+        self.say_each(&[(restart.arm)(minutes)]).map(|()| true)
+    }
+
+    fn disarm(&mut self) -> Result<(), Fault> {
+        let Some(restart) = &self.language.restart else { return Ok(()) };
+        self.say_each(&[restart.disarm.to_owned()])
+    }
+
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
         let mut memory = Memory::default();
         write_transition(self.language.target, before, after, &mut memory)
@@ -119,14 +144,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         if self.save == SaveMethod::ByHand {
             return Ok(());
         }
-        self.with(|terminal, language| {
-            for line in language.save {
-                let answer = terminal.say(line)?;
-                if let Some(why) = refusal(&answer) {
-                    return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
-                }
-            }
-            Ok(())
-        })
+        let lines: Vec<String> = self.language.save.iter().map(|line| (*line).to_owned()).collect();
+        self.say_each(&lines)
     }
 }
