@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Lab(Lab),
     Simulate(Simulate),
     Tagger(Tagger),
+    Switchd(Switchd),
     Reproduce(Reproduce),
     Demo(Demo),
     Completions(Completions),
@@ -728,6 +729,24 @@ pub(crate) enum FlowControlChoice {
     Hosts,
     /// On cables between switches.
     Switches,
+}
+
+/// Make a Linux bridge a managed switch: Q-BRIDGE-MIB and its kin over SNMP, and LLDP on its ports.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier switchd --config /etc/espalier/switchd.toml\n  \
+    espalier switchd --config switchd.toml --check\n  \
+    snmpwalk -v3 -u admin -l authPriv -a SHA-256 -A ... -x AES -X ... 192.0.2.1 1.3.6.1.2.1.17\n\n\
+    The configuration names the bridge and who may ask; passwords are in files of their own:\n  bridge = \"br0\"\n  \
+    [[users]]\n  name = \"admin\"\n  auth-password-file = \"/etc/espalier/admin.auth\"\n  \
+    privacy-password-file = \"/etc/espalier/admin.privacy\"\n  rights = \"write\"\n\n\
+    Ends on SIGINT or SIGTERM; the bridge goes on as it is.")]
+pub(crate) struct Switchd {
+    /// The configuration.
+    #[arg(long, value_name = "FILE", default_value = "/etc/espalier/switchd.toml")]
+    pub(crate) config: PathBuf,
+    /// Read the configuration, say what is wrong with it, and end.
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// Recompute a table or figure of the papers beside the printed numbers.

@@ -358,6 +358,35 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
     served
 }
 
+/// Serves one switch of a lab on an address of its own, for whom the caller lets in, until `stop` is set.
+///
+/// # Errors
+/// As [`serve`], and [`LabError::Unsupported`] for a switch that the lab does not have.
+pub(crate) fn serve_one(
+    name: &str,
+    switch: &str,
+    listen: SocketAddr,
+    access: &dyn Fn(&[u8]) -> Access,
+    stop: &AtomicBool,
+    ready: &mut dyn FnMut(),
+) -> Result<(), LabError> {
+    let lab = Lab::open(name)?;
+    let layout = lab.layout();
+    let management = layout.management.as_ref().filter(|_| layout.backend == Backend::Ebpf).ok_or_else(|| {
+        LabError::Unsupported(format!("lab {name} has no managed switches: espalier lab up --managed PLAN"))
+    })?;
+    let number = layout.switches.iter().position(|site| site.name == switch);
+    let number = number.ok_or_else(|| LabError::Unsupported(format!("lab {name} has no switch {switch}")))?;
+    let config = first_configs(&lab, management)?.swap_remove(number);
+    let mut server = agent(layout, management, number, config, listen, access)?;
+    ready();
+    while !stop.load(Ordering::Relaxed) {
+        step(&mut server).context("serve", switch, "answer")?;
+    }
+    server.engine().responder().handle_tick(u64::MAX);
+    Ok(())
+}
+
 type Agent = Server<Switch<Plane>>;
 
 /// One switch's agent, on the calling thread, which enters the switch for good.

@@ -2,11 +2,15 @@
 
 mod credentials;
 mod journal;
+mod saved;
 mod state;
+mod switchd;
 
 pub use credentials::{Access, Keyring, parse_keyring};
 pub use journal::{parse_journal, write_journal};
+pub use saved::{parse_saved, write_saved};
 pub use state::{Observed, parse_observed, write_observed};
+pub use switchd::{SwitchdConfig, SwitchdTarget, SwitchdUser, parse_switchd};
 
 use thiserror::Error;
 
