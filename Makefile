@@ -64,6 +64,7 @@ test-snmp:
 	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/enrol || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/in-band || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ssh:
 	@tools/setup test
@@ -136,6 +137,8 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local|$(PREFIX)|' crates/ri2n-run/systemd/ri2n-proxy@.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/ri2n-proxy@.service
+	sed 's|/usr/local|$(PREFIX)|' crates/lab/systemd/espalier-switchd.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/espalier-switchd.service
 	target/release/ri2n man $(DESTDIR)$(PREFIX)/share/man/man1
 	target/release/ri2n completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ri2n
 	target/release/ri2n completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ri2n

@@ -148,9 +148,11 @@ impl SwitchConfig {
         let own = topology.switch_ports(switch);
         assert_eq!(own.len(), self.ports.len(), "the ports are those of the switch");
         let ids = || topology.port_ids(switch);
+        let controller = topology.in_band().map(|in_band| in_band.controller);
         let ports = ids().zip(&self.ports).map(|(port, config)| PortIntent {
             port,
             role: match topology.port(port).attachment {
+                Attachment::Nothing if controller == Some(port) => PortRole::Controller,
                 Attachment::Nothing => PortRole::Unused,
                 Attachment::Host(host) => PortRole::Host(host),
                 Attachment::Link(link) => PortRole::Link(link),

@@ -369,6 +369,47 @@ fn a_data_plane_that_refuses_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn a_guarded_switch_goes_back_unless_it_is_told_to_stay() {
+    let answer = |switch: &mut Switch<Still>, now_ms: u64, kind, bindings: Vec<Binding>| match switch.answer(
+        now_ms,
+        &pdu(kind, bindings),
+        Rights::Write,
+        ROOM,
+    ) {
+        Answer::Pdu(pdu) => pdu,
+        other => panic!("{other:?}"),
+    };
+    let guard = |seconds| vec![(own::GUARD.instance(), Value::Integer(seconds))];
+    for stays in [false, true] {
+        let mut switch = switch(facts(4), Still);
+        let before = switch.config().clone();
+        assert_eq!(answer(&mut switch, 1000, PduKind::Set, guard(10)).status, 0);
+        let serial = answer(&mut switch, 1100, PduKind::Get, vec![(system::SET_SERIAL_NO.instance(), Value::Null)]);
+        assert_eq!(answer(&mut switch, 2000, PduKind::Set, new_vlan(7, &[1, 2], &[1])).status, 0);
+        assert_ne!(*switch.config(), before);
+        let left = answer(&mut switch, 4000, PduKind::Get, vec![(own::GUARD.instance(), Value::Null)]);
+        assert_eq!(left.bindings[0].1, Value::Integer(7));
+        if stays {
+            assert_eq!(answer(&mut switch, 10_999, PduKind::Set, guard(0)).status, 0);
+        }
+        switch.handle_tick(10_999);
+        assert_ne!(*switch.config(), before, "not a moment too early");
+        switch.handle_tick(11_000);
+        assert_eq!(*switch.config() == before, !stays);
+        let locked = [new_vlan(8, &[1], &[]), serial.bindings].concat();
+        assert_eq!(
+            answer(&mut switch, 12_000, PduKind::Set, locked).status == 0,
+            stays,
+            "whoever was cut off is locked out"
+        );
+    }
+    let mut switch = switch(facts(4), Still);
+    for wrong in [-1, 3601] {
+        assert_eq!(set(&mut switch, guard(wrong)), Err((ErrorStatus::WrongValue, 1)));
+    }
+}
+
+#[test]
 fn a_getbulk_brings_what_fits() {
     let mut switch = switch(facts(20), Still);
     let asked = [system::UP_TIME.oid, if_mib::DESCR.oid, if_mib::NAME.oid];

@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     env,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use device::{
@@ -51,12 +52,105 @@ fn in_band_deployments_keep_the_way_to_every_switch() {
         let backup = world.running();
         let mut deployment = Deployment::new(&world.topology, order);
         world.run(&mut [&mut deployment], &mut rng);
-        let mut wanted = goals;
-        for (switch, goal) in world.topology.switch_ids().zip(&mut wanted) {
-            world.management.overlay(switch, goal);
-        }
-        world.judge_end(&deployment, &wanted, &backup);
+        world.judge_end(&deployment, &world.overlaid(&goals), &backup);
     });
+}
+
+/// A port on the way to the controller goes down with the change, whichever it is: the switch finds that it is cut off, and
+/// takes the change back, so that everybody gets back what they held.
+#[test]
+fn a_switch_that_a_change_cuts_off_takes_it_back() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.manage_in_band(&mut rng);
+        world.switches.iter_mut().for_each(|switch| switch.guards = true);
+        let goals = world.plan(&mut rng, 10);
+        let switch = SwitchId::new(1 + rng.below(world.switches.len() - 1));
+        world.faults = vec![Trouble { switch, at: rng.below(4), kind: Kind::Severs }];
+        let order = order(&world, goals.clone(), Way::Drained, 1);
+        let backup = world.running();
+        let mut deployment = Deployment::new(&world.topology, order);
+        world.run(&mut [&mut deployment], &mut rng);
+        match deployment.outcome() {
+            Some(Outcome::RolledBack { .. } | Outcome::Refused(_)) => assert_eq!(world.running(), backup),
+            // The change that would have cut it off was none, or a configuration that was saved.
+            Some(Outcome::Deployed { .. }) if world.severed == 0 => {}
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn two_deployers_in_band_never_mix() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.manage_in_band(&mut rng);
+        let (one, two) = (world.plan(&mut rng, 10), world.plan(&mut rng, 10));
+        if rng.below(2) == 0 {
+            world.faults = faults(&mut rng, &world.topology);
+        }
+        let mut first = Deployment::new(&world.topology, order(&world, one.clone(), Way::Drained, 1));
+        let mut second = Deployment::new(&world.topology, order(&world, two.clone(), Way::Drained, 2));
+        let quiet = world.faults.is_empty();
+        world.run(&mut [&mut first, &mut second], &mut rng);
+        let sound = |d: &Deployment| matches!(d.outcome(), Some(Outcome::Deployed { doubts, .. }) if doubts.is_empty());
+        if quiet {
+            assert!(sound(&first) || sound(&second), "{:?} {:?}", first.outcome(), second.outcome());
+            let is = |goals: &[SwitchConfig]| world.running() == world.overlaid(goals);
+            assert!(is(&one) || is(&two), "the fabric is of one plan");
+        }
+    });
+}
+
+#[test]
+fn an_interrupted_in_band_deployment_resumes_or_is_undone() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.manage_in_band(&mut rng);
+        let goals = world.plan(&mut rng, 10);
+        let backup = world.running();
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), Way::Drained, 1));
+        world.patience = Some(rng.below(12 * world.switches.len()));
+        world.run(&mut [&mut deployment], &mut rng);
+        world.patience = None;
+        let Some(journal) = world.journal.clone() else {
+            assert_eq!(world.running(), backup, "nothing is written before the journal");
+            return;
+        };
+        let undo = rng.below(2) == 0;
+        let mut resumed = order(&world, goals.clone(), if undo { Way::Undo } else { Way::Drained }, 1);
+        resumed.resume = Some(journal);
+        let mut deployment = Deployment::new(&world.topology, resumed);
+        world.run(&mut [&mut deployment], &mut rng);
+        match deployment.outcome() {
+            Some(Outcome::Deployed { doubts, .. }) if !undo && doubts.is_empty() => {
+                assert_eq!(world.running(), world.overlaid(&goals));
+            }
+            Some(Outcome::RolledBack { .. }) if undo => assert_eq!(world.running(), backup),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_way_that_is_not_there_yet_is_refused_before_anything_is_written() {
+    let mut rng = Rng::new(13);
+    let mut world = World::ring(5, &[]);
+    world.manage_in_band(&mut rng);
+    let goals = world.plan(&mut rng, 10);
+    let (at, slot) = (3, *world.carriers(3).first().expect("a port of the tree"));
+    world.switches[at].running.ports[slot.index()].untagged.remove(VlanId::MIN);
+    let before = world.running();
+    let mut deployment = Deployment::new(&world.topology, order(&world, goals, Way::Drained, 1));
+    world.management = Management::OutOfBand;
+    world.run(&mut [&mut deployment], &mut rng);
+    let name = &before[at].ports[slot.index()].name;
+    let named = |outcome: &Outcome| matches!(outcome, Outcome::Refused(Reason::NoWay(switch, port)) if switch.index() == at && port == name);
+    assert!(deployment.outcome().is_some_and(named), "{:?}", deployment.outcome());
+    assert_eq!((world.writes, world.running()), (0, before));
 }
 
 #[test]
@@ -337,6 +431,7 @@ fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order
         generation: None,
         resume: None,
         management: world.management.clone(),
+        guard: Some(Duration::from_secs(60)),
         sequence: world.sequence.clone(),
         parallel_max: 4,
     }
@@ -398,13 +493,15 @@ enum Kind {
     Unplugged(usize),
     /// It cannot save.
     Unsaved,
+    /// It does as asked, and the ports that management comes in by go down.
+    Severs,
 }
 
 fn faults(rng: &mut Rng, topology: &Topology) -> Vec<Trouble> {
     let switches = topology.switches().len();
     let one = |rng: &mut Rng| {
         let step = rng.below(20);
-        let kind = match rng.below(11) {
+        let kind = match rng.below(12) {
             0 => Kind::Deaf([1, 2, 1000][rng.below(3)]),
             1 => Kind::Mute,
             2 => Kind::Refuses(step),
@@ -415,6 +512,7 @@ fn faults(rng: &mut Rng, topology: &Topology) -> Vec<Trouble> {
             7 => Kind::Unplugged(rng.below(topology.links().len())),
             8 => Kind::Pretends,
             9 => Kind::Gone(step),
+            10 => Kind::Severs,
             _ => Kind::Unsaved,
         };
         Trouble { switch: SwitchId::new(rng.below(switches)), at: rng.below(8), kind }
@@ -433,10 +531,23 @@ struct Switch {
     deaf: usize,
     /// It never does again.
     dead: bool,
+    /// It can take a change back by itself.
+    guards: bool,
+    /// What it goes back to unless it is told to stay.
+    pending: Option<Pending>,
+}
+
+#[derive(Clone)]
+struct Pending {
+    config: SwitchConfig,
+    mark: Option<Mark>,
+    /// The write that it belongs to.
+    job: u64,
 }
 
 /// A request on its way through a switch.
 struct Job {
+    id: u64,
     deployer: usize,
     request: Request,
     edits: VecDeque<Edit>,
@@ -444,6 +555,8 @@ struct Job {
     step: usize,
     begun: bool,
     expected: u64,
+    /// The way back of a switch that is cut off.
+    returning: Option<VecDeque<Edit>>,
 }
 
 struct World {
@@ -455,6 +568,8 @@ struct World {
     unplugged: BTreeSet<LinkId>,
     faults: Vec<Trouble>,
     jobs: Vec<Job>,
+    jobs_begun: u64,
+    severed: usize,
     writes: usize,
     journal: Option<Journal>,
     verdict: Result<(), String>,
@@ -507,6 +622,8 @@ impl World {
                 requests: 0,
                 deaf: 0,
                 dead: false,
+                guards: false,
+                pending: None,
             }
         };
         Self {
@@ -517,6 +634,8 @@ impl World {
             unplugged: BTreeSet::new(),
             faults: Vec::new(),
             jobs: Vec::new(),
+            jobs_begun: 0,
+            severed: 0,
             writes: 0,
             journal: None,
             verdict: Ok(()),
@@ -575,15 +694,17 @@ impl World {
 
     /// Management comes in at the first switch, and goes on along a tree in VLAN 1.
     fn manage_in_band(&mut self, rng: &mut Rng) {
-        let mut ports = vec![BTreeSet::new(); self.switches.len()];
+        let mut ports = vec![BTreeMap::new(); self.switches.len()];
         let tree = spanning_tree(&self.topology, rng);
         for &link in &tree {
             for port in [self.topology.link(link).a, self.topology.link(link).b] {
                 let switch = self.topology.port(port).switch;
-                ports[switch.index()].insert(Slot::new(port.index() - self.topology.switch_ports(switch).start));
+                let slot = Slot::new(port.index() - self.topology.switch_ports(switch).start);
+                ports[switch.index()].insert(slot, ManagementForm::Untagged);
             }
         }
-        self.management = Management::InBand { vlan: VlanId::MIN, form: ManagementForm::Untagged, ports };
+        self.management = Management::InBand { vlan: VlanId::MIN, ports };
+        self.switches.iter_mut().for_each(|switch| switch.guards = rng.below(2) == 0);
         for index in 0..self.switches.len() {
             let mut config = self.switches[index].running.clone();
             if config.spanning_tree == SpanningTree::Off {
@@ -608,6 +729,41 @@ impl World {
         self.sequence = near;
     }
 
+    /// What switches are to hold, with the management VLAN.
+    fn overlaid(&self, goals: &[SwitchConfig]) -> Vec<SwitchConfig> {
+        let mut goals = goals.to_vec();
+        for (switch, goal) in self.topology.switch_ids().zip(&mut goals) {
+            self.management.overlay(switch, goal);
+        }
+        goals
+    }
+
+    /// The ports of a switch that carry management.
+    fn carriers(&self, switch: usize) -> Vec<Slot> {
+        match &self.management {
+            Management::OutOfBand => Vec::new(),
+            Management::InBand { ports, .. } => ports[switch].keys().copied().collect(),
+        }
+    }
+
+    /// A switch whose controller is gone goes back on its own.
+    fn fire(&mut self, at: usize) {
+        let Some(pending) = self.switches[at].pending.take() else { return };
+        for edit in edits(&self.switches[at].running.clone(), &pending.config) {
+            edit.apply(&mut self.switches[at].running);
+            self.judge("while a switch goes back alone");
+        }
+        self.switches[at].mark = pending.mark;
+        self.switches[at].fence += 1 << 40;
+    }
+
+    /// Switches that wait for a controller which has died.
+    fn orphans(&self) -> Vec<usize> {
+        let owned = |job: u64| self.jobs.iter().any(|other| other.id == job);
+        let waits = |at: &usize| self.switches[*at].pending.as_ref().is_some_and(|pending| !owned(pending.job));
+        (0..self.switches.len()).filter(waits).collect()
+    }
+
     fn running(&self) -> Vec<SwitchConfig> {
         self.switches.iter().map(|switch| switch.running.clone()).collect()
     }
@@ -619,7 +775,9 @@ impl World {
         for _ in 0..200_000 {
             for (number, deployment) in deployments.iter_mut().enumerate() {
                 while let Some(request) = deployment.poll_request() {
+                    self.jobs_begun += 1;
                     let job = Job {
+                        id: self.jobs_begun,
                         deployer: number,
                         request,
                         edits: VecDeque::new(),
@@ -627,6 +785,7 @@ impl World {
                         step: 0,
                         begun: false,
                         expected: 0,
+                        returning: None,
                     };
                     self.jobs.push(job);
                 }
@@ -638,6 +797,9 @@ impl World {
             }
             if self.jobs.is_empty() {
                 break;
+            }
+            if let Some(at) = self.orphans().first().filter(|_| rng.below(16) == 0) {
+                self.fire(*at);
             }
             let at = rng.below(self.jobs.len());
             let mut job = self.jobs.swap_remove(at);
@@ -654,6 +816,7 @@ impl World {
             }
             self.judge("after a change");
         }
+        self.orphans().into_iter().for_each(|at| self.fire(at));
         for deployment in deployments {
             assert!(
                 deployment.outcome().is_some(),
@@ -678,19 +841,24 @@ impl World {
                 let (config, mark, fence) = (state.running.clone(), state.mark, Fence(state.fence));
                 Some(Reply::Read(switch, Ok(Reading { config, mark, fence })))
             }
-            Request::Write { switch, before, after, mark, fence } => {
+            Request::Write { switch, before, after, mark, fence, guard } => {
                 let answer = |result| Some(Reply::Written(switch, result));
+                if job.returning.is_some() {
+                    return self.go_back(job, switch).map(|fault| Reply::Written(switch, Err(fault)));
+                }
                 if !job.begun {
                     if let Err(fault) = self.begin(job, switch, fence) {
                         return answer(Err(fault));
                     }
                     job.edits = edits(&before, &after).into();
                     self.writes += 1;
+                    let state = &mut self.switches[switch.index()];
+                    if guard.is_some() && state.guards {
+                        state.pending = Some(Pending { config: state.running.clone(), mark: state.mark, job: job.id });
+                    }
                 }
-                match self.advance(job, switch, mark, rng)? {
-                    Ok(fence) => answer(Ok(fence)),
-                    Err(fault) => answer(Err(fault)),
-                }
+                let done = self.advance(job, switch, mark, rng)?;
+                self.part(job, switch, done).map(|done| Reply::Written(switch, done))
             }
             Request::Save { switch, fence } => {
                 let answer = |result| Some(Reply::Saved(switch, result));
@@ -794,6 +962,14 @@ impl World {
         if !job.edits.is_empty() {
             return None;
         }
+        // A mark alone cuts nobody off.
+        if job.trouble == Some(Kind::Severs) && job.step > 0 {
+            for slot in self.carriers(at) {
+                self.switches[at].running.ports[slot.index()].admin = Admin::Down;
+            }
+            self.severed += 1;
+        }
+        let state = &mut self.switches[at];
         match job.trouble {
             Some(Kind::Gone(_)) => state.dead = true,
             Some(Kind::Mute) => {}
@@ -802,9 +978,44 @@ impl World {
         Some(Err(Fault::Silent))
     }
 
+    /// Tells a switch to stay as it is; one that does not hear of it goes back.
+    fn part(&mut self, job: &mut Job, switch: SwitchId, done: Result<Fence, Fault>) -> Option<Result<Fence, Fault>> {
+        let reachable = self.reaches(switch);
+        let state = &mut self.switches[switch.index()];
+        let Some(pending) = state.pending.clone().filter(|pending| pending.job == job.id) else { return Some(done) };
+        match done {
+            Err(Fault::Fenced) => return Some(done),
+            Ok(_) | Err(Fault::Refused(_)) if reachable && !state.dead => {
+                state.pending = None;
+                return Some(done);
+            }
+            _ => {}
+        }
+        job.returning = Some(edits(&state.running, &pending.config).into());
+        None
+    }
+
+    /// The next change of a switch on its way back; what its controller sees of it, once it is there.
+    fn go_back(&mut self, job: &mut Job, switch: SwitchId) -> Option<Fault> {
+        let state = &mut self.switches[switch.index()];
+        // Another controller has taken over, or it has restarted.
+        let Some(pending) = state.pending.clone().filter(|pending| pending.job == job.id) else {
+            return Some(Fault::Silent);
+        };
+        if let Some(edit) = job.returning.as_mut().and_then(VecDeque::pop_front) {
+            edit.apply(&mut state.running);
+            state.fence += 1 << 40;
+            return None;
+        }
+        (state.running, state.mark, state.pending) = (pending.config, pending.mark, None);
+        state.fence += 1 << 40;
+        Some(if self.hears(switch) { Fault::Reverted } else { Fault::Silent })
+    }
+
     fn restart(&mut self, switch: SwitchId, trouble: Option<Kind>, rng: &mut Rng) {
         let state = &mut self.switches[switch.index()];
         state.running = state.startup.clone();
+        state.pending = None;
         state.mark = state.startup_mark;
         state.fence = (rng.next_u64() >> 8) | 1 << 55;
         if let Some(Kind::Away(_, times)) = trouble {

@@ -101,6 +101,10 @@ impl Responder for Vendor {
         self.switch.clock(now_ms)
     }
 
+    fn handle_tick(&mut self, now_ms: u64) {
+        self.switch.handle_tick(now_ms);
+    }
+
     fn restart(&mut self, now_ms: u64) {
         self.switch.restart(now_ms);
     }
@@ -220,6 +224,7 @@ fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) ->
         generation: None,
         resume: None,
         management: Management::OutOfBand,
+        guard: None,
         sequence: topology.switch_ids().collect(),
         parallel_max: 8,
     }
@@ -300,9 +305,40 @@ fn a_dry_run_tells_every_set_and_sends_none() {
     let told = device.rehearse(&found, &goal, mark).expect("all can be had");
     assert_eq!((site.with(|faulty| faulty.sets()), site.running()), (0, found.clone()));
     let fence = device.read().expect("a reading").fence;
-    device.write(&found, &goal, mark, fence).expect("a write");
+    device.write(&found, &goal, mark, fence, None).expect("a write");
     assert_eq!(site.with(|faulty| faulty.sets()), told.len() as u64, "as many as were told");
     assert_eq!(site.running(), goal);
+}
+
+/// With a guard, a change stands once its manager has been heard of after it; a switch that hears nothing more goes back,
+/// and its manager is told so.
+#[test]
+fn a_guarded_write_stands_or_is_taken_back_by_the_switch() {
+    let goal = goal(6, 3, 4, 0);
+    let mark = Mark { generation: 1, nonce: 0, digest: 9 };
+    let guard = Some(Duration::from_secs(1));
+    let mut taken_back = 0;
+    for silent_from in [0, 1, 2, 5, 11] {
+        let site = Site::new(1, 6, None);
+        let found = site.running();
+        let mut device = site.connect(1, SaveMethod::Unknown).expect("a device");
+        let fence = device.read().expect("a reading").fence;
+        if silent_from > 0 {
+            let when = Trigger::FromSet(site.with(|faulty| faulty.sets()) + silent_from);
+            site.with(|faulty| faulty.set_faults(&[device::agent::Fault { when, what: Mishap::Silent }]));
+        }
+        let done = device.write(&found, &goal, mark, fence, guard);
+        match done {
+            Ok(_) => assert_eq!((silent_from, site.running()), (0, goal.clone())),
+            Err(Fault::Silent | Fault::Reverted) => {
+                // It was never armed, or it has gone back; either way it holds what it held.
+                assert_eq!(site.running(), found, "silent from SET {silent_from}");
+                taken_back += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(taken_back, 4);
 }
 
 #[test]
@@ -373,7 +409,7 @@ fn every_vendor_s_way_to_save_is_gone_to_its_end() {
         let mut device = site.connect(5, SaveMethod::Vendor(way)).expect("a device");
         let reading = device.read().expect("a reading");
         let mark = Mark { generation: 1, nonce: 0, digest: 9 };
-        let fence = device.write(&reading.config, &goal, mark, reading.fence).expect("a write");
+        let fence = device.write(&reading.config, &goal, mark, reading.fence, None).expect("a write");
         let fence = device.save(fence).unwrap_or_else(|fault| panic!("{}: {fault}", way.name));
         // Once more, while the first copy's row may still be there.
         device.save(fence).unwrap_or_else(|fault| panic!("{}: {fault}", way.name));

@@ -81,6 +81,10 @@ impl Quirky {
 }
 
 impl Responder for Quirky {
+    fn handle_tick(&mut self, now_ms: u64) {
+        self.switch.handle_tick(now_ms);
+    }
+
     fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
         if request.kind != PduKind::Set {
             return self.switch.answer(now_ms, request, rights, room);

@@ -8,7 +8,10 @@ use common::{PlanSpec, named_topology, parts, plan, read_all, render_all};
 use device::{
     Difference, Memory, Phase, Request, SwitchConfig, Target, TargetChoice, TextFile, align, judge_settings, read_back,
 };
-use fabric::{Admin, EngineName, FdbMode, FindingKind, FlowControl, Plan, PortRole, Severity, Tagging, rng::Rng};
+use fabric::{
+    Admin, EngineName, FdbMode, FindingKind, FlowControl, InBand, Plan, PortRole, Severity, SwitchId, Tagging,
+    Topology, TopologyBuilder, VlanId, rng::Rng,
+};
 
 /// Topologies and the engines that fit them.
 const FABRICS: [(&str, &[EngineName]); 4] = [
@@ -55,6 +58,50 @@ fn every_language_says_every_plan() {
         }
     }
     assert!(judged > 900, "{judged} plans");
+}
+
+/// A plan whose switches are managed over its cables, by a controller on the last port of the first switch.
+fn in_band(topology: &Topology, vlan: u16) -> Topology {
+    let mut builder = TopologyBuilder::of(topology);
+    let first = SwitchId::new(0);
+    // A free port of a name like the others'.
+    let name = &topology.port(topology.port_ids(first).next().expect("a port")).name;
+    let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let controller = builder.add_port(first, &format!("{}20", &name[..digits])).expect("a port of such a name");
+    builder.set_in_band(InBand { vlan: VlanId::new(vlan).expect("valid"), controller }).expect("a free port");
+    builder.finish().expect("still a topology")
+}
+
+#[test]
+fn every_language_says_the_management_vlan() {
+    let mut said = 0;
+    for &target in Target::ALL {
+        for vlan in [1, 100] {
+            let topology = in_band(&named_topology(target, "torus 4", 1), vlan);
+            let tagging = if target.has_hybrid_ports() { Tagging::Switch } else { Tagging::Pair };
+            let (engine, fdb) = (EngineName::Balanced, FdbMode::Minimal);
+            let plan = plan(&topology, PlanSpec { engine, tagging, fdb, flow_control: flow_control(target) });
+            let plan = plan.expect("a plan");
+            let label = format!("{target}, VLAN {vlan}");
+            let mut text = Memory::default();
+            let named = TargetChoice::Named(target);
+            let request = Request { plan: &plan, digest: "0123456789abcdef", target: named, switch: None, since: None };
+            match device::render(&request, &mut text) {
+                Ok(_) => said += 1,
+                // Languages in which every port is in VLAN 1 until told otherwise have no words for a tree of it.
+                Err(error) if vlan == 1 && error.to_string().contains("VLAN 1") => continue,
+                Err(error) => panic!("{label}: {error}"),
+            }
+            let read = read_all(&plan, target, &text).unwrap_or_else(|error| panic!("{label}: {error}"));
+            let of_plan: Vec<String> = verify::check(&plan).findings().iter().map(ToString::to_string).collect();
+            assert!(of_plan.iter().all(|finding| finding.starts_with("note")), "{label}: {of_plan:?}");
+            assert_eq!(judge(&plan, &read), of_plan, "{label}");
+            let links = |plan: &Plan| topology.in_band().expect("in band").links(&topology, &plan.devices);
+            assert_eq!(links(&read.0), links(&plan), "{label}");
+            assert_eq!(links(&plan).len(), 3, "{label}: a tree of four switches");
+        }
+    }
+    assert!(said > Target::ALL.len(), "some languages have words for VLAN 1: {said}");
 }
 
 /// What the judge finds in what was read, at its worst first.

@@ -184,7 +184,7 @@ proptest! {
         for round in 0..3 {
             let reading = device.read().expect("a reading");
             let wanted = config(&mut rng);
-            device.write(&reading.config, &wanted, mark(round), reading.fence).expect("a write");
+            device.write(&reading.config, &wanted, mark(round), reading.fence, None).expect("a write");
             let found = device.read().expect("a reading");
             prop_assert_eq!(&found.config, &wanted);
             prop_assert_eq!(found.mark, Some(mark(round)));
@@ -200,8 +200,8 @@ fn a_second_writer_is_noticed_and_nothing_is_written() {
     let (first, second) = (one.read().expect("a reading"), two.read().expect("a reading"));
     let mut rng = Rng::new(5);
     let (a, b) = (config(&mut rng), config(&mut rng));
-    one.write(&first.config, &a, mark(1), first.fence).expect("the first writes");
-    assert_eq!(two.write(&second.config, &b, mark(2), second.fence), Err(Fault::Fenced));
+    one.write(&first.config, &a, mark(1), first.fence, None).expect("the first writes");
+    assert_eq!(two.write(&second.config, &b, mark(2), second.fence, None), Err(Fault::Fenced));
     assert_eq!(one.read().expect("a reading").config, a);
 }
 
@@ -213,7 +213,7 @@ fn a_restart_is_noticed_and_nothing_is_written() {
     use device::agent::Responder;
     agent.lock().expect("no panic before").responder().restart(5000);
     let wanted = config(&mut Rng::new(3));
-    assert_eq!(device.write(&reading.config, &wanted, mark(1), reading.fence), Err(Fault::Fenced));
+    assert_eq!(device.write(&reading.config, &wanted, mark(1), reading.fence, None), Err(Fault::Fenced));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn what_was_saved_survives_a_restart() {
     let (mut device, _) = device(&agent, user(), Weather::Fair, 1);
     let reading = device.read().expect("a reading");
     let wanted = config(&mut Rng::new(4));
-    let fence = device.write(&reading.config, &wanted, mark(1), reading.fence).expect("a write");
+    let fence = device.write(&reading.config, &wanted, mark(1), reading.fence, None).expect("a write");
     device.save(fence).expect("saved");
     use device::agent::Responder;
     agent.lock().expect("no panic before").responder().restart(9000);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
-use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanSet, parse_rate};
+use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
 use tagger::Spread;
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
@@ -44,6 +44,7 @@ pub(crate) enum Command {
     Lab(Lab),
     Simulate(Simulate),
     Tagger(Tagger),
+    Switchd(Switchd),
     Reproduce(Reproduce),
     Demo(Demo),
     Completions(Completions),
@@ -194,6 +195,13 @@ pub(crate) struct Plan {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Manage the switches over their data ports, in this VLAN; 1 travels without a tag, as switches leave the factory. The
+    /// topology's section management: says the same.
+    #[arg(long, value_name = "VLAN", requires = "controller")]
+    pub(crate) management_vlan: Option<VlanId>,
+    /// With --management-vlan: the port that the controller is plugged into, which carries nothing else.
+    #[arg(long, value_name = "SWITCH:PORT", requires = "management_vlan")]
+    pub(crate) controller: Option<String>,
     /// How many links may fail before frames are lost for longer than hosts take to switch over: 1 stores, for every
     /// link, which hosts or pairs move to which VLAN of the plan when it fails.
     #[arg(long, default_value = "0", value_name = "0|1", value_parser = words(Resilience::ALL, Resilience::word))]
@@ -360,6 +368,10 @@ pub(crate) struct Deploy {
     /// Most switches that are spoken to at once.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) parallel: usize,
+    /// Where switches are managed over their data ports: how long one that has been changed may be cut off, before it takes
+    /// the change back by itself and everything is rolled back. Spanning tree alone takes up to 50.
+    #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
+    pub(crate) deadline: f64,
 }
 
 /// Write down what switches hold.
@@ -782,6 +794,24 @@ pub(crate) enum FlowControlChoice {
     Hosts,
     /// On cables between switches.
     Switches,
+}
+
+/// Make a Linux bridge a managed switch: Q-BRIDGE-MIB and its kin over SNMP, and LLDP on its ports.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier switchd --config /etc/espalier/switchd.toml\n  \
+    espalier switchd --config switchd.toml --check\n  \
+    snmpwalk -v3 -u admin -l authPriv -a SHA-256 -A ... -x AES -X ... 192.0.2.1 1.3.6.1.2.1.17\n\n\
+    The configuration names the bridge and who may ask; passwords are in files of their own:\n  bridge = \"br0\"\n  \
+    [[users]]\n  name = \"admin\"\n  auth-password-file = \"/etc/espalier/admin.auth\"\n  \
+    privacy-password-file = \"/etc/espalier/admin.privacy\"\n  rights = \"write\"\n\n\
+    Ends on SIGINT or SIGTERM; the bridge goes on as it is.")]
+pub(crate) struct Switchd {
+    /// The configuration.
+    #[arg(long, value_name = "FILE", default_value = "/etc/espalier/switchd.toml")]
+    pub(crate) config: PathBuf,
+    /// Read the configuration, say what is wrong with it, and end.
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// Recompute a table or figure of the papers beside the printed numbers.

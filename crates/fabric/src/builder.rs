@@ -11,8 +11,8 @@ use std::{
 use thiserror::Error;
 
 use crate::{
-    Attachment, Guid, HOSTS_MAX, Host, HostId, LINKS_MAX, Link, LinkId, Mac, Model, Models, NAME_BYTES_MAX, Port,
-    PortId, SWITCHES_MAX, SwitchId, Topology, topology::DraftSwitch,
+    Attachment, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, Model, Models, NAME_BYTES_MAX,
+    Port, PortId, SWITCHES_MAX, SwitchId, Topology, topology::DraftSwitch,
 };
 
 /// What is wrong with a piece of cabling.
@@ -173,6 +173,7 @@ pub struct TopologyBuilder {
     host_by_mac: BTreeMap<Mac, HostId>,
     host_by_address: BTreeMap<IpAddr, HostId>,
     owner_by_guid: BTreeMap<Guid, String>,
+    in_band: Option<InBand>,
 }
 
 impl TopologyBuilder {
@@ -184,6 +185,32 @@ impl TopologyBuilder {
     /// An empty topology, whose switches are of these models, or generic.
     pub fn with_models(models: Models) -> Self {
         Self { models, ..Self::default() }
+    }
+
+    /// A topology, to be added to. Ports keep their numbers until [`finish`](Self::finish).
+    pub fn of(topology: &Topology) -> Self {
+        let mut builder = Self {
+            ports: topology.ports().to_vec(),
+            links: topology.links().to_vec(),
+            hosts: topology.hosts().to_vec(),
+            in_band: topology.in_band(),
+            ..Self::default()
+        };
+        for (id, switch) in topology.switch_ids().zip(topology.switches()) {
+            let crate::Switch { name, model, mgmt, guid, .. } = switch.clone();
+            builder.owner_by_guid.extend(guid.map(|guid| (guid, format!("switch {name}"))));
+            builder.switch_by_name.insert(name.clone(), id);
+            builder.switches.push(DraftSwitch { name, model, mgmt, guid });
+            let ports = topology.port_ids(id).map(|port| (topology.port(port).name.clone(), port));
+            builder.port_by_name.push(ports.collect());
+        }
+        for (id, host) in topology.host_ids().zip(topology.hosts()) {
+            builder.host_by_name.insert(host.name.clone(), id);
+            builder.host_by_mac.insert(host.mac, id);
+            builder.host_by_address.extend(host.address.map(|address| (address, id)));
+            builder.owner_by_guid.extend(host.guid.map(|guid| (guid, format!("host {}", host.name))));
+        }
+        builder
     }
 
     /// Adds a switch. If only its model is unknown the switch is added all the same, as a generic one, so that the
@@ -342,6 +369,16 @@ impl TopologyBuilder {
         Ok(())
     }
 
+    /// Lets switches be managed over the data ports, by a controller that is plugged into a port of its own.
+    ///
+    /// # Errors
+    /// [`Fault::PortUsedTwice`] if the port has a cable already.
+    pub fn set_in_band(&mut self, in_band: InBand) -> Result<(), Fault> {
+        self.check_free(in_band.controller)?;
+        self.in_band = Some(in_band);
+        Ok(())
+    }
+
     /// Completes the topology.
     ///
     /// Ports are renumbered so that each switch's are consecutive: in front-panel order where the model lists its
@@ -379,11 +416,15 @@ impl TopologyBuilder {
             .map(|link| Link { a: renumbered[link.a.index()], b: renumbered[link.b.index()], ..*link })
             .collect();
         let hosts = self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
-        Ok(Topology::assemble(self.switches, ports, links, hosts))
+        let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
+        Ok(Topology::assemble(self.switches, ports, links, hosts, in_band))
     }
 
     pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {
         let by = match self.ports[port.index()].attachment {
+            Attachment::Nothing if self.in_band.is_some_and(|in_band| in_band.controller == port) => {
+                "the controller".to_owned()
+            }
             Attachment::Nothing => return Ok(()),
             Attachment::Host(host) => format!("host {}", self.hosts[host.index()].name),
             Attachment::Link(link) => {

@@ -45,6 +45,8 @@ pub enum PortRole {
     Host(HostId),
     /// It leads to another switch.
     Link(LinkId),
+    /// The controller that manages the switches over their data ports is plugged in.
+    Controller,
 }
 
 /// Whether a port is in service.

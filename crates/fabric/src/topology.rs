@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use crate::{ChannelId, Guid, HostId, LinkId, Mac, Model, PortId, SwitchId};
+use crate::{ChannelId, Guid, HostId, InBand, LinkId, Mac, Model, PortId, SwitchId};
 
 /// A switch and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,12 +94,19 @@ pub struct Topology {
     rim: Vec<HostId>,
     rim_start: Vec<usize>,
     rate_max_bps: u64,
+    in_band: Option<InBand>,
 }
 
 impl Topology {
     /// Assembles a topology from parts that [`TopologyBuilder`](crate::TopologyBuilder) has validated.
     /// `ports` are grouped by switch in ascending order.
-    pub(crate) fn assemble(switches: Vec<DraftSwitch>, ports: Vec<Port>, links: Vec<Link>, hosts: Vec<Host>) -> Self {
+    pub(crate) fn assemble(
+        switches: Vec<DraftSwitch>,
+        ports: Vec<Port>,
+        links: Vec<Link>,
+        hosts: Vec<Host>,
+        in_band: Option<InBand>,
+    ) -> Self {
         let mut counts = vec![0; switches.len()];
         for port in &ports {
             counts[port.switch.index()] += 1;
@@ -132,7 +139,7 @@ impl Topology {
             rim_start.push(rim.len());
         }
         let rate_max_bps = links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
-        Self { switches, ports, links, hosts, out, out_start, rim, rim_start, rate_max_bps }
+        Self { switches, ports, links, hosts, out, out_start, rim, rim_start, rate_max_bps, in_band }
     }
 
     /// All switches; `switches()[id.index()]` is switch `id`.
@@ -153,6 +160,11 @@ impl Topology {
     /// All hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
+    }
+
+    /// How switches are managed over the data ports, if they are.
+    pub fn in_band(&self) -> Option<InBand> {
+        self.in_band
     }
 
     /// One switch.

@@ -195,6 +195,13 @@ impl Lab {
         if options.managed == Managed::Yes && backend == Backend::Bridge {
             return Err(LabError::Unsupported("managed switches need the ebpf back end (--backend ebpf)".to_owned()));
         }
+        let in_band = plan.topology.in_band().filter(|_| options.managed == Managed::Yes);
+        let first: Vec<SwitchTable> = match in_band {
+            None => first,
+            Some(in_band) => {
+                first.into_iter().map(|table| table.with_own_port(in_band.vlan)).collect::<Result<_, _>>()?
+            }
+        };
         let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let layout = Layout::new(plan, &tables, options, backend, created_unix_s)?;
         let mtu_bytes = plan.policy.mtu_bytes;

@@ -89,15 +89,15 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
     let device = site.name.as_str();
     let room = match &layout.management {
         None => Room::exactly(table),
-        Some(_) => Room::grown(VLANS_MAX, STATICS_MAX, site.ports.len() * VLANS_MAX),
+        Some(_) => Room::grown(VLANS_MAX, STATICS_MAX, table.ports.len() * VLANS_MAX),
     };
     let mut object = load(device, table, &room)?;
     pin(&mut object, device, &switch_pins(&layout.name, switch))?;
     let program = object.progs().find(|program| program.name() == PROGRAM).expect("the object has its program");
-    let devices: Vec<i32> = (site.ports.iter().enumerate())
-        .filter(|(_, port)| port.device.is_some())
-        .map(|(number, _)| (PORT_IFINDEX_BASE + number as u32) as i32)
-        .collect();
+    // Ports that the site does not list are the switch's own.
+    let has_device = |number: &usize| site.ports.get(*number).is_none_or(|port| port.device.is_some());
+    let devices: Vec<i32> =
+        (0..table.ports.len()).filter(has_device).map(|number| (PORT_IFINDEX_BASE + number as u32) as i32).collect();
     let fd = program.as_fd();
     let attach = || {
         devices.iter().try_for_each(|ifindex| {

@@ -151,10 +151,8 @@ impl Layout {
             return Err(LabError::TooLarge { what: "switches and hosts", got: nodes, limit: NODES_MAX });
         }
         let is_switch = |name: &str| topology.find_switch(name).is_some();
-        let switches: Vec<SwitchSite> = topology
-            .switch_ids()
-            .map(|switch| switch_site(topology, tables, &options.name, options.start, switch))
-            .collect();
+        let switches: Vec<SwitchSite> =
+            topology.switch_ids().map(|switch| switch_site(topology, tables, options, switch)).collect();
         let hosts: Vec<HostSite> = (topology.host_ids())
             .map(|host| {
                 let intent = plan.host_intent(host);
@@ -243,11 +241,13 @@ pub fn rate_scale(topology: &Topology, rate_bps: u64) -> f64 {
     fastest.map_or(1.0, |fastest| rate_bps as f64 / fastest as f64)
 }
 
-fn switch_site(topology: &Topology, tables: &[SwitchTable], lab: &str, start: Start, switch: SwitchId) -> SwitchSite {
+fn switch_site(topology: &Topology, tables: &[SwitchTable], options: &LabOptions, switch: SwitchId) -> SwitchSite {
+    let (lab, start) = (&options.name, options.start);
+    let controller = topology.in_band().filter(|_| options.managed == Managed::Yes).map(|in_band| in_band.controller);
     let table = &tables[switch.index()];
-    let port_site = |(number, port): (usize, PortId)| {
-        let port = topology.port(port);
-        let cabled = port.attachment != Attachment::Nothing;
+    let port_site = |(number, id): (usize, PortId)| {
+        let port = topology.port(id);
+        let cabled = port.attachment != Attachment::Nothing || controller == Some(id);
         let shut = start == Start::Planned
             && cabled
             && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);

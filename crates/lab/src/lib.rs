@@ -15,6 +15,7 @@ pub mod measure;
 pub mod name;
 pub mod netns;
 pub mod rootless;
+pub mod switchd;
 pub mod table;
 pub mod twin;
 

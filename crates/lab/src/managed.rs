@@ -8,11 +8,19 @@
 //!   switch 0        switch 1        switch 2              UDP 161: an agent; ports: spanning tree, LLDP
 //! ```
 //!
+//! Where the topology has its switches managed over their data ports, there is no star: the manager's cable leads to the
+//! controller's port, and each switch takes part in the management VLAN by a port of its own that people do not see.
+//!
+//! ```text
+//!   esp-LAB-mgmt m0 ── s0:ctl   s0 ══ s1 ══ s2      the cables that carry data
+//!                               cpu~ ─ mgmt~        in every switch: agent behind the data plane
+//! ```
+//!
 //! One process serves all switches of a lab, a thread each, from [`serve`]. It lives in the management namespace, so it
 //! ends with the lab. Credentials are no secret, as nothing but the lab can reach the agents.
 
 mod plane;
-mod wire;
+pub(crate) mod wire;
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +39,10 @@ use std::{
 };
 
 use device::{
-    agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Server, StaticConfig, Switch, User, VlanConfig},
+    agent::{
+        Access, Config, Engine, Facts, Limits, PortFacts, Responder as _, Rights, Server, StaticConfig, Switch, User,
+        VlanConfig,
+    },
     mib::{
         AcceptableFrames, Enabled, IfStatus, PortList, RowStatus, StaticStatus,
         index::{StaticRow, VlanIndex},
@@ -57,6 +68,8 @@ use crate::{
 
 /// The device that leads from a switch to the management network.
 const SWITCH_DEVICE: &str = "mgmt~";
+/// The port by which a switch takes part in its own data plane, where it is managed over data ports.
+const OWN_PORT_DEVICE: &str = "cpu~";
 /// Its index: below those of ports.
 const SWITCH_IFINDEX: u32 = 8;
 /// The manager's own address.
@@ -89,6 +102,20 @@ pub struct Management {
     pub switches: Vec<ManagedSite>,
     /// What switches did at first.
     pub start: StartWord,
+    /// The management VLAN, and the switch and port that the manager is plugged into, where it is over data ports.
+    #[serde(default)]
+    pub in_band: Option<InBandSite>,
+}
+
+/// Where the manager is plugged into the fabric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InBandSite {
+    /// The VLAN.
+    pub vlan: u16,
+    /// The switch, by its position.
+    pub switch: usize,
+    /// Its port, by its position.
+    pub port: usize,
 }
 
 /// How one switch is managed.
@@ -139,7 +166,12 @@ impl Management {
             Start::Planned => StartWord::Planned,
             Start::Factory => StartWord::Factory,
         };
-        Ok(Self { namespace: format!("{}{name}", namespace_prefix(lab)), switches, start })
+        let in_band = topology.in_band().map(|in_band| {
+            let switch = topology.port(in_band.controller).switch;
+            let port = in_band.controller.index() - topology.switch_ports(switch).start;
+            InBandSite { vlan: in_band.vlan.get(), switch: switch.index(), port }
+        });
+        Ok(Self { namespace: format!("{}{name}", namespace_prefix(lab)), switches, start, in_band })
     }
 }
 
@@ -147,6 +179,9 @@ impl Management {
 pub(crate) fn build(layout: &Layout) -> Result<(), LabError> {
     let Some(management) = &layout.management else { return Ok(()) };
     let place = |step| Place { operation: "up", device: &management.namespace, step };
+    if let Some(in_band) = &management.in_band {
+        return build_in_band(layout, management, in_band);
+    }
     let mut cables = String::new();
     let mut center = format!("link set lo up\naddr add {CONTROLLER}/32 dev lo\n");
     for (number, (switch, site)) in layout.switches.iter().zip(&management.switches).enumerate() {
@@ -169,6 +204,53 @@ pub(crate) fn build(layout: &Layout) -> Result<(), LabError> {
         &Batch { tool: "ip", namespace: Some(&management.namespace), script: center },
         place("configure addresses"),
     )
+}
+
+/// Plugs the manager into the fabric, and each switch into its own data plane.
+fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite) -> Result<(), LabError> {
+    let place = |step| Place { operation: "up", device: &management.namespace, step };
+    let entry = &layout.switches[in_band.switch];
+    let device = entry.ports[in_band.port].device.as_deref().unwrap_or_default();
+    let port_index = |number: usize| PORT_IFINDEX_BASE + number as u32;
+    let mut cables = format!(
+        "link add {device} index {} netns {} type veth peer name m0 netns {}\n",
+        port_index(in_band.port),
+        entry.namespace,
+        management.namespace
+    );
+    let mut center = format!("link set lo up\naddr add {CONTROLLER}/32 dev m0\nlink set m0 up\n");
+    for (switch, site) in layout.switches.iter().zip(&management.switches) {
+        let _ = writeln!(
+            cables,
+            "link add {OWN_PORT_DEVICE} index {} netns {} type veth peer name {SWITCH_DEVICE} index {SWITCH_IFINDEX} netns {}",
+            port_index(switch.ports.len()),
+            switch.namespace,
+            switch.namespace
+        );
+        let _ = writeln!(center, "route add {}/32 dev m0 src {CONTROLLER}", site.address);
+    }
+    run_batch(&Batch { tool: "ip", namespace: None, script: cables }, place("make cables"))?;
+    for (switch, site) in layout.switches.iter().zip(&management.switches) {
+        let script = format!(
+            "addr add {}/32 dev {SWITCH_DEVICE}\nlink set {SWITCH_DEVICE} up\nlink set {OWN_PORT_DEVICE} up\n\
+             route add {CONTROLLER}/32 dev {SWITCH_DEVICE}\n",
+            site.address
+        );
+        run_batch(&Batch { tool: "ip", namespace: Some(&switch.namespace), script }, place("configure addresses"))?;
+        whole_frames(&switch.namespace, SWITCH_DEVICE)?;
+    }
+    run_batch(
+        &Batch { tool: "ip", namespace: Some(&management.namespace), script: center },
+        place("configure addresses"),
+    )?;
+    whole_frames(&management.namespace, "m0")
+}
+
+/// Lets a device send frames as they are on a cable, with their checksums.
+fn whole_frames(namespace: &str, device: &'static str) -> Result<(), LabError> {
+    netns::within(namespace, || crate::ethtool::disable_offload(std::iter::once(device)))
+        .and_then(|result| result)
+        .context("up", namespace, "turn offload off")
 }
 
 /// Starts `program`, which must end up in [`serve`], apart from the caller, and LLDP daemons in the hosts; waits until
@@ -251,7 +333,8 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
             .map(|(switch, config)| {
                 let (ready, failed) = (&ready, &failed);
                 scope.spawn(move || {
-                    let server = agent(layout, management, switch, config);
+                    let listen = SocketAddr::from((management.switches[switch].address, SNMP_PORT));
+                    let server = agent(layout, management, switch, config, listen, &access);
                     failed.fetch_or(server.is_err(), Ordering::SeqCst);
                     ready.wait();
                     let mut server = server?;
@@ -275,10 +358,46 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
     served
 }
 
+/// Serves one switch of a lab on an address of its own, for whom the caller lets in, until `stop` is set.
+///
+/// # Errors
+/// As [`serve`], and [`LabError::Unsupported`] for a switch that the lab does not have.
+pub(crate) fn serve_one(
+    name: &str,
+    switch: &str,
+    listen: SocketAddr,
+    access: &dyn Fn(&[u8]) -> Access,
+    stop: &AtomicBool,
+    ready: &mut dyn FnMut(),
+) -> Result<(), LabError> {
+    let lab = Lab::open(name)?;
+    let layout = lab.layout();
+    let management = layout.management.as_ref().filter(|_| layout.backend == Backend::Ebpf).ok_or_else(|| {
+        LabError::Unsupported(format!("lab {name} has no managed switches: espalier lab up --managed PLAN"))
+    })?;
+    let number = layout.switches.iter().position(|site| site.name == switch);
+    let number = number.ok_or_else(|| LabError::Unsupported(format!("lab {name} has no switch {switch}")))?;
+    let config = first_configs(&lab, management)?.swap_remove(number);
+    let mut server = agent(layout, management, number, config, listen, access)?;
+    ready();
+    while !stop.load(Ordering::Relaxed) {
+        step(&mut server).context("serve", switch, "answer")?;
+    }
+    server.engine().responder().handle_tick(u64::MAX);
+    Ok(())
+}
+
 type Agent = Server<Switch<Plane>>;
 
 /// One switch's agent, on the calling thread, which enters the switch for good.
-fn agent(layout: &Layout, management: &Management, switch: usize, config: Config) -> Result<Agent, LabError> {
+fn agent(
+    layout: &Layout,
+    management: &Management,
+    switch: usize,
+    config: Config,
+    listen: SocketAddr,
+    access: &dyn Fn(&[u8]) -> Access,
+) -> Result<Agent, LabError> {
     let site = &layout.switches[switch];
     let device = site.name.as_str();
     let maps = ebpf::Tables::open(&layout.name, switch, device)?;
@@ -290,14 +409,9 @@ fn agent(layout: &Layout, management: &Management, switch: usize, config: Config
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut switch = Switch::new(facts, config, plane, &engine_id, 1, 0);
     switch.apply_all().map_err(|refused| LabError::Unsupported(format!("switch {device}: {refused}")))?;
-    let address = SocketAddr::from((management.switches[switch_number(layout, device)].address, SNMP_PORT));
-    let socket = UdpSocket::bind(address).context("serve", device, "open UDP port 161")?;
+    let socket = UdpSocket::bind(listen).context("serve", device, "open its UDP port")?;
     let engine = Engine::new(switch, access(&engine_id), &engine_id, unix_s << 32);
     Ok(Server::new(engine, socket, since))
-}
-
-fn switch_number(layout: &Layout, name: &str) -> usize {
-    layout.switches.iter().position(|site| site.name == name).unwrap_or(0)
 }
 
 fn step(server: &mut Agent) -> io::Result<()> {
@@ -308,6 +422,7 @@ fn step(server: &mut Agent) -> io::Result<()> {
     }
     let now_ms = server.now_ms();
     let switch = server.engine().responder();
+    switch.handle_tick(now_ms);
     let up_cs = switch.up_cs(now_ms);
     switch.plane().poll(now_ms, up_cs)
 }

@@ -112,7 +112,7 @@ impl SwitchTable {
             number_of.insert(port.port, number);
             let service = match (port.admin, port.role) {
                 (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
-                (Admin::Up, PortRole::Host(_) | PortRole::Link(_)) => Service::Up,
+                (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
             };
             ports.push(PortEntry { pvid: port.pvid, service, relay: Relay::Forward, learning: Learning::Off });
             for vlan in port.untagged.iter().chain(port.tagged.iter()) {
@@ -168,7 +168,33 @@ impl SwitchTable {
     }
 }
 
+impl SwitchTable {
+    /// Adds a port, behind those that people know, by which the switch itself takes part in the management VLAN.
+    ///
+    /// # Errors
+    /// [`LabError::TooLarge`] where no port is left for it.
+    pub(crate) fn with_own_port(mut self, vlan: VlanId) -> Result<Self, LabError> {
+        let number = self.ports.len();
+        if number >= PORTS_MAX {
+            return Err(LabError::TooLarge {
+                what: "ports of a switch and its own",
+                got: number + 1,
+                limit: PORTS_MAX,
+            });
+        }
+        self.ports.push(PortEntry::own(vlan));
+        self.vlans.entry(vlan).or_default().untagged.insert(number as u16);
+        Ok(self)
+    }
+}
+
 impl PortEntry {
+    /// The port by which a switch itself takes part in the management VLAN.
+    pub(crate) fn own(vlan: VlanId) -> Self {
+        let learning = Learning::For { ageing_s: AGEING_S };
+        Self { pvid: Some(vlan), service: Service::Up, relay: Relay::Forward, learning }
+    }
+
     /// Whether frames may leave by it.
     pub fn is_open(&self) -> bool {
         self.service == Service::Up && self.relay == Relay::Forward

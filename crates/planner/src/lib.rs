@@ -18,6 +18,7 @@ mod engine;
 mod error;
 mod fan;
 mod host_set;
+mod in_band;
 mod intents;
 mod lanes;
 mod lattice;
@@ -97,6 +98,21 @@ pub fn plan_with(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
+    let Some(in_band) = topology.in_band() else { return plan_data(topology, policy, previous, watch) };
+    let mut policy = policy.clone();
+    policy.vlans.reserved.insert(in_band.vlan);
+    let mut plan = plan_data(topology, &policy, previous, watch)?;
+    in_band::overlay(topology, in_band, previous, &mut plan.devices);
+    Ok(plan)
+}
+
+/// Plans what carries data, which is all there is where switches have ports for their management.
+fn plan_data(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
     if let Some(plan) = previous.and_then(|previous| plan_again(topology, policy, previous)) {
         return Ok(plan);
     }

@@ -35,7 +35,8 @@ pub(crate) fn check_limits(
     if need > pool {
         return refuse(need, VlanLimit::Pool(pool));
     }
-    if topology.switches().iter().all(|switch| switch.model.vlans_max >= need) {
+    let own = management_vlans(topology);
+    if topology.switches().iter().all(|switch| switch.model.vlans_max >= need + own) {
         return Ok(());
     }
     let mut on_switch = vec![0; topology.switches().len()];
@@ -48,7 +49,7 @@ pub(crate) fn check_limits(
         }
     }
     for (switch, &need) in topology.switches().iter().zip(&on_switch) {
-        let limit = switch.model.vlans_max;
+        let limit = switch.model.vlans_max.saturating_sub(own);
         if need > limit {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());
             return refuse(need, VlanLimit::Model { switch, model, limit });
@@ -59,8 +60,15 @@ pub(crate) fn check_limits(
 
 /// How many trees fit everywhere: the policy's cap and range, and the smallest VLAN table of any switch.
 pub(crate) fn capacity(topology: &Topology, policy: &Policy) -> usize {
-    let tables = topology.switches().iter().map(|switch| switch.model.vlans_available(&policy.vlans));
+    let own = management_vlans(topology);
+    let pool = policy.vlans.iter().count();
+    let tables = topology.switches().iter().map(|switch| pool.min(switch.model.vlans_max.saturating_sub(own)));
     tables.min().unwrap_or(usize::MAX).min(policy.vlans_max.unwrap_or(usize::MAX))
+}
+
+/// VLANs that switches hold beside those of data: that of management, if it has one.
+fn management_vlans(topology: &Topology) -> usize {
+    usize::from(topology.in_band().is_some())
 }
 
 /// The refusal of a plan that cannot be made ready for failures within the limits: what binds, and what would do.

@@ -30,6 +30,7 @@ mod demand;
 mod entries;
 mod failover;
 mod findings;
+mod in_band;
 mod limits;
 mod live;
 mod ports;
@@ -85,8 +86,13 @@ fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
     let mut vlans = state.vlans.clone();
     vlans.extend(demand.vlans());
     agreement::judge_plan(state, findings);
+    vlans.extend(state.topology.in_band().map(|in_band| in_band.vlan));
     for vlan in vlans.iter() {
         let view = View::of(state, vlan);
+        if let Some(in_band) = state.topology.in_band().filter(|in_band| in_band.vlan == vlan) {
+            in_band::judge(state, &view, in_band, findings);
+            continue;
+        }
         agreement::judge_vlan(state, &view, findings);
         spread::judge(state, &view, &demand, &mut budget, &mut traffic, findings);
         router.judge(state, &view, &mut demand, &mut budget, &mut traffic, findings);

@@ -85,6 +85,9 @@ fn judge_vlans(state: &State<'_>, findings: &mut Findings) {
     let policy = &state.plan.policy;
     let mut vlans = state.vlans.clone();
     vlans.extend(state.devices.iter().flatten().flat_map(|device| device.ports.iter().filter_map(|port| port.pvid)));
+    if let Some(in_band) = state.topology.in_band() {
+        vlans.remove(in_band.vlan);
+    }
     let forbidden: VlanSet = vlans.iter().filter(|vlan| !policy.vlans.contains(*vlan)).collect();
     if !forbidden.is_empty() {
         findings.fatal(FindingKind::ForbiddenVlan, || {

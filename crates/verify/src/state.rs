@@ -307,6 +307,8 @@ fn read_devices<'a>(
             match (ports[port.index()].map(|intent| intent.role), topology.port(port).attachment) {
                 (None, _) => broken(findings, topology.port_label(port), "has no state".to_owned()),
                 (Some(PortRole::Unused), Attachment::Nothing) => {}
+                (Some(PortRole::Controller), Attachment::Nothing)
+                    if topology.in_band().is_some_and(|in_band| in_band.controller == port) => {}
                 (Some(PortRole::Host(said)), Attachment::Host(host)) if said == host => {}
                 (Some(PortRole::Link(said)), Attachment::Link(link)) if said == link => {}
                 (Some(role), attachment) => {
@@ -328,6 +330,7 @@ fn broken(findings: &mut Findings, subject: String, message: String) {
 fn role_words(topology: &Topology, role: PortRole) -> String {
     match role {
         PortRole::Unused => "nothing".to_owned(),
+        PortRole::Controller => "the controller".to_owned(),
         PortRole::Host(host) => match topology.hosts().get(host.index()) {
             Some(host) => format!("host {}", host.name),
             None => format!("the unknown host {host:?}"),

@@ -211,6 +211,10 @@ impl<R: Responder> Responder for Faulty<R> {
         self.inner.clock(now_ms)
     }
 
+    fn handle_tick(&mut self, now_ms: u64) {
+        self.inner.handle_tick(now_ms);
+    }
+
     fn restart(&mut self, now_ms: u64) {
         self.inner.restart(now_ms);
     }

@@ -54,6 +54,9 @@ pub trait Responder {
     /// The engine's clock.
     fn clock(&self, now_ms: u64) -> EngineClock;
 
+    /// Does what is due.
+    fn handle_tick(&mut self, now_ms: u64);
+
     /// Begins again, as after a loss of power: from the saved configuration.
     fn restart(&mut self, now_ms: u64);
 }
@@ -121,6 +124,13 @@ pub struct Switch<P> {
     started_ms: u64,
     deletes: u32,
     serial: i32,
+    guard: Option<Guard>,
+}
+
+/// What the switch goes back to, unless it hears otherwise in time.
+struct Guard {
+    due_ms: u64,
+    config: Config,
 }
 
 /// Most instances that one GETBULK brings for each of its names.
@@ -144,6 +154,7 @@ impl<P: DataPlane> Switch<P> {
             started_ms: now_ms,
             deletes: 0,
             serial: first_serial(engine_id, boots),
+            guard: None,
         }
     }
 
@@ -192,6 +203,7 @@ impl<P: DataPlane> Switch<P> {
             saved: &self.saved,
             deletes: self.deletes,
             serial: self.serial,
+            guard_s: self.guard.as_ref().map_or(0, |guard| guard.due_ms.saturating_sub(now_ms).div_ceil(1000) as u32),
             room: self.room,
         }
     }
@@ -269,6 +281,11 @@ impl<P: DataPlane> Switch<P> {
         self.deletes = self.deletes.wrapping_add(journal.removed_vlans(&self.config));
         match journal.action {
             None => {}
+            Some(Action::Guard(0)) => self.guard = None,
+            Some(Action::Guard(seconds)) => {
+                let due_ms = now_ms + u64::from(seconds) * 1000;
+                self.guard = Some(Guard { due_ms, config: self.config.clone() });
+            }
             Some(Action::Save) => self.saved = self.config.clone(),
             Some(Action::Restart) => self.restart(now_ms),
             Some(Action::Factory) => {
@@ -281,6 +298,7 @@ impl<P: DataPlane> Switch<P> {
 
 impl<P: DataPlane> Responder for Switch<P> {
     fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
+        self.handle_tick(now_ms);
         let up_cs = self.up_cs(now_ms);
         if request.kind != PduKind::Set {
             self.plane.observe(up_cs, &mut self.sensors);
@@ -313,7 +331,17 @@ impl<P: DataPlane> Responder for Switch<P> {
         EngineClock { boots: self.boots, time_s: time_s.min(i32::MAX as u64) as i32 }
     }
 
+    fn handle_tick(&mut self, now_ms: u64) {
+        let Some(guard) = self.guard.take_if(|guard| guard.due_ms <= now_ms) else { return };
+        self.config = guard.config;
+        // Whoever has the old lock has not seen this.
+        self.serial = self.serial.wrapping_add(SERIAL_STEP) & i32::MAX;
+        // What was held before has been accepted before; if it cannot be had any more, reading back shows it.
+        let _ = self.plane.apply(&self.config, &[Change::All]);
+    }
+
     fn restart(&mut self, now_ms: u64) {
+        self.guard = None;
         self.config = self.saved.clone();
         self.config.statics.retain(|_, entry| entry.status != StaticStatus::DeleteOnReset);
         self.boots = self.boots.saturating_add(1);
@@ -324,6 +352,9 @@ impl<P: DataPlane> Responder for Switch<P> {
         let _ = self.plane.apply(&self.config, &[Change::All]);
     }
 }
+
+/// How far the lock moves when the switch goes back by itself: further than one lost answer explains.
+const SERIAL_STEP: i32 = 1000;
 
 /// The lock's value after a start: another after every one, and on every device.
 fn first_serial(engine_id: &[u8], boots: i32) -> i32 {

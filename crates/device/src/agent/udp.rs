@@ -49,6 +49,8 @@ impl<R: Responder> Server<R> {
     /// What the socket says, but that nothing came or that somebody who asked is gone.
     pub fn step(&mut self, wait: Duration) -> io::Result<()> {
         self.send_due()?;
+        let now_ms = self.now_ms();
+        self.engine.responder().handle_tick(now_ms);
         let due_ms = self.late.iter().map(|(due_ms, ..)| due_ms.saturating_sub(self.now_ms())).min();
         let wait = due_ms.map_or(wait, |due_ms| wait.min(Duration::from_millis(due_ms)));
         self.socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;

@@ -75,6 +75,8 @@ pub(super) struct View<'a> {
     pub(super) saved: &'a Config,
     pub(super) deletes: u32,
     pub(super) serial: i32,
+    /// Seconds until the switch goes back by itself; 0 if it does not.
+    pub(super) guard_s: u32,
     pub(super) room: usize,
 }
 
@@ -287,6 +289,7 @@ impl View<'_> {
             "snmpEngineTime" => Value::Integer(self.clock.time_s),
             "snmpEngineMaxMessageSize" => number(self.room as u32),
             "espalierAction" => Value::Integer(0),
+            "espalierGuard" => number(self.guard_s),
             "espalierSaved" => {
                 let saved = if self.config == self.saved { Truth::True } else { Truth::False };
                 Value::Integer(saved.code())

@@ -40,7 +40,7 @@ pub(super) struct Journal {
     pub(super) action: Option<Action>,
 }
 
-/// What espalierAction asks for.
+/// What espalierAction and espalierGuard ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Keep the running configuration.
@@ -49,6 +49,8 @@ pub(super) enum Action {
     Restart,
     /// Begin again with factory settings.
     Factory,
+    /// Go back to what is held now, unless told otherwise within so many seconds; 0 stays.
+    Guard(u32),
 }
 
 struct Scalars {
@@ -61,6 +63,8 @@ struct Scalars {
 
 /// Longest text that is kept (DisplayString).
 const TEXT_LEN_MAX: usize = 255;
+/// Longest time that a switch waits before it goes back.
+const GUARD_S_MAX: u32 = 3600;
 const VLAN_NAME_LEN_MAX: usize = 32;
 const ALIAS_LEN_MAX: usize = 64;
 /// Bounds of dot1dTpAgingTime.
@@ -259,6 +263,14 @@ impl Writer<'_> {
                 3 => Action::Factory,
                 _ => return Err(ErrorStatus::WrongValue),
             });
+            return Ok(());
+        }
+        if write.name == "espalierGuard" {
+            let seconds = u32::try_from(int(write.value)?).map_err(|_| ErrorStatus::WrongValue)?;
+            if seconds > GUARD_S_MAX {
+                return Err(ErrorStatus::WrongValue);
+            }
+            self.journal.action = Some(Action::Guard(seconds));
             return Ok(());
         }
         let config = &mut *self.config;

@@ -5,9 +5,9 @@
 //! ```
 //! Where management comes in over the data ports, those that carry its tree stay open throughout, but only for it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use fabric::{Admin, SwitchId, VlanId, VlanSet};
+use fabric::{Admin, DeviceIntent, SwitchId, Topology, VlanId, VlanSet};
 
 use crate::{PortConfig, Slot, SwitchConfig};
 
@@ -21,10 +21,8 @@ pub enum Management {
     InBand {
         /// The VLAN.
         vlan: VlanId,
-        /// How its frames travel on cables.
-        form: ManagementForm,
-        /// `ports[switch]`: the ports of the tree.
-        ports: Vec<BTreeSet<Slot>>,
+        /// `ports[switch]`: the ports of the tree and the controller's, and how its frames travel there.
+        ports: Vec<BTreeMap<Slot, ManagementForm>>,
     },
 }
 
@@ -38,11 +36,40 @@ pub enum ManagementForm {
 }
 
 impl Management {
+    /// How a plan's switches are managed: `devices[switch]` is what each is to hold.
+    pub fn of(topology: &Topology, devices: &[DeviceIntent]) -> Self {
+        let Some(in_band) = topology.in_band() else { return Self::OutOfBand };
+        let ports = devices.iter().map(|device| {
+            let first = topology.switch_ports(device.switch).start;
+            let members = device.ports.iter().filter(|port| port.is_member(in_band.vlan));
+            let form = |tagged| if tagged { ManagementForm::Tagged } else { ManagementForm::Untagged };
+            let member = |port: &fabric::PortIntent| {
+                (Slot::new(port.port.index() - first), form(port.tagged.contains(in_band.vlan)))
+            };
+            members.map(member).collect()
+        });
+        Self::InBand { vlan: in_band.vlan, ports: ports.collect() }
+    }
+
+    /// Names a port of the way to this switch or over it that does not carry management in this state.
+    pub fn gap(&self, switch: SwitchId, config: &SwitchConfig) -> Option<Slot> {
+        let Self::InBand { vlan, ports } = self else { return None };
+        let carries = |slot: Slot, form: ManagementForm| {
+            let port = config.port(slot);
+            let member = match form {
+                ManagementForm::Tagged => port.tagged.contains(*vlan),
+                ManagementForm::Untagged => port.untagged.contains(*vlan) && port.pvid == Some(*vlan),
+            };
+            port.admin == Admin::Up && member
+        };
+        ports[switch.index()].iter().find(|(slot, form)| !carries(**slot, **form)).map(|(slot, _)| *slot)
+    }
+
     /// The management VLAN, if it is in band and the port carries it.
     fn carried(&self, switch: SwitchId, slot: Slot) -> Option<(VlanId, ManagementForm)> {
         match self {
             Self::OutOfBand => None,
-            Self::InBand { vlan, form, ports } => ports[switch.index()].contains(&slot).then_some((*vlan, *form)),
+            Self::InBand { vlan, ports } => ports[switch.index()].get(&slot).map(|form| (*vlan, *form)),
         }
     }
 
@@ -82,6 +109,18 @@ impl Management {
         }
         shut
     }
+}
+
+/// The order in which switches are written: farthest from the controller first, so that a switch which is lost takes nobody
+/// with it that is still to be written. Switches that are managed by ports of their own come in their own order.
+pub fn far_first(topology: &Topology, devices: &[DeviceIntent]) -> Vec<SwitchId> {
+    let Some(in_band) = topology.in_band() else { return topology.switch_ids().collect() };
+    let links = in_band.links(topology, devices);
+    let mut order: Vec<SwitchId> =
+        in_band.outward(topology, &links).into_iter().map(|(switch, _)| switch).rev().collect();
+    let missing: Vec<SwitchId> = topology.switch_ids().filter(|switch| !order.contains(switch)).collect();
+    order.splice(0..0, missing);
+    order
 }
 
 fn carry(port: &mut PortConfig, vlan: VlanId, form: ManagementForm) {

@@ -1,6 +1,6 @@
 //! What a deployment asks of the world, and what the world answers.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use fabric::SwitchId;
 
@@ -27,6 +27,9 @@ pub enum Request {
         mark: Mark,
         /// The fence that was read or returned last.
         fence: Fence,
+        /// How long the switch may be cut off after the change before it takes it back by itself, if it can. The answer
+        /// comes only when it cannot do so any more.
+        guard: Option<Duration>,
     },
     /// Make the running state the one that the switch starts with. A switch whose fence is no longer `fence` must not.
     Save {
@@ -84,6 +87,8 @@ pub enum Fault {
     Refused(String),
     /// It restarted, or somebody else wrote to it.
     Fenced,
+    /// It was cut off by a change, and has taken it back by itself.
+    Reverted,
     /// It said yes, but holds something else.
     Differs(String),
 }
@@ -94,6 +99,7 @@ impl fmt::Display for Fault {
             Self::Silent => f.write_str("does not answer"),
             Self::Refused(what) => write!(f, "refused: {what}"),
             Self::Fenced => f.write_str("restarted, or was changed by somebody else"),
+            Self::Reverted => f.write_str("was cut off by the change, and took it back by itself"),
             Self::Differs(what) => write!(f, "accepted a change but holds something else: {what}"),
         }
     }
@@ -194,6 +200,8 @@ pub enum Reason {
     Faults(Stage, Vec<(SwitchId, Fault)>),
     /// A change under traffic begins elsewhere than where this switch was found, and how that differs.
     Elsewhere(SwitchId, String),
+    /// The way by which this switch is to be managed does not carry management yet, at a port of this name.
+    NoWay(SwitchId, String),
     /// The judge found the states that were read back unfit.
     Unfit(String),
     /// The journal could not be written.

@@ -28,13 +28,14 @@ mod run;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use fabric::{Attachment, SwitchId, Topology};
 
 pub use self::{
     edit::{Edit, edits},
-    goal::{Management, ManagementForm},
+    goal::{Management, ManagementForm, far_first},
     mark::{Mark, NoMark},
     message::{Direction, Event, Fault, Fence, Journal, Outcome, Reading, Reason, Reply, Request, Stage},
     run::{Driver, Surroundings, run},
@@ -66,6 +67,9 @@ pub struct Order {
     pub resume: Option<Journal>,
     /// How the controller reaches the switches.
     pub management: Management,
+    /// How long a switch may be cut off after a change before it takes the change back by itself, where management is in
+    /// band and the switch can.
+    pub guard: Option<Duration>,
     /// The order in which switches are written in every stage: farthest from the controller first.
     pub sequence: Vec<SwitchId>,
     /// Most switches with a request open at once.
@@ -441,16 +445,24 @@ impl Deployment {
             Leg::Claim => {
                 let Known { config, fence, mark } = self.known_of(switch).clone();
                 let (before, after) = (Arc::clone(&config), config);
-                (mark != Some(self.mark)).then_some(Request::Write { switch, before, after, mark: self.mark, fence })
+                let guard = self.guard();
+                // A switch that waits for an earlier controller must not go back any more.
+                let due = mark != Some(self.mark) || guard.is_some();
+                due.then_some(Request::Write { switch, before, after, mark: self.mark, fence, guard })
             }
             Leg::Write(stage) => {
                 let Known { config: before, fence, .. } = self.known_of(switch).clone();
                 let after = self.goal(stage, switch);
-                (before != after).then_some(Request::Write { switch, before, after, mark: self.mark, fence })
+                let guard = self.guard();
+                (before != after).then_some(Request::Write { switch, before, after, mark: self.mark, fence, guard })
             }
             Leg::Save(_) => Some(Request::Save { switch, fence: self.known_of(switch).fence }),
             Leg::Record(_) | Leg::Judge | Leg::End => None,
         }
+    }
+
+    fn guard(&self) -> Option<Duration> {
+        self.order.guard.filter(|_| self.order.management != Management::OutOfBand)
     }
 
     fn known_of(&self, switch: SwitchId) -> &Known {
@@ -575,6 +587,15 @@ impl Deployment {
         })
     }
 
+    /// A switch that the deployment would lose, since the way that is to stay is not there yet.
+    fn no_way(&self) -> Option<Reason> {
+        self.order.sequence.iter().find_map(|&switch| {
+            let config = &self.known_of(switch).config;
+            let slot = self.order.management.gap(switch, config)?;
+            Some(Reason::NoWay(switch, config.port(slot).name.clone()))
+        })
+    }
+
     /// Draws conclusions from the marks and states that the switches were found with.
     fn survey(&mut self) {
         let found = self.order.sequence.iter().filter_map(|&switch| Some((self.known_of(switch).mark?, switch))).max();
@@ -589,7 +610,7 @@ impl Deployment {
             }
             _ if !matches!(self.order.way, Way::Undo) && unchanged() => self.outcome = Some(Outcome::Unchanged),
             // Before a mark is left, so that whoever deploys next need not take over.
-            _ => match self.elsewhere().filter(|_| self.order.resume.is_none()) {
+            _ => match self.elsewhere().or_else(|| self.no_way()).filter(|_| self.order.resume.is_none()) {
                 Some(reason) => self.outcome = Some(Outcome::Refused(reason)),
                 None => self.mark.generation = newest.saturating_add(1),
             },

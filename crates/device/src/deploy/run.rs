@@ -24,11 +24,19 @@ pub trait Driver: Send {
     /// [`Fault`].
     fn read(&mut self) -> Result<Reading, Fault>;
 
-    /// Brings the switch from one state to another and leaves a mark, unless the fence has moved.
+    /// Brings the switch from one state to another and leaves a mark, unless the fence has moved. With a `guard`, a switch
+    /// that can takes the change back by itself when it is cut off for so long; when this returns it will not any more.
     ///
     /// # Errors
     /// [`Fault`].
-    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault>;
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        fence: Fence,
+        guard: Option<Duration>,
+    ) -> Result<Fence, Fault>;
 
     /// Makes the running state the one that the switch starts with, unless the fence has moved.
     ///
@@ -42,8 +50,15 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).read()
     }
 
-    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault> {
-        (**self).write(before, after, mark, fence)
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        fence: Fence,
+        guard: Option<Duration>,
+    ) -> Result<Fence, Fault> {
+        (**self).write(before, after, mark, fence, guard)
     }
 
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
@@ -144,8 +159,8 @@ pub fn run<D: Driver>(
 fn carry_out<D: Driver>(switch: SwitchId, driver: &mut Result<D, Fault>, request: Request) -> Reply {
     let driver = driver.as_mut().map_err(|fault| fault.clone());
     match request {
-        Request::Write { before, after, mark, fence, .. } => {
-            Reply::Written(switch, driver.and_then(|driver| driver.write(&before, &after, mark, fence)))
+        Request::Write { before, after, mark, fence, guard, .. } => {
+            Reply::Written(switch, driver.and_then(|driver| driver.write(&before, &after, mark, fence, guard)))
         }
         Request::Save { fence, .. } => Reply::Saved(switch, driver.and_then(|driver| driver.save(fence))),
         Request::Read { .. } | Request::Judge { .. } | Request::Record(_) => {

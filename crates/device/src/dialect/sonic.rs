@@ -69,7 +69,9 @@ fn tables(config: &SwitchConfig) -> Tables {
     let mut row = |table, key: String, value| {
         tables.entry(table).or_default().insert(key, value);
     };
-    for vlan in config.vlans.iter() {
+    // VLAN 1 is not there by itself.
+    let vlans: VlanSet = config.vlans.iter().chain(config.memberships().iter()).collect();
+    for vlan in vlans.iter() {
         row("VLAN", format!("Vlan{vlan}"), json!({ "vlanid": vlan.to_string() }));
     }
     for port in &config.ports {
@@ -249,6 +251,7 @@ fn load(database: &BTreeMap<String, BTreeMap<String, Value>>, config: &mut Switc
         }
         *pvid = untagged.iter().next();
     }
+    config.vlans.remove(VlanId::MIN);
     wrong
 }
 

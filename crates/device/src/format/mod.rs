@@ -4,12 +4,16 @@
 mod credentials;
 mod journal;
 mod ledger;
+mod saved;
 mod state;
+mod switchd;
 
 pub use credentials::{Access, Keyring, parse_keyring};
 pub use journal::{parse_journal, write_journal};
 pub use ledger::{KeptLedger, parse_ledger, write_ledger};
+pub use saved::{parse_saved, write_saved};
 pub use state::{Observed, parse_observed, write_observed};
+pub use switchd::{SwitchdConfig, SwitchdTarget, SwitchdUser, parse_switchd};
 
 use thiserror::Error;
 

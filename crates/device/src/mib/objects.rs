@@ -780,8 +780,13 @@ pub mod own {
     pub const SAVED: Scalar =
         scalar("espalierSaved", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 3], Syntax::Integer, Access::ReadOnly);
 
+    /// `espalierGuard`: written: unless 0 follows within so many seconds, the switch goes back to what it holds now. Reads the
+    /// seconds that are left, 0 if it does not wait.
+    pub const GUARD: Scalar =
+        scalar("espalierGuard", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 4], Syntax::Integer, Access::ReadWrite);
+
     /// Every object of which there is one.
-    pub const SCALARS: &[Scalar] = &[PRODUCT, ACTION, SAVED];
+    pub const SCALARS: &[Scalar] = &[PRODUCT, ACTION, SAVED, GUARD];
 }
 
 /// Every object of which there is one, in no particular order.

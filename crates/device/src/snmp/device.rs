@@ -11,7 +11,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
@@ -465,6 +465,44 @@ impl<L: Link> Device<L> {
         done.map(|()| written)
     }
 
+    /// Has the switch go back by itself unless it is told otherwise in time, if it can; when that will have happened.
+    fn arm(&mut self, guard: Option<Duration>) -> Result<Option<Instant>, Fault> {
+        let object = own::GUARD.instance();
+        let values = self.session.get(std::slice::from_ref(&object)).map_err(fault)?;
+        // An agent of an older kind has no such object.
+        let Some(left) = values[0].int() else { return Ok(None) };
+        let seconds = guard.map_or(0, |guard| guard.as_secs_f64().ceil().clamp(1.0, 3600.0) as i32);
+        if seconds == 0 && left == 0 {
+            return Ok(None);
+        }
+        self.set(vec![(object, Value::Integer(seconds))])?;
+        // From now, since the answer came after the switch began to count.
+        Ok((seconds > 0).then(|| Instant::now() + Duration::from_secs(seconds as u64) + GUARD_MARGIN))
+    }
+
+    /// Tells the switch to stay as it is, whatever became of the change; a switch that is cut off is awaited until it has
+    /// gone back.
+    fn disarm(&mut self, until: Instant, done: Result<(), Fault>) -> Result<(), Fault> {
+        let object = own::GUARD.instance();
+        let told = match &done {
+            Err(Fault::Silent | Fault::Fenced) => Err(Fault::Silent),
+            Ok(()) | Err(_) => self.set(vec![(object.clone(), Value::Integer(0))]),
+        };
+        match (done, told) {
+            (done, Ok(())) => return done,
+            // Somebody else writes, and has a guard of its own.
+            (Err(Fault::Fenced), _) => return Err(Fault::Fenced),
+            _ => {}
+        }
+        loop {
+            let answer = self.session.get(std::slice::from_ref(&object));
+            if Instant::now() >= until {
+                return Err(if answer.is_ok() { Fault::Reverted } else { Fault::Silent });
+            }
+            std::thread::sleep(GUARD_LOOK);
+        }
+    }
+
     fn save_by(&mut self, way: &VendorSave) -> Result<(), Fault> {
         let mut refusal = None;
         for attempt in 0..SAVE_ROWS_MAX {
@@ -534,6 +572,13 @@ impl<L: Link> Device<L> {
     }
 }
 
+impl<L: Link> Device<L> {
+    /// From now on a request is repeated for so long before the switch counts as silent.
+    pub fn set_patience(&mut self, total: Duration) {
+        self.session.set_patience(total);
+    }
+}
+
 impl<L: Link + Send> Driver for Device<L> {
     /// Reads between two looks at the fence that must agree.
     fn read(&mut self) -> Result<Reading, Fault> {
@@ -549,13 +594,26 @@ impl<L: Link + Send> Driver for Device<L> {
         Err(Fault::Fenced)
     }
 
-    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault> {
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        fence: Fence,
+        guard: Option<Duration>,
+    ) -> Result<Fence, Fault> {
         if self.fence()? != fence {
             return Err(Fault::Fenced);
         }
-        self.leave_mark(mark)?;
-        for edit in edits(before, after) {
-            self.carry_out(&edit)?;
+        let armed = self.arm(guard)?;
+        let mut work = || -> Result<(), Fault> {
+            self.leave_mark(mark)?;
+            edits(before, after).iter().try_for_each(|edit| self.carry_out(edit))
+        };
+        let done = work();
+        match armed {
+            None => done?,
+            Some(until) => self.disarm(until, done)?,
         }
         Ok(self.known_fence())
     }
@@ -584,6 +642,10 @@ const SAVE_ROWS_MAX: u32 = 3;
 /// How often, and how far apart, a copy of a configuration is asked how it gets on: for a minute.
 const SAVE_LOOKS_MAX: usize = 240;
 const SAVE_LOOK: Duration = Duration::from_millis(250);
+/// How much longer a switch that is cut off is awaited than it takes to go back.
+const GUARD_MARGIN: Duration = Duration::from_secs(1);
+/// How far apart it is asked meanwhile.
+const GUARD_LOOK: Duration = Duration::from_millis(200);
 /// How often the whole state is read because somebody wrote in the meantime.
 const READS_MAX: usize = 3;
 

@@ -109,6 +109,15 @@ pub enum SessionError {
     Nonsense(String),
 }
 
+impl Patience {
+    /// As patient with one request, and asking for so long in all.
+    #[must_use]
+    pub fn over(self, total: Duration) -> Self {
+        let attempts = total.as_secs_f64() / self.timeout.as_secs_f64().max(0.001);
+        Self { attempts: (attempts.ceil() as u32).max(self.attempts), ..self }
+    }
+}
+
 /// A conversation with one device.
 pub struct Session<L> {
     link: L,
@@ -142,6 +151,11 @@ impl<L: Link> Session<L> {
     pub fn new(link: L, credentials: Credentials, patience: Patience, salt: u64) -> Self {
         let request_id = (salt >> 33) as i32 & 0x3fff_ffff;
         Self { link, credentials, patience, request_id, salt, engine: None }
+    }
+
+    /// From now on a request is repeated for so long before the device counts as silent.
+    pub fn set_patience(&mut self, total: Duration) {
+        self.patience = self.patience.over(total);
     }
 
     /// How often the device's engine has started, if the version tells.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Memory, SwitchConfig,
-    deploy::{Fault, Mark},
+    deploy::{Fault, Mark, Reading},
     render::write_transition,
     snmp::SaveMethod,
 };
@@ -93,14 +93,10 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
         [around(self.language.enter), lines, around(self.language.leave)].concat()
     }
 
-    /// Says lines where rendered text is understood.
-    fn configure(&mut self, lines: Vec<String>) -> Result<(), Fault> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let lines = self.framed(lines);
+    /// Says lines where configurations are shown.
+    fn say_each(&mut self, lines: &[String]) -> Result<(), Fault> {
         self.with(|terminal, _| {
-            for line in &lines {
+            for line in lines {
                 let answer = terminal.say(line)?;
                 if let Some(why) = refusal(&answer) {
                     return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
@@ -108,6 +104,15 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
             }
             Ok(())
         })
+    }
+
+    /// Says lines where rendered text is understood.
+    fn configure(&mut self, lines: Vec<String>) -> Result<(), Fault> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let lines = self.framed(lines);
+        self.say_each(&lines)
     }
 }
 
@@ -126,6 +131,18 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         self.configure(self.marking(mark))
     }
 
+    /// It goes back by a restart, to what was saved last: the state before this stage, or the drained one.
+    fn arm(&mut self, _: &Reading, _: &SwitchConfig, guard: Duration) -> Result<bool, Fault> {
+        let Some(restart) = &self.language.restart else { return Ok(false) };
+        let minutes = guard.as_secs().div_ceil(60).max(1);
+        self.say_each(&[(restart.arm)(minutes)]).map(|()| true)
+    }
+
+    fn disarm(&mut self) -> Result<(), Fault> {
+        let Some(restart) = &self.language.restart else { return Ok(()) };
+        self.say_each(&[restart.disarm.to_owned()])
+    }
+
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
         self.configure(self.changing(before, after)?)
     }
@@ -140,14 +157,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         if self.save == SaveMethod::ByHand {
             return Ok(());
         }
-        self.with(|terminal, language| {
-            for line in language.save {
-                let answer = terminal.say(line)?;
-                if let Some(why) = refusal(&answer) {
-                    return Err(Fault::Refused(format!("to {line:?} it says {why:?}")));
-                }
-            }
-            Ok(())
-        })
+        let lines: Vec<String> = self.language.save.iter().map(|line| (*line).to_owned()).collect();
+        self.say_each(&lines)
     }
 }

@@ -1,6 +1,11 @@
 //! A switch by SSH in a deployment's driver seat: what is read, written and saved, each behind a fence.
 
-use std::{collections::BTreeSet, fmt, net::IpAddr, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use sha2::{Digest as _, Sha256};
 
@@ -24,6 +29,10 @@ pub(super) trait Tongue: Send {
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault>;
     /// Leaves a mark.
     fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
+    /// Has it go back from `after` to what it holds, `before`, unless it is told otherwise in time; whether it can.
+    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<bool, Fault>;
+    /// Tells it to stay as it is.
+    fn disarm(&mut self) -> Result<(), Fault>;
     /// Brings it from one state to another.
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault>;
     /// What would be said to leave a mark, if one is given, and to bring it from one state to another.
@@ -101,8 +110,27 @@ impl Device {
         self.tongue.rehearse(before, after, Some(mark).filter(|mark| found != Some(*mark)))
     }
 
-    fn check(&mut self, fence: Fence) -> Result<(), Fault> {
-        if self.look()?.fence == fence { Ok(()) } else { Err(Fault::Fenced) }
+    fn check(&mut self, fence: Fence) -> Result<Reading, Fault> {
+        let reading = self.look()?;
+        if reading.fence == fence { Ok(reading) } else { Err(Fault::Fenced) }
+    }
+
+    fn change(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Option<Mark>) -> Result<(), Fault> {
+        if let Some(mark) = mark {
+            self.tongue.mark(mark)?;
+        }
+        if before != after { self.tongue.write(before, after) } else { Ok(()) }
+    }
+
+    /// Awaits a switch that is cut off until it has gone back.
+    fn await_return(&mut self, until: Instant) -> Fault {
+        loop {
+            let answer = self.tongue.read();
+            if Instant::now() >= until {
+                return if answer.is_ok() { Fault::Reverted } else { Fault::Silent };
+            }
+            std::thread::sleep(GUARD_LOOK);
+        }
     }
 }
 
@@ -111,13 +139,28 @@ impl Driver for Device {
         self.look()
     }
 
-    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, held: Fence) -> Result<Fence, Fault> {
-        self.check(held)?;
-        if held != fence(before, Some(mark)) {
-            self.tongue.mark(mark)?;
-        }
-        if before != after {
-            self.tongue.write(before, after)?;
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        held: Fence,
+        guard: Option<Duration>,
+    ) -> Result<Fence, Fault> {
+        let reading = self.check(held)?;
+        let fresh = (held != fence(before, Some(mark))).then_some(mark);
+        let armed = match guard {
+            Some(guard) if self.tongue.arm(&reading, after, guard)? => Some(Instant::now() + guard + GUARD_MARGIN),
+            _ => None,
+        };
+        let done = self.change(before, after, fresh);
+        match (armed, done) {
+            (None, done) => done?,
+            (Some(until), Err(Fault::Silent)) => return Err(self.await_return(until)),
+            (Some(until), done) => match self.tongue.disarm() {
+                Ok(()) => done?,
+                Err(_) => return Err(self.await_return(until)),
+            },
         }
         Ok(fence(after, Some(mark)))
     }
@@ -128,6 +171,11 @@ impl Driver for Device {
         Ok(fence)
     }
 }
+
+/// How much longer a switch that is cut off is awaited than it takes to go back, which may be a restart.
+const GUARD_MARGIN: Duration = Duration::from_secs(3);
+/// How far apart it is asked meanwhile.
+const GUARD_LOOK: Duration = Duration::from_secs(1);
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

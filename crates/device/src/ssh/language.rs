@@ -25,6 +25,8 @@ pub(super) struct Language {
     pub(super) show: &'static str,
     /// Saves it; empty where it saves itself.
     pub(super) save: &'static [&'static str],
+    /// How it is told to restart after a while, and to stay after all; none where it cannot.
+    pub(super) restart: Option<Restart>,
     /// A line that ends a section of the running configuration, and the command that means the same.
     pub(super) section_end: Option<(&'static str, &'static str)>,
     /// How a mark is left in a VLAN.
@@ -33,6 +35,14 @@ pub(super) struct Language {
     pub(super) unmark: fn(VlanId) -> Vec<String>,
     /// What section of the running configuration a line begins.
     pub(super) section: for<'a> fn(&[&'a str]) -> Section<'a>,
+}
+
+/// A restart that is put off, by which a switch takes back what was not saved.
+pub(super) struct Restart {
+    /// In so many minutes.
+    pub(super) arm: fn(u64) -> String,
+    /// Not any more.
+    pub(super) disarm: &'static str,
 }
 
 /// A section of the running configuration.
@@ -66,6 +76,10 @@ const COMWARE7: Language = Language {
     leave: &["return"],
     show: "display current-configuration",
     save: &["save force"],
+    restart: Some(Restart {
+        arm: |minutes| format!("schedule reboot delay {minutes}"),
+        disarm: "undo schedule reboot",
+    }),
     section_end: Some(("#", "quit")),
     mark: view_mark,
     unmark: |vlan| vec![format!("undo vlan {vlan}")],
@@ -81,6 +95,7 @@ const POWERCONNECT: Language = Language {
     leave: &["end"],
     show: "show running-config",
     save: &["copy running-config startup-config"],
+    restart: None,
     section_end: Some(("!", "exit")),
     mark: |vlan, mark| {
         let mut lines = database(vec![format!("vlan {vlan}")]);
@@ -100,6 +115,7 @@ const LANGUAGES: [Language; 8] = [
     POWERCONNECT,
     Language {
         target: Target::CiscoSb,
+        restart: Some(Restart { arm: |minutes| format!("reload in {minutes}"), disarm: "reload cancel" }),
         section: |words| match *words {
             ["interface", "vlan", _] => Section::Other,
             ["interface", name] if ["gi", "fa", "te"].iter().any(|kind| name.starts_with(kind)) => Section::Port(name),
@@ -110,6 +126,7 @@ const LANGUAGES: [Language; 8] = [
     },
     Language {
         target: Target::EdgeCore,
+        restart: Some(Restart { arm: |minutes| format!("reload in minute {minutes}"), disarm: "reload cancel" }),
         prepare: &["terminal length 0"],
         mark: |vlan, mark| database(vec![format!("vlan {vlan} name {mark} media ethernet state active")]),
         section: |words| match *words {
@@ -131,6 +148,7 @@ const LANGUAGES: [Language; 8] = [
         leave: &[],
         show: "show running-config",
         save: &["write memory"],
+        restart: None,
         section_end: None,
         mark: |vlan, mark| database(vec![format!("vlan {vlan}"), format!("vlan name {vlan} {mark}")]),
         unmark: |vlan| database(vec![format!("no vlan {vlan}")]),
@@ -150,6 +168,8 @@ const LANGUAGES: [Language; 8] = [
         leave: &[],
         show: "/export terse",
         save: &[],
+        // It saves every change at once, so a restart takes nothing back.
+        restart: None,
         section_end: None,
         mark: |_, mark| vec![format!("/system note set note={mark} show-at-login=no")],
         unmark: |_| Vec::new(),

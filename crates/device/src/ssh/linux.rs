@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{Arrived, Channel, device::Tongue};
 use crate::{
     Memory, PortConfig, SpanningTree, SwitchConfig, Target,
-    deploy::{Fault, Mark},
+    deploy::{Fault, Mark, Reading},
     render::{write_full, write_transition},
     snmp::SaveMethod,
 };
@@ -25,6 +25,11 @@ const ANSWER_LEN_MAX: usize = 256 << 20;
 const BRIDGE: &str = "espalier";
 /// What the shell says after every script, before the script's status.
 const DONE: &str = "espalier-done";
+/// Where the way back waits.
+const RUN: &str = "/run/espalier";
+/// Ends the process that would go back, and what it waits in.
+const DISARM: &str = "if [ -f /run/espalier/return.pid ]; then kill -TERM -$(cat /run/espalier/return.pid) || :; \
+    rm -f /run/espalier/return.pid; fi";
 const MAKE: &str = "ip link show dev espalier >/dev/null 2>&1 || ip link add name espalier type bridge vlan_filtering 1 \
     vlan_default_pvid 0 stp_state 0 mcast_snooping 0\nip link set dev espalier up\n";
 
@@ -117,6 +122,30 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
 
     fn mark(&mut self, mark: Mark) -> Result<(), Fault> {
         self.run(&marking(mark)).map(drop)
+    }
+
+    /// The way back waits in a process of its own. It goes through all of its lines whatever is refused, since nobody knows
+    /// how much of the change there is to take back.
+    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<bool, Fault> {
+        let mut memory = Memory::default();
+        write_transition(Target::LinuxBridge, after, &before.config, &mut memory)
+            .map_err(|error| Fault::Refused(error.to_string()))?;
+        let way: String = memory.files.values().map(|text| String::from_utf8_lossy(text)).collect();
+        let way = way.replace(" -batch -", " -force -batch -").replace("set -eu\n", "");
+        let mark = before.mark.map_or_else(String::new, |mark| mark.to_string());
+        let seconds = guard.as_secs_f64().ceil();
+        let script = format!(
+            "set -eu\nmkdir -p {RUN}\n{DISARM}\ncat >{RUN}/return.sh <<'espalier-script'\n{way}\
+             ip link set dev {BRIDGE} alias '{mark}'\nespalier-script\n\
+             setsid sh -c 'sleep {seconds}; rm -f {RUN}/return.pid; exec sh {RUN}/return.sh' </dev/null >/dev/null 2>&1 &\n\
+             echo $! >{RUN}/return.pid"
+        );
+        self.run(&script).map(|_| true)
+    }
+
+    fn disarm(&mut self) -> Result<(), Fault> {
+        self.run(&format!("set -eu\n[ -f {RUN}/return.pid ] || {{ echo it has gone back already; exit 1; }}\n{DISARM}"))
+            .map(drop)
     }
 
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {

@@ -98,6 +98,14 @@ impl Reached {
         }
     }
 
+    /// From now on it may be silent for so long before it counts as lost, where management frames take the way that is
+    /// being changed.
+    pub(super) fn set_patience(&mut self, total: Duration) {
+        if let Self::Snmp(device) = self {
+            device.set_patience(total);
+        }
+    }
+
     fn driver(&mut self) -> &mut dyn Driver {
         match self {
             Self::Snmp(device) => device.as_mut(),
@@ -111,8 +119,15 @@ impl Driver for Reached {
         self.driver().read()
     }
 
-    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Mark, fence: Fence) -> Result<Fence, Fault> {
-        self.driver().write(before, after, mark, fence)
+    fn write(
+        &mut self,
+        before: &SwitchConfig,
+        after: &SwitchConfig,
+        mark: Mark,
+        fence: Fence,
+        guard: Option<Duration>,
+    ) -> Result<Fence, Fault> {
+        self.driver().write(before, after, mark, fence, guard)
     }
 
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {

@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -17,7 +18,7 @@ use device::{
     SwitchConfig, align,
     deploy::{
         Deployment, Direction, Driver as _, Event, Fault, Journal, Management, Mark, Order, Outcome, Reason,
-        Surroundings, Way, edits, run as run_deployment,
+        Surroundings, Way, edits, far_first, run as run_deployment,
     },
     format::{parse_journal, write_journal},
 };
@@ -38,6 +39,10 @@ use crate::{
     failure::{FAILED, bad_input},
     files::read_plan_file,
 };
+
+/// Bounds of how long a switch may be cut off before it takes a change back.
+const DEADLINE_MIN: Duration = Duration::from_secs(2);
+const DEADLINE_MAX: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
@@ -63,8 +68,13 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         }
         (_, journal) => journal,
     };
-    let Route { topology, goals, way, .. } = route;
-    let sequence = topology.switch_ids().collect();
+    let Route { topology, goals, way, management, sequence } = route;
+    let guard = Duration::try_from_secs_f64(args.deadline)
+        .map_err(|_| bad_input("--deadline takes seconds, such as 90"))?
+        .clamp(DEADLINE_MIN, DEADLINE_MAX);
+    if management != Management::OutOfBand {
+        devices.iter_mut().flatten().for_each(|device| device.set_patience(guard));
+    }
     let order = Order {
         goals,
         way,
@@ -72,7 +82,8 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         nonce: controller::fresh_number() as u32,
         generation: if args.take_over { None } else { state.generation()? },
         resume,
-        management: Management::OutOfBand,
+        management,
+        guard: Some(guard),
         sequence,
         parallel_max: args.parallel,
     };
@@ -116,6 +127,8 @@ struct Route {
     topology: Topology,
     goals: Vec<SwitchConfig>,
     way: Way,
+    management: Management,
+    sequence: Vec<SwitchId>,
 }
 
 impl Route {
@@ -124,12 +137,27 @@ impl Route {
     fn new(plan: &Plan, args: &cli::Deploy) -> Result<Self> {
         let Some(since) = &args.since else {
             let way = if args.undo { Way::Undo } else { Way::Drained };
-            return Ok(Self { topology: plan.topology.clone(), goals: controller::goals(plan), way });
+            return Ok(Self {
+                topology: plan.topology.clone(),
+                goals: controller::goals(plan),
+                way,
+                management: Management::of(&plan.topology, &plan.devices),
+                sequence: far_first(&plan.topology, &plan.devices),
+            });
         };
         let old = read_plan_file(since, ReadMode::Strict)?;
         let transition = planner::steps(&old, plan).map_err(|error| bad_input(error.to_string()))?;
         let topology = transition.topology;
         let config = |device: &DeviceIntent| SwitchConfig::of_intent(&topology, device);
+        let management = Management::of(&topology, &transition.goal.devices);
+        if management != Management::of(&topology, &transition.start.devices) {
+            return Err(bad_input(
+                "the plans manage the switches by different cables; plan with --previous, which keeps the old ones, or \
+                 deploy without --since"
+                    .to_owned(),
+            ));
+        }
+        let sequence = far_first(&topology, &transition.goal.devices);
         let start: Vec<SwitchConfig> = transition.start.devices.iter().map(config).collect();
         let goals: Vec<SwitchConfig> = transition.goal.devices.iter().map(config).collect();
         let (mut state, mut stages) = (transition.start, Vec::new());
@@ -152,7 +180,7 @@ impl Route {
             }
             stages.push(stage);
         }
-        Ok(Self { goals, way: Way::Live { start, stages }, topology })
+        Ok(Self { goals, way: Way::Live { start, stages }, topology, management, sequence })
     }
 
     /// The highest VLAN id that stays free on the whole way.
@@ -174,8 +202,8 @@ impl Route {
                 .collect(),
             Way::Drained | Way::Undo if found == goal => Vec::new(),
             Way::Drained | Way::Undo => vec![
-                ("drain".to_owned(), Management::OutOfBand.shut(switch, found)),
-                ("configure".to_owned(), Management::OutOfBand.shut(switch, goal)),
+                ("drain".to_owned(), self.management.shut(switch, found)),
+                ("configure".to_owned(), self.management.shut(switch, goal)),
                 ("open".to_owned(), goal.clone()),
             ],
         }
@@ -332,6 +360,11 @@ fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> Vec<String> 
             Reason::Elsewhere(switch, what) => vec![
                 format!("  {} does not hold the old plan: {what}", name(*switch)),
                 "  deploy the old plan again, or this one without --since".to_owned(),
+            ],
+            Reason::NoWay(switch, port) => vec![
+                format!("  {}:{port} does not carry the management VLAN yet, and {} would be lost", name(*switch), name(*switch)),
+                "  put the port into it by hand, far switches first; switches as they leave the factory have all ports in VLAN 1"
+                    .to_owned(),
             ],
             Reason::Unfit(what) => vec![format!("  the judge found the switches unfit: {what}")],
             Reason::NoJournal(what) => vec![format!("  the journal could not be written: {what}")],

@@ -30,6 +30,7 @@ mod simgrid;
 mod simulate;
 mod since;
 mod status;
+mod switchd;
 mod tagger;
 mod traffic;
 
@@ -73,6 +74,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Lab(args) => lab::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Tagger(args) => tagger::run(&args, output),
+        Command::Switchd(args) => switchd::run(&args),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Completions(args) => shell::completions(&args),

@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, Plan, Policy, Report, Severity, Summary, Topology, Traffic, VlanId, VlanPool,
+    FailoverSummary, InBand, Plan, Policy, Report, Severity, Summary, Topology, TopologyBuilder, Traffic, VlanId,
+    VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, load_json, report_json, summary_json},
@@ -30,7 +31,7 @@ const FINDINGS_SHOWN_MAX: usize = 40;
 const PRICE_SHARE: u32 = 4;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
-    let topology = read_topology(&args.topology, &args.own)?;
+    let topology = in_band(read_topology(&args.topology, &args.own)?, args)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
     let policy = policy(args, &topology)?;
     if args.pareto {
@@ -88,6 +89,22 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         }
     }
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// The topology with the management that the command line asks for, or its own.
+fn in_band(topology: Topology, args: &cli::Plan) -> Result<Topology> {
+    let (Some(vlan), Some(label)) = (args.management_vlan, &args.controller) else { return Ok(topology) };
+    let refused = |fault: fabric::Fault| match fault.help() {
+        Some(help) => bad_input(format!("--controller {label}: {fault}; {help}")),
+        None => bad_input(format!("--controller {label}: {fault}")),
+    };
+    let (switch, port) =
+        label.split_once(':').ok_or_else(|| bad_input(format!("--controller {label}: write switch:port")))?;
+    let mut builder = TopologyBuilder::of(&topology);
+    let switch = builder.switch(switch).map_err(refused)?;
+    let controller = builder.add_port(switch, port).map_err(refused)?;
+    builder.set_in_band(InBand { vlan, controller }).map_err(refused)?;
+    builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
 }
 
 /// Whether a cap on VLANs may cost something: more trees than switches with hosts are of no use.
@@ -189,6 +206,11 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     );
     say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
     say!("flow control     {}: {proof}", plan.policy.flow_control);
+    if let Some(in_band) = plan.topology.in_band() {
+        let links = in_band.links(&plan.topology, &plan.devices).len();
+        let port = plan.topology.port_label(in_band.controller);
+        say!("management       in band: VLAN {}, over {links} links from {port}", in_band.vlan);
+    }
     say!("static entries   {fdb_entries_max} on one switch at most, {fdb_entries_total} in all");
     if let Some(failover) = &plan.failover {
         print_resilience(&failover.summary)?;

@@ -212,6 +212,7 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
 fn role_word(role: PortRole) -> &'static str {
     match role {
         PortRole::Unused => "unused",
+        PortRole::Controller => "controller",
         PortRole::Host(_) => "host",
         PortRole::Link(_) => "link",
     }

@@ -10,6 +10,7 @@
 //!   - sw2:swp2 -- sw3:1 @ 10gbit   # the rate, if it is not 1gbit
 //! hosts:
 //!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1", ip: 198.51.100.1, rate: 100mbit}
+//! management: {vlan: 4000, controller: "sw1:g24"}    # only where switches are managed over the data ports
 //! ```
 //!
 //! A reader judges the whole file in one pass: switches first, then links, then hosts, wherever they stand. After a
@@ -19,8 +20,8 @@
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
-    Attachment, DEFAULT_RATE_BPS, Fault, Guid, Mac, Models, PortId, PortNames, SwitchId, SwitchSpec, Topology,
-    TopologyBuilder,
+    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchSpec, Topology,
+    TopologyBuilder, VlanId,
     builder::most_similar,
     format::{
         diagnostic::{Diagnostics, Place, Site, Source},
@@ -107,6 +108,10 @@ pub fn write_native(topology: &Topology) -> String {
         }
         text.push_str("}\n");
     }
+    if let Some(InBand { vlan, controller }) = topology.in_band() {
+        let controller = double_quote(&topology.port_label(controller));
+        let _ = writeln!(text, "management: {{vlan: {vlan}, controller: {controller}}}");
+    }
     text
 }
 
@@ -115,10 +120,12 @@ fn unexpected_port_order(topology: &Topology, switch: SwitchId) -> Option<Vec<St
     if matches!(topology.switch(switch).model.ports, PortNames::Listed(_)) {
         return None;
     }
+    let controller = topology.in_band().map(|in_band| in_band.controller);
     let rank = |port: PortId| match topology.port(port).attachment {
         Attachment::Link(link) => Some((0, link.index())),
         Attachment::Host(host) => Some((1, host.index())),
-        Attachment::Nothing => None,
+        // A port that only the section management: mentions comes last.
+        Attachment::Nothing => controller.filter(|controller| *controller == port).map(|_| (2, 0)),
     };
     let ranks: Vec<_> = topology.port_ids(switch).map(rank).collect();
     let expected = ranks.iter().all(Option::is_some) && ranks.is_sorted();
@@ -133,7 +140,8 @@ fn address(address: IpAddr) -> String {
     }
 }
 
-const SECTIONS: [&str; 3] = ["switches", "links", "hosts"];
+const SECTIONS: [&str; 4] = ["switches", "links", "hosts", "management"];
+const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
 const SWITCH_KEYS: [&str; 4] = ["model", "mgmt", "ports", "guid"];
 const HOST_KEYS: [&str; 5] = ["mac", "port", "ip", "rate", "guid"];
 const LINK_HELP: &str = "write switch:port -- switch:port, and if need be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
@@ -182,6 +190,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(section) = entries.get("hosts") {
             self.read_hosts(section);
+        }
+        if let Some(section) = entries.get("management") {
+            self.read_management(section);
         }
         self.finish(entries.get("switches").map_or(root.place, |section| section.place))
     }
@@ -367,6 +378,32 @@ impl<'a> Reader<'a> {
             if self.add_host(key, name, first, &fields, facts).is_err() {
                 return;
             }
+        }
+    }
+
+    fn read_management(&mut self, section: &Node) {
+        const EXAMPLE: &str = "{vlan: 4000, controller: \"sw1:g24\"}";
+        if section.is_null() || !self.expect_map(section, "management", EXAMPLE) {
+            return;
+        }
+        let fields = self.checked_entries(section, &MANAGEMENT_KEYS, "key");
+        let (Some(vlan_at), Some(port_at)) = (fields.get("vlan"), fields.get("controller")) else {
+            let error =
+                self.at(section).error("management: needs a VLAN and the port that the controller is plugged into");
+            self.diagnostics.push(error.with_help(format!("such as {EXAMPLE}")));
+            return;
+        };
+        let Some(text) = self.word(vlan_at, "a VLAN", "vlan: 4000") else { return };
+        let vlan = text.parse::<u16>().ok().and_then(|id| VlanId::new(id).ok());
+        if vlan.is_none() {
+            let error = self.at(vlan_at).error(format!("{text} is no VLAN"));
+            self.diagnostics.push(error.with_help("VLANs are 1 to 4094"));
+        }
+        let Some(text) = self.word(port_at, "a port", "controller: \"sw1:g24\"") else { return };
+        let site = inner(self.at(port_at), text, 0, text.chars().count());
+        let Some(controller) = self.end(site, text).port else { return };
+        if let Some(vlan) = vlan.filter(|_| self.check_free(site, controller)) {
+            self.refuse(port_at, |builder| builder.set_in_band(InBand { vlan, controller }));
         }
     }
 

@@ -23,7 +23,7 @@
 //!   {"a":"s0:p1","b":"s1:p1","rate_bps":1000000000}, …
 //! ],"hosts":[
 //!   {"name":"h0","mac":"02:00:00:00:00:01","port":"s0:p2","rate_bps":1000000000}, …
-//! ]},
+//! ],"management":{"vlan":4000,"controller":"s0:p9"}},             (only where switches are managed over data ports)
 //! "traffic":[ {"source":0,"to":"1-3,8","demands":[5,5,2.5,1]}, … ],   (a line a sender; left out for all-to-all)
 //! "trees":[ {"vlan":2,"lane":0,"links":"0-14"}, … ],
 //! "assignment":{"by":"source","vlans":[2,3,…]},

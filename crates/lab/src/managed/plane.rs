@@ -48,6 +48,8 @@ pub(super) struct Plane {
     tables: Tables,
     site: SwitchSite,
     facts: Facts,
+    /// The VLAN in which the switch itself takes part, by a port behind those that people know.
+    own_vlan: Option<VlanId>,
     rates: Vec<u64>,
     mtu_bytes: u32,
     stp: Bridge,
@@ -115,6 +117,9 @@ impl Plane {
             queues_at: None,
             queue_drops: BTreeMap::new(),
             facts: facts.clone(),
+            own_vlan: (layout.management.as_ref())
+                .and_then(|management| management.in_band.as_ref())
+                .and_then(|in_band| VlanId::new(in_band.vlan).ok()),
             site,
         };
         plane.look_at_links()?;
@@ -234,7 +239,11 @@ impl Plane {
 
     fn write_vlan(&self, config: &Config, vlan: VlanId) -> Result<(), LabError> {
         let row = config.vlans.get(&VlanIndex(vlan)).filter(|_| config.is_active(vlan));
-        self.tables.set_vlan(vlan, row.map(members).as_ref())
+        let mut members = row.map(members);
+        if let Some(members) = members.as_mut().filter(|_| self.own_vlan == Some(vlan)) {
+            members.untagged.insert(self.ports.len() as u16);
+        }
+        self.tables.set_vlan(vlan, members.as_ref())
     }
 
     fn carry_out(&mut self, config: &Config, change: Change) -> Result<(), LabError> {

@@ -15,9 +15,9 @@ use nix::{
 };
 
 /// Where spanning tree speaks.
-pub(super) const STP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0]);
+pub(crate) const STP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0]);
 /// Where LLDP speaks.
-pub(super) const LLDP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+pub(crate) const LLDP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
 /// How BPDUs follow a length field.
 const LLC_BPDU: [u8; 3] = [0x42, 0x42, 0x03];
 const HEADER_LEN: usize = 14;
@@ -28,7 +28,7 @@ const PACKET_QDISC_BYPASS: libc::c_int = 20;
 
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speech {
+pub(crate) enum Speech {
     /// Spanning tree.
     Stp,
     /// LLDP.
@@ -36,19 +36,19 @@ pub(super) enum Speech {
 }
 
 /// A packet socket for one protocol on all devices of the calling thread's namespace.
-pub(super) struct Ears {
+pub(crate) struct Ears {
     fd: OwnedFd,
     speech: Speech,
 }
 
 /// What came in: by which device, and what follows the headers.
-pub(super) struct Heard {
-    pub(super) ifindex: u32,
-    pub(super) octets: Vec<u8>,
+pub(crate) struct Heard {
+    pub(crate) ifindex: u32,
+    pub(crate) octets: Vec<u8>,
 }
 
 impl Ears {
-    pub(super) fn open(speech: Speech) -> io::Result<Self> {
+    pub(crate) fn open(speech: Speech) -> io::Result<Self> {
         let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)?;
         let one: libc::c_int = 1;
         let address = link_address(speech, 0);
@@ -67,7 +67,7 @@ impl Ears {
     }
 
     /// The next frame that came in, if one waits. Frames of other kinds are passed over.
-    pub(super) fn hear(&self) -> io::Result<Option<Heard>> {
+    pub(crate) fn hear(&self) -> io::Result<Option<Heard>> {
         let mut buffer = [0_u8; FRAME_LEN_MAX];
         loop {
             // SAFETY: all-zero bytes are a valid sockaddr_ll.
@@ -113,7 +113,7 @@ impl Ears {
     }
 
     /// Sends by a device. A device that is down sends nothing, and that is no error.
-    pub(super) fn say(&self, ifindex: u32, source: Mac, octets: &[u8]) -> io::Result<()> {
+    pub(crate) fn say(&self, ifindex: u32, source: Mac, octets: &[u8]) -> io::Result<()> {
         let (destination, head) = match self.speech {
             Speech::Stp => (STP_ADDRESS, ((LLC_BPDU.len() + octets.len()) as u16).to_be_bytes()),
             Speech::Lldp => (LLDP_ADDRESS, 0x88cc_u16.to_be_bytes()),
@@ -166,7 +166,7 @@ fn link_address(speech: Speech, ifindex: u32) -> libc::sockaddr_ll {
 }
 
 /// A socket on which the kernel tells of devices that come, go and change.
-pub(super) fn link_events() -> io::Result<OwnedFd> {
+pub(crate) fn link_events() -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let events = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
     bind(events.as_raw_fd(), &NetlinkAddr::new(0, libc::RTMGRP_LINK as u32))?;
@@ -175,7 +175,7 @@ pub(super) fn link_events() -> io::Result<OwnedFd> {
 }
 
 /// Empties a socket whose messages only mean that something has happened; whether there were any.
-pub(super) fn drain(fd: &OwnedFd) -> bool {
+pub(crate) fn drain(fd: &OwnedFd) -> bool {
     let mut buffer = [0_u8; 8192];
     let mut any = false;
     loop {
@@ -190,7 +190,7 @@ pub(super) fn drain(fd: &OwnedFd) -> bool {
 }
 
 /// Waits until one of these can be read or time is up; which can.
-pub(super) fn wait<const N: usize>(fds: [RawFd; N], time: Duration) -> io::Result<[bool; N]> {
+pub(crate) fn wait<const N: usize>(fds: [RawFd; N], time: Duration) -> io::Result<[bool; N]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the array is live and its true length is given.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, time.as_millis() as libc::c_int) };

@@ -63,6 +63,10 @@ fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
         let port = ports[host.port.index()];
         builder.add_host(&host.name, host.mac, port, host.rate_bps, host.address).expect(refused);
     }
+    if let Some(in_band) = new.in_band() {
+        let controller = ports[in_band.controller.index()];
+        builder.set_in_band(fabric::InBand { controller, ..in_band }).expect(refused);
+    }
     builder.finish().expect(refused)
 }
 
@@ -74,10 +78,12 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
             from[new.index()] = Some(old);
         }
     }
+    let controller = stage.in_band().map(|in_band| in_band.controller);
     let device = |switch| {
         let before = relation.switch_from[fabric::SwitchId::index(switch)].map(|before| &plan.devices[before.index()]);
         let ports = stage.port_ids(switch).map(|port| {
             let (role, blank) = match stage.port(port).attachment {
+                Attachment::Nothing if controller == Some(port) => (PortRole::Controller, FlowControlMode::Off),
                 Attachment::Nothing => (PortRole::Unused, FlowControlMode::Off),
                 Attachment::Host(host) => (PortRole::Host(host), FlowControlMode::Off),
                 Attachment::Link(link) => (PortRole::Link(link), FlowControlMode::Off),

@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
-    FlowControlMode, HostId, HostRun, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience,
-    Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet,
-    VlanTree,
+    FlowControlMode, HostId, HostRun, InBand, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent, PortRole,
+    Resilience, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId,
+    VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -144,7 +144,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
 }
 
 fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
-    at.only(&["switches", "links", "hosts"])?;
+    at.only(&["switches", "links", "hosts", "management"])?;
     let mut builder = TopologyBuilder::with_models(models);
     // By `switch:port`, which is unique since names hold no colon.
     let mut ports: BTreeMap<String, PortId> = BTreeMap::new();
@@ -186,6 +186,11 @@ fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
         if let Some(at) = at.optional("guid")? {
             builder.set_host_guid(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
         }
+    }
+    if let Some(at) = at.optional("management")? {
+        at.only(&["vlan", "controller"])?;
+        let in_band = InBand { vlan: vlan(&at.field("vlan")?)?, controller: port(at.field("controller")?)? };
+        builder.set_in_band(in_band).map_err(|fault| refused(&at, &fault))?;
     }
     let topology = builder.finish().map_err(|faults| match faults.first() {
         Some(fault) => refused(at, fault),
@@ -423,13 +428,17 @@ fn role(topology: &Topology, at: &At<'_>) -> Read<PortRole> {
         let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| usize::from_str(digits).ok()).flatten().filter(|&number| number < count)
     };
-    if text == "unused" {
-        return Ok(PortRole::Unused);
+    match text {
+        "unused" => return Ok(PortRole::Unused),
+        "controller" => return Ok(PortRole::Controller),
+        _ => {}
     }
     let host = numbered("host", topology.hosts().len()).map(|number| PortRole::Host(HostId::new(number)));
     let link = || numbered("link", topology.links().len()).map(|number| PortRole::Link(LinkId::new(number)));
     host.or_else(link).ok_or_else(|| {
-        at.error(format!("{text:?} is none of unused, and host or link with the number of one that there is"))
+        at.error(format!(
+            "{text:?} is none of unused, controller, and host or link with the number of one that there is"
+        ))
     })
 }
 

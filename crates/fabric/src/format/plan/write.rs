@@ -16,8 +16,9 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, Models, Plan, Policy, PortId, PortIntent,
-    PortRole, Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, InBand, Models, Plan, Policy, PortId,
+    PortIntent, PortRole, Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet,
+    format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -166,7 +167,12 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         }
         format!("{{{text}}}")
     });
-    write_list(out, "\"hosts\":[", hosts, "]},\n")
+    write_list(out, "\"hosts\":[", hosts, "]")?;
+    if let Some(InBand { vlan, controller }) = topology.in_band() {
+        let controller = Quoted(topology.port_label(controller));
+        write!(out, ",\"management\":{{\"vlan\":{vlan},\"controller\":{controller}}}")?;
+    }
+    out.write_all(b"},\n")
 }
 
 fn write_traffic(matrix: &TrafficMatrix, out: &mut impl io::Write) -> io::Result<()> {
@@ -247,6 +253,7 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
     push_field(&mut text, "port", Quoted(&topology.port(*port).name));
     match role {
         PortRole::Unused => push_field(&mut text, "role", "\"unused\""),
+        PortRole::Controller => push_field(&mut text, "role", "\"controller\""),
         PortRole::Host(host) => push_field(&mut text, "role", format_args!("\"host {}\"", host.index())),
         PortRole::Link(link) => push_field(&mut text, "role", format_args!("\"link {}\"", link.index())),
     }

@@ -1,0 +1,73 @@
+//! Management over the data ports: a VLAN of its own whose cables form a tree that begins at the controller's port.
+//!
+//! ```text
+//!   controller ── s0:ctl   s0 ══ s1 ══ s2      in VLAN 4000: s0-s1, s1-s2, s0-s3
+//!                           ║          ║       the cable s2-s3 carries data alone
+//!                          s3 ═════════╝
+//! ```
+//! VLAN 1 travels without a tag, as switches have it when they come out of their boxes; any other one with a tag.
+
+use crate::{DeviceIntent, LinkId, PortId, PortIntent, SwitchId, Topology, VlanId};
+
+/// How switches are managed where they have no port of their own for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InBand {
+    /// The VLAN, which no data travels in.
+    pub vlan: VlanId,
+    /// The port that the controller is plugged into; its frames have no tag.
+    pub controller: PortId,
+}
+
+impl InBand {
+    /// Whether its frames travel between switches with a tag.
+    pub fn is_tagged(&self) -> bool {
+        self.vlan != VlanId::MIN
+    }
+
+    /// Puts a port into the VLAN, and into service: a cable of the tree, or the controller's port.
+    pub fn join(&self, port: &mut PortIntent) {
+        port.admin = crate::Admin::Up;
+        if self.is_tagged() && port.port != self.controller {
+            port.tagged.insert(self.vlan);
+        } else {
+            port.untagged.insert(self.vlan);
+            port.pvid = Some(self.vlan);
+        }
+    }
+
+    /// The links of which both ends are members, ascending. `devices[switch]`. Cost: O(links · ports of a switch).
+    pub fn links(&self, topology: &Topology, devices: &[DeviceIntent]) -> Vec<LinkId> {
+        let member = |port: PortId| {
+            let switch: SwitchId = topology.port(port).switch;
+            let device = devices.get(switch.index());
+            device.is_some_and(|device| device.ports.iter().any(|own| own.port == port && own.is_member(self.vlan)))
+        };
+        let carried = |link: &LinkId| {
+            let link = topology.link(*link);
+            member(link.a) && member(link.b)
+        };
+        topology.link_ids().filter(carried).collect()
+    }
+
+    /// The switches from the controller outward along these links, each with the link that leads to it: none for the
+    /// first. Switches that the links do not reach are left out. Cost: O(links · switches).
+    pub fn outward(&self, topology: &Topology, links: &[LinkId]) -> Vec<(SwitchId, Option<LinkId>)> {
+        let root = topology.port(self.controller).switch;
+        let mut reached = vec![false; topology.switches().len()];
+        reached[root.index()] = true;
+        let mut order = vec![(root, None)];
+        let mut at = 0;
+        while let Some(&(switch, _)) = order.get(at) {
+            for &id in links {
+                let ends = [topology.link(id).a, topology.link(id).b].map(|port| topology.port(port).switch);
+                for (one, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+                    if one == switch && !std::mem::replace(&mut reached[other.index()], true) {
+                        order.push((other, Some(id)));
+                    }
+                }
+            }
+            at += 1;
+        }
+        order
+    }
+}

@@ -1,0 +1,265 @@
+//! `espalier switchd`: any Linux bridge as a managed switch.
+//!
+//! ```text
+//!   sockets, secrets, state ─▶ fewer rights ─▶ ┌ SNMP request ─▶ Switch ─▶ Plane ─▶ ip, bridge ─▶ kernel ┐
+//!        (as root)                             └ LLDP, device events, the guard's time ──────────────────┘ until a signal
+//! ```
+//! What is saved is applied after the machine has started, and only then: a marker in `/run` tells that from a restart of
+//! this program, which takes over whatever the bridge holds.
+
+mod kernel;
+mod plane;
+mod privileges;
+
+use std::{
+    fs, io,
+    net::UdpSocket,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use device::{
+    agent::{Access, Config, Engine, Facts, Responder as _, Server, Switch, User},
+    format::{SwitchdConfig, SwitchdTarget, parse_saved, write_saved},
+    wire::Keys,
+};
+
+use self::plane::Plane;
+use crate::{LabError, error::Context, managed};
+
+/// Longest wait for something to happen.
+const TICK: Duration = Duration::from_millis(200);
+/// Octets of a secret's file at most.
+const SECRET_LEN_MAX: u64 = 4096;
+
+/// A user whose passwords have been read.
+#[derive(Clone)]
+struct Secret {
+    name: String,
+    protocol: device::wire::AuthProtocol,
+    auth: String,
+    privacy: Option<String>,
+    rights: device::agent::Rights,
+}
+
+/// Everybody who may ask.
+#[derive(Clone, Default)]
+struct Secrets {
+    users: Vec<Secret>,
+    communities: Vec<(Vec<u8>, device::agent::Rights)>,
+}
+
+impl Secrets {
+    /// The keys of an engine.
+    fn access(&self, engine_id: &[u8]) -> Access {
+        let user = |user: &Secret| User {
+            name: user.name.as_bytes().to_vec(),
+            keys: Keys::new(user.protocol, &user.auth, user.privacy.as_deref(), engine_id),
+            rights: user.rights,
+        };
+        Access { communities: self.communities.clone(), users: self.users.iter().map(user).collect() }
+    }
+}
+
+/// Serves until `stop` is set. `ready` is called once it answers. The bridge goes on as it is afterwards.
+///
+/// # Errors
+/// [`LabError`], naming the bridge, file or socket that is in the way.
+pub fn serve(config: &SwitchdConfig, stop: &AtomicBool, ready: &mut dyn FnMut()) -> Result<(), LabError> {
+    let secrets = secrets(config)?;
+    match &config.target {
+        SwitchdTarget::Bridge(bridge) => serve_bridge(config, bridge, &secrets, stop, ready),
+        SwitchdTarget::Lab { lab, switch } => {
+            let access = |engine_id: &[u8]| secrets.access(engine_id);
+            managed::serve_one(lab, switch, config.listen, &access, stop, ready)
+        }
+    }
+}
+
+fn serve_bridge(
+    config: &SwitchdConfig,
+    bridge: &str,
+    secrets: &Secrets,
+    stop: &AtomicBool,
+    ready: &mut dyn FnMut(),
+) -> Result<(), LabError> {
+    let state = State::open(&config.state, bridge)?;
+    let facts = plane::facts(bridge)?;
+    let mut saved = match state.read(&facts)? {
+        Some(saved) => saved,
+        None => Config::factory(facts.ports.len()),
+    };
+    if saved.name.is_empty() {
+        saved.name = config.name.clone().unwrap_or_else(host_name).into_bytes();
+    }
+    let running = state.is_running();
+    let first = if running || !state.has_saved() { plane::adopt(bridge, &facts, &saved)? } else { saved.clone() };
+    let plane = Plane::new(bridge, &facts, &first, config.lldp_interval_s)?;
+    let socket = UdpSocket::bind(config.listen).context("serve", &config.listen.to_string(), "open the UDP port")?;
+    let boots = state.count_start()?;
+    // The net-snmp project's number lets agents without one of their own name themselves by the station address.
+    let engine_id = [&[0x80, 0, 0x1f, 0x88, 3][..], &facts.address.octets()].concat();
+    let access = secrets.access(&engine_id);
+    if let Some(user) = &config.user {
+        privileges::give(&config.state, user).context("serve", user, "hand the state over")?;
+    }
+    let mut switch = Switch::new(facts, first, plane, &engine_id, boots, 0);
+    if !running {
+        switch.apply_all().map_err(|refused| LabError::Unsupported(format!("{bridge}: {refused}")))?;
+    }
+    state.mark_running();
+    privileges::drop_all_but_net_admin(config.user.as_deref()).context("serve", bridge, "give up rights")?;
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let engine = Engine::new(switch, access, &engine_id, unix_s << 32);
+    let mut server = Server::new(engine, socket, Instant::now());
+    ready();
+    let mut kept = None;
+    while !stop.load(Ordering::Relaxed) {
+        let udp = server.socket().as_raw_fd();
+        let readable = server.engine().responder().plane().wait(udp, TICK).context("serve", bridge, "wait")?;
+        if readable {
+            server.step(Duration::ZERO).context("serve", bridge, "answer")?;
+        }
+        let now_ms = server.now_ms();
+        let switch = server.engine().responder();
+        switch.handle_tick(now_ms);
+        let up_cs = switch.up_cs(now_ms);
+        switch.plane().poll(now_ms, up_cs).context("serve", bridge, "speak LLDP")?;
+        if kept.as_ref() != Some(switch.saved()) {
+            // The first one is what it began with, and nobody has asked to save that.
+            if kept.replace(switch.saved().clone()).is_some() {
+                state.write(&write_saved(switch.facts(), switch.saved()))?;
+            }
+        }
+    }
+    // Nobody is left to take back what a manager has not confirmed.
+    server.engine().responder().handle_tick(u64::MAX);
+    Ok(())
+}
+
+fn host_name() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+}
+
+/// Reads every password, from files that nobody else can read.
+fn secrets(config: &SwitchdConfig) -> Result<Secrets, LabError> {
+    let mut secrets = Secrets::default();
+    for user in &config.users {
+        let auth = secret(&user.auth_file)?;
+        let privacy = user.privacy_file.as_deref().map(secret).transpose()?;
+        let short = |word: &str| word.len() < device::wire::PASSWORD_LEN_MIN;
+        if short(&auth) || privacy.as_deref().is_some_and(short) {
+            return Err(LabError::Unsupported(format!(
+                "user {}: passwords have at least {} characters (RFC 3414)",
+                user.name,
+                device::wire::PASSWORD_LEN_MIN
+            )));
+        }
+        let (name, protocol, rights) = (user.name.clone(), user.protocol, user.rights);
+        secrets.users.push(Secret { name, protocol, auth, privacy, rights });
+    }
+    for (file, rights) in &config.communities {
+        secrets.communities.push((secret(file)?.into_bytes(), *rights));
+    }
+    Ok(secrets)
+}
+
+fn secret(path: &Path) -> Result<String, LabError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    // A service manager that hands secrets over has a folder for them.
+    let path = match std::env::var_os("CREDENTIALS_DIRECTORY") {
+        Some(folder) if path.is_relative() => Path::new(&folder).join(path),
+        _ => path.to_owned(),
+    };
+    let path = path.as_path();
+    let shown = path.display().to_string();
+    let metadata = fs::metadata(path).context("serve", &shown, "read a secret")?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(LabError::Unsupported(format!("{shown}: others can read this secret; chmod 600 {shown}")));
+    }
+    if metadata.len() > SECRET_LEN_MAX {
+        return Err(LabError::Unsupported(format!("{shown}: is no password, with {} bytes", metadata.len())));
+    }
+    let text = fs::read_to_string(path).context("serve", &shown, "read a secret")?;
+    let word = text.trim_end_matches(['\n', '\r']).to_owned();
+    if word.is_empty() || word.contains('\n') {
+        return Err(LabError::Unsupported(format!("{shown}: must hold one line, the password")));
+    }
+    Ok(word)
+}
+
+/// The folder that outlives the program, and the marker that does not outlive the machine's run.
+struct State {
+    saved: PathBuf,
+    boots: PathBuf,
+    running: PathBuf,
+}
+
+impl State {
+    fn open(folder: &Path, bridge: &str) -> Result<Self, LabError> {
+        let shown = folder.display().to_string();
+        fs::create_dir_all(folder).context("serve", &shown, "make the folder of the state")?;
+        let run = PathBuf::from(std::env::var_os("RUNTIME_DIRECTORY").unwrap_or_else(|| "/run/espalier".into()));
+        fs::create_dir_all(&run).context("serve", &run.display().to_string(), "make the folder of the run")?;
+        Ok(Self {
+            saved: folder.join(format!("{bridge}.json")),
+            boots: folder.join(format!("{bridge}.boots")),
+            running: run.join(format!("switchd-{bridge}")),
+        })
+    }
+
+    fn has_saved(&self) -> bool {
+        self.saved.exists()
+    }
+
+    fn read(&self, facts: &Facts) -> Result<Option<Config>, LabError> {
+        let shown = self.saved.display().to_string();
+        match fs::read_to_string(&self.saved) {
+            Ok(text) => parse_saved(facts, &text).map(Some).map_err(|error| {
+                LabError::Unsupported(format!(
+                    "{shown}: {error}; mend it, or remove it to begin with what the bridge holds"
+                ))
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context("serve", &shown, "read what was saved"),
+        }
+    }
+
+    fn write(&self, text: &str) -> Result<(), LabError> {
+        let draft = self.saved.with_extension("json.new");
+        let shown = self.saved.display().to_string();
+        let written = (|| {
+            let mut file = fs::File::create(&draft)?;
+            io::Write::write_all(&mut file, text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&draft, &self.saved)
+        })();
+        written.context("serve", &shown, "save")
+    }
+
+    /// How often it has started, this time included: managers tell old messages by it (RFC 3414, 2.2.2).
+    fn count_start(&self) -> Result<i32, LabError> {
+        let shown = self.boots.display().to_string();
+        let before = match fs::read_to_string(&self.boots) {
+            Ok(text) => {
+                text.trim().parse::<i32>().map_err(|_| LabError::Unsupported(format!("{shown}: is no number")))?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error).context("serve", &shown, "read how often it has started"),
+        };
+        let boots = before.saturating_add(1);
+        fs::write(&self.boots, format!("{boots}\n")).context("serve", &shown, "count its starts")?;
+        Ok(boots)
+    }
+
+    fn is_running(&self) -> bool {
+        self.running.exists()
+    }
+
+    /// Where that fails, the next start applies what was saved.
+    fn mark_running(&self) {
+        let _ = fs::write(&self.running, "");
+    }
+}

@@ -1,0 +1,281 @@
+//! A bridge of the kernel's as a managed switch, and as one that is configured by its shell: what managers write is what
+//! iproute2 shows and what frames meet. Needs a kernel whose bridge filters VLANs (`crates/lab/vm/run` boots one).
+
+mod common;
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use common::skipped;
+use device::{
+    Slot, SwitchConfig, Target,
+    deploy::{Driver, Fault, Mark},
+    format::parse_switchd,
+    mib::{Value, objects::own},
+    snmp::{Credentials, Device, Patience, SaveMethod, Session, Settings, UdpLink},
+    ssh::{self, Login},
+    wire::AuthProtocol,
+};
+use fabric::{Admin, Mac, VlanId, VlanSet};
+use lab::{Backend, netns::within, switchd};
+
+const PORTS: [&str; 3] = ["p1", "p2", "p3"];
+const PASSWORD: &str = "a-password-of-its-own";
+
+/// A namespace with three ports, a host at each, and a folder; all of it goes with this value.
+struct Bench {
+    namespace: String,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn new(word: &str) -> Self {
+        let namespace = format!("swd{word}{}", std::process::id());
+        let folder = std::env::temp_dir().join(&namespace);
+        fs::create_dir_all(&folder).expect("a folder");
+        let bench = Self { namespace, folder };
+        tool(&["ip", "netns", "add", &bench.namespace]);
+        bench.run("ip link set lo up");
+        for (number, port) in (1..).zip(PORTS) {
+            let host = bench.host(number);
+            tool(&["ip", "netns", "add", &host]);
+            bench.run(&format!("ip link add {port} type veth peer name eth0 netns {host}"));
+            let mac = Mac::local(number);
+            within(&host, || {
+                tool(&["ip", "link", "set", "eth0", "address", &mac.to_string(), "up"]);
+                tool(&["ip", "addr", "add", &format!("10.9.0.{number}/24"), "dev", "eth0"]);
+            })
+            .expect("a namespace");
+        }
+        bench
+    }
+
+    fn host(&self, number: u32) -> String {
+        format!("{}h{number}", self.namespace)
+    }
+
+    /// Runs a command in the switch and returns what it prints.
+    fn run(&self, command: &str) -> String {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        within(&self.namespace, || tool(&words)).expect("a namespace")
+    }
+
+    fn hears(&self, from: u32, to: u32) -> bool {
+        let ping = || {
+            Command::new("ping").args(["-c", "1", "-W", "2", &format!("10.9.0.{to}")]).output().expect("ping").status
+        };
+        within(&self.host(from), ping).expect("a namespace").success()
+    }
+
+    fn secret(&self, name: &str, word: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, format!("{word}\n")).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("rights");
+        path
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for name in (1..4).map(|number| self.host(number)).chain([self.namespace.clone()]) {
+            // What is gone already needs no removing.
+            let _ = Command::new("ip").args(["netns", "delete", &name]).output();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_file("/run/espalier/switchd-br0");
+    }
+}
+
+fn tool(words: &[&str]) -> String {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn names() -> Vec<String> {
+    PORTS.map(str::to_owned).to_vec()
+}
+
+/// Hosts 1 and 2 in VLAN 10, one of them known; host 3 alone in VLAN 20; VLAN 30 with tags on a cable to elsewhere.
+fn goal() -> SwitchConfig {
+    let vlan = |id| VlanId::new(id).expect("valid");
+    let mut goal = SwitchConfig::blank(names());
+    goal.vlans = [vlan(10), vlan(20), vlan(30)].into_iter().collect();
+    for (port, pvid) in goal.ports.iter_mut().zip([10, 10, 20]) {
+        (port.admin, port.pvid) = (Admin::Up, Some(vlan(pvid)));
+        port.untagged = VlanSet::from_iter([vlan(pvid)]);
+    }
+    goal.ports[1].tagged.insert(vlan(30));
+    goal.entries.insert((vlan(10), Mac::local(2)), Slot::new(1));
+    goal
+}
+
+/// What iproute2 says of the bridge is what was written.
+fn assert_held(bench: &Bench, bridge: &str) {
+    let vlans = bench.run("bridge vlan show dev p2");
+    assert!(vlans.contains("10 PVID Egress Untagged") && vlans.contains("30") && !vlans.contains("20"), "{vlans}");
+    let addresses = bench.run(&format!("bridge fdb show br {bridge}"));
+    let entry = format!("{} dev p2 vlan 10 master {bridge} static", Mac::local(2));
+    assert!(addresses.contains(&entry), "{addresses}");
+    assert!(bench.hears(1, 2), "hosts of one VLAN hear each other");
+    assert!(!bench.hears(1, 3), "hosts of two do not");
+}
+
+#[test]
+fn managers_by_snmp_change_the_kernels_bridge() {
+    if skipped(Backend::Bridge) {
+        return;
+    }
+    let bench = Bench::new("s");
+    bench.run("ip link add name br0 type bridge vlan_filtering 1 mcast_snooping 0");
+    bench.run("ip link set br0 up");
+    for port in PORTS {
+        bench.run(&format!("ip link set {port} master br0 up"));
+    }
+    let (auth, privacy) = (bench.secret("auth", PASSWORD), bench.secret("privacy", PASSWORD));
+    let text = format!(
+        "bridge = \"br0\"\nlisten = \"127.0.0.1:1161\"\nstate = \"{}\"\nname = \"rack7\"\n[[users]]\nname = \"admin\"\n\
+         auth-password-file = \"{}\"\nprivacy-password-file = \"{}\"\nrights = \"write\"\n",
+        bench.folder.join("state").display(),
+        auth.display(),
+        privacy.display()
+    );
+    let config = parse_switchd(&text).expect("a configuration");
+    for start in 1..=2 {
+        let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let served = scope.spawn(|| {
+                let serve = || switchd::serve(&config, &stop, &mut || ready.store(true, Ordering::SeqCst));
+                within(&bench.namespace, serve).expect("a namespace")
+            });
+            while !ready.load(Ordering::SeqCst) && !served.is_finished() {
+                thread::sleep(Duration::from_millis(20));
+            }
+            let managed = within(&bench.namespace, || if start == 1 { first(&bench) } else { second() });
+            stop.store(true, Ordering::SeqCst);
+            served.join().expect("no panic").expect("it serves to the end");
+            managed.expect("a namespace");
+        });
+        assert_held(&bench, "br0");
+    }
+    fs::set_permissions(&auth, fs::Permissions::from_mode(0o644)).expect("rights");
+    let refused = within(&bench.namespace, || switchd::serve(&config, &AtomicBool::new(true), &mut || {}));
+    assert!(refused.expect("a namespace").is_err_and(|error| error.to_string().contains("chmod 600")));
+}
+
+fn session() -> Session<UdpLink> {
+    let link = UdpLink::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 1161))).expect("a socket");
+    let credentials = Credentials::User {
+        name: "admin".to_owned(),
+        protocol: AuthProtocol::Sha256,
+        auth_password: PASSWORD.to_owned(),
+        privacy_password: Some(PASSWORD.to_owned()),
+    };
+    let patience = Patience { timeout: Duration::from_secs(10), attempts: 3 };
+    Session::new(link, credentials, patience, u64::from(std::process::id()) << 40)
+}
+
+fn connect() -> Device<UdpLink> {
+    let settings = Settings { mark_vlan: VlanId::new(4000).expect("valid"), save: SaveMethod::Unknown };
+    Device::connect(session(), &names(), settings).expect("the agent answers")
+}
+
+/// From what the kernel's bridge begins with to the goal; a change that nobody confirms is taken back.
+fn first(bench: &Bench) {
+    let mut device = connect();
+    let found = device.read().expect("a reading");
+    assert_eq!(found.config.ports[0].pvid, Some(VlanId::MIN), "{:?}", found.config);
+    let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+    let guard = Some(Duration::from_secs(30));
+    let fence = device.write(&found.config, &goal(), mark, found.fence, guard).expect("a write");
+    let read = device.read().expect("a reading");
+    assert_eq!((&read.config, read.mark, read.fence), (&goal(), Some(mark), fence));
+    device.save(fence).expect("it saves");
+    let vlans = bench.run("bridge vlan show dev p1");
+    assert!(vlans.contains("10 PVID Egress Untagged"), "{vlans}");
+    let mut session = session();
+    session.set(vec![(own::GUARD.instance(), Value::Integer(1))]).expect("a guard");
+    bench.run("ip link set p3 alias before");
+    let shut = device::mib::objects::if_mib::ALIAS.row(&device::mib::index::IfIndex(index_of(bench, "p3")));
+    session.set(vec![(shut, Value::Octets(b"changed".to_vec()))]).expect("a change");
+    assert!(bench.run("ip link show p3").contains("changed"));
+    thread::sleep(Duration::from_secs(3));
+    assert!(!bench.run("ip link show p3").contains("changed"), "the change is taken back");
+}
+
+fn index_of(bench: &Bench, device: &str) -> u32 {
+    let line = bench.run(&format!("ip -o link show {device}"));
+    line.split(':').next().and_then(|index| index.trim().parse().ok()).expect("an index")
+}
+
+/// A new start of the program finds what the bridge holds, and its mark; its clock is another.
+fn second() {
+    let mut device = connect();
+    let found = device.read().expect("a reading");
+    assert_eq!(found.config, goal());
+    let mut session = session();
+    session.get(&[own::SAVED.instance()]).expect("an answer");
+    assert_eq!(session.boots(), Some(2));
+}
+
+/// The driver of `deploy` for Linux, in front of a shell here instead of one behind sshd: what it says, and what it makes
+/// of the answers, is the same.
+#[test]
+fn the_shell_of_a_linux_switch_is_spoken_on_a_kernel() {
+    if skipped(Backend::Bridge) {
+        return;
+    }
+    let bench = Bench::new("l");
+    let program = bench.folder.join("ssh");
+    let cut = bench.folder.join("cut");
+    let script = format!(
+        "#!/bin/sh\nif [ -e {} ]; then awk '/it has gone back already/ {{ exit }} {{ print; fflush() }}' | /bin/sh; else exec /bin/sh; fi\n",
+        cut.display()
+    );
+    fs::write(&program, script).expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("rights");
+    let path = std::env::var("PATH").unwrap_or_default();
+    // SAFETY: the tests of this program run one at a time (`--test-threads=1`), and no other thread reads it meanwhile.
+    unsafe { std::env::set_var("PATH", format!("{}:{path}", bench.folder.display())) };
+    within(&bench.namespace, || by_shell(&bench)).expect("a namespace");
+    assert_held(&bench, "espalier");
+    // SAFETY: as above.
+    unsafe { std::env::set_var("PATH", path) };
+    let _ = fs::remove_file("/etc/espalier/switch.sh");
+}
+
+fn by_shell(bench: &Bench) {
+    let settings = Settings { mark_vlan: VlanId::new(4000).expect("valid"), save: SaveMethod::Unknown };
+    let login = Login { user: "root".to_owned(), ..Login::default() };
+    let patience = Duration::from_secs(60);
+    let local = Ipv4Addr::LOCALHOST.into();
+    let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience).expect("a shell");
+    let found = device.read().expect("a reading");
+    let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+    let guard = Some(Duration::from_secs(60));
+    let fence = device.write(&found.config, &goal(), mark, found.fence, guard).expect("a write");
+    let read = device.read().expect("a reading");
+    assert_eq!((&read.config, read.mark, read.fence), (&goal(), Some(mark), fence));
+    device.save(fence).expect("it saves");
+    assert!(fs::read_to_string("/etc/espalier/switch.sh").is_ok_and(|text| text.contains("vlan add dev p2 vid 30")));
+    // The way to the switch breaks where the controller would say that all is well: the machine goes back by itself.
+    fs::write(bench.folder.join("cut"), "").expect("a file");
+    let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience).expect("a shell");
+    let mut other = goal();
+    other.ports[0].admin = Admin::Down;
+    other.ports[1].tagged = VlanSet::new();
+    other.vlans.remove(VlanId::new(30).expect("valid"));
+    other.entries.clear();
+    let reading = device.read().expect("a reading");
+    let done = device.write(&reading.config, &other, mark, reading.fence, Some(Duration::from_secs(3)));
+    assert_eq!(done, Err(Fault::Reverted));
+    assert_eq!(device.read().expect("a reading").config, goal());
+}

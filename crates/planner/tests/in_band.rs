@@ -1,0 +1,78 @@
+//! Plans of fabrics that are managed over their own cables: judged by `verify`, and kept from plan to plan.
+
+use std::collections::BTreeSet;
+
+use fabric::{
+    EngineName, FlowControl, InBand, Plan, Policy, SwitchId, Tagging, Topology, TopologyBuilder, VlanId,
+    format::{
+        native::{parse_native, write_native},
+        plan::{ReadMode, read_plan, write_plan},
+    },
+    generate::{Kind, Options, generate},
+};
+use planner::{StepLimit, plan_with};
+use proptest::prelude::*;
+
+fn managed(seed: u64, vlan: u16, at: usize) -> Topology {
+    let kind = Kind::parse("random-regular", &[format!("n=10,d=3,seed={seed}")]).expect("a kind");
+    let topology = generate(&kind, &Options { hosts_per_switch: Some(1), ..Options::default() }).expect("a topology");
+    let mut builder = TopologyBuilder::of(&topology);
+    let controller = builder.add_port(SwitchId::new(at), "ctl").expect("a free name");
+    builder.set_in_band(InBand { vlan: VlanId::new(vlan).expect("valid"), controller }).expect("a free port");
+    builder.finish().expect("connected")
+}
+
+fn few_steps(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Plan {
+    plan_with(topology, policy, previous, &mut StepLimit::new(3)).expect("auto always finds a plan")
+}
+
+/// The cables of the management VLAN, as people write them.
+fn tree(plan: &Plan) -> BTreeSet<String> {
+    let in_band = plan.topology.in_band().expect("in band");
+    let links = in_band.links(&plan.topology, &plan.devices);
+    assert_eq!(links.len() + 1, plan.topology.switches().len(), "a tree");
+    assert_eq!(in_band.outward(&plan.topology, &links).len(), plan.topology.switches().len(), "that reaches everybody");
+    links.iter().map(|link| plan.topology.link_label(*link)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Whatever the cabling, the VLAN and the controller's place, the judge finds nothing, and files keep all of it.
+    #[test]
+    fn a_managed_fabric_passes_the_judge(
+        seed in 0_u64..1000,
+        vlan in prop::sample::select(vec![1_u16, 2, 3, 100, 4094]),
+        at in 0_usize..10,
+        tagging in prop::sample::select(Tagging::ALL),
+    ) {
+        let topology = managed(seed, vlan, at);
+        prop_assert_eq!(&parse_native("t", &write_native(&topology)).expect("what was written"), &topology);
+        let policy = Policy { tagging, flow_control: FlowControl::None, engine: EngineName::Auto, ..Policy::default() };
+        let plan = few_steps(&topology, &policy, None);
+        let report = verify::check(&plan);
+        prop_assert!(report.is_deployable(), "{report}");
+        tree(&plan);
+        prop_assert!(plan.tree(VlanId::new(vlan).expect("valid")).is_none(), "no data travels there");
+        let mut text = Vec::new();
+        write_plan(&plan, &mut text).expect("into memory");
+        prop_assert_eq!(&read_plan(&text, ReadMode::Strict).expect("what was written"), &plan);
+    }
+
+    /// A cable that fails costs the tree that cable alone, and one that does not belong to it costs it nothing.
+    #[test]
+    fn the_tree_is_kept_from_plan_to_plan(seed in 0_u64..1000, at in 0_usize..10, gone in 0_usize..15) {
+        let topology = managed(seed, 100, at);
+        let before = few_steps(&topology, &Policy::default(), None);
+        let label = topology.link_label(fabric::LinkId::new(gone));
+        let text: String =
+            write_native(&topology).lines().filter(|line| !line.contains(&label)).map(|line| format!("{line}\n")).collect();
+        // Ten switches of three cables stay connected, mostly.
+        let Ok(less) = parse_native("t", &text) else { return Ok(()) };
+        let after = few_steps(&less, &Policy::default(), Some(&before));
+        prop_assert!(verify::check(&after).is_deployable());
+        let (old, new) = (tree(&before), tree(&after));
+        let lost: Vec<&String> = old.difference(&new).collect();
+        prop_assert!(lost.iter().all(|link| **link == label), "{lost:?} without {label}");
+    }
+}

@@ -1,0 +1,76 @@
+//! The VLAN over which switches are managed through their data ports: one tree that reaches them all, and nobody else.
+//!
+//! ```text
+//!   controller ── s0 ── s1 ── s2        s3: not reached, so nobody can ever set it up again      fatal
+//!                  └──────────┘         a cycle: the first broadcast of the controller is the last     fatal
+//!                        └── h1         a host that can speak to the switches' agents                  fatal
+//! ```
+
+use fabric::{Attachment, FindingKind, InBand, PortId, SwitchId};
+
+use crate::{
+    findings::{Findings, listed},
+    state::State,
+    view::View,
+};
+
+/// Judges the management VLAN.
+pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, findings: &mut Findings) {
+    let topology = state.topology;
+    let subject = || format!("management VLAN {}", in_band.vlan);
+    if state.lanes.contains_key(&in_band.vlan) {
+        findings.fatal(FindingKind::PlanMismatch, || {
+            (subject(), "carries data as well: the plan has a tree for it".to_owned())
+        });
+    }
+    let (mut pieces, closing) = view.pieces(state);
+    if !closing.is_empty() {
+        let links = listed(closing.iter().map(|link| topology.link_label(*link)));
+        findings.fatal(FindingKind::NotATree, || (subject(), format!("its links close a cycle, by {links}")));
+    }
+    let astray: Vec<_> = view.one_way.iter().chain(&view.leaks).map(|link| topology.link_label(*link)).collect();
+    if !astray.is_empty() {
+        findings.fatal(FindingKind::OneSidedMembership, || {
+            (subject(), format!("its frames do not pass both ways over {}", listed(astray)))
+        });
+    }
+    let home = pieces.of(topology.port(in_band.controller).switch);
+    let cut: Vec<SwitchId> = topology.switch_ids().filter(|switch| pieces.of(*switch) != home).collect();
+    if !cut.is_empty() {
+        findings.fatal(FindingKind::NotATree, || {
+            let names = listed(cut.iter().map(|switch| topology.switch(*switch).name.clone()));
+            (subject(), format!("does not lead from the controller to {names}"))
+        });
+    }
+    let open = state.enter(in_band.controller, None) == Ok(in_band.vlan)
+        && state.port_up(in_band.controller).is_some_and(|port| port.untagged.contains(in_band.vlan));
+    if !open {
+        findings.fatal(FindingKind::IncompleteState, || {
+            let message = "is the controller's port, but does not carry the management VLAN without a tag, both ways";
+            (topology.port_label(in_band.controller), message.to_owned())
+        });
+    }
+    for port in (0..topology.ports().len()).map(PortId::new) {
+        let Some(intent) = state.port(port) else { continue };
+        let stranger = port != in_band.controller && !matches!(topology.port(port).attachment, Attachment::Link(_));
+        if stranger && (intent.is_member(in_band.vlan) || intent.pvid == Some(in_band.vlan)) {
+            findings.fatal(FindingKind::PlanMismatch, || {
+                let message =
+                    "is in the management VLAN, so that who is plugged in there can reach the switches' agents";
+                (topology.port_label(port), message.to_owned())
+            });
+        }
+        if port == in_band.controller && intent.tagged.len() + intent.untagged.len() > 1 {
+            findings.fatal(FindingKind::PlanMismatch, || {
+                (topology.port_label(port), "is the controller's port, but carries data as well".to_owned())
+            });
+        }
+    }
+    for (switch, runs) in topology.switches().iter().zip(&state.fdb) {
+        if runs.iter().any(|run| run.vlan == in_band.vlan) {
+            findings.fatal(FindingKind::ForeignEntry, || {
+                (switch.name.clone(), format!("has static entries in the management VLAN {}", in_band.vlan))
+            });
+        }
+    }
+}
