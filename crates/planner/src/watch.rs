@@ -32,15 +32,15 @@ pub struct StepLimit {
 }
 
 impl StepLimit {
-    /// As many steps as `plan` takes: some milliseconds on a small fabric, up to some 20 s of one
+    /// As many steps as `plan` takes: some milliseconds on a small fabric, up to some 30 s of one
     /// processor on a large one.
     pub fn by_size(topology: &Topology) -> Self {
-        const MOST: u64 = 5000;
-        // From so many switches on, an order takes twice as many steps a switch to anneal.
+        const MOST: u64 = 8000;
+        // From so many switches on, annealing an order takes many more steps a switch.
         const LARGE: u64 = 500;
         let switches = topology.switches().len() as u64;
         let size = topology.channel_count() as u64 * switches;
-        let most = 400 + 3 * switches + 3 * switches.saturating_sub(LARGE);
+        let most = 400 + 3 * switches + 8 * switches.saturating_sub(LARGE);
         Self::new((size / 128).clamp(8, most.min(MOST)))
     }
 

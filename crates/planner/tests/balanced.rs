@@ -112,7 +112,11 @@ fn known_fabrics_come_close_to_their_bounds() {
         ("torus", "4x4", FlowControl::None, 10, 8),
         ("torus", "4x4", FlowControl::Pause, 10, 8),
         ("torus", "4x4x4", FlowControl::Pause, 10, 32),
+        ("torus", "5x7", FlowControl::Pfc(2), 0, 30),
+        ("torus", "9x5", FlowControl::Pfc(3), 0, 50),
         ("torus", "8x8", FlowControl::None, 40, 64),
+        // Nothing has structure there, so a hurried order comes first.
+        ("random-regular", "n=128,d=8,seed=3", FlowControl::Pause, 120, 60),
         ("hyperx", "8x8", FlowControl::Pause, 10, 8),
         ("fat-tree", "k=8", FlowControl::Pause, 10, 124),
         ("random-regular", "n=64,d=6,seed=5", FlowControl::None, 60, 31),

@@ -294,6 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn on_either_lane_of_a_ring_some_node_is_passed_by_nobody_each_way() {
+        for size in 5..=40 {
+            let reach = ring_reach(size, Cut::Nowhere);
+            let choice = ring_choice(&reach);
+            for lane in 0..2 {
+                let members = || (0..size).filter(|here| [Choice::Either, Choice::Only(lane)].contains(&choice[*here]));
+                let passed = |node: usize, here: usize, down: bool| {
+                    let way = if down { (here + size - node) % size } else { (node + size - here) % size };
+                    way > 0 && way < if down { size - 1 - reach[here] } else { reach[here] }
+                };
+                for down in [false, true] {
+                    let free = (0..size).any(|node| members().all(|here| !passed(node, here, down)));
+                    assert!(free, "ring of {size}, lane {lane}: {choice:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn uncut_rings_are_balanced() {
         for (size, expect) in [(5, 3), (6, 5), (7, 6), (8, 8), (12, 18)] {
             assert_eq!(ring_quality(size, &ring_reach(size, Cut::Nowhere)).0, expect, "ring of {size}");
