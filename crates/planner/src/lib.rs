@@ -441,7 +441,7 @@ fn candidate(
 ) -> Result<Candidate, PlanError> {
     let mut refused = PlanError::Unsuitable { engine, reason: Unsuitable::new("it offers no routes") };
     for routing in engine::route(topology, policy, engine, bound, watch)? {
-        let routing = fewer_trees(topology, policy, merge::merge(topology, routing));
+        let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         let finished = number::check_limits(topology, policy, engine, &routing)
             .and_then(|()| lanes::place(topology, policy, engine, &routing))
@@ -459,10 +459,17 @@ fn candidate(
     Err(refused)
 }
 
-/// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs.
-fn fewer_trees(topology: &Topology, policy: &Policy, routing: Routing) -> Routing {
+/// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs. So
+/// does any other where `balanced` shares trees: it starts from the others' as well, and is no worse for a larger cap, which
+/// what others have left may be.
+fn fewer_trees(topology: &Topology, policy: &Policy, engine: EngineName, routing: Routing) -> Routing {
     let capacity = number::capacity(topology, policy);
-    if !matches!(policy.engine, EngineName::Auto | EngineName::Balanced) || routing.trees.len() <= capacity {
+    let gives_up = match policy.engine {
+        EngineName::Balanced => true,
+        EngineName::Auto => engine == EngineName::Balanced || !engine::shares_trees(topology, policy),
+        _ => false,
+    };
+    if !gives_up || routing.trees.len() <= capacity {
         return routing;
     }
     let rules = match policy.flow_control {
@@ -488,7 +495,8 @@ fn best_candidate(
             break;
         }
         let near = best.as_ref().is_some_and(|best| best.measure.time_max <= NEAR * bound);
-        let found = if near && policy.time_limit.is_none() {
+        // Whether a small cap lets others come near must not decide on how long the search takes.
+        let found = if near && policy.time_limit.is_none() && !engine::shares_trees(topology, policy) {
             let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };
             candidate(topology, policy, engine, bound, &mut watch)
         } else {

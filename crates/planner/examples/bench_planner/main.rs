@@ -41,6 +41,7 @@ fn main() -> Result<(), String> {
         let topology = topologies::topology(&name, options.topology_seed)?;
         for policy in options.policies() {
             for &limit in &options.limits {
+                let policy = Policy { time_limit: limit.time(), ..policy.clone() };
                 let mut watch = Clock::new(limit, options.threads, options.show_progress);
                 let plan = plan_with(&topology, &policy, None, &mut watch).map_err(|error| error.to_string())?;
                 let (took, cost) = (watch.started.elapsed().as_secs_f64(), cpu_seconds() - watch.cpu_at_start);
@@ -68,6 +69,16 @@ enum Limit {
     Seconds(f64),
     CpuSeconds(f64),
     Steps(u64),
+}
+
+impl Limit {
+    /// Where time is the limit, plans use all of it.
+    fn time(self) -> Option<Duration> {
+        match self {
+            Self::Seconds(seconds) | Self::CpuSeconds(seconds) => Some(Duration::from_secs_f64(seconds)),
+            Self::Steps(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Limit {

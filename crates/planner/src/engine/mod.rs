@@ -6,7 +6,7 @@ mod dor;
 mod tree;
 mod updown;
 
-pub(crate) use self::balanced::exp;
+pub(crate) use self::balanced::{exp, shares_trees};
 
 use fabric::{EngineName, Policy, Topology};
 

@@ -53,27 +53,41 @@ impl Builder {
 
     /// Grows a tree into `inward[switch]` and says whether it reaches every switch with hosts.
     pub(super) fn grow(&mut self, net: &Net, root: usize, price: &[f32], rule: Rule<'_>, inward: &mut [u32]) -> bool {
+        self.grow_from(net, &[root], price, rule, inward)
+    }
+
+    /// The same from several switches at once: a path may begin at any of them.
+    pub(super) fn grow_from(
+        &mut self,
+        net: &Net,
+        roots: &[usize],
+        price: &[f32],
+        rule: Rule<'_>,
+        inward: &mut [u32],
+    ) -> bool {
         self.key.fill(f32::INFINITY);
         self.done.fill(false);
         inward.fill(NONE);
         self.queue.clear();
-        self.cost[root] = 0.0;
-        self.done[root] = true;
+        for &root in roots {
+            self.cost[root] = 0.0;
+            self.done[root] = true;
+        }
         let scale = 1.0 / net.channels as f32;
         let key_of = |cost: f32, channel: u32| match rule {
             Rule::Strict(rank, Lateness::Decides) => rank[channel as usize] as f32,
             Rule::Strict(rank, Lateness::Costs(highest)) => cost + highest * rank[channel as usize] as f32 * scale,
             Rule::Free | Rule::Soft(..) => cost,
         };
-        for &channel in net.from(root) {
+        for &channel in roots.iter().flat_map(|root| net.from(*root)) {
             let key = key_of(price[channel as usize], channel);
             let head = net.head(channel);
-            if key < self.key[head] {
+            if key < self.key[head] && !self.done[head] {
                 self.key[head] = key;
                 self.queue.push(Reverse(packed(key, channel)));
             }
         }
-        let mut missing = net.hosts.iter().filter(|hosts| **hosts > 0).count() - usize::from(net.hosts[root] > 0);
+        let mut missing = (net.hosts.iter().zip(&self.done)).filter(|(hosts, done)| **hosts > 0 && !**done).count();
         while let Some(Reverse(next)) = self.queue.pop() {
             let channel = next as u32;
             let switch = net.head(channel);
@@ -86,7 +100,7 @@ impl Builder {
             self.cost[switch] = self.cost[tail]
                 + price[channel as usize]
                 + match rule {
-                    Rule::Soft(rank, penalty) if tail != root && !rises(rank, inward[tail], channel) => penalty,
+                    Rule::Soft(rank, penalty) if inward[tail] != NONE && !rises(rank, inward[tail], channel) => penalty,
                     _ => 0.0,
                 };
             for &next in net.from(switch) {

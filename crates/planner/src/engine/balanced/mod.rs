@@ -28,7 +28,7 @@ mod share;
 mod state;
 mod work;
 
-use fabric::{Policy, Resilience, Topology, Traffic};
+use fabric::{Policy, Resilience, Tagging, Topology, Traffic};
 
 pub(crate) use self::price::exp;
 
@@ -38,6 +38,21 @@ use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};
 
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
 const TABLE_MAX: usize = 1 << 25;
+
+/// Whether sources have to share trees, and the search sees to that itself.
+pub(crate) fn shares_trees(topology: &Topology, policy: &Policy) -> bool {
+    let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+    is_simple(policy, sources)
+        && policy.tagging != Tagging::SourceDestination
+        && sources * topology.switches().len() <= TABLE_MAX
+        && number::capacity(topology, policy) < sources
+}
+
+/// Shared trees are searched for by how many hosts there are, which says nothing of a matrix; and plans that are to
+/// survive failures give up trees until those added for failures fit, in steps that must not depend on time left.
+fn is_simple(policy: &Policy, sources: usize) -> bool {
+    policy.traffic == Traffic::AllToAll && policy.resilience == Resilience::None && sources > 1
+}
 
 /// The best routes that the watch leaves time for, then those of other engines, best first, and last a single tree, which
 /// fits any limit. `bound` is a time of the busiest channel that no routing can go below, in demand on the fastest link.
@@ -66,10 +81,7 @@ fn search(
 ) -> Vec<Routing> {
     let trees = number::capacity(topology, policy);
     let mut contest = Contest::new(topology, policy, net, sharing, bound);
-    // Shared trees are searched for by how many hosts there are, which says nothing of a matrix; and plans that are to
-    // survive failures give up trees until those added for failures fit, in steps that must not depend on time left.
-    let simple = policy.traffic == Traffic::AllToAll && policy.resilience == Resilience::None && sources > 1;
-    if !simple || !pack::applies(policy, sources, trees) {
+    if !is_simple(policy, sources) || !pack::applies(policy, sources, trees) {
         contest.run(&mut Work::new(watch));
         return contest.finish();
     }

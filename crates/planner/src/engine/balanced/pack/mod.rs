@@ -17,14 +17,14 @@
 //! hosts·(S − 1)/S pairs, and around a switch of degree d in the middle at least S·(hosts − 1)/(d + 2). Where the pair
 //! chooses, neither holds.
 
+mod cluster;
 mod grove;
+mod ladder;
 mod pairs;
 mod rising;
 mod share;
 mod start;
 mod sweep;
-
-use std::cmp::Ordering;
 
 use fabric::{FlowControl, Policy, Tagging, Topology, rng::Rng};
 
@@ -34,10 +34,10 @@ use super::{net::Net, work::Work};
 
 use self::{
     grove::is_better,
+    ladder::better_pairs,
     pairs::{Pairs, improve as improve_pairs},
     share::{Share, Stop, improve},
     start::Starts,
-    sweep::Scratch,
 };
 
 /// What is to fit where.
@@ -56,8 +56,13 @@ pub(super) fn applies(policy: &Policy, sources: usize, trees: usize) -> bool {
 /// Steps to be spent on a tree for every source before packing starts: all that follows by pair goes back to them, and
 /// trees that few share are made anew.
 pub(super) fn steps_before(topology: &Topology, policy: &Policy, sources: usize, trees: usize) -> StepLimit {
-    let used = policy.tagging == Tagging::Pair && (trees >= sources || policy.flow_control != FlowControl::None);
-    StepLimit::by_size(topology).part(if used { 1 } else { 16 })
+    let used = policy.tagging == Tagging::Pair && trees >= sources;
+    // Where paths must rise, the orders that come of it are used whatever the number of trees.
+    StepLimit::by_size(topology).part(match policy.flow_control {
+        _ if used => 1,
+        FlowControl::None => 16,
+        FlowControl::Pause | FlowControl::Pfc(_) => 4,
+    })
 }
 
 /// Routes on few trees, best first; none if all that is known is a single tree. `routings` are those with more, best
@@ -93,10 +98,9 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     fn by_source(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {
-        let Some(mut best) = self.shares(starts, routings, u64::MAX, rng, work).into_iter().next() else {
-            return Vec::new();
-        };
-        while !work.expired() && best.grove.peak(self.net) > self.enough {
+        let mut best = self.climb(starts, routings, rng, work, &mut |_, _, _| {});
+        // Where time counts, not steps, all of it is used.
+        while self.policy.time_limit.is_some() && !work.expired() && best.grove.peak(self.net) > self.enough {
             work.progress(best.grove.peak(self.net), self.limits.bound);
             best = improve(self.net, best, self.cycles(2), rng, work);
         }
@@ -109,85 +113,35 @@ impl Packer<'_> {
         Stop { enough: self.enough, cycles, visits: u64::MAX }
     }
 
-    /// Shared trees from every start that applies, best first; about so many visits to channels are spent on them.
-    fn shares(
-        &self,
-        starts: &Starts<'_>,
-        routings: &[Routing],
-        visits: u64,
-        rng: &mut Rng,
-        work: &mut Work<'_>,
-    ) -> Vec<Share> {
-        let visits = work.total().saturating_add(visits);
-        let (net, trees) = (self.net, self.limits.trees);
-        if trees == 1 {
-            return vec![starts.single(rng, work)];
-        }
-        let mut shares: Vec<Share> = routings.iter().filter_map(|routing| starts.fitted(routing, trees)).collect();
-        shares.sort_by(by_quality(net));
-        // They differ little in what becomes of them.
-        shares.truncate(1);
-        if self.policy.flow_control == FlowControl::None {
-            shares.push(share::spread(net, starts.units(), trees, rng, work));
-        }
-        let stop = Stop { visits, ..self.cycles(1) };
-        shares = shares.into_iter().map(|share| improve(net, share, stop, rng, work)).collect();
-        let done = shares.iter().any(|share| share.grove.peak(net) <= self.enough);
-        if self.policy.flow_control != FlowControl::None && !done {
-            let single = starts.single(rng, work);
-            let mut share = starts.copies(&single, trees.min(COPIES_MAX));
-            loop {
-                share = improve(net, share, Stop { cycles: 2, ..stop }, rng, work);
-                if share.grove.len() >= trees || work.expired() || work.total() >= visits {
-                    break;
-                }
-                share.split(net, trees);
-            }
-            shares.push(share);
-        }
-        shares.sort_by(by_quality(net));
-        shares
-    }
-
     fn by_pair(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {
         let (net, trees) = (self.net, self.limits.trees);
         if trees == 1 {
             return vec![starts.by_source(&starts.single(rng, work))];
         }
+        let sources = starts.units().len();
         let mut found: Option<Pairs> = None;
-        let mut keep = |pairs: Option<Pairs>| {
-            let better = pairs.filter(|pairs| {
-                found.as_ref().is_none_or(|best| is_better(pairs.grove.quality(net), best.grove.quality(net)))
-            });
-            found = better.or(found.take());
-            found.as_ref().map_or(f64::INFINITY, |best| best.grove.peak(net))
-        };
-        // The better of the routes by source, with which those by pair compete.
-        let mut by_source = routings.first().and_then(|routing| starts.whole(routing));
-        let fits = by_source.as_ref().is_some_and(|share| share.grove.len() <= trees);
-        let near = by_source.as_ref().is_some_and(|share| share.grove.len() <= SHRINKAGE * trees);
-        let peak = if fits || (near && self.policy.flow_control != FlowControl::None) {
-            // From a tree for every source, of which as many as must be are given up.
+        let mut by_source: Option<Share> = None;
+        let endless = trees >= sources || self.policy.time_limit.is_some();
+        if trees >= sources {
+            // From a tree for every source.
+            by_source = routings.first().and_then(|routing| starts.whole(routing));
+            by_source = by_source.filter(|share| share.grove.len() <= trees);
             let pairs = by_source.as_ref().and_then(|share| Pairs::from_share(net, share));
-            keep(pairs.and_then(|pairs| self.shrunk(pairs, rng, work)))
-        } else if self.policy.flow_control != FlowControl::None {
-            f64::INFINITY
-        } else {
-            let share = share::spread(net, starts.units(), trees, rng, work);
-            let pairs = Pairs::from_share(net, &share);
-            keep(pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work)))
-        };
-        by_source = by_source.filter(|_| fits);
-        if peak > self.enough * ACCEPTABLE && !fits {
+            found = pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work));
+        } else if self.waits() {
             // From trees that senders share.
-            let visits = VISITS * (net.channels * net.switches) as u64;
-            by_source = self.shares(starts, routings, visits, rng, work).into_iter().next();
-            let pairs = by_source.as_ref().and_then(|share| Pairs::from_share(net, share));
-            keep(pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work)));
+            by_source = Some(self.climb(starts, routings, rng, work, &mut |share, rng, work| {
+                if let Some(pairs) = Pairs::from_share(net, share) {
+                    let pairs = improve_pairs(net, pairs, self.cycles(1), rng, work);
+                    found = Some(better_pairs(net, found.take(), pairs));
+                }
+            }));
+        } else {
+            found = self.climb_by_pair(starts, rng, work);
         }
         let mut routings = Vec::new();
         if let Some(mut best) = found {
-            while !work.expired() && best.grove.peak(net) > self.enough {
+            while endless && !work.expired() && best.grove.peak(net) > self.enough {
                 work.progress(best.grove.peak(net), self.limits.bound);
                 best = improve_pairs(net, best, self.cycles(2), rng, work);
             }
@@ -196,30 +150,10 @@ impl Packer<'_> {
             best.drop_unused(net);
             routings.push(starts.by_pair(best));
         }
-        routings.splice(0..0, by_source.map(|share| starts.by_source(&share)));
+        if let Some(mut share) = by_source {
+            share.drop_unused(net);
+            routings.insert(0, starts.by_source(&share));
+        }
         routings
-    }
-
-    /// Pairs on as few of their trees as there may be; none if that cannot be, or time is up.
-    fn shrunk(&self, mut pairs: Pairs, rng: &mut Rng, work: &mut Work<'_>) -> Option<Pairs> {
-        let mut scratch = Scratch::new(self.net);
-        let fits = pairs.shrink(self.net, self.limits.trees, &mut scratch, rng, work);
-        fits.then(|| improve_pairs(self.net, pairs, self.cycles(1), rng, work))
-    }
-}
-
-/// Trees for every source are given up if no more than so many times as many as there may be.
-const SHRINKAGE: usize = 5;
-/// Visits, for each channel and switch, that trees shared by senders take before pairs choose among them.
-const VISITS: u64 = 100;
-/// Pairs whose peak is within this factor of the bound need no second start.
-const ACCEPTABLE: f64 = 1.5;
-/// Most copies of one tree to start from; more come of splitting.
-const COPIES_MAX: usize = 16;
-
-fn by_quality(net: &Net) -> impl Fn(&Share, &Share) -> Ordering {
-    |a, b| {
-        let (a, b) = (a.grove.quality(net), b.grove.quality(net));
-        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
     }
 }

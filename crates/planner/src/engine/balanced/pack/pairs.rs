@@ -85,43 +85,6 @@ impl Pairs {
         true
     }
 
-    /// Gives trees up, those first that carry least, until so many are left; false if the order forbids it.
-    pub(super) fn shrink(
-        &mut self,
-        net: &Net,
-        limit: usize,
-        scratch: &mut Scratch,
-        rng: &mut Rng,
-        work: &mut Work<'_>,
-    ) -> bool {
-        let mut failures = 0;
-        while self.grove.len() > limit {
-            let trees = self.grove.len();
-            let mut carried: Vec<(u64, usize)> = (0..trees).map(|tree| (0, tree)).collect();
-            for (at, &tree) in self.choice.iter().enumerate().filter(|(_, tree)| **tree != NO_TREE) {
-                carried[usize::from(tree)].0 += weight(net, at / net.switches, at % net.switches);
-            }
-            carried.sort_unstable();
-            let mut open = vec![true; trees];
-            let surplus = trees - limit;
-            let batch = surplus.div_ceil(BATCH << failures).max(surplus.min(BATCH_MIN));
-            // What does not let itself be given up is left for later.
-            let others = if failures == 0 { 0 } else { rng.below(trees / 2 + 1) };
-            carried.iter().skip(others).take(batch).for_each(|(_, tree)| open[*tree] = false);
-            let mut toll = Toll::new(net, &self.grove, SHRINKING, 1.0);
-            for bold in [Boldness::Rising, Boldness::Bending, Boldness::Insisting] {
-                self.turn_to_other_trees(net, &mut toll, bold, &open, rng, work);
-            }
-            self.drop_unused(net);
-            failures = if self.grove.len() == trees { failures + 1 } else { 0 };
-            if failures > FAILURES_MAX || work.expired() {
-                return self.grove.len() <= limit;
-            }
-            self.polish(net, (SHRINKING, 1.0), Boldness::Rising, scratch, rng, work);
-        }
-        true
-    }
-
     /// Drops trees without pairs; one stays even if there are no pairs.
     pub(super) fn drop_unused(&mut self, net: &Net) {
         let mut used = vec![false; self.grove.len()];
@@ -162,8 +125,7 @@ impl Pairs {
                 return;
             }
         }
-        let open = vec![true; self.grove.len()];
-        self.turn_to_other_trees(net, &mut toll, bold, &open, rng, work);
+        self.turn_to_other_trees(net, &mut toll, bold, rng, work);
     }
 
     /// Lets every pair choose its tree again.
@@ -172,7 +134,6 @@ impl Pairs {
         net: &Net,
         toll: &mut Toll,
         bold: Boldness,
-        open: &[bool],
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
@@ -203,11 +164,6 @@ impl Pairs {
                 };
                 spread(net, inward, &downward[tree * n..(tree + 1) * n], source, &price, rank, &mut cost, &mut last);
                 let row = &self.choice[source * n..(source + 1) * n];
-                if !open[tree] {
-                    let own = own.iter_mut().zip(row).filter(|(_, choice)| **choice == tree as u16);
-                    own.for_each(|(own, _)| *own = f32::INFINITY);
-                    continue;
-                }
                 for ((least, which), cost) in least.iter_mut().zip(&mut which).zip(&cost) {
                     if *cost < *least {
                         (*least, *which) = (*cost, tree as u16);
@@ -243,7 +199,7 @@ impl Pairs {
                 };
                 let back_again = carry(&mut self.grove, &old_path, -1);
                 let there = carry(&mut self.grove, &new_path, 1);
-                let mut fits = -there < back_again || !open[usize::from(current)];
+                let mut fits = -there < back_again;
                 if let (true, Some(orders)) = (fits, &mut self.grove.orders) {
                     let [a, b] = [current, tree].map(|tree| self.grove.lane[usize::from(tree)]);
                     old.clear();
@@ -280,8 +236,6 @@ pub(super) enum Boldness {
     Rising,
     /// Where it can be bent a little.
     Bending,
-    /// Wherever it can be bent at all.
-    Insisting,
 }
 
 /// Hosts at the one end times hosts at the other.
@@ -544,14 +498,6 @@ impl Demand for Crossing {
     }
 }
 
-/// Part of the surplus of trees that is given up at once.
-const BATCH: usize = 3;
-/// At least so many at once, since a tree whose pairs cannot all leave stays.
-const BATCH_MIN: usize = 4;
-/// Sharpness of prices while trees are given up.
-const SHRINKING: f64 = 8.0;
-/// How often in a row no tree could be given up before that is taken as final.
-const FAILURES_MAX: usize = 8;
 /// Pairs by their first end, with the other one and how many pairs of hosts: `(start, table)`.
 fn by_first(net: &Net, pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<(u32, u32)>) {
     let mut start = vec![0_u32; net.switches + 1];

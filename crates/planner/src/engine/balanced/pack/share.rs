@@ -128,6 +128,19 @@ impl Crowd {
         (0..net.switches).for_each(|switch| self.turns_at(net, inward, switch, turns));
     }
 
+    /// The channels that its frames cross, with how many pairs do.
+    fn loads(&self, net: &Net, inward: &[u32]) -> Vec<(u32, u64)> {
+        let entered = inward.iter().enumerate().filter(|(_, channel)| **channel != NONE);
+        entered
+            .flat_map(|(switch, &channel)| {
+                let (hosts, senders) = (self.hosts_below[switch], self.senders_below[switch]);
+                let Flow { out, into } = flow(senders, self.all_hosts - hosts, self.all_senders - senders, hosts);
+                [(channel, into), (net.reverse(channel), out)]
+            })
+            .filter(|(_, pairs)| *pairs > 0)
+            .collect()
+    }
+
     /// Visits the channels that frames from a switch cross, with the hosts beyond each.
     fn for_each_channel(&self, net: &Net, inward: &[u32], from: usize, visit: &mut dyn FnMut(u32, u64)) {
         let mut at = from;
@@ -204,22 +217,25 @@ impl Share {
         let (mut order, mut turns) = (Vec::new(), Vec::new());
         for tree in 0..self.grove.len() {
             let crowd = Crowd::new(net, self, tree, &mut order);
-            let inward: Vec<u32> = self.grove.tree(tree).to_vec();
-            for (switch, &channel) in inward.iter().enumerate().filter(|(_, channel)| **channel != NONE) {
-                let (hosts, senders) = (crowd.hosts_below[switch], crowd.senders_below[switch]);
-                let Flow { out, into } = flow(senders, crowd.all_hosts - hosts, crowd.all_senders - senders, hosts);
-                self.grove.load[channel as usize] += into;
-                self.grove.load[net.reverse(channel) as usize] += out;
+            for (channel, pairs) in crowd.loads(net, self.grove.tree(tree)) {
+                self.grove.load[channel as usize] += pairs;
+            }
+            if self.grove.orders.is_some() {
+                turns.clear();
+                crowd.all_turns(net, self.grove.tree(tree), &mut turns);
             }
             if let Some(orders) = &mut self.grove.orders {
-                turns.clear();
-                crowd.all_turns(net, &inward, &mut turns);
                 if !orders.adopt(net, self.grove.lane[tree], &turns) {
                     return false;
                 }
             }
         }
         true
+    }
+
+    /// What a tree carries: channels, and pairs of hosts whose path crosses each.
+    pub(super) fn loads(&self, net: &Net, tree: usize) -> Vec<(u32, u64)> {
+        Crowd::new(net, self, tree, &mut Vec::new()).loads(net, self.grove.tree(tree))
     }
 
     /// Sweeps over all trees and all senders once.
@@ -234,12 +250,8 @@ impl Share {
         let mut toll = Toll::new(net, &self.grove, sharpness, ambition);
         let mut trees: Vec<usize> = (0..self.grove.len()).collect();
         rng.shuffle(&mut trees);
-        let mut order = Vec::new();
         for tree in trees {
-            self.grove.hang_from(net, tree, rng.below(net.switches));
-            let mut crowd = Crowd::new(net, self, tree, &mut order);
-            let visits = sweep(net, &mut self.grove, tree, &mut crowd, &mut toll, scratch, rng);
-            if !work.spend(visits + net.switches) {
+            if !self.sweep(net, tree, &mut toll, scratch, rng, work) {
                 return;
             }
         }
@@ -247,6 +259,22 @@ impl Share {
         let largest = self.units.iter().map(|unit| unit.hosts.len()).max().unwrap_or(1);
         let room = (senders as f64 * slack / self.grove.len() as f64).ceil().max(largest as f64) as u64;
         self.turn_to_other_trees(net, &mut toll, room, rng, work);
+    }
+
+    /// Sweeps over one tree; false once time is up.
+    pub(super) fn sweep(
+        &mut self,
+        net: &Net,
+        tree: usize,
+        toll: &mut Toll,
+        scratch: &mut Scratch,
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> bool {
+        self.grove.hang_from(net, tree, rng.below(net.switches));
+        let mut crowd = Crowd::new(net, self, tree, &mut Vec::new());
+        let visits = sweep(net, &mut self.grove, tree, &mut crowd, toll, scratch, rng);
+        work.spend(visits + net.switches)
     }
 
     /// Lets every sender choose its tree again; those whose best tree is full may change places with one of its senders.
@@ -400,19 +428,62 @@ impl Share {
         sum
     }
 
-    /// Splits trees: each has a twin afterwards to which every other of its senders turns, up to so many trees. What was
-    /// allowed stays allowed, since the twin is the same tree.
-    pub(super) fn split(&mut self, net: &Net, limit: usize) {
-        let before = self.grove.len();
-        for tree in 0..before.min(limit - before) {
-            let inward = self.grove.tree(tree).to_vec();
-            self.grove.push(self.grove.root(tree), &inward, self.grove.lane[tree]);
-            let twin = self.grove.len() - 1;
-            let own = self.units.iter_mut().filter(|unit| unit.tree == tree);
-            own.skip(1).step_by(2).for_each(|unit| unit.tree = twin);
+    /// Splits a tree: it has a twin afterwards to which half of its senders turn, those that lie together on it. What was
+    /// allowed stays allowed, since the twin is the same tree, and so do all loads. False if it has but one sender.
+    pub(super) fn split(&mut self, net: &Net, tree: usize) -> bool {
+        let mut order = Vec::new();
+        self.grove.upward(net, tree, &mut order);
+        let mut place = vec![0; net.switches];
+        let below = self.branches(net, tree, &order);
+        below.into_iter().enumerate().for_each(|(at, switch)| place[switch] = at);
+        let mut own: Vec<usize> = (0..self.units.len()).filter(|&unit| self.units[unit].tree == tree).collect();
+        if own.len() < 2 {
+            return false;
         }
+        own.sort_by_key(|&unit| place[self.units[unit].switch]);
+        let inward = self.grove.tree(tree).to_vec();
+        self.grove.push(self.grove.root(tree), &inward, self.grove.lane[tree]);
+        let twin = self.grove.len() - 1;
+        own.iter().skip(own.len() / 2).for_each(|&unit| self.units[unit].tree = twin);
         self.grove.orders = self.grove.orders.take().map(|orders| orders.unused());
-        self.settle(net);
+        self.settle(net)
+    }
+
+    /// The switches of a tree, those of a branch next to each other; `order` has children before parents.
+    fn branches(&self, net: &Net, tree: usize, order: &[u32]) -> Vec<usize> {
+        let inward = self.grove.tree(tree);
+        let mut size = vec![1_usize; net.switches];
+        for &switch in order.iter().filter(|switch| inward[**switch as usize] != NONE) {
+            size[net.tail(inward[switch as usize])] += size[switch as usize];
+        }
+        let mut place = vec![0; net.switches];
+        let mut next = vec![1; net.switches];
+        let mut found = vec![0; net.switches];
+        for &switch in order.iter().rev() {
+            let switch = switch as usize;
+            if inward[switch] != NONE {
+                let parent = net.tail(inward[switch]);
+                place[switch] = place[parent] + next[parent];
+                next[parent] += size[switch];
+            }
+            found[place[switch]] = switch;
+        }
+        found
+    }
+
+    /// The tree with the most to do with the busiest channel, of those that can be split.
+    pub(super) fn busiest_tree(&self, net: &Net) -> Option<usize> {
+        let mut units = vec![0_usize; self.grove.len()];
+        self.units.iter().for_each(|unit| units[unit.tree] += 1);
+        let time = |channel: usize| self.grove.load[channel] as f64 * net.slowness_of(channel);
+        let busiest = (0..net.channels).max_by(|&a, &b| time(a).total_cmp(&time(b)).then(b.cmp(&a)))?;
+        let share = |tree: usize| {
+            let loads = self.loads(net, tree);
+            loads.iter().find(|(channel, _)| *channel as usize == busiest).map_or(0, |(_, pairs)| *pairs)
+        };
+        (0..self.grove.len())
+            .filter(|&tree| units[tree] > 1)
+            .max_by_key(|&tree| (share(tree), units[tree], std::cmp::Reverse(tree)))
     }
 
     /// Drops trees without senders.
@@ -434,7 +505,7 @@ impl Share {
 }
 
 /// The load aimed at, as a share of the busiest channel's.
-const AMBITION: f64 = 0.97;
+pub(super) const AMBITION: f64 = 0.97;
 /// Trees that a sender tries.
 const TRIES: usize = 3;
 

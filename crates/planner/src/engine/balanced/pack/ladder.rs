@@ -1,0 +1,188 @@
+//! One plan after the other, each with at most one tree more: the cap on VLANs says where to stop.
+//!
+//! A plan for few trees is a plan for more. So all caps share one sequence of plans, none worse than the one before,
+//! and a cap of V ends it at the V-th: whatever the cap, the first V plans are the same, and the same number of steps
+//! never makes a worse plan of a larger cap. From one plan to the next the busiest tree is split, which any order of
+//! channels allows. On *landings* plans made afresh for so many trees compete: trees for clusters of senders
+//! (`cluster.rs`), trees spread over the network, or what is left of routes with more trees.
+//!
+//! ```text
+//!   trees     1 ── 2 ── 3 ── 4 ── 5 ── 6 ── 7 ── 8 ── …       ── one tree split, and its halves bend apart
+//!   afresh         │         │                   │            │  if better, goes on from here
+//! ```
+
+use std::collections::BTreeSet;
+
+use fabric::{FlowControl, rng::Rng};
+
+use crate::routing::Routing;
+
+use super::super::{net::Net, work::Work};
+use super::{
+    Packer,
+    cluster::clustered,
+    grove::{Toll, is_better},
+    pairs::{Pairs, improve as improve_pairs},
+    share::{self, Share, improve},
+    start::Starts,
+    sweep::Scratch,
+};
+
+/// Everything is improved whenever so large a part of the trees of a power of two has been added.
+const GROWTH: usize = 4;
+/// Cycles of improvement where trees are few, and later.
+const CYCLES_FEW: usize = 2;
+const CYCLES: usize = 1;
+/// So many trees are few.
+const FEW: usize = 16;
+/// For so many trees, where paths must rise, copies of one tree compete too: all bend apart at once.
+const COPIES: usize = 16;
+/// Clusters of senders are worth a try for so many trees or more; fewer are too wide.
+const CLUSTERS_MIN: usize = 32;
+/// A plan made afresh is improved if its busiest channel carries no more than so many times as much as the best one's.
+const PROMISING: f64 = 1.3;
+/// Sharpness of prices while the halves of a split tree part.
+const PARTING: [f64; 3] = [6.0, 15.0, 40.0];
+
+impl Packer<'_> {
+    /// The best routes by source on as many trees as there may be, as far as there is time; `landing` is told of the best so
+    /// far wherever the number of trees is a power of two.
+    pub(super) fn climb(
+        &self,
+        starts: &Starts<'_>,
+        routings: &[Routing],
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+        landing: &mut dyn FnMut(&Share, &mut Rng, &mut Work<'_>),
+    ) -> Share {
+        let net = self.net;
+        let single = starts.single(rng, work);
+        let mut best = if self.waits() { starts.copies(&single, 1) } else { single.clone() };
+        let sources = starts.units().len();
+        let landings: BTreeSet<usize> = routings.iter().map(|routing| routing.trees.len()).collect();
+        for trees in 2..=self.limits.trees {
+            if best.grove.peak(net) <= self.enough {
+                break;
+            }
+            work.progress(best.grove.peak(net), self.limits.bound);
+            best = self.one_more(best, trees, rng, work);
+            let near_all = sources.checked_sub(trees).is_some_and(usize::is_power_of_two);
+            if trees.is_power_of_two() || near_all || landings.contains(&trees) {
+                best = self.or_afresh(best, starts, routings, trees, rng, work);
+            }
+            if trees == COPIES && self.waits() {
+                let copies = improve(net, starts.copies(&single, COPIES), self.cycles(CYCLES_FEW), rng, work);
+                best = better(net, best, copies);
+            }
+            if trees.is_power_of_two() {
+                landing(&best, rng, work);
+            }
+        }
+        best
+    }
+
+    /// The best routes by pair for few trees and then for more, each time from trees spread over the network.
+    pub(super) fn climb_by_pair(&self, starts: &Starts<'_>, rng: &mut Rng, work: &mut Work<'_>) -> Option<Pairs> {
+        let net = self.net;
+        let mut best: Option<Pairs> = None;
+        for trees in (2..=self.limits.trees).filter(|trees| trees.is_power_of_two() || is_thrice_a_power(*trees)) {
+            let peak = best.as_ref().map_or(f64::INFINITY, |best| best.grove.peak(net));
+            if peak <= self.enough || (work.expired() && best.is_some()) {
+                break;
+            }
+            work.progress(peak, self.limits.bound);
+            let share = share::spread(net, starts.units(), trees, rng, work);
+            if let Some(pairs) = Pairs::from_share(net, &share) {
+                let pairs = improve_pairs(net, pairs, self.cycles(CYCLES), rng, work);
+                best = Some(better_pairs(net, best, pairs));
+            }
+        }
+        best
+    }
+
+    /// Whether frames may wait for each other.
+    pub(super) fn waits(&self) -> bool {
+        self.policy.flow_control != FlowControl::None
+    }
+
+    /// A plan, or a better one made for so many trees alone.
+    fn or_afresh(
+        &self,
+        best: Share,
+        starts: &Starts<'_>,
+        routings: &[Routing],
+        trees: usize,
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Share {
+        let net = self.net;
+        let mut fresh = routings
+            .iter()
+            .filter_map(|routing| starts.fitted(routing, trees))
+            .reduce(|a, b| if is_better(b.grove.quality(net), a.grove.quality(net)) { b } else { a });
+        if !self.waits() && !work.expired() {
+            let mut others = vec![share::spread(net, starts.units(), trees, rng, work)];
+            if trees >= CLUSTERS_MIN {
+                others.push(clustered(net, starts.units(), trees, rng, work));
+            }
+            for other in others {
+                let other = improve(net, other, self.cycles(CYCLES), rng, work);
+                fresh = Some(match fresh {
+                    Some(fresh) => better(net, fresh, other),
+                    None => other,
+                });
+            }
+        }
+        let Some(fresh) = fresh.filter(|fresh| fresh.grove.peak(net) <= PROMISING * best.grove.peak(net)) else {
+            return best;
+        };
+        let fresh = improve(net, fresh, self.cycles(CYCLES), rng, work);
+        better(net, best, fresh)
+    }
+
+    /// A plan with one more tree that is no worse.
+    fn one_more(&self, before: Share, trees: usize, rng: &mut Rng, work: &mut Work<'_>) -> Share {
+        let net = self.net;
+        if work.expired() {
+            return before;
+        }
+        let mut best = before;
+        if let Some(tree) = best.busiest_tree(net) {
+            work.spend(best.grove.len() * net.switches);
+            let mut current = best.clone();
+            if current.split(net, tree) {
+                let mut scratch = Scratch::new(net);
+                let twin = current.grove.len() - 1;
+                best = current.clone();
+                for sharpness in PARTING {
+                    let mut toll = Toll::new(net, &current.grove, sharpness, share::AMBITION);
+                    for tree in [tree, twin] {
+                        current.sweep(net, tree, &mut toll, &mut scratch, rng, work);
+                    }
+                    best = better(net, best, current.clone());
+                }
+            }
+        }
+        let part = trees.next_power_of_two() / 2 / GROWTH;
+        if trees.is_power_of_two() || (trees > FEW && trees % part == 0) {
+            let cycles = if trees <= FEW { CYCLES_FEW } else { CYCLES };
+            best = improve(net, best, self.cycles(cycles), rng, work);
+        }
+        best
+    }
+}
+
+fn is_thrice_a_power(number: usize) -> bool {
+    number % 3 == 0 && (number / 3).is_power_of_two()
+}
+
+fn better(net: &Net, one: Share, other: Share) -> Share {
+    if is_better(other.grove.quality(net), one.grove.quality(net)) { other } else { one }
+}
+
+pub(super) fn better_pairs(net: &Net, one: Option<Pairs>, other: Pairs) -> Pairs {
+    match one {
+        Some(one) if !is_better(other.grove.quality(net), one.grove.quality(net)) => one,
+        _ => other,
+    }
+}
