@@ -6,9 +6,9 @@
 //! bends along with them as far as no cycle comes of it (`rising.rs`).
 //!
 //! ```text
-//!   a tree for every source ─▶ by pair ─▶ give up trees ─┐
-//!   one tree ─▶ split ─▶ split …                         ├─▶ improve ─▶ best
-//!   trees spread over the network                       ─┘
+//!   one tree ─▶ split ─▶ split ─▶ …                  ─┐
+//!   trees spread over the network, or for clusters    ├─▶ improve ─▶ best so far, up to the cap (`ladder.rs`)
+//!   what is left of a tree for every source          ─┘
 //! ```
 //!
 //! How good can it get? Where the sender chooses, some tree has S = ⌈hosts/V⌉ senders. Among the places where they sit in

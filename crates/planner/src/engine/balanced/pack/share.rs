@@ -445,8 +445,14 @@ impl Share {
         self.grove.push(self.grove.root(tree), &inward, self.grove.lane[tree]);
         let twin = self.grove.len() - 1;
         own.iter().skip(own.len() / 2).for_each(|&unit| self.units[unit].tree = twin);
-        self.grove.orders = self.grove.orders.take().map(|orders| orders.unused());
-        self.settle(net)
+        // Another lane for the twin, if that closes no circle there; in its own it never does.
+        let own = self.grove.lane[tree];
+        let other = (twin % self.grove.orders.as_ref().map_or(1, Orders::lanes)) as u8;
+        [other, own].into_iter().any(|lane| {
+            self.grove.lane[twin] = lane;
+            self.grove.orders = self.grove.orders.take().map(|orders| orders.unused());
+            self.settle(net)
+        })
     }
 
     /// The switches of a tree, those of a branch next to each other; `order` has children before parents.
