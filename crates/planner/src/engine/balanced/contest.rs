@@ -36,14 +36,12 @@ const RUNNERS_MAX: usize = 3;
 const ANNEALING_RARITY: u64 = 4;
 /// Rounds of annealing, which grow from one challenge to the next; the first is for where there is nothing else.
 const ANNEALING_ROUNDS: [usize; 3] = [30, 200, 400];
-/// The same for long paths.
-const ANNEALING_ROUNDS_LONG: [usize; 3] = [100, 250, 250];
+/// The same for long paths, which are never annealed in a hurry.
+const ANNEALING_ROUNDS_LONG: usize = 250;
 /// Most batches of sources that are swept in a round of annealing, at first and once the penalty is high.
 const BATCHES_MAX: [usize; 2] = [32, usize::MAX];
 /// The same in the first challenge.
 const BATCHES_MAX_FIRST: [usize; 2] = [8, 32];
-/// The same for long paths.
-const BATCHES_MAX_FIRST_LONG: [usize; 2] = [16, usize::MAX];
 /// Most orders annealed at a time, of which only that with the best trees joins.
 const TRIES_MAX: u64 = 4;
 /// How much of its annealing is done already when an order is not drawn by lot: the best so far is melted less than one
@@ -165,11 +163,14 @@ impl<'a> Contest<'a> {
         if annealable && self.is_hopeless() {
             // Nothing has structure, so an order that is annealed in a hurry is far better than what there is.
             work.progress(self.peak() * self.sharing.quantum, self.bound);
-            let challenge = self.challenge(&sources, lanes, 0);
+            // On long paths haste does not pay: half of the orders are so bad that later ones hardly mend them.
+            let turn = usize::from(self.has_long_paths(&sources));
+            let challenge = self.challenge(&sources, lanes, turn);
             let challenger = self.challenger(challenge, work);
-            hurried = challenger.is_some();
+            hurried = turn == 0 && challenger.is_some();
             self.runners.extend(challenger);
             annealing = work.total();
+            challenges = turn + 1;
         }
         if !is_quick && !hurried && !work.expired() {
             self.add_seeds(Ask::Updown, lanes, work);
@@ -276,9 +277,7 @@ impl<'a> Contest<'a> {
         let mut rng = Rng::new(self.rng.next_u64());
         let mut lane: Vec<u8> = (0..sources.len()).map(|number| (number % lanes) as u8).collect();
         rng.shuffle(&mut lane);
-        let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
-        let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
-        let long = hops as f64 / pairs as f64 > HOPS_LONG;
+        let long = self.has_long_paths(sources);
         let stage = turn.min(2);
         let schedule = match (long, turn) {
             (false, 0) => Schedule {
@@ -301,20 +300,10 @@ impl<'a> Contest<'a> {
                 sweeps: 2,
                 batches_max: BATCHES_MAX,
             },
-            (true, 0) => Schedule {
-                rounds: ANNEALING_ROUNDS_LONG[0],
-                extra_max: ANNEALING_ROUNDS_LONG[0],
-                done: 0.0,
-                penalty: 0.1,
-                memory: 0.8,
-                urgency: 300.0,
-                sweeps: 2,
-                batches_max: BATCHES_MAX_FIRST_LONG,
-            },
             // Long paths need more falls at first, and time to lose them.
             (true, _) => Schedule {
-                rounds: ANNEALING_ROUNDS_LONG[stage],
-                extra_max: ANNEALING_ROUNDS_LONG[stage] * 3 / 2,
+                rounds: ANNEALING_ROUNDS_LONG,
+                extra_max: ANNEALING_ROUNDS_LONG * 3 / 2,
                 done: 0.0,
                 penalty: 0.05,
                 memory: 0.5,
@@ -324,16 +313,22 @@ impl<'a> Contest<'a> {
             },
         };
         let tries = (2 * self.slice(sources.len()) / anneal::cost(self.net, sources.len(), schedule).max(1)).max(1);
-        let (tries, sources) = (if turn <= 1 { 1 } else { tries.min(TRIES_MAX) }, sources.to_vec());
-        let (begin, sources, lane) = match self.runners.first().filter(|_| turn % 2 == 0 && turn > 1) {
+        let (tries, sources) = (if turn == 0 { 1 } else { tries.min(TRIES_MAX) }, sources.to_vec());
+        let (begin, sources, lane) = match self.runners.first().filter(|_| turn % 2 == 0 && turn > 2) {
             Some(Runner { sources, alternation: Alternation { best, .. }, .. }) => {
                 (Begin::Best(best.rank.clone()), sources.clone(), best.lane.clone())
             }
-            // On long paths an order drawn by lot takes more than a hurried annealing to become valid.
-            None if sources.len() <= LOTS_MAX && !(long && turn == 0) => (Begin::Lots, sources, lane),
+            None if sources.len() <= LOTS_MAX => (Begin::Lots, sources, lane),
             None => (Begin::Valid, sources, lane),
         };
         Challenge { sources, lane, lanes, begin, schedule, tries, rng }
+    }
+
+    /// Whether the best paths so far are long.
+    fn has_long_paths(&self, sources: &[Source]) -> bool {
+        let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
+        let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
+        hops as f64 / pairs as f64 > HOPS_LONG
     }
 
     /// Anneals orders, grows trees within them, and keeps the best.
