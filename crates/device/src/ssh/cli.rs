@@ -138,6 +138,11 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         self.say_each(&[(restart.arm)(minutes)]).map(|()| true)
     }
 
+    /// One that answers again has restarted.
+    fn has_returned(&mut self) -> Result<bool, Fault> {
+        self.read().map(|_| true)
+    }
+
     fn disarm(&mut self) -> Result<(), Fault> {
         let Some(restart) = &self.language.restart else { return Ok(()) };
         self.say_each(&[restart.disarm.to_owned()])

@@ -31,6 +31,8 @@ pub(super) trait Tongue: Send {
     fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
     /// Has it go back from `after` to what it holds, `before`, unless it is told otherwise in time; whether it can.
     fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<bool, Fault>;
+    /// Whether it has gone back, all the way.
+    fn has_returned(&mut self) -> Result<bool, Fault>;
     /// Tells it to stay as it is.
     fn disarm(&mut self) -> Result<(), Fault>;
     /// Brings it from one state to another.
@@ -125,9 +127,14 @@ impl Device {
     /// Awaits a switch that is cut off until it has gone back.
     fn await_return(&mut self, until: Instant) -> Fault {
         loop {
-            let answer = self.tongue.read();
-            if Instant::now() >= until {
-                return if answer.is_ok() { Fault::Reverted } else { Fault::Silent };
+            let answer = self.tongue.has_returned();
+            let late = Instant::now().saturating_duration_since(until);
+            match answer {
+                Ok(true) if !late.is_zero() => return Fault::Reverted,
+                // It is at it.
+                Ok(_) if late < RETURN_TIME_MAX => {}
+                Err(_) if late.is_zero() => {}
+                Ok(_) | Err(_) => return Fault::Silent,
             }
             std::thread::sleep(GUARD_LOOK);
         }
@@ -174,6 +181,8 @@ impl Driver for Device {
 
 /// How much longer a switch that is cut off is awaited than it takes to go back, which may be a restart.
 const GUARD_MARGIN: Duration = Duration::from_secs(3);
+/// How long going back itself may take.
+const RETURN_TIME_MAX: Duration = Duration::from_secs(60);
 /// How far apart it is asked meanwhile.
 const GUARD_LOOK: Duration = Duration::from_secs(1);
 

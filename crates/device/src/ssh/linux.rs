@@ -25,6 +25,8 @@ const ANSWER_LEN_MAX: usize = 256 << 20;
 const BRIDGE: &str = "espalier";
 /// What the shell says after every script, before the script's status.
 const DONE: &str = "espalier-done";
+/// What stands between the answers of one script; it must not look like its end, with which an answer may break off.
+const PART: &str = "espalier-part";
 /// Where the way back waits.
 const RUN: &str = "/run/espalier";
 /// Ends the process that would go back, and what it waits in.
@@ -105,15 +107,14 @@ fn changing(before: &SwitchConfig, after: &SwitchConfig) -> Result<Vec<String>, 
 impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
         let mut script = format!(
-            "ip -json -details link show\necho\necho {DONE}-part\nbridge -json vlan show\necho\necho {DONE}-part\n\
-             if ip link show dev {BRIDGE} >/dev/null 2>&1; then bridge -json fdb show br {BRIDGE}; fi\necho\necho {DONE}-part\n"
+            "ip -json -details link show\necho\necho {PART}\nbridge -json vlan show\necho\necho {PART}\n\
+             if ip link show dev {BRIDGE} >/dev/null 2>&1; then bridge -json fdb show br {BRIDGE}; fi\necho\necho {PART}\n"
         );
         for name in &self.names {
             script.push_str(&format!("echo port {name}; ethtool -a {name} 2>/dev/null || :\n"));
         }
         let answer = self.run(&script)?;
-        let separator = format!("{DONE}-part");
-        let parts: Vec<&str> = answer.split(&separator).collect();
+        let parts: Vec<&str> = answer.split(PART).collect();
         let [links, vlans, fdb, pause] = parts[..] else {
             return Err(Fault::Refused("its shell answers something else than was asked".to_owned()));
         };
@@ -124,7 +125,8 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
         self.run(&marking(mark)).map(drop)
     }
 
-    /// The way back waits in a process of its own. It goes through all of its lines whatever is refused, since nobody knows
+    /// The way back waits in a process of its own; its shell is named by path, since a `setsid` of busybox would run
+    /// busybox's own, and that busybox's own `ip`. It goes through all of its lines whatever is refused, since nobody knows
     /// how much of the change there is to take back.
     fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<bool, Fault> {
         let mut memory = Memory::default();
@@ -137,10 +139,16 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
         let script = format!(
             "set -eu\nmkdir -p {RUN}\n{DISARM}\ncat >{RUN}/return.sh <<'espalier-script'\n{way}\
              ip link set dev {BRIDGE} alias '{mark}'\nespalier-script\n\
-             setsid sh -c 'sleep {seconds}; rm -f {RUN}/return.pid; exec sh {RUN}/return.sh' </dev/null >/dev/null 2>&1 &\n\
+             setsid /bin/sh -c 'sleep {seconds}; mv {RUN}/return.pid {RUN}/returning.pid; \
+             /bin/sh {RUN}/return.sh; rm -f {RUN}/returning.pid' </dev/null >/dev/null 2>&1 &\n\
              echo $! >{RUN}/return.pid"
         );
         self.run(&script).map(|_| true)
+    }
+
+    fn has_returned(&mut self) -> Result<bool, Fault> {
+        let said = self.run(&format!("[ -e {RUN}/return.pid ] || [ -e {RUN}/returning.pid ] || echo at rest"))?;
+        Ok(said.contains("at rest"))
     }
 
     fn disarm(&mut self) -> Result<(), Fault> {
