@@ -36,7 +36,12 @@ const RULES: &[Rule] = &[
     Rule { name: "sim", uses: &["fabric"], tests_with: &["planner", "verify"], purity: Purity::Pure },
     Rule { name: "device", uses: &["fabric"], tests_with: &["planner", "verify"], purity: Purity::Shell },
     Rule { name: "tagger", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
-    Rule { name: "lab", uses: &["fabric", "device", "tagger"], tests_with: &[], purity: Purity::Shell },
+    Rule {
+        name: "lab",
+        uses: &["fabric", "device", "tagger"],
+        tests_with: &["planner", "verify"],
+        purity: Purity::Shell,
+    },
     Rule {
         name: "espalier",
         uses: &["fabric", "planner", "verify", "infiniband", "sim", "device", "tagger", "lab", "ri2n", "ri2n-io"],
