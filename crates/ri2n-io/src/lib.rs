@@ -12,7 +12,6 @@
 //!
 //! A connection has a UDP socket, and so a port, of its own at both ends: the kernel tells connections apart.
 
-mod bulk;
 mod config;
 mod connect;
 mod helper;

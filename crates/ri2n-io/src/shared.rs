@@ -10,10 +10,9 @@
 //! ```
 
 use crate::{
-    bulk::Bulk,
     helper,
     status::Role,
-    sys::{self, Block, EventFd, Inbox, RECEIVE_WAIT, Segment, Socket},
+    sys::{self, Block, EventFd, Inbox, MESSAGES, RECEIVE_WAIT, Segment, Socket},
 };
 use ri2n::{Batch, Carrier, Connection, Health, Time};
 use std::{
@@ -23,10 +22,11 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    thread,
     time::Duration,
 };
 
+/// Batches sent between two looks at the clock.
+const BATCHES_A_LOOK: u32 = 16;
 /// Receive calls between two sends, while there is more.
 const RECEIVES_MAX: usize = 4;
 /// How long to wait for a full socket before the batch counts as lost.
@@ -71,11 +71,6 @@ pub(crate) struct State {
     timers_at: Time,
     /// Whether messages come in bursts, so that receiving several at once pays.
     is_burst: bool,
-    bulk: Bulk,
-    /// Whether the socket tells when messages arrived.
-    is_stamped: bool,
-    /// Whether nothing was left in the socket by the last look.
-    is_drained: bool,
     /// Whether a caller receives, and how.
     pub(crate) receiver: Receiver,
     waiters: u32,
@@ -140,15 +135,12 @@ impl Shared {
         connection: Connection,
     ) -> io::Result<Arc<Self>> {
         let state = State {
-            bulk: Bulk::new(sys::now()),
             connection,
             batch: Batch::default(),
             segment: Segment::BySystem,
             clock: sys::now(),
             timers_at: Time::ZERO,
             is_burst: false,
-            is_stamped: false,
-            is_drained: true,
             receiver: Receiver::None,
             waiters: 0,
             readable: None,
@@ -230,10 +222,11 @@ impl Shared {
 
     /// Sends all that the connection wants to send now.
     pub(crate) fn transmit(&self, state: &mut State, mut now: Time) {
+        let mut count = 0;
         while state.connection.poll_transmit(now, &mut state.batch) {
             self.send(state, now);
-            // A run takes its time; what leaves after it must not count as sent before it.
-            if state.batch.ends.len() > 1 {
+            count += 1;
+            if count % BATCHES_A_LOOK == 0 {
                 now = sys::now();
             }
         }
@@ -271,15 +264,11 @@ impl Shared {
         }
     }
 
-    /// Takes in messages, dated by their arrival.
-    fn take_in(state: &mut State, inbox: &Inbox) {
-        // In this order: time lost between the two makes arrivals seem later, never earlier than they were.
-        let clock = if state.is_stamped { sys::real_time_ns() } else { 0 };
-        let now = state.look_at_clock();
+    /// Takes in one message and everything due.
+    fn take_in(state: &mut State, now: Time, inbox: &Inbox) {
         for message in inbox.messages() {
-            let arrived = message.stamp_ns.map_or(now, |stamp| now - sys::age(clock, stamp));
             for datagram in message.bytes.chunks(message.segment) {
-                state.connection.handle_datagram(arrived, message.from, datagram);
+                state.connection.handle_datagram(now, message.from, datagram);
             }
         }
     }
@@ -304,27 +293,18 @@ impl Shared {
 
     /// Receives what there is without waiting. For the helper.
     pub(crate) fn serve(&self, state: &mut State) {
-        state.is_drained = false;
         sys::with_inbox(|inbox| {
             let (mut nothing, mut refused) = (true, false);
             for _ in 0..RECEIVES_MAX {
-                let most = inbox.most();
-                match self.socket.receive(inbox, Block::Never, most) {
+                match self.socket.receive(inbox, Block::Never, MESSAGES) {
                     Ok(count) if count > 0 => {
                         nothing = false;
-                        Self::take_in(state, inbox);
+                        Self::take_in(state, sys::now(), inbox);
                         self.transmit(state, sys::now());
-                        state.is_drained = count < most;
-                        if state.is_drained {
-                            break;
-                        }
                     }
                     // The error comes before packets that arrived earlier, which may be the peer's last word.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
-                    Ok(_) | Err(_) => {
-                        state.is_drained = true;
-                        break;
-                    }
+                    Ok(_) | Err(_) => break,
                 }
             }
             // Woken without a packet: what the network said of an earlier one keeps the socket ready until it is read.
@@ -347,9 +327,6 @@ impl Shared {
             state.waiters -= 1;
             return state;
         }
-        if let Some(pause) = self.pause(&mut state) {
-            return self.gather(state, pause);
-        }
         let is_short = until.is_some_and(|until| until.since(sys::now()) < RECEIVE_WAIT);
         let (mut state, received) = if is_short { (state, false) } else { self.receive_blocking(state) };
         if !received {
@@ -364,21 +341,18 @@ impl Shared {
     /// Sleeps in the receive call, for no longer than timers may be late. Returns whether something arrived.
     fn receive_blocking<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         state.receiver = Receiver::Receiving;
-        let (is_burst, clock) = (state.is_burst, state.clock);
+        let (most, clock) = (if state.is_burst { MESSAGES } else { 1 }, state.clock);
         drop(state);
         self.call_helper(clock);
         let (mut state, error) = sys::with_inbox(|inbox| {
-            let most = if is_burst { inbox.most() } else { 1 };
             let result = self.socket.receive(inbox, Block::Wait, most);
             let mut state = self.lock();
             state.receiver = Receiver::None;
+            let now = state.look_at_clock();
             if result.is_ok() {
                 state.is_burst = inbox.is_burst();
-                Self::take_in(&mut state, inbox);
-            } else {
-                state.look_at_clock();
+                Self::take_in(&mut state, now, inbox);
             }
-            let now = state.clock;
             if now.since(state.timers_at) >= TIMERS_EVERY {
                 self.settle(&mut state, now);
             } else {
@@ -391,35 +365,6 @@ impl Shared {
             self.serve(&mut state);
         }
         (state, error.is_none())
-    }
-
-    /// How long packets may gather, if that is worth it.
-    fn pause(&self, state: &mut State) -> Option<Duration> {
-        let State { bulk, connection, .. } = state;
-        let pause = bulk.pause(state.clock, connection.progress(), connection.receive_buffer());
-        let pause = pause.filter(|_| state.is_drained)?;
-        if !state.is_stamped {
-            // Without stamps a pause would be taken for a queue.
-            self.socket.stamp_arrivals().ok()?;
-            state.is_stamped = true;
-        }
-        Some(pause)
-    }
-
-    /// Sleeps by the clock, and takes what gathered.
-    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>, pause: Duration) -> MutexGuard<'a, State> {
-        state.receiver = Receiver::Receiving;
-        let clock = state.clock;
-        drop(state);
-        self.call_helper(clock);
-        thread::sleep(pause);
-        let mut state = self.lock();
-        state.receiver = Receiver::None;
-        self.serve(&mut state);
-        if state.waiters > 0 {
-            self.changed.notify_one();
-        }
-        state
     }
 
     /// Sleeps until a message, a timer, or a wake-up.

@@ -15,45 +15,24 @@ use std::{
 
 /// Messages that one receive call takes, at most.
 pub(crate) const MESSAGES: usize = 8;
-/// The same unless they are many and short, so that they stay in the cache and memory small.
-const MESSAGES_LONG: usize = 4;
 /// Longest message: what receive offload puts together.
 const MESSAGE_LEN: usize = 65_536;
-/// From one buffer to the next: not a power of two, or short messages would all share the same few lines of the cache.
-const MESSAGE_STRIDE: usize = MESSAGE_LEN + 33 * 64;
 /// Room for control messages, of which the largest set (packet info, segment size) needs 56 bytes.
 const CONTROL_LEN: usize = 128;
 /// Socket buffers asked for; the system may grant less to who is not root.
 const SOCKET_BUFFER: libc::c_int = 4 << 20;
 /// How long a blocking receive waits before the caller watches timers itself.
 pub(crate) const RECEIVE_WAIT: Duration = Duration::from_millis(4);
-/// Longest time that a message may have waited for us.
-const AGE_MAX: Duration = Duration::from_millis(2);
 
 /// The time now.
 pub(crate) fn now() -> Time {
-    Time::from_nanos(clock_ns(libc::CLOCK_MONOTONIC))
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut spec = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the pointer is valid for a write of its type, and the clocks asked for exist on every Linux.
+    // SAFETY: the pointer is valid for a write of its type, and the clock exists on every Linux.
     let spec = unsafe {
-        libc::clock_gettime(clock, spec.as_mut_ptr());
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, spec.as_mut_ptr());
         spec.assume_init()
     };
-    spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64
-}
-
-/// Nanoseconds of the clock that arrivals are stamped by.
-pub(crate) fn real_time_ns() -> u64 {
-    clock_ns(libc::CLOCK_REALTIME)
-}
-
-/// How long before `clock_ns` a message with this stamp arrived. Nobody leaves messages for longer than [`AGE_MAX`]: a clock
-/// that was set must not date them into another day.
-pub(crate) fn age(clock_ns: u64, stamp_ns: u64) -> Duration {
-    Duration::from_nanos(clock_ns.saturating_sub(stamp_ns)).min(AGE_MAX)
+    Time::from_nanos(spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64)
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -127,8 +106,6 @@ pub(crate) struct Message<'a> {
     pub(crate) bytes: &'a [u8],
     /// Length of each datagram but the last.
     pub(crate) segment: usize,
-    /// When it arrived, by [`real_time_ns`], if the socket tells.
-    pub(crate) stamp_ns: Option<u64>,
 }
 
 /// A UDP socket.
@@ -201,11 +178,6 @@ impl Socket {
         let socket = std::net::UdpSocket::bind((any, 0))?;
         socket.connect(remote)?;
         Ok(socket.local_addr()?.ip())
-    }
-
-    /// Has every message tell from now on when it arrived.
-    pub(crate) fn stamp_arrivals(&self) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
     }
 
     fn set(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
@@ -323,9 +295,7 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` if there is nothing (any longer than [`RECEIVE_WAIT`]), or a pending error of the socket.
     pub(crate) fn receive(&self, inbox: &mut Inbox, block: Block, most: usize) -> io::Result<usize> {
-        assert!(most <= MESSAGES, "the inbox has room");
         inbox.prepare();
-        inbox.count = 0;
         if most == 1 {
             let flags = if block == Block::Never { libc::MSG_DONTWAIT } else { 0 };
             // SAFETY: as below, for the first header alone.
@@ -343,7 +313,7 @@ impl Socket {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
                 inbox.headers.as_mut_ptr(),
-                most as libc::c_uint,
+                most.min(MESSAGES) as libc::c_uint,
                 flags,
                 ptr::null_mut(),
             )
@@ -358,7 +328,6 @@ impl Socket {
     pub(crate) fn take_unreachable(&self, inbox: &mut Inbox) -> Option<Vec<u8>> {
         loop {
             inbox.prepare();
-            inbox.count = 0;
             // SAFETY: as in `receive`.
             let count = unsafe {
                 libc::recvmsg(
@@ -422,7 +391,7 @@ impl Inbox {
                 names: mem::zeroed(),
                 iovecs: mem::zeroed(),
                 controls: [const { ControlBuffer([0; CONTROL_LEN]) }; MESSAGES],
-                bytes: vec![0; MESSAGES * MESSAGE_STRIDE],
+                bytes: vec![0; MESSAGES * MESSAGE_LEN],
                 count: 0,
                 used: MESSAGES,
             })
@@ -434,7 +403,7 @@ impl Inbox {
     /// Makes every header ready that the system may have written to. The box stays where it is, and so do the buffers.
     fn prepare(&mut self) {
         for at in 0..self.used {
-            let base = self.bytes[at * MESSAGE_STRIDE..].as_mut_ptr();
+            let base = self.bytes[at * MESSAGE_LEN..].as_mut_ptr();
             self.iovecs[at] = libc::iovec { iov_base: base.cast(), iov_len: MESSAGE_LEN };
             let header = &mut self.headers[at].msg_hdr;
             header.msg_name = ptr::from_mut(&mut self.names[at]).cast();
@@ -446,13 +415,7 @@ impl Inbox {
             header.msg_flags = 0;
         }
         // A call that fails may have touched the first.
-        self.used = 1;
-    }
-
-    /// How many messages to ask for next, going by the last call: many once they come in numbers and short.
-    pub(crate) fn most(&self) -> usize {
-        let is_long = |message: Message<'_>| message.segment < message.bytes.len();
-        if self.count >= MESSAGES_LONG && !self.messages().any(is_long) { MESSAGES } else { MESSAGES_LONG }
+        (self.count, self.used) = (0, 1);
     }
 
     /// Whether more may wait than one plain message, going by the last call.
@@ -461,7 +424,7 @@ impl Inbox {
     }
 
     fn buffer(&self, at: usize) -> &[u8] {
-        &self.bytes[at * MESSAGE_STRIDE..][..MESSAGE_LEN]
+        &self.bytes[at * MESSAGE_LEN..(at + 1) * MESSAGE_LEN]
     }
 
     /// The messages that the last receive call brought.
@@ -470,14 +433,13 @@ impl Inbox {
             let header = &self.headers[at];
             let len = header.msg_len as usize;
             let from = from_sockaddr(&self.names[at])?;
-            let (mut segment, mut local, mut stamp_ns) = (len.max(1), None, None);
+            let (mut segment, mut local) = (len.max(1), None);
             for_each_control(&header.msg_hdr, |level, kind, data| match (level, kind) {
                 (libc::SOL_UDP, libc::UDP_GRO) => {
                     if let Some(size) = data.first_chunk().map(|bytes| libc::c_int::from_ne_bytes(*bytes)) {
                         segment = (size.max(1)) as usize;
                     }
                 }
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => stamp_ns = stamp(data),
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     local = data.get(8..12).and_then(<[u8]>::first_chunk).map(|octets| Ipv4Addr::from(*octets).into());
                 }
@@ -486,7 +448,7 @@ impl Inbox {
                 }
                 _ => {}
             });
-            Some(Message { from, local, bytes: &self.buffer(at)[..len], segment, stamp_ns })
+            Some(Message { from, local, bytes: &self.buffer(at)[..len], segment })
         })
     }
 }
@@ -518,13 +480,6 @@ fn for_each_control(header: &libc::msghdr, mut see: impl FnMut(libc::c_int, libc
             at = libc::CMSG_NXTHDR(header, at);
         }
     }
-}
-
-/// Reads a `struct timespec`.
-fn stamp(data: &[u8]) -> Option<u64> {
-    const HALF: usize = mem::size_of::<libc::time_t>();
-    let half = |at: usize| data.get(at..at + HALF)?.first_chunk().map(|bytes| libc::time_t::from_ne_bytes(*bytes));
-    Some(half(0)? as u64 * 1_000_000_000 + half(HALF)? as u64)
 }
 
 fn is_port_unreachable(header: &libc::msghdr) -> bool {

@@ -35,9 +35,6 @@ const TARGET: Duration = Duration::from_micros(400);
 const TARGET_PACKETS: f64 = 4.0;
 /// Packets by which the window grows a round trip.
 const GROWTH: f64 = 2.0;
-/// Share of the window that must have been in flight for it to have mattered: a sender that waits for room for a run of half
-/// the window uses no more.
-const WINDOW_USED: f64 = 0.5;
 /// Weight of excess delay.
 const BETA: f64 = 0.8;
 /// Largest cut of one round.
@@ -194,7 +191,7 @@ impl Congestion {
         if let Some(experiment) = self.experiment.as_mut().filter(|experiment| acked.number >= experiment.from_number) {
             experiment.acked += acked.packets;
         }
-        if acked.limited == Limited::ByWindow && acked.in_flight as f64 > WINDOW_USED * self.window {
+        if acked.limited == Limited::ByWindow && acked.in_flight as f64 > 0.7 * self.window {
             self.round_limited = Limited::ByWindow;
             self.window += match self.mode {
                 Mode::Start => acked.bytes as f64,

@@ -350,12 +350,6 @@ impl Connection {
         self.receive.ready()
     }
 
-    /// Bytes that may arrive before any is read.
-    #[must_use]
-    pub fn receive_buffer(&self) -> usize {
-        self.receive.capacity()
-    }
-
     /// Whether everything written was acknowledged, the end included if there is one.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
