@@ -14,7 +14,7 @@
 //!   c ════════════╝
 //! ```
 //! Cost of sharing: O(Σ hops of flows that rise again + channels · log channels). Memory: linear in the flows of one phase,
-//! and channels times [`MARKS`].
+//! and channels times marks.
 
 use std::{
     cmp::Reverse,
