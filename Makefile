@@ -65,6 +65,7 @@ test-snmp:
 	@tests/deploy/enrol || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/in-band || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/standby || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ssh:
 	@tools/setup test

@@ -21,6 +21,7 @@ pub mod observe;
 pub mod serve;
 pub mod snmp;
 pub mod ssh;
+pub mod standby;
 pub mod stp;
 pub mod wire;
 

@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Observe(Observe),
     Status(Status),
     Watch(Watch),
+    Standby(Standby),
     Show(Show),
     Export(Export),
     Render(Render),
@@ -414,6 +415,30 @@ pub(crate) struct Watch {
     /// End after so many times.
     #[arg(long, value_name = "N")]
     pub(crate) times: Option<u64>,
+}
+
+/// Stand by for a cable to fail, and then switch hosts over to the VLANs that the plan stored for that.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier standby plan.json --credentials admin.toml\n  \
+    espalier standby plan.json --interval 0.2 --hold 60 --json\n\n\
+    The plan is one of `plan --resilience 1` that `deploy` has put on the switches. Only PVIDs of hosts' ports are written,\n\
+    and nothing is saved. Ctrl-C leaves the switches as they are; the next standby takes that up. Where somebody deploys\n\
+    meanwhile, it ends with exit code 1.")]
+pub(crate) struct Standby {
+    /// The plan that the switches hold.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// How often each switch is looked at, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 0.5)]
+    pub(crate) interval: f64,
+    /// How long a cable must carry again before hosts go back, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub(crate) hold: f64,
+    /// How long frames may be on their way, in seconds: for so long hosts are stopped where a switch-over asks for it.
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) drain: f64,
 }
 
 /// Explain a plan to a person.

@@ -122,7 +122,17 @@ pub(crate) fn read_traffic(path: &Path, topology: &Topology) -> Result<Traffic> 
 /// # Errors
 /// Bad input if it cannot be read or is no valid plan.
 pub(crate) fn read_plan_file(path: &Path, mode: ReadMode) -> Result<Plan> {
-    read_plan(&read(path)?, mode).map_err(|error| bad_input(format!("{}: {error}", path.display())))
+    let bytes = read(path)?;
+    read_plan(&bytes, mode).map_err(|error| {
+        let name = path.display().to_string();
+        let is_cabling = std::str::from_utf8(&bytes).is_ok_and(|text| Format::detect("", text).is_some());
+        if is_cabling {
+            return bad_input(format!(
+                "{name}: cables, not a plan; plan them first: espalier plan {name} -o plan.json"
+            ));
+        }
+        bad_input(format!("{name}: {error}"))
+    })
 }
 
 /// Writes a topology in the native format; see [`write_file`].

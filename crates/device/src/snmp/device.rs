@@ -37,7 +37,7 @@ use crate::{
 pub struct Device<L> {
     pub(super) session: Session<L>,
     pub(super) bulk: BulkSize,
-    mark_vlan: VlanId,
+    pub(super) mark_vlan: VlanId,
     /// `names[slot]`, `ports[slot]`.
     names: Vec<String>,
     pub(super) ports: Vec<PortNumbers>,
@@ -272,7 +272,7 @@ impl<L: Link> Device<L> {
         Ok(())
     }
 
-    fn carry_out(&mut self, edit: &Edit) -> Result<(), Fault> {
+    pub(super) fn carry_out(&mut self, edit: &Edit) -> Result<(), Fault> {
         match edit {
             Edit::Shut(slot) => self.set_admin(*slot, IfStatus::Down),
             Edit::Open(slot) => self.set_admin(*slot, IfStatus::Up),
@@ -547,7 +547,7 @@ impl<L: Link> Device<L> {
     }
 
     /// Reads the fence anew.
-    fn fence(&mut self) -> Result<Fence, Fault> {
+    pub(super) fn fence(&mut self) -> Result<Fence, Fault> {
         let objects = [system::UP_TIME.instance(), system::SET_SERIAL_NO.instance()];
         let values = self.session.get(&objects).map_err(fault)?;
         let up_cs = values[0].count().unwrap_or(0) as u32;
@@ -688,7 +688,7 @@ fn same_value(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-fn vlan_id(number: u32) -> Option<VlanId> {
+pub(super) fn vlan_id(number: u32) -> Option<VlanId> {
     u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok())
 }
 

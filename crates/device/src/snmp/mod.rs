@@ -8,6 +8,7 @@
 //! A session speaks to one device over any [`Link`]; a program runs one for each, in threads of its own.
 
 mod device;
+mod glance;
 mod link;
 mod look;
 mod save;
@@ -16,6 +17,7 @@ mod station;
 mod walk;
 
 pub use device::{Device, Settings};
+pub use glance::{Glance, PortGlance};
 pub use link::{Link, UdpLink};
 pub use save::{Progress, Row, SaveMethod, VENDOR_SAVES, VendorSave};
 pub use session::{Credentials, Patience, Session, SessionError};

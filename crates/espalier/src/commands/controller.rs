@@ -161,6 +161,21 @@ pub(super) fn reach(topology: &Topology, mark_vlan: VlanId, reach: &cli::Reach) 
     })
 }
 
+/// Connects to one switch of a plan by SNMP.
+///
+/// # Errors
+/// [`Fault`].
+pub(super) fn connect_one(
+    plan: &Plan,
+    keyring: &Keyring,
+    switch: SwitchId,
+    reach: &cli::Reach,
+) -> Result<Device<UdpLink>, Fault> {
+    let address = plan.topology.switch(switch).mgmt;
+    let address = address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?;
+    by_snmp(keyring, &plan.topology, switch, address, mark_vlan(plan), reach)
+}
+
 /// Connects to every switch of a plan by SNMP, `devices[switch]`: what it counts and whom it hears is not asked otherwise.
 ///
 /// # Errors

@@ -101,7 +101,7 @@ fn moves(plan: &Plan, over: &SwitchOver) -> Vec<Move> {
     moves.into_iter().map(|((from, to), (hosts, pairs))| Move { from, to, hosts, pairs }).collect()
 }
 
-fn moved_words(plan: &Plan, over: &SwitchOver) -> String {
+pub(super) fn moved_words(plan: &Plan, over: &SwitchOver) -> String {
     let count = |runs: &mut dyn Iterator<Item = (HostId, HostId)>| -> usize {
         runs.map(|(first, last)| last.index() - first.index() + 1).sum()
     };

@@ -29,6 +29,7 @@ mod show;
 mod simgrid;
 mod simulate;
 mod since;
+mod standby;
 mod status;
 mod switchd;
 mod tagger;
@@ -67,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Observe(args) => observe::run(&args, output),
         Command::Status(args) => status::run(&args, output),
         Command::Watch(args) => status::watch(&args, output),
+        Command::Standby(args) => standby::run(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),

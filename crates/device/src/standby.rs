@@ -1,0 +1,446 @@
+//! Stands by for a cable to fail, and then has the hosts that it cut off send in the VLANs that the plan stored for that.
+//!
+//! ```text
+//!            cable dies                                  proof of the switch-over
+//!   home ───────────────────────▶ over(cable)            certificate, further numbering, unneeded
+//!   home ──▶ stopped(cable) ─────▶ over(cable)           drained
+//!   over(cable) ─────────────────▶ home                  certificate, unneeded
+//!   over(cable) ──▶ stopped(cable) ──▶ home              further numbering, drained
+//! ```
+//! A further numbering leaves out what goes over the dead cable, so the way back needs a pause once it is alive. Only hosts
+//! that move are stopped: what the others send climbs either numbering. A stopped port takes no untagged frames; its link
+//! stays up, and what is sent to it arrives.
+//!
+//! Nothing is done here. Tell [`Standby::handle_links`] what became of the cables and which switches answer, have the
+//! switches hold what [`Standby::pvid`] says, and tell [`Standby::handle_held`] which of them do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    time::Duration,
+};
+
+use fabric::{Assignment, HostId, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_links};
+
+/// How long switches are given to stop hosts before those go on as before.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long nobody is stopped after that did not work.
+const STOP_AGAIN: Duration = Duration::from_secs(60);
+
+/// What is known of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// It carries.
+    Up,
+    /// One of its ends says that it does not.
+    Down,
+    /// Nobody who would know answers.
+    Unknown,
+}
+
+/// Which VLANs hosts are to send in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stance {
+    /// Those of the plan, all cables being alive.
+    Home,
+    /// Those stored for the failure of this cable.
+    Over(LinkId),
+    /// Those of the plan, but for hosts that this cable's failure moves: these send nothing.
+    Stopped(LinkId),
+}
+
+/// What is worth telling a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A cable died. What the plan stored for it is being done.
+    Failed(LinkId),
+    /// A cable died that no frame needs.
+    Missed(LinkId),
+    /// A cable died beside which nothing runs.
+    Dividing(LinkId),
+    /// A cable died while a switch-over for another was in force; nothing is stored for both.
+    Second(LinkId),
+    /// A cable is alive again.
+    Healed(LinkId),
+    /// Every switch that answers holds this.
+    Holds(Stance),
+    /// Hosts have to be stopped for a moment, for this cable, and this switch does not answer: everything stays as it is.
+    CannotStop(LinkId, SwitchId),
+    /// What is stored for this cable mixes with nothing but the plan's own routes, and this switch has not come back to
+    /// them.
+    Waits(LinkId, SwitchId),
+}
+
+/// Why a plan gives a standby nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unprepared {
+    /// It stores no switch-overs.
+    NothingStored,
+    /// Hosts tag their frames themselves.
+    HostsChoose,
+}
+
+impl fmt::Display for Unprepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NothingStored => "the plan stores nothing for failures; make one with espalier plan --resilience 1",
+            Self::HostsChoose => {
+                "hosts tag their own frames in this plan, and leave a dead path by themselves: run espalier tagger on them"
+            }
+        })
+    }
+}
+
+/// The PVID of a port that takes no untagged frames, or the VLAN of those that it takes.
+pub type Pvid = Option<VlanId>;
+
+/// Decides which switch-over is in force.
+#[derive(Clone, Debug)]
+pub struct Standby {
+    home: Vec<VlanId>,
+    /// By cable: who moves when it fails.
+    overs: BTreeMap<LinkId, Over>,
+    dividing: BTreeSet<LinkId>,
+    /// How long a cable must be alive before hosts go back.
+    hold: Duration,
+    /// How long frames may be on their way.
+    drain: Duration,
+    stance: Stance,
+    /// What comes after the present stance, in order.
+    way: VecDeque<Stance>,
+    /// Where hosts go back to if they cannot all be stopped.
+    origin: Stance,
+    /// Switches that may not have heard of some stance since they last held one.
+    stale: BTreeSet<SwitchId>,
+    /// Switches with hosts.
+    hosting: BTreeSet<SwitchId>,
+    /// Since when the stance is wanted, and since when it is held.
+    wanted_since: Duration,
+    held_since: Option<Duration>,
+    told_held: bool,
+    down: BTreeSet<LinkId>,
+    up_since: BTreeMap<LinkId, Duration>,
+    /// Cables for which hosts could not be stopped, and when that may be tried again.
+    refused: BTreeMap<LinkId, Duration>,
+    news: VecDeque<News>,
+}
+
+#[derive(Clone, Debug)]
+struct Over {
+    proof: Proof,
+    moves: BTreeMap<HostId, VlanId>,
+    switches: BTreeSet<SwitchId>,
+}
+
+impl Standby {
+    /// Prepares for the failures that a plan is ready for. `hold` is how long a cable must be alive again before hosts go
+    /// back; `drain`, how long frames may be on their way.
+    ///
+    /// # Errors
+    /// [`Unprepared`].
+    pub fn new(plan: &Plan, hold: Duration, drain: Duration) -> Result<Self, Unprepared> {
+        let Assignment::Source(home) = &plan.assignment else { return Err(Unprepared::HostsChoose) };
+        if plan.policy.tagging != Tagging::Switch {
+            return Err(Unprepared::HostsChoose);
+        }
+        let failover = plan.failover.as_ref().ok_or(Unprepared::NothingStored)?;
+        let overs = failover.switch_overs.iter().map(|over| {
+            let moves: BTreeMap<HostId, VlanId> = (over.hosts.iter())
+                .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)))
+                .collect();
+            let switches = moves.keys().map(|host| plan.topology.switch_of(*host)).collect();
+            (over.link, Over { proof: over.proof, moves, switches })
+        });
+        Ok(Self {
+            home: home.clone(),
+            overs: overs.collect(),
+            dividing: dividing_links(&plan.topology).into_iter().collect(),
+            hold,
+            drain,
+            stance: Stance::Home,
+            way: VecDeque::new(),
+            origin: Stance::Home,
+            stale: BTreeSet::new(),
+            hosting: plan.topology.host_ids().map(|host| plan.topology.switch_of(host)).collect(),
+            wanted_since: Duration::ZERO,
+            held_since: None,
+            told_held: true,
+            down: BTreeSet::new(),
+            up_since: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            news: VecDeque::new(),
+        })
+    }
+
+    /// Cables that something is stored for, and those of them for which hosts have to be stopped for a moment before they
+    /// move.
+    pub fn prepared(&self) -> (usize, usize) {
+        let drained = self.overs.values().filter(|over| matches!(over.proof, Proof::Drained(_))).count();
+        (self.overs.len(), drained)
+    }
+
+    /// Takes up what an earlier standby left: `found[host]` is what each host's port has, `dead` the cables that are down.
+    ///
+    /// # Errors
+    /// A host whose port has a PVID that nothing of the plan's gives it.
+    ///
+    /// # Panics
+    /// If there is not one port a host.
+    pub fn take_up(&mut self, found: &[Pvid], dead: &BTreeSet<LinkId>) -> Result<Stance, HostId> {
+        assert_eq!(found.len(), self.home.len(), "a port for every host");
+        let hosts = || found.iter().enumerate().map(|(index, pvid)| (HostId::new(index), *pvid));
+        let held = |stance| hosts().all(|(host, pvid)| pvid == self.pvid_in(stance, host));
+        if held(Stance::Home) {
+            return Ok(Stance::Home);
+        }
+        // Some of a change may have been made: then hosts have what they had before, or would have after, or are stopped.
+        let fits = |link: LinkId, host, pvid: Pvid| {
+            [Stance::Home, Stance::Over(link), Stance::Stopped(link)]
+                .into_iter()
+                .any(|stance| pvid == self.pvid_in(stance, host))
+        };
+        // A link that is dead is likelier than one that is not, and one that asks for care is the safer guess.
+        let best = (self.overs.keys().copied())
+            .filter(|link| hosts().all(|(host, pvid)| fits(*link, host, pvid)))
+            .max_by_key(|link| (held(Stance::Over(*link)), dead.contains(link), !self.is_free(*link)));
+        let stance = match best {
+            Some(link) if held(Stance::Over(link)) => Stance::Over(link),
+            Some(link) if found.contains(&None) || matches!(self.overs[&link].proof, Proof::Drained(_)) => {
+                self.way.push_back(Stance::Home);
+                Stance::Stopped(link)
+            }
+            Some(link) => Stance::Over(link),
+            // Several changes, each of which some switch has missed: only those that mix freely leave that.
+            None => {
+                let free = |host, pvid: Pvid| {
+                    let of = |link: &LinkId| self.is_free(*link) && pvid == self.pvid_in(Stance::Over(*link), host);
+                    pvid == self.pvid_in(Stance::Home, host) || self.overs.keys().any(of)
+                };
+                if let Some((host, _)) = hosts().find(|(host, pvid)| !free(*host, *pvid)) {
+                    return Err(host);
+                }
+                self.stale = self.hosting.iter().copied().collect();
+                Stance::Home
+            }
+        };
+        (self.stance, self.told_held) = (stance, false);
+        Ok(stance)
+    }
+
+    /// Whether its switch-over mixes with the plan's own routes, and with all others that do.
+    fn is_free(&self, link: LinkId) -> bool {
+        matches!(self.overs[&link].proof, Proof::Certificate | Proof::Unneeded)
+    }
+
+    /// What is to hold now.
+    pub fn stance(&self) -> Stance {
+        self.stance
+    }
+
+    /// The PVID that a host's port is to have now; none takes no untagged frames.
+    pub fn pvid(&self, host: HostId) -> Pvid {
+        self.pvid_in(self.stance, host)
+    }
+
+    fn pvid_in(&self, stance: Stance, host: HostId) -> Pvid {
+        let home = self.home[host.index()];
+        match stance {
+            Stance::Home => Some(home),
+            Stance::Over(link) => Some(self.overs[&link].moves.get(&host).copied().unwrap_or(home)),
+            Stance::Stopped(link) => (!self.overs[&link].moves.contains_key(&host)).then_some(home),
+        }
+    }
+
+    /// Takes what is known of every cable, `links[link]`, and which switches do not answer.
+    pub fn handle_links(&mut self, now: Duration, links: &[Outlook], silent: &BTreeSet<SwitchId>) {
+        for (index, outlook) in links.iter().enumerate() {
+            let link = LinkId::new(index);
+            match outlook {
+                Outlook::Down => {
+                    self.up_since.remove(&link);
+                    if self.down.insert(link) {
+                        self.tell_failure(link);
+                    }
+                }
+                Outlook::Up => {
+                    self.up_since.entry(link).or_insert(now);
+                    if self.down.remove(&link) {
+                        self.refused.remove(&link);
+                        self.news.push_back(News::Healed(link));
+                    }
+                }
+                Outlook::Unknown => {
+                    self.up_since.remove(&link);
+                }
+            }
+        }
+        if self.way.is_empty() {
+            self.decide(now, silent);
+        }
+    }
+
+    fn tell_failure(&mut self, link: LinkId) {
+        let busy = match self.target_of_way() {
+            Stance::Over(other) => other != link,
+            Stance::Home | Stance::Stopped(_) => false,
+        };
+        self.news.push_back(if self.dividing.contains(&link) {
+            News::Dividing(link)
+        } else if !self.overs.contains_key(&link) {
+            News::Missed(link)
+        } else if busy && self.down.len() > 1 {
+            News::Second(link)
+        } else {
+            News::Failed(link)
+        });
+    }
+
+    fn target_of_way(&self) -> Stance {
+        self.way.back().copied().unwrap_or(self.stance)
+    }
+
+    /// Chooses where to go from a stance at rest.
+    fn decide(&mut self, now: Duration, silent: &BTreeSet<SwitchId>) {
+        let candidate = self.down.iter().copied().find(|link| self.overs.contains_key(link));
+        let target = match self.stance {
+            Stance::Over(link) if self.down.contains(&link) => return,
+            Stance::Over(link) => match (self.up_since.get(&link), candidate) {
+                // Nobody knows what became of it.
+                (None, _) => return,
+                (Some(_), Some(other)) => Stance::Over(other),
+                (Some(since), None) if now.saturating_sub(*since) >= self.hold => Stance::Home,
+                (Some(_), None) => return,
+            },
+            Stance::Home => match candidate {
+                Some(link) => Stance::Over(link),
+                None => return,
+            },
+            // Left by an earlier standby, and its way is empty only once it is over.
+            Stance::Stopped(_) => Stance::Home,
+        };
+        let way = self.way_to(target);
+        // Nobody is stopped unless all can be.
+        for stance in &way {
+            let Stance::Stopped(link) = stance else { continue };
+            if self.refused.get(link).is_some_and(|until| now < *until) {
+                return;
+            }
+            if let Some(switch) = self.overs[link].switches.intersection(silent).next() {
+                self.refused.insert(*link, now + STOP_AGAIN);
+                self.news.push_back(News::CannotStop(*link, *switch));
+                return;
+            }
+        }
+        self.way = way;
+        self.next(now);
+    }
+
+    /// What lies between the present stance and another.
+    fn way_to(&self, target: Stance) -> VecDeque<Stance> {
+        let mut way = VecDeque::new();
+        if let (Stance::Over(from), Stance::Over(to)) = (self.stance, target) {
+            if self.is_free(from) && self.is_free(to) {
+                return [target].into();
+            }
+        }
+        if let Stance::Over(from) = self.stance {
+            if !self.is_free(from) {
+                way.push_back(Stance::Stopped(from));
+            }
+            way.push_back(Stance::Home);
+        }
+        if let Stance::Over(to) = target {
+            if matches!(self.overs[&to].proof, Proof::Drained(_)) {
+                way.push_back(Stance::Stopped(to));
+            }
+            way.push_back(target);
+        }
+        way
+    }
+
+    fn next(&mut self, now: Duration) {
+        let Some(&stance) = self.way.front() else { return };
+        // What needs care mixes with the plan's own routes alone, and only if everybody has come back to them.
+        let careful = match stance {
+            Stance::Home => None,
+            Stance::Over(link) | Stance::Stopped(link) => Some(link).filter(|link| !self.is_free(*link)),
+        };
+        if let (Some(link), Stance::Home, Some(switch)) = (careful, self.stance, self.stale.first()) {
+            let again = self.refused.get(&link).is_none_or(|until| now >= *until);
+            if again {
+                self.refused.insert(link, now + STOP_AGAIN);
+                self.news.push_back(News::Waits(link, *switch));
+            }
+            self.way.clear();
+            return;
+        }
+        self.way.pop_front();
+        if let Stance::Stopped(_) = stance {
+            self.origin = self.stance;
+        }
+        self.stance = stance;
+        (self.wanted_since, self.held_since, self.told_held) = (now, None, false);
+        self.stale.extend(&self.hosting);
+    }
+
+    /// Takes which switches do not hold the stance: they do not answer, or what they were told has not been done.
+    pub fn handle_held(&mut self, now: Duration, behind: &BTreeSet<SwitchId>, silent: &BTreeSet<SwitchId>) {
+        self.stale.retain(|switch| behind.contains(switch) || silent.contains(switch));
+        let stopped = match self.stance {
+            Stance::Stopped(link) => Some(link),
+            Stance::Home | Stance::Over(_) => None,
+        };
+        let held = match stopped {
+            Some(link) => behind.is_disjoint(&self.overs[&link].switches),
+            None => behind.is_subset(silent),
+        };
+        if !held {
+            self.held_since = None;
+            if let Some(link) = stopped {
+                if now.saturating_sub(self.wanted_since) > STOP_PATIENCE && self.origin != self.stance {
+                    // Everybody goes on as before: that climbs what it climbed.
+                    let switch = *behind.intersection(&self.overs[&link].switches).next().expect("it is not held");
+                    self.news.push_back(News::CannotStop(link, switch));
+                    self.refused.insert(link, now + STOP_AGAIN);
+                    self.stance = self.origin;
+                    (self.wanted_since, self.told_held) = (now, true);
+                    self.way.clear();
+                }
+            }
+            return;
+        }
+        let since = *self.held_since.get_or_insert(now);
+        if !self.told_held {
+            self.told_held = true;
+            self.news.push_back(News::Holds(self.stance));
+        }
+        // Between two stances no frame of the first may be left, unless one numbering covers both.
+        if !self.way.is_empty() && now.saturating_sub(since) >= self.drain {
+            self.next(now);
+        }
+    }
+
+    /// The next thing worth telling a person.
+    pub fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+}
+
+/// What both ends of each cable say, `running[switch][slot]`; none for a switch that does not answer.
+///
+/// # Panics
+/// If a switch says something of fewer ports than it has.
+pub fn outlooks(topology: &Topology, running: &[Option<Vec<bool>>]) -> Vec<Outlook> {
+    let end = |port: fabric::PortId| {
+        let switch = topology.port(port).switch;
+        let ports = running[switch.index()].as_ref()?;
+        Some(ports[port.index() - topology.switch_ports(switch).start])
+    };
+    let links = topology.links().iter().map(|link| match (end(link.a), end(link.b)) {
+        (None, None) => Outlook::Unknown,
+        (Some(false), _) | (_, Some(false)) => Outlook::Down,
+        (Some(true), _) | (_, Some(true)) => Outlook::Up,
+    });
+    links.collect()
+}
