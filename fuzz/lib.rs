@@ -73,11 +73,18 @@ pub fn ports(target: Target) -> [&'static str; 3] {
 /// be written reads back the same.
 pub fn judge_language(target: Target, data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let texts: Vec<&str> =
-        if target == Target::Networkd { text.split("\0\0\0\0").take(8).collect() } else { vec![&text] };
+    let texts: Vec<&str> = if matches!(target, Target::Networkd | Target::Ifupdown2) {
+        text.split("\0\0\0\0").take(8).collect()
+    } else {
+        vec![&text]
+    };
     const KINDS: [&str; 5] = ["netdev", "network", "fdb", "service", "network"];
+    const STANZAS: [&str; 3] = ["espalier.intf", "espalier.fdb", "change.sh"];
     let name = |index: usize| match target {
+        // One script in two makes it a difference.
+        Target::Networkd if index == 6 => "change.sh".to_owned(),
         Target::Networkd => format!("{index}.{}", KINDS[index % KINDS.len()]),
+        Target::Ifupdown2 => STANZAS[index % STANZAS.len()].to_owned(),
         _ => format!("{index}.json"),
     };
     let names: Vec<String> = (0..texts.len()).map(name).collect();

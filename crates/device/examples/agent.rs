@@ -42,6 +42,7 @@ fn main() -> io::Result<()> {
             statics_max: 16_384,
             hybrid: HybridPorts::Allowed,
             learning: Learning::Independent,
+            pfc_classes: 0,
         },
     };
     let entry = |port: u32| StaticConfig {

@@ -36,10 +36,11 @@ impl Target {
             Self::Networkd => Deployment::Command(
                 "sh -c 'cp -r /etc/espalier/{{ file }}/. /etc/systemd/network/ && \
                  mv /etc/systemd/network/espalier-fdb.service /etc/systemd/system/ && \
-                 systemctl daemon-reload && networkctl reload && systemctl enable --now espalier-fdb'",
+                 systemctl daemon-reload && networkctl reload && systemctl enable espalier-fdb && systemctl restart espalier-fdb'",
             ),
             Self::Ifupdown2 => Deployment::Command(
-                "sh -c 'cp /etc/espalier/{{ file }} /etc/network/interfaces.d/espalier.intf && ifreload -a'",
+                "sh -c 'cp /etc/espalier/{{ file }}/espalier.fdb /etc/network/ && \
+                 cp /etc/espalier/{{ file }}/espalier.intf /etc/network/interfaces.d/ && ifreload -a'",
             ),
             Self::Sonic => Deployment::Command("config load -y /etc/espalier/{{ file }}"),
             Self::CiscoSb => {
@@ -143,7 +144,7 @@ fn play(target: Target) -> String {
 fn main_file(part: &Part) -> String {
     let last = part.files.last().cloned().unwrap_or_default();
     match (part.target, last.rsplit_once('/')) {
-        (Target::Networkd, Some((folder, _))) => folder.to_owned(),
+        (Target::Networkd | Target::Ifupdown2, Some((folder, _))) => folder.to_owned(),
         _ => last,
     }
 }

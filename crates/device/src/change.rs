@@ -22,6 +22,8 @@ pub(crate) struct Change<'a> {
     pub(crate) before: &'a SwitchConfig,
     pub(crate) after: &'a SwitchConfig,
     pub(crate) stage: Stage,
+    /// How many ports, from the first on, the switch goes on with; the others are in its previous plan alone.
+    pub(crate) kept: usize,
 }
 
 /// What a change is part of.

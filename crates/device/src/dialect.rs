@@ -12,6 +12,7 @@ mod fastpath;
 mod huawei;
 mod ifupdown2;
 mod junos;
+mod kept;
 mod linux_bridge;
 mod networkd;
 mod open_vswitch;
@@ -77,12 +78,21 @@ pub(crate) struct Traits {
     pub(crate) pause: Ability,
     /// Priority flow control.
     pub(crate) priority_flow_control: Ability,
-    /// Whether a difference can be told from the full configuration: no, and what to do then.
-    pub(crate) difference: Result<(), &'static str>,
+    /// How a full configuration is said.
+    pub(crate) full: Full,
     /// Which port names it takes, and an example.
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
     pub(crate) basis: Basis,
+}
+
+/// How a language says a full configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// As commands: with ports shut first, and then opened.
+    InSteps,
+    /// As files that say what is, each begun by the dialect.
+    AsState,
 }
 
 /// In how many VLANs a port may be untagged.
@@ -160,7 +170,7 @@ targets! {
     LinuxBridge = "linux-bridge" => linux_bridge::LinuxBridge,
     /// A VLAN-aware Linux bridge, as files of systemd-networkd.
     Networkd = "networkd" => networkd::Networkd,
-    /// A VLAN-aware Linux bridge, as a file of ifupdown2: Cumulus Linux.
+    /// A VLAN-aware Linux bridge, as files of ifupdown2: Cumulus Linux.
     Ifupdown2 = "ifupdown2" => ifupdown2::Ifupdown2,
     /// Open vSwitch, as OpenFlow rules.
     OpenVswitch = "open-vswitch" => open_vswitch::OpenVswitch,
@@ -198,11 +208,6 @@ impl Target {
     /// What its driver rests on.
     pub fn basis(self) -> Basis {
         self.dialect().traits().basis
-    }
-
-    /// Whether it can say what changes, rather than what is.
-    pub fn has_difference(self) -> bool {
-        self.dialect().traits().difference.is_ok()
     }
 
     /// Whether a port can be untagged in many VLANs, as switch-tagged plans need.

@@ -60,16 +60,6 @@ pub enum RenderError {
         /// An example.
         like: &'static str,
     },
-    /// The target's files say what is, not what changes.
-    #[error("switch {switch}: files for {target} state everything and change nothing step by step; {way_out}")]
-    NoDifference {
-        /// The switch.
-        switch: String,
-        /// The target.
-        target: &'static str,
-        /// What would work.
-        way_out: &'static str,
-    },
     /// The old and the new do not fit into the tables at once.
     #[error(
         "switch {switch} ({model}) would hold {need} {what} while both plans are there, and holds {limit}; render the new \

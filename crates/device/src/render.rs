@@ -15,7 +15,7 @@ use fabric::{Admin, Basis, DeviceIntent, Plan, PortRole, SwitchId, VlanSet};
 use crate::{
     Folder, Part, Phase, Reach, RenderError, SwitchConfig, Target,
     change::{Change, Stage, phases},
-    dialect::Output,
+    dialect::{Full, Output},
     read::align,
 };
 
@@ -119,10 +119,7 @@ pub fn write_change(
 ) -> Result<(), RenderError> {
     assert_eq!(before.ports.len(), after.ports.len(), "both states are of one switch");
     target.refuse("switch", after)?;
-    if let Err(way_out) = target.dialect().traits().difference {
-        return Err(RenderError::NoDifference { switch: "switch".to_owned(), target: target.name(), way_out });
-    }
-    write_steps(target, &[], "switch", Steps::Difference(before, after), folder)
+    write_steps(target, &[], "switch", Steps::Difference(before, after, after.ports.len()), folder)
         .map_err(|source| RenderError::Write { file: "switch".to_owned(), source })
 }
 
@@ -142,7 +139,7 @@ pub fn write_transition(
 ) -> Result<(), RenderError> {
     assert_eq!(before.ports.len(), after.ports.len(), "both states are of one switch");
     target.refuse_ports("switch", after)?;
-    write_steps(target, &[], "switch", Steps::Difference(before, after), folder)
+    write_steps(target, &[], "switch", Steps::Difference(before, after, after.ports.len()), folder)
         .map_err(|source| RenderError::Write { file: "switch".to_owned(), source })
 }
 
@@ -151,8 +148,8 @@ pub fn write_transition(
 enum Steps<'a> {
     /// Everything.
     Full(&'a SwitchConfig),
-    /// What takes one state to another.
-    Difference(&'a SwitchConfig, &'a SwitchConfig),
+    /// What takes one state to another, after which the switch has the first so many ports.
+    Difference(&'a SwitchConfig, &'a SwitchConfig, usize),
 }
 
 /// Writes the files of one switch.
@@ -167,26 +164,26 @@ fn write_steps(
     let traits = dialect.traits();
     let mut out = Output { folder, stem, head };
     match traits.comment {
-        // A dialect of many files begins each itself.
-        Some(_) if traits.extension == "d" => {}
+        Some(_) if traits.full == Full::AsState => {}
         Some(comment) => out.begin(&format!("{stem}.{}", traits.extension), comment)?,
         None => {
             out.begin(&format!("{stem}.txt"), "")?;
             out.folder.begin(&format!("{stem}.{}", traits.extension))?;
         }
     }
-    let mut write = |before, after, stage| dialect.write(&Change { before, after, stage }, &mut out);
+    let mut write = |before, after, stage, kept| dialect.write(&Change { before, after, stage, kept }, &mut out);
     match steps {
-        Steps::Difference(before, after) => write(before, after, Stage::Step),
+        Steps::Difference(before, after, kept) => write(before, after, Stage::Step, kept),
         Steps::Full(goal) => {
             let factory = dialect.factory(goal.ports.iter().map(|port| port.name.clone()).collect());
-            if traits.difference.is_err() {
-                return write(&factory, goal, Stage::Prepare);
+            let kept = goal.ports.len();
+            if traits.full == Full::AsState {
+                return write(&factory, goal, Stage::Prepare, kept);
             }
             let mut drained = goal.clone();
             drained.ports.iter_mut().for_each(|port| port.admin = Admin::Down);
-            write(&factory, &drained, Stage::Prepare)?;
-            write(&drained, goal, Stage::Open)
+            write(&factory, &drained, Stage::Prepare, kept)?;
+            write(&drained, goal, Stage::Open, kept)
         }
     }
 }
@@ -238,28 +235,28 @@ impl Job<'_> {
         folder: &mut Recorder<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<(), RenderError> {
+        let own = goal.ports.len();
         let (before, after, reach) = self.both(since.plan, intent, goal);
-        if before == after {
+        // Where ports have files, those of ports that the new plan does not know go with the last step.
+        let forgets = self.target.dialect().traits().full == Full::AsState && own < after.ports.len();
+        if before == after && !forgets {
             return Ok(());
-        }
-        let dialect = self.target.dialect();
-        if let Err(way_out) = dialect.traits().difference {
-            let (switch, target) = (self.name().to_owned(), self.target.name());
-            return Err(RenderError::NoDifference { switch, target, way_out });
         }
         self.target.refuse(self.name(), &before)?;
         let states = phases(&before, &after, &reach, surviving);
         self.check_room(&before, &states[1])?;
         let mut now = &before;
         for (phase, next) in Phase::ALL.into_iter().zip(&states) {
-            if now != next {
+            let last = phase == Phase::Free;
+            if now != next || (last && forgets) {
                 let what = format!(
                     "difference since plan {}, phase {}: finish it on every switch before any begins the next",
                     since.digest,
                     phase.folder()
                 );
                 let stem = format!("{}/{}", phase.folder(), file_name(self.name()));
-                self.write(&self.head(&what), &stem, Steps::Difference(now, next), folder)?;
+                let kept = if last { own } else { after.ports.len() };
+                self.write(&self.head(&what), &stem, Steps::Difference(now, next, kept), folder)?;
                 self.record(Some(phase), folder, parts);
             }
             now = next;

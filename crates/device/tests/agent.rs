@@ -35,6 +35,7 @@ fn facts(ports: u32) -> Facts {
             statics_max: 20_000,
             hybrid: HybridPorts::Allowed,
             learning: Learning::Independent,
+            pfc_classes: 8,
         },
     }
 }

@@ -225,6 +225,67 @@ fn an_interrupted_deployment_resumes_or_is_undone() {
     });
 }
 
+/// The controller dies after each answer in turn. As long as there is no journal the same command goes on, as often as it
+/// takes, and from then on the journal does; a mark of the same generation that is not its own still stops it.
+#[test]
+fn whoever_dies_at_any_step_goes_on_without_taking_over() {
+    let (mut before, mut after) = (0, 0);
+    for seed in 0..12 {
+        for step in 0.. {
+            let mut rng = Rng::new(seed);
+            let mut world = World::random(&mut rng);
+            let goals = world.plan(&mut rng, 10);
+            // An earlier deployment of its own, so that the folder knows a generation.
+            let earlier = world.plan(&mut rng, 20);
+            let mut first = Deployment::new(&world.topology, order(&world, earlier, Way::Drained, 1));
+            world.run(&mut [&mut first], &mut rng);
+            let known = first.mark_left().map(|mark| mark.generation);
+            (world.journal, world.patience) = (None, Some(step));
+            world.claims.clear();
+            let next = |world: &World, nonce| Order {
+                digest: 7,
+                generation: known,
+                claims: world.claims.clone(),
+                resume: world.journal.clone(),
+                ..order(world, goals.clone(), Way::Drained, nonce)
+            };
+            let mut dies = Deployment::new(&world.topology, next(&world, 2));
+            world.run(&mut [&mut dies], &mut rng);
+            if dies.outcome().is_some() {
+                break;
+            }
+            if world.journal.is_none() {
+                // And once more, a little later.
+                world.patience = Some(step + 1);
+                let mut again = Deployment::new(&world.topology, next(&world, 3));
+                world.run(&mut [&mut again], &mut rng);
+                before += 1;
+            } else {
+                after += 1;
+            }
+            world.patience = None;
+            let nonce = if world.journal.is_some() { 2 } else { 4 };
+            let mut last = Deployment::new(&world.topology, next(&world, nonce));
+            world.run(&mut [&mut last], &mut rng);
+            let sound = matches!(last.outcome(), Some(Outcome::Deployed { doubts, .. }) if doubts.is_empty());
+            assert!(sound, "seed {seed}, step {step}: {:?}", last.outcome());
+            assert_eq!(world.running(), goals, "seed {seed}, step {step}");
+            // Of the generation that a claim had, but somebody else's.
+            if let Some(claim) = world.claims.first().copied() {
+                let mark = Mark { nonce: claim.nonce ^ 8, ..claim };
+                world.switches.iter_mut().for_each(|switch| switch.mark = Some(mark));
+                let other = world.plan(&mut rng, 30);
+                let stranger =
+                    Order { generation: known, claims: world.claims.clone(), ..order(&world, other, Way::Drained, 5) };
+                let mut stranger = Deployment::new(&world.topology, stranger);
+                world.run(&mut [&mut stranger], &mut rng);
+                assert!(matches!(stranger.outcome(), Some(Outcome::Stale { .. })), "{:?}", stranger.outcome());
+            }
+        }
+    }
+    assert!(before > 100 && after > 300, "{before} before the journal, {after} after");
+}
+
 #[test]
 fn deploying_the_same_again_writes_nothing() {
     let mut rng = Rng::new(7);
@@ -429,6 +490,7 @@ fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order
         digest: nonce,
         nonce,
         generation: None,
+        claims: Vec::new(),
         resume: None,
         management: world.management.clone(),
         guard: Some(Duration::from_secs(60)),
@@ -571,6 +633,7 @@ struct World {
     jobs_begun: u64,
     severed: usize,
     writes: usize,
+    claims: Vec<Mark>,
     journal: Option<Journal>,
     verdict: Result<(), String>,
     patience: Option<usize>,
@@ -637,6 +700,7 @@ impl World {
             jobs_begun: 0,
             severed: 0,
             writes: 0,
+            claims: Vec::new(),
             journal: None,
             verdict: Ok(()),
             patience: None,
@@ -829,6 +893,10 @@ impl World {
     fn step(&mut self, job: &mut Job, rng: &mut Rng) -> Option<Reply> {
         match job.request.clone() {
             Request::Judge { .. } => Some(Reply::Judged(self.verdict.clone())),
+            Request::Note(mark) => {
+                self.claims.push(mark);
+                Some(Reply::Recorded(Ok(())))
+            }
             Request::Record(journal) => {
                 self.journal = Some(journal);
                 Some(Reply::Recorded(Ok(())))

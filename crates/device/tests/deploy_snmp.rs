@@ -199,6 +199,10 @@ struct Quiet {
 }
 
 impl Surroundings for Quiet {
+    fn note(&mut self, _: Mark) -> Result<(), String> {
+        Ok(())
+    }
+
     fn judge(&mut self, _: &[SwitchConfig]) -> Result<(), String> {
         Ok(())
     }
@@ -222,6 +226,7 @@ fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) ->
         digest: nonce,
         nonce,
         generation: None,
+        claims: Vec::new(),
         resume: None,
         management: Management::OutOfBand,
         guard: None,

@@ -26,12 +26,11 @@ fn between(text: &str, mark: &str, table: &str) -> String {
 }
 
 fn drivers() -> String {
-    let mut table =
-        String::from("| target | driver | hosts may leave tagging to it | differences |\n|---|---|---|---|\n");
+    let mut table = String::from("| target | driver | hosts may leave tagging to it |\n|---|---|---|\n");
     for &target in Target::ALL {
         let mark = |yes: bool| if yes { "yes" } else { "no" };
-        let (hybrid, difference) = (mark(target.has_hybrid_ports()), mark(target.has_difference()));
-        writeln!(table, "| `{target}` | {} | {hybrid} | {difference} |", target.basis().word()).expect("a string");
+        let hybrid = mark(target.has_hybrid_ports());
+        writeln!(table, "| `{target}` | {} | {hybrid} |", target.basis().word()).expect("a string");
     }
     table
 }

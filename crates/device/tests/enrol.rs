@@ -206,8 +206,13 @@ impl Link for Wire {
 }
 
 /// What the switches of most tests hold and have room for.
-const LIMITS: Limits =
-    Limits { vlans_max: 20, statics_max: 70, hybrid: HybridPorts::Allowed, learning: Learning::Independent };
+const LIMITS: Limits = Limits {
+    vlans_max: 20,
+    statics_max: 70,
+    hybrid: HybridPorts::Allowed,
+    learning: Learning::Independent,
+    pfc_classes: 0,
+};
 
 impl Site {
     fn new(limits: Limits, habit: Habit) -> Self {
@@ -332,7 +337,7 @@ fn what_is_found_is_what_there_is() {
     for hybrid in [HybridPorts::Allowed, HybridPorts::Refused] {
         for learning in [Learning::Independent, Learning::Shared] {
             for (vlans_max, statics_max) in [(4, 5), (20, 70), (64, 499), (5, 64)] {
-                let limits = Limits { vlans_max, statics_max, hybrid, learning };
+                let limits = Limits { vlans_max, statics_max, hybrid, learning, pfc_classes: 0 };
                 let site = Site::new(limits, Habit::None);
                 let mut order = order();
                 order.vlans_max = 100;
@@ -635,4 +640,25 @@ fn many_faults_by_chance() {
         }
     }
     assert!(complete > 0 || std::env::var_os("SEED").is_some());
+}
+
+#[test]
+fn what_ports_say_of_priority_flow_control_goes_into_the_model() {
+    for (pfc_classes, expected) in [(0, None), (1, Some(1)), (8, Some(8))] {
+        let site = Site::new(Limits { pfc_classes, ..LIMITS }, Habit::None);
+        let mut enrolment = site.enrol(&order(), &mut Clerk::default()).expect("a switch that can be probed");
+        assert_eq!(enrolment.identity.pfc_classes, expected);
+        let found = enrolment.found.as_ref().expect("probed").clone();
+        let known = Model { pfc_classes: 3, ..(*Model::generic()).clone() };
+        let (model, remarks) = model_of("x", &enrolment.identity, &found, Base::Known(&known));
+        assert_eq!(model.pfc_classes, expected.unwrap_or(3), "what says nothing keeps what is believed");
+        assert_eq!(model.basis_of("pfc-classes") == Basis::Probed, expected.is_some());
+        assert_eq!(remarks.iter().any(|remark| remark.contains("(DCBX)")), expected.is_some(), "{remarks:?}");
+        // A table that was full says so, and what it holds is the least that fits.
+        enrolment.identity.learned = 9_000;
+        enrolment.identity.learned_discards = 7;
+        let (model, remarks) = model_of("x", &enrolment.identity, &found, Base::Nothing);
+        assert_eq!(model.total_entries_max, 9_000);
+        assert!(remarks.iter().any(|remark| remark.contains("no room for an address 7 times")), "{remarks:?}");
+    }
 }

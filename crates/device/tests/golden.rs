@@ -32,7 +32,7 @@ fn the_same_plan_gives_the_same_bytes() {
 }
 
 /// What the third switch of a square is told: everything, hosts tagging; everything, switches tagging, where the language
-/// knows hybrid ports; and the way there from a single tree, where it knows differences.
+/// knows hybrid ports; and the way there from a single tree.
 fn sample(target: Target) -> String {
     let topology = named_topology(target, "torus 4", 1);
     let flow_control = match target {
@@ -49,10 +49,8 @@ fn sample(target: Target) -> String {
         let tagged = plan(&topology, spec(EngineName::Dor, Tagging::Pair)).expect("a plan");
         section(&mut text, "full, hosts tag", target, &tagged, None);
     }
-    if target.has_difference() {
-        let tree = plan(&topology, spec(EngineName::Tree, tagging)).expect("a plan");
-        section(&mut text, "since a single tree", target, &goal, Some(&tree));
-    }
+    let tree = plan(&topology, spec(EngineName::Tree, tagging)).expect("a plan");
+    section(&mut text, "since a single tree", target, &goal, Some(&tree));
     text
 }
 

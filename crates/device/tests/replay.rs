@@ -11,9 +11,12 @@ use std::{
 
 use device::{
     agent::{Access, Config, Engine, Facts, Limits, PortFacts, Responder as _, Rights, Still, Switch, User},
-    mib::{Oid, Value, objects::system},
+    mib::{
+        Oid, Value,
+        objects::{engine as stats, system},
+    },
     snmp::{Credentials, Link, Patience, Session, SessionError},
-    wire::{AuthProtocol, Keys, Message, SecurityLevel},
+    wire::{AuthProtocol, Keys, Message, Pdu, PduKind, Scoped, ScopedData, SecurityLevel, UsmHeader, V3Message},
 };
 use fabric::{Mac, Model};
 
@@ -31,12 +34,15 @@ enum Tap {
     Replay(VecDeque<Vec<u8>>),
     /// Says all that was heard before, before every answer.
     Chatter(Vec<Vec<u8>>),
+    /// Says before every answer to a signed request, with the request's number, that nobody knows the engine: under this
+    /// name, at this time.
+    Report(Vec<u8>, i32),
 }
 
 struct Wire {
     agent: Agent,
     now_ms: Arc<Mutex<u64>>,
-    tap: Tap,
+    tap: Arc<Mutex<Tap>>,
     heard: Arc<Mutex<Heard>>,
     back: VecDeque<Vec<u8>>,
 }
@@ -59,12 +65,16 @@ impl Link for Wire {
             heard.requests.push(datagram.to_vec());
             heard.answers.extend(reply.clone());
         }
-        match &mut self.tap {
+        match &mut *self.tap.lock().expect("no panic before") {
             Tap::Listen => self.back.extend(reply),
             Tap::Replay(kept) if signed => self.back.extend(kept.pop_front()),
             Tap::Replay(_) => self.back.extend(reply),
             Tap::Chatter(kept) => {
                 self.back.extend(kept.iter().cloned());
+                self.back.extend(reply);
+            }
+            Tap::Report(engine, time_s) => {
+                self.back.extend(signed.then(|| unknown_engine(datagram, engine, *time_s)));
                 self.back.extend(reply);
             }
         }
@@ -84,14 +94,31 @@ fn is_signed(datagram: &[u8]) -> bool {
     matches!(Message::decode(datagram), Ok(Message::V3(message)) if message.level != SecurityLevel::NoAuthNoPriv)
 }
 
+/// What an engine of this name would say to a request that is for another. Anybody can: it is not signed.
+fn unknown_engine(request: &[u8], engine: &[u8], time_s: i32) -> Vec<u8> {
+    let Ok(Message::V3(request)) = Message::decode(request) else { panic!("a request of version 3") };
+    let bindings = vec![(stats::UNKNOWN_ENGINE_IDS.instance(), Value::Counter32(1))];
+    let pdu = Pdu { kind: PduKind::Report, request_id: request.id, status: 0, index: 0, bindings };
+    let usm = UsmHeader { engine_id: engine.to_vec(), boots: 1, time_s, ..UsmHeader::default() };
+    let data = ScopedData::Plain(Scoped { engine_id: engine.to_vec(), context: Vec::new(), pdu });
+    let level = SecurityLevel::NoAuthNoPriv;
+    Message::V3(V3Message { id: request.id, max_size: 1500, level, reportable: false, usm, data }).encode()
+}
+
 struct Site {
     agent: Agent,
     now_ms: Arc<Mutex<u64>>,
+    /// Of the session that was begun last.
+    tap: Arc<Mutex<Tap>>,
     heard: Arc<Mutex<Heard>>,
 }
 
 impl Site {
     fn new() -> Self {
+        Self::of(ENGINE)
+    }
+
+    fn of(name: &[u8]) -> Self {
         let port = PortFacts { name: "p1".to_owned(), if_index: 1, mac: Mac::local(1) };
         let facts = Facts {
             description: "a switch".to_owned(),
@@ -99,12 +126,17 @@ impl Site {
             ports: vec![port],
             limits: Limits::of(&Model::generic()),
         };
-        let switch = Switch::new(facts, Config::factory(1), Still, ENGINE, 1, 0);
-        let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), ENGINE);
+        let switch = Switch::new(facts, Config::factory(1), Still, name, 1, 0);
+        let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), name);
         let user = User { name: b"admin".to_vec(), keys, rights: Rights::Write };
         let access = Access { communities: Vec::new(), users: vec![user] };
-        let engine = Engine::new(switch, access, ENGINE, 1);
-        Self { agent: Arc::new(Mutex::new(engine)), now_ms: Arc::new(Mutex::new(1_000_000)), heard: Arc::default() }
+        let engine = Engine::new(switch, access, name, 1);
+        Self {
+            agent: Arc::new(Mutex::new(engine)),
+            now_ms: Arc::new(Mutex::new(1_000_000)),
+            tap: Arc::new(Mutex::new(Tap::Listen)),
+            heard: Arc::default(),
+        }
     }
 
     /// Two sessions of one salt number their requests alike.
@@ -115,14 +147,19 @@ impl Site {
             auth_password: "authentication".to_owned(),
             privacy_password: Some("privacy-too".to_owned()),
         };
+        self.set(tap);
         let wire = Wire {
             agent: Arc::clone(&self.agent),
             now_ms: Arc::clone(&self.now_ms),
-            tap,
+            tap: Arc::clone(&self.tap),
             heard: Arc::clone(&self.heard),
             back: VecDeque::new(),
         };
         Session::new(wire, credentials, Patience { timeout: Duration::from_millis(100), attempts: 3 }, salt)
+    }
+
+    fn set(&self, tap: Tap) {
+        *self.tap.lock().expect("no panic before") = tap;
     }
 
     fn pass_s(&self, seconds: u64) {
@@ -246,4 +283,35 @@ fn an_answer_to_another_request_is_not_believed_at_any_time() {
     assert!(matches!(told, Err(SessionError::Silent { .. })), "{told:?}");
     let told = site.session(Tap::Chatter(kept), 6 << 40).get(std::slice::from_ref(&object)).expect("the true one");
     assert_eq!(told, [Value::Octets(b"new".to_vec())]);
+}
+
+#[test]
+fn nobody_talks_a_session_out_of_an_engine_that_it_knows() {
+    let object = system::CONTACT.instance();
+    // Of the engine's own name with a clock of long ago, and of another.
+    for (engine, time_s) in [(ENGINE, 0), (&[0x80, 0, 0x1f, 0x88, 4, b'x'][..], 7)] {
+        let site = Site::new();
+        site.call("name");
+        let mut session = site.session(Tap::Listen, 5 << 40);
+        session.get(std::slice::from_ref(&object)).expect("the first answer");
+        site.set(Tap::Report(engine.to_vec(), time_s));
+        let requests = site.heard().requests.len();
+        for _ in 0..5 {
+            let told = session.get(std::slice::from_ref(&object)).expect("the true one");
+            assert_eq!(told, [Value::Octets(b"name".to_vec())]);
+        }
+        assert_eq!(site.heard().requests.len(), requests + 5, "no request is sent twice");
+    }
+}
+
+#[test]
+fn an_engine_that_has_another_name_after_a_restart_is_met_again() {
+    let object = system::CONTACT.instance();
+    let (before, after) = (Site::new(), Site::of(&[0x80, 0, 0x1f, 0x88, 4, b'y']));
+    before.call("before");
+    let mut session = before.session(Tap::Listen, 5 << 40);
+    session.get(std::slice::from_ref(&object)).expect("the first answer");
+    std::mem::swap(&mut *before.agent.lock().expect("no panic"), &mut *after.agent.lock().expect("no panic"));
+    let told = session.get(std::slice::from_ref(&object)).expect("the new engine's");
+    assert_eq!(told, [Value::Octets(Vec::new())]);
 }

@@ -44,8 +44,13 @@ fn enrol() {
     play("enrol", LIMITS);
 }
 
-const LIMITS: Limits =
-    Limits { vlans_max: 6, statics_max: 9, hybrid: HybridPorts::Allowed, learning: Learning::Independent };
+const LIMITS: Limits = Limits {
+    vlans_max: 6,
+    statics_max: 9,
+    hybrid: HybridPorts::Allowed,
+    learning: Learning::Independent,
+    pfc_classes: 0,
+};
 
 fn play(name: &str, limits: Limits) {
     let folder = Folder::new(name);

@@ -44,6 +44,8 @@ pub struct Limits {
     pub hybrid: HybridPorts,
     /// How filtering databases belong to VLANs.
     pub learning: Learning,
+    /// Classes with priority flow control that its ports say they have; 0 for ports that say nothing of it.
+    pub pfc_classes: u8,
 }
 
 /// Whether a port may be an untagged member of several VLANs.
@@ -142,6 +144,7 @@ impl Limits {
             statics_max: model.static_entries_max,
             hybrid: if model.hybrid_ports { HybridPorts::Allowed } else { HybridPorts::Refused },
             learning: if model.independent_vlan_learning { Learning::Independent } else { Learning::Shared },
+            pfc_classes: model.pfc_classes,
         }
     }
 

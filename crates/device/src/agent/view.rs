@@ -141,7 +141,7 @@ fn table_of(column: &Column) -> Option<Table> {
         "dot1qFdbDynamicCount" => Table::Fdb,
         "dot1qTpFdbPort" | "dot1qTpFdbStatus" => Table::FdbEntry,
         "dot1qVlanFdbId" | "dot1qVlanStatus" | "dot1qVlanCreationTime" => Table::Current,
-        _ if starts("if") || starts("dot3") => Table::Interface,
+        _ if starts("if") || starts("dot3") || starts("lldpXdot1dcbx") => Table::Interface,
         _ if starts("dot1qStaticUnicast") => Table::Static,
         _ if starts("dot1qVlanCurrent") => Table::Current,
         _ if starts("dot1qVlan") => Table::Vlan,
@@ -380,6 +380,10 @@ impl View<'_> {
         let counters = &sensor.counters;
         let octets = Value::Octets;
         Some(match name {
+            "lldpXdot1dcbxLocPFCCap" => match self.facts.limits.pfc_classes {
+                0 => return None,
+                classes => Value::Gauge32(u32::from(classes)),
+            },
             "ifIndex" => Value::Integer(facts.if_index as i32),
             "ifDescr" | "ifName" => octets(facts.name.as_bytes().to_vec()),
             "ifType" => Value::Integer(IF_TYPE_ETHERNET),

@@ -43,6 +43,9 @@ pub enum Request {
         /// `devices[switch]`.
         devices: Vec<Arc<SwitchConfig>>,
     },
+    /// Remember that this mark is ours where a crash cannot take it, before the next request: it is about to be left on
+    /// switches, and whoever deploys next from here must know it for their own.
+    Note(Mark),
     /// Put the journal where a crash cannot take it, before the next request.
     Record(Journal),
 }
@@ -58,7 +61,7 @@ pub enum Reply {
     Saved(SwitchId, Result<Fence, Fault>),
     /// To [`Request::Judge`]: what is fatal, if anything.
     Judged(Result<(), String>),
-    /// To [`Request::Record`].
+    /// To [`Request::Note`] and [`Request::Record`].
     Recorded(Result<(), String>),
 }
 

@@ -15,6 +15,9 @@
 //! A change under traffic is a list of states for each switch of which every mixture is known to be free of loops (fill,
 //! flip, free); its stages replace drain, configure and open, and the way back takes them in reverse.
 //!
+//! A controller that dies leaves a journal, once anything but marks has been written. Its mark is remembered before the
+//! first switch bears it, so that one that dies while it claims is no stranger to its own folder afterwards.
+//!
 //! The deployment does nothing itself. Take [`Deployment::poll_request`] until it returns none, carry the requests out
 //! in any order, hand each answer to [`Deployment::handle_reply`], and go on until there is an [`Outcome`].
 //! Source of the order of writes: \[Eicker\]; of marks and fences: leases with fencing tokens, and RFC 3418's advisory lock.
@@ -63,6 +66,8 @@ pub struct Order {
     /// The newest generation that this controller knows of: a switch with a newer one was set up by somebody else since,
     /// so the plan is stale. None takes over whatever is there.
     pub generation: Option<u32>,
+    /// Marks that this controller may have left since, and died.
+    pub claims: Vec<Mark>,
     /// What an interrupted deployment left.
     pub resume: Option<Journal>,
     /// How the controller reaches the switches.
@@ -136,6 +141,8 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leg {
     Read(Stage),
+    /// Remembers the mark that is to be left.
+    Note,
     Claim,
     Record(Stage),
     /// Writes the goal of this stage.
@@ -156,7 +163,7 @@ impl Leg {
     fn stage(self) -> Stage {
         match self {
             Self::Read(stage) | Self::Record(stage) | Self::Write(stage) | Self::Save(stage) => stage,
-            Self::Claim => Stage::Claim,
+            Self::Note | Self::Claim => Stage::Claim,
             Self::Judge | Self::End => Stage::Judge,
         }
     }
@@ -269,7 +276,7 @@ impl Deployment {
                 }
             }
             Reply::Recorded(result) => {
-                let asked = matches!(self.leg, Leg::Record(_));
+                let asked = matches!(self.leg, Leg::Note | Leg::Record(_));
                 if asked && std::mem::replace(&mut self.common, Common::None) == Common::Sent {
                     match result {
                         Ok(()) => self.next_leg(),
@@ -338,7 +345,8 @@ impl Deployment {
     }
 
     fn forward(&self) -> VecDeque<Leg> {
-        let mut legs = vec![Leg::Read(Stage::Survey), Leg::Claim, Leg::Read(Stage::Record), Leg::Record(Stage::Record)];
+        let mut legs = vec![Leg::Read(Stage::Survey), Leg::Note, Leg::Claim];
+        legs.extend([Leg::Read(Stage::Record), Leg::Record(Stage::Record)]);
         match &self.order.way {
             Way::Drained => legs.extend([
                 Leg::Write(Stage::Drain),
@@ -356,7 +364,7 @@ impl Deployment {
                 }
                 legs.push(Leg::Judge);
             }
-            Way::Undo => legs.truncate(3),
+            Way::Undo => drop(legs.pop()),
         }
         if !matches!(self.order.way, Way::Undo) {
             legs.extend([Leg::Read(Stage::Confirm), Leg::Save(Stage::Save)]);
@@ -395,13 +403,13 @@ impl Deployment {
         let lost = &self.lost;
         self.waiting.clear();
         match self.leg {
-            Leg::Record(_) | Leg::Judge => self.common = Common::Due,
+            Leg::Note | Leg::Record(_) | Leg::Judge => self.common = Common::Due,
             Leg::End => {}
             Leg::Read(_) | Leg::Claim | Leg::Write(_) | Leg::Save(_) => {
                 self.waiting.extend(self.order.sequence.iter().filter(|switch| !lost.contains_key(*switch)));
             }
         }
-        if self.leg != Leg::End {
+        if !matches!(self.leg, Leg::End | Leg::Note) {
             let (stage, direction, switches) = (self.leg.stage(), self.direction, self.waiting.len());
             self.events.push_back(Event::Begun { stage, direction, switches });
         }
@@ -410,6 +418,7 @@ impl Deployment {
     fn common_request(&self) -> Request {
         match self.leg {
             Leg::Judge => Request::Judge { devices: self.judged() },
+            Leg::Note => Request::Note(self.mark),
             _ => Request::Record(Journal {
                 mark: self.mark,
                 stages_done: match self.leg {
@@ -457,7 +466,7 @@ impl Deployment {
                 (before != after).then_some(Request::Write { switch, before, after, mark: self.mark, fence, guard })
             }
             Leg::Save(_) => Some(Request::Save { switch, fence: self.known_of(switch).fence }),
-            Leg::Record(_) | Leg::Judge | Leg::End => None,
+            Leg::Note | Leg::Record(_) | Leg::Judge | Leg::End => None,
         }
     }
 
@@ -598,14 +607,15 @@ impl Deployment {
 
     /// Draws conclusions from the marks and states that the switches were found with.
     fn survey(&mut self) {
-        let found = self.order.sequence.iter().filter_map(|&switch| Some((self.known_of(switch).mark?, switch))).max();
+        let marks = self.order.sequence.iter().filter_map(|&switch| Some((self.known_of(switch).mark?, switch)));
+        let newest = marks.clone().max().map_or(0, |(mark, _)| mark.generation);
+        let found = marks.filter(|(mark, _)| !self.order.claims.contains(mark)).max();
         let unchanged = || self.known.iter().flatten().zip(&self.goals).all(|(known, goal)| known.config == *goal);
         if self.mark.generation > 0 {
             return;
         }
-        let newest = found.map_or(0, |(mark, _)| mark.generation);
         match found {
-            Some((found, switch)) if self.order.generation.is_some_and(|known| known < newest) => {
+            Some((found, switch)) if self.order.generation.is_some_and(|known| known < found.generation) => {
                 self.outcome = Some(Outcome::Stale { switch, found });
             }
             _ if !matches!(self.order.way, Way::Undo) && unchanged() => self.outcome = Some(Outcome::Unchanged),
@@ -658,7 +668,10 @@ impl Deployment {
     fn turn(&mut self, reason: Reason) {
         let begun = !matches!(
             self.leg,
-            Leg::Read(Stage::Survey | Stage::Record) | Leg::Claim | Leg::Record(Stage::Record | Stage::Live(0))
+            Leg::Read(Stage::Survey | Stage::Record)
+                | Leg::Note
+                | Leg::Claim
+                | Leg::Record(Stage::Record | Stage::Live(0))
         );
         if !begun {
             self.outcome = Some(Outcome::Refused(reason));

@@ -74,6 +74,12 @@ pub trait Surroundings {
     /// What is fatal.
     fn judge(&mut self, devices: &[SwitchConfig]) -> Result<(), String>;
 
+    /// Remembers a mark as our own where a crash cannot take it.
+    ///
+    /// # Errors
+    /// Why that is impossible.
+    fn note(&mut self, mark: Mark) -> Result<(), String>;
+
     /// Puts the journal where a crash cannot take it.
     ///
     /// # Errors
@@ -123,6 +129,7 @@ pub fn run<D: Driver>(
                         let devices: Vec<SwitchConfig> = devices.iter().map(|device| (**device).clone()).collect();
                         deployment.handle_reply(Reply::Judged(surroundings.judge(&devices)));
                     }
+                    Request::Note(mark) => deployment.handle_reply(Reply::Recorded(surroundings.note(mark))),
                     Request::Record(journal) => {
                         deployment.handle_reply(Reply::Recorded(surroundings.record(&journal)));
                     }
@@ -163,7 +170,7 @@ fn carry_out<D: Driver>(switch: SwitchId, driver: &mut Result<D, Fault>, request
             Reply::Written(switch, driver.and_then(|driver| driver.write(&before, &after, mark, fence, guard)))
         }
         Request::Save { fence, .. } => Reply::Saved(switch, driver.and_then(|driver| driver.save(fence))),
-        Request::Read { .. } | Request::Judge { .. } | Request::Record(_) => {
+        Request::Read { .. } | Request::Judge { .. } | Request::Note(_) | Request::Record(_) => {
             Reply::Read(switch, driver.and_then(Driver::read))
         }
     }

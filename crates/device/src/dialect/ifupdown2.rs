@@ -1,36 +1,46 @@
-//! A VLAN-aware Linux bridge as a file for ifupdown2, which Cumulus Linux reads as `/etc/network/interfaces`.
+//! A VLAN-aware Linux bridge as files for ifupdown2, the network program of Cumulus Linux.
 //!
 //! ```text
-//!   auto swp1                          auto espalier
-//!   iface swp1                         iface espalier
-//!       bridge-vids 2-9                    bridge-vlan-aware yes
-//!       bridge-allow-untagged no           bridge-ports swp1 swp2
-//!   iface swp2                             bridge-stp off
-//!       bridge-pvid 2
-//!       post-up bridge vlan add dev swp2 vid 2-9 untagged
+//!   espalier.intf                                              espalier.fdb
+//!   auto swp1                 auto espalier                    fdb replace 02:… dev swp1 master static vlan 2
+//!   iface swp1                iface espalier
+//!       bridge-vids 2-9           bridge-vlan-aware yes
+//!   iface swp2                    bridge-ports swp1 swp2
+//!       bridge-vids 2-9           bridge-stp off
+//!       bridge-pvid 2             post-up bridge vlan add dev swp2 vid 3-9 untagged
+//!                                 post-up bridge -batch /etc/network/espalier.fdb
 //! ```
-//! `bridge-vids` are tagged and `bridge-pvid` is the PVID and untagged; many untagged VLANs and static entries are said by
-//! `post-up` commands of the bridge, which run in order once its ports are there. A port says nothing of VLANs only if it
-//! is to have the bridge's: `bridge-pvid 1` from the factory. The file says what is, and `ifreload` finds out the steps by
-//! itself, so no difference is written.
+//! `bridge-vids` are tagged and `bridge-pvid` is the PVID and untagged; what else is untagged is said by `post-up` commands
+//! of the bridge, which run in order once its ports are there, and again at every `ifreload`. That compares a port's VLANs
+//! and PVID with the file, and not their flags: as the file names all VLANs and the commands repeat what is, it takes nothing
+//! away. A port says nothing of VLANs only if it is to have the bridge's: `bridge-pvid 1` from the factory. How a difference
+//! is written is said in [`super::kept`]; `ifreload_down_changed=1` would have `ifreload` take changed ports and the bridge
+//! down, so a difference refuses to begin there.
 
-use std::{io, io::Write as _};
+use std::{fmt::Write as _, io};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged,
+    kept::{self, Extent, Keeper, Kept, Reading, base},
     linux_bridge::{Ports, is_device},
-    read_only,
 };
 use crate::{
-    Slot, SpanningTree, SwitchConfig,
+    PortConfig, Slot, SpanningTree, SwitchConfig,
     change::Change,
     text::{LineError, interpret, unknown, vlan, vlans},
 };
 
 /// The bridge device.
 const BRIDGE: &str = "espalier";
+/// Ports and bridge.
+const STANZAS: &str = "espalier.intf";
+/// The static entries.
+const BATCH: &str = "espalier.fdb";
+/// What keeps `ifreload` from taking ports down, and ends a script where it would.
+const GUARD: &str = "if grep -qs '^ifreload_down_changed=1' /etc/network/ifupdown2/ifupdown2.conf; then \
+                     echo 'ifreload_down_changed=1 would take ports down: set it to 0' >&2; exit 1; fi";
 
 /// The language.
 pub(super) struct Ifupdown2;
@@ -39,14 +49,11 @@ impl Dialect for Ifupdown2 {
     fn traits(&self) -> Traits {
         Traits {
             comment: Some("#"),
-            extension: "interfaces",
+            extension: "d",
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
-            difference: Err(
-                "render the new plan in full for the next boot, and --target linux-bridge with --since for now \
-                             (its bridge has the same name)",
-            ),
+            full: Full::AsState,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }
@@ -57,65 +64,134 @@ impl Dialect for Ifupdown2 {
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
-        let mut after = Vec::new();
-        for port in &change.after.ports {
-            let name = &port.name;
-            writeln!(out, "\nauto {name}\niface {name}")?;
-            if port.admin == Admin::Down {
-                writeln!(out, "    link-down yes")?;
-            }
-            writeln!(out, "    bridge-learning off")?;
-            // The words for one untagged VLAN that is the PVID, where they are enough; else commands.
-            let plain = port.pvid.map_or(port.untagged.is_empty(), |pvid| port.untagged.iter().eq([pvid]));
-            let vids: VlanSet = if plain { port.members() } else { VlanSet::new() };
-            if !vids.is_empty() {
-                writeln!(out, "    bridge-vids {}", vids.to_string().replace(',', " "))?;
-            }
-            match port.pvid.filter(|_| plain) {
-                Some(pvid) => writeln!(out, "    bridge-pvid {pvid}")?,
-                None => writeln!(out, "    bridge-allow-untagged no")?,
-            }
-            if !plain {
-                for (set, flag) in [(&port.tagged, ""), (&port.untagged, " untagged")] {
-                    for (first, last) in set.runs() {
-                        let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
-                        writeln!(after, "    post-up bridge vlan add dev {name} vid {range}{flag}")?;
-                    }
-                }
-                if let Some(pvid) = port.pvid {
-                    let flag = if port.untagged.contains(pvid) { " untagged" } else { "" };
-                    writeln!(after, "    post-up bridge vlan add dev {name} vid {pvid} pvid{flag}")?;
-                }
-            }
-            if port.flow_control == FlowControlMode::Pause {
-                writeln!(out, "    post-up ethtool -A {name} rx on tx on || :")?;
-            }
-        }
-        for (&(vlan, mac), &slot) in &change.after.entries {
-            let name = &change.after.port(slot).name;
-            writeln!(after, "    post-up bridge fdb replace {mac} dev {name} master static vlan {vlan}")?;
-        }
-        let ports: Vec<&str> = change.after.ports.iter().map(|port| port.name.as_str()).collect();
-        writeln!(
-            out,
-            "\nauto {BRIDGE}\niface {BRIDGE}\n    bridge-vlan-aware yes\n    bridge-ports {}",
-            ports.join(" ")
-        )?;
-        writeln!(out, "    bridge-stp off\n    bridge-mcsnoop 0")?;
-        out.write_all(&after)
+        kept::write(self, change, out)
     }
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
-        read_only(files, |text| {
-            let stanzas = vec![None; config.ports.len()];
-            let ports = Ports { bridge: false, config };
-            let mut reader =
-                Reader { ports, at: At::Top, stanzas, aware: false, members: Vec::new(), later: Vec::new() };
-            let mut line = 0;
-            let outcome = interpret_numbered(text, &mut line, |number, words| reader.line(number, words));
-            outcome.and_then(|()| reader.up())
-        })
+        kept::read(self, files, config)
     }
+}
+
+impl Keeper for Ifupdown2 {
+    fn default_pvid(&self) -> Option<VlanId> {
+        Some(VlanId::MIN)
+    }
+
+    fn files(&self, config: &SwitchConfig, ports: usize) -> Vec<Kept> {
+        let ports = &config.ports[..ports];
+        let mut text: String = ports.iter().map(stanza).collect();
+        let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+        let stp = if config.spanning_tree == SpanningTree::On { "on" } else { "off" };
+        let _ = write!(
+            text,
+            "\nauto {BRIDGE}\niface {BRIDGE}\n    bridge-vlan-aware yes\n    bridge-ports {}\n    \
+             bridge-stp {stp}\n    bridge-mcsnoop 0\n",
+            names.join(" ")
+        );
+        text.extend(ports.iter().map(flags));
+        let _ = writeln!(text, "    post-up bridge -batch /etc/network/{BATCH}");
+        let entries = kept::entries(config);
+        vec![Kept { name: STANZAS.to_owned(), text }, Kept { name: BATCH.to_owned(), text: entries }]
+    }
+
+    fn place(&self, name: &str) -> &'static str {
+        if name == BATCH { "/etc/network/" } else { "/etc/network/interfaces.d/" }
+    }
+
+    fn told(&self, name: &str) -> Option<&'static str> {
+        (name == STANZAS).then_some("ifreload -a")
+    }
+
+    fn guard(&self) -> Option<&'static str> {
+        Some(GUARD)
+    }
+
+    fn read(&self, read: &Reading<'_>, config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        let by_name = |wanted: &str| read.files.iter().find(|(_, file)| base(file.name) == wanted);
+        if let Some((index, file)) = read.files.iter().find(|(_, file)| ![STANZAS, BATCH].contains(&base(file.name))) {
+            let message = format!("{} is neither {STANZAS} nor {BATCH}", base(file.name));
+            return Err(vec![(*index, LineError { line: 1, message })]);
+        }
+        let whole = |message: &str| Err(vec![(0, LineError { line: 1, message: message.to_owned() })]);
+        let at = |index: usize| {
+            move |errors: Vec<LineError>| errors.into_iter().map(|error| (index, error)).collect::<FileErrors>()
+        };
+        let mut runs_batch = read.extent == Extent::Part;
+        match by_name(STANZAS) {
+            Some((index, file)) => {
+                config.ports.iter_mut().for_each(|port| *port = PortConfig::blank(std::mem::take(&mut port.name)));
+                runs_batch = read_stanzas(file.text, config).map_err(at(*index))?;
+            }
+            None if read.extent == Extent::Whole => return whole("there is no espalier.intf, so no bridge"),
+            None => {}
+        }
+        let mut ports = Ports { bridge: true, default_pvid: None, config };
+        if let Some((index, file)) = by_name(BATCH) {
+            kept::read_entries(file.text, &mut ports).map_err(at(*index))?;
+        }
+        if !runs_batch {
+            return whole("no post-up command of the bridge runs the batch of static entries");
+        }
+        ports.finish();
+        Ok(())
+    }
+}
+
+/// A port, with all of its VLANs as tagged ones but for the PVID's.
+fn stanza(port: &PortConfig) -> String {
+    let name = &port.name;
+    let mut text = format!("\nauto {name}\niface {name}\n");
+    if port.admin == Admin::Down {
+        text.push_str("    link-down yes\n");
+    }
+    text.push_str("    bridge-learning off\n");
+    let members = port.members();
+    if !members.is_empty() {
+        let _ = writeln!(text, "    bridge-vids {}", members.to_string().replace(',', " "));
+    }
+    let _ = match port.pvid {
+        Some(pvid) => writeln!(text, "    bridge-pvid {pvid}"),
+        None => writeln!(text, "    bridge-allow-untagged no"),
+    };
+    if port.flow_control == FlowControlMode::Pause {
+        let _ = writeln!(text, "    post-up ethtool -A {name} rx on tx on || :");
+    }
+    text
+}
+
+/// The commands for what the stanza has no words for.
+fn flags(port: &PortConfig) -> String {
+    let name = &port.name;
+    let mut text = String::new();
+    let untagged: VlanSet = port.untagged.iter().filter(|vlan| Some(*vlan) != port.pvid).collect();
+    for (first, last) in untagged.runs() {
+        let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        let _ = writeln!(text, "    post-up bridge vlan add dev {name} vid {range} untagged");
+    }
+    if let Some(pvid) = port.pvid.filter(|pvid| port.tagged.contains(*pvid)) {
+        let _ = writeln!(text, "    post-up bridge vlan add dev {name} vid {pvid} pvid");
+    }
+    text
+}
+
+/// Reads ports and bridge, and whether the bridge's commands run the batch of entries.
+fn read_stanzas(text: &str, config: &mut SwitchConfig) -> Result<bool, Vec<LineError>> {
+    let stanzas = vec![None; config.ports.len()];
+    let ports = Ports { bridge: false, default_pvid: None, config };
+    let mut reader = Reader {
+        ports,
+        at: At::Top,
+        stanzas,
+        aware: false,
+        auto: false,
+        batch: false,
+        members: Vec::new(),
+        later: Vec::new(),
+    };
+    let mut line = 0;
+    let outcome = interpret_numbered(text, &mut line, |number, words| reader.line(number, words));
+    let batch = reader.batch;
+    outcome.and_then(|()| reader.up()).map(|()| batch)
 }
 
 /// As [`interpret`], with the number of each line.
@@ -155,6 +231,9 @@ struct Reader<'a> {
     at: At,
     stanzas: Vec<Option<Stanza>>,
     aware: bool,
+    /// Whether the bridge comes up with the machine, and its ports with it.
+    auto: bool,
+    batch: bool,
     members: Vec<Slot>,
     /// Commands that run when the bridge is up, with their lines.
     later: Vec<(usize, Vec<String>)>,
@@ -165,7 +244,11 @@ impl Reader<'_> {
         match (&self.at, words) {
             (_, ["auto", name]) => {
                 self.at = At::Top;
-                if *name == BRIDGE { Ok(()) } else { self.ports.slot(name).map(|_| ()) }
+                if *name == BRIDGE {
+                    self.auto = true;
+                    return Ok(());
+                }
+                self.ports.slot(name).map(|_| ())
             }
             (_, ["iface", BRIDGE]) => {
                 // Without the word, spanning tree runs.
@@ -215,6 +298,10 @@ impl Reader<'_> {
                 Ok(())
             }
             (At::Bridge, ["bridge-stp", "on" | "yes"] | ["bridge-mcsnoop", "0" | "1"]) => Ok(()),
+            (At::Bridge, ["post-up", "bridge", "-batch", "/etc/network/espalier.fdb"]) => {
+                self.batch = true;
+                Ok(())
+            }
             (At::Bridge, ["post-up", "bridge", rest @ ..]) => {
                 self.later.push((number, rest.iter().map(|word| (*word).to_owned()).collect()));
                 Ok(())
@@ -226,6 +313,9 @@ impl Reader<'_> {
     /// Does what `ifup -a` does, at the end: ports, the bridge, and then its commands.
     fn up(mut self) -> Result<(), Vec<LineError>> {
         let at_end = |message: &str| Err(vec![LineError { line: 1, message: message.to_owned() }]);
+        if !self.auto {
+            return at_end("nothing brings the bridge up when the machine starts: auto is missing");
+        }
         if !self.aware {
             return at_end("no bridge is vlan-aware, so none knows VLANs");
         }

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, io};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -37,7 +37,7 @@ impl Dialect for Junos {
             untagged: Untagged::Native,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
-            difference: Ok(()),
+            full: Full::InSteps,
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
         }

@@ -15,7 +15,7 @@ use std::{io, io::Write as _};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, read_only};
 use crate::{
     PortConfig, Slot, SpanningTree, SwitchConfig,
     change::{Change, PortChange, Stage},
@@ -44,7 +44,7 @@ impl Dialect for LinuxBridge {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
-            difference: Ok(()),
+            full: Full::InSteps,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
         }
@@ -55,90 +55,92 @@ impl Dialect for LinuxBridge {
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
-        let mut ip = Vec::new();
-        if change.stage == Stage::Prepare {
-            writeln!(out, "set -eu\nip link delete dev {BRIDGE} type bridge 2>/dev/null || :")?;
-            writeln!(
-                ip,
-                "link add name {BRIDGE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
-                 vlan_stats_enabled 1 vlan_stats_per_port 1"
-            )?;
-            for port in &change.after.ports {
-                writeln!(ip, "link set dev {} down", port.name)?;
-            }
-        } else if change.stage == Stage::Step {
-            writeln!(out, "set -eu")?;
-        }
-        for port in change.shut() {
-            writeln!(ip, "link set dev {port} down")?;
-        }
-        if change.stage == Stage::Step {
-            match (change.stops_spanning_tree(), change.starts_spanning_tree()) {
-                (true, _) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 0")?,
-                (_, true) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 1")?,
-                _ => {}
-            }
-        }
-        let enslaved: Vec<&str> = match change.stage {
-            Stage::Prepare => change.after.ports.iter().map(|port| port.name.as_str()).collect(),
-            Stage::Open => Vec::new(),
-            Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after.name.as_str()).collect(),
-        };
-        for port in enslaved {
-            writeln!(ip, "link set dev {port} master {BRIDGE}")?;
-            writeln!(ip, "link set dev {port} type bridge_slave learning off")?;
-            writeln!(ip, "link set dev {port} addrgenmode none")?;
-        }
-        batch(out, "ip", &ip)?;
-
-        let mut bridge = Vec::new();
-        for (vlan, mac, port) in change.entries_gone() {
-            writeln!(bridge, "fdb del {mac} dev {port} master static vlan {vlan}")?;
-        }
-        for port in change.ports() {
-            memberships(&mut bridge, &port)?;
-        }
-        for (vlan, mac, port) in change.entries_set() {
-            writeln!(bridge, "fdb replace {mac} dev {port} master static vlan {vlan}")?;
-        }
-        batch(out, "bridge", &bridge)?;
-
-        for port in change.ports() {
-            let state = match port.flow_control() {
-                Some(FlowControlMode::Pause) => "on",
-                Some(_) => "off",
-                None => continue,
-            };
-            let name = port.name();
-            writeln!(out, "ethtool -A {name} rx {state} tx {state} || echo \"{name}: the card refuses PAUSE\" >&2")?;
-        }
-
-        let mut ip = Vec::new();
-        if change.stage == Stage::Prepare {
-            writeln!(ip, "link set dev {BRIDGE} up")?;
-        }
-        for port in change.opened() {
-            writeln!(ip, "link set dev {port} up")?;
-        }
-        batch(out, "ip", &ip)
+        write(change, None, out)
     }
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let mut script = Script { ports: Ports { bridge: true, config }, at: At::Shell };
+            let mut script = Script::new(Ports { bridge: true, default_pvid: None, config });
             let outcome = interpret(text, "#", |words| script.line(words));
-            let Script { ports, at } = script;
-            ports.finish();
-            outcome?;
-            match at {
-                At::Shell => Ok(()),
-                At::Ip | At::Bridge => {
-                    let line = text.lines().count().max(1);
-                    Err(vec![LineError { line, message: "the batch has no EOF".to_owned() }])
-                }
-            }
+            let end = script.end(text);
+            outcome.and(end)
         })
     }
+}
+
+/// Writes the commands of a change to a bridge that puts new ports into the VLAN `default_pvid`.
+pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut Output<'_>) -> io::Result<()> {
+    let mut ip = Vec::new();
+    if change.stage == Stage::Prepare {
+        writeln!(out, "set -eu\nip link delete dev {BRIDGE} type bridge 2>/dev/null || :")?;
+        writeln!(
+            ip,
+            "link add name {BRIDGE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
+             vlan_stats_enabled 1 vlan_stats_per_port 1"
+        )?;
+        for port in &change.after.ports {
+            writeln!(ip, "link set dev {} down", port.name)?;
+        }
+    } else if change.stage == Stage::Step {
+        writeln!(out, "set -eu")?;
+    }
+    for port in change.shut() {
+        writeln!(ip, "link set dev {port} down")?;
+    }
+    if change.stage == Stage::Step {
+        match (change.stops_spanning_tree(), change.starts_spanning_tree()) {
+            (true, _) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 0")?,
+            (_, true) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 1")?,
+            _ => {}
+        }
+    }
+    let enslaved: Vec<&str> = match change.stage {
+        Stage::Prepare => change.after.ports.iter().map(|port| port.name.as_str()).collect(),
+        Stage::Open => Vec::new(),
+        Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after.name.as_str()).collect(),
+    };
+    for port in enslaved {
+        writeln!(ip, "link set dev {port} master {BRIDGE}")?;
+        writeln!(ip, "link set dev {port} type bridge_slave learning off")?;
+        writeln!(ip, "link set dev {port} addrgenmode none")?;
+    }
+    batch(out, "ip", &ip)?;
+
+    let mut bridge = Vec::new();
+    if let Some(vlan) = default_pvid.filter(|_| change.stage == Stage::Step) {
+        for port in change.ports().filter(|port| port.begins() && !port.after.is_member(vlan)) {
+            writeln!(bridge, "vlan del dev {} vid {vlan}", port.name())?;
+        }
+    }
+    for (vlan, mac, port) in change.entries_gone() {
+        writeln!(bridge, "fdb del {mac} dev {port} master static vlan {vlan}")?;
+    }
+    for port in change.ports() {
+        memberships(&mut bridge, &port)?;
+    }
+    for (vlan, mac, port) in change.entries_set() {
+        writeln!(bridge, "fdb replace {mac} dev {port} master static vlan {vlan}")?;
+    }
+    batch(out, "bridge", &bridge)?;
+
+    for port in change.ports() {
+        let state = match port.flow_control() {
+            Some(FlowControlMode::Pause) => "on",
+            Some(_) => "off",
+            None => continue,
+        };
+        let name = port.name();
+        writeln!(out, "ethtool -A {name} rx {state} tx {state} || echo \"{name}: the card refuses PAUSE\" >&2")?;
+    }
+
+    let mut ip = Vec::new();
+    if change.stage == Stage::Prepare {
+        writeln!(ip, "link set dev {BRIDGE} up")?;
+    }
+    for port in change.opened() {
+        writeln!(ip, "link set dev {port} up")?;
+    }
+    batch(out, "ip", &ip)
 }
 
 /// One batch of a tool, unless it is empty.
@@ -182,6 +184,8 @@ pub(super) fn memberships(out: &mut Vec<u8>, change: &PortChange<'_>) -> io::Res
 pub(super) struct Ports<'a> {
     /// Whether the bridge is there.
     pub(super) bridge: bool,
+    /// The VLAN that the bridge puts ports into that it takes in.
+    pub(super) default_pvid: Option<VlanId>,
     pub(super) config: &'a mut SwitchConfig,
 }
 
@@ -303,8 +307,17 @@ impl Ports<'_> {
                 Ok(())
             }
             ["link", "set", "dev", name, "master", BRIDGE] => {
-                self.slot(name)?;
-                if self.bridge { Ok(()) } else { Err(format!("there is no bridge {BRIDGE} yet")) }
+                if !self.bridge {
+                    return Err(format!("there is no bridge {BRIDGE} yet"));
+                }
+                let default_pvid = self.default_pvid;
+                let port = self.port(name)?;
+                // A port in no VLAN may be one that the bridge did not have; to one that it has, nothing happens.
+                if let Some(vlan) = default_pvid.filter(|_| port.members().is_empty()) {
+                    port.untagged.insert(vlan);
+                    port.pvid = Some(vlan);
+                }
+                Ok(())
             }
             ["link", "set", "dev", name, "addrgenmode", "none"]
             | ["link", "set", "dev", name, "type", "bridge_slave", "learning", "on" | "off"] => {
@@ -325,6 +338,15 @@ impl Ports<'_> {
         Ok(())
     }
 
+    /// Takes a port out of the bridge, with its VLANs and entries.
+    pub(super) fn leave_bridge(&mut self, name: &str) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        self.config.entries.retain(|_, leads| *leads != slot);
+        let port = self.port(name)?;
+        (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+        Ok(())
+    }
+
     /// Takes the bridge away, and every port out of it.
     fn delete(&mut self) {
         self.bridge = false;
@@ -342,13 +364,36 @@ enum At {
     Bridge,
 }
 
-struct Script<'a> {
-    ports: Ports<'a>,
+/// A shell script while it is read.
+pub(super) struct Script<'a> {
+    pub(super) ports: Ports<'a>,
     at: At,
 }
 
-impl Script<'_> {
-    fn line(&mut self, words: &[&str]) -> Result<(), String> {
+impl<'a> Script<'a> {
+    /// Before its first line.
+    pub(super) fn new(ports: Ports<'a>) -> Self {
+        Self { ports, at: At::Shell }
+    }
+
+    /// Whether the next line is a batch's.
+    pub(super) fn in_batch(&self) -> bool {
+        !matches!(self.at, At::Shell)
+    }
+
+    /// After the last line of `text`.
+    pub(super) fn end(self, text: &str) -> Result<(), Vec<LineError>> {
+        let open = self.in_batch();
+        self.ports.finish();
+        if open {
+            let line = text.lines().count().max(1);
+            return Err(vec![LineError { line, message: "the batch has no EOF".to_owned() }]);
+        }
+        Ok(())
+    }
+
+    /// A line.
+    pub(super) fn line(&mut self, words: &[&str]) -> Result<(), String> {
         match (self.at, words) {
             (At::Shell, ["set", "-eu"]) => Ok(()),
             (At::Shell, ["ip", "link", "delete", "dev", BRIDGE, "type", "bridge", ..]) => {

@@ -7,25 +7,31 @@
 //! ```
 //! networkd's own `[BridgeFDB]` enters addresses as permanent (`NUD_PERMANENT` in its source), and to a Linux bridge a
 //! permanent address is its own: frames for it would end there. Hence the unit. `EgressUntagged=` and `PVID=` imply
-//! membership; a port's default PVID is the bridge's, which is none here. The files say what is; networkd finds out the
-//! steps by itself, so no difference is written.
+//! membership; a port's default PVID is the bridge's, which is none here. How a difference is written is said in
+//! [`super::kept`]. `networkctl reload` reconfigures ports whose files are new or changed, and adds VLANs with their flags;
+//! it takes none away before version 257, and leaves a PVID that no file names as it is from then on.
 
-use std::{io, io::Write as _};
+use std::{fmt::Write as _, io};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged,
+    kept::{self, Extent, Keeper, Kept, Reading, base},
     linux_bridge::{Ports, is_device},
 };
 use crate::{
-    SpanningTree, SwitchConfig,
+    PortConfig, SpanningTree, SwitchConfig,
     change::Change,
     text::{LineError, interpret, vlan, vlans},
 };
 
 /// The bridge device.
 const BRIDGE: &str = "espalier";
+/// The static entries.
+const BATCH: &str = "espalier.fdb";
+/// The unit that enters them.
+const SERVICE: &str = "espalier-fdb.service";
 
 /// The language.
 pub(super) struct Networkd;
@@ -38,10 +44,7 @@ impl Dialect for Networkd {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
-            difference: Err(
-                "render the new plan in full for the next boot, and --target linux-bridge with --since for now \
-                             (its bridge has the same name)",
-            ),
+            full: Full::AsState,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }
@@ -52,57 +55,73 @@ impl Dialect for Networkd {
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
-        let folder = out.stem.to_owned();
-        out.begin(&format!("{folder}/10-{BRIDGE}.netdev"), "#")?;
-        writeln!(out, "[NetDev]\nName={BRIDGE}\nKind=bridge")?;
-        writeln!(out, "[Bridge]\nVLANFiltering=yes\nDefaultPVID=none\nSTP=no\nMulticastSnooping=no")?;
-        out.begin(&format!("{folder}/10-{BRIDGE}.network"), "#")?;
-        writeln!(out, "[Match]\nName={BRIDGE}\n[Link]\nActivationPolicy=up\nRequiredForOnline=no")?;
-        writeln!(out, "[Network]\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes")?;
-        for port in &change.after.ports {
-            let name = &port.name;
-            out.begin(&format!("{folder}/20-{name}.network"), "#")?;
-            let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
-            writeln!(out, "[Match]\nName={name}\n[Link]\nActivationPolicy={policy}\nRequiredForOnline=no")?;
-            writeln!(out, "[Network]\nBridge={BRIDGE}\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes")?;
-            writeln!(out, "[Bridge]\nLearning=no")?;
-            if !port.members().is_empty() {
-                writeln!(out, "[BridgeVLAN]")?;
-            }
-            for (set, key) in [(&port.tagged, "VLAN"), (&port.untagged, "EgressUntagged")] {
-                for (first, last) in set.runs() {
-                    if first == last { writeln!(out, "{key}={first}")? } else { writeln!(out, "{key}={first}-{last}")? }
-                }
-            }
-            if let Some(pvid) = port.pvid {
-                writeln!(out, "PVID={pvid}")?;
-            }
-        }
-        out.begin(&format!("{folder}/{BRIDGE}.fdb"), "#")?;
-        for (&(vlan, mac), &slot) in &change.after.entries {
-            let name = &change.after.port(slot).name;
-            writeln!(out, "fdb replace {mac} dev {name} master static vlan {vlan}")?;
-        }
-        out.begin(&format!("{folder}/{BRIDGE}-fdb.service"), "#")?;
-        writeln!(out, "[Unit]\nDescription=Static entries of the bridge {BRIDGE}\nAfter=systemd-networkd.service")?;
-        writeln!(out, "[Service]\nType=oneshot\nRemainAfterExit=yes\nRestart=on-failure\nRestartSec=1")?;
-        writeln!(out, "ExecStart=bridge -batch /etc/systemd/network/{BRIDGE}.fdb")?;
-        for port in change.after.ports.iter().filter(|port| port.flow_control == FlowControlMode::Pause) {
-            // A card that refuses PAUSE is no reason to do without the entries.
-            writeln!(out, "ExecStart=-ethtool -A {} rx on tx on", port.name)?;
-        }
-        writeln!(out, "[Install]\nWantedBy=multi-user.target")
+        kept::write(self, change, out)
     }
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        kept::read(self, files, config)
+    }
+}
+
+impl Keeper for Networkd {
+    fn default_pvid(&self) -> Option<VlanId> {
+        None
+    }
+
+    fn files(&self, config: &SwitchConfig, ports: usize) -> Vec<Kept> {
+        let stp = if config.spanning_tree == SpanningTree::On { "yes" } else { "no" };
+        let netdev = format!(
+            "[NetDev]\nName={BRIDGE}\nKind=bridge\n[Bridge]\nVLANFiltering=yes\nDefaultPVID=none\nSTP={stp}\nMulticastSnooping=no\n"
+        );
+        let network = format!(
+            "[Match]\nName={BRIDGE}\n[Link]\nActivationPolicy=up\nRequiredForOnline=no\n\
+             [Network]\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n"
+        );
+        let ports = &config.ports[..ports];
+        let mut files = vec![
+            Kept { name: format!("10-{BRIDGE}.netdev"), text: netdev },
+            Kept { name: format!("10-{BRIDGE}.network"), text: network },
+        ];
+        files
+            .extend(ports.iter().map(|port| Kept { name: format!("20-{}.network", port.name), text: port_file(port) }));
+        files.push(Kept { name: BATCH.to_owned(), text: kept::entries(config) });
+        files.push(Kept { name: SERVICE.to_owned(), text: service(ports) });
+        files
+    }
+
+    fn place(&self, name: &str) -> &'static str {
+        if name == SERVICE { "/etc/systemd/system/" } else { "/etc/systemd/network/" }
+    }
+
+    fn told(&self, name: &str) -> Option<&'static str> {
+        match name {
+            BATCH => None,
+            SERVICE => Some("systemctl daemon-reload"),
+            _ => Some("networkctl reload"),
+        }
+    }
+
+    fn guard(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn read(&self, read: &Reading<'_>, config: &mut SwitchConfig) -> Result<(), FileErrors> {
         let mut errors: FileErrors = Vec::new();
-        let mut seen = Seen { filtering: false, service: false };
-        let mut ports = Ports { bridge: true, config };
+        let known = read.extent == Extent::Part;
+        let mut seen = Seen { filtering: known, service: known, wanted: known };
+        let mut ports = Ports { bridge: true, default_pvid: None, config };
+        for name in read.removed.iter().filter_map(|name| name.strip_prefix("20-")?.strip_suffix(".network")) {
+            let removed = ports.leave_bridge(name).and_then(|()| ports.slot(name));
+            match removed {
+                Ok(slot) => ports.config.ports[slot.index()].admin = Admin::Down,
+                Err(message) => errors.push((0, LineError { line: 1, message })),
+            }
+        }
         let is_batch = |file: &TextFile<'_>| file.name.ends_with(".fdb");
         // Entries come last, as the unit that enters them does.
-        let (batches, units): (Vec<_>, Vec<_>) = files.iter().enumerate().partition(|(_, file)| is_batch(file));
+        let (batches, units): (Vec<_>, Vec<_>) = read.files.iter().copied().partition(|(_, file)| is_batch(file));
         for (index, file) in units {
-            if let Err(found) = read_unit(file, &mut ports, &mut seen) {
+            if let Err(found) = read_unit(&file, &mut ports, &mut seen) {
                 errors.extend(found.into_iter().map(|error| (index, error)));
             }
         }
@@ -111,10 +130,10 @@ impl Dialect for Networkd {
             whole("no .netdev makes a bridge with VLANFiltering=yes, so none knows VLANs");
         }
         if !batches.is_empty() && !seen.service {
-            whole("no service runs the batch of static entries");
+            whole("no service runs the batch of static entries when the machine starts");
         }
         for (index, file) in batches {
-            if let Err(found) = interpret(file.text, "#", |words| ports.bridge(words)) {
+            if let Err(found) = kept::read_entries(file.text, &mut ports) {
                 errors.extend(found.into_iter().map(|error| (index, error)));
             }
         }
@@ -123,16 +142,62 @@ impl Dialect for Networkd {
     }
 }
 
+/// A port, its VLANs and its PVID.
+fn port_file(port: &PortConfig) -> String {
+    let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
+    let mut text = format!(
+        "[Match]\nName={}\n[Link]\nActivationPolicy={policy}\nRequiredForOnline=no\n\
+         [Network]\nBridge={BRIDGE}\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n\
+         [Bridge]\nLearning=no\n",
+        port.name
+    );
+    if !port.members().is_empty() {
+        text.push_str("[BridgeVLAN]\n");
+    }
+    for (set, key) in [(&port.tagged, "VLAN"), (&port.untagged, "EgressUntagged")] {
+        for (first, last) in set.runs() {
+            let _ =
+                if first == last { writeln!(text, "{key}={first}") } else { writeln!(text, "{key}={first}-{last}") };
+        }
+    }
+    if let Some(pvid) = port.pvid {
+        let _ = writeln!(text, "PVID={pvid}");
+    }
+    text
+}
+
+/// The unit that enters static entries and sets PAUSE.
+fn service(ports: &[PortConfig]) -> String {
+    let mut text = format!(
+        "[Unit]\nDescription=Static entries of the bridge {BRIDGE}\nAfter=systemd-networkd.service\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\nRestart=on-failure\nRestartSec=1\n\
+         ExecStart=bridge -batch /etc/systemd/network/{BATCH}\n"
+    );
+    for port in ports.iter().filter(|port| port.flow_control == FlowControlMode::Pause) {
+        // A card that refuses PAUSE is no reason to do without the entries.
+        let _ = writeln!(text, "ExecStart=-ethtool -A {} rx on tx on", port.name);
+    }
+    text + "[Install]\nWantedBy=multi-user.target\n"
+}
+
 struct Seen {
     filtering: bool,
+    /// Whether a unit runs the batch of entries, and whether it is started with the machine.
     service: bool,
+    wanted: bool,
 }
 
 /// Reads one file in the form of systemd's units, as what it is for.
 fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Result<(), Vec<LineError>> {
     let mut section = String::new();
     let (mut name, mut default_pvid) = (String::new(), Some(VlanId::MIN));
-    let kind = file.name.rsplit_once('.').map_or("", |(_, kind)| kind);
+    let kind = base(file.name).rsplit_once('.').map_or("", |(_, kind)| kind);
+    let mut enslaved = false;
+    if kind == "service" {
+        (seen.service, seen.wanted) = (false, false);
+        // The unit names the ports that have PAUSE.
+        ports.config.ports.iter_mut().for_each(|port| port.flow_control = FlowControlMode::Off);
+    }
     interpret(file.text, "#", |words| {
         let line = words.join(" ");
         if let Some(header) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -152,13 +217,17 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                     _ => return Err(format!("{value:?} is no command that this reader knows")),
                 }
             }
+            ("service", "Install", "WantedBy") => seen.wanted = value == "multi-user.target",
             ("service", ..) => {}
             (_, "NetDev" | "Match", "Name") => {
                 value.clone_into(&mut name);
                 if name != BRIDGE {
                     let slot = ports.slot(&name)?;
                     if kind == "network" {
-                        ports.config.ports[slot.index()].admin = Admin::Up;
+                        // The file says all there is of a port but for PAUSE.
+                        let port = &mut ports.config.ports[slot.index()];
+                        let flow_control = port.flow_control.clone();
+                        *port = PortConfig { admin: Admin::Up, flow_control, ..PortConfig::blank(name.clone()) };
                     }
                 }
             }
@@ -186,7 +255,7 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                             _ => return unknown(),
                         };
                     }
-                    ("Network", "Bridge") if value == BRIDGE => {}
+                    ("Network", "Bridge") if value == BRIDGE => enslaved = true,
                     ("Bridge", "Learning") => {}
                     ("BridgeVLAN", "VLAN") => {
                         let new = vlans(value)?;
@@ -216,6 +285,8 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
     let wrong = |message: &str| Err(vec![LineError { line: 1, message: message.to_owned() }]);
     match kind {
         "netdev" if default_pvid.is_some() => wrong("without DefaultPVID=none every port joins VLAN 1"),
+        "network" if name != BRIDGE && !enslaved => wrong("without Bridge=espalier the port is none of the bridge"),
+        "service" if !(seen.service && seen.wanted) => wrong("the unit does not run the batch when the machine starts"),
         _ => Ok(()),
     }
 }

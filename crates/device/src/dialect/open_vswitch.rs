@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged,
     linux_bridge::{Ports, is_device},
     read_only,
 };
@@ -38,7 +38,7 @@ impl Dialect for OpenVswitch {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
-            difference: Ok(()),
+            full: Full::InSteps,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,
         }
@@ -297,8 +297,10 @@ impl Reader<'_> {
                 self.config.slot(port).ok_or_else(|| format!("the switch has no port {port}"))?;
             }
             ["ovs-ofctl", "--bundle", "add-flows", BRIDGE, "-", "<<'EOF'"] => self.in_bundle = true,
-            ["ip", rest @ ..] => return Ports { bridge: true, config: self.config }.ip(rest),
-            ["ethtool", "-A", rest @ ..] => return Ports { bridge: true, config: self.config }.pause(rest),
+            ["ip", rest @ ..] => return Ports { bridge: true, default_pvid: None, config: self.config }.ip(rest),
+            ["ethtool", "-A", rest @ ..] => {
+                return Ports { bridge: true, default_pvid: None, config: self.config }.pause(rest);
+            }
             _ => return unknown(words),
         }
         Ok(())

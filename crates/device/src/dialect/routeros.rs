@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, io, io::Write as _};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig,
     change::{Change, PortChange, Stage},
@@ -36,7 +36,7 @@ impl Dialect for RouterOs {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
-            difference: Ok(()),
+            full: Full::InSteps,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,
         }

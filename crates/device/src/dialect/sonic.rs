@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 use serde_json::{Map, Value, json};
 
-use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
     PortConfig, Slot, SwitchConfig,
     change::{Change, Stage},
@@ -38,7 +38,7 @@ impl Dialect for Sonic {
             untagged: Untagged::Native,
             pause: Ability::Lacks,
             priority_flow_control: Ability::Has,
-            difference: Ok(()),
+            full: Full::InSteps,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
         }

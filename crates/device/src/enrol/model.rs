@@ -27,9 +27,15 @@ pub fn model_of(name: &str, identity: &Identity, found: &Capabilities, base: Bas
         .to_vec();
     // What was not probed keeps what it rested on.
     let mut keep = |fact: &str| basis_of.extend(known.map(|known| (fact.to_owned(), known.basis_of(fact))));
-    let total = known.map_or(0, |known| known.total_entries_max).max(found.statics.held);
-    for fact in ["total-macs", "pfc-classes", "syntax", "save"] {
+    // How large the table is, nothing standard says; what it was seen to hold is a lower bound.
+    let seen = found.statics.held.max(identity.learned as usize);
+    let total = known.map_or(0, |known| known.total_entries_max).max(seen);
+    for fact in ["total-macs", "syntax", "save"] {
         keep(fact);
+    }
+    match identity.pfc_classes {
+        Some(_) => basis_of.push(("pfc-classes".to_owned(), Basis::Probed)),
+        None => basis_of.extend(known.map(|known| ("pfc-classes".to_owned(), known.basis_of("pfc-classes")))),
     }
     let pause = match (&found.pause, known) {
         (Some(verdict), _) => {
@@ -67,7 +73,7 @@ pub fn model_of(name: &str, identity: &Identity, found: &Capabilities, base: Bas
         hybrid_ports: found.hybrid_ports.able,
         independent_vlan_learning: found.independent_vlan_learning.able,
         pause,
-        pfc_classes: known.map_or(0, |known| known.pfc_classes),
+        pfc_classes: identity.pfc_classes.unwrap_or_else(|| known.map_or(0, |known| known.pfc_classes)),
     };
     // Names that no topology can write are left to people.
     if parse_model(&fabric::format::model::write_model(&model, &[])).is_err() {
@@ -108,9 +114,20 @@ fn remarks(identity: &Identity, found: &Capabilities, known: Option<&Model>) -> 
         Some(verdict) => format!("PAUSE: {}", verdict.why),
         None => "PAUSE: cannot be probed here".to_owned(),
     });
-    remarks.push(match known {
-        Some(known) => format!("Everything else is what is believed of {}.", known.name),
-        None => "Everything else is not known; priority flow control is taken to be absent.".to_owned(),
+    if let Some(classes) = identity.pfc_classes {
+        say(format!("priority flow control: every port says (DCBX) that it has {classes} classes; none was tried"));
+    }
+    if identity.learned_discards > 0 {
+        say(format!(
+            "all entries: it had no room for an address {} times since it started, and knows {} now; how many fit cannot \
+             be asked",
+            identity.learned_discards, identity.learned
+        ));
+    }
+    remarks.push(match (known, identity.pfc_classes) {
+        (Some(known), _) => format!("Everything else is what is believed of {}.", known.name),
+        (None, None) => "Everything else is not known; priority flow control is taken to be absent.".to_owned(),
+        (None, Some(_)) => "Everything else is not known.".to_owned(),
     });
     remarks
 }

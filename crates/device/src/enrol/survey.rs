@@ -8,11 +8,17 @@ use super::{EnrolError, hand::Hand};
 use crate::{
     mib::{
         BridgePort, Column, IfStatus, PortList, StaticStatus, Value,
-        index::{IfIndex, StaticRow, VlanIndex},
-        objects::{bridge, ether_like, if_mib, q_bridge, system},
+        index::{FdbId, IfIndex, StaticRow, VlanIndex},
+        objects::{bridge, dcbx, ether_like, if_mib, q_bridge, system},
     },
     snmp::{Link, PORTS_MAX, SessionError},
 };
+
+/// Classes of priority flow control that the standard has.
+const PFC_CLASSES_MAX: u8 = 8;
+
+/// Most learned addresses that are believed: no switch has room for more.
+const LEARNED_MAX: u64 = 10_000_000;
 
 /// What a switch says that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +37,12 @@ pub struct Identity {
     pub vlans_stated: Option<u32>,
     /// The highest VLAN id that it says it takes.
     pub vlan_id_max: Option<u32>,
+    /// How many classes with priority flow control it says it has, at the port that has fewest.
+    pub pfc_classes: Option<u8>,
+    /// How many addresses it has learned.
+    pub learned: u32,
+    /// How often it had no room for one, since it started.
+    pub learned_discards: u32,
 }
 
 /// What a switch says of a port.
@@ -67,6 +79,7 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
         bridge::BRIDGE_ADDRESS,
         q_bridge::MAX_SUPPORTED_VLANS,
         q_bridge::MAX_VLAN_ID,
+        bridge::TP_LEARNED_ENTRY_DISCARDS,
     ];
     let values = hand.get(&scalars.map(|scalar| scalar.instance()))?;
     let bridge_ports = hand.walk::<BridgePort>(&bridge::PORT_IF_INDEX)?;
@@ -99,6 +112,11 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
             running: !state.is_some_and(|state| idle.contains(&state)),
         })
     });
+    let ports: Vec<PortFact> = ports.collect();
+    let caps: BTreeMap<IfIndex, Value> = hand.optional(&dcbx::LOC_PFC_CAP)?.into_iter().collect();
+    let cap_of = |port: &PortFact| caps.get(&IfIndex(port.interface)).and_then(Value::unsigned).unwrap_or(0);
+    let classes = ports.iter().map(cap_of).min().filter(|_| !caps.is_empty());
+    let counts = hand.optional::<FdbId>(&q_bridge::FDB_DYNAMIC_COUNT)?;
     Ok(Identity {
         description: text(&values[0]),
         object_id: match &values[1] {
@@ -107,9 +125,13 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
         },
         name: text(&values[2]),
         address: values[3].octets().and_then(|octets| Some(Mac::new(octets.try_into().ok()?))),
-        ports: ports.collect(),
+        ports,
         vlans_stated: values[4].unsigned().filter(|vlans| *vlans > 0),
         vlan_id_max: values[5].unsigned().filter(|id| *id > 1),
+        pfc_classes: classes.map(|classes| classes.min(u32::from(PFC_CLASSES_MAX)) as u8),
+        learned: counts.iter().filter_map(|(_, value)| value.count()).fold(0, u64::saturating_add).min(LEARNED_MAX)
+            as u32,
+        learned_discards: values[6].count().map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)),
     })
 }
 

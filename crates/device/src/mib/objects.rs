@@ -712,6 +712,22 @@ pub mod lldp {
     ];
 }
 
+/// LLDP-EXT-DOT1-DCBX-MIB: what ports say of priority flow control, by ifIndex (IEEE 802.1Q, D.5).
+pub mod dcbx {
+    use super::{Access, Column, Syntax, column};
+
+    /// `lldpXdot1dcbxLocPFCCap`: classes that may have priority flow control at the same time, 1 to 8.
+    pub const LOC_PFC_CAP: Column = column(
+        "lldpXdot1dcbxLocPFCCap",
+        &[1, 3, 111, 2, 802, 1, 1, 13, 1, 5, 32962, 5, 1, 2, 3, 1, 1, 3],
+        Syntax::Gauge32,
+        Access::ReadOnly,
+    );
+
+    /// Every object of which a row has one.
+    pub const COLUMNS: &[Column] = &[LOC_PFC_CAP];
+}
+
 /// SNMP's own objects: the engine and why it refuses messages (RFC 3411, 3412, 3414).
 pub mod engine {
     use super::{Access, Scalar, Syntax, scalar};
@@ -807,9 +823,17 @@ pub fn scalars() -> impl Iterator<Item = &'static Scalar> {
 
 /// Every object of which a table's rows have one, in no particular order.
 pub fn columns() -> impl Iterator<Item = &'static Column> {
-    [if_mib::COLUMNS, bridge::COLUMNS, p_bridge::COLUMNS, q_bridge::COLUMNS, ether_like::COLUMNS, lldp::COLUMNS]
-        .into_iter()
-        .flatten()
+    [
+        if_mib::COLUMNS,
+        bridge::COLUMNS,
+        p_bridge::COLUMNS,
+        q_bridge::COLUMNS,
+        ether_like::COLUMNS,
+        lldp::COLUMNS,
+        dcbx::COLUMNS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// A binding in words: the object's name if it is known, the index, and the value.

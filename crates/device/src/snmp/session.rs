@@ -134,6 +134,8 @@ struct Engine {
     boots: i32,
     time_s: i32,
     keys: Keys,
+    /// Whether it has signed anything yet: until then its name is what somebody said.
+    proven: bool,
 }
 
 /// What came of one attempt.
@@ -143,6 +145,8 @@ enum Heard {
     Learned,
     /// A report that refuses the user, and why.
     Refusal(&'static str),
+    /// Nobody signs for it, but there is said to be another engine now.
+    Stranger(UsmHeader),
     Nothing,
 }
 
@@ -218,7 +222,7 @@ impl<L: Link> Session<L> {
             match self.hear()? {
                 Heard::Answer(answer) => return judge(&pdu, answer),
                 Heard::Learned if reports < REPORTS_MAX => reports += 1,
-                Heard::Learned | Heard::Nothing => attempts += 1,
+                Heard::Learned | Heard::Stranger(_) | Heard::Nothing => attempts += 1,
                 // Nobody signs that, so it may be forged, or be about a request that was garbled on its way.
                 Heard::Refusal(why) => {
                     refusal = Some(why);
@@ -279,10 +283,9 @@ impl<L: Link> Session<L> {
     fn hear(&mut self) -> Result<Heard, SessionError> {
         let until = Instant::now() + self.patience.timeout;
         let mut left = self.patience.timeout;
+        let mut stranger = None;
         for _ in 0..STRAYS_MAX {
-            let Some(datagram) = self.link.receive(left).map_err(SessionError::Link)? else {
-                return Ok(Heard::Nothing);
-            };
+            let Some(datagram) = self.link.receive(left).map_err(SessionError::Link)? else { break };
             // What is no answer buys no time for another.
             left = until.saturating_duration_since(Instant::now());
             let heard = match (Message::decode(&datagram), &self.credentials) {
@@ -293,11 +296,13 @@ impl<L: Link> Session<L> {
             };
             match heard {
                 Some(Heard::Answer(pdu)) if pdu.request_id != self.request_id || pdu.kind != PduKind::Response => {}
+                Some(Heard::Stranger(usm)) => stranger = Some(usm),
                 Some(heard) => return Ok(heard),
                 None => {}
             }
         }
-        Ok(Heard::Nothing)
+        // The engine that is known says nothing: perhaps its name is another since a restart.
+        Ok(stranger.map_or(Heard::Nothing, |usm| self.meet(usm)))
     }
 
     /// An answer or a report of version 3; none for what is forged or for somebody else.
@@ -322,8 +327,11 @@ impl<L: Link> Session<L> {
                 }
             }
         };
+        if let Some(engine) = self.engine.as_mut().filter(|_| genuine) {
+            engine.proven = true;
+        }
         if pdu.kind == PduKind::Report {
-            return Some(self.learn(&pdu, message.usm, genuine));
+            return self.learn(&pdu, message.usm, genuine);
         }
         if !genuine {
             return None;
@@ -340,20 +348,19 @@ impl<L: Link> Session<L> {
     }
 
     /// Learns the engine and its clock from a report. The first comes unsigned, as nobody can sign for an engine that
-    /// is not known yet; whoever forges it gains nothing but silence, since keys are made for the engine's name.
-    fn learn(&mut self, report: &Pdu, usm: UsmHeader, genuine: bool) -> Heard {
+    /// is not known yet; whoever forges it gains nothing but silence, since keys are made for the engine's name. Once an
+    /// engine has signed something, its clock is its own to say, and another name counts only if it falls silent.
+    fn learn(&mut self, report: &Pdu, usm: UsmHeader, genuine: bool) -> Option<Heard> {
         let reported = |object: &crate::mib::Scalar| report.bindings.iter().any(|(oid, _)| *oid == object.instance());
-        if reported(&stats::UNKNOWN_ENGINE_IDS) || (reported(&stats::NOT_IN_TIME_WINDOWS) && genuine) {
-            let Credentials::User { protocol, auth_password, privacy_password, .. } = &self.credentials else {
-                return Heard::Nothing;
+        if reported(&stats::UNKNOWN_ENGINE_IDS) && !genuine {
+            return match self.engine.as_ref().filter(|engine| engine.proven) {
+                None => Some(self.meet(usm)),
+                Some(engine) if engine.id == usm.engine_id => None,
+                Some(_) => Some(Heard::Stranger(usm)),
             };
-            let same = self.engine.take().filter(|engine| engine.id == usm.engine_id);
-            let keys = same.map_or_else(
-                || Keys::new(*protocol, auth_password, privacy_password.as_deref(), &usm.engine_id),
-                |engine| engine.keys,
-            );
-            self.engine = Some(Engine { id: usm.engine_id, boots: usm.boots, time_s: usm.time_s, keys });
-            return Heard::Learned;
+        }
+        if reported(&stats::NOT_IN_TIME_WINDOWS) && genuine {
+            return Some(self.meet(usm));
         }
         let refusals = [
             (&stats::UNKNOWN_USER_NAMES, "it knows no such user"),
@@ -361,10 +368,25 @@ impl<L: Link> Session<L> {
             (&stats::DECRYPTION_ERRORS, "the password for enciphering is another"),
             (&stats::UNSUPPORTED_SEC_LEVELS, "it wants another level of protection"),
         ];
-        match refusals.iter().find(|(object, _)| reported(object)) {
+        Some(match refusals.iter().find(|(object, _)| reported(object)) {
             Some((_, why)) => Heard::Refusal(why),
             None => Heard::Nothing,
-        }
+        })
+    }
+
+    /// Takes this for the engine and its clock.
+    fn meet(&mut self, usm: UsmHeader) -> Heard {
+        let Credentials::User { protocol, auth_password, privacy_password, .. } = &self.credentials else {
+            return Heard::Nothing;
+        };
+        let same = self.engine.take().filter(|engine| engine.id == usm.engine_id);
+        let proven = same.as_ref().is_some_and(|engine| engine.proven);
+        let keys = same.map_or_else(
+            || Keys::new(*protocol, auth_password, privacy_password.as_deref(), &usm.engine_id),
+            |engine| engine.keys,
+        );
+        self.engine = Some(Engine { id: usm.engine_id, boots: usm.boots, time_s: usm.time_s, keys, proven });
+        Heard::Learned
     }
 }
 

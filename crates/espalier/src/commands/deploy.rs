@@ -81,6 +81,7 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         digest,
         nonce: controller::fresh_number() as u32,
         generation: if args.take_over { None } else { state.generation()? },
+        claims: state.claims()?,
         resume,
         management,
         guard: Some(guard),
@@ -309,6 +310,10 @@ impl Surroundings for Scene<'_> {
         }
     }
 
+    fn note(&mut self, mark: Mark) -> Result<(), String> {
+        self.state.note(mark).map_err(|error| format!("{error:#}"))
+    }
+
     fn record(&mut self, journal: &Journal) -> Result<(), String> {
         self.state.record(journal).map_err(|error| format!("{error:#}"))
     }
@@ -482,11 +487,41 @@ impl State {
         fs::rename(&draft, &path).with_context(|| path.display().to_string())
     }
 
-    /// Remembers the generation of a mark as our own.
+    /// Marks that deployments from here were about to leave, and then died or were stopped.
+    fn claims(&self) -> Result<Vec<Mark>> {
+        let path = self.folder.join("claims");
+        match fs::read_to_string(&path) {
+            // A last line that is cut off is of a mark that was never left.
+            Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error).with_context(|| path.display().to_string()),
+        }
+    }
+
+    /// Remembers a mark that is about to be left, on the disk.
+    fn note(&self, mark: Mark) -> Result<()> {
+        let path = self.folder.join("claims");
+        if self.claims()?.contains(&mark) {
+            return Ok(());
+        }
+        let open = fs::File::options().create(true).append(true).open(&path);
+        let mut file = open.with_context(|| path.display().to_string())?;
+        file.write_all(format!("\n{mark}\n").as_bytes()).with_context(|| path.display().to_string())?;
+        file.sync_all().with_context(|| path.display().to_string())
+    }
+
+    /// Remembers the generation of a mark as our own, and with it those that went before.
     fn know(&self, mark: Option<Mark>) -> Result<()> {
         let Some(Mark { generation, .. }) = mark else { return Ok(()) };
         let path = self.folder.join("generation");
-        fs::write(&path, format!("{generation}\n")).with_context(|| path.display().to_string())
+        fs::write(&path, format!("{generation}\n")).with_context(|| path.display().to_string())?;
+        let claims = self.folder.join("claims");
+        match fs::remove_file(&claims) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| claims.display().to_string())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn finish(&self) -> Result<()> {
