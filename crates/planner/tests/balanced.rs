@@ -129,6 +129,23 @@ fn known_fabrics_come_close_to_their_bounds() {
     }
 }
 
+#[test]
+fn equal_odd_rings_reach_their_bounds_on_two_lanes_where_pairs_choose() {
+    for (size, load) in [("5x5", 15.0), ("7x7", 42.0), ("9x9", 90.0)] {
+        let topology = known("torus", size);
+        for engine in [EngineName::Dor, EngineName::Auto, EngineName::Balanced] {
+            let flow_control = FlowControl::Pfc(2);
+            let policy = Policy { engine, tagging: Tagging::Pair, flow_control, ..Policy::default() };
+            let plan = plan_with(&topology, &policy, None, &mut StepLimit::new(0)).expect("a torus has structure");
+            let what = format!("{size}, {engine}");
+            judge(&plan, &what);
+            let report = verify::check(&plan);
+            assert!(report.findings().iter().all(|finding| finding.severity == Severity::Note), "{what}: {report}");
+            assert_eq!((plan.summary.max_channel_load, plan.summary.lanes), (load, 2), "{what}");
+        }
+    }
+}
+
 /// So many steps on so many threads.
 struct Threaded {
     steps: StepLimit,

@@ -64,8 +64,14 @@ fn flow_control() -> impl Strategy<Value = FlowControl> {
     prop_oneof![Just(FlowControl::None), Just(FlowControl::Pause), (1_u8..=8).prop_map(FlowControl::Pfc)]
 }
 
+/// None, one lane, and two to eight of them.
+fn every_flow_control() -> impl Strategy<Value = FlowControl> {
+    let lanes = (2..=8).map(FlowControl::Pfc);
+    prop::sample::select([FlowControl::None, FlowControl::Pause].into_iter().chain(lanes).collect::<Vec<_>>())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     /// Every connected cabling has a plan in every mode, and the judge finds nothing.
     #[test]
@@ -80,6 +86,24 @@ proptest! {
         let topology = random_topology(switches, extra, seed);
         let policy = Policy { tagging, fdb, flow_control, ..Policy::default() };
         judged(&few_steps(&topology, &policy, None).expect("auto always finds a plan"));
+    }
+
+    /// `balanced` by name never fails: with cut vertices, parallel cables and uneven speeds, whoever chooses the VLAN and
+    /// whatever waits.
+    #[test]
+    fn balanced_plans_any_cabling_in_every_mode(
+        switches in 1_usize..20,
+        extra in 0_usize..32,
+        seed in any::<u64>(),
+        tagging in prop::sample::select(Tagging::ALL),
+        flow_control in every_flow_control(),
+    ) {
+        let topology = random_topology(switches, extra, seed);
+        let policy = Policy { engine: EngineName::Balanced, tagging, flow_control, ..Policy::default() };
+        let plan = few_steps(&topology, &policy, None).expect("balanced always plans");
+        judged(&plan);
+        prop_assert!(plan.summary.deadlock_free || flow_control == FlowControl::None, "no certificate");
+        prop_assert!(plan.summary.lanes <= usize::from(flow_control.lanes().unwrap_or(1)));
     }
 
     /// Each engine by name either plans or says why it does not apply.

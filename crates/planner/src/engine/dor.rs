@@ -34,6 +34,7 @@ use std::collections::BTreeMap;
 use fabric::{ChannelId, FlowControl, Policy, Topology, Tree};
 
 use crate::{
+    engine::ring_lanes,
     lattice::{Dimension, Lattice, Shape, Squares},
     routing::{Routing, Unsuitable},
 };
@@ -57,7 +58,14 @@ fn route_on(topology: &Topology, policy: &Policy, lattice: &Lattice) -> Result<V
         FlowControl::Pfc(2..) if rings => &[Cut::Nowhere, Cut::ByLane, Cut::EachDirection],
         FlowControl::Pause | FlowControl::Pfc(_) => &[Cut::EachDirection],
     };
-    cuts.iter().map(|&cut| Router::new(topology, lattice, cut).routing()).collect()
+    let mut routings: Vec<Routing> =
+        cuts.iter().map(|&cut| Router::new(topology, lattice, cut).routing()).collect::<Result<_, _>>()?;
+    if ring_lanes::applies(policy, lattice) {
+        let minimal = Router::new(topology, lattice, Cut::Nowhere);
+        let by_pair = ring_lanes::by_pair(topology, lattice, minimal.order[0], &minimal.routing()?);
+        routings.splice(0..0, by_pair);
+    }
+    Ok(routings)
 }
 
 /// Where frames may not pass through a node of a ring.

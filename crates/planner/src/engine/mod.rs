@@ -3,6 +3,7 @@
 mod balanced;
 mod clos;
 mod dor;
+mod ring_lanes;
 mod tree;
 mod updown;
 

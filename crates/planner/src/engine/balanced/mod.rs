@@ -80,6 +80,9 @@ fn search(
     watch: &mut dyn Watch,
 ) -> Vec<Routing> {
     let trees = number::capacity(topology, policy);
+    if let Some(perfect) = seeds::perfect_by_pair(topology, policy, trees, bound) {
+        return vec![perfect];
+    }
     let mut contest = Contest::new(topology, policy, net, sharing, bound);
     if !is_simple(policy, sources) || !pack::applies(policy, sources, trees) {
         contest.run(&mut Work::new(watch));

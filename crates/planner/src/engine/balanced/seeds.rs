@@ -13,8 +13,10 @@
 use fabric::{Assignment, EngineName, FlowControl, HostId, Policy, SwitchId, Topology};
 
 use crate::{
+    attainable,
     engine::{clos, dor, updown},
     lanes,
+    measure::Measure,
     merge::merge,
     routing::Routing,
 };
@@ -67,6 +69,19 @@ pub(super) fn routings(topology: &Topology, policy: &Policy, ask: Ask) -> Vec<Ro
         Ask::Updown => routings.push(updown::route(topology, policy)),
     }
     routings.into_iter().map(|routing| merge(topology, routing)).collect()
+}
+
+/// Routes by pair of the engines that apply, if there are some that take no more than so many trees and that no routing can
+/// be better than.
+pub(super) fn perfect_by_pair(topology: &Topology, policy: &Policy, trees: usize, bound: f64) -> Option<Routing> {
+    let by_pair = |routing: &Routing| matches!(routing.assignment, Assignment::Pair { .. });
+    let perfect = |routing: &Routing| {
+        let time = Measure::of(topology, &policy.traffic, routing).time_max;
+        time <= attainable(topology, &policy.traffic, bound)
+    };
+    let routings = dor::route(topology, policy).unwrap_or_default().into_iter().filter(by_pair);
+    let mut routings = routings.map(|routing| merge(topology, routing));
+    routings.find(|routing| routing.trees.len() <= trees && perfect(routing))
 }
 
 fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, routing: Routing) -> Option<Seed> {
