@@ -122,6 +122,7 @@ impl Helper {
     }
 
     fn run(&self, carriers: Option<&Carriers>) {
+        sys::prefer_short_turns();
         let mut notes: BTreeMap<u64, Notes> = BTreeMap::new();
         let mut ready = Vec::new();
         loop {
@@ -196,7 +197,10 @@ impl Helper {
             shared.helper_due.store((now + HELPER_TICK_BUSY).as_nanos(), Ordering::Relaxed);
             return;
         };
-        shared.tick(&mut state, now);
+        if !shared.tick(&mut state, now) {
+            shared.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
+            return;
+        }
         let due = state.connection.poll_timeout().unwrap_or(Time::NEVER);
         let calls = shared.calls.load(Ordering::Relaxed);
         let came_and_went = calls - std::mem::replace(&mut notes.calls, calls);

@@ -28,3 +28,4 @@ pub use listener::Listener;
 pub use ri2n::{Health, Integrity, Key, StreamState};
 pub use status::{ConnectionStatus, LinkStatus, Role, connections};
 pub use stream::Stream;
+pub use sys::prefer_short_turns;

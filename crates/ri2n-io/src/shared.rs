@@ -14,7 +14,7 @@ use crate::{
     status::Role,
     sys::{self, Block, EventFd, Inbox, MESSAGES, RECEIVE_WAIT, Segment, Socket},
 };
-use ri2n::{Batch, Carrier, Connection, Health, Time};
+use ri2n::{Arrival, Batch, Carrier, Connection, Health, Time};
 use std::{
     io,
     net::SocketAddr,
@@ -69,6 +69,8 @@ pub(crate) struct State {
     clock: Time,
     /// When timers were looked at.
     timers_at: Time,
+    /// Whether messages tell when they arrived, which nobody needs to know of a conversation in single datagrams.
+    is_stamped: bool,
     /// Whether messages come in bursts, so that receiving several at once pays.
     is_burst: bool,
     /// Whether a caller receives, and how.
@@ -140,6 +142,7 @@ impl Shared {
             segment: Segment::BySystem,
             clock: sys::now(),
             timers_at: Time::ZERO,
+            is_stamped: false,
             is_burst: false,
             receiver: Receiver::None,
             waiters: 0,
@@ -224,6 +227,9 @@ impl Shared {
     pub(crate) fn transmit(&self, state: &mut State, mut now: Time) {
         let mut count = 0;
         while state.connection.poll_transmit(now, &mut state.batch) {
+            if state.batch.ends.len() > 1 {
+                self.stamp_arrivals(state);
+            }
             self.send(state, now);
             count += 1;
             if count % BATCHES_A_LOOK == 0 {
@@ -264,12 +270,26 @@ impl Shared {
         }
     }
 
-    /// Takes in one message and everything due.
-    fn take_in(state: &mut State, now: Time, inbox: &Inbox) {
+    /// Takes in what the last receive call brought. Returns the time.
+    fn take_in(state: &mut State, inbox: &Inbox) -> Time {
+        // The clock of the day first: what passes between the looks makes arrivals later, and never a round trip shorter.
+        let day_ns = if state.is_stamped { sys::day_ns() } else { 0 };
+        let now = state.look_at_clock();
         for message in inbox.messages() {
+            let arrival = Arrival { at: now - message.age(day_ns), from: message.from };
             for datagram in message.bytes.chunks(message.segment) {
-                state.connection.handle_datagram(now, message.from, datagram);
+                state.connection.handle_datagram(now, arrival, datagram);
             }
+        }
+        now
+    }
+
+    /// Has messages tell from now on when they arrived: a long transfer is steered by it.
+    fn stamp_arrivals(&self, state: &mut State) {
+        if !state.is_stamped {
+            // Without stamps a late turn looks like a slow link, which is only slower.
+            let _ = self.socket.stamp_arrivals();
+            state.is_stamped = true;
         }
     }
 
@@ -299,7 +319,7 @@ impl Shared {
                 match self.socket.receive(inbox, Block::Never, MESSAGES) {
                     Ok(count) if count > 0 => {
                         nothing = false;
-                        Self::take_in(state, sys::now(), inbox);
+                        Self::take_in(state, inbox);
                         self.transmit(state, sys::now());
                     }
                     // The error comes before packets that arrived earlier, which may be the peer's last word.
@@ -348,11 +368,15 @@ impl Shared {
             let result = self.socket.receive(inbox, Block::Wait, most);
             let mut state = self.lock();
             state.receiver = Receiver::None;
-            let now = state.look_at_clock();
-            if result.is_ok() {
+            let now = if result.is_ok() {
                 state.is_burst = inbox.is_burst();
-                Self::take_in(&mut state, now, inbox);
-            }
+                if state.is_burst {
+                    self.stamp_arrivals(&mut state);
+                }
+                Self::take_in(&mut state, inbox)
+            } else {
+                state.look_at_clock()
+            };
             if now.since(state.timers_at) >= TIMERS_EVERY {
                 self.settle(&mut state, now);
             } else {
@@ -433,8 +457,16 @@ impl Shared {
         self.settle(state, now);
     }
 
-    /// Does what timers ask for. For the helper.
-    pub(crate) fn tick(&self, state: &mut State, now: Time) {
-        self.settle(state, now);
+    /// Does what timers ask for. For the helper. Returns whether it was done: not if a timer may only be due since a caller
+    /// that something arrived for has not had its turn yet.
+    pub(crate) fn tick(&self, state: &mut State, now: Time) -> bool {
+        if state.connection.poll_timeout().is_none_or(|at| now < at) || !self.socket.has_unread() {
+            self.settle(state, now);
+            return true;
+        }
+        if state.receiver == Receiver::None {
+            self.serve(state);
+        }
+        state.receiver == Receiver::None
     }
 }

@@ -94,6 +94,7 @@ fn keep_a_while(kept: impl Send + 'static) {
 }
 
 fn carry_up(near: &Near, far: &Far) {
+    ri2n_io::prefer_short_turns();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         match near.read(&mut buffer) {
@@ -119,6 +120,7 @@ fn carry_up(near: &Near, far: &Far) {
 }
 
 fn carry_down(far: &Far, near: &Near) {
+    ri2n_io::prefer_short_turns();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         match far.read(&mut buffer) {

@@ -3,7 +3,9 @@
 //! A window steered by delay, once a round trip, as in Swift (G. Kumar et al., *Swift: Delay is simple and effective for
 //! congestion control in the datacenter*, SIGCOMM 2020): while the smallest round-trip time of a round stays under the
 //! link's own smallest plus a target, the window grows by a packet or two; above, it shrinks in proportion to the excess.
-//! The smallest of a round, not each sample, since a receiver that was not scheduled is no congestion.
+//! The smallest of a round, not each sample, and without the time that either end was kept from looking, since a program
+//! that was not scheduled is no congestion. By that time the target is *raised*, and growth is faster in proportion: what is
+//! in flight must last until both ends had their turns, and it waits in a queue while they have them (see `lateness.rs`).
 //!
 //! ```text
 //!  window ▲      ╱╲    ╱╲    queue of late:  < target  → + packet a round trip
@@ -73,6 +75,8 @@ pub(crate) struct Acked {
     pub(crate) limited: Limited,
     /// Bytes in flight before.
     pub(crate) in_flight: u64,
+    /// How long both ends together are expected to wait for their turns.
+    pub(crate) waits: Duration,
 }
 
 /// What keeps the sender from sending more.
@@ -193,9 +197,10 @@ impl Congestion {
         }
         if acked.limited == Limited::ByWindow && acked.in_flight as f64 > 0.7 * self.window {
             self.round_limited = Limited::ByWindow;
+            let haste = 1.0 + acked.waits.as_secs_f64() / TARGET.as_secs_f64();
             self.window += match self.mode {
                 Mode::Start => acked.bytes as f64,
-                Mode::Delay => GROWTH * self.packet * acked.bytes as f64 / self.window,
+                Mode::Delay => GROWTH * haste * self.packet * acked.bytes as f64 / self.window,
                 Mode::Compete { .. } => self.packet * acked.bytes as f64 / self.window,
             };
             self.window = self.window.min(WINDOW_MAX);
@@ -210,7 +215,7 @@ impl Congestion {
 
     fn end_round(&mut self, now: Time, acked: &Acked) {
         let queue = self.round_rtt_min.saturating_sub(acked.rtt_min);
-        let target = self.target(acked.rtt_smoothed);
+        let target = self.target(acked.rtt_smoothed) + acked.waits;
         let is_calm = queue < target;
         if is_calm || self.calm_at == Time::ZERO {
             self.calm_at = now;

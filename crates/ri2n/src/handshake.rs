@@ -14,7 +14,7 @@
 
 use crate::{
     connection::{Agreement, Connection, Role, Settings},
-    link::Path,
+    link::{DATAGRAM_MIN, Path},
     seal::{Integrity, Key, Seal, equal},
     time::Time,
     wire::{
@@ -351,7 +351,8 @@ impl Server {
         };
         let mut connection = Connection::new(now, &terms.settings, agreement);
         let path = Path { local: terms.local, interface: 0, remote: opening.client };
-        connection.add_proven_link(now, path, None, u16::MAX);
+        // Larger ones once the client says what its port takes.
+        connection.add_proven_link(now, path, None, DATAGRAM_MIN);
         let protection = &self.protection;
         let answer = handshake::encode(opening.token, &Body::Accept(accept), |proven| {
             protection.prove("ri2n v1 accept", &[&opening.question, proven])

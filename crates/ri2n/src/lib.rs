@@ -25,6 +25,7 @@ mod congestion;
 mod connection;
 pub mod handshake;
 mod health;
+mod lateness;
 mod link;
 mod ranges;
 mod rtt;
@@ -33,8 +34,8 @@ mod time;
 pub mod wire;
 
 pub use connection::{
-    BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Neighbour, Part, ReadError, Settings, StreamState,
-    WriteError,
+    Arrival, BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Neighbour, Part, ReadError, Settings,
+    StreamState, WriteError,
 };
 pub use health::Health;
 pub use link::{LinkId, LinkReport, Path};

@@ -113,12 +113,24 @@ pub(crate) struct Sent {
     resolved: bool,
 }
 
+/// What there is to know of an acknowledgement beside what it says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckContext {
+    /// When it reached this machine.
+    pub(crate) arrived: Time,
+    pub(crate) limited: Limited,
+    /// How long both ends together are expected to wait for their turns.
+    pub(crate) waits: Duration,
+}
+
 /// What became of packets, for the connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) acked: u64,
     /// When the latest of the acknowledged was sent.
     pub(crate) newest_sent: Option<Time>,
+    /// When the oldest of the acknowledged would have been acknowledged by a peer that never waits.
+    pub(crate) due: Option<Time>,
     pub(crate) fin: Fate,
     pub(crate) window: Fate,
 }
@@ -130,6 +142,15 @@ pub(crate) enum Fate {
     Unknown,
     Acked,
     Lost,
+}
+
+impl Fate {
+    /// One copy was lost, which matters only if no other arrived.
+    fn be_lost(&mut self) {
+        if *self == Self::Unknown {
+            *self = Self::Lost;
+        }
+    }
 }
 
 /// One link.
@@ -149,6 +170,8 @@ pub(crate) struct Link {
     pub(crate) newest_acked_sent: Time,
     pub(crate) eliciting_sent: Time,
     pub(crate) tail_probe: Option<Time>,
+    /// How long both ends together are expected to wait for their turns.
+    waits: Duration,
 
     pub(crate) seen: RangeSet,
     /// Everything below was seen or is too old to tell.
@@ -198,6 +221,7 @@ impl Link {
             newest_acked_sent: now,
             eliciting_sent: now,
             tail_probe: None,
+            waits: Duration::ZERO,
             seen: RangeSet::new(),
             seen_floor: 0,
             seen_at: now,
@@ -288,13 +312,15 @@ impl Link {
         &mut self,
         now: Time,
         ack: &control::LinkAck,
-        limited: Limited,
+        context: AckContext,
         buffer: &mut SendBuffer,
         others: Others,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let base = self.next_number - self.sent.len() as u64;
+        let AckContext { arrived, limited, waits } = context;
         let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
+        let mut oldest_sent = Time::NEVER;
         let in_flight = self.in_flight;
         for range in ack.ranges.iter() {
             let range = range.start.max(base)..range.end.min(self.next_number);
@@ -310,6 +336,7 @@ impl Link {
                 bytes += u64::from(sent.size);
                 packets += 1;
                 newest = Some((number, sent.at));
+                oldest_sent = oldest_sent.min(sent.at);
                 if sent.length > 0 {
                     buffer.handle_acked(sent.offset..sent.offset + u64::from(sent.length));
                 }
@@ -323,7 +350,8 @@ impl Link {
                         self.size_tries = 0;
                         self.congestion.set_packet(self.datagram);
                     }
-                    Purpose::Data | Purpose::Probe => {}
+                    Purpose::Probe => self.announce = None,
+                    Purpose::Data => {}
                 }
                 if sent.size > DATAGRAM_MIN {
                     self.large_lost = 0;
@@ -341,12 +369,14 @@ impl Link {
         self.in_flight -= bytes;
         if let Some((number, sent_at)) = newest {
             if Some(number) == self.largest_acked && heard_of_later {
-                self.rtt.handle_sample(now, now.since(sent_at), Duration::from_micros(ack.delay_us));
+                self.rtt.handle_sample(now, arrived.since(sent_at), Duration::from_micros(ack.delay_us));
             }
             self.newest_acked_sent = self.newest_acked_sent.max(sent_at);
+            self.waits = waits;
+            let rtt = arrived.since(sent_at).saturating_sub(Duration::from_micros(ack.delay_us));
             outcome.acked = packets;
             outcome.newest_sent = Some(sent_at);
-            let rtt = now.since(sent_at).saturating_sub(Duration::from_micros(ack.delay_us));
+            outcome.due = Some(oldest_sent + rtt);
             self.congestion.handle_acked(
                 now,
                 Acked {
@@ -359,15 +389,13 @@ impl Link {
                     next_number: self.next_number,
                     limited,
                     in_flight,
+                    waits,
                 },
             );
             self.tail_probe = None;
         }
         if (packets > 0 || heard_of_later) && self.monitor.handle_answer(now, others) {
             self.handle_usable(now);
-        }
-        if packets > 0 {
-            self.announce = None;
         }
         let lost = self.detect_lost(now, buffer, &mut outcome);
         self.monitor.handle_outcomes(packets, lost);
@@ -405,8 +433,9 @@ impl Link {
                 // Numbers ascend with time: what follows is younger still.
                 break;
             }
+            // That a size does not pass is no fault of the link.
+            lost += u64::from(sent.purpose != Purpose::Size);
             self.give_up(index as usize, buffer, outcome);
-            lost += 1;
         }
         lost
     }
@@ -443,7 +472,7 @@ impl Link {
     }
 
     /// Gives up what was sent longer ago than this.
-    pub(crate) fn give_up_older(&mut self, now: Time, age: Duration, buffer: &mut SendBuffer) {
+    pub(crate) fn give_up_older(&mut self, now: Time, age: Duration, buffer: &mut SendBuffer) -> Outcome {
         let mut outcome = Outcome::default();
         for index in 0..self.sent.len() {
             if now.since(self.sent[index].at) <= age {
@@ -454,6 +483,7 @@ impl Link {
             }
         }
         self.forget_resolved();
+        outcome
     }
 
     fn give_up(&mut self, index: usize, buffer: &mut SendBuffer, outcome: &mut Outcome) {
@@ -466,10 +496,10 @@ impl Link {
             buffer.handle_lost(sent.offset..sent.offset + u64::from(sent.length));
         }
         if sent.end == End::Fin {
-            outcome.fin = Fate::Lost;
+            outcome.fin.be_lost();
         }
         match sent.purpose {
-            Purpose::Window => outcome.window = Fate::Lost,
+            Purpose::Window => outcome.window.be_lost(),
             Purpose::Probe => self.monitor.handle_probe_lost(),
             Purpose::Data => self.congestion.handle_lost(number),
             Purpose::Size => {}
@@ -512,8 +542,13 @@ impl Link {
         (self.monitor.is_usable() && self.datagram < self.datagram_max).then_some(self.size_next)
     }
 
+    /// How long an acknowledgement may take before something is wrong.
+    pub(crate) fn patience(&self) -> Duration {
+        self.rtt.patience() + self.waits
+    }
+
     /// Bytes a second to plan with: a window each round trip, which is what a busy link delivers and an idle one could.
     pub(crate) fn rate_planned(&self) -> f64 {
-        self.congestion.window() as f64 / self.rtt.smoothed().as_secs_f64().max(1e-5)
+        self.congestion.window() as f64 / (self.rtt.smoothed() + self.waits).as_secs_f64().max(1e-5)
     }
 }

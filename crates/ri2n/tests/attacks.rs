@@ -3,7 +3,7 @@
 mod world;
 
 use ri2n::{
-    CloseReason, Settings, StreamState, Time,
+    Arrival, CloseReason, Settings, StreamState, Time,
     handshake::{Protection, REMEMBERED_MAX, Response, Server, Terms},
     wire::{
         control::{self, Control},
@@ -51,7 +51,7 @@ fn guessed_packets_change_nothing() {
         let now = world.now;
         let before = world.nodes[node].connection.as_ref().unwrap().rejected();
         let from = SocketAddr::new(ip(1 - node, 0), world::PORT);
-        world.nodes[node].connection.as_mut().unwrap().handle_datagram(now, from, &bytes);
+        world.nodes[node].connection.as_mut().unwrap().handle_datagram(now, Arrival { at: now, from }, &bytes);
         assert_eq!(world.nodes[node].connection.as_ref().unwrap().rejected(), before + 1);
     }
     finishes(&mut world);

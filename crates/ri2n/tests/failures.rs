@@ -2,7 +2,7 @@
 
 mod world;
 
-use ri2n::{Carrier, Settings, Time};
+use ri2n::{Carrier, Health, Settings, Time};
 use std::time::Duration;
 use world::{App, Pipe, World};
 
@@ -41,7 +41,32 @@ fn healthy_links_are_filled() {
         let (rate, pause) = measure(&mut world, 200);
         let wire = 120.4 * links as f64;
         assert!(rate > 0.985 * wire && pause < Duration::from_millis(3), "{links} links: {rate:.1} MB/s, {pause:?}");
+        let dropped: u64 = world.pipes.iter().map(|pipe| pipe.dropped).sum();
+        assert_eq!(dropped, 0, "neither a full buffer nor a datagram larger than what the ports said");
     }
+}
+
+/// A path narrower than the ports at its ends: a size that does not pass says nothing of the link's health.
+#[test]
+fn a_narrow_path_is_no_bad_link() {
+    let mut world = World::new(7);
+    let (client, server) = (world.add_node(2, Settings::default()), world.add_node(2, Settings::default()));
+    for link in 0..2 {
+        world.join(client, server, link, &Pipe { largest: 1400, ..Pipe::gigabit() });
+    }
+    world.nodes[client].app = App::new(world.now, (1, 2), ENDLESS, 60_000);
+    world.nodes[server].app = App::new(world.now, (2, 1), 0, 60_000);
+    world.listen(server);
+    world.connect(client, server);
+    measure(&mut world, 100);
+    for node in [client, server] {
+        for link in world.nodes[node].connection.as_ref().unwrap().links() {
+            assert_eq!(link.health, Health::Good, "{link:#?}");
+            assert!(link.delivery_ratio > 0.999, "{link:#?}");
+        }
+    }
+    let size = world.nodes[client].connection.as_ref().unwrap().links()[0].datagram_size;
+    assert!((1350..=1400).contains(&size), "{size}");
 }
 
 #[test]

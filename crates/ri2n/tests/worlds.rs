@@ -1,5 +1,5 @@
 //! Ten thousand worlds, each from a seed: loss, copies, reordering, corruption, delay, flapping links, path MTU changes,
-//! restarts. Whatever happens, no byte is lost, doubled or altered, and once the faults end the streams finish.
+//! busy processors, restarts. Whatever happens, no byte is lost, doubled or altered, and once the faults end the streams finish.
 //!
 //! `RI2N_WORLDS=N` runs another number, `RI2N_SEED=S` one world alone.
 
@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
-use world::{App, Chance, Pipe, World};
+use world::{App, Chance, Pipe, Sharing, World};
 
 /// Faults end after this long.
 const FAULTS_MS: u64 = 3_000;
@@ -135,6 +135,13 @@ fn run_world(seed: u64) {
     }
     world.listen(server);
     world.connect(client, server);
+    for node in [client, server] {
+        match chance.below(8) {
+            0 => world.share(node, Sharing::Naps { awake_us: (1, 20_000), asleep_us: (100, 60_000) }),
+            1 => world.share(node, Sharing::LateWakes { most_us: 5_000 }),
+            _ => {}
+        }
+    }
     if restarts {
         run_restart(&mut world, &mut chance, (client, server), seeds, amounts);
     } else {

@@ -14,6 +14,7 @@ use crate::{
     LINKS_MAX,
     buffer::{ReceiveBuffer, SendBuffer},
     health::Others,
+    lateness::Lateness,
     link::{Link, LinkId, LinkReport, Path},
     seal::Seal,
     time::Time,
@@ -25,7 +26,7 @@ use crate::{
 };
 use std::{net::SocketAddr, time::Duration};
 
-pub use receive::Carrier;
+pub use receive::{Arrival, Carrier};
 pub use transmit::{Batch, Neighbour, Part};
 
 /// Smallest buffer of either direction.
@@ -189,6 +190,9 @@ pub struct Connection {
     active_at: Time,
     /// When the latest acknowledged packet of any link was sent.
     newest_acked_sent: Time,
+    /// How late this end gets to what arrives, and the peer.
+    lateness: Lateness,
+    peer_lateness: Lateness,
     rejected: u64,
 }
 
@@ -234,6 +238,8 @@ impl Connection {
             heard_at: now,
             active_at: now,
             newest_acked_sent: now,
+            lateness: Lateness::new(now),
+            peer_lateness: Lateness::new(now),
             rejected: 0,
         }
     }
@@ -254,6 +260,8 @@ impl Connection {
     /// Adds the link on which the handshake proved that both ends answer.
     pub(crate) fn add_proven_link(&mut self, now: Time, path: Path, announce: Option<Control>, datagram_max: u16) {
         let mut link = Link::new(now, LinkId(0), path, datagram_max);
+        // The server knows neither the port of its own that this link is on nor our largest datagram before it is told.
+        link.probe_due = announce.is_some();
         link.announce = announce;
         link.challenge = self.next_challenge();
         link.monitor.handle_pong(now);

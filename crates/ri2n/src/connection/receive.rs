@@ -3,8 +3,8 @@
 use super::{CloseReason, Connection, Fin, Reads, Role, UNREACHABLE_MAX};
 use crate::{
     congestion::Limited,
-    health::SUSPICION,
-    link::{Fate, Link, LinkId, Outcome, Path},
+    health::{Others, SUSPICION},
+    link::{AckContext, Fate, Link, LinkId, Outcome, Path},
     time::Time,
     wire::{
         control::{self, Ack, Control},
@@ -13,6 +13,8 @@ use crate::{
 };
 use std::{net::SocketAddr, time::Duration};
 
+/// Acknowledgements a millisecond of packets that arrive fast.
+const ACKS_A_MS: u64 = 4;
 /// How long an acknowledgement may wait for company.
 const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Packets that wait for an acknowledgement, at most, when they arrive fast.
@@ -31,15 +33,24 @@ pub enum Carrier {
     Down,
 }
 
+/// Where a datagram came from, and when it reached this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When the system received it: earlier than now if the program was kept from looking. Who does not know says now.
+    pub at: Time,
+    /// Who sent it.
+    pub from: SocketAddr,
+}
+
 impl Connection {
     /// Takes in one datagram. Whatever is malformed, forged, replayed or of another connection changes nothing.
-    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
-        if self.closed.is_some() || self.take_in(now, from, bytes).is_none() {
+    pub fn handle_datagram(&mut self, now: Time, arrival: Arrival, bytes: &[u8]) {
+        if self.closed.is_some() || self.take_in(now, arrival, bytes).is_none() {
             self.rejected += 1;
         }
     }
 
-    fn take_in(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) -> Option<()> {
+    fn take_in(&mut self, now: Time, arrival: Arrival, bytes: &[u8]) -> Option<()> {
         let raw = packet::decode(bytes).ok()?;
         let index = usize::from(raw.link);
         let expected = self.links[index].as_ref().map_or(0, |link| link.seen_end());
@@ -72,13 +83,14 @@ impl Connection {
             }
             return Some(());
         }
-        self.meet_link(now, index, from, frames.link)?;
+        self.meet_link(now, index, arrival.from, frames.link)?;
         if !self.insert_data(&header, data) {
             return None;
         }
         self.heard_at = now;
+        self.lateness.handle_wait(arrival.at, now);
         let link = self.links[index].as_mut()?;
-        let in_order = link.handle_seen(now, header.number, data.len());
+        let in_order = link.handle_seen(arrival.at, header.number, data.len());
         link.unacked += u32::from(eliciting);
         if frames.ping.is_some() {
             link.pong = frames.ping;
@@ -94,7 +106,7 @@ impl Connection {
             self.closed = Some(CloseReason::Reset);
         }
         if let Some(ack) = frames.ack {
-            self.handle_ack(now, &ack);
+            self.handle_ack(now, arrival.at, &ack);
         }
         if eliciting {
             self.consider_ack(now, index, in_order);
@@ -189,17 +201,29 @@ impl Connection {
         }
     }
 
-    fn handle_ack(&mut self, now: Time, ack: &Ack) {
+    fn handle_ack(&mut self, now: Time, arrived: Time, ack: &Ack) {
         if ack.received > self.send.next() {
             return;
         }
         let limited = if self.send.waiting(self.peer_limit) > 0 { Limited::ByWindow } else { Limited::ByApplication };
+        let context = AckContext { arrived, limited, waits: self.lateness.expected() + self.peer_lateness.expected() };
+        let mut due = None;
+        let was_silent = self.each_link().all(|link| !link.monitor.is_usable());
         for acked in &ack.links {
             let index = usize::from(acked.link);
-            let others = self.others(index);
+            // After a silence of everything, one answer brings back every link that it tells of.
+            let others = if was_silent { Others::NoneUsable } else { self.others(index) };
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
-            let outcome = link.handle_ack(now, acked, limited, &mut self.send, others);
+            let outcome = link.handle_ack(now, acked, context, &mut self.send, others);
+            due = due.into_iter().chain(outcome.due).min();
             self.handle_outcome(&outcome);
+        }
+        // Without anything that waits to be sent, an acknowledgement may be late on purpose.
+        if let Some(due) = due.filter(|_| limited == Limited::ByWindow) {
+            self.peer_lateness.handle_wait(due, arrived);
+        }
+        if was_silent && self.each_link().any(|link| link.monitor.is_usable()) {
+            self.abandon_silent_links();
         }
         self.send.handle_acked(0..ack.received);
         self.peer_limit = self.peer_limit.max(ack.limit);
@@ -232,6 +256,16 @@ impl Connection {
                 && link.oldest_sent().is_some_and(|sent| self.newest_acked_sent.since(sent) > patience);
             if silent {
                 self.suspect(now, index);
+            }
+        }
+    }
+
+    /// Has what is still in flight on links that did not come back leave on those that did.
+    fn abandon_silent_links(&mut self) {
+        for index in 0..self.links.len() {
+            if let Some(link) = self.links[index].as_mut().filter(|link| !link.monitor.is_usable()) {
+                let outcome = link.give_up_all(&mut self.send);
+                self.handle_outcome(&outcome);
             }
         }
     }
@@ -301,7 +335,7 @@ impl Link {
         number < self.seen_floor || self.seen.contains(number)
     }
 
-    fn handle_seen(&mut self, now: Time, number: u64, data_len: usize) -> Order {
+    fn handle_seen(&mut self, arrived: Time, number: u64, data_len: usize) -> Order {
         let order = if number == self.seen_end() { Order::Next } else { Order::Gap };
         self.seen.insert(number..number + 1);
         if self.seen.len() > SEEN_RANGES_MAX {
@@ -310,17 +344,17 @@ impl Link {
         }
         self.packets_received += 1;
         self.bytes_received += data_len as u64;
-        self.handle_arrival_rate(now);
-        (self.seen_at, self.told) = (now, 0);
+        self.handle_arrival_rate(arrived);
+        (self.seen_at, self.told) = (self.seen_at.max(arrived), 0);
         order
     }
 
-    /// Counts arrivals a millisecond; an acknowledgement is due for an eighth of them.
+    /// Counts arrivals a millisecond; an acknowledgement is due for a quarter of them.
     fn handle_arrival_rate(&mut self, now: Time) {
         self.arrivals += 1;
         let elapsed = now.since(self.arrivals_since);
         if elapsed >= Duration::from_millis(1) {
-            let each = u64::from(self.arrivals) * 1_000_000 / (elapsed.as_nanos() as u64 * 8).max(1);
+            let each = u64::from(self.arrivals) * 1_000_000 / (elapsed.as_nanos() as u64 * ACKS_A_MS).max(1);
             self.ack_every = (each as u32).clamp(2, ACK_PACKETS_MAX);
             (self.arrivals, self.arrivals_since) = (0, now);
         }

@@ -4,7 +4,7 @@ use super::{CloseReason, Connection, Fin};
 use crate::{
     buffer::SendBuffer,
     health::{Health, PROBE_INTERVAL, SILENCE},
-    link::Link,
+    link::{Link, Outcome},
     time::Time,
 };
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Connection {
             }
             let Some(link) = &mut self.links[index] else { continue };
             if link.tail_deadline().is_some_and(|at| now >= at) {
-                link.tail_probe = Some(now + link.rtt.patience().max(TAIL_MIN));
+                link.tail_probe = Some(now + link.patience().max(TAIL_MIN));
                 ask_all = true;
             }
             if now >= link.probe_deadline(interval) {
@@ -72,7 +72,10 @@ impl Connection {
             }
             let Some(link) = &self.links[index] else { continue };
             if self.silence_deadline(link).is_some_and(|at| now >= at) {
-                self.suspect(now, index);
+                // Nothing else could carry what is in flight any better, and the peer may only be late.
+                if let Some(link) = &mut self.links[index] {
+                    link.monitor.suspect(now);
+                }
             }
         }
         if ask_all {
@@ -105,7 +108,7 @@ impl Link {
     /// When the last packets sent are asked after, since nothing later can show that they are lost.
     fn tail_deadline(&self) -> Option<Time> {
         self.oldest_sent().filter(|_| self.monitor.is_usable())?;
-        Some(self.tail_probe.unwrap_or(self.eliciting_sent + self.rtt.patience().max(TAIL_MIN)))
+        Some(self.tail_probe.unwrap_or(self.eliciting_sent + self.patience().max(TAIL_MIN)))
     }
 
     fn probe_deadline(&self, heartbeat: Duration) -> Time {
@@ -121,11 +124,12 @@ impl Link {
     }
 
     /// A probe leaves: old ones without an answer are given up, the next has its time.
-    pub(super) fn handle_probe(&mut self, now: Time, buffer: &mut SendBuffer) {
+    pub(super) fn handle_probe(&mut self, now: Time, buffer: &mut SendBuffer) -> Outcome {
         self.probe_due = false;
-        if !self.monitor.is_usable() {
-            self.monitor.next_probe = now + PROBE_INTERVAL;
-            self.give_up_older(now, PROBE_PATIENCE.max(self.rtt.smoothed() * 3), buffer);
+        if self.monitor.is_usable() {
+            return Outcome::default();
         }
+        self.monitor.next_probe = now + PROBE_INTERVAL;
+        self.give_up_older(now, PROBE_PATIENCE.max(self.rtt.smoothed() * 3), buffer)
     }
 }

@@ -14,7 +14,7 @@ use super::{CloseReason, Connection, Fin};
 use crate::{
     LINKS_MAX,
     health::Health,
-    link::{Link, LinkId, Path, Purpose},
+    link::{Link, LinkId, Outcome, Path, Purpose},
     time::Time,
     wire::{
         control::{self, Control},
@@ -176,11 +176,12 @@ impl Connection {
             let mut control = Vec::new();
             let mut purpose = None;
             let mut size = None;
+            let mut given_up = Outcome::default();
             if let Some(number) = link.pong.take() {
                 control::encode(&mut control, &Control::Pong(number));
             }
             if link.is_probe_due(now) {
-                link.handle_probe(now, &mut self.send);
+                given_up = link.handle_probe(now, &mut self.send);
                 if let Some(announce) = &link.announce {
                     control::encode(&mut control, announce);
                 }
@@ -193,6 +194,7 @@ impl Connection {
                     purpose = Some(Purpose::Size);
                 }
             }
+            self.handle_outcome(&given_up);
             if control.is_empty() {
                 continue;
             }

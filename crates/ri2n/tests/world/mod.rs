@@ -8,7 +8,7 @@
 #![allow(dead_code)] // each test uses its part
 
 use ri2n::{
-    Batch, Carrier, Connection, Integrity, Key, LinkId, Path, Settings, Time,
+    Arrival, Batch, Carrier, Connection, Integrity, Key, LinkId, Path, Settings, Time,
     handshake::{Client, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
@@ -129,17 +129,47 @@ pub(crate) struct Datagram {
 /// What happens at a moment.
 enum Event {
     /// A datagram comes out of the pipe before `hop` of its route.
-    Arrive { datagram: Datagram, hop: usize },
+    Arrive {
+        datagram: Datagram,
+        hop: usize,
+    },
     /// A pipe changes.
-    Change { pipe: usize, to: Box<Pipe> },
+    Change {
+        pipe: usize,
+        to: Box<Pipe>,
+    },
     /// A port of a node loses or gets its carrier.
-    Carrier { node: usize, link: u8, carrier: Carrier },
+    Carrier {
+        node: usize,
+        link: u8,
+        carrier: Carrier,
+    },
     /// A node may have something to do.
-    Look { node: usize },
+    Look {
+        node: usize,
+    },
     /// The node loses its memory.
-    Crash { node: usize },
+    Crash {
+        node: usize,
+    },
+    /// A node's processor is taken away, or given back.
+    Sleep {
+        node: usize,
+    },
+    Wake {
+        node: usize,
+    },
     /// Something of the test's own.
     Custom(u64),
+}
+
+/// How the processor of a node is shared with other programs. What arrives meanwhile waits in the system's buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sharing {
+    /// It is taken away now and then, whatever the node does: microseconds that it runs, and that it does not.
+    Naps { awake_us: (u64, u64), asleep_us: (u64, u64) },
+    /// A node that waited gets it up to this many microseconds late.
+    LateWakes { most_us: u64 },
 }
 
 /// A node: an application over a connection.
@@ -154,6 +184,11 @@ pub(crate) struct Node {
     /// What the server's address list of links is: remote addresses for the client's further links.
     pub(crate) remotes: Vec<IpAddr>,
     pub(crate) failure: Option<String>,
+    sharing: Option<Sharing>,
+    /// Without its processor until then.
+    sleeps_until: Option<Time>,
+    /// What arrived while it slept, and when.
+    inbox: Vec<(Time, Datagram)>,
 }
 
 /// Writes `to_write` bytes of the pattern and checks that what it reads is the peer's.
@@ -251,8 +286,47 @@ impl World {
             app: App::default(),
             remotes: Vec::new(),
             failure: None,
+            sharing: None,
+            sleeps_until: None,
+            inbox: Vec::new(),
         });
         index
+    }
+
+    /// Has a node share its processor from now on.
+    pub(crate) fn share(&mut self, node: usize, sharing: Sharing) {
+        self.nodes[node].sharing = Some(sharing);
+        if matches!(sharing, Sharing::Naps { .. }) {
+            self.schedule(self.now, Event::Sleep { node });
+        }
+    }
+
+    /// Whether a node has to wait for its processor; then it acts when it gets it.
+    fn waits(&mut self, node: usize) -> bool {
+        if self.nodes[node].sleeps_until.is_some() {
+            return true;
+        }
+        let Some(Sharing::LateWakes { most_us }) = self.nodes[node].sharing else { return false };
+        self.sleep(node, most_us.min(1), most_us);
+        true
+    }
+
+    fn sleep(&mut self, node: usize, least_us: u64, most_us: u64) {
+        let until = self.now + Duration::from_micros(self.chance.between(least_us, most_us));
+        self.nodes[node].sleeps_until = Some(until);
+        self.schedule(until, Event::Wake { node });
+    }
+
+    fn wake(&mut self, node: usize) {
+        self.nodes[node].sleeps_until = None;
+        for (at, datagram) in std::mem::take(&mut self.nodes[node].inbox) {
+            self.arrive(node, at, &datagram);
+        }
+        self.act(node);
+        if let Some(Sharing::Naps { awake_us: (least, most), .. }) = self.nodes[node].sharing {
+            let until = self.now + Duration::from_micros(self.chance.between(least, most));
+            self.schedule(until, Event::Sleep { node });
+        }
     }
 
     /// A cable between two nodes on a network: pipes each way.
@@ -364,8 +438,13 @@ impl World {
                     if hop < hops {
                         self.forward(datagram, hop);
                     } else if let Some(node) = self.owners.get(&datagram.to.ip()).copied() {
-                        self.arrive(node, &datagram);
-                        self.act(node);
+                        let now = self.now;
+                        if self.waits(node) {
+                            self.nodes[node].inbox.push((now, datagram));
+                        } else {
+                            self.arrive(node, now, &datagram);
+                            self.act(node);
+                        }
                     }
                 }
                 Event::Change { pipe, to } => {
@@ -383,12 +462,20 @@ impl World {
                     if self.nodes[node].looks_at <= self.now {
                         self.nodes[node].looks_at = Time::NEVER;
                     }
-                    self.act(node);
+                    if !self.waits(node) {
+                        self.act(node);
+                    }
                 }
                 Event::Crash { node } => {
                     self.nodes[node].connection = None;
                     self.nodes[node].client = None;
                 }
+                Event::Sleep { node } => {
+                    if let Some(Sharing::Naps { asleep_us: (least, most), .. }) = self.nodes[node].sharing {
+                        self.sleep(node, least, most);
+                    }
+                }
+                Event::Wake { node } => self.wake(node),
                 Event::Custom(number) => self.customs.push(number),
             }
             if done(self) {
@@ -399,7 +486,8 @@ impl World {
         false
     }
 
-    fn arrive(&mut self, index: usize, datagram: &Datagram) {
+    /// Hands a node what arrived at that moment, which is earlier if the node slept.
+    fn arrive(&mut self, index: usize, at: Time, datagram: &Datagram) {
         let now = self.now;
         let path = Path { local: Some(datagram.to.ip()), interface: 0, remote: datagram.from };
         if ri2n::wire::handshake::is_handshake(&datagram.bytes) {
@@ -412,7 +500,7 @@ impl World {
         }
         let node = &mut self.nodes[index];
         if let Some(connection) = &mut node.connection {
-            connection.handle_datagram(now, datagram.from, &datagram.bytes);
+            connection.handle_datagram(now, Arrival { at, from: datagram.from }, &datagram.bytes);
         }
     }
 
