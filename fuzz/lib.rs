@@ -50,6 +50,15 @@ pub fn judge(format: Format, data: &[u8]) {
     }
 }
 
+/// Checks that mistakes stand on lines that the text has; an empty text has one.
+///
+/// # Panics
+/// If one does not.
+pub fn lines_exist(text: &str, lines: impl Iterator<Item = usize>) {
+    let count = text.lines().count().max(1);
+    lines.for_each(|line| assert!((1..=count).contains(&line), "line {line} of {count}"));
+}
+
 /// Ports of the switch that is told things, as the golden files name them.
 pub fn ports(target: Target) -> [&'static str; 3] {
     match target {

@@ -746,7 +746,9 @@ pub(crate) enum BackendChoice {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier simulate plan.json --pattern all-to-all\n  \
     espalier simulate plan.json --pattern transpose --transport cubic --bytes 10000000 --csv flows.csv\n  \
-    espalier simulate plan.json --pattern all-to-all-phased --level flow --bytes 1000000\n\n\
+    espalier simulate plan.json --pattern all-to-all-phased --level flow --bytes 1000000\n  \
+    espalier simulate plan.json --collective allreduce:ring --bytes 1000000 --transport reno\n  \
+    espalier simulate plan.json --trace is.B/ --transport cubic --fault '1s link sw1:g23 down'\n\n\
     What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks.")]
 pub(crate) struct Simulate {
     /// The plan.
@@ -764,9 +766,9 @@ pub(crate) struct Simulate {
     /// Bytes that each pair sends; as many as fit into the time unless given (1,000,000 at the flow level).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) bytes: Option<u64>,
-    /// Simulated time, in milliseconds; with sizes, the most.
-    #[arg(long, default_value_t = 100.0, value_name = "MS")]
-    pub(crate) duration_ms: f64,
+    /// Simulated time, in milliseconds; with sizes, the most. 100 unless given, an hour for programs.
+    #[arg(long, value_name = "MS")]
+    pub(crate) duration_ms: Option<f64>,
     /// Where PAUSE or priority flow control is on.
     #[arg(long, value_enum, default_value = "as-planned")]
     pub(crate) flow_control: FlowControlChoice,
@@ -779,9 +781,13 @@ pub(crate) struct Simulate {
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write a line a flow.
+    /// Write a line a flow; for programs, a line a message.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workload: crate::workload_args::WorkloadArgs,
+    #[command(flatten)]
+    pub(crate) fabric: crate::workload_args::FabricArgs,
 }
 
 /// How closely a simulation looks.
@@ -844,12 +850,22 @@ pub(crate) struct Switchd {
 #[command(
     after_help = "Example: espalier reproduce table3\n\n  table2   deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns\n  \
         table3   the evaluated topologies of [Otsuka], from real plans\n  \
-        fig7     three traffic patterns on the topologies of [Otsuka], frame by frame and as rates"
+        fig7     three traffic patterns on the topologies of [Otsuka], frame by frame and as rates\n  \
+        fig8     NAS benchmarks on the topologies of [Otsuka], from real traces: IS, FT, EP, and with --traces CG, MG, LU"
 )]
 pub(crate) struct Reproduce {
     /// What to reproduce.
-    #[arg(value_parser = ["table2", "table3", "fig7"])]
+    #[arg(value_parser = ["table2", "table3", "fig7", "fig8"])]
     pub(crate) name: String,
+    /// For fig8: a folder with cg.B, mg.B and lu.B, each a folder of SimGrid's traces, a file a rank.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: Option<PathBuf>,
+    /// For fig8: nanoseconds that a flop of the traces takes; the paper's processors were slower than today's.
+    #[arg(long, default_value_t = 4.0, value_name = "NS")]
+    pub(crate) ns_per_flop: f64,
+    /// For fig8: write the values, for plots.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
 }
 
 /// See a torus of sixteen switches outrun its own spanning tree, on real kernels with real TCP.

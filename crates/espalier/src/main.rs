@@ -9,6 +9,7 @@ mod commands;
 mod failure;
 mod files;
 mod table;
+mod workload_args;
 
 use std::process::ExitCode;
 

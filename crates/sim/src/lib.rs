@@ -5,15 +5,24 @@
 //!   workload ─────────────────┴─▶ flow     no frames: max-min fair rates, to a million flows
 //! ```
 //!
+//! A workload is flows by a pattern, or a [`job`]: a program of sends, receives and computations on the plan's hosts, which
+//! both levels carry out ([`packet::Simulation::of_job`], [`flow_job::run_job`]).
+//!
 //! The device state that switches hold is what is executed, never the plan's trees or its certificate, so a run is
 //! another judge of the plan. Runs are functions of plan, workload and configuration alone: the same input and seed give
 //! the same numbers, however many of them run side by side.
 #![forbid(unsafe_code)]
 
+pub mod fault;
 pub mod flow;
+pub mod flow_job;
 pub mod hand;
+pub mod job;
+mod live;
 pub mod packet;
 pub mod pattern;
+pub mod program;
+pub mod random;
 mod tables;
 mod wheel;
 pub mod workload;

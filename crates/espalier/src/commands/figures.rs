@@ -225,9 +225,9 @@ fn ring_run(plan: &Plan, row: &Row, flow_control: FlowControlAt) -> Outcome {
 }
 
 /// A network of Fig. 7: name, kind, size, hosts a switch, engine.
-type Network = (&'static str, &'static str, &'static str, Option<usize>, EngineName);
+pub(super) type Network = (&'static str, &'static str, &'static str, Option<usize>, EngineName);
 
-const FIG_7: [Network; 8] = [
+pub(super) const FIG_7: [Network; 8] = [
     ("Flat", "mesh", "1", Some(16), EngineName::Tree),
     ("Mesh (4 x 2)", "mesh", "4x2", Some(2), EngineName::Dor),
     ("Torus (4 x 2)", "torus", "4x2", Some(2), EngineName::Dor),
@@ -306,7 +306,7 @@ fn both_levels(plan: &Plan, pattern: Pattern) -> Result<(f64, f64)> {
     Ok((outcome.mean_goodput_bps() / 1e6, rate / 1e6))
 }
 
-fn topology(kind: &str, size: &str, hosts_per_switch: Option<usize>) -> Result<Topology> {
+pub(super) fn topology(kind: &str, size: &str, hosts_per_switch: Option<usize>) -> Result<Topology> {
     let kind = Kind::parse(kind, &[size.to_owned()]).context("a valid kind")?;
     Ok(generate(&kind, &Options { hosts_per_switch, ..Options::default() })?)
 }

@@ -9,7 +9,7 @@ use fabric::{
     generate::{Kind, Options, generate},
 };
 
-use super::{Output, figures, say};
+use super::{Output, figures, npb, say};
 use crate::{cli, failure::FAILED, table::Table};
 
 /// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
@@ -50,6 +50,7 @@ pub(super) fn run(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
         "table2" => figures::table_2(output),
         "table3" => table_3(output),
         "fig7" => figures::fig_7(output),
+        "fig8" => npb::fig_8(args, output),
         name => unreachable!("{name} is not offered"),
     }
 }

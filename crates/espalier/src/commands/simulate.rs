@@ -11,12 +11,12 @@ use fabric::{ChannelId, Plan, format::plan::ReadMode};
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
     flow::{FlowLevel, Transfer},
-    packet::{FlowControlAt, Outcome, PacketConfig, Refresh, Simulation, Switching},
+    packet::{Arp, FlowControlAt, Outcome, PacketConfig, Refresh, Simulation, Switching},
     pattern::{Pair, Pattern},
-    workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
+    workload::{Arrivals, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
-use super::{Output, say};
+use super::{Output, say, simulate_job};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -24,6 +24,8 @@ use crate::{
     table::Table,
 };
 
+/// Simulated time unless it is said, in milliseconds.
+const DURATION_MS: f64 = 100.0;
 /// Channels that a person is shown.
 const BUSIEST_SHOWN: usize = 5;
 /// Work that takes longer is shown to advance.
@@ -36,22 +38,65 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     if plan.topology.hosts().len() < 2 {
         return Err(bad_input("traffic needs two hosts at least"));
     }
+    let faults = simulate_job::read_fault_arguments(&plan, &args.fabric.fault)?;
+    if matches!(args.level, cli::SimulationLevel::Flow)
+        && (!faults.is_empty() || args.fabric.ecn.is_some() || args.fabric.arp)
+    {
+        return Err(bad_input("faults, marks and address requests are of frames: leave out --level flow"));
+    }
+    if args.workload.is_program() {
+        let (transport, payload_bytes) = transport(args);
+        let way = simulate_job::Way { transport, payload_bytes, config: packet_config(args) };
+        return simulate_job::run(&plan, args, way, faults, output);
+    }
     let pairs = args.pattern.pairs(&plan.topology, args.seed).map_err(|error| bad_input(error.to_string()))?;
     match args.level {
-        cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, output),
+        cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, faults, output),
         cli::SimulationLevel::Flow => flow_level(&plan, &pairs, args, output),
     }
 }
 
-fn packet_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output) -> Result<ExitCode> {
-    let flow_level = FlowLevel::new(plan);
-    let loads = flow_level.loads(pairs).map_err(|error| bad_input(error.to_string()))?;
-    let (transport, payload_bytes) = match args.transport {
+fn transport(args: &cli::Simulate) -> (Transport, u32) {
+    match args.transport {
         cli::TransportChoice::Udp => (Transport::Udp { rate_bps: None, arrivals: Arrivals::Even }, 1472),
         cli::TransportChoice::Reno => (Transport::Tcp(TcpVariant::Reno), 1448),
         cli::TransportChoice::Cubic => (Transport::Tcp(TcpVariant::Cubic), 1448),
         cli::TransportChoice::GoBackN => (Transport::GoBackN, 1024),
-    };
+    }
+}
+
+fn packet_config(args: &cli::Simulate) -> PacketConfig {
+    let duration_ps = (args.duration_ms.unwrap_or(DURATION_MS) * (SECOND_PS as f64) / 1e3) as u64;
+    PacketConfig {
+        switching: if args.cut_through { Switching::CutThrough } else { Switching::StoreAndForward },
+        flow_control: match args.flow_control {
+            cli::FlowControlChoice::AsPlanned => FlowControlAt::AsPlanned,
+            cli::FlowControlChoice::None => FlowControlAt::Nowhere,
+            cli::FlowControlChoice::All => FlowControlAt::Everywhere,
+            cli::FlowControlChoice::Hosts => FlowControlAt::Hosts,
+            cli::FlowControlChoice::Switches => FlowControlAt::Switches,
+        },
+        refresh: if args.refresh_pause { Refresh::HalfTime } else { Refresh::OnArrival },
+        ecn_bytes: args.fabric.ecn,
+        arp: if args.fabric.arp { Arp::Ask } else { Arp::Known },
+        duration_ps,
+        // Sizes end by themselves; rates are those of the second half, when queues have settled.
+        warmup_ps: if args.bytes.is_some() { 0 } else { duration_ps / 2 },
+        seed: args.seed,
+        ..PacketConfig::default()
+    }
+}
+
+fn packet_level(
+    plan: &Plan,
+    pairs: &[Pair],
+    args: &cli::Simulate,
+    faults: Vec<Fault>,
+    output: Output,
+) -> Result<ExitCode> {
+    let flow_level = FlowLevel::new(plan);
+    let loads = flow_level.loads(pairs).map_err(|error| bad_input(error.to_string()))?;
+    let (transport, payload_bytes) = transport(args);
     if args.bytes.is_none() && args.pattern == Pattern::AllToAllPhased {
         return Err(bad_input("phases end when their transfers do: say how much each pair sends with --bytes"));
     }
@@ -62,25 +107,9 @@ fn packet_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Outpu
         payload_bytes,
         ..Flow::flood(pair.source, pair.destination)
     };
-    let workload = Workload { flows: pairs.iter().map(flow).collect(), faults: Vec::new() };
-    let duration_ps = (args.duration_ms * (SECOND_PS as f64) / 1e3) as u64;
-    let config = PacketConfig {
-        switching: if args.cut_through { Switching::CutThrough } else { Switching::StoreAndForward },
-        flow_control: match args.flow_control {
-            cli::FlowControlChoice::AsPlanned => FlowControlAt::AsPlanned,
-            cli::FlowControlChoice::None => FlowControlAt::Nowhere,
-            cli::FlowControlChoice::All => FlowControlAt::Everywhere,
-            cli::FlowControlChoice::Hosts => FlowControlAt::Hosts,
-            cli::FlowControlChoice::Switches => FlowControlAt::Switches,
-        },
-        refresh: if args.refresh_pause { Refresh::HalfTime } else { Refresh::OnArrival },
-        duration_ps,
-        // Sizes end by themselves; rates are those of the second half, when queues have settled.
-        warmup_ps: if args.bytes.is_some() { 0 } else { duration_ps / 2 },
-        seed: args.seed,
-        ..PacketConfig::default()
-    };
-    let outcome = drive(Simulation::new(plan, &workload, &config), duration_ps);
+    let workload = Workload { flows: pairs.iter().map(flow).collect(), faults };
+    let config = packet_config(args);
+    let outcome = drive(Simulation::new(plan, &workload, &config), config.duration_ps);
     if let Some(path) = &args.csv {
         write_file(path, |out| write_flows(plan, &workload, &outcome, out))?;
     }
@@ -214,6 +243,9 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
         counters.in_flight,
         counters.pauses
     );
+    if counters.dropped_fault + counters.marked > 0 {
+        say!("of these {} lost to faults, {} marked for congestion", counters.dropped_fault, counters.marked);
+    }
     if let Some(deadlock) = &outcome.deadlock {
         say!("\nDEADLOCK after {:.1} ms; each port waits for the next:", deadlock.at_ps as f64 / 1e9);
         for blocked in &deadlock.cycle {
@@ -258,7 +290,7 @@ fn packet_json(plan: &Plan, view: &View, outcome: &Outcome) -> serde_json::Value
         "frames": { "injected": counters.injected, "copied": counters.copied, "delivered": counters.delivered,
             "strayed": counters.strayed, "dropped_full": counters.dropped_full,
             "dropped_filtered": counters.dropped_filtered, "dropped_fault": counters.dropped_fault,
-            "in_flight": counters.in_flight, "pauses": counters.pauses },
+            "in_flight": counters.in_flight, "pauses": counters.pauses, "marked": counters.marked },
         "deadlock": outcome.deadlock.as_ref().map(|deadlock| serde_json::json!({
             "at_ps": deadlock.at_ps,
             "cycle": deadlock.cycle.iter().map(|blocked| topology.port_label(blocked.port)).collect::<Vec<_>>() })),

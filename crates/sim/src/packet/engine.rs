@@ -7,11 +7,13 @@ use fabric::{Attachment, Plan, rng::Rng};
 use super::{
     config::{Arp, FlowControlAt, PacketConfig},
     deadlock::{Deadlock, Watch},
+    job::Running,
     outcome::{Captured, Counters, Direction, FlowOutcome, Outcome, PortOutcome, Sample},
     port::{Class, Frame, HEADER_BYTES, Kind, Port},
     transport::FlowState,
 };
 use crate::{
+    job::{Job, JobOutcome},
     tables::{NONE, Tables, UNTAGGED},
     wheel::Wheel,
     workload::{Change, Flow, Workload},
@@ -74,6 +76,7 @@ pub(super) struct Network<'a> {
     samples: Vec<Sample>,
     captured: Vec<Captured>,
     pub(super) delivered_bytes: u64,
+    pub(super) job: Option<Running<'a>>,
     over: bool,
 }
 
@@ -110,6 +113,8 @@ pub(super) enum What {
     Watch,
     /// Note what ports have sent.
     Sample,
+    /// Something of a job is due.
+    Wake { index: u32 },
 }
 
 impl<'a> Simulation<'a> {
@@ -118,7 +123,15 @@ impl<'a> Simulation<'a> {
     /// # Panics
     /// If a flow names a host that the plan does not have, or has no payload in its frames.
     pub fn new(plan: &'a Plan, workload: &'a Workload, config: &PacketConfig) -> Self {
-        Self { network: Network::new(plan, workload, config.clone()) }
+        Self { network: Network::new(plan, workload, None, config.clone()) }
+    }
+
+    /// Prepares a run of a job.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn of_job(plan: &'a Plan, job: &'a Job, config: &PacketConfig) -> Self {
+        Self { network: Network::new(plan, &job.workload, Some(Running::new(job)), config.clone()) }
     }
 
     /// Runs until a time, or until nothing is left to do. Returns the time reached.
@@ -130,14 +143,26 @@ impl<'a> Simulation<'a> {
     ///
     /// # Panics
     /// If frames do not balance, which is a bug of the simulator.
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(self) -> Outcome {
+        self.finish_job().0
+    }
+
+    /// The same, and what became of the job if there is one.
+    ///
+    /// # Panics
+    /// As [`finish`](Self::finish).
+    pub fn finish_job(mut self) -> (Outcome, Option<JobOutcome>) {
         self.run_until(u64::MAX);
-        self.network.finish()
+        let job = self.network.job.take().map(|running| {
+            let cut_short = !running.is_over();
+            JobOutcome { ran: running.finish(), cut_short }
+        });
+        (self.network.finish(), job)
     }
 }
 
 impl<'a> Network<'a> {
-    fn new(plan: &'a Plan, workload: &'a Workload, config: PacketConfig) -> Self {
+    fn new(plan: &'a Plan, workload: &'a Workload, job: Option<Running<'a>>, config: PacketConfig) -> Self {
         let tables = Tables::compile(plan);
         let topology = &plan.topology;
         let (switch_ports, hosts) = (topology.ports().len(), topology.hosts().len());
@@ -168,10 +193,15 @@ impl<'a> Network<'a> {
         }
         let phase_count = workload.flows.iter().map(|flow| flow.phase as usize + 1).max().unwrap_or(0);
         let mut phases = vec![Vec::new(); phase_count];
-        for (index, flow) in workload.flows.iter().enumerate() {
-            phases[flow.phase as usize].push(index as u32);
+        // A job's connections begin with their first message.
+        if job.is_none() {
+            for (index, flow) in workload.flows.iter().enumerate() {
+                phases[flow.phase as usize].push(index as u32);
+            }
         }
-        let flows = workload.flows.iter().map(|flow| FlowState::new(plan, &tables, flow, &config)).collect();
+        let state = |flow| FlowState::new(plan, &tables, flow, &config);
+        let flows = workload.flows.iter().map(|flow| if job.is_none() { state(flow) } else { state(flow).open() });
+        let flows = flows.collect();
         let mut network = Self {
             wheel: Wheel::new(grain_ps(&ports)),
             now_ps: 0,
@@ -200,6 +230,7 @@ impl<'a> Network<'a> {
             samples: Vec::new(),
             captured: Vec::new(),
             delivered_bytes: 0,
+            job,
             over: false,
             plan,
             tables,
@@ -217,6 +248,7 @@ impl<'a> Network<'a> {
             network.wheel.push(sample_ps, What::Sample);
         }
         network.begin_phases();
+        network.begin_job();
         network
     }
 
@@ -273,6 +305,7 @@ impl<'a> Network<'a> {
                 self.look_for_deadlock();
                 self.wheel.push(self.now_ps + self.watch_ps(), What::Watch);
             }
+            What::Wake { index } => self.handle_wake(index),
             What::Sample => {
                 self.sample();
                 self.wheel.push(self.now_ps + self.config.sample_ps.unwrap_or(u64::MAX / 4), What::Sample);
@@ -398,8 +431,12 @@ impl<'a> Network<'a> {
         self.stop_if_idle();
     }
 
-    fn stop_if_idle(&mut self) {
-        self.over = self.live == 0 && self.phase >= self.phases.len();
+    pub(super) fn stop_if_idle(&mut self) {
+        let is_over = match &self.job {
+            Some(running) => running.is_over(),
+            None => self.phase >= self.phases.len(),
+        };
+        self.over = self.live == 0 && is_over;
     }
 
     #[inline]

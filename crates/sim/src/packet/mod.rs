@@ -17,6 +17,7 @@
 mod config;
 mod deadlock;
 mod engine;
+mod job;
 mod outcome;
 mod port;
 mod switch;

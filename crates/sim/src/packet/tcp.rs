@@ -22,7 +22,8 @@ const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
 /// Frames that a go-back-N sender may have in flight.
 const GO_BACK_WINDOW: f64 = 256.0;
-const GO_BACK_TIMEOUT_PS: u64 = SECOND_PS / 1000;
+/// 4.096 µs · 2^10, a value of InfiniBand's local acknowledgement timeout: longer than what a host may hold for its cable.
+const GO_BACK_TIMEOUT_PS: u64 = 4_096_000 << 10;
 
 /// How a sender reacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,16 @@ impl Sender {
             epoch_ps: None,
             epoch_window: 0.0,
         }
+    }
+
+    /// Nothing is to be sent yet.
+    pub(crate) fn extend_from_nothing(&mut self) {
+        self.total = 0;
+    }
+
+    /// So many segments more are to be sent.
+    pub(crate) fn extend(&mut self, segments: u32) {
+        self.total += segments;
     }
 
     /// Whether all is acknowledged.

@@ -5,6 +5,7 @@ use fabric::{HostId, Plan};
 use super::{
     config::PacketConfig,
     engine::{Network, What},
+    job::Messages,
     port::{Frame, Kind},
     tcp::{Answer, Receiver, Scheme, Sender},
 };
@@ -25,7 +26,9 @@ pub(super) struct FlowState {
     made: u32,
     /// Data frames that exist.
     pub(super) outstanding: u32,
-    begun: bool,
+    pub(super) begun: bool,
+    /// What a job sends on it, where it is a job's.
+    pub(super) messages: Option<Messages>,
     /// In its host's list of senders.
     is_ready: bool,
     interval_ps: u64,
@@ -63,6 +66,7 @@ impl FlowState {
             made: 0,
             outstanding: 0,
             begun: false,
+            messages: None,
             is_ready: false,
             interval_ps,
             scheme,
@@ -78,9 +82,22 @@ impl FlowState {
         }
     }
 
+    /// The same as a connection on which nothing is sent yet.
+    pub(super) fn open(mut self) -> Self {
+        self.left = 0;
+        self.sender.extend_from_nothing();
+        self.messages = Some(Messages::default());
+        self
+    }
+
+    /// More frames are to be sent on a connection.
+    pub(super) fn extend(&mut self, frames: u32) {
+        if self.scheme.is_some() { self.sender.extend(frames) } else { self.left += frames }
+    }
+
     /// A datagram flow that has made all that it will make.
     pub(super) fn is_spent(&self) -> bool {
-        self.scheme.is_none() && self.left == 0
+        self.scheme.is_none() && self.left == 0 && self.messages.is_none()
     }
 }
 
@@ -186,7 +203,11 @@ impl Network<'_> {
             }
             number
         };
+        let messages = self.flows[flow as usize].messages.as_ref();
         let payload = match spec.bytes {
+            _ if messages.is_some() => {
+                messages.map_or(spec.payload_bytes, |messages| messages.payload(number, spec.payload_bytes))
+            }
             Some(bytes) => {
                 let before = u64::from(number) * u64::from(spec.payload_bytes);
                 bytes.saturating_sub(before).min(u64::from(spec.payload_bytes)) as u32
@@ -288,14 +309,26 @@ impl Network<'_> {
         let spec = self.spec(flow);
         let state = &mut self.flows[flow as usize];
         let payload = u64::from(spec.payload_bytes);
+        let is_job = state.messages.is_some();
+        if is_job && state.scheme.is_none() {
+            return self.receive_message(flow, number, None);
+        }
         let Some(scheme) = state.scheme else {
             let before = u64::from(number) * payload;
             let bytes = spec.bytes.map_or(payload, |bytes| bytes.saturating_sub(before).min(payload));
             return self.count_payload(flow, bytes);
         };
-        let total = spec.frames().map_or(u32::MAX, |frames| frames as u32);
+        let total = match &state.messages {
+            // The end of a message is acknowledged at once, as RoCE does; TCP knows no messages.
+            Some(messages) if scheme == Scheme::GoBackN => messages.end(number),
+            _ => spec.frames().map_or(u32::MAX, |frames| frames as u32),
+        };
         let (answer, fresh) = state.receiver.handle_segment(scheme, number, born_ps, marked, total);
-        if fresh > 0 {
+        if fresh > 0 && is_job {
+            state.in_order += fresh;
+            let in_order = state.in_order;
+            self.receive_message(flow, number, Some(in_order));
+        } else if fresh > 0 {
             let (before, after) = (u64::from(state.in_order) * payload, u64::from(state.in_order + fresh) * payload);
             state.in_order += fresh;
             let most = spec.bytes.unwrap_or(u64::MAX);
@@ -318,7 +351,7 @@ impl Network<'_> {
         }
     }
 
-    fn count_payload(&mut self, flow: u32, bytes: u64) {
+    pub(super) fn count_payload(&mut self, flow: u32, bytes: u64) {
         let outcome = &mut self.flow_outcomes[flow as usize];
         outcome.delivered_bytes += bytes;
         if self.now_ps >= self.config.warmup_ps {

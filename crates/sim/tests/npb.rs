@@ -1,0 +1,67 @@
+//! Traces of real MPI programs: what they send is what the benchmarks are known to send, and a tree slows down those that
+//! send all to all.
+
+mod common;
+
+use fabric::{EngineName, Policy};
+use sim::{
+    flow_job::run_job,
+    job::{Carrier, Job, Memory, in_order},
+    packet::PacketConfig,
+    program::{
+        Program,
+        executor::Costs,
+        ti::{Reading, read_traces},
+    },
+    workload::{TcpVariant, Transport},
+};
+
+const IS: &str = include_str!("../../../testdata/npb/is.B.16.txt");
+const FT: &str = include_str!("../../../testdata/npb/ft.B.16.txt");
+const EP: &str = include_str!("../../../testdata/npb/ep.B.16.txt");
+
+fn program(text: &str) -> Program {
+    read_traces(&[("trace", text)], &Reading::default()).expect("a trace")
+}
+
+fn seconds(kind: &str, size: &str, hosts: usize, engine: EngineName, program: &Program) -> f64 {
+    let plan = common::plan_of(kind, size, hosts, &Policy { engine, ..Policy::default() });
+    let carrier = Carrier {
+        transport: Transport::Tcp(TcpVariant::Reno),
+        payload_bytes: 1448,
+        costs: Costs::default(),
+        memory: Memory::default(),
+    };
+    let hosts = in_order(&plan.topology, program.ranks(), 1);
+    let job = Job::new(&plan.topology, program.clone(), hosts, carrier, Vec::new()).expect("a job");
+    let ran = run_job(&plan, &job, &PacketConfig::default()).expect("routes").ran;
+    assert_eq!(ran.stalled, [] as [String; 0]);
+    assert_eq!((ran.messages, ran.bytes), program.sent());
+    ran.end_ps() as f64 / 1e12
+}
+
+#[test]
+fn traces_send_what_the_benchmarks_send() {
+    // FT turns a grid of 512 x 256 x 256 complex numbers of 16 octets round 22 times; a sixteenth of each rank's stays.
+    let (_, bytes) = program(FT).sent();
+    let turned = 22 * 512 * 256 * 256 * 16 / 16 * 15;
+    assert!((turned..turned + turned / 1000).contains(&bytes), "{bytes} is not {turned}");
+    // IS sorts 2^25 keys of 4 octets eleven times; each rank has a sixteenth and keeps about a sixteenth of that.
+    let (_, bytes) = program(IS).sent();
+    let sorted = 11 * (1_u64 << 25) * 4 / 16 * 15;
+    assert!(bytes.abs_diff(sorted) < sorted / 50, "{bytes} is not {sorted}");
+    assert!(program(EP).sent().1 < 100_000);
+}
+
+#[test]
+fn a_tree_slows_down_all_to_all() {
+    for (text, least, most) in [(IS, 2.0, 8.0), (FT, 1.5, 8.0), (EP, 0.999, 1.01)] {
+        let program = program(text);
+        let flat = seconds("mesh", "1", 16, EngineName::Tree, &program);
+        let torus = seconds("torus", "4x4", 1, EngineName::Dor, &program);
+        let tree = seconds("m-tree", "4x4", 1, EngineName::Tree, &program);
+        let slowdown = tree / flat;
+        assert!((least..most).contains(&slowdown), "{slowdown}");
+        assert!(torus <= tree * 1.001 && torus < 1.7 * flat, "{torus} {tree} {flat}");
+    }
+}
