@@ -288,11 +288,8 @@ impl Plane {
             };
             for number in touched {
                 let index = self.facts.ports[number as usize - 1].if_index;
-                if !after.ports.contains_key(&index) {
-                    let held = held_port(&self.held, index);
-                    after.ports.insert(index, wanted_port(config, number, &held));
-                    before.ports.insert(index, held);
-                }
+                let held = before.ports.entry(index).or_insert_with(|| held_port(&self.held, index));
+                after.ports.entry(index).or_insert_with(|| wanted_port(config, number, held));
             }
         }
         (before, after)
