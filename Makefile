@@ -12,7 +12,7 @@ help:
 	@echo "make install    the programs, libraries, manual pages and completions into PREFIX (/usr/local)"
 	@echo "make lint       format, clippy and documentation, warnings denied"
 	@echo "make deny       licences and sources of dependencies"
-	@echo "make test-vm    the lab on Debian's own kernel under qemu, alone"
+	@echo "make test-vm    the lab, a large deployment and the services on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
 	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, and a whole deployment, alone"
 	@echo "make test-ssh   four vendors' command lines over SSH, and files by TFTP and HTTP, alone"
@@ -49,7 +49,10 @@ bpf-check:
 
 test-vm:
 	@tools/setup test
+	cargo build --release --locked -p espalier
 	@crates/lab/vm/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@crates/lab/vm/systemd || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ib:
 	@tools/setup test

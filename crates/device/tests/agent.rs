@@ -354,7 +354,15 @@ fn a_data_plane_that_refuses_leaves_everything_as_it_was() {
 
         fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
             self.told = config.vlans.iter().map(|(index, vlan)| (*index, vlan.egress.clone())).collect();
-            if config.vlans.contains_key(&vlan(13)) { Err(Refused("unlucky".to_owned())) } else { Ok(()) }
+            if config.vlans.contains_key(&vlan(13)) {
+                return Err(Refused::commit_failed("unlucky".to_owned()));
+            }
+            let full = config.statics.keys().find(|row| row.mac == Mac::local(9)).map(|row| Refused {
+                why: "full".to_owned(),
+                status: ErrorStatus::ResourceUnavailable,
+                change: Some(Change::Static(*row)),
+            });
+            full.map_or(Ok(()), Err)
         }
     }
     let mut switch = switch(facts(4), Picky::default());
@@ -367,6 +375,10 @@ fn a_data_plane_that_refuses_leaves_everything_as_it_was() {
     let told = switch.plane().told.clone();
     assert_eq!(told.keys().copied().collect::<Vec<_>>(), [vlan(1), vlan(12)]);
     assert_eq!(told[&vlan(12)], PortList::of([1]).expect("ports"));
+    // Where the plane says which entry it was and why, so does the answer.
+    let entries = [new_static(entry(12, 8), 1), new_static(entry(12, 9), 1), new_static(entry(12, 7), 1)].concat();
+    assert_eq!(set(&mut switch, entries), Err((ErrorStatus::ResourceUnavailable, 4)));
+    assert_eq!(switch.config(), &before);
 }
 
 #[test]

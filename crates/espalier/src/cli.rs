@@ -563,6 +563,8 @@ pub(crate) enum LabCommand {
     Up {
         /// The plan; with --factory, a topology will do.
         plan: PathBuf,
+        #[command(flatten)]
+        own: OwnModels,
         /// Rate of the fastest host cable; all others keep their proportion.
         #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
         rate: u64,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ip:      link add br~ type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 …
-//!          link set g1 master br~ type bridge_slave learning off
+//!          link set dev g1 master br~ type bridge_slave learning off
 //! bridge:  vlan add dev g1 vid 2 pvid untagged
 //!          fdb replace 02:00:00:00:00:01 dev g1 master static vlan 2
 //! ```
@@ -82,10 +82,10 @@ fn link_script(site: &SwitchSite) -> String {
          vlan_stats_enabled 1 vlan_stats_per_port 1\n"
     );
     for device in site.ports.iter().filter_map(|port| port.device.as_ref()) {
-        let _ = writeln!(script, "link set {device} master {BRIDGE_DEVICE}");
+        let _ = writeln!(script, "link set dev {device} master {BRIDGE_DEVICE}");
         let _ = writeln!(
             script,
-            "link set {device} type bridge_slave learning off flood on mcast_flood on bcast_flood on neigh_suppress off"
+            "link set dev {device} type bridge_slave learning off flood on mcast_flood on bcast_flood on neigh_suppress off"
         );
     }
     let _ = writeln!(script, "link set {BRIDGE_DEVICE} up");

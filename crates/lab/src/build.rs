@@ -249,7 +249,7 @@ fn build(
     let cables: Vec<String> = (layout.cables.iter())
         .map(|cable| {
             let end = |end: &CableEnd| format!("{} index {} netns {}", end.device, end.ifindex, end.namespace);
-            format!("link add {} type veth peer name {}", end(&cable.a), end(&cable.b))
+            format!("link add name {} type veth peer name {}", end(&cable.a), end(&cable.b))
         })
         .collect();
     in_chunks(layout, &cables, Step::Cables, watch, progress)?;
@@ -416,9 +416,9 @@ fn port_script(site: &SwitchSite, mtu_bytes: u16) -> String {
         let Some(device) = &port.device else { continue };
         let mtu_bytes = mtu_bytes.saturating_add(TAG_ROOM_BYTES);
         let alias = if *device == port.name { String::new() } else { format!(" alias {}", port.name) };
-        let _ = writeln!(script, "link set {device} mtu {mtu_bytes}{alias}");
+        let _ = writeln!(script, "link set dev {device} mtu {mtu_bytes}{alias}");
         if port.shut == Shut::No {
-            let _ = writeln!(script, "link set {device} up");
+            let _ = writeln!(script, "link set dev {device} up");
         }
     }
     script

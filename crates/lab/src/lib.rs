@@ -27,6 +27,7 @@ mod error;
 mod ethtool;
 mod link;
 mod loss;
+mod netlink;
 mod ready;
 mod signal;
 mod state;

@@ -34,6 +34,8 @@ pub(crate) fn begin(ifindex: u32, loss_ppm: u32) -> Result<(), libbpf_rs::Error>
 /// # Errors
 /// If the kernel refuses.
 pub(crate) fn end(ifindex: u32) -> Result<(), libbpf_rs::Error> {
+    // That there is nothing to take away is no news, but libbpf says it on standard error.
+    libbpf_rs::set_print(None);
     let nothing = File::open("/dev/null").map_err(io::Error::other)?;
     let mut hook = place(nothing.as_fd(), ifindex);
     if hook.query().is_ok() { hook.detach() } else { Ok(()) }

@@ -40,8 +40,8 @@ use std::{
 
 use device::{
     agent::{
-        Access, Config, Engine, Facts, Limits, PortFacts, Responder as _, Rights, Server, StaticConfig, Switch, User,
-        VlanConfig,
+        Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder as _, Rights, Server,
+        StaticConfig, Switch, User, VlanConfig,
     },
     mib::{
         AcceptableFrames, Enabled, IfStatus, PortList, RowStatus, StaticStatus,
@@ -50,7 +50,7 @@ use device::{
     wire::{AuthProtocol, Keys},
 };
 use fabric::{
-    Mac, Model, Plan, SwitchId, Topology, VlanId,
+    Mac, Plan, SwitchId, Topology, VlanId,
     format::plan::{ReadMode, read_plan},
 };
 use serde::{Deserialize, Serialize};
@@ -123,8 +123,23 @@ pub struct InBandSite {
 pub struct ManagedSite {
     /// Where its agent answers.
     pub address: Ipv4Addr,
-    /// Its model, whose limits it has.
-    pub model: String,
+    /// Its model, by name and in words.
+    pub model: [String; 2],
+    /// What its model has room for and allows.
+    pub limits: ModelLimits,
+}
+
+/// What of a model its agent goes by; a model need not be a built-in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelLimits {
+    /// Most VLANs.
+    pub vlans_max: usize,
+    /// Most static entries.
+    pub statics_max: usize,
+    /// Whether a port may send several VLANs without tags.
+    pub hybrid_ports: bool,
+    /// Whether every VLAN has a filtering table of its own.
+    pub independent_vlan_learning: bool,
 }
 
 /// [`Start`], as the state file has it.
@@ -157,7 +172,14 @@ impl Management {
             let address = own.or_else(|| free.find(|address| !taken.contains_key(address)));
             let address =
                 address.ok_or_else(|| LabError::Unsupported("no management addresses are left".to_owned()))?;
-            switches.push(ManagedSite { address, model: switch.model.name.clone() });
+            let model = &switch.model;
+            let limits = ModelLimits {
+                vlans_max: model.vlans_max.min(ebpf::VLANS_MAX),
+                statics_max: model.static_entries_max.min(ebpf::STATICS_MAX),
+                hybrid_ports: model.hybrid_ports,
+                independent_vlan_learning: model.independent_vlan_learning,
+            };
+            switches.push(ManagedSite { address, model: [model.name.clone(), model.description.clone()], limits });
         }
         let is_taken =
             |name: &str| topology.find_switch(name).is_some() || topology.hosts().iter().any(|host| host.name == name);
@@ -213,7 +235,7 @@ fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite)
     let device = entry.ports[in_band.port].device.as_deref().unwrap_or_default();
     let port_index = |number: usize| PORT_IFINDEX_BASE + number as u32;
     let mut cables = format!(
-        "link add {device} index {} netns {} type veth peer name m0 netns {}\n",
+        "link add name {device} index {} netns {} type veth peer name m0 netns {}\n",
         port_index(in_band.port),
         entry.namespace,
         management.namespace
@@ -444,10 +466,13 @@ fn access(engine_id: &[u8]) -> Access {
 
 fn facts(layout: &Layout, management: &Management, switch: usize) -> Facts {
     let site = &layout.switches[switch];
-    let model = Model::by_name(&management.switches[switch].model).unwrap_or_else(Model::generic);
-    let mut limits = Limits::of(&model);
-    limits.vlans_max = limits.vlans_max.min(ebpf::VLANS_MAX);
-    limits.statics_max = limits.statics_max.min(ebpf::STATICS_MAX);
+    let ManagedSite { model: [model, described], limits, .. } = &management.switches[switch];
+    let limits = Limits {
+        vlans_max: limits.vlans_max,
+        statics_max: limits.statics_max,
+        hybrid: if limits.hybrid_ports { HybridPorts::Allowed } else { HybridPorts::Refused },
+        learning: if limits.independent_vlan_learning { Learning::Independent } else { Learning::Shared },
+    };
     let [high, low] = (switch as u16).to_be_bytes();
     let address = |port: u16| {
         let [port_high, port_low] = port.to_be_bytes();
@@ -459,7 +484,7 @@ fn facts(layout: &Layout, management: &Management, switch: usize) -> Facts {
         mac: address(number + 1),
     };
     Facts {
-        description: format!("Espalier lab switch, limits of {} ({})", model.name, model.description),
+        description: format!("Espalier lab switch, limits of {model} ({described})"),
         address: address(0),
         ports: (0_u16..).zip(site.ports.iter().map(|port| port.name.as_str())).map(port).collect(),
         limits,

@@ -138,7 +138,7 @@ impl Lab {
         for end in [&cable.a, &cable.b] {
             let device = &end.device;
             match mode {
-                FailMode::Down => self.at(end, "ip", format!("link set {device} down\n"), "cut cable")?,
+                FailMode::Down => self.at(end, "ip", format!("link set dev {device} down\n"), "cut cable")?,
                 FailMode::Silent => {
                     self.at(end, "tc", format!("qdisc replace dev {device} root blackhole\n"), "cut cable")?
                 }
@@ -165,7 +165,7 @@ impl Lab {
                 .context("cable", &end.label, "mend cable")?;
             let shaper = shaper(&end.device, cable.rate_bps, self.layout.queue_bytes, mtu_bytes);
             self.at(end, "tc", format!("{shaper}\n"), "mend cable")?;
-            self.at(end, "ip", format!("link set {} up\n", end.device), "mend cable")?;
+            self.at(end, "ip", format!("link set dev {} up\n", end.device), "mend cable")?;
         }
         Ok(())
     }

@@ -4,8 +4,12 @@ mod common;
 
 use std::time::Instant;
 
-use common::{Guard, Shape, grid, lab_name, ring, setting, skipped};
-use lab::{Backend, Lab, LabError, LabOptions};
+use common::{Guard, Shape, grid, lab_name, plan, ring, setting, skipped};
+use fabric::{DEFAULT_RATE_BPS, Mac, SwitchSpec, TopologyBuilder, Tree};
+use lab::{
+    Backend, FailMode, Lab, LabError, LabOptions,
+    delivery::{Probe, check},
+};
 
 fn options(word: &str, backend: Backend) -> LabOptions {
     LabOptions { backend: Some(backend), ..LabOptions::new(lab_name(word)) }
@@ -82,6 +86,44 @@ fn two_labs_coexist_and_a_name_is_taken_once() {
         second.down().expect("the lab goes down");
         nothing_is_left_of(&other.name);
         assert_eq!(Lab::open(&one.name).expect("it stays").layout(), first.0.layout());
+    }
+}
+
+/// Words that iproute2 has a meaning for, whole or abbreviated, where the name of a device may stand.
+const WORDS: [&str; 12] =
+    ["a", "dev", "up", "peer", "type", "master", "netns", "name", "help", "mtu", "down", "permanent"];
+
+#[test]
+fn ports_may_be_called_what_iproute2_has_words_for() {
+    let mut builder = TopologyBuilder::new();
+    let [one, other] = ["s0", "s1"].map(|name| builder.add_switch(name, SwitchSpec::default()).expect("a fresh name"));
+    let cable = [(one, "dev"), (other, "a")].map(|(at, name)| builder.add_port(at, name).expect("a fresh name"));
+    builder.add_link(cable[0], cable[1], DEFAULT_RATE_BPS).expect("free ports");
+    let mut number = 0;
+    for (at, taken) in [(one, "dev"), (other, "a")] {
+        for word in WORDS.into_iter().filter(|word| *word != taken) {
+            number += 1;
+            let port = builder.add_port(at, word).expect("a fresh name");
+            builder.add_host(&format!("n{number}"), Mac::local(number), port, DEFAULT_RATE_BPS, None).expect("free");
+        }
+    }
+    let topology = builder.finish().expect("connected");
+    let cabling = topology.clone();
+    let plan = plan(topology, |_| Tree::new(&cabling, cabling.link_ids()).expect("a tree"));
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let lab = Guard::up(&plan, &options("words", backend));
+        let devices: Vec<&str> = lab.0.layout().switches[0].ports.iter().filter_map(|p| p.device.as_deref()).collect();
+        assert!(WORDS.iter().all(|word| devices.contains(word)), "{devices:?}");
+        assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
+        for mode in [FailMode::Down, FailMode::Silent, FailMode::Lossy { loss_ppm: 1_000_000 }] {
+            lab.0.fail("s0:dev -- s1:a", mode).expect("it can be cut");
+            assert_ne!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, [], "{mode:?}");
+            lab.0.heal("s0:dev -- s1:a").expect("it can be mended");
+        }
+        assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
     }
 }
 

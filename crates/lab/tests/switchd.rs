@@ -18,11 +18,15 @@ use common::skipped;
 use device::{
     Slot, SwitchConfig, Target,
     deploy::{Driver, Fault, Mark},
-    format::parse_switchd,
-    mib::{Value, objects::own},
-    snmp::{Credentials, Device, Patience, SaveMethod, Session, Settings, UdpLink},
+    format::{SwitchdConfig, parse_switchd},
+    mib::{
+        PauseMode, PortList, StaticStatus, Value,
+        index::{IfIndex, StaticRow},
+        objects::{ether_like, own, q_bridge},
+    },
+    snmp::{Credentials, Device, Patience, SaveMethod, Session, SessionError, Settings, UdpLink},
     ssh::{self, Login},
-    wire::AuthProtocol,
+    wire::{AuthProtocol, ErrorStatus},
 };
 use fabric::{Admin, Mac, VlanId, VlanSet};
 use lab::{Backend, netns::within, switchd};
@@ -80,6 +84,36 @@ impl Bench {
         fs::write(&path, format!("{word}\n")).expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("rights");
         path
+    }
+
+    fn config(&self) -> SwitchdConfig {
+        let (auth, privacy) = (self.secret("auth", PASSWORD), self.secret("privacy", PASSWORD));
+        let text = format!(
+            "bridge = \"br0\"\nlisten = \"127.0.0.1:1161\"\nstate = \"{}\"\nname = \"rack7\"\n[[users]]\nname = \"admin\"\n\
+             auth-password-file = \"{}\"\nprivacy-password-file = \"{}\"\nrights = \"write\"\n",
+            self.folder.join("state").display(),
+            auth.display(),
+            privacy.display()
+        );
+        parse_switchd(&text).expect("a configuration")
+    }
+
+    /// Serves the bridge while `meanwhile` runs in its namespace.
+    fn serve(&self, config: &SwitchdConfig, meanwhile: impl FnOnce() + Send) {
+        let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let served = scope.spawn(|| {
+                let serve = || switchd::serve(config, &stop, &mut || ready.store(true, Ordering::SeqCst));
+                within(&self.namespace, serve).expect("a namespace")
+            });
+            while !ready.load(Ordering::SeqCst) && !served.is_finished() {
+                thread::sleep(Duration::from_millis(20));
+            }
+            let end = End(&stop);
+            within(&self.namespace, meanwhile).expect("a namespace");
+            drop(end);
+            served.join().expect("no panic").expect("it serves to the end");
+        });
     }
 }
 
@@ -140,36 +174,59 @@ fn managers_by_snmp_change_the_kernels_bridge() {
     for port in PORTS {
         bench.run(&format!("ip link set {port} master br0 up"));
     }
-    let (auth, privacy) = (bench.secret("auth", PASSWORD), bench.secret("privacy", PASSWORD));
-    let text = format!(
-        "bridge = \"br0\"\nlisten = \"127.0.0.1:1161\"\nstate = \"{}\"\nname = \"rack7\"\n[[users]]\nname = \"admin\"\n\
-         auth-password-file = \"{}\"\nprivacy-password-file = \"{}\"\nrights = \"write\"\n",
-        bench.folder.join("state").display(),
-        auth.display(),
-        privacy.display()
-    );
-    let config = parse_switchd(&text).expect("a configuration");
+    let config = bench.config();
     for start in 1..=2 {
-        let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
-        thread::scope(|scope| {
-            let served = scope.spawn(|| {
-                let serve = || switchd::serve(&config, &stop, &mut || ready.store(true, Ordering::SeqCst));
-                within(&bench.namespace, serve).expect("a namespace")
-            });
-            while !ready.load(Ordering::SeqCst) && !served.is_finished() {
-                thread::sleep(Duration::from_millis(20));
-            }
-            let end = End(&stop);
-            within(&bench.namespace, || if start == 1 { first(&bench) } else { second() }).expect("a namespace");
-            drop(end);
-            served.join().expect("no panic").expect("it serves to the end");
-        });
+        bench.serve(&config, || if start == 1 { first(&bench) } else { second() });
         assert!(!bench.run("ip link show p3").contains("changed"), "what nobody confirmed ends with the program");
         assert_held(&bench, "br0");
     }
-    fs::set_permissions(&auth, fs::Permissions::from_mode(0o644)).expect("rights");
+    fs::set_permissions(bench.folder.join("auth"), fs::Permissions::from_mode(0o644)).expect("rights");
     let refused = within(&bench.namespace, || switchd::serve(&config, &AtomicBool::new(true), &mut || {}));
     assert!(refused.expect("a namespace").is_err_and(|error| error.to_string().contains("chmod 600")));
+}
+
+/// A card whose driver has PAUSE does what is written, as ethtool shows it, and says so.
+#[test]
+fn pause_is_what_the_driver_does() {
+    let Some(card) = std::env::var("LAB_PAUSE_DEVICE").ok().filter(|_| !skipped(Backend::Bridge)) else {
+        println!("SKIPPED: LAB_PAUSE_DEVICE names no card whose driver has PAUSE");
+        return;
+    };
+    let bench = Bench::new("q");
+    tool(&["ip", "link", "set", "dev", &card, "netns", &bench.namespace]);
+    bench.run("ip link add name br0 type bridge vlan_filtering 1 mcast_snooping 0");
+    bench.run("ip link set br0 up");
+    for port in ["p1", &card] {
+        bench.run(&format!("ip link set dev {port} master br0 up"));
+    }
+    let config = bench.config();
+    let row = IfIndex(index_of(&bench, &card));
+    bench.serve(&config, || {
+        let mut session = session();
+        for (mode, shown) in [
+            (PauseMode::Both, ["on", "on"]),
+            (PauseMode::Receive, ["on", "off"]),
+            (PauseMode::Transmit, ["off", "on"]),
+            (PauseMode::Off, ["off", "off"]),
+            (PauseMode::Both, ["on", "on"]),
+        ] {
+            let asked = vec![(ether_like::PAUSE_ADMIN_MODE.row(&row), Value::Integer(mode.code()))];
+            session.set(asked).expect("the driver has it");
+            let said = bench.run(&format!("ethtool -a {card}"));
+            let words: Vec<&str> = said.split_whitespace().collect();
+            let after = |word: &str| words.iter().position(|other| *other == word).map(|at| words[at + 1]);
+            assert_eq!([after("RX:"), after("TX:")], shown.map(Some), "{mode:?}: {said}");
+        }
+        let counters =
+            session.get(&[ether_like::HC_IN_PAUSE_FRAMES.row(&row), ether_like::HC_OUT_PAUSE_FRAMES.row(&row)]);
+        assert_eq!(counters.expect("counters").iter().filter(|value| value.count() == Some(0)).count(), 2);
+    });
+    // Another start finds what the driver does.
+    bench.serve(&config, || {
+        let read = session().get(&[ether_like::PAUSE_ADMIN_MODE.row(&row)]).expect("an answer");
+        assert_eq!(read[0], Value::Integer(PauseMode::Both.code()));
+    });
+    bench.run(&format!("ip link set dev {card} nomaster"));
 }
 
 /// Has the program end, whatever becomes of its manager.
@@ -211,11 +268,43 @@ fn first(bench: &Bench) {
     device.save(fence).expect("it saves");
     let vlans = bench.run("bridge vlan show dev p1");
     assert!(vlans.contains("10 PVID Egress Untagged"), "{vlans}");
+    refusals_are_told(bench);
     let mut session = session();
     session.set(vec![(own::GUARD.instance(), Value::Integer(600))]).expect("a guard");
     let alias = device::mib::objects::if_mib::ALIAS.row(&device::mib::index::IfIndex(index_of(bench, "p3")));
     session.set(vec![(alias, Value::Octets(b"changed".to_vec()))]).expect("a change");
     assert!(bench.run("ip link show p3").contains("changed"));
+}
+
+/// What the kernel would not have is refused with the status that says why, at the binding that asked for it, and
+/// nothing of the request is done.
+fn refusals_are_told(bench: &Bench) {
+    let before = bench.run("bridge fdb show br br0 state static");
+    let mut session = session();
+    let entry = |mac: u32, port: u32| {
+        let row = StaticRow { fdb: 10, mac: Mac::local(mac), receive_port: 0 };
+        let ports = PortList::of([port]).expect("a port").encode(1);
+        [
+            (q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO.row(&row), Value::Octets(ports)),
+            (q_bridge::STATIC_UNICAST_STATUS.row(&row), Value::Integer(StaticStatus::Permanent.code())),
+        ]
+    };
+    // Port 3 is no member of VLAN 10, and the kernel enters nothing there.
+    let asked = [entry(8, 1), entry(9, 3), entry(7, 1)].concat();
+    let (culprit, _) = asked[3].clone();
+    let refused = |session: &mut Session<UdpLink>, asked| match session.set(asked) {
+        Err(SessionError::Refused { status, object }) => (status, object),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&mut session, asked), (ErrorStatus::InconsistentValue, Some(culprit)));
+    assert_eq!(bench.run("bridge fdb show br br0 state static"), before);
+    // A virtual cable has no PAUSE to set; that there is none may be written.
+    let pause = |mode: PauseMode| {
+        let row = ether_like::PAUSE_ADMIN_MODE.row(&IfIndex(index_of(bench, "p1")));
+        vec![(row, Value::Integer(mode.code()))]
+    };
+    assert_eq!(refused(&mut session, pause(PauseMode::Both)).0, ErrorStatus::NotWritable);
+    session.set(pause(PauseMode::Off)).expect("as it is");
 }
 
 fn index_of(bench: &Bench, device: &str) -> u32 {

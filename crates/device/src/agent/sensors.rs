@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fabric::Mac;
 
 use crate::mib::{
-    IfStatus, LldpChassisSubtype, LldpPortSubtype, StpState,
+    IfStatus, LldpChassisSubtype, LldpPortSubtype, PauseMode, StpState,
     index::{FdbRow, Neighbour, PortVlan},
 };
 
@@ -37,6 +37,8 @@ pub struct PortSensor {
     pub mtu_bytes: u32,
     /// What has passed.
     pub counters: Counters,
+    /// What the port does about PAUSE; none where that follows from what is configured.
+    pub pause: Option<PauseMode>,
     /// Spanning tree.
     pub stp: StpPortSensor,
 }
@@ -158,6 +160,7 @@ impl Default for PortSensor {
             speed_bps: 1_000_000_000,
             mtu_bytes: 1500,
             counters: Counters::default(),
+            pause: None,
             stp: StpPortSensor {
                 state: StpState::Disabled,
                 cost: 0,

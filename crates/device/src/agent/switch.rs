@@ -1,7 +1,7 @@
 //! The managed switch: answers requests from its configuration and sensors, and carries writes to its data plane.
 //!
 //! A SET is in force when its answer leaves. If the data plane refuses, everything is put back, in the configuration and
-//! in the data plane, and the answer says commitFailed.
+//! in the data plane, and the answer says why, and which binding: commitFailed where the plane has no better word.
 
 use std::fmt;
 
@@ -78,11 +78,25 @@ pub enum Change {
 
 /// Why a data plane cannot do what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub String);
+pub struct Refused {
+    /// In words, for whoever runs the agent.
+    pub why: String,
+    /// What the manager hears, once everything is as it was.
+    pub status: ErrorStatus,
+    /// Which of the changes it was, if one of them.
+    pub change: Option<Change>,
+}
+
+impl Refused {
+    /// A refusal that no status of its own describes.
+    pub fn commit_failed(why: String) -> Self {
+        Self { why, status: ErrorStatus::CommitFailed, change: None }
+    }
+}
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 
@@ -125,6 +139,7 @@ pub struct Switch<P> {
     deletes: u32,
     serial: i32,
     guard: Option<Guard>,
+    saves: u64,
 }
 
 /// What the switch goes back to, unless it hears otherwise in time.
@@ -155,6 +170,7 @@ impl<P: DataPlane> Switch<P> {
             deletes: 0,
             serial: first_serial(engine_id, boots),
             guard: None,
+            saves: 0,
         }
     }
 
@@ -166,6 +182,11 @@ impl<P: DataPlane> Switch<P> {
     /// What was last saved.
     pub fn saved(&self) -> &Config {
         &self.saved
+    }
+
+    /// How often something has been saved since the switch was made, so that nobody need compare.
+    pub fn saves(&self) -> u64 {
+        self.saves
     }
 
     /// The hardware.
@@ -262,13 +283,14 @@ impl<P: DataPlane> Switch<P> {
             Err((status, index)) => return request.refusal(status, place(index)),
         };
         let changes = journal.changes();
-        if !changes.is_empty() && self.plane.apply(&self.config, &changes).is_err() {
+        let applied = if changes.is_empty() { Ok(()) } else { self.plane.apply(&self.config, &changes) };
+        if let Err(refused) = applied {
+            let index = refused.change.and_then(|change| journal.index(change));
             journal.undo(&mut self.config);
-            let status = match self.plane.apply(&self.config, &changes) {
-                Ok(()) => ErrorStatus::CommitFailed,
-                Err(_) => ErrorStatus::UndoFailed,
+            return match self.plane.apply(&self.config, &changes) {
+                Ok(()) => request.refusal(refused.status, place(index.unwrap_or(1))),
+                Err(_) => request.refusal(ErrorStatus::UndoFailed, 0),
             };
-            return request.refusal(status, usize::from(status == ErrorStatus::CommitFailed));
         }
         if serial.is_some() {
             self.serial = self.serial.wrapping_add(1) & i32::MAX;
@@ -286,13 +308,18 @@ impl<P: DataPlane> Switch<P> {
                 let due_ms = now_ms + u64::from(seconds) * 1000;
                 self.guard = Some(Guard { due_ms, config: self.config.clone() });
             }
-            Some(Action::Save) => self.saved = self.config.clone(),
+            Some(Action::Save) => self.save(self.config.clone()),
             Some(Action::Restart) => self.restart(now_ms),
             Some(Action::Factory) => {
-                self.saved = Config::factory(self.facts.ports.len());
+                self.save(Config::factory(self.facts.ports.len()));
                 self.restart(now_ms);
             }
         }
+    }
+
+    fn save(&mut self, config: Config) {
+        self.saved = config;
+        self.saves += 1;
     }
 }
 

@@ -417,7 +417,8 @@ impl View<'_> {
             "dot3PauseAdminMode" => Value::Integer(config.pause.code()),
             "dot3PauseOperMode" => {
                 let works = sensor.oper == IfStatus::Up && config.admin == IfStatus::Up;
-                Value::Integer(if works { config.pause } else { PauseMode::Off }.code())
+                let mode = sensor.pause.unwrap_or(config.pause);
+                Value::Integer(if works { mode } else { PauseMode::Off }.code())
             }
             "dot3InPauseFrames" => Value::Counter32(counters.in_pause as u32),
             "dot3OutPauseFrames" => Value::Counter32(counters.out_pause as u32),

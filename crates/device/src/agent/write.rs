@@ -37,6 +37,8 @@ pub(super) struct Journal {
     ports: BTreeMap<usize, PortConfig>,
     vlans: BTreeMap<VlanIndex, Option<VlanConfig>>,
     statics: BTreeMap<StaticRow, Option<StaticConfig>>,
+    /// Which binding, from 1, wrote it last.
+    indices: BTreeMap<Change, usize>,
     pub(super) action: Option<Action>,
 }
 
@@ -78,6 +80,11 @@ impl Journal {
         let ports = self.ports.keys().map(|at| Change::Port(BridgePort(*at as u32 + 1)));
         let statics = self.statics.keys().map(|row| Change::Static(*row));
         scalars.chain(vlans).chain(ports).chain(statics).collect()
+    }
+
+    /// The binding, from 1, that made a change; none for one that follows from others.
+    pub(super) fn index(&self, change: Change) -> Option<usize> {
+        self.indices.get(&change).copied()
     }
 
     /// VLANs that are gone.
@@ -247,6 +254,13 @@ impl Writer<'_> {
     }
 
     fn column(&mut self, write: &Write<'_>) -> Result<(), ErrorStatus> {
+        let change = match write.row {
+            Row::Scalar => Change::Bridge,
+            Row::Port(at) => Change::Port(BridgePort(at as u32 + 1)),
+            Row::Vlan(index) => Change::Vlan(index.0),
+            Row::Static(row) => Change::Static(row),
+        };
+        self.journal.indices.insert(change, write.number);
         match write.row {
             Row::Scalar => self.scalar(write),
             Row::Port(at) => self.port(at, write),
@@ -383,6 +397,7 @@ impl Writer<'_> {
     fn vlan(&mut self, index: VlanIndex, number: usize) {
         let old = self.config.vlans.get(&index);
         self.journal.vlans.entry(index).or_insert_with(|| old.cloned());
+        self.journal.indices.insert(Change::Vlan(index.0), number);
         self.touched.vlans.insert(index, number);
     }
 

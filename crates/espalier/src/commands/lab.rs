@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use fabric::{
-    Plan, Policy,
+    FlowControl, Plan, Policy,
     format::plan::{ReadMode, write_plan},
     format_rate,
 };
@@ -28,7 +28,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
     lab::rootless::acquire()?;
     let name = &args.name;
     match &args.command {
-        LabCommand::Up { plan, rate, backend, managed, factory, spread } => {
+        LabCommand::Up { plan, own, rate, backend, managed, factory, spread } => {
             let mut options =
                 LabOptions { rate_bps: *rate, backend: backend_of(*backend), spread: *spread, ..LabOptions::new(name) };
             if *managed || *factory {
@@ -37,7 +37,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             if *factory {
                 options.start = Start::Factory;
             }
-            up(plan, options, output)?;
+            up(plan, own, options, output)?;
         }
         LabCommand::Agents => lab::managed::serve(name, &AtomicBool::new(false))?,
         LabCommand::Down => {
@@ -65,11 +65,11 @@ fn backend_of(choice: BackendChoice) -> Option<Backend> {
     }
 }
 
-fn up(path: &Path, options: LabOptions, output: Output) -> Result<()> {
+fn up(path: &Path, own: &OwnModels, options: LabOptions, output: Output) -> Result<()> {
     let (name, rate_bps, managed) = (options.name.clone(), options.rate_bps, options.managed);
     let plan = match options.start {
         Start::Planned => read_plan_file(path, ReadMode::Strict)?,
-        Start::Factory => plan_or_topology(path)?,
+        Start::Factory => plan_or_topology(path, own)?,
     };
     let report = verify::check(&plan);
     if !report.is_deployable() {
@@ -112,11 +112,15 @@ fn up(path: &Path, options: LabOptions, output: Output) -> Result<()> {
 }
 
 /// Reads a plan, or a topology, whose hosts get the addresses that any plan would give them.
-fn plan_or_topology(path: &Path) -> Result<Plan> {
+fn plan_or_topology(path: &Path, own: &OwnModels) -> Result<Plan> {
     match read_plan_file(path, ReadMode::Strict) {
         Ok(plan) => Ok(plan),
         Err(no_plan) if path.extension().is_some_and(|extension| extension == "json") => Err(no_plan),
-        Err(_) => Ok(planner::plan(&read_topology(path, &OwnModels { models: None })?, &Policy::default(), None)?),
+        Err(_) => {
+            // Only its addresses are used, so it asks as little as it can of the models.
+            let any = Policy { flow_control: FlowControl::None, ..Policy::default() };
+            Ok(planner::plan(&read_topology(path, own)?, &any, None)?)
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             );
             let settings = Settings { probes_per_s_max: *probes, ..Settings::default() };
             let prepared = daemon::prepare(&tagged)?;
-            tagger::privileges::drop_all_but_bpf().context("give up privileges")?;
+            tagger::privileges::keep_only(tagger::privileges::Capability::Bpf).context("give up privileges")?;
             daemon::run(&prepared, &table, &paths, settings, &|| stop.load(Ordering::SeqCst), &mut |notice| {
                 let what = match notice.verdict {
                     Verdict::Healthy => "healthy",

@@ -300,7 +300,7 @@ impl Plane {
     fn shut(&self, number: usize) -> Result<(), LabError> {
         let Some(device) = &self.site.ports[number].device else { return Ok(()) };
         let word = if self.ports[number].admin == IfStatus::Up { "up" } else { "down" };
-        let script = format!("link set {device} {word}\n");
+        let script = format!("link set dev {device} {word}\n");
         let place = Place { operation: "serve", device: &self.site.name, step: "shut port" };
         run_batch(&Batch { tool: "ip", namespace: None, script }, place)
     }
@@ -351,6 +351,7 @@ impl Plane {
             speed_bps: self.rates[number],
             mtu_bytes: self.mtu_bytes,
             counters,
+            pause: None,
             stp: StpPortSensor {
                 state: self.stp.state(number),
                 cost: path_cost(self.rates[number]),
@@ -391,7 +392,7 @@ impl DataPlane for Plane {
         changes
             .iter()
             .try_for_each(|change| self.carry_out(config, *change))
-            .map_err(|error| Refused(error.to_string()))
+            .map_err(|error| Refused::commit_failed(error.to_string()))
     }
 }
 

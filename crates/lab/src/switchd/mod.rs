@@ -1,15 +1,17 @@
 //! `espalier switchd`: any Linux bridge as a managed switch.
 //!
 //! ```text
-//!   sockets, secrets, state ─▶ fewer rights ─▶ ┌ SNMP request ─▶ Switch ─▶ Plane ─▶ ip, bridge ─▶ kernel ┐
-//!        (as root)                             └ LLDP, device events, the guard's time ──────────────────┘ until a signal
+//!   sockets, secrets, state ─▶ fewer rights ─▶ ┌ SNMP request ─▶ Switch ─▶ Plane ─▶ netlink ─▶ kernel ┐
+//!        (as root)                             └ LLDP, device events, the guard's time ───────────────┘ until a signal
 //! ```
 //! What is saved is applied after the machine has started, and only then: a marker in `/run` tells that from a restart of
 //! this program, which takes over whatever the bridge holds.
 
+mod intent;
 mod kernel;
+mod links;
+mod pause;
 mod plane;
-mod privileges;
 
 use std::{
     fs, io,
@@ -25,8 +27,9 @@ use device::{
     format::{SwitchdConfig, SwitchdTarget, parse_saved, write_saved},
     wire::Keys,
 };
+use tagger::privileges::{self, Capability, Kept};
 
-use self::plane::Plane;
+use self::{kernel::Kernel, plane::Plane};
 use crate::{LabError, error::Context, managed};
 
 /// Longest wait for something to happen.
@@ -86,7 +89,8 @@ fn serve_bridge(
     ready: &mut dyn FnMut(),
 ) -> Result<(), LabError> {
     let state = State::open(&config.state, bridge)?;
-    let facts = plane::facts(bridge)?;
+    let mut kernel = Kernel::open(bridge)?;
+    let facts = plane::facts(bridge, &mut kernel)?;
     let mut saved = match state.read(&facts)? {
         Some(saved) => saved,
         None => Config::factory(facts.ports.len()),
@@ -95,8 +99,9 @@ fn serve_bridge(
         saved.name = config.name.clone().unwrap_or_else(host_name).into_bytes();
     }
     let running = state.is_running();
-    let first = if running || !state.has_saved() { plane::adopt(bridge, &facts, &saved)? } else { saved.clone() };
-    let plane = Plane::new(bridge, &facts, &first, config.lldp_interval_s)?;
+    let first =
+        if running || !state.has_saved() { intent::adopt(&kernel.read()?, &facts, &saved) } else { saved.clone() };
+    let plane = Plane::new(bridge, kernel, &facts, &first, config.lldp_interval_s)?;
     let socket = UdpSocket::bind(config.listen).context("serve", &config.listen.to_string(), "open the UDP port")?;
     let boots = state.count_start()?;
     // The net-snmp project's number lets agents without one of their own name themselves by the station address.
@@ -110,12 +115,12 @@ fn serve_bridge(
         switch.apply_all().map_err(|refused| LabError::Unsupported(format!("{bridge}: {refused}")))?;
     }
     state.mark_running();
-    privileges::drop_all_but_net_admin(config.user.as_deref()).context("serve", bridge, "give up rights")?;
+    give_up_rights(config.user.as_deref()).context("serve", bridge, "give up rights")?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let engine = Engine::new(switch, access, &engine_id, unix_s << 32);
     let mut server = Server::new(engine, socket, Instant::now());
     ready();
-    let mut kept = None;
+    let mut kept = 0;
     while !stop.load(Ordering::Relaxed) {
         let udp = server.socket().as_raw_fd();
         let readable = server.engine().responder().plane().wait(udp, TICK).context("serve", bridge, "wait")?;
@@ -127,16 +132,22 @@ fn serve_bridge(
         switch.handle_tick(now_ms);
         let up_cs = switch.up_cs(now_ms);
         switch.plane().poll(now_ms, up_cs).context("serve", bridge, "speak LLDP")?;
-        if kept.as_ref() != Some(switch.saved()) {
-            // The first one is what it began with, and nobody has asked to save that.
-            if kept.replace(switch.saved().clone()).is_some() {
-                state.write(&write_saved(switch.facts(), switch.saved()))?;
-            }
+        if kept != switch.saves() {
+            kept = switch.saves();
+            state.write(&write_saved(switch.facts(), switch.saved()))?;
         }
     }
     // Nobody is left to take back what a manager has not confirmed.
     server.engine().responder().handle_tick(u64::MAX);
     Ok(())
+}
+
+fn give_up_rights(user: Option<&str>) -> io::Result<()> {
+    user.map_or(Ok(()), privileges::become_user)?;
+    match privileges::keep_only(Capability::NetAdmin)? {
+        Kept::Yes => Ok(()),
+        Kept::Nothing => Err(io::Error::other("changing network devices takes root or CAP_NET_ADMIN")),
+    }
 }
 
 fn host_name() -> String {

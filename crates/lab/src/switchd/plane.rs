@@ -1,7 +1,6 @@
 //! A kernel's bridge as an agent's data plane.
 
 use std::{
-    collections::BTreeMap,
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
     time::{Duration, Instant},
@@ -9,26 +8,30 @@ use std::{
 
 use device::{
     agent::{
-        Change, Config, Counters, DataPlane, Facts, Limits, PortFacts, PortSensor, Refused, Sensors, StaticConfig,
-        StpPortSensor, StpSensor, VlanConfig, bridge_id,
+        Change, Config, Counters, DataPlane, Facts, Limits, PortFacts, PortSensor, Refused, Sensors, StpPortSensor,
+        StpSensor,
     },
     lldp::{Announcement, Neighbourhood, bridge_announcement},
-    mib::{
-        AcceptableFrames, Enabled, IfStatus, LldpAdmin, PortList, RowStatus, StaticStatus, StpState,
-        index::{FdbRow, StaticRow, VlanIndex},
-    },
+    mib::{BridgePort, IfStatus, LldpAdmin, StpState, index::FdbRow},
+    wire::ErrorStatus,
 };
-use fabric::{Mac, Model, VlanId};
-use serde_json::Value;
+use fabric::{Model, VlanId};
+use nix::errno::Errno;
 
-use super::kernel::{self, Links, PortState, State, name};
+use super::{
+    intent::{held_port, number, static_row, wanted, wanted_options, wanted_port, wanted_static},
+    kernel::{Kernel, Links, NotChanged, State, Subject},
+    links::{Kind, Link},
+};
 use crate::{
     LabError,
     managed::wire::{Ears, Speech, drain, link_events, wait},
 };
 
-/// How long counters may be old: they take two processes to read.
+/// How long counters may be old.
 const COUNTERS_AGE_MAX: Duration = Duration::from_secs(1);
+/// How long devices that have changed may go unread.
+const LINKS_AGE_MAX: Duration = Duration::from_millis(100);
 /// How many announcements may be lost before a neighbour counts as gone.
 const LLDP_HOLD: u16 = 4;
 
@@ -36,6 +39,7 @@ const LLDP_HOLD: u16 = 4;
 pub(super) struct Plane {
     bridge: String,
     facts: Facts,
+    kernel: Kernel,
     /// What the kernel holds, as far as it is known.
     held: State,
     links: Links,
@@ -49,136 +53,49 @@ pub(super) struct Plane {
     up_cs: u32,
     changed_cs: Vec<u32>,
     read_at: Option<Instant>,
+    links_at: Instant,
+    links_changed: bool,
 }
 
 /// The hardware, as the kernel names it.
 ///
 /// # Errors
-/// [`LabError::Unsupported`] for a bridge that is missing, does not filter, or has no ports.
-pub(super) fn facts(bridge: &str) -> Result<Facts, LabError> {
-    let links = kernel::links(bridge)?;
+/// [`LabError::Unsupported`] for a bridge without ports; as [`Kernel::open`].
+pub(super) fn facts(bridge: &str, kernel: &mut Kernel) -> Result<Facts, LabError> {
+    let links = kernel.links()?;
     if links.ports.is_empty() {
         return Err(LabError::Unsupported(format!("{bridge} has no ports: ip link set dev eth1 master {bridge}")));
     }
-    let mac = |link: &Value| {
-        let text = link["address"].as_str().unwrap_or_default();
-        text.parse::<Mac>().map_err(|error| LabError::Unsupported(format!("{}: {text} is {error}", name(link))))
-    };
-    let port = |link: &Value| {
-        let if_index = link["ifindex"].as_u64().unwrap_or(0) as u32;
-        Ok(PortFacts { name: name(link), if_index, mac: mac(link)? })
-    };
+    let port = |link: &Link| PortFacts { name: link.name.clone(), if_index: link.index, mac: link.mac };
     let model = Model::by_name("linux-bridge").unwrap_or_else(Model::generic);
     Ok(Facts {
         description: format!("Linux bridge {bridge}, by espalier switchd {}", env!("CARGO_PKG_VERSION")),
-        address: mac(&links.bridge)?,
-        ports: links.ports.iter().map(port).collect::<Result<_, LabError>>()?,
+        address: links.device.mac,
+        ports: links.ports.iter().map(port).collect(),
         limits: Limits::of(&model),
     })
-}
-
-/// What the kernel holds, as a configuration; `named` is where names and what the kernel does not know come from.
-///
-/// # Errors
-/// As [`kernel::read`].
-pub(super) fn adopt(bridge: &str, facts: &Facts, named: &Config) -> Result<Config, LabError> {
-    let held = kernel::read(bridge)?;
-    let mut config = named.clone();
-    (config.stp_priority, config.ageing_s) = (held.stp_priority, held.ageing_s.clamp(10, 1_000_000));
-    let mut members: BTreeMap<VlanId, [PortList; 2]> = BTreeMap::new();
-    let insert = |list: &mut PortList, number: u32| {
-        *list = PortList::of(list.iter().chain([number])).unwrap_or_default();
-    };
-    for ((number, facts), port) in (1..).zip(&facts.ports).zip(&mut config.ports) {
-        let held = held_port(&held, &facts.name);
-        port.admin = if held.up { IfStatus::Up } else { IfStatus::Down };
-        port.alias = held.alias.clone().into_bytes();
-        match held.pvid {
-            Some(pvid) => (port.pvid, port.frames) = (pvid, AcceptableFrames::All),
-            None => (port.pvid, port.frames) = (VlanId::MIN, AcceptableFrames::OnlyTagged),
-        }
-        for (vlan, untagged) in held.vlans {
-            let [egress, plain] = members.entry(vlan).or_default();
-            insert(egress, number);
-            if untagged {
-                insert(plain, number);
-            }
-        }
-    }
-    let stp = if held.stp { Enabled::Yes } else { Enabled::No };
-    config.ports.iter_mut().for_each(|port| port.stp = stp);
-    // VLANs without ports exist here alone: their names may be marks.
-    config.vlans.retain(|index, _| index.0 == VlanId::MIN || !members.contains_key(&index.0));
-    let names: BTreeMap<VlanIndex, Vec<u8>> =
-        named.vlans.iter().map(|(index, vlan)| (*index, vlan.name.clone())).collect();
-    for vlan in config.vlans.values_mut() {
-        (vlan.egress, vlan.untagged) = (PortList::new(), PortList::new());
-    }
-    for (vlan, [egress, untagged]) in members {
-        let index = VlanIndex(vlan);
-        let name = names.get(&index).cloned().unwrap_or_else(|| format!("v{vlan}").into_bytes());
-        let (forbidden, status) = (PortList::new(), RowStatus::Active);
-        config.vlans.insert(index, VlanConfig { name, egress, forbidden, untagged, status, created_cs: 0 });
-    }
-    let number = |name: &str| facts.ports.iter().position(|port| port.name == *name).map(|at| at as u32 + 1);
-    config.statics = (held.statics.iter())
-        .filter_map(|((vlan, mac), port)| {
-            let row = StaticRow { fdb: u32::from(vlan.get()), mac: *mac, receive_port: 0 };
-            let ports = PortList::of([number(port)?]).unwrap_or_default();
-            Some((row, StaticConfig { ports, status: StaticStatus::Permanent }))
-        })
-        .collect();
-    Ok(config)
-}
-
-fn held_port(held: &State, name: &str) -> PortState {
-    held.ports.get(name).cloned().unwrap_or_default()
-}
-
-/// What the kernel is to hold.
-fn wanted(facts: &Facts, config: &Config) -> State {
-    let mut state = State {
-        stp: config.ports.iter().any(|port| port.stp == Enabled::Yes),
-        stp_priority: config.stp_priority,
-        ageing_s: config.ageing_s,
-        ..State::default()
-    };
-    for ((number, facts), port) in (1..).zip(&facts.ports).zip(&config.ports) {
-        let mut vlans = BTreeMap::new();
-        for (vlan, row) in config.active_vlans().filter(|(_, row)| row.egress.contains(number)) {
-            vlans.insert(vlan, row.untagged.contains(number));
-        }
-        let pvid = Some(port.pvid).filter(|pvid| port.frames == AcceptableFrames::All && vlans.contains_key(pvid));
-        let alias = String::from_utf8_lossy(&port.alias).into_owned();
-        state.ports.insert(facts.name.clone(), PortState { up: port.admin == IfStatus::Up, alias, vlans, pvid });
-    }
-    for row in config.statics.keys() {
-        if let Some((key, port)) = wanted_static(facts, config, row) {
-            state.statics.insert(key, port);
-        }
-    }
-    state
-}
-
-fn wanted_static(facts: &Facts, config: &Config, row: &StaticRow) -> Option<((VlanId, Mac), String)> {
-    let vlan = u16::try_from(row.fdb).ok().and_then(|id| VlanId::new(id).ok())?;
-    let port = facts.ports.get(config.exit(row)? as usize - 1)?;
-    Some(((vlan, row.mac), port.name.clone()))
 }
 
 impl Plane {
     /// Opens what needs rights; the bridge is not touched.
     ///
     /// # Errors
-    /// If there is no such bridge, or packet sockets are not allowed.
-    pub(super) fn new(bridge: &str, facts: &Facts, config: &Config, interval_s: u16) -> Result<Self, LabError> {
+    /// If there is no such bridge any more, or packet sockets are not allowed.
+    pub(super) fn new(
+        bridge: &str,
+        mut kernel: Kernel,
+        facts: &Facts,
+        config: &Config,
+        interval_s: u16,
+    ) -> Result<Self, LabError> {
         let socket =
             |source| LabError::Io { operation: "serve", device: bridge.to_owned(), step: "open LLDP's socket", source };
         Ok(Self {
             bridge: bridge.to_owned(),
             facts: facts.clone(),
-            held: kernel::read(bridge)?,
-            links: kernel::links(bridge)?,
+            held: kernel.read()?,
+            links: kernel.links()?,
+            kernel,
             ears: Ears::open(Speech::Lldp).map_err(socket)?,
             events: link_events().map_err(socket)?,
             neighbourhood: Neighbourhood::default(),
@@ -189,6 +106,8 @@ impl Plane {
             up_cs: 0,
             changed_cs: vec![0; facts.ports.len()],
             read_at: None,
+            links_at: Instant::now(),
+            links_changed: false,
         })
     }
 
@@ -203,7 +122,11 @@ impl Plane {
         self.up_cs = up_cs;
         if drain(&self.events) {
             self.read_at = None;
-            if let Ok(links) = kernel::links(&self.bridge) {
+            self.links_changed = true;
+        }
+        // A manager that opens hundreds of ports one by one makes as many events.
+        if self.links_changed && self.links_at.elapsed() >= LINKS_AGE_MAX {
+            if let Ok(links) = self.kernel.links() {
                 self.take_links(links);
             }
         }
@@ -220,7 +143,7 @@ impl Plane {
             for (number, port) in self.facts.ports.iter().enumerate() {
                 if self.runs(number) && matches!(self.lldp[number], LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {
                     let (chassis, about) = (self.facts.address.octets(), self.facts.description.as_bytes());
-                    let alias = held_port(&self.held, &port.name).alias.into_bytes();
+                    let alias = held_port(&self.held, port.if_index).alias.into_bytes();
                     let ttl_s = self.interval_s.saturating_mul(LLDP_HOLD);
                     let said = bridge_announcement(chassis, &self.name, about, &port.name, &alias, ttl_s);
                     self.ears.say(port.if_index, port.mac, &said.encode())?;
@@ -230,17 +153,19 @@ impl Plane {
         Ok(())
     }
 
-    fn link(&self, number: usize) -> Option<&Value> {
-        self.links.ports.iter().find(|link| name(link) == self.facts.ports[number].name)
+    fn link(&self, number: usize) -> Option<&Link> {
+        let index = self.facts.ports[number].if_index;
+        self.links.ports.binary_search_by_key(&index, |link| link.index).ok().map(|at| &self.links.ports[at])
     }
 
     fn runs(&self, number: usize) -> bool {
-        self.link(number).is_some_and(|link| link["operstate"] == "UP")
+        self.link(number).is_some_and(|link| link.runs)
     }
 
     fn take_links(&mut self, links: Links) {
         let before: Vec<bool> = (0..self.facts.ports.len()).map(|number| self.runs(number)).collect();
         self.links = links;
+        (self.links_at, self.links_changed) = (Instant::now(), false);
         for (number, ran) in before.into_iter().enumerate() {
             if self.runs(number) != ran {
                 self.changed_cs[number] = self.up_cs;
@@ -252,106 +177,122 @@ impl Plane {
     }
 
     fn read(&mut self, sensors: &mut Sensors) -> Result<(), LabError> {
-        let links = kernel::links(&self.bridge)?;
+        let links = self.kernel.links()?;
         self.take_links(links);
         sensors.ports = (0..self.facts.ports.len()).map(|number| self.port_sensor(number)).collect();
-        let number = |name: &str| self.facts.ports.iter().position(|port| port.name == *name);
-        sensors.learned = (kernel::learned(&self.bridge)?.into_iter())
+        sensors.learned = (self.kernel.learned()?.into_iter())
             .filter_map(|((vlan, mac), port)| {
-                Some((FdbRow { fdb: u32::from(vlan.get()), mac }, number(&port)? as u32 + 1))
+                Some((FdbRow { fdb: u32::from(vlan.get()), mac }, number(&self.facts, port)?))
             })
             .collect();
-        let own = bridge_id(self.held.stp_priority, self.facts.address);
-        let options = &self.links.bridge["linkinfo"]["info_data"];
+        let bridge = &self.links.bridge;
         sensors.stp = StpSensor {
-            root: options["root_id"].as_str().and_then(identifier).unwrap_or(own),
-            root_cost: options["root_path_cost"].as_u64().unwrap_or(0) as u32,
-            root_port: options["root_port"].as_u64().unwrap_or(0) as u32,
-            max_age_cs: options["max_age"].as_u64().unwrap_or(2000) as u32,
-            hello_cs: options["hello_time"].as_u64().unwrap_or(200) as u32,
-            forward_delay_cs: options["forward_delay"].as_u64().unwrap_or(1500) as u32,
+            root: bridge.root,
+            root_cost: bridge.root_cost,
+            root_port: u32::from(bridge.root_port),
+            max_age_cs: bridge.max_age_cs,
+            hello_cs: bridge.hello_cs,
+            forward_delay_cs: bridge.forward_delay_cs,
             changes: 0,
             changed_cs: 0,
         };
         Ok(())
     }
 
-    fn port_sensor(&self, number: usize) -> PortSensor {
-        let Some(link) = self.link(number) else {
+    fn port_sensor(&mut self, number: usize) -> PortSensor {
+        let Some(link) = self.link(number).cloned() else {
             return PortSensor { oper: IfStatus::Down, changed_cs: self.changed_cs[number], ..PortSensor::default() };
         };
-        let count = |direction: &str, key: &str| link["stats64"][direction][key].as_u64().unwrap_or(0);
-        let slave = &link["linkinfo"]["info_slave_data"];
-        let multicast = count("rx", "multicast");
+        let tree = match link.kind {
+            Kind::Port(tree) => tree,
+            Kind::Bridge(_) | Kind::Other => Default::default(),
+        };
+        let paused = held_port(&self.held, link.index).pause.and_then(|_| self.kernel.pause(link.index));
+        let traffic = link.traffic;
+        let [in_pause, out_pause] = paused.map_or([0; 2], |pause| pause.frames);
         let counters = Counters {
-            in_octets: count("rx", "bytes"),
-            in_unicast: count("rx", "packets").saturating_sub(multicast),
-            in_multicast: multicast,
-            in_discards: count("rx", "dropped"),
-            in_errors: count("rx", "errors"),
-            out_octets: count("tx", "bytes"),
-            out_frames: count("tx", "packets"),
-            out_discards: count("tx", "dropped"),
-            out_errors: count("tx", "errors"),
+            in_octets: traffic.octets[0],
+            in_unicast: traffic.frames[0].saturating_sub(traffic.multicast),
+            in_multicast: traffic.multicast,
+            in_discards: traffic.dropped[0],
+            in_errors: traffic.errors[0],
+            out_octets: traffic.octets[1],
+            out_frames: traffic.frames[1],
+            out_discards: traffic.dropped[1],
+            out_errors: traffic.errors[1],
+            in_pause,
+            out_pause,
             ..Counters::default()
         };
-        let identifier = |key: &str| slave[key].as_str().and_then(identifier).unwrap_or([0; 8]);
         PortSensor {
-            oper: if self.runs(number) { IfStatus::Up } else { IfStatus::Down },
+            oper: if link.runs { IfStatus::Up } else { IfStatus::Down },
             changed_cs: self.changed_cs[number],
-            speed_bps: speed_bps(&self.facts.ports[number].name),
-            mtu_bytes: link["mtu"].as_u64().unwrap_or(1500) as u32,
+            speed_bps: speed_bps(&link.name),
+            mtu_bytes: link.mtu_bytes,
             counters,
+            pause: paused.map(|pause| pause.mode),
             stp: StpPortSensor {
-                state: match slave["state"].as_str() {
-                    Some("forwarding") => StpState::Forwarding,
-                    Some("blocking") => StpState::Blocking,
-                    Some("listening") => StpState::Listening,
-                    Some("learning") => StpState::Learning,
+                state: match tree.state {
+                    1 => StpState::Listening,
+                    2 => StpState::Learning,
+                    3 => StpState::Forwarding,
+                    4 => StpState::Blocking,
                     _ => StpState::Disabled,
                 },
-                cost: slave["cost"].as_u64().unwrap_or(0) as u32,
-                designated_root: identifier("root_id"),
-                designated_cost: slave["designated_cost"].as_u64().unwrap_or(0) as u32,
-                designated_bridge: identifier("bridge_id"),
-                designated_port: (slave["designated_port"].as_u64().unwrap_or(0) as u16).to_be_bytes(),
+                cost: tree.cost,
+                designated_root: tree.root,
+                designated_cost: u32::from(tree.designated_cost),
+                designated_bridge: tree.bridge,
+                designated_port: tree.designated_port.to_be_bytes(),
                 forward_transitions: 0,
             },
         }
     }
 
-    fn carry_out(&mut self, config: &Config, changes: &[Change]) -> Result<(), LabError> {
+    fn carry_out(&mut self, config: &Config, changes: &[Change]) -> Result<(), NotChanged> {
         self.name.clone_from(&config.name);
         self.lldp = config.ports.iter().map(|port| port.lldp).collect();
-        let rows: Option<Vec<StaticRow>> =
-            changes.iter().map(|change| if let Change::Static(row) = change { Some(*row) } else { None }).collect();
-        // Tables of thousands of entries are written one by one: only those are looked at.
-        let (before, after) = match rows {
-            None => (self.held.clone(), wanted(&self.facts, config)),
-            Some(rows) => {
-                let empty = |state: &State| State { ports: BTreeMap::new(), statics: BTreeMap::new(), ..state.clone() };
-                let (mut before, mut after) = (empty(&self.held), empty(&self.held));
-                for row in rows {
-                    let Some(vlan) = u16::try_from(row.fdb).ok().and_then(|id| VlanId::new(id).ok()) else { continue };
-                    if let Some(port) = self.held.statics.get(&(vlan, row.mac)) {
-                        before.statics.insert((vlan, row.mac), port.clone());
-                    }
-                    after.statics.extend(wanted_static(&self.facts, config, &row));
-                }
-                (before, after)
-            }
-        };
-        kernel::change(&self.bridge, &before, &after)?;
-        for key in before.statics.keys() {
-            self.held.statics.remove(key);
+        let (before, after) = self.difference(config, changes);
+        self.kernel.change(&before, &after)?;
+        self.held.ports.extend(after.ports);
+        for row in before.statics.keys() {
+            self.held.statics.remove(row);
         }
         self.held.statics.extend(after.statics);
-        if !after.ports.is_empty() {
-            self.held.ports = after.ports;
-            (self.held.stp, self.held.stp_priority, self.held.ageing_s) =
-                (after.stp, after.stp_priority, after.ageing_s);
-        }
+        (self.held.stp, self.held.stp_priority, self.held.ageing_s) = (after.stp, after.stp_priority, after.ageing_s);
         Ok(())
+    }
+
+    /// What is held and what is wanted of everything that a change may touch. Hundreds of ports and thousands of entries
+    /// are written one by one: only those are looked at.
+    fn difference(&self, config: &Config, changes: &[Change]) -> (State, State) {
+        if changes.contains(&Change::All) {
+            return (self.held.clone(), wanted(&self.facts, config, &self.held));
+        }
+        let State { stp, stp_priority, ageing_s, .. } = self.held;
+        let mut before = State { stp, stp_priority, ageing_s, ..State::default() };
+        let mut after = wanted_options(config);
+        let ports = self.facts.ports.len() as u32;
+        for change in changes {
+            let touched = match change {
+                Change::Port(port) => port.0..=port.0,
+                Change::Vlan(_) => 1..=ports,
+                Change::Static(row) => {
+                    let Some(vlan) = u16::try_from(row.fdb).ok().and_then(|id| VlanId::new(id).ok()) else { continue };
+                    let key = (vlan, row.mac);
+                    before.statics.extend(self.held.statics.get(&key).map(|port| (key, *port)));
+                    after.statics.extend(wanted_static(&self.facts, config, row));
+                    continue;
+                }
+                Change::All | Change::Bridge => continue,
+            };
+            for number in touched {
+                let index = self.facts.ports[number as usize - 1].if_index;
+                let held = before.ports.entry(index).or_insert_with(|| held_port(&self.held, index));
+                after.ports.entry(index).or_insert_with(|| wanted_port(config, number, held));
+            }
+        }
+        (before, after)
     }
 }
 
@@ -368,21 +309,56 @@ impl DataPlane for Plane {
 
     fn apply(&mut self, config: &Config, changes: &[Change]) -> Result<(), Refused> {
         self.carry_out(config, changes).map_err(|error| {
-            eprintln!("espalier: {error}");
             // Whatever has been done of it, the next change begins from what the kernel holds.
-            if let Ok(held) = kernel::read(&self.bridge) {
+            if let Ok(held) = self.kernel.read() {
                 self.held = held;
             }
-            Refused(error.to_string())
+            let refused = self.refused(&error);
+            eprintln!("espalier: serve {}: {refused}", self.bridge);
+            refused
         })
     }
 }
 
-/// `8000.02:00:00:00:00:01` as octets.
-fn identifier(text: &str) -> Option<[u8; 8]> {
-    let (priority, mac) = text.split_once('.')?;
-    let mac = mac.parse::<Mac>().ok()?;
-    Some(bridge_id(u16::from_str_radix(priority, 16).ok()?, mac))
+impl Plane {
+    /// A refusal of the kernel's as an agent's: what it was about, and which status says so.
+    fn refused(&self, error: &NotChanged) -> Refused {
+        let name = |index: u32| match number(&self.facts, index) {
+            Some(number) => self.facts.ports[number as usize - 1].name.clone(),
+            None => format!("device {index}"),
+        };
+        let port = |index: u32| number(&self.facts, index).map(|number| Change::Port(BridgePort(number)));
+        let (what, change) = match error.subject {
+            Subject::Bridge => ("the bridge".to_owned(), Some(Change::Bridge)),
+            Subject::Port(index) => (format!("port {}", name(index)), port(index)),
+            Subject::Vlan(index, vlan) => (format!("VLAN {vlan} of port {}", name(index)), Some(Change::Vlan(vlan))),
+            Subject::Pause(index) => (format!("PAUSE of port {}", name(index)), port(index)),
+            Subject::Static(row, index) => (
+                format!("static entry {} in VLAN {} toward port {}", row.1, row.0, name(index)),
+                Some(Change::Static(static_row(row))),
+            ),
+        };
+        let words = if error.words.is_empty() { String::new() } else { format!(" ({})", error.words) };
+        Refused { why: format!("{what}: {}{words}", error.errno.desc()), status: status(error.errno), change }
+    }
+}
+
+/// What RFC 3416 (4.2.5) calls the kernel's refusals.
+fn status(errno: Errno) -> ErrorStatus {
+    match errno {
+        // No room in a table, for now or for good.
+        Errno::ENOSPC | Errno::ENOMEM | Errno::ENOBUFS | Errno::E2BIG | Errno::EMFILE => {
+            ErrorStatus::ResourceUnavailable
+        }
+        // It cannot be together with what is there: an entry toward a port that is no member, one that exists already.
+        Errno::EINVAL | Errno::EEXIST | Errno::ENOENT | Errno::EBUSY | Errno::ERANGE => ErrorStatus::InconsistentValue,
+        // The driver has no such thing.
+        Errno::EOPNOTSUPP => ErrorStatus::NotWritable,
+        // The device is gone.
+        Errno::ENODEV | Errno::ENXIO => ErrorStatus::InconsistentName,
+        Errno::EPERM | Errno::EACCES => ErrorStatus::NoAccess,
+        _ => ErrorStatus::CommitFailed,
+    }
 }
 
 fn speed_bps(device: &str) -> u64 {

@@ -1,0 +1,176 @@
+//! What managers have written as what a bridge of the kernel's holds, and back.
+
+use std::collections::BTreeMap;
+
+use device::{
+    agent::{Config, Facts, StaticConfig, VlanConfig},
+    mib::{
+        AcceptableFrames, Enabled, IfStatus, PauseMode, PortList, RowStatus, StaticStatus,
+        index::{StaticRow, VlanIndex},
+    },
+};
+use fabric::VlanId;
+
+use super::kernel::{PortState, Row, State};
+
+/// What the kernel holds, as a configuration; `named` is where names and what the kernel does not know come from.
+pub(super) fn adopt(held: &State, facts: &Facts, named: &Config) -> Config {
+    let mut config = named.clone();
+    (config.stp_priority, config.ageing_s) = (held.stp_priority, held.ageing_s.clamp(10, 1_000_000));
+    let mut members: BTreeMap<VlanId, [PortList; 2]> = BTreeMap::new();
+    let insert = |list: &mut PortList, number: u32| {
+        *list = PortList::of(list.iter().chain([number])).unwrap_or_default();
+    };
+    for ((number, facts), port) in (1..).zip(&facts.ports).zip(&mut config.ports) {
+        let held = held_port(held, facts.if_index);
+        port.admin = if held.up { IfStatus::Up } else { IfStatus::Down };
+        port.alias = held.alias.clone().into_bytes();
+        port.pause = held.pause.unwrap_or(PauseMode::Off);
+        match held.pvid {
+            Some(pvid) => (port.pvid, port.frames) = (pvid, AcceptableFrames::All),
+            None => (port.pvid, port.frames) = (VlanId::MIN, AcceptableFrames::OnlyTagged),
+        }
+        for (vlan, untagged) in held.vlans {
+            let [egress, plain] = members.entry(vlan).or_default();
+            insert(egress, number);
+            if untagged {
+                insert(plain, number);
+            }
+        }
+    }
+    let stp = if held.stp { Enabled::Yes } else { Enabled::No };
+    config.ports.iter_mut().for_each(|port| port.stp = stp);
+    // VLANs without ports exist here alone: their names may be marks.
+    config.vlans.retain(|index, _| index.0 == VlanId::MIN || !members.contains_key(&index.0));
+    let names: BTreeMap<VlanIndex, Vec<u8>> =
+        named.vlans.iter().map(|(index, vlan)| (*index, vlan.name.clone())).collect();
+    for vlan in config.vlans.values_mut() {
+        (vlan.egress, vlan.untagged) = (PortList::new(), PortList::new());
+    }
+    for (vlan, [egress, untagged]) in members {
+        let index = VlanIndex(vlan);
+        let name = names.get(&index).cloned().unwrap_or_else(|| format!("v{vlan}").into_bytes());
+        let (forbidden, status) = (PortList::new(), RowStatus::Active);
+        config.vlans.insert(index, VlanConfig { name, egress, forbidden, untagged, status, created_cs: 0 });
+    }
+    config.statics = (held.statics.iter())
+        .filter_map(|(row, port)| {
+            let row = static_row(*row);
+            let ports = PortList::of([number(facts, *port)?]).unwrap_or_default();
+            Some((row, StaticConfig { ports, status: StaticStatus::Permanent }))
+        })
+        .collect();
+    config
+}
+
+pub(super) fn held_port(held: &State, index: u32) -> PortState {
+    held.ports.get(&index).cloned().unwrap_or_default()
+}
+
+/// The bridge port of a device.
+pub(super) fn number(facts: &Facts, index: u32) -> Option<u32> {
+    facts.ports.iter().position(|port| port.if_index == index).map(|at| at as u32 + 1)
+}
+
+pub(super) fn static_row((vlan, mac): Row) -> StaticRow {
+    StaticRow { fdb: u32::from(vlan.get()), mac, receive_port: 0 }
+}
+
+/// What the kernel is to hold, where it holds `held`.
+pub(super) fn wanted(facts: &Facts, config: &Config, held: &State) -> State {
+    let ports = (1..).zip(&facts.ports).map(|(number, port)| {
+        let held = held_port(held, port.if_index);
+        (port.if_index, wanted_port(config, number, &held))
+    });
+    let statics = config.statics.keys().filter_map(|row| wanted_static(facts, config, row));
+    State { ports: ports.collect(), statics: statics.collect(), ..wanted_options(config) }
+}
+
+pub(super) fn wanted_options(config: &Config) -> State {
+    State {
+        stp: config.ports.iter().any(|port| port.stp == Enabled::Yes),
+        stp_priority: config.stp_priority,
+        ageing_s: config.ageing_s,
+        ..State::default()
+    }
+}
+
+pub(super) fn wanted_port(config: &Config, number: u32, held: &PortState) -> PortState {
+    let port = &config.ports[number as usize - 1];
+    let members = config.active_vlans().filter(|(_, row)| row.egress.contains(number));
+    let vlans: BTreeMap<VlanId, bool> = members.map(|(vlan, row)| (vlan, row.untagged.contains(number))).collect();
+    PortState {
+        up: port.admin == IfStatus::Up,
+        alias: String::from_utf8_lossy(&port.alias).into_owned(),
+        pvid: Some(port.pvid).filter(|pvid| port.frames == AcceptableFrames::All && vlans.contains_key(pvid)),
+        // Off is what a port without PAUSE has.
+        pause: Some(port.pause).filter(|mode| held.pause.is_some() || *mode != PauseMode::Off),
+        vlans,
+    }
+}
+
+pub(super) fn wanted_static(facts: &Facts, config: &Config, row: &StaticRow) -> Option<(Row, u32)> {
+    let vlan = u16::try_from(row.fdb).ok().and_then(|id| VlanId::new(id).ok())?;
+    let port = facts.ports.get(config.exit(row)? as usize - 1)?;
+    Some(((vlan, row.mac), port.if_index))
+}
+
+#[cfg(test)]
+mod tests {
+    use device::agent::{Limits, PortFacts};
+    use fabric::{Mac, Model};
+
+    use super::*;
+
+    fn facts() -> Facts {
+        let port =
+            |number: u32| PortFacts { name: format!("p{number}"), if_index: 10 * number, mac: Mac::local(number) };
+        let limits = Limits::of(&Model::generic());
+        Facts { description: String::new(), address: Mac::local(0), ports: (1..=3).map(port).collect(), limits }
+    }
+
+    fn list(ports: &[u32]) -> PortList {
+        PortList::of(ports.iter().copied()).expect("ports")
+    }
+
+    #[test]
+    fn what_is_held_is_what_was_wanted() {
+        let vlan = |id| VlanId::new(id).expect("valid");
+        let mut config = Config::factory(3);
+        let row = |egress: &[u32], untagged: &[u32], status| VlanConfig {
+            name: b"name".to_vec(),
+            egress: list(egress),
+            forbidden: PortList::new(),
+            untagged: list(untagged),
+            status,
+            created_cs: 0,
+        };
+        config.vlans.insert(VlanIndex(vlan(7)), row(&[1, 2], &[1], RowStatus::Active));
+        config.vlans.insert(VlanIndex(vlan(8)), row(&[3], &[3], RowStatus::NotInService));
+        config.ports[0].pvid = vlan(7);
+        // No member of its PVID's VLAN: the kernel has no PVID for that.
+        config.ports[2].pvid = vlan(7);
+        config.ports[1].admin = IfStatus::Down;
+        config.ports[1].pause = PauseMode::Both;
+        let entry = StaticRow { fdb: 7, mac: Mac::local(9), receive_port: 0 };
+        config.statics.insert(entry, StaticConfig { ports: list(&[2]), status: StaticStatus::Permanent });
+        // A port with PAUSE, and two without.
+        let mut before = State::default();
+        before.ports.insert(20, PortState { pause: Some(PauseMode::Off), ..PortState::default() });
+        let held = wanted(&facts(), &config, &before);
+        assert_eq!(held.ports[&10].pvid, Some(vlan(7)));
+        assert_eq!(held.ports[&10].vlans, [(VlanId::MIN, true), (vlan(7), true)].into());
+        assert_eq!(held.ports[&20].vlans, [(VlanId::MIN, true), (vlan(7), false)].into());
+        assert_eq!((held.ports[&20].up, held.ports[&20].pause), (false, Some(PauseMode::Both)));
+        assert_eq!((held.ports[&30].pvid, held.ports[&30].pause), (None, None));
+        assert_eq!(held.statics, [((vlan(7), Mac::local(9)), 20)].into());
+
+        let adopted = adopt(&held, &facts(), &Config::factory(3));
+        assert_eq!(wanted(&facts(), &adopted, &held), held, "what is adopted changes nothing");
+        assert_eq!(adopted.statics, config.statics);
+        assert_eq!(adopted.ports[1], config.ports[1]);
+        assert_eq!(adopted.ports[2].frames, AcceptableFrames::OnlyTagged);
+        assert_eq!(adopted.vlans[&VlanIndex(vlan(7))].egress, list(&[1, 2]));
+        assert!(!adopted.vlans.contains_key(&VlanIndex(vlan(8))));
+    }
+}

@@ -1,0 +1,105 @@
+# Debian's own kernel under qemu (no KVM needed), with an initramfs made here: what the scripts beside this one share.
+#
+#   vm_prepare PROGRAM...     skips (77), saying why, where something is missing; fetches the kernel once; begins an image
+#   vm_program PATH [NAME]    puts a program into /bin, or where NAME says, without what a debugger needs
+#   vm_modules NAME...        modules and what they need, loaded by vm_start in the guest
+#   vm_finish                 libraries of all programs; what the guest does comes from standard input
+#   vm_boot [QEMU OPTION]...  boots; what the guest says goes to standard output and to $cache/$vm_name.log
+#
+# A script sets vm_name before it sources this. $root, $cache, $image and $release are set for it.
+root=$(cd "$here/../../.." && pwd)
+cache=${CARGO_TARGET_DIR:-$root/target}/vm
+
+skip() { echo "$vm_name: SKIPPED: $*" >&2; exit 77; }
+
+vm_prepare() {
+	for tool in qemu-system-x86_64 busybox dash strip cpio ip tc bridge dpkg-deb apt-get python3 "$@"; do
+		command -v "$tool" >/dev/null || skip "$tool is missing; run tools/setup test"
+	done
+	mkdir -p "$cache"
+	if ! ls "$cache"/linux-image-*.deb >/dev/null 2>&1; then
+		package=$(apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ { print $2; exit }')
+		[ -n "$package" ] || skip "apt knows no linux-image-amd64"
+		(cd "$cache" && apt-get download -q "$package") || skip "the kernel package $package cannot be downloaded"
+	fi
+	if [ ! -d "$cache/kernel" ]; then
+		rm -rf "$cache/kernel.new"
+		dpkg-deb -x "$cache"/linux-image-*.deb "$cache/kernel.new"
+		mv "$cache/kernel.new" "$cache/kernel"
+	fi
+	kernel=$(ls "$cache"/kernel/boot/vmlinuz-*)
+	release=${kernel##*/vmlinuz-}
+	image=$(mktemp -d)
+	trap 'rm -r "$image"' EXIT
+	for folder in bin dev proc sys run tmp etc modules; do mkdir "$image/$folder"; done
+	chmod 755 "$image"
+	chmod 1777 "$image/tmp"
+	cp "$(command -v busybox)" "$image/bin/busybox"
+	for tool in ip tc bridge; do vm_program "$(command -v $tool)"; done
+	# A shell that runs iproute2's ip, where busybox's would run its own.
+	vm_program "$(command -v dash)" /bin/sh
+	echo 'root:x:0:0::/:/bin/sh' >"$image/etc/passwd"
+	: >"$image/modules/order"
+}
+
+vm_program() {
+	place=$image${2:-/bin/${1##*/}}
+	mkdir -p "${place%/*}"
+	cp -L "$1" "$place"
+	# The image is unpacked into memory, where what a debugger needs has no place.
+	strip -g "$place" 2>/dev/null || true
+}
+
+vm_modules() {
+	# Every module says what it depends on in its .modinfo section; what it needs comes before it.
+	python3 - "$cache/kernel/lib/modules/$release" "$@" >"$image/modules/order" <<'ORDER'
+import pathlib, re, sys
+paths = {path.stem.replace("-", "_"): path for path in pathlib.Path(sys.argv[1]).rglob("*.ko")}
+order = []
+def need(name):
+    path = paths.get(name.replace("-", "_"))
+    if path and path not in order:
+        for depends in re.findall(rb"\0depends=([^\0]*)\0", b"\0" + path.read_bytes()):
+            for other in filter(None, depends.decode().split(",")):
+                need(other)
+        order.append(path)
+for name in sys.argv[2:]:
+    need(name)
+print(*order, sep="\n")
+ORDER
+	while read -r module; do cp "$module" "$image/modules/"; done <"$image/modules/order"
+	sed -i 's,.*/,/modules/,' "$image/modules/order"
+}
+
+vm_finish() {
+	for program in $(find "$image" -type f -perm -100); do ldd "$program" 2>/dev/null || true; done |
+		grep -o '/[^ ]*' | sort -u | while read -r library; do
+			[ -e "$image$library" ] && continue
+			mkdir -p "$image$(dirname "$library")"
+			cp -L "$library" "$image$library"
+		done
+	cat >"$image/main"
+	cat >"$image/init" <<'START'
+#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin 2>/dev/null
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev 2>/dev/null
+mount -t tmpfs run /run
+while read -r module; do insmod "$module" || echo "vm: no $module"; done </modules/order
+ip link set lo up
+echo "vm: Linux $(uname -r)"
+# Not busybox's own shell, which runs its own ip.
+exec /bin/sh /main
+START
+	chmod +x "$image/init"
+	(cd "$image" && find . | cpio -o -H newc --quiet | gzip -1) >"$cache/$vm_name.gz"
+}
+
+vm_boot() {
+	echo "booting Linux $release"
+	timeout "${VM_TIMEOUT_S:-900}" qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 1 -nographic -no-reboot -nodefaults \
+		-serial mon:stdio -kernel "$kernel" -initrd "$cache/$vm_name.gz" -append "console=ttyS0 quiet panic=-1" "$@" \
+		</dev/null | tee "$cache/$vm_name.log"
+}
