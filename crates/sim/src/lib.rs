@@ -14,6 +14,7 @@ pub mod flow;
 pub mod hand;
 pub mod packet;
 pub mod pattern;
+pub mod pcap;
 mod tables;
 mod wheel;
 pub mod workload;
