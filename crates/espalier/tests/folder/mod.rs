@@ -56,9 +56,18 @@ impl Drop for Folder {
     }
 }
 
-/// A table: its header, and each row's fields. No field of these tests is quoted.
+/// A table: its header, and each row's fields. What stands between quotes is one field, whatever commas it has.
 pub(crate) fn table(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
-    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let fields = |line: &str| {
+        let parts: Vec<&str> = line.split('"').collect();
+        let hidden: Vec<String> = parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| if at % 2 == 1 { part.replace(',', "\t") } else { (*part).to_owned() })
+            .collect();
+        hidden.concat().split(',').map(|field| field.replace('\t', ",")).collect::<Vec<String>>()
+    };
+    let mut lines = text.lines().map(fields);
     let header = lines.next().expect("a header");
     let rows: Vec<Vec<String>> = lines.collect();
     assert!(rows.iter().all(|row| row.len() == header.len()), "{header:?}");

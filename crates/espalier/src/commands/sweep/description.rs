@@ -51,10 +51,12 @@ type Text = (String, usize);
 
 impl Reader<'_> {
     fn sweep(&self) -> Result<Sweep> {
-        let document = DeTable::parse(self.text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            self.wrong(at, error.message())
-        })?;
+        let (document, errors) = DeTable::parse_recoverable(self.text);
+        // What follows a mistake may look like one itself.
+        let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+        if let Some(first) = errors.iter().min_by_key(|error| start(error)) {
+            return Err(self.wrong(start(first), first.message()));
+        }
         let (mut sources, mut axes): (Vec<Source>, Vec<Option<Vec<String>>>) = (Vec::new(), vec![None; AXES_COUNT]);
         for (key, value) in document.get_ref() {
             match key.get_ref().as_ref() {
