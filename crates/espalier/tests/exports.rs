@@ -87,11 +87,13 @@ fn judge_with_booksim(folder: &Folder, booksim: &str, nodes: usize) {
     assert!(text.contains("Overall Traffic Statistics") && listed == nodes, "{listed} of {nodes} nodes:\n{text}");
 }
 
+/// Source, destination, bytes, the barrier that starts it, the barrier that it fires.
+type Connection = (usize, usize, u64, Option<usize>, Option<usize>);
+
 /// A connection matrix as htsim reads it.
 struct Connections {
     nodes: usize,
-    /// Source, destination, bytes, the barrier that starts it, the barrier that it fires.
-    flows: Vec<(usize, usize, u64, Option<usize>, Option<usize>)>,
+    flows: Vec<Connection>,
     /// `barriers[id]`: how often it must be fired.
     barriers: BTreeMap<usize, usize>,
 }

@@ -40,7 +40,7 @@ fn on_lattice(position: &[usize], all: &[Vec<usize>]) -> (f64, f64) {
     for (dimension, &number) in position.iter().enumerate() {
         let size = all.iter().map(|position| position[dimension] + 1).max().unwrap_or(1);
         at[dimension % 2] += number as f64 * block[dimension % 2];
-        block[dimension % 2] = (size as f64 + 0.6) * block[dimension % 2];
+        block[dimension % 2] *= size as f64 + 0.6;
     }
     (at[0], at[1])
 }

@@ -37,6 +37,9 @@ struct Shared {
     left: AtomicUsize,
 }
 
+/// Plans by what they depend on.
+type Plans<'a> = BTreeMap<(usize, &'a [String]), Arc<Shared>>;
+
 pub(super) fn run(
     path: &Path,
     folder: &Path,
@@ -102,8 +105,7 @@ fn make(
     let mut users: BTreeMap<(usize, &[String]), usize> = BTreeMap::new();
     missing.iter().for_each(|point| *users.entry(point.plan_key()).or_default() += 1);
     let fresh = |left: usize| Arc::new(Shared { plan: OnceLock::new(), left: AtomicUsize::new(left) });
-    let plans: Mutex<BTreeMap<(usize, &[String]), Arc<Shared>>> =
-        Mutex::new(users.into_iter().map(|(key, count)| (key, fresh(count))).collect());
+    let plans: Mutex<Plans<'_>> = Mutex::new(users.into_iter().map(|(key, count)| (key, fresh(count))).collect());
     let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
     let style = ProgressStyle::with_template("{elapsed} [{bar:40}] {pos} of {len} rows, {eta} left");
