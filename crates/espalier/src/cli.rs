@@ -1,10 +1,16 @@
 //! The words of the command line.
 
+mod outputs;
+mod sweep;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
 use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
 use tagger::Spread;
+
+pub(crate) use outputs::{PcapAt, SimulateOutputs};
+pub(crate) use sweep::{Filter, Shard, Sweep, SweepVerb};
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
 ///
@@ -44,6 +50,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Lab(Lab),
     Simulate(Simulate),
+    Sweep(Sweep),
     Tagger(Tagger),
     Switchd(Switchd),
     Reproduce(Reproduce),
@@ -483,8 +490,12 @@ pub(crate) struct Subject {
     after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
     Of a plan: ansible, a folder with inventory, playbook and the switches' configurations.\n\
     Of any plan: simgrid, a platform with the plan's routes, on which `smpirun` runs MPI programs.\n    \
+    Of any topology: booksim, the routers and nodes of BookSim's anynet; htsim, a pattern as a connection matrix;\n    \
+    htsim-topology, leaves and spines for htsim.\n    \
     Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
+    espalier export torus.yaml --to booksim -o torus.anynet\n  \
+    espalier export clos.yaml --to htsim --pattern permutation --bytes 2000000 -o permutation.cm\n  \
     espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
 )]
 pub(crate) struct Export {
@@ -496,6 +507,15 @@ pub(crate) struct Export {
     pub(crate) to: String,
     #[command(flatten)]
     pub(crate) own: OwnModels,
+    /// For htsim: who sends to whom.
+    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::ALL, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    pub(crate) pattern: sim::pattern::Pattern,
+    /// For htsim: bytes that each pair sends.
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) bytes: u64,
+    /// For htsim: seed of a pattern by lot.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
     /// Where to write: a file, standard output unless given; for ansible a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
@@ -749,9 +769,12 @@ pub(crate) enum BackendChoice {
 #[command(after_help = "Examples:\n  espalier simulate plan.json --pattern all-to-all\n  \
     espalier simulate plan.json --pattern transpose --transport cubic --bytes 10000000 --csv flows.csv\n  \
     espalier simulate plan.json --pattern all-to-all-phased --level flow --bytes 1000000\n  \
+    espalier simulate plan.json --pattern incast --heat-map fabric.svg --plot received.png --series queues.csv\n  \
+    espalier simulate plan.json --duration-ms 5 --pcap s0-0:p1=port.pcap\n  \
     espalier simulate plan.json --collective allreduce:ring --bytes 1000000 --transport reno\n  \
     espalier simulate plan.json --trace is.B/ --transport cubic --fault '1s link sw1:g23 down'\n\n\
-    What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks.")]
+    What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks. Ctrl-C ends\n\
+    the simulated time of a pattern there and keeps what there is (exit code 130).")]
 pub(crate) struct Simulate {
     /// The plan.
     #[arg(value_name = "PLAN")]
@@ -783,13 +806,12 @@ pub(crate) struct Simulate {
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write a line a flow; for programs, a line a message.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) csv: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) workload: crate::workload_args::WorkloadArgs,
     #[command(flatten)]
     pub(crate) fabric: crate::workload_args::FabricArgs,
+    #[command(flatten)]
+    pub(crate) outputs: SimulateOutputs,
 }
 
 /// How closely a simulation looks.
@@ -850,7 +872,7 @@ pub(crate) struct Switchd {
 /// Recompute a table or figure of the papers beside the printed numbers.
 #[derive(Args)]
 #[command(
-    after_help = "Example: espalier reproduce table3\n\n  table2   deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns\n  \
+    after_help = "Examples:\n  espalier reproduce table3\n  espalier reproduce fig7 --plot fig7.svg\n\n  table2   deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns\n  \
         table3   the evaluated topologies of [Otsuka], from real plans\n  \
         fig7     three traffic patterns on the topologies of [Otsuka], frame by frame and as rates\n  \
         fig8     NAS benchmarks on the topologies of [Otsuka], from real traces: IS, FT, EP, and with --traces CG, MG, LU"
@@ -859,6 +881,9 @@ pub(crate) struct Reproduce {
     /// What to reproduce.
     #[arg(value_parser = ["table2", "table3", "fig7", "fig8"])]
     pub(crate) name: String,
+    /// Draw it, too: .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     /// For fig8: a folder with cg.B, mg.B and lu.B, each a folder of SimGrid's traces, a file a rank.
     #[arg(long, value_name = "DIR")]
     pub(crate) traces: Option<PathBuf>,

@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod failure;
 mod files;
+mod plot;
 mod table;
 mod workload_args;
 

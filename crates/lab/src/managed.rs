@@ -140,6 +140,8 @@ pub struct ModelLimits {
     pub hybrid_ports: bool,
     /// Whether every VLAN has a filtering table of its own.
     pub independent_vlan_learning: bool,
+    /// Classes with priority flow control that its ports say they have.
+    pub pfc_classes: u8,
 }
 
 /// [`Start`], as the state file has it.
@@ -178,6 +180,7 @@ impl Management {
                 statics_max: model.static_entries_max.min(ebpf::STATICS_MAX),
                 hybrid_ports: model.hybrid_ports,
                 independent_vlan_learning: model.independent_vlan_learning,
+                pfc_classes: model.pfc_classes,
             };
             switches.push(ManagedSite { address, model: [model.name.clone(), model.description.clone()], limits });
         }
@@ -472,6 +475,7 @@ fn facts(layout: &Layout, management: &Management, switch: usize) -> Facts {
         statics_max: limits.statics_max,
         hybrid: if limits.hybrid_ports { HybridPorts::Allowed } else { HybridPorts::Refused },
         learning: if limits.independent_vlan_learning { Learning::Independent } else { Learning::Shared },
+        pfc_classes: limits.pfc_classes,
     };
     let [high, low] = (switch as u16).to_be_bytes();
     let address = |port: u16| {

@@ -106,6 +106,17 @@ pub fn plan_with(
     Ok(plan)
 }
 
+/// `position[switch][dimension]` of every switch if the links make a lattice of them all, found as the engine `dor` finds it;
+/// none otherwise.
+pub fn lattice_positions(topology: &Topology) -> Option<Vec<Vec<usize>>> {
+    let lattice = lattice::Lattice::recognise(topology, lattice::Squares::Rings).ok()?;
+    let mut positions = vec![Vec::new(); topology.switches().len()];
+    for (node, position) in lattice.nodes.iter().zip(lattice.position) {
+        positions[node.index()] = position;
+    }
+    positions.iter().all(|position| !position.is_empty()).then_some(positions)
+}
+
 /// Plans what carries data, which is all there is where switches have ports for their management.
 fn plan_data(
     topology: &Topology,

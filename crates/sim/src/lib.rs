@@ -21,6 +21,7 @@ pub mod job;
 mod live;
 pub mod packet;
 pub mod pattern;
+pub mod pcap;
 pub mod program;
 pub mod random;
 mod tables;

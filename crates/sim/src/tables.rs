@@ -19,6 +19,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// No VLAN tag on the cable.
 pub(crate) const UNTAGGED: u16 = u16::MAX;
 const MISS: u16 = u16::MAX;
+/// A cell's bits for the port, counted from its switch's first; above them, how the frame leaves it.
+const PORT_BITS: u32 = 14;
+const PORT_MASK: u16 = (1 << PORT_BITS) - 1;
 
 /// How a frame leaves a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,26 @@ pub(crate) enum Leave {
     Untagged,
 }
 
+impl Leave {
+    #[inline]
+    const fn bits(self) -> u16 {
+        match self {
+            Self::Not => 0,
+            Self::Tagged => 1,
+            Self::Untagged => 2,
+        }
+    }
+
+    #[inline]
+    const fn of_bits(bits: u16) -> Self {
+        match bits {
+            0 => Self::Not,
+            1 => Self::Tagged,
+            _ => Self::Untagged,
+        }
+    }
+}
+
 /// The compiled state of all switches, and what hosts put on the cable.
 pub(crate) struct Tables {
     /// VLANs in use, ascending; an index into it stands for the VLAN everywhere else.
@@ -40,8 +63,10 @@ pub(crate) struct Tables {
     /// `switch_of[port]`
     switch_of: Vec<u32>,
     first_port: Vec<u32>,
-    /// `pvid[port]`: the VLAN index of untagged frames, or [`UNTAGGED`] where they are dropped.
+    /// `pvid[port]`: the VLAN index of untagged frames, or [`UNTAGGED`] where there is none.
     pvid: Vec<u16>,
+    /// `untagged_in[port]`: the same, and [`UNTAGGED`] also where the port is down or not in that VLAN.
+    untagged_in: Vec<u16>,
     up: Vec<bool>,
     /// Bit sets over VLAN indices, `words` words a port.
     tagged: Vec<u64>,
@@ -59,6 +84,10 @@ pub(crate) struct Tables {
 impl Tables {
     /// Compiles the device state of a plan.
     pub(crate) fn compile(plan: &Plan) -> Self {
+        Self::compile_within(plan, DENSE_CELLS_MAX)
+    }
+
+    fn compile_within(plan: &Plan, cells_max: usize) -> Self {
         let topology = &plan.topology;
         let (ports, hosts) = (topology.ports().len(), topology.hosts().len());
         let mut vlans: Vec<VlanId> = plan
@@ -78,7 +107,9 @@ impl Tables {
         let (mut pvid, mut up, mut flow_control) = (vec![UNTAGGED; ports], vec![false; ports], vec![false; ports]);
         let switches = topology.switches().len();
         let dense_cells = switches * vlans.len() * hosts;
-        let mut dense = if dense_cells <= DENSE_CELLS_MAX { vec![MISS; dense_cells] } else { Vec::new() };
+        let ports_max = topology.switch_ids().map(|switch| topology.switch_ports(switch).len()).max().unwrap_or(0);
+        let is_dense = dense_cells <= cells_max && ports_max <= usize::from(PORT_MASK);
+        let mut dense = if is_dense { vec![MISS; dense_cells] } else { Vec::new() };
         let mut runs = vec![Vec::new(); if dense.is_empty() { switches } else { 0 }];
         for device in &plan.devices {
             for port in &device.ports {
@@ -93,6 +124,9 @@ impl Tables {
                     }
                 }
             }
+            let leaves = |port: usize, vlan: u16| {
+                leave_by(&up, &tagged, &untagged, port, port * words + usize::from(vlan) / 64, 1 << (vlan % 64))
+            };
             let first = topology.switch_ports(device.switch).start;
             if dense.is_empty() {
                 let own = &mut runs[device.switch.index()];
@@ -103,12 +137,22 @@ impl Tables {
                     let vlan = index(run.vlan);
                     if vlan != UNTAGGED {
                         let row = (device.switch.index() * vlans.len() + usize::from(vlan)) * hosts;
-                        dense[row + run.first.index()..=row + run.last.index()].fill((run.port.index() - first) as u16);
+                        let port = run.port.index();
+                        let cell = leaves(port, vlan).bits() << PORT_BITS | (port - first) as u16;
+                        dense[row + run.first.index()..=row + run.last.index()].fill(cell);
                     }
                 }
             }
         }
         let lane = vlans.iter().map(|vlan| plan.tree(*vlan).map_or(0, |tree| tree.lane)).collect();
+        let untagged_in = (0..ports).map(|port| {
+            let vlan = pvid[port];
+            let word = port * words + usize::from(vlan) / 64;
+            let is_member =
+                vlan != UNTAGGED && leave_by(&up, &tagged, &untagged, port, word, 1 << (vlan % 64)) != Leave::Not;
+            if is_member { vlan } else { UNTAGGED }
+        });
+        let untagged_in = untagged_in.collect();
         let by_host = topology.host_ids().next().is_some_and(|host| {
             // All hosts of a plan tag alike.
             plan.host_intent(host).tagging == HostTagging::ByHost
@@ -119,6 +163,7 @@ impl Tables {
             first_port: topology.switch_ids().map(|switch| topology.switch_ports(switch).start as u32).collect(),
             vlans,
             pvid,
+            untagged_in,
             up,
             tagged,
             untagged,
@@ -160,48 +205,57 @@ impl Tables {
     /// The VLAN that a frame is in once it has entered by a port with this tag; none if the port drops it.
     #[inline]
     pub(crate) fn enter(&self, port: u32, tag: u16) -> Option<u16> {
-        let at = port as usize;
-        if !self.up[at] {
-            return None;
-        }
-        let vlan = if tag == UNTAGGED { self.pvid[at] } else { tag };
-        (vlan != UNTAGGED && self.leave(port, vlan) != Leave::Not).then_some(vlan)
+        let vlan = if tag == UNTAGGED {
+            self.untagged_in[port as usize]
+        } else if self.leave(port, tag) == Leave::Not {
+            UNTAGGED
+        } else {
+            tag
+        };
+        (vlan != UNTAGGED).then_some(vlan)
     }
 
     /// How a frame of a VLAN leaves by a port.
     #[inline]
     pub(crate) fn leave(&self, port: u32, vlan: u16) -> Leave {
-        let at = port as usize;
-        let (word, bit) = (at * self.words + usize::from(vlan) / 64, 1 << (vlan % 64));
-        if !self.up[at] {
-            Leave::Not
-        } else if self.untagged[word] & bit != 0 {
-            Leave::Untagged
-        } else if self.tagged[word] & bit != 0 {
-            Leave::Tagged
-        } else {
-            Leave::Not
-        }
+        let word = port as usize * self.words + usize::from(vlan) / 64;
+        leave_by(&self.up, &self.tagged, &self.untagged, port as usize, word, 1 << (vlan % 64))
     }
 
-    /// The port that the static table names.
+    /// The port that the static table names, and how a frame of the VLAN leaves it.
     #[inline]
-    pub(crate) fn lookup(&self, switch: u32, vlan: u16, destination: u32) -> Option<u32> {
+    pub(crate) fn onward(&self, switch: u32, vlan: u16, destination: u32) -> Option<(u32, Leave)> {
         if !self.dense.is_empty() {
             let row = (switch as usize * self.vlans.len() + usize::from(vlan)) * self.hosts;
-            let port = self.dense[row + destination as usize];
-            return (port != MISS).then(|| self.first_port[switch as usize] + u32::from(port));
+            let cell = self.dense[row + destination as usize];
+            let port = || self.first_port[switch as usize] + u32::from(cell & PORT_MASK);
+            return (cell != MISS).then(|| (port(), Leave::of_bits(cell >> PORT_BITS)));
         }
-        let (runs, vlan) = (&self.runs[switch as usize], self.vlans[usize::from(vlan)]);
+        let (runs, name) = (&self.runs[switch as usize], self.vlans[usize::from(vlan)]);
         let destination = HostId::new(destination as usize);
-        let at = runs.partition_point(|run| (run.vlan, run.first) <= (vlan, destination));
+        let at = runs.partition_point(|run| (run.vlan, run.first) <= (name, destination));
         let run = runs[..at].last()?;
-        (run.vlan == vlan && run.last >= destination).then(|| run.port.index() as u32)
+        let port = run.port.index() as u32;
+        (run.vlan == name && run.last >= destination).then(|| (port, self.leave(port, vlan)))
     }
 
     /// The VLAN's name.
     pub(crate) fn vlan(&self, index: u16) -> VlanId {
         self.vlans[usize::from(index)]
+    }
+}
+
+/// How a frame leaves a port whose bit for the VLAN stands in a word of the sets.
+#[inline]
+fn leave_by(up: &[bool], tagged: &[u64], untagged: &[u64], port: usize, word: usize, bit: u64) -> Leave {
+    if !up[port] {
+        Leave::Not
+    } else if untagged[word] & bit != 0 {
+        Leave::Untagged
+    } else if tagged[word] & bit != 0 {
+        Leave::Tagged
+    } else {
+        Leave::Not
     }
 }
 
@@ -215,8 +269,8 @@ pub(crate) fn route(plan: &Plan, tables: &Tables, source: HostId, destination: H
     for _ in 0..=topology.switches().len() {
         let vlan = tables.enter(port, tag)?;
         let switch = tables.switch_of(port);
-        let exit = tables.lookup(switch, vlan, destination.index() as u32)?;
-        tag = match tables.leave(exit, vlan) {
+        let (exit, leave) = tables.onward(switch, vlan, destination.index() as u32)?;
+        tag = match leave {
             _ if exit == port => return None,
             Leave::Not => return None,
             Leave::Tagged => vlan,
@@ -234,4 +288,47 @@ pub(crate) fn route(plan: &Plan, tables: &Tables, source: HostId, destination: H
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::{
+        Policy, Tagging,
+        generate::{Kind, Options, generate},
+    };
+
+    use super::*;
+
+    #[test]
+    fn dense_cells_and_runs_say_the_same_and_what_the_ports_say() {
+        for tagging in [Tagging::Switch, Tagging::Pair] {
+            let kind = Kind::parse("torus", &["3x4".to_owned()]).expect("a kind");
+            let topology = generate(&kind, &Options::default()).expect("a topology");
+            let policy = Policy { tagging, ..Policy::default() };
+            let plan = planner::plan(&topology, &policy, None).expect("a plan");
+            let (dense, sparse) = (Tables::compile(&plan), Tables::compile_within(&plan, 0));
+            assert!(!dense.dense.is_empty() && sparse.dense.is_empty());
+            let mut known = 0;
+            for (switch, vlan, host) in (0..12).flat_map(|switch| {
+                let vlans = 0..dense.vlans.len() as u16;
+                vlans.flat_map(move |vlan| (0..12).map(move |host| (switch, vlan, host)))
+            }) {
+                let onward = dense.onward(switch, vlan, host);
+                assert_eq!(onward, sparse.onward(switch, vlan, host));
+                if let Some((port, leave)) = onward {
+                    known += 1;
+                    assert_eq!((leave, dense.switch_of(port)), (dense.leave(port, vlan), switch));
+                }
+            }
+            assert!(known > 100, "{known} entries");
+            for port in 0..dense.switch_of.len() as u32 {
+                let by_pvid = dense.enter(port, UNTAGGED);
+                let device = &plan.devices[dense.switch_of(port) as usize];
+                let intent = device.ports.iter().find(|intent| intent.port.index() as u32 == port).expect("a port");
+                let member =
+                    intent.pvid.filter(|vlan| intent.tagged.contains(*vlan) || intent.untagged.contains(*vlan));
+                assert_eq!(by_pvid.map(|vlan| dense.vlan(vlan)), member.filter(|_| intent.admin == Admin::Up));
+            }
+        }
+    }
 }

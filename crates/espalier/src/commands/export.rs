@@ -14,6 +14,8 @@ use fabric::{
 use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 
 use super::{
+    booksim::{Unsaid, unsaid_by_anynet, write_anynet},
+    htsim::{BYTES_MAX, LeafSpine, write_connections},
     render::{Disk, write_rendered},
     simgrid::write_simgrid,
 };
@@ -34,6 +36,22 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
         ("simgrid", false) => {
             return Err(bad_input("routes come from a plan file, which ends in .json; plan first"));
         }
+        ("booksim", _) => {
+            let topology = topology_of(args, is_plan)?;
+            warn_of_anynet(&topology);
+            write_file(&args.output, |out| write_anynet(&topology, out))?;
+        }
+        ("htsim", _) => export_htsim(&topology_of(args, is_plan)?, args)?,
+        ("htsim-topology", _) => {
+            let shape = LeafSpine::recognise(&topology_of(args, is_plan)?).map_err(|why| {
+                bad_input(format!(
+                    "{}: htsim builds its own fat trees, and this is none of two tiers: {why}; --to htsim writes the \
+                     traffic alone",
+                    args.file.display()
+                ))
+            })?;
+            write_file(&args.output, |out| shape.write(out))?;
+        }
         ("ansible", true) => export_ansible(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
         ("ansible", false) => {
             return Err(bad_input("what switches are told comes from a plan file, which ends in .json; plan first"));
@@ -47,19 +65,46 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The cabling, of a plan or by itself.
+fn topology_of(args: &cli::Export, is_plan: bool) -> Result<Topology> {
+    if is_plan {
+        Ok(read_plan_file(&args.file, ReadMode::Strict)?.topology)
+    } else {
+        read_topology(&args.file, &args.own)
+    }
+}
+
+/// The traffic of a pattern.
+fn export_htsim(topology: &Topology, args: &cli::Export) -> Result<()> {
+    if args.bytes > BYTES_MAX {
+        return Err(bad_input(format!("--bytes {}: htsim reads at most {BYTES_MAX} bytes a transfer", args.bytes)));
+    }
+    let pairs = args.pattern.pairs(topology, args.seed).map_err(|error| bad_input(error.to_string()))?;
+    write_file(&args.output, |out| write_connections(topology, &pairs, args.bytes, out))
+}
+
+fn warn_of_anynet(topology: &Topology) {
+    let Unsaid { parallel, rates_differ } = unsaid_by_anynet(topology);
+    if parallel > 0 {
+        eprintln!("anynet joins two routers once: {parallel} parallel cables are left out");
+    }
+    if rates_differ {
+        eprintln!("anynet knows no rates: all cables count as equal");
+    }
+}
+
 fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
     if args.to == "ibsim" {
         return write_file(&args.output, |mut out| write_ibsim(topology, &mut out));
     }
-    let format: Format = args
-        .to
-        .parse()
-        .map_err(|error: UnknownFormat| bad_input(format!("{error}; or opensm, ibsim, simgrid or ansible")))?;
+    let format: Format = args.to.parse().map_err(|error: UnknownFormat| {
+        bad_input(format!("{error}; or opensm, ibsim, simgrid, booksim, htsim, htsim-topology or ansible"))
+    })?;
     let text = export(format, topology).ok_or_else(|| {
         let known: Vec<&str> =
             Format::ALL.iter().filter(|format| format.can_export()).map(|format| format.name()).collect();
         bad_input(format!(
-            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, ansible",
+            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, booksim, htsim, htsim-topology, ansible",
             format.name(),
             known.join(", ")
         ))

@@ -1,7 +1,5 @@
 //! What of the papers needs a simulation: \[Otsuka\] Table 2 and Fig. 7.
 
-use std::process::ExitCode;
-
 use anyhow::{Context, Result};
 use fabric::{
     ChannelId, EngineName, FlowControlMode, HostId, Plan, Policy, SwitchId, Topology,
@@ -15,7 +13,7 @@ use sim::{
     workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
-use super::{Output, say};
+use super::reproduction::{Reproduction, Verdict, bars};
 use crate::table::Table;
 
 /// Less than this share of what flows get without flow control is a collapse.
@@ -68,7 +66,7 @@ const TABLE_2: [Row; 12] = [
 ];
 
 /// Deadlocks by PAUSE on rings of four, six and eight switches.
-pub(super) fn table_2(output: Output) -> Result<ExitCode> {
+pub(super) fn table_2() -> Result<Reproduction> {
     let mut table = Table::new([
         "[Otsuka] Table 2",
         "None",
@@ -82,10 +80,12 @@ pub(super) fn table_2(output: Output) -> Result<ExitCode> {
         "deadlock",
     ]);
     let (mut rows, mut agree, mut cells_total) = (Vec::new(), 0, 0);
+    let mut rates: Vec<Vec<f64>> = Vec::new();
     for row in &TABLE_2 {
         let plan = ring(row.ring, row.cyclic)?;
         let outcomes: Vec<Outcome> = SETTINGS.iter().map(|(_, at)| ring_run(&plan, row, *at)).collect();
         let mean = |outcome: &Outcome| outcome.mean_goodput_bps() / 1e6;
+        rates.push(outcomes.iter().map(mean).collect());
         let mut cells = vec![row.name.to_owned()];
         for (outcome, (printed, printed_loss)) in outcomes.iter().zip(&row.printed) {
             let (ours, loss) = (mean(outcome), 100.0 * outcome.loss());
@@ -134,18 +134,16 @@ pub(super) fn table_2(output: Output) -> Result<ExitCode> {
             .to_owned(),
         "  16, 128 KiB a queue without; a PAUSE is sent again 4 microseconds after it has run out".to_owned(),
     ];
-    match output {
-        Output::Json => {
-            say!("{}", serde_json::json!({ "table2": rows, "agree": agree, "cells": cells_total, "notes": notes }))
-        }
-        Output::Person => {
-            say!("{table}\n");
-            for note in notes {
-                say!("{note}");
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    // Without flow control and with hosts alone nothing collapses, so those settings stay in the table.
+    let drawn = SETTINGS.iter().enumerate().filter(|(_, (name, _))| ["All", "SW"].contains(name));
+    let series = drawn.flat_map(|(setting, (name, _))| {
+        let ours = rates.iter().map(|row| row[setting]).collect();
+        let printed = TABLE_2.iter().map(|row| row.printed[setting].0).collect();
+        [(format!("PAUSE on {name}, here"), ours), (format!("PAUSE on {name}, printed"), printed)]
+    });
+    let chart = bars("[Otsuka] Table 2", "Mbit/s a pair", TABLE_2.iter().map(|row| row.name), series);
+    let json = serde_json::json!({ "table2": rows, "agree": agree, "cells": cells_total, "notes": notes });
+    Ok(Reproduction { table, notes: notes.to_vec(), json, chart, verdict: Verdict::Fine })
 }
 
 /// A ring whose every host sends two hops on; where it must not be cyclic, the other way round rather than across the
@@ -240,7 +238,7 @@ pub(super) const FIG_7: [Network; 8] = [
 
 /// Average bandwidth of all pairs for three patterns: frame by frame with PAUSE everywhere, and as rates of hosts
 /// that wait for their slowest receiver.
-pub(super) fn fig_7(output: Output) -> Result<ExitCode> {
+pub(super) fn fig_7() -> Result<Reproduction> {
     let patterns = [Pattern::AllToAll, Pattern::BitReversal, Pattern::Transpose];
     let mut table = Table::new([
         "[Otsuka] Fig. 7",
@@ -254,15 +252,16 @@ pub(super) fn fig_7(output: Output) -> Result<ExitCode> {
         "flow level",
         "ratio",
     ]);
-    let mut rows = Vec::new();
+    let (mut rows, mut rates) = (Vec::new(), vec![Vec::new(); patterns.len()]);
     for (name, kind, size, hosts, engine) in FIG_7 {
         let topology = topology(kind, size, hosts)?;
         let policy = Policy { engine, ..Policy::default() };
         let plan = planner::plan(&topology, &policy, None).with_context(|| format!("plan {name}"))?;
         let mut cells = vec![name.to_owned()];
         let mut json = serde_json::Map::new();
-        for pattern in patterns {
+        for (pattern, rates) in patterns.into_iter().zip(&mut rates) {
             let (packet, flow) = both_levels(&plan, pattern)?;
+            rates.push(packet);
             cells.extend([format!("{packet:.1}"), format!("{flow:.1}"), format!("{:.2}", packet / flow)]);
             json.insert(pattern.word().to_owned(), serde_json::json!({ "packet_mbps": packet, "flow_mbps": flow }));
         }
@@ -274,16 +273,12 @@ pub(super) fn fig_7(output: Output) -> Result<ExitCode> {
         "the paper's text: M-Tree is the worst; 4 x 4 mesh and torus, fat tree and Myri-Clos come close to Flat in all-to-all",
         "fitted: nothing; memory as for Table 2. At the flow level a host serves its receivers in turn and waits for the slowest",
     ];
-    match output {
-        Output::Json => say!("{}", serde_json::json!({ "fig7": rows, "notes": notes })),
-        Output::Person => {
-            say!("{table}\n");
-            for note in notes {
-                say!("{note}");
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    let series = patterns.iter().zip(rates).map(|(pattern, rates)| (pattern.word().to_owned(), rates));
+    let chart =
+        bars("[Otsuka] Fig. 7, frame by frame", "payload of a pair, Mbit/s", FIG_7.iter().map(|row| row.0), series);
+    let json = serde_json::json!({ "fig7": rows, "notes": notes });
+    let notes = notes.map(str::to_owned).to_vec();
+    Ok(Reproduction { table, notes, json, chart, verdict: Verdict::Fine })
 }
 
 /// Mean payload rate of a pattern's pairs in Mbit/s, at both levels.

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod booksim;
 mod cables;
 mod cablings;
 mod check;
@@ -12,11 +13,14 @@ mod export;
 mod failure;
 mod figures;
 mod generate;
+mod htsim;
 mod import;
+mod interrupt;
 mod lab;
 mod measure;
 mod npb;
 mod observe;
+mod outputs;
 mod pareto;
 mod patience;
 mod ping;
@@ -24,6 +28,7 @@ mod plan;
 mod render;
 mod rendered;
 mod reproduce;
+mod reproduction;
 mod serve;
 mod shell;
 mod show;
@@ -33,6 +38,7 @@ mod simulate_job;
 mod since;
 mod standby;
 mod status;
+mod sweep;
 mod switchd;
 mod tagger;
 mod traffic;
@@ -77,6 +83,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(&args),
         Command::Lab(args) => lab::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
+        Command::Sweep(args) => sweep::run(&args, output),
         Command::Tagger(args) => tagger::run(&args, output),
         Command::Switchd(args) => switchd::run(&args),
         Command::Reproduce(args) => reproduce::run(&args, output),

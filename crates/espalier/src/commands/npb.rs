@@ -1,7 +1,7 @@
 //! NAS Parallel Benchmarks on the topologies of \[Otsuka\] Fig. 8, which is Fig. 6 of the Japanese version: real traces,
 //! replayed at the flow level.
 
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use fabric::{Plan, Policy};
@@ -19,17 +19,11 @@ use sim::{
 };
 
 use super::{
-    Output,
     figures::{FIG_7, topology},
-    say,
+    reproduction::{Reproduction, Verdict, bars},
     simulate_job::trace_files,
 };
-use crate::{
-    cli,
-    failure::{FAILED, bad_input},
-    files::write_file,
-    table::Table,
-};
+use crate::{cli, failure::bad_input, files::write_file, table::Table};
 
 /// Traces that the program carries with it.
 const OWN: [(&str, &str); 3] = [
@@ -53,7 +47,7 @@ const ALGORITHMS: [(Collective, Algorithm); 4] = [
     (Collective::Reduce, Algorithm::Binomial),
 ];
 
-pub(super) fn fig_8(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
+pub(super) fn fig_8(args: &cli::Reproduce) -> Result<Reproduction> {
     let programs = programs(args)?;
     let mut rows: Vec<(&str, Vec<f64>)> = Vec::new();
     for name in DRAWN {
@@ -93,30 +87,30 @@ pub(super) fn fig_8(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
         "not there: what SCore's PM does to a message, memory of switches, losses; rates are max-min fair at once",
     ];
     let agrees = verdicts.iter().all(|(_, holds)| *holds);
-    match output {
-        Output::Json => say!(
-            "{}",
-            serde_json::json!({
-                "fig8": rows.iter().map(|(name, values)| serde_json::json!({ "topology": name,
-                    "values": programs.iter().zip(values).map(|((of, _), value)| (of.to_string(), *value))
-                        .collect::<std::collections::BTreeMap<String, f64>>() })).collect::<Vec<_>>(),
-                "verdicts": verdicts.iter().map(|(words, holds)| serde_json::json!({ "paper": words, "holds": holds }))
-                    .collect::<Vec<_>>(),
-                "ns_per_flop": args.ns_per_flop, "notes": notes,
-            })
+    let json = serde_json::json!({
+        "fig8": rows.iter().map(|(name, values)| serde_json::json!({ "topology": name,
+            "values": programs.iter().zip(values).map(|((of, _), value)| (of.to_string(), *value))
+                .collect::<std::collections::BTreeMap<String, f64>>() })).collect::<Vec<_>>(),
+        "verdicts": verdicts.iter().map(|(words, holds)| serde_json::json!({ "paper": words, "holds": holds }))
+            .collect::<Vec<_>>(),
+        "ns_per_flop": args.ns_per_flop, "notes": notes,
+    });
+    let held = verdicts
+        .iter()
+        .map(|(words, holds)| format!("{} the paper's text: {words}", if *holds { "holds  " } else { "DIFFERS" }));
+    let series = rows.iter().skip(1).map(|(name, values)| ((*name).to_owned(), values.clone()));
+    Ok(Reproduction {
+        chart: bars(
+            "[Otsuka] Fig. 8: NAS benchmarks, class B on 16 ranks",
+            "performance, Flat = 1",
+            programs.iter().map(|(name, _)| *name),
+            series,
         ),
-        Output::Person => {
-            say!("{table}\n");
-            for (words, holds) in &verdicts {
-                say!("{} the paper's text: {words}", if *holds { "holds " } else { "DIFFERS" });
-            }
-            say!();
-            for note in notes {
-                say!("{note}");
-            }
-        }
-    }
-    Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+        notes: held.chain([String::new()]).chain(notes.map(str::to_owned)).collect(),
+        verdict: if agrees { Verdict::Fine } else { Verdict::Disagrees },
+        table,
+        json,
+    })
 }
 
 /// What the text says of the figure, and whether it is so here.

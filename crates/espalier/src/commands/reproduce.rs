@@ -9,8 +9,11 @@ use fabric::{
     generate::{Kind, Options, generate},
 };
 
-use super::{Output, figures, npb, say};
-use crate::{cli, failure::FAILED, table::Table};
+use super::{
+    Output, figures, npb,
+    reproduction::{Reproduction, Verdict, bars},
+};
+use crate::{cli, plot::check_name, table::Table};
 
 /// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
 /// Avg.H, Max.H and CP.
@@ -46,16 +49,20 @@ const ERRATA: [(&str, &str, &str); 4] = [
 ];
 
 pub(super) fn run(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
-    match args.name.as_str() {
-        "table2" => figures::table_2(output),
-        "table3" => table_3(output),
-        "fig7" => figures::fig_7(output),
-        "fig8" => npb::fig_8(args, output),
-        name => unreachable!("{name} is not offered"),
+    if let Some(path) = &args.plot {
+        check_name(path)?;
     }
+    let reproduction = match args.name.as_str() {
+        "table2" => figures::table_2()?,
+        "table3" => table_3()?,
+        "fig7" => figures::fig_7()?,
+        "fig8" => npb::fig_8(args)?,
+        name => unreachable!("{name} is not offered"),
+    };
+    reproduction.show(output, args.plot.as_deref())
 }
 
-fn table_3(output: Output) -> Result<ExitCode> {
+fn table_3() -> Result<Reproduction> {
     let mut table = Table::new([
         "[Otsuka] Table 3",
         "#sw",
@@ -69,6 +76,7 @@ fn table_3(output: Output) -> Result<ExitCode> {
         "VLANs",
     ]);
     let (mut rows, mut notes, mut agrees) = (Vec::new(), Vec::new(), true);
+    let mut loads = Vec::new();
     for row in &TABLE_3 {
         let summary = planned(row)?;
         let (average, longest, load) = row.printed;
@@ -95,6 +103,7 @@ fn table_3(output: Output) -> Result<ExitCode> {
             };
             cells.extend([ours.clone(), format!("{printed}{mark}")]);
         }
+        loads.push(summary.max_channel_load);
         cells.push(summary.vlans.to_string());
         table.row(cells);
         rows.push(serde_json::json!({
@@ -105,16 +114,13 @@ fn table_3(output: Output) -> Result<ExitCode> {
             "deadlock_free": summary.deadlock_free,
         }));
     }
-    match output {
-        Output::Json => say!("{}", serde_json::json!({ "table3": rows, "notes": notes, "agrees": agrees })),
-        Output::Person => {
-            say!("{table}\n");
-            for note in notes {
-                say!("{note}");
-            }
-        }
-    }
-    Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    let printed = TABLE_3.iter().map(|row| row.printed.2 as f64).collect();
+    let series = [("here".to_owned(), loads), ("printed".to_owned(), printed)];
+    let chart =
+        bars("[Otsuka] Table 3, CP", "pairs over the busiest channel", TABLE_3.iter().map(|row| row.name), series);
+    let json = serde_json::json!({ "table3": rows, "notes": notes, "agrees": agrees });
+    let verdict = if agrees { Verdict::Fine } else { Verdict::Disagrees };
+    Ok(Reproduction { table, notes, json, chart, verdict })
 }
 
 fn planned(row: &Row) -> Result<Summary> {

@@ -16,7 +16,12 @@ use sim::{
     workload::{Arrivals, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
-use super::{Output, say, simulate_job};
+use super::{
+    Output,
+    interrupt::{INTERRUPTED, Interrupt},
+    outputs::{self, Ran, Settings, Shared, packet_json},
+    say, simulate_job,
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -30,8 +35,9 @@ const DURATION_MS: f64 = 100.0;
 const BUSIEST_SHOWN: usize = 5;
 /// Work that takes longer is shown to advance.
 const QUIET: Duration = Duration::from_secs(2);
-/// Steps of the progress bar.
+/// Steps from one look at the clock and at Ctrl-C to the next: so many a run, and no longer ones than this.
 const STEPS: u64 = 200;
+const STEP_PS_MAX: u64 = SECOND_PS / 1000;
 
 pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
@@ -97,6 +103,7 @@ fn packet_level(
     let flow_level = FlowLevel::new(plan);
     let loads = flow_level.loads(pairs).map_err(|error| bad_input(error.to_string()))?;
     let (transport, payload_bytes) = transport(args);
+    let captures = outputs::check(&plan.topology, args.level, &args.outputs)?;
     if args.bytes.is_none() && args.pattern == Pattern::AllToAllPhased {
         return Err(bad_input("phases end when their transfers do: say how much each pair sends with --bytes"));
     }
@@ -108,18 +115,42 @@ fn packet_level(
         ..Flow::flood(pair.source, pair.destination)
     };
     let workload = Workload { flows: pairs.iter().map(flow).collect(), faults };
-    let config = packet_config(args);
-    let outcome = drive(Simulation::new(plan, &workload, &config), config.duration_ps);
-    if let Some(path) = &args.csv {
-        write_file(path, |out| write_flows(plan, &workload, &outcome, out))?;
-    }
+    let mut config = packet_config(args);
+    config.sample_ps = outputs::sample_ps(&args.outputs, config.duration_ps)?;
+    config.captures.clone_from(&captures);
+    let duration_ps = config.duration_ps;
+    let interrupt = Interrupt::watch()?;
+    let mut simulation = Simulation::new(plan, &workload, &config);
+    drive(&mut simulation, duration_ps, Shown::Share, &interrupt);
+    let outcome = simulation.stop();
+    let title = format!("{}, {} hosts, {}", args.pattern, plan.topology.hosts().len(), word(args.transport));
+    let ran = Ran { plan, workload: &workload, config: &config, outcome: &outcome, title };
+    outputs::write_packet(&ran, &args.outputs, &captures)?;
     let view = View::new(plan, &loads, pairs, args);
     let contradiction = outcome.deadlock.is_some()
         && plan.certificate.is_some()
         && matches!(args.flow_control, cli::FlowControlChoice::AsPlanned);
     match output {
-        Output::Json => say!("{}", packet_json(plan, &view, &outcome)),
+        Output::Json => {
+            let busiest = view.busiest.map(|(channel, load)| (plan.topology.channel_label(channel), load));
+            let settings = Settings {
+                pattern: view.pattern.word(),
+                transport: word(args.transport),
+                flow_control: word(args.flow_control),
+                bytes: args.bytes,
+                interrupted: interrupt.is_pressed(),
+                fair_bps: view.fair_bps,
+                bound_bps: view.bound_bps,
+                bottleneck: busiest,
+            };
+            say!("{}", packet_json(&ran, &settings));
+        }
         Output::Person => print_packet(plan, &view, &outcome)?,
+    }
+    if interrupt.is_pressed() {
+        let (reached, asked) = (outcome.elapsed_ps as f64 / 1e9, duration_ps as f64 / 1e9);
+        eprintln!("espalier: stopped by Ctrl-C after {reached:.1} of {asked:.1} simulated milliseconds");
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     if contradiction {
         eprintln!("espalier: the plan is certified free of deadlock and deadlocked: please report this as a bug");
@@ -127,27 +158,48 @@ fn packet_level(
     Ok(if outcome.deadlock.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Runs to the end, showing progress once it has taken a while.
-fn drive(mut simulation: Simulation<'_>, duration_ps: u64) -> Outcome {
+/// How a person sees that a run advances.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// By the share of the simulated time that has passed.
+    Share,
+    /// By the simulated clock, where nobody knows when it ends.
+    Clock,
+}
+
+/// Runs to the end or to Ctrl-C, showing progress once it has taken a while.
+pub(super) fn drive(simulation: &mut Simulation<'_>, duration_ps: u64, shown: Shown, interrupt: &Interrupt) {
     let (begun, mut bar) = (Instant::now(), None);
-    for step in 1..=STEPS {
-        let until_ps = duration_ps / STEPS * step;
-        if simulation.run_until(until_ps) < until_ps {
+    let step_ps = (duration_ps / STEPS).clamp(1, STEP_PS_MAX);
+    let mut until_ps = 0;
+    while until_ps < duration_ps {
+        until_ps = (until_ps + step_ps).min(duration_ps);
+        if simulation.run_until(until_ps) < until_ps || interrupt.is_pressed() {
             break;
         }
         if bar.is_none() && begun.elapsed() > QUIET {
-            let style =
-                ProgressStyle::with_template("{elapsed} [{bar:40}] {percent} % of the simulated time, {eta} left");
-            bar = Some(ProgressBar::new(STEPS).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
+            let template = match shown {
+                Shown::Share => "{elapsed} [{bar:40}] {percent} % of the simulated time, {eta} left",
+                Shown::Clock => "{elapsed} {spinner} {msg}",
+            };
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            bar = Some(ProgressBar::new(duration_ps).with_style(style));
         }
         if let Some(bar) = &bar {
-            bar.set_position(step);
+            bar.set_position(until_ps);
+            if shown == Shown::Clock {
+                bar.set_message(format!("{:.3} s simulated", until_ps as f64 / SECOND_PS as f64));
+            }
         }
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    simulation.finish()
+}
+
+/// An option's value as the command line spells it.
+fn word(value: impl clap::ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// What the pairs and the plan say before anything runs.
@@ -268,66 +320,10 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-fn packet_json(plan: &Plan, view: &View, outcome: &Outcome) -> serde_json::Value {
-    let topology = &plan.topology;
-    let counters = &outcome.counters;
-    let channels: Vec<serde_json::Value> = topology
-        .channel_ids()
-        .map(|channel| {
-            let port = &outcome.ports[topology.tail_port(channel).index()];
-            serde_json::json!({
-                "channel": topology.channel_label(channel), "frames": port.frames, "wire_bytes": port.wire_bytes,
-                "dropped": port.dropped, "queue_bytes_max": port.queue_bytes_max, "paused_ps": port.paused_ps,
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "level": "packet", "pattern": view.pattern.word(), "pairs": view.pairs, "elapsed_ps": outcome.elapsed_ps,
-        "goodput_mean_bps": outcome.mean_goodput_bps(), "fair_bps": view.fair_bps, "bound_bps": view.bound_bps,
-        "loss": outcome.loss(), "events": outcome.events,
-        "bottleneck": view.busiest.map(|(channel, load)| serde_json::json!({
-            "channel": topology.channel_label(channel), "pairs": load })),
-        "frames": { "injected": counters.injected, "copied": counters.copied, "delivered": counters.delivered,
-            "strayed": counters.strayed, "dropped_full": counters.dropped_full,
-            "dropped_filtered": counters.dropped_filtered, "dropped_fault": counters.dropped_fault,
-            "in_flight": counters.in_flight, "pauses": counters.pauses, "marked": counters.marked },
-        "deadlock": outcome.deadlock.as_ref().map(|deadlock| serde_json::json!({
-            "at_ps": deadlock.at_ps,
-            "cycle": deadlock.cycle.iter().map(|blocked| topology.port_label(blocked.port)).collect::<Vec<_>>() })),
-        "certified": plan.certificate.is_some(), "channels": channels,
-    })
-}
-
-fn write_flows(
-    plan: &Plan,
-    workload: &Workload,
-    outcome: &Outcome,
-    out: &mut dyn std::io::Write,
-) -> std::io::Result<()> {
-    writeln!(
-        out,
-        "source,destination,sent_frames,received_frames,delivered_bytes,goodput_bps,mean_latency_us,ended_us"
-    )?;
-    for (index, (spec, flow)) in workload.flows.iter().zip(&outcome.flows).enumerate() {
-        let name = |host: fabric::HostId| plan.topology.host(host).name.as_str();
-        let latency_us = flow.latency_sum_ps as f64 / flow.received_frames.max(1) as f64 / 1e6;
-        writeln!(
-            out,
-            "{},{},{},{},{},{:.0},{latency_us:.3},{}",
-            name(spec.source),
-            spec.destination.map_or("", name),
-            flow.sent_frames,
-            flow.received_frames,
-            flow.delivered_bytes,
-            outcome.goodput_bps(index),
-            flow.ended_ps.map_or(String::new(), |at| format!("{:.3}", at as f64 / 1e6)),
-        )?;
-    }
-    Ok(())
-}
-
 /// Max-min fair rates: each phase runs until its last transfer has ended.
 fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output) -> Result<ExitCode> {
+    outputs::check(&plan.topology, args.level, &args.outputs)?;
+    let interrupt = Interrupt::watch()?;
     let level = FlowLevel::new(plan);
     let no_route = |error: sim::flow::NoRoute| bad_input(error.to_string());
     let bits = args.bytes.unwrap_or(1_000_000) as f64 * 8.0;
@@ -337,8 +333,12 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
     let begun = Instant::now();
     let mut bar: Option<ProgressBar> = None;
     let mut rest = pairs;
-    let mut ends = args.csv.as_ref().map(|_| Vec::new());
+    let mut ends = args.outputs.csv.as_ref().map(|_| Vec::new());
     while let Some(first) = rest.first() {
+        if interrupt.is_pressed() {
+            eprintln!("espalier: stopped by Ctrl-C in phase {} of {phases}; nothing is written", first.phase + 1);
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
         let (phase, later) = rest.split_at(rest.partition_point(|pair| pair.phase == first.phase));
         let transfer = |pair: &Pair| Transfer { source: pair.source, destination: pair.destination, bits };
         let transfers: Vec<Transfer> = phase.iter().map(transfer).collect();
@@ -364,16 +364,11 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    if let (Some(path), Some(ends)) = (&args.csv, &ends) {
-        write_file(path, |out| {
-            writeln!(out, "source,destination,phase,ended_s")?;
-            for (pair, end) in pairs.iter().zip(ends) {
-                let name = |host: fabric::HostId| plan.topology.host(host).name.as_str();
-                writeln!(out, "{},{},{},{end:.9}", name(pair.source), name(pair.destination), pair.phase)?;
-            }
-            Ok(())
-        })?;
+    if let (Some(path), Some(ends)) = (&args.outputs.csv, &ends) {
+        write_file(path, |out| outputs::write_transfers(plan, pairs, ends, out))?;
     }
+    let title = format!("{}, {} hosts, flow level", args.pattern, plan.topology.hosts().len());
+    outputs::write_flow(&Shared { plan, carried: &carried, seconds, title }, &args.outputs)?;
     // No schedule whatever ends sooner than the busiest resource needs.
     let busiest = (0..level.resources())
         .max_by(|a, b| (carried[*a] / level.capacity_bps()[*a]).total_cmp(&(carried[*b] / level.capacity_bps()[*b])))

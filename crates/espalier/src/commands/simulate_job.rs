@@ -17,10 +17,15 @@ use sim::{
         ti::{Reading, read_traces},
     },
     random::{Random, matrix_program},
-    workload::{Fault, Transport},
+    workload::{Fault, Transport, Workload},
 };
 
-use super::{Output, say};
+use super::{
+    Output,
+    interrupt::{INTERRUPTED, Interrupt},
+    outputs, say,
+    simulate::{Shown, drive},
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -68,10 +73,20 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
         Job::new(&plan.topology, program, hosts, carrier, faults).map_err(|error| bad_input(error.to_string()))?;
     let mut config = way.config;
     (config.warmup_ps, config.duration_ps) = (0, (args.duration_ms.unwrap_or(DURATION_MS) * 1e9) as u64);
+    outputs::check_program(&args.outputs)?;
+    outputs::check(&plan.topology, args.level, &args.outputs)?;
+    config.sample_ps = outputs::sample_ps(&args.outputs, config.duration_ps)?;
+    let interrupt = Interrupt::watch()?;
     let (ran, cut_short, outcome) = match args.level {
         cli::SimulationLevel::Packet => {
-            let (outcome, job) = Simulation::of_job(plan, &job, &config).finish_job();
+            let mut simulation = Simulation::of_job(plan, &job, &config);
+            drive(&mut simulation, config.duration_ps, Shown::Clock, &interrupt);
+            let (outcome, job) = simulation.stop_job();
             let Some(job) = job else { unreachable!("a job was given") };
+            let workload = Workload { flows: Vec::new(), faults: Vec::new() };
+            let run =
+                outputs::Ran { plan, workload: &workload, config: &config, outcome: &outcome, title: name.clone() };
+            outputs::write_ports(&run, &args.outputs)?;
             (job.ran, job.cut_short, Some(outcome))
         }
         cli::SimulationLevel::Flow => {
@@ -79,12 +94,17 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
             (outcome.ran, false, None)
         }
     };
-    if let Some(path) = &args.csv {
+    if let Some(path) = &args.outputs.csv {
         write_file(path, |out| write_messages(&ran, out))?;
     }
     match output {
         Output::Json => say!("{}", json(&name, &job, &ran, cut_short, outcome.as_ref())),
         Output::Person => print(plan, &name, &job, &ran, cut_short, outcome.as_ref())?,
+    }
+    if interrupt.is_pressed() {
+        let reached_s = outcome.as_ref().map_or(0.0, |outcome| outcome.elapsed_ps as f64 / 1e12);
+        eprintln!("espalier: stopped by Ctrl-C after {reached_s:.6} simulated seconds");
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     let failed = !ran.stalled.is_empty() || outcome.is_some_and(|outcome| outcome.deadlock.is_some());
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })

@@ -37,8 +37,8 @@ pub struct PacketConfig {
     pub seed: u64,
     /// How often to note what each port has sent; never unless given.
     pub sample_ps: Option<u64>,
-    /// A switch port whose frames are kept, both ways.
-    pub capture: Option<PortId>,
+    /// Switch ports whose frames are kept, both ways.
+    pub captures: Vec<PortId>,
 }
 
 /// When a switch begins to send a frame on.
@@ -133,7 +133,7 @@ impl Default for PacketConfig {
             warmup_ps: 0,
             seed: 1,
             sample_ps: None,
-            capture: None,
+            captures: Vec::new(),
         }
     }
 }

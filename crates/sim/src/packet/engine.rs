@@ -5,16 +5,17 @@ use std::collections::{BTreeSet, VecDeque};
 use fabric::{Attachment, Plan, rng::Rng};
 
 use super::{
+    capture::{Captured, Direction},
     config::{Arp, FlowControlAt, PacketConfig},
     deadlock::{Deadlock, Watch},
     job::Running,
-    outcome::{Captured, Counters, Direction, FlowOutcome, Outcome, PortOutcome, Sample},
+    outcome::{Counters, FlowOutcome, Outcome, PortOutcome, Sample},
     port::{Class, Frame, HEADER_BYTES, Kind, Port},
     transport::FlowState,
 };
 use crate::{
     job::{Job, JobOutcome},
-    tables::{NONE, Tables, UNTAGGED},
+    tables::{NONE, Tables},
     wheel::Wheel,
     workload::{Change, Flow, Workload},
 };
@@ -25,8 +26,6 @@ const EVENTS_A_SLOT: u64 = 8;
 const GRAIN_PS_MIN: u64 = 1 << 16;
 /// Nor longer, where there is little to do.
 const GRAIN_PS_MAX: u64 = 1 << 20;
-/// Most frames that a capture keeps.
-const CAPTURE_MAX: usize = 1 << 20;
 
 /// A run of the packet level: made, driven for as long as one likes, and finished.
 ///
@@ -74,21 +73,24 @@ pub(super) struct Network<'a> {
     area_since_ps: u64,
     live: u64,
     samples: Vec<Sample>,
-    captured: Vec<Captured>,
+    /// Whether any port is captured.
+    pub(super) capturing: bool,
+    pub(super) captured: Vec<Captured>,
+    pub(super) uncaptured: u64,
     pub(super) delivered_bytes: u64,
     pub(super) job: Option<Running<'a>>,
     over: bool,
 }
 
-/// What happens.
+/// What happens: eight octets, so that an event is sixteen.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A frame has come to the other end of a port's cable.
-    Arrive { port: u32, frame: u32 },
+    Arrive { frame: u32 },
     /// A frame has come over a long cable; its port was freed before.
-    Far { port: u32, frame: u32 },
+    Far { frame: u32 },
     /// The first octets of one have.
-    Head { port: u32, frame: u32 },
+    Head { frame: u32 },
     /// The last bit of a cut-through frame has left.
     Sent { port: u32 },
     /// A PAUSE has come to the other end of a port's cable.
@@ -153,6 +155,22 @@ impl<'a> Simulation<'a> {
     /// As [`finish`](Self::finish).
     pub fn finish_job(mut self) -> (Outcome, Option<JobOutcome>) {
         self.run_until(u64::MAX);
+        self.stop_job()
+    }
+
+    /// Counts what there is by now.
+    ///
+    /// # Panics
+    /// As [`finish`](Self::finish).
+    pub fn stop(self) -> Outcome {
+        self.stop_job().0
+    }
+
+    /// The same, and how far the job has come if there is one.
+    ///
+    /// # Panics
+    /// As [`finish`](Self::finish).
+    pub fn stop_job(mut self) -> (Outcome, Option<JobOutcome>) {
         let job = self.network.job.take().map(|running| {
             let cut_short = !running.is_over();
             JobOutcome { ran: running.finish(), cut_short }
@@ -228,7 +246,9 @@ impl<'a> Network<'a> {
             area_since_ps: 0,
             live: 0,
             samples: Vec::new(),
+            capturing: !config.captures.is_empty(),
             captured: Vec::new(),
+            uncaptured: 0,
             delivered_bytes: 0,
             job,
             over: false,
@@ -269,15 +289,16 @@ impl<'a> Network<'a> {
     #[inline]
     fn handle(&mut self, what: What) {
         match what {
-            What::Arrive { port, frame } => {
-                let Frame { ingress, bytes, class, .. } = self.frames[frame as usize];
+            What::Arrive { frame } => {
+                let Frame { exit: port, ingress, bytes, class, .. } = self.frames[frame as usize];
                 self.advance(port);
                 self.free(port, ingress, u32::from(bytes), class);
                 self.reach(port, frame, self.now_ps);
             }
-            What::Far { port, frame } => self.reach(port, frame, self.now_ps),
-            What::Head { port, frame } => {
-                let rest = self.frames[frame as usize].wire_bytes() - HEADER_BYTES;
+            What::Far { frame } => self.reach(self.frames[frame as usize].exit, frame, self.now_ps),
+            What::Head { frame } => {
+                let state = &self.frames[frame as usize];
+                let (port, rest) = (state.exit, state.wire_bytes() - HEADER_BYTES);
                 self.reach(port, frame, self.now_ps + rest * self.ports[port as usize].ps_per_byte);
             }
             What::Sent { port } => {
@@ -322,7 +343,7 @@ impl<'a> Network<'a> {
             return self.drop_fault(frame);
         }
         if self.captures(peer) {
-            self.capture(peer, frame, whole_ps);
+            self.capture(peer, frame, whole_ps, Direction::In);
         }
         if self.ports[peer as usize].switch == NONE {
             self.deliver(peer - self.switch_ports as u32, frame);
@@ -478,57 +499,31 @@ impl<'a> Network<'a> {
     }
 
     fn sample(&mut self) {
+        let mut received_bytes = vec![0; self.ready.len()];
+        for (flow, outcome) in self.workload.flows.iter().zip(&self.flow_outcomes) {
+            if let Some(destination) = flow.destination {
+                received_bytes[destination.index()] += outcome.delivered_bytes;
+            }
+        }
+        // A frame counts when it starts: what of it is still to come is taken off again.
+        let sent = |(port, outcome): (&Port, &PortOutcome)| {
+            let to_come = port.busy_until_ps.saturating_sub(self.now_ps).div_ceil(port.ps_per_byte);
+            outcome.wire_bytes.saturating_sub(to_come)
+        };
         self.samples.push(Sample {
             at_ps: self.now_ps,
-            wire_bytes: self.port_outcomes.iter().map(|port| port.wire_bytes).collect(),
+            wire_bytes: self.ports.iter().zip(&self.port_outcomes).map(sent).collect(),
             queue_bytes: self.ports.iter().map(|port| port.queued_bytes).collect(),
+            received_bytes,
             delivered_bytes: self.delivered_bytes,
         });
     }
 
-    #[inline]
-    pub(super) fn captures(&self, port: u32) -> bool {
-        self.config.capture.is_some_and(|captured| captured.index() as u32 == port)
-    }
-
-    /// Notes a frame at the captured port; whether it goes in or out is told by whose turn it is.
-    pub(super) fn capture(&mut self, port: u32, frame: u32, at_ps: u64) {
-        if self.captured.len() >= CAPTURE_MAX {
-            return;
-        }
-        let frame = &self.frames[frame as usize];
-        let direction = if frame.ingress == port || at_ps <= self.now_ps { Direction::In } else { Direction::Out };
-        self.captured.push(Captured {
-            at_ps,
-            direction,
-            source: frame.source,
-            destination: (frame.destination != NONE).then_some(frame.destination),
-            pause_quanta: None,
-            tag: (frame.tag != UNTAGGED).then(|| self.tables.vlan(frame.tag)),
-            bytes: u32::from(frame.bytes),
-            flow: frame.flow,
-            number: frame.number,
-        });
-    }
-
-    pub(super) fn capture_pause(&mut self, _port: u32, at_ps: u64, quanta: u16) {
-        if self.captured.len() < CAPTURE_MAX {
-            self.captured.push(Captured {
-                at_ps,
-                direction: Direction::Out,
-                source: NONE,
-                destination: None,
-                pause_quanta: Some(quanta),
-                tag: None,
-                bytes: 64,
-                flow: NONE,
-                number: 0,
-            });
-        }
-    }
-
     fn finish(mut self) -> Outcome {
         self.count_live(0);
+        if self.config.sample_ps.is_some() && self.samples.last().is_none_or(|last| last.at_ps < self.now_ps) {
+            self.sample();
+        }
         self.counters.in_flight = (self.frames.len() - self.unused.len()) as u64;
         assert_eq!(self.counters.in_flight, self.live, "frames exist that nobody counted");
         assert!(self.counters.balances(), "frames do not balance: {:?}", self.counters);
@@ -551,6 +546,7 @@ impl<'a> Network<'a> {
             events: self.events,
             samples: self.samples,
             captured: self.captured,
+            uncaptured: self.uncaptured,
         }
     }
 

@@ -14,6 +14,7 @@
 //! Nothing is created or lost unseen: [`Counters`] are checked against the frames that still exist at the end of
 //! every run. Cost: about 60 ns an event; memory linear in ports, flows and queued frames.
 
+mod capture;
 mod config;
 mod deadlock;
 mod engine;
@@ -24,8 +25,9 @@ mod switch;
 mod tcp;
 mod transport;
 
+pub use capture::{CAPTURE_MAX, Captured, Carries, Direction, Seen, SeenFrame};
 pub use config::{Arp, Buffers, FlowControlAt, Limit, PacketConfig, Refresh, Switching};
 pub use deadlock::{Blocked, Deadlock};
 pub use engine::Simulation;
-pub use outcome::{Captured, Counters, Direction, FlowOutcome, Outcome, PortOutcome, Sample};
+pub use outcome::{Counters, FlowOutcome, Outcome, PortOutcome, Sample};
 pub use tcp::RTO_MIN_PS;

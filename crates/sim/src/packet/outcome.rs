@@ -2,7 +2,7 @@
 
 use fabric::PortId;
 
-use super::deadlock::Deadlock;
+use super::{capture::Captured, deadlock::Deadlock};
 
 /// Everything that was counted.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +25,10 @@ pub struct Outcome {
     pub events: u64,
     /// What each port had sent, from time to time.
     pub samples: Vec<Sample>,
-    /// Frames seen at the captured port.
+    /// Frames seen at captured ports, by time.
     pub captured: Vec<Captured>,
+    /// Frames for which the captures had no room.
+    pub uncaptured: u64,
 }
 
 /// Where frames went: `injected + copied = delivered + strayed + dropped + in_flight`, checked after every run.
@@ -99,44 +101,14 @@ pub struct PortOutcome {
 pub struct Sample {
     /// When.
     pub at_ps: u64,
-    /// `wire_bytes[port]`, since the start.
+    /// `wire_bytes[port]`, since the start, to within what fits on the cable.
     pub wire_bytes: Vec<u64>,
-    /// `queue_bytes[port]`, waiting now.
+    /// `queue_bytes[port]`, waiting or on the cable now.
     pub queue_bytes: Vec<u32>,
+    /// `received_bytes[host]`: payload handed to the host's programs, broadcasts apart.
+    pub received_bytes: Vec<u64>,
     /// Payload that all flows have delivered.
     pub delivered_bytes: u64,
-}
-
-/// A frame seen at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Captured {
-    /// When its last bit passed.
-    pub at_ps: u64,
-    /// Which way.
-    pub direction: Direction,
-    /// The sending host.
-    pub source: u32,
-    /// The receiving host; none for a broadcast.
-    pub destination: Option<u32>,
-    /// The port of a PAUSE frame says nothing of hosts; this is its time in quanta.
-    pub pause_quanta: Option<u16>,
-    /// The VLAN tag on the cable.
-    pub tag: Option<fabric::VlanId>,
-    /// Octets, the frame check sequence included, the tag not.
-    pub bytes: u32,
-    /// Which flow.
-    pub flow: u32,
-    /// Segment or acknowledgement number.
-    pub number: u32,
-}
-
-/// Which way a frame passed a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Into the switch.
-    In,
-    /// Out of the switch.
-    Out,
 }
 
 impl Counters {

@@ -1,6 +1,9 @@
 //! Ports: queues, what is on the cable, and who has paused whom.
 
-use super::engine::{Network, What};
+use super::{
+    capture::Direction,
+    engine::{Network, What},
+};
 use crate::{
     packet::config::Switching,
     tables::{NONE, UNTAGGED},
@@ -65,6 +68,8 @@ pub(super) struct Frame {
     pub(super) destination: u32,
     /// The port by which it came into the switch where it is.
     pub(super) ingress: u32,
+    /// The port on whose cable it is, or was last.
+    pub(super) exit: u32,
     pub(super) next: u32,
     /// Without tag, with the frame check sequence.
     pub(super) bytes: u16,
@@ -118,6 +123,41 @@ impl Network<'_> {
     /// Starts whatever the port could have started by now.
     #[inline]
     pub(super) fn advance(&mut self, port: u32) {
+        if self.ports[port as usize].busy_until_ps > self.now_ps {
+            return;
+        }
+        if self.lanes == 1 { self.advance_alone(port) } else { self.advance_in_turns(port) }
+    }
+
+    /// The same for ports with one class.
+    #[inline]
+    fn advance_alone(&mut self, port: u32) {
+        loop {
+            let queue = &self.classes[port as usize];
+            if queue.head == NONE {
+                return;
+            }
+            let free_ps = self.ports[port as usize].busy_until_ps;
+            let start_ps = self.frames[queue.head as usize].at_ps.max(queue.paused_until_ps).max(free_ps);
+            if start_ps > self.now_ps {
+                // A busy port goes on by itself.
+                if free_ps <= self.now_ps {
+                    self.kick(port, start_ps);
+                }
+                return;
+            }
+            self.start(port, 0, start_ps);
+        }
+    }
+
+    /// Looks again at a time before which nothing can start.
+    fn kick(&mut self, port: u32, at_ps: u64) {
+        if !std::mem::replace(&mut self.ports[port as usize].kick_pending, true) {
+            self.wheel.push(at_ps, What::Kick { port });
+        }
+    }
+
+    fn advance_in_turns(&mut self, port: u32) {
         loop {
             let state = &self.ports[port as usize];
             let free_ps = state.busy_until_ps;
@@ -138,9 +178,8 @@ impl Network<'_> {
                 }
             }
             if first_ps > self.now_ps {
-                if first_ps != u64::MAX && !self.ports[port as usize].kick_pending {
-                    self.ports[port as usize].kick_pending = true;
-                    self.wheel.push(first_ps, What::Kick { port });
+                if first_ps != u64::MAX {
+                    self.kick(port, first_ps);
                 }
                 return;
             }
@@ -152,7 +191,8 @@ impl Network<'_> {
     fn start(&mut self, port: u32, class: usize, start_ps: u64) {
         let queue = &mut self.classes[port as usize * self.lanes + class];
         let frame = queue.head;
-        let sent = &self.frames[frame as usize];
+        let sent = &mut self.frames[frame as usize];
+        sent.exit = port;
         queue.head = sent.next;
         let (wire_bytes, ingress, bytes) = (sent.wire_bytes(), sent.ingress, u32::from(sent.bytes));
         let state = &mut self.ports[port as usize];
@@ -163,8 +203,7 @@ impl Network<'_> {
         outcome.frames += 1;
         outcome.wire_bytes += wire_bytes;
         let (flight_ps, peer) = (state.flight_ps, state.peer);
-        let to_switch = self.ports[peer as usize].switch != NONE;
-        let cut_through = self.config.switching == Switching::CutThrough && to_switch;
+        let cut_through = self.config.switching == Switching::CutThrough && self.ports[peer as usize].switch != NONE;
         if cut_through || flight_ps > SHORT_FLIGHT_PS_MAX {
             // The last bit leaves long before the frame arrives, or after its head does: two events.
             let sending = &mut self.ports[port as usize].sending;
@@ -174,15 +213,15 @@ impl Network<'_> {
             self.wheel.push(end_ps, What::Sent { port });
             if cut_through {
                 let head_ps = start_ps + HEADER_BYTES * self.ports[port as usize].ps_per_byte;
-                self.wheel.push(head_ps + flight_ps, What::Head { port, frame });
+                self.wheel.push(head_ps + flight_ps, What::Head { frame });
             } else {
-                self.wheel.push(end_ps + flight_ps, What::Far { port, frame });
+                self.wheel.push(end_ps + flight_ps, What::Far { frame });
             }
         } else {
-            self.wheel.push(end_ps + flight_ps, What::Arrive { port, frame });
+            self.wheel.push(end_ps + flight_ps, What::Arrive { frame });
         }
         if self.captures(port) {
-            self.capture(port, frame, end_ps);
+            self.capture(port, frame, end_ps, Direction::Out);
         }
     }
 
@@ -209,7 +248,7 @@ impl Network<'_> {
         self.port_outcomes[port as usize].wire_bytes += PAUSE_WIRE_BYTES;
         self.wheel.push(end_ps + self.config.cable_ps, What::Pause { port, class, quanta });
         if self.captures(port) {
-            self.capture_pause(port, end_ps, quanta);
+            self.capture_pause(port, end_ps, Direction::Out, class, quanta);
         }
     }
 
@@ -217,6 +256,9 @@ impl Network<'_> {
     pub(super) fn handle_pause(&mut self, port: u32, class: u8, quanta: u16) {
         self.advance(port);
         let peer = self.ports[port as usize].peer;
+        if self.captures(peer) {
+            self.capture_pause(peer, self.now_ps, Direction::In, class, quanta);
+        }
         if !self.ports[peer as usize].flow_control || !self.ports[peer as usize].up {
             return;
         }

@@ -25,13 +25,12 @@ impl Network<'_> {
             frame.at_ps = self.now_ps;
             frame.class = self.tables.lane[usize::from(vlan)];
         }
-        let known = if destination == NONE { None } else { self.tables.lookup(switch, vlan, destination) };
-        if let Some(exit) = known {
-            match self.tables.leave(exit, vlan) {
-                leave if exit != port && leave != Leave::Not => self.admit(port, exit, frame, leave, whole_ps),
-                _ => self.drop_filtered(frame),
+        let known = if destination == NONE { None } else { self.tables.onward(switch, vlan, destination) };
+        if let Some((exit, leave)) = known {
+            if exit == port || leave == Leave::Not {
+                return self.drop_filtered(frame);
             }
-            return;
+            return self.admit(port, exit, frame, leave, whole_ps);
         }
         // Out of every other port of the VLAN, one copy each.
         if destination != NONE {

@@ -227,6 +227,7 @@ impl Network<'_> {
             source: host as u32,
             destination: spec.destination.map_or(NONE, |host| host.index() as u32),
             ingress: NONE,
+            exit: NONE,
             next: NONE,
             bytes: spec.frame_bytes(payload) as u16,
             tag,
@@ -405,6 +406,7 @@ impl Network<'_> {
             source: from.index() as u32,
             destination: spec.source.index() as u32,
             ingress: NONE,
+            exit: NONE,
             next: NONE,
             bytes: TCP_OVERHEAD_BYTES as u16,
             tag: state.ack_tag,
@@ -419,7 +421,7 @@ impl Network<'_> {
     fn send_control(&mut self, flow: u32, kind: Kind, source: u32, destination: u32, tag: u16, vlan: u16) {
         let class = if vlan == UNTAGGED { 0 } else { self.tables.lane[usize::from(vlan)] };
         let (at_ps, born_ps) = (self.now_ps, self.now_ps);
-        let (ingress, next, bytes, vlan) = (NONE, NONE, 64, UNTAGGED);
+        let (ingress, exit, next, bytes, vlan) = (NONE, NONE, NONE, 64, UNTAGGED);
         self.send_frame(Frame {
             at_ps,
             born_ps,
@@ -428,6 +430,7 @@ impl Network<'_> {
             source,
             destination,
             ingress,
+            exit,
             next,
             bytes,
             tag,
