@@ -42,6 +42,10 @@ fn every_language_says_every_plan() {
                         continue;
                     }
                     for &fdb in FdbMode::ALL {
+                        // Rules go by static entries alone.
+                        if fdb == FdbMode::Learned && target == Target::OpenVswitch {
+                            continue;
+                        }
                         let spec = PlanSpec { engine, tagging, fdb, flow_control: flow_control(target) };
                         let Some(plan) = plan(&topology, spec) else { continue };
                         let label = format!("{target}, {shape}, {engine}, {tagging}, {fdb}");

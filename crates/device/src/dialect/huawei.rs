@@ -17,7 +17,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -42,6 +42,7 @@ impl Dialect for Huawei {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,

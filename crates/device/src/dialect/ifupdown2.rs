@@ -19,12 +19,12 @@ use std::{io, io::Write as _};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged,
-    linux_bridge::{Ports, is_device},
+    Ability, Dialect, FileErrors, Learns, Output, TextFile, Traits, Untagged,
+    linux_bridge::{Ports, is_device, learning_word},
     read_only,
 };
 use crate::{
-    Slot, SpanningTree, SwitchConfig,
+    PortLearning, Slot, SpanningTree, SwitchConfig,
     change::Change,
     text::{LineError, interpret, unknown, vlan, vlans},
 };
@@ -43,6 +43,7 @@ impl Dialect for Ifupdown2 {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::AsTold,
             difference: Err(
                 "render the new plan in full for the next boot, and --target linux-bridge with --since for now \
                              (its bridge has the same name)",
@@ -64,7 +65,7 @@ impl Dialect for Ifupdown2 {
             if port.admin == Admin::Down {
                 writeln!(out, "    link-down yes")?;
             }
-            writeln!(out, "    bridge-learning off")?;
+            writeln!(out, "    bridge-learning {}", learning_word(port.learning))?;
             // The words for one untagged VLAN that is the PVID, where they are enough; else commands.
             let plain = port.pvid.map_or(port.untagged.is_empty(), |pvid| port.untagged.iter().eq([pvid]));
             let vids: VlanSet = if plain { port.members() } else { VlanSet::new() };
@@ -175,6 +176,8 @@ impl Reader<'_> {
             }
             (_, ["iface", name]) => {
                 let slot = self.ports.slot(name)?;
+                // A port learns until it is told not to.
+                self.ports.config.ports[slot.index()].learning = PortLearning::On;
                 let stanza = Stanza { vids: VlanSet::new(), pvid: None, untagged: true, down: false };
                 self.stanzas[slot.index()] = Some(stanza);
                 self.at = At::Port(slot);
@@ -189,7 +192,10 @@ impl Reader<'_> {
                 match words {
                     ["link-down", "yes"] => stanza.down = true,
                     ["link-down", "no"] => stanza.down = false,
-                    ["bridge-learning", "on" | "off"] => {}
+                    ["bridge-learning", state @ ("on" | "off")] => {
+                        let learning = if *state == "on" { PortLearning::On } else { PortLearning::Off };
+                        self.ports.config.ports[slot.index()].learning = learning;
+                    }
                     ["bridge-allow-untagged", "no"] => stanza.untagged = false,
                     ["bridge-allow-untagged", "yes"] => stanza.untagged = true,
                     ["bridge-pvid", number] => stanza.pvid = Some(vlan(number)?),

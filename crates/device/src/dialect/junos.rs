@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, io};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -37,6 +37,7 @@ impl Dialect for Junos {
             untagged: Untagged::Native,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,

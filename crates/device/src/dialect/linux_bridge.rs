@@ -15,9 +15,9 @@ use std::{io, io::Write as _};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, read_only};
+use super::{Ability, Dialect, FileErrors, Learns, Output, TextFile, Traits, Untagged, read_only};
 use crate::{
-    PortConfig, Slot, SpanningTree, SwitchConfig,
+    PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     change::{Change, PortChange, Stage},
     text::{LineError, interpret, mac, unknown, vlan, vlans},
 };
@@ -44,6 +44,7 @@ impl Dialect for LinuxBridge {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::AsTold,
             difference: Ok(()),
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
@@ -79,15 +80,22 @@ impl Dialect for LinuxBridge {
                 _ => {}
             }
         }
-        let enslaved: Vec<&str> = match change.stage {
-            Stage::Prepare => change.after.ports.iter().map(|port| port.name.as_str()).collect(),
+        let enslaved: Vec<&PortConfig> = match change.stage {
+            Stage::Prepare => change.after.ports.iter().collect(),
             Stage::Open => Vec::new(),
-            Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after.name.as_str()).collect(),
+            Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after).collect(),
         };
-        for port in enslaved {
+        for PortConfig { name: port, learning, .. } in enslaved {
+            let learning = learning_word(*learning);
             writeln!(ip, "link set dev {port} master {BRIDGE}")?;
-            writeln!(ip, "link set dev {port} type bridge_slave learning off")?;
+            writeln!(ip, "link set dev {port} type bridge_slave learning {learning}")?;
             writeln!(ip, "link set dev {port} addrgenmode none")?;
+        }
+        if change.stage == Stage::Step {
+            for port in change.ports().filter(|port| !port.begins() && port.learning().is_some()) {
+                let (name, learning) = (port.name(), learning_word(port.after.learning));
+                writeln!(ip, "link set dev {name} type bridge_slave learning {learning}")?;
+            }
         }
         batch(out, "ip", &ip)?;
 
@@ -138,6 +146,14 @@ impl Dialect for LinuxBridge {
                 }
             }
         })
+    }
+}
+
+/// The kernel's word for whether a port learns.
+pub(super) fn learning_word(learning: PortLearning) -> &'static str {
+    match learning {
+        PortLearning::On | PortLearning::Always => "on",
+        PortLearning::Off => "off",
     }
 }
 
@@ -303,12 +319,14 @@ impl Ports<'_> {
                 Ok(())
             }
             ["link", "set", "dev", name, "master", BRIDGE] => {
-                self.slot(name)?;
+                // A port learns until it is told not to.
+                self.port(name)?.learning = PortLearning::On;
                 if self.bridge { Ok(()) } else { Err(format!("there is no bridge {BRIDGE} yet")) }
             }
-            ["link", "set", "dev", name, "addrgenmode", "none"]
-            | ["link", "set", "dev", name, "type", "bridge_slave", "learning", "on" | "off"] => {
-                self.slot(name).map(|_| ())
+            ["link", "set", "dev", name, "addrgenmode", "none"] => self.slot(name).map(|_| ()),
+            ["link", "set", "dev", name, "type", "bridge_slave", "learning", state @ ("on" | "off")] => {
+                self.port(name)?.learning = if *state == "on" { PortLearning::On } else { PortLearning::Off };
+                Ok(())
             }
             _ => unknown(words),
         }

@@ -15,11 +15,11 @@ use std::{io, io::Write as _};
 use fabric::{Admin, Basis, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged,
-    linux_bridge::{Ports, is_device},
+    Ability, Dialect, FileErrors, Learns, Output, TextFile, Traits, Untagged,
+    linux_bridge::{Ports, is_device, learning_word},
 };
 use crate::{
-    SpanningTree, SwitchConfig,
+    PortLearning, SpanningTree, SwitchConfig,
     change::Change,
     text::{LineError, interpret, vlan, vlans},
 };
@@ -38,6 +38,7 @@ impl Dialect for Networkd {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::AsTold,
             difference: Err(
                 "render the new plan in full for the next boot, and --target linux-bridge with --since for now \
                              (its bridge has the same name)",
@@ -65,7 +66,8 @@ impl Dialect for Networkd {
             let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
             writeln!(out, "[Match]\nName={name}\n[Link]\nActivationPolicy={policy}\nRequiredForOnline=no")?;
             writeln!(out, "[Network]\nBridge={BRIDGE}\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes")?;
-            writeln!(out, "[Bridge]\nLearning=no")?;
+            let learning = if learning_word(port.learning) == "on" { "yes" } else { "no" };
+            writeln!(out, "[Bridge]\nLearning={learning}")?;
             if !port.members().is_empty() {
                 writeln!(out, "[BridgeVLAN]")?;
             }
@@ -186,8 +188,15 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                             _ => return unknown(),
                         };
                     }
-                    ("Network", "Bridge") if value == BRIDGE => {}
-                    ("Bridge", "Learning") => {}
+                    // A port learns until it is told not to.
+                    ("Network", "Bridge") if value == BRIDGE => port.learning = PortLearning::On,
+                    ("Bridge", "Learning") => {
+                        port.learning = match value {
+                            "yes" => PortLearning::On,
+                            "no" => PortLearning::Off,
+                            _ => return unknown(),
+                        };
+                    }
                     ("BridgeVLAN", "VLAN") => {
                         let new = vlans(value)?;
                         port.tagged

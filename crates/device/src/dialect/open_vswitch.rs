@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Learns, Output, TextFile, Traits, Untagged,
     linux_bridge::{Ports, is_device},
     read_only,
 };
@@ -38,6 +38,7 @@ impl Dialect for OpenVswitch {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::Never,
             difference: Ok(()),
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,

@@ -14,7 +14,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -53,6 +53,7 @@ impl Dialect for Ros {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: match self {
                 Self::PowerConnect => (is_word, "g1"),

@@ -17,9 +17,9 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 use serde_json::{Map, Value, json};
 
-use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{Ability, Dialect, FileErrors, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
-    PortConfig, Slot, SwitchConfig,
+    PortConfig, PortLearning, Slot, SwitchConfig,
     change::{Change, Stage},
     text::{ERRORS_MAX, LineError, mac, vlan},
 };
@@ -38,6 +38,7 @@ impl Dialect for Sonic {
             untagged: Untagged::Native,
             pause: Ability::Lacks,
             priority_flow_control: Ability::Has,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
@@ -45,7 +46,9 @@ impl Dialect for Sonic {
     }
 
     fn factory(&self, ports: Vec<String>) -> SwitchConfig {
-        SwitchConfig::blank(ports)
+        let mut config = SwitchConfig::blank(ports);
+        config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+        config
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {

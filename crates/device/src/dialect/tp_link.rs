@@ -15,7 +15,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -40,6 +40,7 @@ impl Dialect for TpLink {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,

@@ -16,7 +16,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -49,6 +49,7 @@ impl Dialect for Trunk {
             untagged: Untagged::Native,
             pause,
             priority_flow_control,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,

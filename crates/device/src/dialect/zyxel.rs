@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, io};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Output, TextFile, Traits, Untagged, is_numbers, read_only};
+use super::{Ability, Dialect, FileErrors, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only};
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
     change::Change,
@@ -35,6 +35,7 @@ impl Dialect for Zyxel {
             untagged: Untagged::Many,
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
+            learning: Learns::Always,
             difference: Ok(()),
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,

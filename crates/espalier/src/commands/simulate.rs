@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use fabric::{ChannelId, Plan, format::plan::ReadMode};
+use fabric::{ChannelId, FdbMode, Plan, format::plan::ReadMode};
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
     flow::{FlowLevel, Transfer},
@@ -33,6 +33,11 @@ const STEPS: u64 = 200;
 
 pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    if plan.policy.fdb == FdbMode::Learned {
+        return Err(bad_input(
+            "the simulated switches do not learn; plan with --fdb minimal, which gives the same routes, and simulate that",
+        ));
+    }
     if plan.topology.hosts().len() < 2 {
         return Err(bad_input("traffic needs two hosts at least"));
     }
