@@ -84,7 +84,8 @@ fn config(target: Target, (wishes, entries): &(Vec<Wish>, Vec<(usize, usize, u32
             (1, _) => FlowControlMode::Pause,
             _ => FlowControlMode::Off,
         };
-        port.learning = match (target, wish.learns) {
+        // A port in no VLAN has nobody to learn of.
+        port.learning = match (target, wish.learns && !port.members().is_empty()) {
             (Target::OpenVswitch, _) => PortLearning::Off,
             (Target::LinuxBridge | Target::Networkd | Target::Ifupdown2 | Target::RouterOs, true) => PortLearning::On,
             (Target::LinuxBridge | Target::Networkd | Target::Ifupdown2 | Target::RouterOs, false) => PortLearning::Off,

@@ -298,7 +298,11 @@ impl<'a> Reader<'a> {
                 match *menu {
                     "host" => self.config.entries.clear(),
                     "vlan" => self.members.clear(),
-                    _ => self.ports.iter_mut().for_each(|port| *port = None),
+                    _ => {
+                        self.ports.iter_mut().for_each(|port| *port = None);
+                        // Outside the bridge nobody learns.
+                        self.config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Off);
+                    }
                 }
                 Ok(())
             }

@@ -46,9 +46,7 @@ impl Dialect for Sonic {
     }
 
     fn factory(&self, ports: Vec<String>) -> SwitchConfig {
-        let mut config = SwitchConfig::blank(ports);
-        config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
-        config
+        fresh(ports)
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
@@ -232,11 +230,17 @@ fn patch(database: &mut BTreeMap<String, BTreeMap<String, Value>>, step: &Value)
     }
 }
 
+/// Ports of which the database says nothing: they learn, as it has no words for anything else.
+fn fresh(ports: Vec<String>) -> SwitchConfig {
+    let mut config = SwitchConfig::blank(ports);
+    config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+    config
+}
+
 /// Takes the state from the database.
 fn load(database: &BTreeMap<String, BTreeMap<String, Value>>, config: &mut SwitchConfig) -> Vec<Wrong> {
     let mut wrong = Vec::new();
-    let fresh = SwitchConfig::blank(config.ports.iter().map(|port| port.name.clone()));
-    *config = fresh;
+    *config = fresh(config.ports.iter().map(|port| port.name.clone()).collect());
     for table in ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"] {
         for (key, row) in database.get(table).into_iter().flatten() {
             if let Err(message) = load_row(config, table, key, row) {
