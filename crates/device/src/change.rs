@@ -14,7 +14,7 @@
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use crate::{IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig};
+use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
 
 /// From one state to another. Both have the same ports.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +78,15 @@ impl PortChange<'_> {
         (self.before.ingress_filter, self.after.ingress_filter) == (IngressFilter::On, IngressFilter::Off)
     }
 
+    /// Whether the port is to learn from now on, if that changes and it can be told.
+    pub(crate) fn learning(&self) -> Option<bool> {
+        match (self.before.learning, self.after.learning) {
+            (PortLearning::Off, PortLearning::On) => Some(true),
+            (PortLearning::On, PortLearning::Off) => Some(false),
+            _ => None,
+        }
+    }
+
     /// The new flow control, if it changes.
     pub(crate) fn flow_control(&self) -> Option<&FlowControlMode> {
         (self.before.flow_control != self.after.flow_control).then_some(&self.after.flow_control)
@@ -103,6 +112,7 @@ impl<'a> Change<'a> {
                 || change.filters()
                 || change.unfilters()
                 || change.pvid().is_some()
+                || change.learning().is_some()
                 || change.flow_control().is_some();
             changes.then_some(change)
         })
@@ -207,6 +217,14 @@ pub enum Reach {
 /// If the two states do not have the same ports.
 pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surviving: &VlanSet) -> [SwitchConfig; 4] {
     assert_eq!(before.ports.len(), after.ports.len(), "both states are of one switch");
+    let mut after = after.clone();
+    for (now, goal) in before.ports.iter().zip(&mut after.ports) {
+        // What always learns goes on to, whatever a plan has no use for.
+        if now.learning == PortLearning::Always {
+            goal.learning = PortLearning::Always;
+        }
+    }
+    let after = &after;
     let mut retracted = before.clone();
     for ((now, goal), reach) in retracted.ports.iter_mut().zip(&after.ports).zip(reach) {
         if goal.admin == Admin::Down {
@@ -236,6 +254,9 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
         }
         now.flow_control = goal.flow_control.clone();
         now.admin = goal.admin;
+        if goal.learning == PortLearning::On {
+            now.learning = PortLearning::On;
+        }
     }
     filled.entries.extend(&after.entries);
     filled.spanning_tree = after.spanning_tree;

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostId, Mac, PortIntent, PortRole, SwitchId,
-    Topology, VlanId, VlanSet,
+    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostId, Learning, Mac, PortIntent, PortRole,
+    SwitchId, Topology, VlanId, VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -63,6 +63,19 @@ pub struct PortConfig {
     pub flow_control: FlowControlMode,
     /// Whether tagged frames of VLANs that the port is no member of are dropped when they enter.
     pub ingress_filter: IngressFilter,
+    /// Whether it notes who sends.
+    pub learning: PortLearning,
+}
+
+/// Whether a port notes who sends, so that frames for them leave by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortLearning {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
+    /// It does, and there is no way to tell it otherwise. Static entries stand before what it learns.
+    Always,
 }
 
 /// Whether a port drops tagged frames of VLANs that it is no member of.
@@ -94,6 +107,7 @@ impl SwitchConfig {
             untagged: [VlanId::MIN].into_iter().collect(),
             flow_control: FlowControlMode::Off,
             ingress_filter: IngressFilter::On,
+            learning: PortLearning::Always,
         };
         Self {
             ports: ports.into_iter().map(port).collect(),
@@ -123,12 +137,18 @@ impl SwitchConfig {
     /// What an intent asks of its switch. Entries whose port is not the switch's own are left out.
     pub fn of_intent(topology: &Topology, intent: &DeviceIntent) -> Self {
         let own = topology.switch_ports(intent.switch);
+        let learning = match intent.learning {
+            Learning::On => PortLearning::On,
+            Learning::Off => PortLearning::Off,
+        };
         let mut config = Self::blank(own.clone().map(|port| topology.ports()[port].name.clone()));
         for port in intent.ports.iter().filter(|port| own.contains(&port.port.index())) {
             let PortIntent { port, role: _, admin, pvid, tagged, untagged, flow_control } = port.clone();
             let to = &mut config.ports[port.index() - own.start];
             let (name, ingress_filter) = (to.name.clone(), IngressFilter::On);
-            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter };
+            // A port in no VLAN has nobody to learn of.
+            let learning = if tagged.is_empty() && untagged.is_empty() { PortLearning::Off } else { learning };
+            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter, learning };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
             if own.contains(&port.index()) {
@@ -184,7 +204,9 @@ impl SwitchConfig {
                 _ => fdb.push(run),
             }
         }
-        DeviceIntent { switch, ports: ports.collect(), fdb, foreign }
+        let is_deaf = |port: &PortConfig| port.learning == PortLearning::Off && !port.members().is_empty();
+        let learning = if self.ports.iter().any(is_deaf) { Learning::Off } else { Learning::On };
+        DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning }
     }
 
     /// The port of this name.
@@ -214,6 +236,7 @@ impl PortConfig {
             untagged: VlanSet::new(),
             flow_control: FlowControlMode::Off,
             ingress_filter: IngressFilter::On,
+            learning: PortLearning::Off,
         }
     }
 

@@ -27,7 +27,7 @@ use std::{fmt, io, str::FromStr};
 
 use fabric::{Basis, FlowControlMode, VlanId};
 
-use crate::{PortConfig, RenderError, SwitchConfig, change::Change, text::LineError};
+use crate::{PortConfig, PortLearning, RenderError, SwitchConfig, change::Change, text::LineError};
 
 /// Where a dialect's text goes, file by file: what is written belongs to the file that was begun last.
 pub trait Folder: io::Write {
@@ -80,6 +80,8 @@ pub(crate) struct Traits {
     pub(crate) priority_flow_control: Ability,
     /// How a full configuration is said.
     pub(crate) full: Full,
+    /// Whether ports can be told to learn, or not to.
+    pub(crate) learning: Learns,
     /// Which port names it takes, and an example.
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
@@ -102,6 +104,17 @@ pub(crate) enum Untagged {
     Many,
     /// At most one, which is the PVID.
     Native,
+}
+
+/// What ports do about senders' addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Learns {
+    /// As they are told.
+    AsTold,
+    /// They always learn.
+    Always,
+    /// They cannot: what the language makes goes by static entries alone.
+    Never,
 }
 
 /// Whether a language has words for something.
@@ -287,6 +300,9 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
                 "let hosts tag: plan with --tagging source",
             ));
         }
+    }
+    if traits.learning == Learns::Never && port.learning == PortLearning::On {
+        return Some(("that ports learn".to_owned(), "plan with static entries: --fdb minimal"));
     }
     match port.flow_control {
         FlowControlMode::Pause if traits.pause == Ability::Lacks => {

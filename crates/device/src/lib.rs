@@ -38,7 +38,7 @@ mod text;
 
 pub use ansible::{Deployment, write_ansible};
 pub use change::{Phase, Reach, phases};
-pub use config::{IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig};
+pub use config::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
 pub use dialect::{Folder, Target, TextFile};
 pub use error::{ParseError, RenderError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};

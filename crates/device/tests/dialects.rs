@@ -1,8 +1,8 @@
 //! Every dialect reads what it writes, from any state to any other, and refuses what it cannot say.
 
 use device::{
-    Folder, IngressFilter, Memory, PortConfig, RenderError, Slot, SpanningTree, SwitchConfig, Target, TextFile,
-    read_back, write_change, write_full, write_transition,
+    Folder, IngressFilter, Memory, PortConfig, PortLearning, RenderError, Slot, SpanningTree, SwitchConfig, Target,
+    TextFile, read_back, write_change, write_full, write_transition,
 };
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use proptest::prelude::*;
@@ -38,6 +38,7 @@ struct Wish {
     pvid: Option<usize>,
     up: bool,
     flow_control: u8,
+    learns: bool,
 }
 
 fn wish() -> impl Strategy<Value = Wish> {
@@ -46,8 +47,9 @@ fn wish() -> impl Strategy<Value = Wish> {
         proptest::option::of(0..12_usize),
         any::<bool>(),
         0..4_u8,
+        any::<bool>(),
     )
-        .prop_map(|(members, pvid, up, flow_control)| Wish { members, pvid, up, flow_control })
+        .prop_map(|(members, pvid, up, flow_control, learns)| Wish { members, pvid, up, flow_control, learns })
 }
 
 fn state() -> impl Strategy<Value = (Vec<Wish>, Vec<(usize, usize, u32)>)> {
@@ -81,6 +83,13 @@ fn config(target: Target, (wishes, entries): &(Vec<Wish>, Vec<(usize, usize, u32
             (1, Target::Ios) => FlowControlMode::Off,
             (1, _) => FlowControlMode::Pause,
             _ => FlowControlMode::Off,
+        };
+        // A port in no VLAN has nobody to learn of.
+        port.learning = match (target, wish.learns && !port.members().is_empty()) {
+            (Target::OpenVswitch, _) => PortLearning::Off,
+            (Target::LinuxBridge | Target::Networkd | Target::Ifupdown2 | Target::RouterOs, true) => PortLearning::On,
+            (Target::LinuxBridge | Target::Networkd | Target::Ifupdown2 | Target::RouterOs, false) => PortLearning::Off,
+            _ => PortLearning::Always,
         };
     }
     for &(port, member, host) in entries {

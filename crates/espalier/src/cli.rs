@@ -160,6 +160,7 @@ pub(crate) struct Traffic {
     espalier generate mesh 8x8 | espalier plan - --json\n  \
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n  \
+    espalier plan cluster.yaml --tagging source-destination --fdb learned -o plan.json\n  \
     espalier plan cluster.yaml --resilience 1 -o plan.json && espalier show plan.json --failure 'sw1:p1 -- sw2:p1'\n\n\
     The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
 pub(crate) struct Plan {
@@ -177,7 +178,8 @@ pub(crate) struct Plan {
     /// Which flow control the switches run: none, pause, or pfc=N with N lossless classes.
     #[arg(long, default_value = "pause", value_name = "none|pause|pfc=N")]
     pub(crate) flow_control: FlowControl,
-    /// Which static entries switches hold.
+    /// Which static entries switches hold; with learned they hold none and learn, which takes both directions of a pair in
+    /// one VLAN: --tagging source-destination, or a single VLAN.
     #[arg(long, default_value = "minimal", value_parser = words(FdbMode::ALL, FdbMode::word))]
     pub(crate) fdb: FdbMode,
     /// Most VLANs to use. What that costs is printed: it takes as long again to plan without the cap, or a quarter of the
@@ -631,6 +633,9 @@ pub(crate) enum LabCommand {
         /// Frames vanish although the link stays up.
         #[arg(long)]
         silent: bool,
+        /// So many per cent of its frames vanish, by chance; the link stays up.
+        #[arg(long, value_name = "PERCENT", conflicts_with = "silent", value_parser = loss_ppm)]
+        loss: Option<u32>,
     },
     /// Mend a cable.
     #[command(after_help = "Example: espalier lab heal 's0-0:p1 -- s0-1:p2'")]
@@ -645,6 +650,12 @@ pub(crate) enum LabCommand {
     #[command(after_help = "Examples:\n  espalier lab measure all-to-all\n  \
         espalier lab measure pair h0 h5 --bytes 10000000\n  espalier lab measure pair h0 h5 --iperf3")]
     Measure(Measure),
+}
+
+/// Per cent as parts per million.
+fn loss_ppm(text: &str) -> Result<u32, String> {
+    let percent = text.trim_end_matches('%').parse::<f64>().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    percent.map(|percent| (percent * 1e4).round() as u32).ok_or_else(|| "write per cent above 0, up to 100".to_owned())
 }
 
 /// Let this host tag its own frames: one flat network for programs, every cable for frames.

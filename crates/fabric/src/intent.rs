@@ -15,6 +15,18 @@ pub struct DeviceIntent {
     pub fdb: Vec<FdbRun>,
     /// Static entries for addresses that belong to no host of the topology; plans have none.
     pub foreign: Vec<FdbEntry>,
+    /// Whether it also goes by what it learns.
+    pub learning: Learning,
+}
+
+/// Whether a switch notes behind which port each sender is, and sends frames for it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Learning {
+    /// It does, where it has no static entry.
+    On,
+    /// It does not, or the plan has no use for it.
+    #[default]
+    Off,
 }
 
 /// The desired state of one port.

@@ -39,7 +39,8 @@ pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use in_band::InBand;
 pub use intent::{
-    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, PortIntent, PortRole,
+    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, Learning, PortIntent,
+    PortRole,
 };
 pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};

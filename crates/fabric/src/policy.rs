@@ -13,7 +13,7 @@ pub struct Policy {
     pub tagging: Tagging,
     /// Which flow control the fabric will run, and so which cycles are forbidden.
     pub flow_control: FlowControl,
-    /// Which static entries switches hold.
+    /// Which static entries switches hold, if they hold any.
     pub fdb: FdbMode,
     /// The VLAN ids to draw from.
     pub vlans: VlanPool,
@@ -125,12 +125,14 @@ words! {
 }
 
 words! {
-    /// Which static entries switches hold.
+    /// Which static entries switches hold, if they hold any.
     FdbMode {
         /// Every host in every VLAN on every switch of the VLAN (\[Otsuka\] 3.3, \[Eicker\]).
         Full = "full",
         /// Only hosts that a frame of that VLAN can be heading for there.
         Minimal = "minimal",
+        /// None: switches learn, which takes both directions of every pair in one VLAN (\[Miura\] 3.2).
+        Learned = "learned",
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     layout::{Layout, SwitchSite},
     name::BRIDGE_DEVICE,
     status::Traffic,
-    table::SwitchTable,
+    table::{Learning, SwitchTable},
     tool::{Batch, Place, output, run_batch},
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
     let site = &layout.switches[switch];
     let namespace = Some(site.namespace.as_str());
     let place = |step| Place { operation: "up", device: &site.name, step };
-    run_batch(&Batch { tool: "ip", namespace, script: link_script(site) }, place("make bridge"))?;
+    run_batch(&Batch { tool: "ip", namespace, script: link_script(site, table) }, place("make bridge"))?;
     run_batch(
         &Batch { tool: "bridge", namespace, script: table_script(site, table)? },
         place("write VLANs and entries"),
@@ -76,17 +76,27 @@ fn parse_traffic(parsed: &serde_json::Value, site: &SwitchSite) -> BTreeMap<(u16
     traffic
 }
 
-fn link_script(site: &SwitchSite) -> String {
+fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
+    let ageing_s = table.ports.iter().find_map(|port| match port.learning {
+        Learning::For { ageing_s } => Some(ageing_s),
+        Learning::Off => None,
+    });
     let mut script = format!(
         "link add {BRIDGE_DEVICE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
          vlan_stats_enabled 1 vlan_stats_per_port 1\n"
     );
-    for device in site.ports.iter().filter_map(|port| port.device.as_ref()) {
+    for (number, device) in site.ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.device.as_ref()?))) {
+        let learns = table.ports.get(number).is_some_and(|port| port.learning != Learning::Off);
+        let learning = if learns { "on" } else { "off" };
         let _ = writeln!(script, "link set dev {device} master {BRIDGE_DEVICE}");
         let _ = writeln!(
             script,
-            "link set dev {device} type bridge_slave learning off flood on mcast_flood on bcast_flood on neigh_suppress off"
+            "link set dev {device} type bridge_slave learning {learning} flood on mcast_flood on bcast_flood on neigh_suppress off"
         );
+    }
+    if let Some(ageing_s) = ageing_s {
+        // In hundredths of a second.
+        let _ = writeln!(script, "link set dev {BRIDGE_DEVICE} type bridge ageing_time {}", u64::from(ageing_s) * 100);
     }
     let _ = writeln!(script, "link set {BRIDGE_DEVICE} up");
     script

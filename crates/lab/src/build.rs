@@ -39,7 +39,7 @@ use crate::{
     netns, ready,
     signal::Watch,
     state::{self, Directory},
-    table::{PORT_IFINDEX_BASE, SwitchTable},
+    table::{AGEING_S, PORT_IFINDEX_BASE, SwitchTable},
     tool::{Batch, Place, run_batch},
 };
 
@@ -62,6 +62,8 @@ pub struct LabOptions {
     pub start: Start,
     /// How a host that tags its own frames spreads them over the VLANs of a pair.
     pub spread: Spread,
+    /// How long switches that learn remember an address, in seconds, if they are not managed.
+    pub ageing_s: u32,
     /// The plan's own text, kept with the lab for whoever opens it later.
     pub plan_text: Option<String>,
 }
@@ -78,6 +80,7 @@ impl LabOptions {
             managed: Managed::No,
             start: Start::Planned,
             spread: Spread::First,
+            ageing_s: AGEING_S,
             plan_text: None,
         }
     }
@@ -173,8 +176,11 @@ impl Lab {
     pub fn up(plan: &Plan, options: &LabOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, LabError> {
         check_lab_name(&options.name)?;
         let tables = (plan.devices.iter())
-            .map(|intent| SwitchTable::new(&plan.topology, intent))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|intent| {
+                let table = SwitchTable::new(&plan.topology, intent)?;
+                Ok(table.forgetting_after(options.ageing_s))
+            })
+            .collect::<Result<Vec<_>, LabError>>()?;
         if tables.len() != plan.topology.switches().len() {
             return Err(LabError::Unsupported("the plan has no intent for some of its switches".to_owned()));
         }

@@ -351,16 +351,18 @@ pub(crate) struct Room {
 pub(crate) const VLANS_MAX: usize = 512;
 /// Most static entries of a managed switch.
 pub(crate) const STATICS_MAX: usize = 16_384;
-/// Most learned addresses of a managed switch.
+/// Most learned addresses of a switch.
 const LEARNED_MAX: usize = 8192;
 /// `BPF_F_NO_PREALLOC`: memory is taken as entries come.
 const NO_PREALLOC: u32 = 1;
 
 impl Room {
-    /// As many as a plan's tables have, which never change.
+    /// As many as a plan's tables have, which never change, and room to learn where it does.
     fn exactly(table: &SwitchTable) -> Self {
         let counters = table.vlans.values().map(|members| members.iter().count()).sum();
-        Self { vlans: table.vlans.len(), statics: table.fdb.len(), counters, learned: 0, flags: 0 }
+        let learns = table.ports.iter().any(|port| port.learning != Learning::Off);
+        let learned = if learns { LEARNED_MAX } else { 0 };
+        Self { vlans: table.vlans.len(), statics: table.fdb.len(), counters, learned, flags: 0 }
     }
 
     /// Up to so many.

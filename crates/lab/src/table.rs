@@ -22,7 +22,7 @@ pub const PORTS_MAX: usize = 256;
 pub const PORT_IFINDEX_BASE: u32 = 16;
 
 /// How long a learned address holds, where nobody has said otherwise (IEEE 802.1Q-2022, table 8-8).
-const AGEING_S: u32 = 300;
+pub const AGEING_S: u32 = 300;
 
 /// The tables of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct SwitchTable {
     pub vlans: BTreeMap<VlanId, Members>,
     /// Static entries toward ports; of contradictory ones the last counts.
     pub fdb: BTreeMap<(VlanId, Mac), u16>,
-    /// Learned addresses, which count where there is no static entry. A plan's switches learn nothing.
+    /// Learned addresses, which count where there is no static entry; none yet where an intent has just been read.
     pub learned: BTreeMap<(VlanId, Mac), u16>,
 }
 
@@ -106,6 +106,10 @@ impl SwitchTable {
         if intent.ports.len() > PORTS_MAX {
             return Err(LabError::TooLarge { what: "ports of one switch", got: intent.ports.len(), limit: PORTS_MAX });
         }
+        let learning = match intent.learning {
+            fabric::Learning::On => Learning::For { ageing_s: AGEING_S },
+            fabric::Learning::Off => Learning::Off,
+        };
         let (mut ports, mut vlans) = (Vec::with_capacity(intent.ports.len()), BTreeMap::<VlanId, Members>::new());
         let mut number_of = BTreeMap::new();
         for (number, port) in (0_u16..).zip(&intent.ports) {
@@ -114,7 +118,7 @@ impl SwitchTable {
                 (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
                 (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
             };
-            ports.push(PortEntry { pvid: port.pvid, service, relay: Relay::Forward, learning: Learning::Off });
+            ports.push(PortEntry { pvid: port.pvid, service, relay: Relay::Forward, learning });
             for vlan in port.untagged.iter().chain(port.tagged.iter()) {
                 let members = vlans.entry(vlan).or_default();
                 match service {
@@ -147,6 +151,15 @@ impl SwitchTable {
 }
 
 impl SwitchTable {
+    /// The same tables, of ports that forget what they learn after so many seconds.
+    #[must_use]
+    pub(crate) fn forgetting_after(mut self, ageing_s: u32) -> Self {
+        for port in self.ports.iter_mut().filter(|port| port.learning != Learning::Off) {
+            port.learning = Learning::For { ageing_s };
+        }
+        self
+    }
+
     /// The same ports as they leave the factory: one VLAN for all that have a cable, learning, and not one that spanning
     /// tree has opened yet.
     #[must_use]

@@ -98,6 +98,24 @@ pub enum PlanError {
         /// What would work.
         way_out: &'static str,
     },
+    /// Switches would learn, but answers come back in other VLANs.
+    #[error(
+        "--fdb learned needs both directions of every pair in one VLAN, which {tagging} tagging gives only with a single VLAN; \
+         let hosts tag with --tagging source-destination, take one tree with --engine tree, or keep static entries with --fdb \
+         minimal"
+    )]
+    AnswersElsewhere {
+        /// The tagging mode.
+        tagging: Tagging,
+    },
+    /// Switches would learn, which is not proven together with this.
+    #[error("--fdb learned is not proven together with {what}; {way_out}")]
+    LearnedUnproven {
+        /// What was asked for besides.
+        what: &'static str,
+        /// What would work.
+        way_out: &'static str,
+    },
     /// There are more hosts than addresses.
     #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]
     SubnetFull {

@@ -2,11 +2,11 @@
 //!
 //! A switch needs an entry for a host in a VLAN only where a frame of that VLAN can be on its way to that host. Those
 //! places are exactly the channels of the VLAN's fans, so one pass a fan marks, for each channel of the tree, the
-//! hosts that lie beyond it; `full` marks all hosts beyond every channel instead.
+//! hosts that lie beyond it; `full` marks all hosts beyond every channel instead. With `learned` there are no entries.
 
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, DeviceIntent, FdbMode, FdbRun, FlowControl, FlowControlMode, HostId,
-    Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet, VlanTree,
+    Learning, Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
@@ -68,6 +68,7 @@ pub(crate) fn intents(
                 marks.emit(topology, tree, &mut devices);
             }
         }
+        FdbMode::Learned => {}
     }
     if let Some(standing) = standing {
         devices.iter_mut().for_each(|device| standing.add_to(device.switch, &mut device.fdb));
@@ -126,6 +127,7 @@ fn ports(
             ports: topology.port_ids(switch).map(port_intent).collect(),
             fdb: Vec::new(),
             foreign: Vec::new(),
+            learning: if policy.fdb == FdbMode::Learned { Learning::On } else { Learning::Off },
         })
         .collect()
 }

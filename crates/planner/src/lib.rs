@@ -98,6 +98,7 @@ pub fn plan_with(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
+    check_learned(policy, previous)?;
     let Some(in_band) = topology.in_band() else { return plan_data(topology, policy, previous, watch) };
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);
@@ -594,6 +595,29 @@ fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> 
     Ok(())
 }
 
+/// Refuses what switches that learn are not known to survive.
+fn check_learned(policy: &Policy, previous: Option<&Plan>) -> Result<(), PlanError> {
+    let unproven = |what, way_out| Err(PlanError::LearnedUnproven { what, way_out });
+    let learns = policy.fdb == FdbMode::Learned;
+    if previous.is_some_and(|previous| learns || previous.policy.fdb == FdbMode::Learned) {
+        return unproven(
+            "--previous",
+            "plan without --previous, or keep static entries in both plans with --fdb minimal",
+        );
+    }
+    if !learns {
+        return Ok(());
+    }
+    if policy.resilience != Resilience::None {
+        return unproven("--resilience", "plan with --resilience 0, or keep static entries with --fdb minimal");
+    }
+    let one_tree = policy.engine == EngineName::Tree || policy.vlans_max == Some(1);
+    if policy.tagging != Tagging::SourceDestination && !one_tree {
+        return Err(PlanError::AnswersElsewhere { tagging: policy.tagging });
+    }
+    Ok(())
+}
+
 /// Gives every host without an address the one that it had, or else the next free one of the subnet.
 fn addresses(
     topology: &Topology,
@@ -630,7 +654,7 @@ fn check_static_entries(
             let way_out = match (vlans, policy.fdb) {
                 (1, _) => format!("one VLAN takes no fewer: use a switch that holds {need}"),
                 (_, FdbMode::Full) => "plan with --fdb minimal".to_owned(),
-                (_, FdbMode::Minimal) => {
+                (_, FdbMode::Minimal | FdbMode::Learned) => {
                     format!(
                         "use fewer than {vlans} VLANs (--max-vlans), --engine auto, or a switch with a larger table"
                     )

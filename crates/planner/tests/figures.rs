@@ -27,7 +27,7 @@ proptest! {
         extra in 0_usize..18,
         seed in any::<u64>(),
         tagging in prop::sample::select(Tagging::ALL),
-        fdb in prop::sample::select(FdbMode::ALL),
+        fdb in prop::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
         engine in prop::sample::select(EngineName::ALL),
         flow_control in prop::sample::select(&FLOWS[..]),
         vlans_max in prop::sample::select(&CAPS[..]),

@@ -152,7 +152,7 @@ proptest! {
         extra in 0_usize..24,
         seed in any::<u64>(),
         tagging in prop::sample::select(Tagging::ALL),
-        fdb in prop::sample::select(FdbMode::ALL),
+        fdb in prop::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
         flow_control in flow_control(),
         engine in prop::sample::select(vec![EngineName::Auto, EngineName::Tree, EngineName::Updown]),
     ) {

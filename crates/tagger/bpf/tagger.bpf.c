@@ -157,6 +157,7 @@ static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_en
 	__u32 hash, slot;
 	struct flowlet *flowlet;
 	__u64 now_ns;
+	__s64 pause_ns;
 
 	if (entry->spread == SPREAD_FIRST || entry->choices < 2)
 		return 0;
@@ -168,7 +169,9 @@ static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_en
 	if (!flowlet)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	if (now_ns - flowlet->seen_ns > entry->gap_us * NS_PER_US)
+	/* Another processor may have seen the flow since the clock was read: that is no pause, not one of centuries. */
+	pause_ns = now_ns - flowlet->seen_ns;
+	if (pause_ns > (__s64)(entry->gap_us * NS_PER_US))
 		flowlet->choice = bpf_get_prandom_u32();
 	flowlet->seen_ns = now_ns;
 	return among(flowlet->choice, entry->choices);

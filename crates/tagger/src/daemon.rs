@@ -102,7 +102,7 @@ pub fn run(
         watch.hear(&now_ns).at(tagged.device(), "read replies")?;
         watch.carry_out(tell)?;
         while let Some(probe) = watch.health.poll_probe(now_ns()) {
-            watch.send(probe.path, probe.sequence, now_ns());
+            watch.send(probe.path, probe.sequence, now_ns()).at(tagged.device(), "send a probe")?;
         }
         watch.carry_out(tell)?;
         if Instant::now() >= next_look {
@@ -154,14 +154,18 @@ impl Watch<'_> {
         }
     }
 
-    /// A probe that cannot be sent is a lost one.
-    fn send(&self, path: usize, sequence: u32, sent_ns: u64) {
+    /// A probe that cannot be sent is a lost one, unless there is no device any more: one that comes again under its name
+    /// is another, with programs still to be hung.
+    fn send(&self, path: usize, sequence: u32, sent_ns: u64) -> io::Result<()> {
         let (vlan, site) = self.paths.describe(path);
         let own = self.tagged.mac();
         let target = self.paths.target(own, site, self.turns[site]);
         let probe = ProbeFields { vlan, session: self.session, path: path as u32, sequence, sent_ns };
         let frame = wire::request(own, target, &probe);
-        let _ = nix::sys::socket::send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_DONTWAIT);
+        match nix::sys::socket::send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_DONTWAIT) {
+            Err(error @ (nix::Error::ENXIO | nix::Error::ENODEV)) => Err(error.into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Carries changed verdicts out. A switch none of whose paths answers may just have a dead target: another is asked.

@@ -29,7 +29,7 @@ pub(crate) const OBJECT: &[u8] = include_bytes!("../bpf/tagger.bpf.o");
 /// Least room for destinations, unless more is asked for.
 const ROOM_MIN: u32 = 1024;
 
-const MAPS: [&str; 4] = ["tagger_current", "tagger_dests", "tagger_vlans", "tagger_events"];
+const MAPS: [&str; 5] = ["tagger_current", "tagger_dests", "tagger_vlans", "tagger_events", "tagger_flowlets"];
 
 /// A device that tags.
 pub struct Tagged {
@@ -40,6 +40,8 @@ pub struct Tagged {
     destinations: MapHandle,
     vlans: MapHandle,
     events: MapHandle,
+    /// Kept when the programs are renewed, so that flows stay where they are.
+    flowlets: MapHandle,
     /// The table in force when it was looked at last, by number: one that is open needs no capability.
     table: Mutex<Option<(u32, Arc<MapHandle>)>>,
 }
@@ -87,9 +89,14 @@ pub fn attach(device: &str, table: &Table, room: Option<u32>) -> Result<Tagged, 
     }
     match Tagged::open(device) {
         Ok(tagged) => {
-            tagged.replace(table)?;
+            // Loaded before the table is touched: what the kernel refuses here changes nothing.
             let object = load(device, Some(&tagged), 0)?;
-            hang(&object, device, ifindex, Before::Tagged)?;
+            let before = tagged.table()?;
+            tagged.replace(table)?;
+            if let Err(error) = hang(&object, device, ifindex, Before::Tagged) {
+                tagged.replace(&before)?;
+                return Err(error);
+            }
             Ok(tagged)
         }
         Err(TaggerError::NotAttached { .. }) => {
@@ -154,6 +161,7 @@ impl Tagged {
             destinations: take(1)?,
             vlans: take(2)?,
             events: take(3)?,
+            flowlets: take(4)?,
             table: Mutex::new(None),
         })
     }
@@ -171,6 +179,7 @@ impl Tagged {
             destinations: map(1)?,
             vlans: map(2)?,
             events: map(3)?,
+            flowlets: map(4)?,
             table: Mutex::new(None),
         })
     }
@@ -361,7 +370,7 @@ pub(crate) fn load(device: &str, maps_of: Option<&Tagged>, slots: u32) -> Result
             None if name == MAPS[1] => map.set_max_entries(slots).at(device, step)?,
             None => {}
             Some(tagged) => {
-                let known = [&tagged.current, &tagged.destinations, &tagged.vlans, &tagged.events];
+                let known = [&tagged.current, &tagged.destinations, &tagged.vlans, &tagged.events, &tagged.flowlets];
                 if let Some(at) = MAPS.iter().position(|known| *known == name) {
                     map.reuse_fd(known[at].as_fd()).at(device, step)?;
                 }

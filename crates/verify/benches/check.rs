@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use fabric::{
     Admin, Assignment, Attachment, Bound, DeviceIntent, EngineName, FdbMode, FdbRun, FlowControl, FlowControlMode,
-    HostId, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Tagging, Topology,
-    TopologyBuilder, Tree, VlanId, VlanSet, VlanTree,
+    HostId, Learning, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Tagging,
+    Topology, TopologyBuilder, Tree, VlanId, VlanSet, VlanTree,
 };
 
 fn main() {
@@ -230,6 +230,7 @@ fn devices(topology: &Topology, trees: &[Tree], choice: &[usize]) -> Vec<DeviceI
         ports: topology.port_ids(switch).map(port).collect(),
         fdb: Vec::new(),
         foreign: Vec::new(),
+        learning: Learning::Off,
     };
     topology.switch_ids().map(device).collect()
 }

@@ -15,6 +15,9 @@
 //! plan's trees, certificate, bound and summary. [`walk`](walk()) explains a single frame by the same rules, and
 //! [`check_state`] judges a fabric on its way from one plan to another.
 //!
+//! Switches that learn are judged in the state that they come to: with what they know once every host has been heard in
+//! every VLAN that it sends in (`learned.rs`).
+//!
 //! What is [`Fatal`](fabric::Severity::Fatal): a frame that would loop, be lost, be flooded although its receiver is
 //! known, or reach the wrong host; a cycle of dependencies where flow control can block; state that no switch can take;
 //! and a plan that says of itself what is not so. A known receiver's flood is fatal because it carries every pair's
@@ -31,6 +34,7 @@ mod entries;
 mod failover;
 mod findings;
 mod in_band;
+mod learned;
 mod limits;
 mod live;
 mod ports;
@@ -68,6 +72,7 @@ pub fn check(plan: &Plan) -> Report {
     ports::judge(&state, &mut findings);
     entries::judge(&state, &mut findings);
     limits::judge(&state, &mut findings);
+    learned::judge(&state, &mut findings);
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
     let deadlock = deadlock::judge(&state, &traffic, &mut findings);

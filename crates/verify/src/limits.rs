@@ -122,7 +122,7 @@ fn judge_lanes(state: &State<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabric::{Admin, FdbRun, HostId, PortId, PortRole, SwitchId, VlanId};
+    use fabric::{Admin, FdbRun, HostId, Learning, PortId, PortRole, SwitchId, VlanId};
 
     fn device(untagged: &str, flow_control: FlowControlMode) -> DeviceIntent {
         let port = PortIntent {
@@ -136,7 +136,13 @@ mod tests {
         };
         let vlan = VlanId::new(2).expect("valid");
         let run = FdbRun { vlan, first: HostId::new(0), last: HostId::new(4), port: PortId::new(0) };
-        DeviceIntent { switch: SwitchId::new(0), ports: vec![port], fdb: vec![run], foreign: Vec::new() }
+        DeviceIntent {
+            switch: SwitchId::new(0),
+            ports: vec![port],
+            fdb: vec![run],
+            foreign: Vec::new(),
+            learning: Learning::Off,
+        }
     }
 
     fn faults(change: impl FnOnce(&mut Model), device: &DeviceIntent) -> Vec<FindingKind> {

@@ -13,11 +13,11 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use fabric::{
-    Admin, Assignment, Attachment, DeviceIntent, FdbEntry, FdbRun, FindingKind, FlowControl, HostId, HostTagging, Mac,
-    Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
+    Admin, Assignment, Attachment, DeviceIntent, FdbEntry, FdbMode, FdbRun, FindingKind, FlowControl, HostId,
+    HostTagging, Mac, Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
 };
 
-use crate::{findings::Findings, walk::Receiver};
+use crate::{findings::Findings, learned, walk::Receiver};
 
 /// Why a frame goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ pub(crate) struct State<'a> {
     pub(crate) traffic: &'a Traffic,
     /// By switch: its state, if there is any.
     pub(crate) devices: Vec<Option<&'a DeviceIntent>>,
-    /// By switch: usable runs, ascending by VLAN and host, disjoint.
+    /// By switch: usable runs, ascending by VLAN and host, disjoint; with what it has learned where it learns.
     pub(crate) fdb: Vec<Cow<'a, [FdbRun]>>,
     /// Every VLAN that some port is a member of.
     pub(crate) vlans: VlanSet,
@@ -122,7 +122,7 @@ impl<'a> State<'a> {
                 ("traffic".to_owned(), "is a matrix for another number of hosts; plan again".to_owned())
             });
         }
-        Self {
+        let mut state = Self {
             plan,
             topology,
             traffic: traffic.unwrap_or(&Traffic::AllToAll),
@@ -139,7 +139,11 @@ impl<'a> State<'a> {
             host_by_mac,
             ports,
             assignment: whole.then_some(&plan.assignment),
+        };
+        if plan.policy.fdb == FdbMode::Learned {
+            learned::settle(&mut state);
         }
+        state
     }
 
     /// The hosts' tagging table; none if it is not whole.
@@ -214,7 +218,7 @@ impl<'a> State<'a> {
         self.enter(self.topology.host(source).port, tag)
     }
 
-    /// The static entry that a frame of `vlan` for `receiver` meets on `switch`. Cost: O(log entries).
+    /// The entry that a frame of `vlan` for `receiver` meets on `switch`. Cost: O(log entries).
     pub(crate) fn lookup(&self, switch: SwitchId, vlan: VlanId, receiver: Receiver) -> Option<PortId> {
         match receiver {
             Receiver::Host(host) => {

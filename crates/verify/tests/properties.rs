@@ -207,7 +207,7 @@ prop_compose! {
         parents in proptest::collection::vec(0..100_usize, 6),
         extra in proptest::collection::vec((0..100_usize, 0..100_usize), 0..5),
         tagging in proptest::sample::select(Tagging::ALL),
-        fdb in proptest::sample::select(FdbMode::ALL),
+        fdb in proptest::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
     ) -> Plan {
         let mut hosts = hosts;
         hosts[0] = 2;

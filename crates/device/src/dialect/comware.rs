@@ -17,7 +17,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, by_port, give},
     is_word, read_only,
 };
@@ -48,6 +48,7 @@ impl Dialect for Comware {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (is_word, "GigabitEthernet1/0/1"),
             basis: Basis::Untested,
         }

@@ -15,7 +15,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -41,6 +41,7 @@ impl Dialect for EdgeCore {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (|name| is_numbers(name, 2..=2), "1/1"),
             basis: Basis::Untested,
         }

@@ -17,7 +17,7 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -43,6 +43,7 @@ impl Dialect for Fastpath {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),
             basis: Basis::Untested,
         }

@@ -22,12 +22,12 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
-    linux_bridge::{Ports, is_device},
+    linux_bridge::{Ports, is_device, learning_word},
 };
 use crate::{
-    PortConfig, Slot, SpanningTree, SwitchConfig,
+    PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     change::Change,
     text::{LineError, interpret, unknown, vlan, vlans},
 };
@@ -54,6 +54,7 @@ impl Dialect for Ifupdown2 {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::AsState,
+            learning: Learns::AsTold,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }
@@ -144,7 +145,7 @@ fn stanza(port: &PortConfig) -> String {
     if port.admin == Admin::Down {
         text.push_str("    link-down yes\n");
     }
-    text.push_str("    bridge-learning off\n");
+    let _ = writeln!(text, "    bridge-learning {}", learning_word(port.learning));
     let members = port.members();
     if !members.is_empty() {
         let _ = writeln!(text, "    bridge-vids {}", members.to_string().replace(',', " "));
@@ -258,6 +259,8 @@ impl Reader<'_> {
             }
             (_, ["iface", name]) => {
                 let slot = self.ports.slot(name)?;
+                // A port learns until it is told not to.
+                self.ports.config.ports[slot.index()].learning = PortLearning::On;
                 let stanza = Stanza { vids: VlanSet::new(), pvid: None, untagged: true, down: false };
                 self.stanzas[slot.index()] = Some(stanza);
                 self.at = At::Port(slot);
@@ -272,7 +275,10 @@ impl Reader<'_> {
                 match words {
                     ["link-down", "yes"] => stanza.down = true,
                     ["link-down", "no"] => stanza.down = false,
-                    ["bridge-learning", "on" | "off"] => {}
+                    ["bridge-learning", state @ ("on" | "off")] => {
+                        let learning = if *state == "on" { PortLearning::On } else { PortLearning::Off };
+                        self.ports.config.ports[slot.index()].learning = learning;
+                    }
                     ["bridge-allow-untagged", "no"] => stanza.untagged = false,
                     ["bridge-allow-untagged", "yes"] => stanza.untagged = true,
                     ["bridge-pvid", number] => stanza.pvid = Some(vlan(number)?),

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, io};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -38,6 +38,7 @@ impl Dialect for Junos {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
         }

@@ -15,9 +15,9 @@ use std::{io, io::Write as _};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, read_only};
 use crate::{
-    PortConfig, Slot, SpanningTree, SwitchConfig,
+    PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     change::{Change, PortChange, Stage},
     text::{LineError, interpret, mac, unknown, vlan, vlans},
 };
@@ -45,6 +45,7 @@ impl Dialect for LinuxBridge {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::AsTold,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
         }
@@ -94,15 +95,22 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
             _ => {}
         }
     }
-    let enslaved: Vec<&str> = match change.stage {
-        Stage::Prepare => change.after.ports.iter().map(|port| port.name.as_str()).collect(),
+    let enslaved: Vec<&PortConfig> = match change.stage {
+        Stage::Prepare => change.after.ports.iter().collect(),
         Stage::Open => Vec::new(),
-        Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after.name.as_str()).collect(),
+        Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after).collect(),
     };
-    for port in enslaved {
+    for PortConfig { name: port, learning, .. } in enslaved {
+        let learning = learning_word(*learning);
         writeln!(ip, "link set dev {port} master {BRIDGE}")?;
-        writeln!(ip, "link set dev {port} type bridge_slave learning off")?;
+        writeln!(ip, "link set dev {port} type bridge_slave learning {learning}")?;
         writeln!(ip, "link set dev {port} addrgenmode none")?;
+    }
+    if change.stage == Stage::Step {
+        for port in change.ports().filter(|port| !port.begins() && port.learning().is_some()) {
+            let (name, learning) = (port.name(), learning_word(port.after.learning));
+            writeln!(ip, "link set dev {name} type bridge_slave learning {learning}")?;
+        }
     }
     batch(out, "ip", &ip)?;
 
@@ -141,6 +149,14 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
         writeln!(ip, "link set dev {port} up")?;
     }
     batch(out, "ip", &ip)
+}
+
+/// The kernel's word for whether a port learns.
+pub(super) fn learning_word(learning: PortLearning) -> &'static str {
+    match learning {
+        PortLearning::On | PortLearning::Always => "on",
+        PortLearning::Off => "off",
+    }
 }
 
 /// One batch of a tool, unless it is empty.
@@ -312,6 +328,8 @@ impl Ports<'_> {
                 }
                 let default_pvid = self.default_pvid;
                 let port = self.port(name)?;
+                // A port learns until it is told not to.
+                port.learning = PortLearning::On;
                 // A port in no VLAN may be one that the bridge did not have; to one that it has, nothing happens.
                 if let Some(vlan) = default_pvid.filter(|_| port.members().is_empty()) {
                     port.untagged.insert(vlan);
@@ -319,9 +337,10 @@ impl Ports<'_> {
                 }
                 Ok(())
             }
-            ["link", "set", "dev", name, "addrgenmode", "none"]
-            | ["link", "set", "dev", name, "type", "bridge_slave", "learning", "on" | "off"] => {
-                self.slot(name).map(|_| ())
+            ["link", "set", "dev", name, "addrgenmode", "none"] => self.slot(name).map(|_| ()),
+            ["link", "set", "dev", name, "type", "bridge_slave", "learning", state @ ("on" | "off")] => {
+                self.port(name)?.learning = if *state == "on" { PortLearning::On } else { PortLearning::Off };
+                Ok(())
             }
             _ => unknown(words),
         }

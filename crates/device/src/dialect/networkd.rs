@@ -16,12 +16,12 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
-    linux_bridge::{Ports, is_device},
+    linux_bridge::{Ports, is_device, learning_word},
 };
 use crate::{
-    PortConfig, SpanningTree, SwitchConfig,
+    PortConfig, PortLearning, SpanningTree, SwitchConfig,
     change::Change,
     text::{LineError, interpret, vlan, vlans},
 };
@@ -45,6 +45,7 @@ impl Dialect for Networkd {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::AsState,
+            learning: Learns::AsTold,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }
@@ -145,10 +146,11 @@ impl Keeper for Networkd {
 /// A port, its VLANs and its PVID.
 fn port_file(port: &PortConfig) -> String {
     let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
+    let learning = if learning_word(port.learning) == "on" { "yes" } else { "no" };
     let mut text = format!(
         "[Match]\nName={}\n[Link]\nActivationPolicy={policy}\nRequiredForOnline=no\n\
          [Network]\nBridge={BRIDGE}\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n\
-         [Bridge]\nLearning=no\n",
+         [Bridge]\nLearning={learning}\n",
         port.name
     );
     if !port.members().is_empty() {
@@ -255,8 +257,18 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                             _ => return unknown(),
                         };
                     }
-                    ("Network", "Bridge") if value == BRIDGE => enslaved = true,
-                    ("Bridge", "Learning") => {}
+                    // A port learns until it is told not to.
+                    ("Network", "Bridge") if value == BRIDGE => {
+                        port.learning = PortLearning::On;
+                        enslaved = true;
+                    }
+                    ("Bridge", "Learning") => {
+                        port.learning = match value {
+                            "yes" => PortLearning::On,
+                            "no" => PortLearning::Off,
+                            _ => return unknown(),
+                        };
+                    }
                     ("BridgeVLAN", "VLAN") => {
                         let new = vlans(value)?;
                         port.tagged

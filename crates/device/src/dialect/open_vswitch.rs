@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
     linux_bridge::{Ports, is_device},
     read_only,
 };
@@ -39,6 +39,7 @@ impl Dialect for OpenVswitch {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::Never,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,
         }

@@ -15,9 +15,9 @@ use std::{collections::BTreeMap, io, io::Write as _};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
-    IngressFilter, Slot, SpanningTree, SwitchConfig,
+    IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     change::{Change, PortChange, Stage},
     text::{LineError, interpret, mac, vlan, vlans},
 };
@@ -37,6 +37,7 @@ impl Dialect for RouterOs {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::AsTold,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,
         }
@@ -102,6 +103,14 @@ fn ingress(pvid: Option<VlanId>) -> String {
     }
 }
 
+/// What says whether a port learns.
+fn learn(learning: PortLearning) -> &'static str {
+    match learning {
+        PortLearning::On | PortLearning::Always => "learn=yes",
+        PortLearning::Off => "learn=no",
+    }
+}
+
 impl RouterOs {
     /// Takes the bridge away with all that is in it.
     fn remove(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
@@ -135,26 +144,32 @@ impl RouterOs {
     }
 
     fn ports(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
-        let add = |out: &mut Output<'_>, name: &str, pvid| {
-            let settings = ingress(pvid);
+        let add = |out: &mut Output<'_>, port: &PortConfig| {
+            let (name, settings, learn) = (&port.name, ingress(port.pvid), learn(port.learning));
             writeln!(
                 out,
-                "/interface bridge port add bridge={BRIDGE} interface={name} {settings} ingress-filtering=yes learn=no"
+                "/interface bridge port add bridge={BRIDGE} interface={name} {settings} ingress-filtering=yes {learn}"
             )
         };
         if change.stage == Stage::Prepare {
             for port in &change.after.ports {
-                add(out, &port.name, port.pvid)?;
+                add(out, port)?;
             }
         }
         for port in change.ports() {
             let name = port.name();
             if change.stage == Stage::Step && PortChange::begins(&port) {
                 writeln!(out, "/interface bridge port remove [ find interface={name} ]")?;
-                add(out, name, port.after.pvid)?;
-            } else if change.stage == Stage::Step && port.pvid().is_some() {
-                let settings = ingress(port.after.pvid);
-                writeln!(out, "/interface bridge port set [ find interface={name} ] {settings}")?;
+                add(out, port.after)?;
+            } else if change.stage == Stage::Step {
+                if port.pvid().is_some() {
+                    let settings = ingress(port.after.pvid);
+                    writeln!(out, "/interface bridge port set [ find interface={name} ] {settings}")?;
+                }
+                if port.learning().is_some() {
+                    let learn = learn(port.after.learning);
+                    writeln!(out, "/interface bridge port set [ find interface={name} ] {learn}")?;
+                }
             }
             self.flow_control(&port, out)?;
         }
@@ -283,7 +298,11 @@ impl<'a> Reader<'a> {
                 match *menu {
                     "host" => self.config.entries.clear(),
                     "vlan" => self.members.clear(),
-                    _ => self.ports.iter_mut().for_each(|port| *port = None),
+                    _ => {
+                        self.ports.iter_mut().for_each(|port| *port = None);
+                        // Outside the bridge nobody learns.
+                        self.config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Off);
+                    }
                 }
                 Ok(())
             }
@@ -366,11 +385,17 @@ impl<'a> Reader<'a> {
             }
             self.ports[slot.index()] = Some(Port { pvid: VlanId::MIN, tagged_only: false });
             self.config.ports[slot.index()].ingress_filter = IngressFilter::On;
+            // A port learns until it is told not to.
+            self.config.ports[slot.index()].learning = PortLearning::On;
         }
         let Some(port) = &mut self.ports[slot.index()] else { return Err(format!("port {name} is not in the bridge")) };
         for (key, value) in &arguments.set {
             match (*key, *value) {
-                ("interface" | "learn", _) | ("bridge", BRIDGE) => {}
+                ("interface", _) | ("bridge", BRIDGE) => {}
+                ("learn", state @ ("yes" | "no" | "auto")) => {
+                    let learns = if state == "no" { PortLearning::Off } else { PortLearning::On };
+                    self.config.ports[slot.index()].learning = learns;
+                }
                 ("pvid", number) => port.pvid = vlan(number)?,
                 ("frame-types", "admit-all") => port.tagged_only = false,
                 ("frame-types", "admit-only-vlan-tagged") => port.tagged_only = true,

@@ -17,9 +17,9 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 use serde_json::{Map, Value, json};
 
-use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
-    PortConfig, Slot, SwitchConfig,
+    PortConfig, PortLearning, Slot, SwitchConfig,
     change::{Change, Stage},
     text::{ERRORS_MAX, LineError, mac, vlan},
 };
@@ -39,13 +39,14 @@ impl Dialect for Sonic {
             pause: Ability::Lacks,
             priority_flow_control: Ability::Has,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
         }
     }
 
     fn factory(&self, ports: Vec<String>) -> SwitchConfig {
-        SwitchConfig::blank(ports)
+        fresh(ports)
     }
 
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
@@ -229,11 +230,17 @@ fn patch(database: &mut BTreeMap<String, BTreeMap<String, Value>>, step: &Value)
     }
 }
 
+/// Ports of which the database says nothing: they learn, as it has no words for anything else.
+fn fresh(ports: Vec<String>) -> SwitchConfig {
+    let mut config = SwitchConfig::blank(ports);
+    config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+    config
+}
+
 /// Takes the state from the database.
 fn load(database: &BTreeMap<String, BTreeMap<String, Value>>, config: &mut SwitchConfig) -> Vec<Wrong> {
     let mut wrong = Vec::new();
-    let fresh = SwitchConfig::blank(config.ports.iter().map(|port| port.name.clone()));
-    *config = fresh;
+    *config = fresh(config.ports.iter().map(|port| port.name.clone()).collect());
     for table in ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"] {
         for (key, row) in database.get(table).into_iter().flatten() {
             if let Err(message) = load_row(config, table, key, row) {

@@ -16,7 +16,7 @@ use std::io;
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -50,6 +50,7 @@ impl Dialect for Trunk {
             pause,
             priority_flow_control,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,
         }

@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, io};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Full, Output, TextFile, Traits, Untagged, is_numbers, read_only};
+use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only};
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
     change::Change,
@@ -36,6 +36,7 @@ impl Dialect for Zyxel {
             pause: Ability::Has,
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
+            learning: Learns::Always,
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,
         }

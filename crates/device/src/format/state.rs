@@ -13,7 +13,7 @@ use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use serde::{Deserialize, Serialize};
 
 use super::FormatError;
-use crate::{IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig};
+use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
 
 const FORMAT: &str = "espalier-observed";
 const VERSION: u32 = 1;
@@ -66,6 +66,9 @@ struct Port {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pfc_lanes: Option<u8>,
     ingress_filter: Switched,
+    /// Left out where it always learns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    learning: Option<Switched>,
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +127,11 @@ impl State {
                 FlowControlMode::Off | FlowControlMode::Pause => None,
             },
             ingress_filter: switched(port.ingress_filter == IngressFilter::On),
+            learning: match port.learning {
+                PortLearning::On => Some(Switched::On),
+                PortLearning::Off => Some(Switched::Off),
+                PortLearning::Always => None,
+            },
         };
         Self {
             spanning_tree: switched(config.spanning_tree == SpanningTree::On),
@@ -157,6 +165,11 @@ impl State {
                     IngressFilter::On
                 } else {
                     IngressFilter::Off
+                },
+                learning: match port.learning {
+                    Some(Switched::On) => PortLearning::On,
+                    Some(Switched::Off) => PortLearning::Off,
+                    None => PortLearning::Always,
                 },
                 name: port.name,
             });

@@ -22,7 +22,7 @@ use super::{
     walk,
 };
 use crate::{
-    IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
+    IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
     mib::{
         AcceptableFrames, BridgePort, Column, Enabled, IfStatus, Oid, PauseMode, PortList, RowIndex, RowStatus,
@@ -217,6 +217,8 @@ impl<L: Link> Device<L> {
             port.pvid = pvid.filter(|vlan| !tagged_only && (port.is_member(*vlan) || !filtering));
             let both = pause.get(&numbers.interface).and_then(Value::int) == Some(PauseMode::Both.code());
             port.flow_control = if both { FlowControlMode::Pause } else { FlowControlMode::Off };
+            // No object of the standard's turns it off.
+            port.learning = PortLearning::Always;
         }
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };

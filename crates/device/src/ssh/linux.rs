@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{Arrived, Channel, device::Tongue};
 use crate::{
-    Memory, PortConfig, SpanningTree, SwitchConfig, Target,
+    Memory, PortConfig, PortLearning, SpanningTree, SwitchConfig, Target,
     deploy::{Fault, Mark, Reading},
     render::{write_full, write_transition},
     snmp::SaveMethod,
@@ -212,6 +212,9 @@ pub(super) fn state(
         let up = link["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
         config.ports[at].admin = if up { Admin::Up } else { Admin::Down };
         match link["master"].as_str() {
+            Some(BRIDGE) if link["linkinfo"]["info_slave_data"]["learning"] == true => {
+                config.ports[at].learning = PortLearning::On;
+            }
             None | Some(BRIDGE) => {}
             Some(other) => return Err(format!("port {} belongs to {other}; take it out first", names[at])),
         }
@@ -288,7 +291,8 @@ mod tests {
         let names = ["p1".to_owned(), "p2".to_owned()];
         let links = r#"[{"ifname":"lo","flags":["UP"]},
             {"ifname":"espalier","ifalias":"esp-1-00000001-00000002","linkinfo":{"info_data":{"vlan_filtering":1,"stp_state":0}}},
-            {"ifname":"p1","flags":["BROADCAST","UP"],"master":"espalier"},{"ifname":"p2","flags":[]}]"#;
+            {"ifname":"p1","flags":["BROADCAST","UP"],"master":"espalier","linkinfo":{"info_slave_data":{"learning":true}}},
+            {"ifname":"p2","flags":[]}]"#;
         let vlans = r#"[{"ifname":"p1","vlans":[{"vlan":2,"vlanEnd":3,"flags":["Egress Untagged"]},{"vlan":4,"flags":["PVID","Egress Untagged"]},{"vlan":9}]},
             {"ifname":"p2","vlans":[{"vlan":1,"flags":["PVID"]}]}]"#;
         let fdb = r#"[{"mac":"02:00:00:00:00:01","ifname":"p1","vlan":2,"master":"espalier","state":"static"},
@@ -299,6 +303,7 @@ mod tests {
         assert_eq!((port.tagged.to_string(), port.untagged.to_string()), ("9".into(), "2-4".into()));
         assert_eq!((port.pvid.map(VlanId::get), port.admin), (Some(4), Admin::Up));
         assert_eq!(port.flow_control, FlowControlMode::Pause);
+        assert_eq!([port.learning, config.ports[1].learning], [PortLearning::On, PortLearning::Off]);
         assert_eq!((config.ports[1].members().is_empty(), config.entries.len()), (true, 1));
         assert!(mark.is_some());
         let other = links.replace("\"master\":\"espalier\"", "\"master\":\"br0\"");

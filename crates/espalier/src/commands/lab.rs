@@ -47,8 +47,13 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
         LabCommand::List => list(output)?,
         LabCommand::Status => show_status(&Lab::open(name)?, output)?,
         LabCommand::Exec { host, program } => return exec(&Lab::open(name)?, host, program),
-        LabCommand::Fail { link, silent } => {
-            Lab::open(name)?.fail(link, if *silent { FailMode::Silent } else { FailMode::Down })?;
+        LabCommand::Fail { link, silent, loss } => {
+            let mode = match (loss, silent) {
+                (Some(loss_ppm), _) => FailMode::Lossy { loss_ppm: *loss_ppm },
+                (None, true) => FailMode::Silent,
+                (None, false) => FailMode::Down,
+            };
+            Lab::open(name)?.fail(link, mode)?;
         }
         LabCommand::Heal { link } => Lab::open(name)?.heal(link)?,
         LabCommand::Ping => return ping::run(&Lab::open(name)?, output),

@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, InBand, Plan, Policy, Report, Severity, Summary, Topology, TopologyBuilder, Traffic, VlanId,
-    VlanPool,
+    FailoverSummary, FdbMode, InBand, Plan, Policy, Report, Severity, Summary, Topology, TopologyBuilder, Traffic,
+    VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, load_json, report_json, summary_json},
@@ -211,7 +211,12 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
         let port = plan.topology.port_label(in_band.controller);
         say!("management       in band: VLAN {}, over {links} links from {port}", in_band.vlan);
     }
-    say!("static entries   {fdb_entries_max} on one switch at most, {fdb_entries_total} in all");
+    match plan.policy.fdb {
+        FdbMode::Full | FdbMode::Minimal => {
+            say!("static entries   {fdb_entries_max} on one switch at most, {fdb_entries_total} in all");
+        }
+        FdbMode::Learned => say!("static entries   none: switches learn"),
+    }
     if let Some(failover) = &plan.failover {
         print_resilience(&failover.summary)?;
     }

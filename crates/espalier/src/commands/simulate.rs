@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use fabric::{ChannelId, Plan, format::plan::ReadMode};
+use fabric::{ChannelId, FdbMode, Plan, format::plan::ReadMode};
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
     flow::{FlowLevel, Transfer},
@@ -41,6 +41,11 @@ const STEP_PS_MAX: u64 = SECOND_PS / 1000;
 
 pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    if plan.policy.fdb == FdbMode::Learned {
+        return Err(bad_input(
+            "the simulated switches do not learn; plan with --fdb minimal, which gives the same routes, and simulate that",
+        ));
+    }
     if plan.topology.hosts().len() < 2 {
         return Err(bad_input("traffic needs two hosts at least"));
     }

@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use fabric::{
-    Admin, Assignment, Bound, DEFAULT_RATE_BPS, DeviceIntent, EngineName, FdbRun, FlowControlMode, HostId, LinkId, Mac,
-    Plan, Policy, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Tree, VlanId,
-    VlanSet, VlanTree,
+    Admin, Assignment, Bound, DEFAULT_RATE_BPS, DeviceIntent, EngineName, FdbRun, FlowControlMode, HostId, Learning,
+    LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Tree,
+    VlanId, VlanSet, VlanTree,
 };
 
 /// A topology of `switches`, cabled as `links` says, with `hosts[switch]` hosts each.
@@ -309,7 +309,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree], pvid: &[Vla
             fdb.push(FdbRun { vlan: tree.vlan, first: host, last: host, port });
         }
     }
-    DeviceIntent { switch, ports, fdb, foreign: Vec::new() }
+    DeviceIntent { switch, ports, fdb, foreign: Vec::new(), learning: Learning::Off }
 }
 
 /// The VLANs whose trees reach a switch.

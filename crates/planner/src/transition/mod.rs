@@ -30,7 +30,7 @@ pub(crate) mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId, SwitchId,
+    Admin, DeviceIntent, FdbEntry, FdbMode, FdbRun, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId, SwitchId,
     Topology, VlanId, VlanSet,
 };
 use thiserror::Error;
@@ -158,6 +158,11 @@ pub enum StepError {
         /// The next plan's.
         after: fabric::Tagging,
     },
+    /// Switches that learn would flood on the way.
+    #[error(
+        "switches learn in one of the plans, and no order of steps is proven to keep them from flooding on the way; take the fabric down in between, or plan both with --fdb minimal"
+    )]
+    SwitchesLearn,
     /// Trees that travel under a spare id have none.
     #[error(
         "{need} VLANs become other trees under the same id, which takes as many spare ids on the way, but the range has {spare}; widen --vlans and plan again"
@@ -190,6 +195,9 @@ pub enum StepError {
 /// # Errors
 /// [`StepError`], naming what stands in the way.
 pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
+    if [previous, next].iter().any(|plan| plan.policy.fdb == FdbMode::Learned) {
+        return Err(StepError::SwitchesLearn);
+    }
     let Stage { topology, before, after, relation } = Stage::set(previous, next);
     if before.tables.is_some() != after.tables.is_some() {
         let (before, after) = (previous.policy.tagging, next.policy.tagging);

@@ -8,8 +8,8 @@
 //! lost their cable are still there and still set up. Entries for addresses that no host has any more become foreign.
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostRun, HostTable, HostTagging, Models, Plan,
-    PortIntent, PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet,
+    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostRun, HostTable, HostTagging, Learning,
+    Models, Plan, PortIntent, PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet,
 };
 
 use super::{FabricState, table};
@@ -118,7 +118,7 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
         let kept = before.into_iter().flat_map(|device| &device.foreign);
         foreign.extend(kept.filter_map(|entry| Some(FdbEntry { port: relation.port[entry.port.index()]?, ..*entry })));
         foreign.sort_unstable();
-        DeviceIntent { switch, ports, fdb: table::tidy(fdb), foreign }
+        DeviceIntent { switch, ports, fdb: table::tidy(fdb), foreign, learning: Learning::Off }
     };
     stage.switch_ids().map(device).collect()
 }

@@ -8,8 +8,8 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
-    FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId,
-    SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary,
+    SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
 };
 
 /// What a hand-made plan is to be like.
@@ -276,11 +276,15 @@ fn devices(topology: &Topology, wish: Wish, trees: &[VlanTree], routes: &Routes)
             }
         }
     }
+    if wish.fdb == FdbMode::Learned {
+        entries.clear();
+    }
+    let learning = if wish.fdb == FdbMode::Learned { Learning::On } else { Learning::Off };
     let mut devices: Vec<DeviceIntent> = topology
         .switch_ids()
         .map(|switch| {
             let ports = topology.port_ids(switch).map(|port| port_intent(topology, wish, trees, &all, routes, port));
-            DeviceIntent { switch, ports: ports.collect(), fdb: Vec::new(), foreign: Vec::new() }
+            DeviceIntent { switch, ports: ports.collect(), fdb: Vec::new(), foreign: Vec::new(), learning }
         })
         .collect();
     for ((switch, vlan, host), port) in entries {

@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
-    FlowControlMode, HostId, HostRun, InBand, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent, PortRole,
-    Resilience, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId,
-    VlanPool, VlanSet, VlanTree,
+    FlowControlMode, HostId, HostRun, InBand, Learning, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent,
+    PortRole, Resilience, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree,
+    VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -343,7 +343,7 @@ fn devices(topology: &Topology, at: &At<'_>) -> Read<Vec<DeviceIntent>> {
 }
 
 fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceIntent> {
-    at.only(&["switch", "ports", "fdb", "foreign"])?;
+    at.only(&["switch", "ports", "fdb", "foreign", "learning"])?;
     let name_at = at.field("switch")?;
     let expected = &topology.switch(switch).name;
     if name_at.text()? != expected {
@@ -394,7 +394,15 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
             foreign.push(FdbEntry { vlan: vlan(&at.field("vlan")?)?, mac: at.field("mac")?.parsed()?, port });
         }
     }
-    Ok(DeviceIntent { switch, ports, fdb, foreign })
+    let learning = match at.optional("learning")? {
+        None => Learning::Off,
+        Some(at) => match at.text()? {
+            "on" => Learning::On,
+            "off" => Learning::Off,
+            other => return Err(at.error(format!("{other:?} is neither on nor off"))),
+        },
+    };
+    Ok(DeviceIntent { switch, ports, fdb, foreign, learning })
 }
 
 fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortIntent> {

@@ -8,9 +8,9 @@ use std::{
 use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary,
-    FdbEntry, FdbRun, FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, Model, Models, PairRun, Plan, Policy,
-    PortIntent, PortNames, PortRole, Proof, Resilience, Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic,
-    TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    FdbEntry, FdbRun, FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Model, Models, PairRun,
+    Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, Summary, SwitchId, SwitchOver, Tagging, Topology,
+    Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -217,7 +217,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
             flow_control: FlowControlMode::Pfc { lanes: 2 },
         },
     });
-    DeviceIntent { switch, ports: ports.collect(), fdb, foreign: Vec::new() }
+    DeviceIntent { switch, ports: ports.collect(), fdb, foreign: Vec::new(), learning: Learning::Off }
 }
 
 fn written(plan: &Plan) -> String {

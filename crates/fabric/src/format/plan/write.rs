@@ -16,7 +16,7 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, InBand, Models, Plan, Policy, PortId,
+    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, InBand, Learning, Models, Plan, Policy, PortId,
     PortIntent, PortRole, Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet,
     format::report::summary_fields,
 };
@@ -243,6 +243,9 @@ fn device_line(topology: &Topology, device: &DeviceIntent) -> String {
             format!("{{\"vlan\":{},\"mac\":\"{}\",\"port\":{port}}}", entry.vlan, entry.mac)
         });
         push_field(&mut text, "foreign", format_args!("[{}]", entries.collect::<Vec<_>>().join(",")));
+    }
+    if device.learning == Learning::On {
+        push_field(&mut text, "learning", Quoted("on"));
     }
     format!("{{{text}}}")
 }
