@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Render(Render),
     Serve(Serve),
     Lab(Lab),
-    Simulate(Simulate),
+    Simulate(Box<Simulate>),
     Sweep(Sweep),
     Tagger(Tagger),
     Switchd(Switchd),
