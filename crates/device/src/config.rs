@@ -209,6 +209,20 @@ impl SwitchConfig {
         DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning }
     }
 
+    /// Lets ports that always learn count as what another state asks of them: they serve those that are to learn, and those
+    /// that are not, since static entries stand before what they learn.
+    ///
+    /// # Panics
+    /// If the states do not have the same ports.
+    pub fn take_learning_of(&mut self, wanted: &Self) {
+        assert_eq!(self.ports.len(), wanted.ports.len(), "both states are of one switch");
+        for (port, wanted) in self.ports.iter_mut().zip(&wanted.ports) {
+            if port.learning == PortLearning::Always {
+                port.learning = wanted.learning;
+            }
+        }
+    }
+
     /// The port of this name.
     pub fn slot(&self, name: &str) -> Option<Slot> {
         self.ports.iter().position(|port| port.name == name).map(Slot::new)

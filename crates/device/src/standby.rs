@@ -1,15 +1,12 @@
 //! Stands by for a cable to fail, and then has the hosts that it cut off send in the VLANs that the plan stored for that.
 //!
 //! ```text
-//!            cable dies                                  proof of the switch-over
-//!   home ───────────────────────▶ over(cable)            certificate, further numbering, unneeded
-//!   home ──▶ stopped(cable) ─────▶ over(cable)           drained
-//!   over(cable) ─────────────────▶ home                  certificate, unneeded
-//!   over(cable) ──▶ stopped(cable) ──▶ home              further numbering, drained
+//!   home ◀──────────────────▶ over(cable)        proof: the plan's certificate, or unneeded
+//!   home ◀▶ stopped(cable) ◀▶ over(cable)        proof: a further numbering, drained or not
 //! ```
-//! A further numbering leaves out what goes over the dead cable, so the way back needs a pause once it is alive. Only hosts
-//! that move are stopped: what the others send climbs either numbering. A stopped port takes no untagged frames; its link
-//! stays up, and what is sent to it arrives.
+//! A further numbering leaves out what goes over the dead cable, which may come back to life at any moment, even before all
+//! hosts have moved. So hosts that move are stopped first where that is the proof; what the others send climbs either
+//! numbering. A stopped port takes no untagged frames; its link stays up, and what is sent to it arrives.
 //!
 //! Nothing is done here. Tell [`Standby::handle_links`] what became of the cables and which switches answer, have the
 //! switches hold what [`Standby::pvid`] says, and tell [`Standby::handle_held`] which of them do.
@@ -48,6 +45,8 @@ pub enum Stance {
     Over(LinkId),
     /// Those of the plan, but for hosts that this cable's failure moves: these send nothing.
     Stopped(LinkId),
+    /// Those of the plan, but for hosts that were found elsewhere: these send nothing.
+    Gathering,
 }
 
 /// What is worth telling a person.
@@ -111,6 +110,8 @@ pub struct Standby {
     way: VecDeque<Stance>,
     /// Where hosts go back to if they cannot all be stopped.
     origin: Stance,
+    /// Hosts that were found in the middle of some change.
+    astray: BTreeSet<HostId>,
     /// Switches that may not have heard of some stance since they last held one.
     stale: BTreeSet<SwitchId>,
     /// Switches with hosts.
@@ -161,6 +162,7 @@ impl Standby {
             stance: Stance::Home,
             way: VecDeque::new(),
             origin: Stance::Home,
+            astray: BTreeSet::new(),
             stale: BTreeSet::new(),
             hosting: plan.topology.host_ids().map(|host| plan.topology.switch_of(host)).collect(),
             wanted_since: Duration::ZERO,
@@ -176,8 +178,8 @@ impl Standby {
     /// Cables that something is stored for, and those of them for which hosts have to be stopped for a moment before they
     /// move.
     pub fn prepared(&self) -> (usize, usize) {
-        let drained = self.overs.values().filter(|over| matches!(over.proof, Proof::Drained(_))).count();
-        (self.overs.len(), drained)
+        let careful = self.overs.keys().filter(|link| !self.is_free(**link)).count();
+        (self.overs.len(), careful)
     }
 
     /// Takes up what an earlier standby left: `found[host]` is what each host's port has, `dead` the cables that are down.
@@ -194,34 +196,24 @@ impl Standby {
         if held(Stance::Home) {
             return Ok(Stance::Home);
         }
-        // Some of a change may have been made: then hosts have what they had before, or would have after, or are stopped.
-        let fits = |link: LinkId, host, pvid: Pvid| {
-            [Stance::Home, Stance::Over(link), Stance::Stopped(link)]
-                .into_iter()
-                .any(|stance| pvid == self.pvid_in(stance, host))
-        };
         // A link that is dead is likelier than one that is not, and one that asks for care is the safer guess.
-        let best = (self.overs.keys().copied())
-            .filter(|link| hosts().all(|(host, pvid)| fits(*link, host, pvid)))
-            .max_by_key(|link| (held(Stance::Over(*link)), dead.contains(link), !self.is_free(*link)));
-        let stance = match best {
-            Some(link) if held(Stance::Over(link)) => Stance::Over(link),
-            Some(link) if found.contains(&None) || matches!(self.overs[&link].proof, Proof::Drained(_)) => {
-                self.way.push_back(Stance::Home);
-                Stance::Stopped(link)
-            }
+        let exact = (self.overs.keys().copied())
+            .filter(|link| held(Stance::Over(*link)))
+            .max_by_key(|link| (dead.contains(link), !self.is_free(*link)));
+        let known = |host, pvid: Pvid| {
+            pvid.is_none() || self.overs.keys().any(|link| pvid == self.pvid_in(Stance::Over(*link), host))
+        };
+        let stance = match exact {
             Some(link) => Stance::Over(link),
-            // Several changes, each of which some switch has missed: only those that mix freely leave that.
             None => {
-                let free = |host, pvid: Pvid| {
-                    let of = |link: &LinkId| self.is_free(*link) && pvid == self.pvid_in(Stance::Over(*link), host);
-                    pvid == self.pvid_in(Stance::Home, host) || self.overs.keys().any(of)
-                };
-                if let Some((host, _)) = hosts().find(|(host, pvid)| !free(*host, *pvid)) {
-                    return Err(host);
+                let elsewhere = hosts().filter(|(host, pvid)| *pvid != self.pvid_in(Stance::Home, *host));
+                let astray: Vec<(HostId, Pvid)> = elsewhere.collect();
+                if let Some((host, _)) = astray.iter().find(|(host, pvid)| !known(*host, *pvid)) {
+                    return Err(*host);
                 }
-                self.stale = self.hosting.iter().copied().collect();
-                Stance::Home
+                self.astray = astray.into_iter().map(|(host, _)| host).collect();
+                self.way.push_back(Stance::Home);
+                Stance::Gathering
             }
         };
         (self.stance, self.told_held) = (stance, false);
@@ -249,6 +241,7 @@ impl Standby {
             Stance::Home => Some(home),
             Stance::Over(link) => Some(self.overs[&link].moves.get(&host).copied().unwrap_or(home)),
             Stance::Stopped(link) => (!self.overs[&link].moves.contains_key(&host)).then_some(home),
+            Stance::Gathering => (!self.astray.contains(&host)).then_some(home),
         }
     }
 
@@ -283,7 +276,7 @@ impl Standby {
     fn tell_failure(&mut self, link: LinkId) {
         let busy = match self.target_of_way() {
             Stance::Over(other) => other != link,
-            Stance::Home | Stance::Stopped(_) => false,
+            Stance::Home | Stance::Stopped(_) | Stance::Gathering => false,
         };
         self.news.push_back(if self.dividing.contains(&link) {
             News::Dividing(link)
@@ -316,8 +309,8 @@ impl Standby {
                 Some(link) => Stance::Over(link),
                 None => return,
             },
-            // Left by an earlier standby, and its way is empty only once it is over.
-            Stance::Stopped(_) => Stance::Home,
+            // Their ways are empty only once they are over.
+            Stance::Stopped(_) | Stance::Gathering => Stance::Home,
         };
         let way = self.way_to(target);
         // Nobody is stopped unless all can be.
@@ -351,7 +344,7 @@ impl Standby {
             way.push_back(Stance::Home);
         }
         if let Stance::Over(to) = target {
-            if matches!(self.overs[&to].proof, Proof::Drained(_)) {
+            if !self.is_free(to) {
                 way.push_back(Stance::Stopped(to));
             }
             way.push_back(target);
@@ -363,7 +356,7 @@ impl Standby {
         let Some(&stance) = self.way.front() else { return };
         // What needs care mixes with the plan's own routes alone, and only if everybody has come back to them.
         let careful = match stance {
-            Stance::Home => None,
+            Stance::Home | Stance::Gathering => None,
             Stance::Over(link) | Stance::Stopped(link) => Some(link).filter(|link| !self.is_free(*link)),
         };
         if let (Some(link), Stance::Home, Some(switch)) = (careful, self.stance, self.stale.first()) {
@@ -389,10 +382,11 @@ impl Standby {
         self.stale.retain(|switch| behind.contains(switch) || silent.contains(switch));
         let stopped = match self.stance {
             Stance::Stopped(link) => Some(link),
-            Stance::Home | Stance::Over(_) => None,
+            Stance::Home | Stance::Over(_) | Stance::Gathering => None,
         };
         let held = match stopped {
             Some(link) => behind.is_disjoint(&self.overs[&link].switches),
+            None if self.stance == Stance::Gathering => behind.is_empty(),
             None => behind.is_subset(silent),
         };
         if !held {

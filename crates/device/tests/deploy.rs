@@ -13,7 +13,7 @@ use std::{
 };
 
 use device::{
-    PortConfig, Slot, SpanningTree, SwitchConfig,
+    PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     deploy::{
         Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Reading, Reason,
         Reply, Request, Way, edits,
@@ -720,6 +720,9 @@ impl World {
         let topology = &self.topology;
         let mut configs: Vec<SwitchConfig> =
             topology.switch_ids().map(|switch| SwitchConfig::blank(port_names(topology, switch))).collect();
+        // As ports do that nobody can tell not to.
+        let ports = configs.iter_mut().flat_map(|config| &mut config.ports);
+        ports.for_each(|port| port.learning = PortLearning::Always);
         let vlans: Vec<VlanId> = (0..2 + rng.below(3) as u16).map(|n| VlanId::new(first + n).expect("small")).collect();
         for &vlan in &vlans {
             self.join(&mut configs, vlan, &spanning_tree(topology, rng));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use device::{
-    Slot, SwitchConfig,
+    PortLearning, Slot, SwitchConfig,
     agent::{
         Access, Answer, Config, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits, Mishap, PortFacts,
         Responder, Rights, Still, Switch, Trigger,
@@ -263,6 +263,7 @@ fn topology(switches: usize, ports: u32) -> Topology {
 /// VLANs 2 and on, hosts in all of them.
 fn goal(ports: u32, vlans: u16, hosts: u32, turn: u32) -> SwitchConfig {
     let mut config = SwitchConfig::blank((1..=ports).map(|port| format!("p{port}")));
+    config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
     config.vlans = (2..2 + vlans).filter_map(|id| VlanId::new(id).ok()).collect();
     for (number, port) in config.ports.iter_mut().enumerate() {
         port.admin = Admin::Up;

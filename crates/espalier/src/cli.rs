@@ -446,7 +446,7 @@ pub(crate) struct Standby {
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub(crate) hold: f64,
     /// How long frames may be on their way, in seconds: for so long hosts are stopped where a switch-over asks for it.
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = 0.5)]
     pub(crate) drain: f64,
 }
 

@@ -454,6 +454,7 @@ impl Teller<'_> {
     fn left(&self, stance: Stance) -> Result<()> {
         match stance {
             Stance::Home => self.say("left", None, "ended; all hosts send as the plan has it"),
+            Stance::Gathering => self.say("left", None, "ended in the middle of a change; start it again soon"),
             Stance::Over(link) | Stance::Stopped(link) => {
                 let label = self.plan.topology.link_label(link);
                 let words = format!("ended in the middle of what the failure of {label} asks for; start it again soon");
@@ -491,6 +492,9 @@ impl Teller<'_> {
             News::Holds(Stance::Home) => self.say("home", None, "all hosts send as the plan has it"),
             News::Holds(Stance::Over(link)) => {
                 self.say("over", Some(&label(link)), &format!("hosts have switched over, away from {}", label(link)))
+            }
+            News::Holds(Stance::Gathering) => {
+                self.say("gathering", None, "hosts that were found in the middle of a change are stopped, and go home")
             }
             News::Holds(Stance::Stopped(link)) => self.say(
                 "stopped",
