@@ -3,7 +3,7 @@ ESPALIER := target/release/espalier
 RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
 .PHONY: help demo build install test lint docs deny bpf-check test-vm test-ib test-snmp test-ssh test-ri2n fuzz soak bench \
-	bench-planner bench-ri2n clean
+	bench-planner bench-ri2n bench-hosts clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
@@ -20,6 +20,7 @@ help:
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
+	@echo "make bench-hosts    hosts that tag: docs/benchmarks/bisection.md, and what tagging costs"
 	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
 	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small, full or other)"
 
@@ -122,6 +123,12 @@ bench-planner:
 bench-ri2n:
 	cargo build --release --locked -p ri2n-cli -p ri2n-preload
 	bench/ri2n/run docs/benchmarks/ri2n.md
+
+bench-hosts:
+	@tools/setup test
+	cargo build --release --locked -p espalier
+	bench/bisection > docs/benchmarks/bisection.md
+	bench/tagger
 
 PREFIX ?= /usr/local
 install: build
