@@ -52,7 +52,7 @@ test-vm:
 	@tools/setup test
 	cargo build --release --locked -p espalier
 	@crates/lab/vm/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@HOSTS=64 crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@crates/lab/vm/systemd || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ib:
@@ -106,6 +106,8 @@ fuzz:
 soak: fuzz
 	cargo build --release --locked $(RI2N)
 	@tests/ri2n/switch 64 || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	cargo build --release --locked -p espalier
+	@crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	SCHEDULES=20000 cargo test --release --locked -p device --test deploy
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p device
 
