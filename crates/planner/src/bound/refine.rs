@@ -6,7 +6,7 @@
 //! shortest paths are added as they appear. Once all flow is on shortest paths, Σ demand · dist = Σ load · length, and the
 //! lengths prove the peak but for its share ln(channels)/β. So β rises from stage to stage, and bound and peak close in on
 //! the optimum from both sides: to 0.11 % of what an exact linear program finds, in a tenth of its time or less
-//! (docs/benchmarks/bounds.md).
+//! (docs/benchmarks/bound.md).
 //!
 //! ```text
 //!        ┌──1──┐         all of d on the short way: its length e^(β·d) is more than the long way's 2·e^0;
