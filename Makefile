@@ -127,7 +127,7 @@ bench-ri2n:
 	bench/ri2n/run docs/benchmarks/ri2n.md
 
 bench-hosts:
-	@tools/setup test
+	@tools/setup hosts
 	cargo build --release --locked -p espalier
 	bench/bisection > docs/benchmarks/bisection.md
 	bench/tagger

@@ -13,7 +13,7 @@ use crate::{
         Program,
         executor::{Costs, Ran},
     },
-    workload::{Fault, Flow, Transport, Workload},
+    workload::{Fault, Flow, TcpVariant, Transport, Workload},
 };
 
 /// A program, where it runs and how it sends.
@@ -31,7 +31,7 @@ pub struct Job {
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Carrier {
+pub struct Messaging {
     /// How they are sent. Datagrams that are lost stay lost, and whoever waits for them waits for ever.
     pub transport: Transport,
     /// Payload of a full frame.
@@ -40,6 +40,18 @@ pub struct Carrier {
     pub costs: Costs,
     /// Between processes of one host.
     pub memory: Memory,
+}
+
+impl Default for Messaging {
+    /// TCP in full frames, and messages that cost nothing beside it.
+    fn default() -> Self {
+        Self {
+            transport: Transport::Tcp(TcpVariant::Reno),
+            payload_bytes: 1448,
+            costs: Costs::default(),
+            memory: Memory::default(),
+        }
+    }
 }
 
 /// Messages between processes of one host.
@@ -89,7 +101,7 @@ impl Job {
         topology: &Topology,
         program: Program,
         hosts: Vec<HostId>,
-        carrier: Carrier,
+        messaging: Messaging,
         faults: Vec<Fault>,
     ) -> Result<Self, JobError> {
         if hosts.len() != program.ranks() {
@@ -98,7 +110,7 @@ impl Job {
         if let Some(strange) = hosts.iter().find(|host| host.index() >= topology.hosts().len()) {
             return Err(JobError::NoSuchHost(strange.index()));
         }
-        let Carrier { transport, payload_bytes, costs, memory } = carrier;
+        let Messaging { transport, payload_bytes, costs, memory } = messaging;
         let mut connections = BTreeMap::new();
         for (from, to) in program.pairs() {
             let (from, to) = (hosts[from as usize], hosts[to as usize]);

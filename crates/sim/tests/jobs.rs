@@ -7,7 +7,7 @@ use fabric::Policy;
 use proptest::prelude::*;
 use sim::{
     flow_job::run_job,
-    job::{Carrier, Job, Memory, in_order},
+    job::{Job, Memory, Messaging, in_order},
     packet::{FlowControlAt, PacketConfig, Simulation},
     program::{
         Program,
@@ -19,8 +19,8 @@ use sim::{
 
 const UDP: Transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
 
-fn carrier(transport: Transport) -> Carrier {
-    Carrier { transport, payload_bytes: 1448, costs: Costs::default(), memory: Memory::default() }
+fn messaging(transport: Transport) -> Messaging {
+    Messaging { transport, payload_bytes: 1448, costs: Costs::default(), memory: Memory::default() }
 }
 
 fn config() -> PacketConfig {
@@ -36,11 +36,11 @@ fn program(collective: Collective, algorithm: Algorithm, bytes: u64, ranks: u32)
 fn a_message_alone_takes_the_same_time_on_both_levels() {
     let plan = plan_of("mesh", "3", 1, &Policy::default());
     let costs = Costs { eager_bytes_max: u64::MAX, ..Costs::default() };
-    let carrier = Carrier { costs, ..carrier(UDP) };
+    let messaging = Messaging { costs, ..messaging(UDP) };
     for bytes in [0, 1, 1000, 1448, 1449, 100_000] {
         let program = program(Collective::Broadcast, Algorithm::Linear, bytes, 2);
         let hosts = vec![fabric::HostId::new(0), fabric::HostId::new(2)];
-        let job = Job::new(&plan.topology, program, hosts, carrier, Vec::new()).expect("a job");
+        let job = Job::new(&plan.topology, program, hosts, messaging, Vec::new()).expect("a job");
         let (_, packet) = Simulation::of_job(&plan, &job, &config()).finish_job();
         let packet = packet.expect("a job").ran;
         let flow = run_job(&plan, &job, &config()).expect("routes").ran;
@@ -72,7 +72,7 @@ fn levels_agree_on_collectives() {
     ] {
         let program = program(collective, algorithm, 200_000, 16);
         let hosts = in_order(&plan.topology, 16, 1);
-        let job = Job::new(&plan.topology, program, hosts, carrier(transport), Vec::new()).expect("a job");
+        let job = Job::new(&plan.topology, program, hosts, messaging(transport), Vec::new()).expect("a job");
         let (outcome, packet) = Simulation::of_job(&plan, &job, &config()).finish_job();
         let packet = packet.expect("a job").ran;
         let flow = run_job(&plan, &job, &config()).expect("routes").ran;
@@ -94,7 +94,7 @@ fn lost_frames_delay_a_program_or_stop_it() {
     for (transport, arrives) in [(UDP, false), (Transport::Tcp(TcpVariant::Cubic), true), (Transport::GoBackN, true)] {
         let program = program(Collective::AllGather, Algorithm::Ring, 1_000_000, 2);
         let hosts = in_order(&plan.topology, 2, 1);
-        let job = Job::new(&plan.topology, program, hosts, carrier(transport), faults.clone()).expect("a job");
+        let job = Job::new(&plan.topology, program, hosts, messaging(transport), faults.clone()).expect("a job");
         let (outcome, ran) = Simulation::of_job(&plan, &job, &config).finish_job();
         let ran = ran.expect("a job");
         assert!(outcome.counters.dropped_fault > 0);
@@ -114,7 +114,7 @@ fn a_program_that_cannot_go_on_stops() {
     let plan = plan_of("mesh", "2", 1, &Policy::default());
     let text = "num_ranks 2\nrank 0 {\ncalc 1000\nrecv 5b from 1 tag 9\n}\nrank 1 {\nsend 5b to 0 tag 8\n}\n";
     let program = sim::program::goal::read_goal("s.goal", text).expect("a schedule");
-    let job = Job::new(&plan.topology, program, in_order(&plan.topology, 2, 1), carrier(UDP), Vec::new());
+    let job = Job::new(&plan.topology, program, in_order(&plan.topology, 2, 1), messaging(UDP), Vec::new());
     let job = job.expect("a job");
     let (outcome, ran) = Simulation::of_job(&plan, &job, &config()).finish_job();
     let ran = ran.expect("a job");
@@ -142,8 +142,8 @@ proptest! {
         let plan = plan_of("torus", "3x3", 1, &Policy::default());
         let program = operation.program(ranks, 2).expect("it resolves");
         let hosts = in_order(&plan.topology, ranks as usize, per_host);
-        let carrier = Carrier { costs, ..carrier(transport) };
-        let job = Job::new(&plan.topology, program, hosts, carrier, Vec::new()).expect("a job");
+        let messaging = Messaging { costs, ..messaging(transport) };
+        let job = Job::new(&plan.topology, program, hosts, messaging, Vec::new()).expect("a job");
         let runs: Vec<_> = std::thread::scope(|scope| {
             let run = || Simulation::of_job(&plan, &job, &config()).finish_job();
             let threads: Vec<_> = (0..2).map(|_| scope.spawn(run)).collect();

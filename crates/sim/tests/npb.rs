@@ -6,14 +6,12 @@ mod common;
 use fabric::{EngineName, Policy};
 use sim::{
     flow_job::run_job,
-    job::{Carrier, Job, Memory, in_order},
+    job::{Job, Messaging, in_order},
     packet::PacketConfig,
     program::{
         Program,
-        executor::Costs,
         ti::{Reading, read_traces},
     },
-    workload::{TcpVariant, Transport},
 };
 
 const IS: &str = include_str!("../../../testdata/npb/is.B.16.txt");
@@ -26,14 +24,8 @@ fn program(text: &str) -> Program {
 
 fn seconds(kind: &str, size: &str, hosts: usize, engine: EngineName, program: &Program) -> f64 {
     let plan = common::plan_of(kind, size, hosts, &Policy { engine, ..Policy::default() });
-    let carrier = Carrier {
-        transport: Transport::Tcp(TcpVariant::Reno),
-        payload_bytes: 1448,
-        costs: Costs::default(),
-        memory: Memory::default(),
-    };
     let hosts = in_order(&plan.topology, program.ranks(), 1);
-    let job = Job::new(&plan.topology, program.clone(), hosts, carrier, Vec::new()).expect("a job");
+    let job = Job::new(&plan.topology, program.clone(), hosts, Messaging::default(), Vec::new()).expect("a job");
     let ran = run_job(&plan, &job, &PacketConfig::default()).expect("routes").ran;
     assert_eq!(ran.stalled, [] as [String; 0]);
     assert_eq!((ran.messages, ran.bytes), program.sent());

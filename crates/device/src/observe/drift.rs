@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use crate::{IngressFilter, Slot, SpanningTree, SwitchConfig};
+use crate::{IngressFilter, PortLearning, Slot, SpanningTree, SwitchConfig};
 
 /// One difference. Ports are positions in both states.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,13 @@ pub enum Drift {
         port: Slot,
         /// How it was found.
         found: IngressFilter,
+    },
+    /// A port learns, or does not, and should not. One that always does is right either way.
+    Learning {
+        /// Where.
+        port: Slot,
+        /// How it was found.
+        found: PortLearning,
     },
     /// A port is not in VLANs that it should be in.
     Missing {
@@ -129,6 +136,9 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
         if is.ingress_filter != should.ingress_filter {
             drifts.push(Drift::IngressFilter { port, found: is.ingress_filter });
         }
+        if is.learning != should.learning && ![is.learning, should.learning].contains(&PortLearning::Always) {
+            drifts.push(Drift::Learning { port, found: is.learning });
+        }
         let (members, wanted) = (is.members(), should.members());
         drifts.extend(some(without(&wanted, &members), &|vlans| Drift::Missing { port, vlans }));
         drifts.extend(some(without(&members, &wanted), &|vlans| Drift::Extra { port, vlans }));
@@ -177,6 +187,10 @@ impl Drift {
                 format!("port {} lets in frames of VLANs that it is not in", name(port))
             }
             Self::IngressFilter { port, found: IngressFilter::On } => format!("port {} filters at ingress", name(port)),
+            Self::Learning { port, found: PortLearning::Off } => format!("port {} does not learn", name(port)),
+            Self::Learning { port, found: PortLearning::On | PortLearning::Always } => {
+                format!("port {} learns, and should go by static entries alone", name(port))
+            }
             Self::Missing { port, vlans } => format!("port {} is not in {}", name(port), vlan_words(vlans)),
             Self::Extra { port, vlans } => {
                 format!("port {} is in {}, where it does not belong", name(port), vlan_words(vlans))
@@ -252,12 +266,13 @@ mod tests {
     #[test]
     fn every_difference_has_its_sentence_and_no_other() {
         type Spoil = fn(&mut SwitchConfig);
-        let cases: [(Spoil, &str); 13] = [
+        let cases: [(Spoil, &str); 14] = [
             (|c| c.spanning_tree = SpanningTree::On, "spanning tree is on"),
             (|c| c.ports[1].admin = Admin::Down, "port p2 is shut"),
             (|c| c.ports[0].pvid = Some(vlan(3)), "port p1 has PVID 3 instead of 2"),
             (|c| c.ports[0].pvid = None, "port p1 has PVID none instead of 2"),
             (|c| c.ports[1].ingress_filter = IngressFilter::Off, "port p2 lets in frames"),
+            (|c| c.ports[1].learning = PortLearning::On, "port p2 learns, and should go by static entries alone"),
             (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not in VLAN 3"),
             (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is in VLAN 9, where it does not belong"),
             (
@@ -274,6 +289,9 @@ mod tests {
             (|c| c.ports[0].flow_control = FlowControlMode::Off, "port p1 has no flow control instead of PAUSE"),
         ];
         assert_eq!(drift(&wanted(), &wanted()), []);
+        let mut always = wanted();
+        always.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+        assert_eq!(drift(&always, &wanted()), []);
         for (spoil, expect) in cases {
             let mut found = wanted();
             spoil(&mut found);

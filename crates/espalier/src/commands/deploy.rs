@@ -6,10 +6,6 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 
@@ -27,11 +23,11 @@ use fabric::{
     format::plan::{ReadMode, plan_digest},
 };
 use planner::Part;
-use signal_hook::{consts::SIGINT, flag};
 
 use super::{
     Output,
     controller::{self, Reached, Said},
+    interrupt::Interrupt,
     say,
 };
 use crate::{
@@ -88,10 +84,9 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         sequence,
         parallel_max: args.parallel,
     };
-    let interrupted = Arc::new(AtomicBool::new(false));
-    flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
+    let interrupt = Interrupt::watch_in_order()?;
     let mut deployment = Deployment::new(&topology, order);
-    let mut scene = Scene { plan: &plan, state: &state, interrupted };
+    let mut scene = Scene { plan: &plan, state: &state, interrupt };
     let outcome = run_deployment(&mut deployment, &mut devices, &mut scene);
     match &outcome {
         Outcome::Deployed { .. } | Outcome::RolledBack { .. } => {
@@ -291,7 +286,7 @@ fn rehearse(route: &Route, switch: SwitchId, mut device: Reached, digest: u32) -
 struct Scene<'a> {
     plan: &'a Plan,
     state: &'a State,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
 }
 
 impl Surroundings for Scene<'_> {
@@ -333,7 +328,7 @@ impl Surroundings for Scene<'_> {
     }
 
     fn interrupted(&mut self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+        self.interrupt.is_pressed()
     }
 }
 

@@ -6,10 +6,6 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
 use anyhow::{Context, Result};
@@ -22,9 +18,8 @@ use device::{
     mib::objects::binding_text,
 };
 use fabric::{Model, Models, format::model::write_model};
-use signal_hook::{consts::SIGINT, flag};
 
-use super::{Output, controller, say};
+use super::{Output, controller, interrupt::Interrupt, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -59,12 +54,10 @@ pub(super) fn run(args: &cli::Enrol, output: Output) -> Result<ExitCode> {
         return dry_run(args, &keyring, output);
     }
     fs::create_dir_all(&args.state).with_context(|| args.state.display().to_string())?;
-    let stop = Arc::new(AtomicBool::new(false));
     // The second Ctrl-C ends the program; the ledgers stay for --clean.
-    flag::register_conditional_default(SIGINT, Arc::clone(&stop)).context("watch for Ctrl-C")?;
-    flag::register(SIGINT, Arc::clone(&stop)).context("watch for Ctrl-C")?;
+    let interrupt = Interrupt::watch()?;
     let results = controller::at_once(args.addresses.clone(), |address| {
-        let mut clerk = Clerk { args, address, stop: &stop };
+        let mut clerk = Clerk { args, address, interrupt: &interrupt };
         let enrolment = session(args, &keyring, address)
             .and_then(|session| enrol(session, &order(args), &mut clerk).map_err(|error| error.to_string()));
         if enrolment.as_ref().map_or(true, |enrolment| enrolment.left.is_empty()) {
@@ -109,7 +102,7 @@ fn ledger_path(state: &Path, address: IpAddr) -> PathBuf {
 struct Clerk<'a> {
     args: &'a cli::Enrol,
     address: IpAddr,
-    stop: &'a AtomicBool,
+    interrupt: &'a Interrupt,
 }
 
 impl Clerk<'_> {
@@ -132,7 +125,7 @@ impl Desk for Clerk<'_> {
     }
 
     fn stopped(&mut self) -> bool {
-        self.stop.load(Ordering::SeqCst)
+        self.interrupt.is_pressed()
     }
 
     fn tell(&mut self, step: Step) {

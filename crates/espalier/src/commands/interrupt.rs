@@ -1,4 +1,4 @@
-//! Ctrl-C: once to stop and keep what there is, twice to end at once.
+//! Signals that ask a program to stop.
 
 use std::sync::{
     Arc,
@@ -6,19 +6,22 @@ use std::sync::{
 };
 
 use anyhow::{Context, Result};
-use signal_hook::{consts::SIGINT, flag};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
 
 /// Exit code of a program that Ctrl-C stopped.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Whether Ctrl-C was pressed.
+/// Whether the program was asked to stop.
 #[derive(Clone)]
 pub(super) struct Interrupt {
     pressed: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// Watches from now on. A second Ctrl-C ends the program; files are written whole or not at all.
+    /// Watches for Ctrl-C from now on. The first asks to stop and keep what there is, the second ends the program.
     pub(super) fn watch() -> Result<Self> {
         let pressed = Arc::new(AtomicBool::new(false));
         flag::register_conditional_shutdown(SIGINT, i32::from(INTERRUPTED), Arc::clone(&pressed))
@@ -27,8 +30,28 @@ impl Interrupt {
         Ok(Self { pressed })
     }
 
+    /// Watches for Ctrl-C, and for the SIGTERM of a service manager, in a program that ends in order however often it is
+    /// asked.
+    pub(super) fn watch_in_order() -> Result<Self> {
+        let pressed = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&pressed)).context("watch for Ctrl-C")?;
+        }
+        Ok(Self { pressed })
+    }
+
     /// Whether to stop.
     pub(super) fn is_pressed(&self) -> bool {
         self.pressed.load(Ordering::SeqCst)
+    }
+
+    /// Asks to stop, as a signal would.
+    pub(super) fn press(&self) {
+        self.pressed.store(true, Ordering::SeqCst);
+    }
+
+    /// For what wants to look by itself.
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.pressed
     }
 }

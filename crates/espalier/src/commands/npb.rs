@@ -7,15 +7,13 @@ use anyhow::{Context, Result};
 use fabric::{Plan, Policy};
 use sim::{
     flow_job::run_job,
-    job::{Carrier, Job, Memory, in_order},
+    job::{Job, Messaging, in_order},
     packet::PacketConfig,
     program::{
         Program,
         collective::{Algorithm, Collective},
-        executor::Costs,
         ti::{Reading, read_traces},
     },
-    workload::{TcpVariant, Transport},
 };
 
 use super::{
@@ -169,14 +167,8 @@ fn planned(name: &str) -> Result<Plan> {
 }
 
 fn seconds(plan: &Plan, program: &Program) -> Result<f64> {
-    let carrier = Carrier {
-        transport: Transport::Tcp(TcpVariant::Reno),
-        payload_bytes: 1448,
-        costs: Costs::default(),
-        memory: Memory::default(),
-    };
     let hosts = in_order(&plan.topology, program.ranks(), 1);
-    let job = Job::new(&plan.topology, program.clone(), hosts, carrier, Vec::new())?;
+    let job = Job::new(&plan.topology, program.clone(), hosts, Messaging::default(), Vec::new())?;
     let ran = run_job(plan, &job, &PacketConfig::default())?.ran;
     anyhow::ensure!(ran.stalled.is_empty(), "a trace stalls: {}", ran.stalled.join("; "));
     Ok(ran.end_ps() as f64 / 1e12)

@@ -2,24 +2,19 @@
 
 use std::{
     num::NonZero,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fabric::{Policy, Topology};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use planner::{StepLimit, Watch};
-use signal_hook::{consts::SIGINT, flag};
+
+use super::interrupt::Interrupt;
 
 /// Work that takes longer shows its progress.
 const SILENT: Duration = Duration::from_secs(2);
-/// Exit code after a second interrupt.
-const INTERRUPTED: i32 = 130;
 
 /// Stops the search at a time limit, else after a number of steps that depends on the size alone; and on Ctrl-C.
 pub(crate) struct Patience {
@@ -27,7 +22,7 @@ pub(crate) struct Patience {
     time_limit: Option<Duration>,
     steps: StepLimit,
     threads: usize,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
     bar: ProgressBar,
     subject: String,
 }
@@ -35,16 +30,13 @@ pub(crate) struct Patience {
 impl Patience {
     /// Starts the clock. From now on a first Ctrl-C ends the search, and a second one the program.
     pub(crate) fn new(topology: &Topology, policy: &Policy) -> Result<Self> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&interrupted))
-            .context("watch for Ctrl-C")?;
-        flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
+        let interrupt = Interrupt::watch()?;
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
         let time_limit = policy.time_limit;
         let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        Ok(Self { started, time_limit, steps, threads, interrupted, bar, subject: String::new() })
+        Ok(Self { started, time_limit, steps, threads, interrupt, bar, subject: String::new() })
     }
 
     /// Starts the clock again for another request, which the progress bar calls `subject`.
@@ -62,7 +54,7 @@ impl Patience {
 
     /// Whether Ctrl-C was pressed.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+        self.interrupt.is_pressed()
     }
 
     /// Clears the progress bar.

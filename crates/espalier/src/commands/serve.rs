@@ -1,22 +1,11 @@
 //! `espalier serve`: rendered files for switches that load them at boot.
 
-use std::{
-    net::SocketAddr,
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
+use std::{net::SocketAddr, process::ExitCode, sync::Arc, thread};
 
 use anyhow::{Context, Result};
 use device::serve::{Catalog, HttpServer, Served, TftpServer};
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    flag,
-};
 
+use super::interrupt::Interrupt;
 use crate::{cli, failure::bad_input};
 
 pub(super) fn run(args: &cli::Serve) -> Result<ExitCode> {
@@ -33,10 +22,7 @@ pub(super) fn run(args: &cli::Serve) -> Result<ExitCode> {
     if tftp.is_none() && http.is_none() {
         return Err(bad_input("both protocols are left out; give one of them a port"));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::clone(&stop)).context("watch for Ctrl-C")?;
-    }
+    let interrupt = Interrupt::watch_in_order()?;
     if let Some(server) = &tftp {
         eprintln!("tftp on {}", server.address()?);
     }
@@ -49,11 +35,11 @@ pub(super) fn run(args: &cli::Serve) -> Result<ExitCode> {
     let tell = |served: Served| eprintln!("{served}");
     // One that fails ends the other.
     let ended = |result: std::io::Result<()>| {
-        stop.store(true, Ordering::SeqCst);
+        interrupt.press();
         result
     };
     thread::scope(|scope| {
-        let (stop, tell, ended) = (&*stop, &tell, &ended);
+        let (stop, tell, ended) = (interrupt.flag(), &tell, &ended);
         let tftp = scope.spawn(move || tftp.map(|server| ended(server.serve(stop, tell))));
         let http = http.map(|server| ended(server.serve(stop, tell)));
         let tftp = tftp.join().expect("serving does not panic");

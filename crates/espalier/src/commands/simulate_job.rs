@@ -7,7 +7,7 @@ use fabric::{Plan, Traffic};
 use sim::{
     fault::{parse_fault, read_faults},
     flow_job::run_job,
-    job::{Carrier, Job, Memory, in_order},
+    job::{Job, Memory, Messaging, in_order},
     packet::{Outcome, PacketConfig, Simulation},
     program::{
         Program,
@@ -53,7 +53,7 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
     let (name, program) = read_program(plan, args)?;
     let workload = &args.workload;
     let overhead_ps = (workload.overhead_us.clamp(0.0, 1e9) * 1e6) as u64;
-    let carrier = Carrier {
+    let messaging = Messaging {
         transport: way.transport,
         payload_bytes: way.payload_bytes,
         costs: Costs { eager_bytes_max: workload.eager, send_ps: overhead_ps, receive_ps: overhead_ps },
@@ -70,7 +70,7 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
         )));
     }
     let job =
-        Job::new(&plan.topology, program, hosts, carrier, faults).map_err(|error| bad_input(error.to_string()))?;
+        Job::new(&plan.topology, program, hosts, messaging, faults).map_err(|error| bad_input(error.to_string()))?;
     let mut config = way.config;
     (config.warmup_ps, config.duration_ps) = (0, (args.duration_ms.unwrap_or(DURATION_MS) * 1e9) as u64);
     outputs::check_program(&args.outputs)?;

@@ -8,16 +8,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, RecvTimeoutError},
-    },
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use device::{
     Slot,
     deploy::{Driver as _, Fault, Mark},
@@ -28,9 +24,8 @@ use device::{
 };
 use fabric::{HostId, LinkId, Plan, SwitchId, format::plan::ReadMode};
 use serde_json::json;
-use signal_hook::{consts::SIGINT, consts::SIGTERM, flag};
 
-use super::{Output, controller, failure::moved_words, say};
+use super::{Output, controller, failure::moved_words, interrupt::Interrupt, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -49,12 +44,9 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
     let mut standby =
         Standby::new(&plan, hold, drain).map_err(|why| bad_input(format!("{}: {why}", args.plan.display())))?;
     let keyring = controller::keyring(&args.reach.credentials)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::clone(&stop)).context("watch for Ctrl-C")?;
-    }
+    let interrupt = Interrupt::watch_in_order()?;
     let teller = Teller { plan: &plan, output, started: Instant::now() };
-    let Some(found) = start(&plan, &keyring, &args.reach, &stop, &teller)? else { return Ok(ExitCode::SUCCESS) };
+    let Some(found) = start(&plan, &keyring, &args.reach, &interrupt, &teller)? else { return Ok(ExitCode::SUCCESS) };
     let (mark, devices) = match agree(&plan, found) {
         Ok(agreed) => agreed,
         Err(complaint) => {
@@ -65,7 +57,7 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
     let (links, stopped) = standby.prepared();
     teller.ready(links, stopped)?;
     let fabric = Fabric { plan: &plan, keyring: &keyring, reach: &args.reach, mark, interval };
-    fabric.attend(&mut standby, devices, &stop, &teller)
+    fabric.attend(&mut standby, devices, &interrupt, &teller)
 }
 
 fn seconds(name: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<Duration> {
@@ -88,7 +80,7 @@ fn start(
     plan: &Plan,
     keyring: &Keyring,
     reach: &cli::Reach,
-    stop: &AtomicBool,
+    interrupt: &Interrupt,
     teller: &Teller<'_>,
 ) -> Result<Option<Vec<Found>>> {
     if let Some(switch) = plan.topology.switches().iter().find(|switch| switch.mgmt.is_none()) {
@@ -133,7 +125,7 @@ fn start(
         }
         let due = Instant::now() + AGAIN;
         while found.len() < plan.topology.switches().len() && Instant::now() < due {
-            if stop.load(Ordering::SeqCst) {
+            if interrupt.is_pressed() {
                 return Ok(None);
             }
             thread::sleep(GLANCE);
@@ -196,7 +188,7 @@ impl Fabric<'_> {
         &self,
         standby: &mut Standby,
         devices: Vec<Device<UdpLink>>,
-        stop: &AtomicBool,
+        interrupt: &Interrupt,
         teller: &Teller<'_>,
     ) -> Result<ExitCode> {
         thread::scope(|scope| {
@@ -210,7 +202,7 @@ impl Fabric<'_> {
             }
             drop(reports);
             // The threads end when their orders do.
-            self.lead(standby, orders, &inbox, stop, teller)
+            self.lead(standby, orders, &inbox, interrupt, teller)
         })
     }
 
@@ -282,7 +274,7 @@ impl Fabric<'_> {
         standby: &mut Standby,
         orders: Vec<mpsc::Sender<Order>>,
         inbox: &mpsc::Receiver<Report>,
-        stop: &AtomicBool,
+        interrupt: &Interrupt,
         teller: &Teller<'_>,
     ) -> Result<ExitCode> {
         let topology = &self.plan.topology;
@@ -292,7 +284,7 @@ impl Fabric<'_> {
         let mut faults: BTreeMap<SwitchId, Fault> = BTreeMap::new();
         let mut silent = BTreeSet::new();
         let (mut turn, mut told, mut is_up) = (0, None, false);
-        while !stop.load(Ordering::SeqCst) {
+        while !interrupt.is_pressed() {
             let mut news = match inbox.recv_timeout(GLANCE) {
                 Ok(report) => vec![report],
                 Err(RecvTimeoutError::Timeout) => continue,

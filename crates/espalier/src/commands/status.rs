@@ -2,15 +2,11 @@
 
 use std::{
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use device::{
     SwitchConfig,
     deploy::{Driver as _, Fault, Mark},
@@ -20,9 +16,8 @@ use device::{
 };
 use fabric::{Plan, SwitchId, format::plan::ReadMode, format_rate};
 use serde_json::{Value, json};
-use signal_hook::{consts::SIGINT, flag};
 
-use super::{Output, cables::differences, controller, say};
+use super::{Output, cables::differences, controller, interrupt::Interrupt, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -53,9 +48,8 @@ pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
 
 pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
     let (plan, goals, interval) = prepare(&args.status)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    flag::register(SIGINT, Arc::clone(&interrupted)).context("watch for Ctrl-C")?;
-    let stop = || interrupted.load(Ordering::SeqCst);
+    let interrupt = Interrupt::watch_in_order()?;
+    let stop = || interrupt.is_pressed();
     let mut switches = controller::connect_by_snmp(&plan, &args.status.reach)?;
     let mut before = counters(&mut switches);
     let mut done = 0;

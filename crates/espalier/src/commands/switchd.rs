@@ -1,14 +1,11 @@
 //! `espalier switchd`: a Linux bridge as a managed switch.
 
-use std::{
-    process::ExitCode,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use device::format::{SwitchdTarget, parse_switchd};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::interrupt::Interrupt;
 use crate::{cli, failure::bad_input, files::read_text};
 
 pub(super) fn run(args: &cli::Switchd) -> Result<ExitCode> {
@@ -23,11 +20,8 @@ pub(super) fn run(args: &cli::Switchd) -> Result<ExitCode> {
         eprintln!("{shown}: {what} on {}, {users} users, {communities} communities", config.listen);
         return Ok(ExitCode::SUCCESS);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("catch signals")?;
-    }
-    lab::switchd::serve(&config, &stop, &mut || eprintln!("{what} answers on {}", config.listen))?;
+    let interrupt = Interrupt::watch_in_order()?;
+    lab::switchd::serve(&config, interrupt.flag(), &mut || eprintln!("{what} answers on {}", config.listen))?;
     eprintln!("{what} goes on as it is");
     Ok(ExitCode::SUCCESS)
 }

@@ -1,16 +1,9 @@
 //! `espalier tagger`: a host that tags its own frames.
 
-use std::{
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use fabric::{Mac, format::plan::ReadMode};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use tagger::{
     Config, Table, daemon,
     device::{self, Tagged},
@@ -19,7 +12,7 @@ use tagger::{
     plan,
 };
 
-use super::{Output, say};
+use super::{Output, interrupt::Interrupt, say};
 use crate::{
     cli::{self, TaggerCommand, TaggerSource},
     failure::bad_input,
@@ -53,10 +46,7 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
         TaggerCommand::Run { device, source, room, probes } => {
             let (table, paths) = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
-            let stop = Arc::new(AtomicBool::new(false));
-            for signal in [SIGINT, SIGTERM] {
-                signal_hook::flag::register(signal, stop.clone()).context("catch signals")?;
-            }
+            let interrupt = Interrupt::watch_in_order()?;
             eprintln!(
                 "{device} tags: {} destinations; watching {} paths",
                 table.destinations.len(),
@@ -65,7 +55,7 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             let settings = Settings { probes_per_s_max: *probes, ..Settings::default() };
             let prepared = daemon::prepare(&tagged)?;
             tagger::privileges::keep_only(tagger::privileges::Capability::Bpf).context("give up privileges")?;
-            daemon::run(&prepared, &table, &paths, settings, &|| stop.load(Ordering::SeqCst), &mut |notice| {
+            daemon::run(&prepared, &table, &paths, settings, &|| interrupt.is_pressed(), &mut |notice| {
                 let what = match notice.verdict {
                     Verdict::Healthy => "healthy",
                     Verdict::Sick(Why::Silent) => "silent",
