@@ -22,7 +22,7 @@ help:
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
 	@echo "make bench-hosts    hosts that tag: docs/benchmarks/bisection.md, and what tagging costs"
 	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
-	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner.md (SIZES=small, full or other)"
+	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner-*.md (SIZES=small, full or other)"
 
 build:
 	@tools/setup build
@@ -120,7 +120,7 @@ bench-planner:
 	@tools/setup bench
 	cargo build --release --locked -p espalier
 	bench/bound > docs/benchmarks/bound.md
-	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner.md
+	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner-$(SIZES).md
 
 bench-ri2n:
 	cargo build --release --locked -p ri2n-cli -p ri2n-preload

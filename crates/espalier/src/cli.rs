@@ -183,7 +183,7 @@ pub(crate) struct Plan {
     #[arg(long, default_value = "minimal", value_parser = words(FdbMode::ALL, FdbMode::word))]
     pub(crate) fdb: FdbMode,
     /// Most VLANs to use. What that costs is printed: it takes as long again to plan without the cap, or a quarter of the
-    /// time limit.
+    /// time limit. The same goes for switches whose static tables are too small for good routes.
     #[arg(long, value_name = "N")]
     pub(crate) max_vlans: Option<usize>,
     /// VLAN ids to draw from.

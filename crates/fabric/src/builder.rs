@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     net::IpAddr,
+    sync::Arc,
 };
 
 use thiserror::Error;
@@ -240,6 +241,11 @@ impl TopologyBuilder {
             }
             _ => Ok(id),
         }
+    }
+
+    /// Changes what switches can do, such as to ask what another make would be worth.
+    pub fn change_models(&mut self, mut change: impl FnMut(&mut Model)) {
+        self.switches.iter_mut().for_each(|switch| change(Arc::make_mut(&mut switch.model)));
     }
 
     /// The switch of this name.

@@ -10,7 +10,7 @@
 //!                   ├─h1   └─h2                            ├─h1   └─h2
 //! ```
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use fabric::{Assignment, HostId, SwitchId, Topology};
 
@@ -41,23 +41,33 @@ pub(crate) enum Direction {
 
 /// Visits every fan of a routing, grouped so that all fans of a tree follow each other in ascending order of trees.
 /// Cost: O(hosts) fans by source or destination, up to 2·hosts by priority, and one a row and tree by pair.
-pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, mut visit: impl FnMut(&Fan<'_>)) {
+pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, visit: impl FnMut(&Fan<'_>)) {
+    for_each_fan_of(topology, routing, &(0..routing.trees.len()), visit);
+}
+
+/// Visits the fans of some trees, in the same order.
+pub(crate) fn for_each_fan_of(
+    topology: &Topology,
+    routing: &Routing,
+    trees: &Range<usize>,
+    mut visit: impl FnMut(&Fan<'_>),
+) {
     let hosts = topology.hosts().len();
     let all = HostSet::all(hosts);
     let mut peers = HostSet::empty(hosts);
     match &routing.assignment {
         Assignment::Source(choice) => {
-            for ((tree, root), owners) in owners(topology, choice) {
+            for ((tree, root), owners) in owners(topology, choice, trees) {
                 visit(&Fan { tree, root, direction: Direction::Outward, owners: &owners, peers: &all });
             }
         }
         Assignment::Destination(choice) => {
-            for ((tree, root), owners) in owners(topology, choice) {
+            for ((tree, root), owners) in owners(topology, choice, trees) {
                 visit(&Fan { tree, root, direction: Direction::Inward, owners: &owners, peers: &all });
             }
         }
         Assignment::Priority { choice, priority } => {
-            for ((tree, root), owners) in owners(topology, choice) {
+            for ((tree, root), owners) in owners(topology, choice, trees) {
                 for owner in owners {
                     let own = priority[owner.index()];
                     for direction in [Direction::Outward, Direction::Inward] {
@@ -90,10 +100,13 @@ pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, mut visit: im
             }
             let mut uses: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
             for (number, group) in groups.iter().enumerate() {
-                let mut trees: Vec<usize> = unicast[group[0].index()].iter().map(|run| run.choice).collect();
-                trees.sort_unstable();
-                trees.dedup();
-                trees.into_iter().for_each(|tree| uses.entry(tree).or_default().push(number));
+                let mut chosen: Vec<usize> = unicast[group[0].index()].iter().map(|run| run.choice).collect();
+                chosen.sort_unstable();
+                chosen.dedup();
+                chosen
+                    .into_iter()
+                    .filter(|tree| trees.contains(tree))
+                    .for_each(|tree| uses.entry(tree).or_default().push(number));
             }
             for (tree, users) in uses {
                 for owners in users.into_iter().map(|number| &groups[number]) {
@@ -110,9 +123,9 @@ pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, mut visit: im
 }
 
 /// Hosts by tree and switch.
-fn owners(topology: &Topology, choice: &[usize]) -> BTreeMap<(usize, SwitchId), Vec<HostId>> {
+fn owners(topology: &Topology, choice: &[usize], trees: &Range<usize>) -> BTreeMap<(usize, SwitchId), Vec<HostId>> {
     let mut owners: BTreeMap<_, Vec<HostId>> = BTreeMap::new();
-    for host in topology.host_ids() {
+    for host in topology.host_ids().filter(|host| trees.contains(&choice[host.index()])) {
         owners.entry((choice[host.index()], topology.switch_of(host))).or_default().push(host);
     }
     owners

@@ -29,12 +29,12 @@ impl HostSet {
         self.words[host.index() / 64] |= 1 << (host.index() % 64);
     }
 
-    pub(crate) fn remove(&mut self, host: HostId) {
-        self.words[host.index() / 64] &= !(1 << (host.index() % 64));
-    }
-
     pub(crate) fn contains(&self, host: HostId) -> bool {
         self.words[host.index() / 64] >> (host.index() % 64) & 1 == 1
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
     }
 
     pub(crate) fn union(&mut self, other: &Self) {

@@ -4,76 +4,111 @@
 //! places are exactly the channels of the VLAN's fans, so one pass a fan marks, for each channel of the tree, the
 //! hosts that lie beyond it; `full` marks all hosts beyond every channel instead. With `learned` there are no entries.
 
+use std::ops::Range;
+
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, DeviceIntent, FdbMode, FdbRun, FlowControl, FlowControlMode, HostId,
     Learning, Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
-    fan::{Direction, Fan, for_each_fan},
+    fan::{Direction, Fan, for_each_fan_of},
     host_set::HostSet,
     replan::Standing,
     resilience::BackupFan,
     routing::Routing,
+    threads::with_each,
 };
 
-/// The complete desired state of every switch: `intents[switch]`. `backup` is what flows only after a failure, ascending
-/// by tree; entries of `standing` VLANs are copied.
-/// Cost: O(fans · switches · hosts / 64) time; memory beyond the result is O(switches · hosts / 64).
+/// What carries traffic, and when.
+pub(crate) struct Carrying<'a> {
+    /// Ascending by VLAN.
+    pub(crate) trees: &'a [VlanTree],
+    /// Who uses which.
+    pub(crate) assignment: &'a Assignment<VlanId>,
+    /// What flows only after a failure, ascending by tree.
+    pub(crate) backup: &'a [BackupFan],
+    /// VLANs whose entries are those of a previous plan.
+    pub(crate) standing: Option<&'a Standing<'a>>,
+}
+
+/// The complete desired state of every switch: `intents[switch]`.
+/// Cost: O(fans · switches · hosts / 64) time, shared by `threads`; memory beyond the result is
+/// O(threads · switches · hosts / 64).
 pub(crate) fn intents(
     topology: &Topology,
     policy: &Policy,
-    trees: &[VlanTree],
-    assignment: &Assignment<VlanId>,
-    backup: &[BackupFan],
-    standing: Option<&Standing<'_>>,
+    carrying: &Carrying<'_>,
+    threads: usize,
 ) -> Vec<DeviceIntent> {
+    let Carrying { trees, assignment, standing, .. } = *carrying;
     let mut devices = ports(topology, policy, trees, assignment);
-    let position = |vlan| trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("an assigned VLAN has a tree");
-    let routing = Routing {
-        trees: trees.iter().map(|tree| tree.tree.clone()).collect(),
-        assignment: assignment.map(position),
-        numbering: None,
-        lane: None,
-    };
-    let stands: Vec<bool> = trees.iter().map(|tree| standing.is_some_and(|standing| standing.has(tree.vlan))).collect();
-    let mut marks = Marks::new(topology);
-    match policy.fdb {
-        FdbMode::Minimal => {
-            let mut backup = backup.iter().peekable();
-            let mut finish = |tree: usize, marks: &mut Marks, devices: &mut Vec<DeviceIntent>| {
-                while let Some(fan) = backup.next_if(|fan| fan.tree == tree) {
-                    let BackupFan { tree, root, direction, ref owners, ref peers } = *fan;
-                    marks.add_fan(topology, &routing, &Fan { tree, root, direction, owners, peers });
+    if policy.fdb != FdbMode::Learned {
+        let position = |vlan| trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("an assigned VLAN has a tree");
+        let routing = Routing {
+            trees: trees.iter().map(|tree| tree.tree.clone()).collect(),
+            assignment: assignment.map(position),
+            numbering: None,
+            lane: None,
+        };
+        let share = trees.len().div_ceil(threads.max(1)).max(1);
+        let starts = (0..trees.len()).step_by(share);
+        let mut parts: Vec<(Range<usize>, Vec<Vec<FdbRun>>)> =
+            starts.map(|start| (start..(start + share).min(trees.len()), Vec::new())).collect();
+        with_each(threads, &mut parts, |(part, tables)| *tables = entries(topology, policy, carrying, &routing, part));
+        for (_, tables) in parts {
+            for (device, table) in devices.iter_mut().zip(tables) {
+                if device.fdb.is_empty() {
+                    device.fdb = table;
+                } else {
+                    device.fdb.extend(table);
                 }
-                marks.emit(topology, &trees[tree], devices);
-            };
-            let mut current = 0;
-            for_each_fan(topology, &routing, |fan| {
-                for tree in current..fan.tree {
-                    finish(tree, &mut marks, &mut devices);
-                }
-                current = fan.tree;
-                if !stands[fan.tree] {
-                    marks.add_fan(topology, &routing, fan);
-                }
-            });
-            for tree in current..trees.len() {
-                finish(tree, &mut marks, &mut devices);
             }
         }
-        FdbMode::Full => {
-            for (tree, _) in trees.iter().zip(&stands).filter(|(_, stands)| !**stands) {
-                marks.add_all(topology, tree);
-                marks.emit(topology, tree, &mut devices);
-            }
-        }
-        FdbMode::Learned => {}
     }
     if let Some(standing) = standing {
         devices.iter_mut().for_each(|device| standing.add_to(device.switch, &mut device.fdb));
     }
     devices
+}
+
+/// What some trees' VLANs take in the table of each switch, without those that stand.
+fn entries(
+    topology: &Topology,
+    policy: &Policy,
+    carrying: &Carrying<'_>,
+    routing: &Routing,
+    part: &Range<usize>,
+) -> Vec<Vec<FdbRun>> {
+    let Carrying { trees, backup, standing, .. } = *carrying;
+    let stands = |tree: usize| standing.is_some_and(|standing| standing.has(trees[tree].vlan));
+    let mut tables = vec![Vec::new(); topology.switches().len()];
+    let mut marks = Marks::new(topology);
+    if policy.fdb == FdbMode::Full {
+        for tree in part.clone().filter(|tree| !stands(*tree)) {
+            marks.add_all(topology, &trees[tree]);
+            marks.emit(topology, &trees[tree], &mut tables);
+        }
+        return tables;
+    }
+    let mut backup = backup[backup.partition_point(|fan| fan.tree < part.start)..].iter().peekable();
+    let mut finish = |tree: usize, marks: &mut Marks| {
+        while let Some(fan) = backup.next_if(|fan| fan.tree == tree) {
+            let BackupFan { tree, root, direction, ref owners, ref peers } = *fan;
+            marks.add_fan(topology, routing, &Fan { tree, root, direction, owners, peers });
+        }
+        marks.emit(topology, &trees[tree], &mut tables);
+    };
+    let mut current = part.start;
+    for_each_fan_of(topology, routing, part, |fan| {
+        (current..fan.tree).for_each(|tree| finish(tree, &mut marks));
+        current = fan.tree;
+        if !stands(fan.tree) {
+            marks.add_fan(topology, routing, fan);
+        }
+    });
+    (current..part.end).for_each(|tree| finish(tree, &mut marks));
+    tables
 }
 
 /// Port roles, PVIDs and memberships; tables still empty.
@@ -147,7 +182,6 @@ struct Marks {
     start: Vec<Option<usize>>,
     /// Scratch: `below[switch]`, what lies at or beyond it.
     below: Vec<HostSet>,
-    here: HostSet,
 }
 
 impl Marks {
@@ -162,8 +196,7 @@ impl Marks {
             is_marked: vec![false; topology.channel_count()],
             has_hosts: vec![false; switches],
             start: vec![None; switches],
-            below: vec![none.clone(); switches],
-            here: none,
+            below: vec![none; switches],
         }
     }
 
@@ -173,35 +206,27 @@ impl Marks {
             self.below[switch.index()].clear();
         }
         for &switch in rooted.order.iter().rev() {
-            self.here.clear();
-            let peers = topology.hosts_of(switch).iter().filter(|host| fan.peers.contains(**host));
-            peers.for_each(|host| self.here.insert(*host));
-            if let ([only], true) = (fan.owners, switch == fan.root) {
-                self.here.remove(*only);
-            }
-            self.below[switch.index()].union(&self.here);
-            match fan.direction {
-                Direction::Outward => {
-                    self.mark_local(switch.index());
-                    if let Some(channel) = rooted.inward[switch.index()] {
-                        self.mark_beyond(channel, switch.index());
-                    }
+            let here = switch.index();
+            let alone = |host: &HostId| switch == fan.root && *fan.owners == [*host];
+            for &host in topology.hosts_of(switch).iter().filter(|host| fan.peers.contains(**host) && !alone(host)) {
+                self.below[here].insert(host);
+                if fan.direction == Direction::Outward {
+                    self.mark_local(here, host);
                 }
-                Direction::Inward if self.below[switch.index()].runs().next().is_some() => {
-                    self.here.clear();
-                    fan.owners.iter().for_each(|owner| self.here.insert(*owner));
-                    match rooted.inward[switch.index()] {
-                        None => self.mark_local(switch.index()),
-                        Some(channel) => {
-                            self.mark(channel.reverse());
-                            self.beyond[channel.reverse().index()].union(&self.here);
-                        }
-                    }
-                }
-                Direction::Inward => {}
             }
-            if let Some(channel) = rooted.inward[switch.index()] {
-                let (parent, child) = two(&mut self.below, topology.tail(channel).index(), switch.index());
+            match (fan.direction, rooted.inward[here]) {
+                (Direction::Outward, Some(channel)) => self.mark_beyond(channel, here),
+                (Direction::Inward, inward) if !self.below[here].is_empty() => match inward.map(ChannelId::reverse) {
+                    None => fan.owners.iter().for_each(|owner| self.mark_local(here, *owner)),
+                    Some(channel) => {
+                        self.mark(channel);
+                        fan.owners.iter().for_each(|owner| self.beyond[channel.index()].insert(*owner));
+                    }
+                },
+                (Direction::Outward, None) | (Direction::Inward, _) => {}
+            }
+            if let Some(channel) = rooted.inward[here] {
+                let (parent, child) = two(&mut self.below, topology.tail(channel).index(), here);
                 parent.union(child);
             }
         }
@@ -211,9 +236,7 @@ impl Marks {
     fn add_all(&mut self, topology: &Topology, tree: &VlanTree) {
         let Some(&first) = tree.tree.links().first() else {
             for switch in topology.switch_ids() {
-                self.here.clear();
-                topology.hosts_of(switch).iter().for_each(|host| self.here.insert(*host));
-                self.mark_local(switch.index());
+                topology.hosts_of(switch).iter().for_each(|host| self.mark_local(switch.index(), *host));
             }
             return;
         };
@@ -223,10 +246,10 @@ impl Marks {
             self.below[switch.index()].clear();
         }
         for &switch in rooted.order.iter().rev() {
-            self.here.clear();
-            topology.hosts_of(switch).iter().for_each(|host| self.here.insert(*host));
-            self.below[switch.index()].union(&self.here);
-            self.mark_local(switch.index());
+            for &host in topology.hosts_of(switch) {
+                self.below[switch.index()].insert(host);
+                self.mark_local(switch.index(), host);
+            }
             if let Some(channel) = rooted.inward[switch.index()] {
                 self.mark_beyond(channel, switch.index());
                 let (parent, child) = two(&mut self.below, topology.tail(channel).index(), switch.index());
@@ -250,11 +273,11 @@ impl Marks {
         }
     }
 
-    fn mark_local(&mut self, switch: usize) {
+    fn mark_local(&mut self, switch: usize, host: HostId) {
         if !std::mem::replace(&mut self.has_hosts[switch], true) {
             self.switches.push(switch);
         }
-        self.local[switch].union(&self.here);
+        self.local[switch].insert(host);
     }
 
     fn mark_beyond(&mut self, channel: ChannelId, switch: usize) {
@@ -263,7 +286,7 @@ impl Marks {
     }
 
     /// Turns the marks into entries of the tree's VLAN, and forgets them.
-    fn emit(&mut self, topology: &Topology, tree: &VlanTree, devices: &mut [DeviceIntent]) {
+    fn emit(&mut self, topology: &Topology, tree: &VlanTree, tables: &mut [Vec<FdbRun>]) {
         let vlan = tree.vlan;
         let mut touched: Vec<usize> = Vec::with_capacity(self.switches.len());
         let mut touch = |switch: usize, entries: usize, start: &mut Vec<Option<usize>>| {
@@ -275,24 +298,24 @@ impl Marks {
         for channel in self.channels.drain(..) {
             let port = topology.tail_port(channel);
             let switch = topology.port(port).switch.index();
-            touch(switch, devices[switch].fdb.len(), &mut self.start);
+            touch(switch, tables[switch].len(), &mut self.start);
             let runs = self.beyond[channel.index()].runs().map(|(first, last)| FdbRun { vlan, first, last, port });
-            devices[switch].fdb.extend(runs);
+            tables[switch].extend(runs);
             self.beyond[channel.index()].clear();
             self.is_marked[channel.index()] = false;
         }
         for switch in self.switches.drain(..) {
-            touch(switch, devices[switch].fdb.len(), &mut self.start);
+            touch(switch, tables[switch].len(), &mut self.start);
             let hosts =
                 self.local[switch].runs().flat_map(|(first, last)| (first.index()..=last.index()).map(HostId::new));
             let run = |host| FdbRun { vlan, first: host, last: host, port: topology.host(host).port };
-            devices[switch].fdb.extend(hosts.map(run));
+            tables[switch].extend(hosts.map(run));
             self.local[switch].clear();
             self.has_hosts[switch] = false;
         }
         for switch in touched {
             let start = self.start[switch].take().expect("it was touched");
-            devices[switch].fdb[start..].sort_unstable();
+            tables[switch][start..].sort_unstable();
         }
     }
 }

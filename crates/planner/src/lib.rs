@@ -17,6 +17,7 @@ mod difference;
 mod engine;
 mod error;
 mod fan;
+mod fitting;
 mod host_set;
 mod in_band;
 mod intents;
@@ -29,6 +30,7 @@ mod relation;
 mod replan;
 mod resilience;
 mod routing;
+mod threads;
 mod transition;
 mod watch;
 
@@ -50,6 +52,8 @@ use fabric::{
 use crate::{
     cap::Rules,
     demand::Demand,
+    fitting::{Fitting, PROBE_STEPS},
+    intents::Carrying,
     lanes::Lanes,
     measure::Measure,
     relation::Relation,
@@ -64,9 +68,6 @@ use crate::{
 const NEAR: f64 = 2.0;
 /// How briefly, in steps.
 const NEAR_STEPS: u64 = 256;
-/// How briefly to search for a plan that only shows how many static entries it takes, in steps.
-const PROBE_STEPS: u64 = 2;
-
 /// Plans a topology.
 ///
 /// Engines that can go on improving take a number of steps that depends on the size of the topology alone; [`plan_with`]
@@ -125,14 +126,14 @@ fn plan_data(
     previous: Option<&Plan>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
-    if let Some(plan) = previous.and_then(|previous| plan_again(topology, policy, previous)) {
+    if let Some(plan) = previous.and_then(|previous| plan_again(topology, policy, previous, watch.threads())) {
         return Ok(plan);
     }
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
     match plan_anew(topology, policy, previous, &addresses, &bound, watch) {
         Err(refused) if policy.resilience != Resilience::None => {
-            sparing_plan(topology, policy, previous, addresses, bound, refused)
+            sparing_plan(topology, policy, previous, addresses, bound, refused, watch.threads())
         }
         result => result,
     }
@@ -147,12 +148,19 @@ fn plan_anew(
     bound: &bound::LoadBound,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
-    let mut capped = policy.clone();
-    // Where tables are small, how many trees fit them is found out before time is spent on good ones.
-    let mut effort = if has_small_tables(topology) { Effort::Probe } else { Effort::Whole };
+    let threads = watch.threads();
+    let mut fitting = Fitting::new(policy.vlans_max, has_small_tables(topology));
+    let mut best = None;
     loop {
-        let mut probe = Shortened { watch, steps: StepLimit::new(PROBE_STEPS) };
-        let watch: &mut dyn Watch = if effort == Effort::Probe { &mut probe } else { probe.watch };
+        let capped = Policy { vlans_max: fitting.cap(), ..policy.clone() };
+        let mut shortened;
+        let watch: &mut dyn Watch = match fitting.steps(StepLimit::by_request(topology, policy)) {
+            Some(steps) => {
+                shortened = Shortened { watch, steps };
+                &mut shortened
+            }
+            None => watch,
+        };
         let Candidate { engine, routing, lanes, measure } = match policy.engine {
             EngineName::Auto => best_candidate(topology, &capped, bound.load, watch)?,
             engine => candidate(topology, &capped, engine, bound.load, watch)?,
@@ -171,7 +179,7 @@ fn plan_anew(
             let backup = protection.map(|protection| Backup { protection, vlan });
             let (addresses, bound, measure) = (addresses.to_vec(), bound.clone(), measure.clone());
             let Lanes { count: lanes, rank, .. } = lanes.clone();
-            let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
+            let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads };
             assemble(topology, policy, parts, None)
         };
         let finished = match finish(Thrift::Balanced) {
@@ -182,16 +190,22 @@ fn plan_anew(
         };
         let gives_up_trees = matches!(policy.engine, EngineName::Auto | EngineName::Balanced) && own > 1;
         match finished {
-            // Entries grow with the number of trees, so a smaller cap makes them fit.
             Err(PlanError::TooManyStaticEntries { need, limit, .. }) if gives_up_trees => {
-                capped.vlans_max = Some((own * limit / need).clamp(1, own - 1));
+                fitting.is_too_much(own, need, limit);
             }
-            // So do the trees that are added for failures.
             Err(PlanError::TooManyVlansForResilience { need, limit, .. }) if gives_up_trees => {
-                capped.vlans_max = Some((own * limit.count() / need).clamp(1, own - 1));
+                fitting.is_too_much(own, need, limit.count());
             }
-            Ok(_) if effort == Effort::Probe => effort = Effort::Whole,
-            result => return result,
+            Ok(plan) => {
+                let time_max = plan.summary.max_channel_time;
+                if best.as_ref().is_none_or(|best: &Plan| time_max <= best.summary.max_channel_time) {
+                    best = Some(plan);
+                }
+                if fitting.fits(time_max) {
+                    return Ok(best.expect("it was just found, or a better one was"));
+                }
+            }
+            Err(error) => return Err(error),
         }
     }
 }
@@ -211,6 +225,7 @@ fn sparing_plan(
     addresses: Vec<IpAddr>,
     bound: bound::LoadBound,
     refused: PlanError,
+    threads: usize,
 ) -> Result<Plan, PlanError> {
     let Ok(Candidate { engine, routing, lanes, measure }) = fewest_trees(topology, policy, bound.load) else {
         return Err(refused);
@@ -236,7 +251,7 @@ fn sparing_plan(
     let (trees, assignment, vlan) = number::number(topology, policy, routing, &lane, previous)?;
     let backup = Some(Backup { protection, vlan });
     let Lanes { count: lanes, rank, .. } = lanes;
-    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
+    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads };
     assemble(topology, policy, parts, None)
 }
 
@@ -264,17 +279,8 @@ fn has_small_tables(topology: &Topology) -> bool {
     topology.switches().iter().any(|switch| switch.model.static_entries_max < most)
 }
 
-/// How long to search.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effort {
-    /// Only to see how many entries a number of trees takes.
-    Probe,
-    /// As long as the watch lets it.
-    Whole,
-}
-
 /// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
-fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<Plan> {
+fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan, threads: usize) -> Option<Plan> {
     let relation = Relation::between(&previous.topology, topology);
     let Replanned { engine, routing, vlan, lane, rank } = replan::replan(topology, policy, previous, &relation)?;
     number::check_limits(topology, policy, engine, &routing).ok()?;
@@ -301,7 +307,7 @@ fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<P
     let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
     let standing = Standing::of(topology, previous, &relation, &trees, &assignment);
     let standing = Some(standing).filter(|_| policy.resilience == Resilience::None);
-    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup };
+    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads };
     assemble(topology, policy, parts, standing).ok()
 }
 
@@ -362,6 +368,7 @@ struct Parts {
     rank: Option<Vec<Vec<u32>>>,
     bound: bound::LoadBound,
     backup: Option<Backup>,
+    threads: usize,
 }
 
 /// What a plan does when a link fails, and the VLANs of its trees.
@@ -399,14 +406,15 @@ fn assemble(
     parts: Parts,
     standing: Option<Standing<'_>>,
 ) -> Result<Plan, PlanError> {
-    let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup } = parts;
+    let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads } = parts;
     let position = |vlan: VlanId| trees.partition_point(|tree| tree.vlan < vlan);
     let mut fans = backup.as_ref().map_or_else(Vec::new, |backup| {
         let at = |fan: BackupFan| BackupFan { tree: position(backup.vlan[fan.tree]), ..fan };
         backup.protection.fans().into_iter().map(at).collect()
     });
     fans.sort_by_key(|fan| fan.tree);
-    let devices = intents::intents(topology, policy, &trees, &assignment, &fans, standing.as_ref());
+    let carrying = Carrying { trees: &trees, assignment: &assignment, backup: &fans, standing: standing.as_ref() };
+    let devices = intents::intents(topology, policy, &carrying, threads);
     let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
     let certificate = common.or(rank).map(|rank| Certificate { rank });
     check_static_entries(topology, policy, &devices, trees.len())?;

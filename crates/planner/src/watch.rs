@@ -1,6 +1,8 @@
 //! When to stop: time enters the planner only through here.
 
-use fabric::{FlowControl, Policy, Tagging, Topology};
+use std::collections::VecDeque;
+
+use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology};
 
 /// Tells engines that can go on improving when to stop, and is told how far they are.
 pub trait Watch {
@@ -24,6 +26,10 @@ pub trait Watch {
 
 /// How many times as many steps trees take that are shared and must not close a circle.
 const SHARED_FACTOR: u64 = 3;
+/// How many times as many steps it takes to find out how many trees fit into small tables.
+const FITTING_FACTOR: u64 = 6;
+/// How much more entries the fullest switch may take than the average one where all paths are shortest.
+const FULLEST: f64 = 1.5;
 
 /// Stops after so many steps: the same plan on every machine, however fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +50,16 @@ impl StepLimit {
         Self::new((size / 128).clamp(8, most.min(MOST)))
     }
 
-    /// As many steps as a request takes: more than by size alone where trees are shared and must not close a circle.
+    /// As many steps as a request takes: more than by size alone where trees are shared and must not close a circle, or where
+    /// tables may be too small for a tree for every switch.
     pub fn by_request(topology: &Topology, policy: &Policy) -> Self {
         let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
         let shared = policy.tagging == Tagging::Pair || policy.vlans_max.is_some_and(|most| most < sources);
-        let factor = if shared && policy.flow_control != FlowControl::None { SHARED_FACTOR } else { 1 };
+        let factor = match policy.engine {
+            EngineName::Auto | EngineName::Balanced if tables_are_tight(topology, policy) => FITTING_FACTOR,
+            _ if shared && policy.flow_control != FlowControl::None => SHARED_FACTOR,
+            _ => 1,
+        };
         Self::new(Self::by_size(topology).left * factor)
     }
 
@@ -61,6 +72,40 @@ impl StepLimit {
     pub const fn new(steps: u64) -> Self {
         Self { left: steps }
     }
+}
+
+/// Whether a tree of shortest paths for every switch may take more entries than some switch holds.
+/// Cost: O(switches · links) if some switch holds less than anything could take.
+fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
+    let (hosts, switches) = (topology.hosts().len(), topology.switches().len());
+    let Some(least) = topology.switches().iter().map(|switch| switch.model.static_entries_max).min() else {
+        return false;
+    };
+    if policy.fdb == FdbMode::Learned || least >= hosts.saturating_mul(switches) {
+        return false;
+    }
+    if policy.fdb == FdbMode::Full {
+        return true;
+    }
+    // A tree takes an entry for every host on every switch on the way there.
+    let mut entries = 0;
+    let mut distance = vec![usize::MAX; switches];
+    for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
+        distance.fill(usize::MAX);
+        distance[source.index()] = 0;
+        let mut queue = VecDeque::from([source]);
+        while let Some(switch) = queue.pop_front() {
+            let so_far = distance[switch.index()];
+            entries += (so_far + 1) * topology.hosts_of(switch).len();
+            for head in topology.channels_from(switch).iter().map(|channel| topology.head(*channel)) {
+                if distance[head.index()] == usize::MAX {
+                    distance[head.index()] = so_far + 1;
+                    queue.push_back(head);
+                }
+            }
+        }
+    }
+    entries as f64 / switches as f64 * FULLEST > least as f64
 }
 
 /// A watch that also stops after so many steps.

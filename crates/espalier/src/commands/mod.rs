@@ -25,6 +25,7 @@ mod pareto;
 mod patience;
 mod ping;
 mod plan;
+mod price;
 mod render;
 mod rendered;
 mod reproduce;

@@ -12,12 +12,12 @@ use fabric::{
     VlanId, VlanPool,
     format::{
         plan::ReadMode,
-        report::{failover_json, load_json, report_json, summary_json},
+        report::{failover_json, report_json, summary_json},
     },
     format_rate,
 };
 
-use super::{Output, pareto, patience::Patience, say, since};
+use super::{Output, pareto, patience::Patience, price, say, since};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -27,8 +27,6 @@ use crate::{
 
 /// Findings shown to a person; the rest are counted.
 const FINDINGS_SHOWN_MAX: usize = 40;
-/// Part of a time limit that goes into what a cap on VLANs costs.
-const PRICE_SHARE: u32 = 4;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = in_band(read_topology(&args.topology, &args.own)?, args)?;
@@ -39,25 +37,21 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     }
     let started = Instant::now();
     let mut patience = Patience::new(&topology, &policy)?;
-    let priced = previous.is_none() && may_cost(&topology, &policy);
-    if priced {
-        let time_limit = policy.time_limit.map(|limit| limit - limit / PRICE_SHARE);
-        patience.restart(&topology, &policy, time_limit, String::new());
+    let limits = if previous.is_none() { price::limits(&topology, &policy)? } else { Vec::new() };
+    if !limits.is_empty() {
+        patience.restart(&topology, &policy, price::time_limit(&policy, &limits), String::new());
     }
     let plan = planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?;
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
-    let uncapped = if priced { uncapped(&topology, &policy, &plan, &mut patience) } else { None };
+    let prices = price::prices(limits, &plan, &mut patience);
     patience.finish();
     let report = verify::check(&plan);
     let fit = report.is_deployable();
     match output {
         Output::Json => {
             let mut object = json(&plan, &report, elapsed_ms);
-            if let Some(Plan { summary, .. }) = &uncapped {
-                object["uncapped"] = serde_json::json!({
-                    "vlans": summary.vlans, "max_channel_load": load_json(summary.max_channel_load),
-                    "max_channel_time": load_json(summary.max_channel_time), "load_gap": summary.load_gap,
-                });
+            for price in &prices {
+                object[price.key()] = price.json();
             }
             if let Some(previous) = &previous {
                 object["difference"] = since::difference_json(&planner::difference(previous, &plan));
@@ -69,11 +63,8 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
                 eprintln!("planned in {elapsed_ms:.1} ms");
             }
             print_summary(&plan)?;
-            if let Some(uncapped) = &uncapped {
-                let (vlans, free, factor) = (uncapped.summary.vlans, busiest(uncapped), price(&plan, uncapped));
-                say!(
-                    "price of the cap {factor:.2} times as busy: {vlans} VLANs would have {free} on the busiest channel"
-                );
+            for price in &prices {
+                say!("{}", price.words(&plan));
             }
             if let Some(previous) = &previous {
                 print_change(previous, &plan, &topology, &policy)?;
@@ -105,29 +96,6 @@ fn in_band(topology: Topology, args: &cli::Plan) -> Result<Topology> {
     let controller = builder.add_port(switch, port).map_err(refused)?;
     builder.set_in_band(InBand { vlan, controller }).map_err(refused)?;
     builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
-}
-
-/// Whether a cap on VLANs may cost something: more trees than switches with hosts are of no use.
-fn may_cost(topology: &Topology, policy: &Policy) -> bool {
-    let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
-    policy.vlans_max.is_some_and(|most| most < sources)
-}
-
-/// A plan without the cap on VLANs, if there is one that is better.
-fn uncapped(topology: &Topology, policy: &Policy, plan: &Plan, patience: &mut Patience) -> Option<Plan> {
-    if patience.is_interrupted() || plan.summary.load_gap <= 1.0 {
-        return None;
-    }
-    let free = Policy { vlans_max: None, ..policy.clone() };
-    let time_limit = policy.time_limit.map(|limit| limit / PRICE_SHARE);
-    patience.restart(topology, &free, time_limit, "without the cap: ".to_owned());
-    let free = planner::plan_with(topology, &free, None, patience).ok()?;
-    (free.summary.vlans > plan.summary.vlans && price(plan, &free) > 1.0).then_some(free)
-}
-
-/// How many times as busy a plan's busiest channel is as another one's.
-fn price(plan: &Plan, other: &Plan) -> f64 {
-    plan.summary.max_channel_time / other.summary.max_channel_time
 }
 
 fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
@@ -241,7 +209,7 @@ fn print_resilience(summary: &FailoverSummary) -> Result<()> {
 }
 
 /// How long the busiest channel takes, in words.
-fn busiest(plan: &Plan) -> String {
+pub(super) fn busiest(plan: &Plan) -> String {
     let time = amount(plan.summary.max_channel_time);
     let load = match &plan.policy.traffic {
         Traffic::AllToAll => format!("{time} pairs"),

@@ -19,7 +19,7 @@ mod weights;
 
 use fabric::{Bound, ChannelId, SwitchId, Topology};
 
-use crate::{demand::Demand, engine::with_each};
+use crate::{demand::Demand, threads::with_each};
 
 use self::shortest::Shortest;
 

@@ -7,7 +7,7 @@ mod ring_lanes;
 mod tree;
 mod updown;
 
-pub(crate) use self::balanced::{exp, shares_trees, with_each};
+pub(crate) use self::balanced::{exp, shares_trees};
 
 use fabric::{EngineName, Policy, Topology};
 

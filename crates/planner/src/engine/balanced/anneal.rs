@@ -16,12 +16,14 @@
 
 use fabric::rng::Rng;
 
+use crate::threads::with_each;
+
 use super::{
     forest::Source,
     net::Net,
     order::{Sifter, ranks_by_key},
     price::{between, exp},
-    work::{Work, with_each},
+    work::Work,
 };
 
 /// Sources swept at once.

@@ -30,7 +30,7 @@ mod work;
 
 use fabric::{Policy, Resilience, Tagging, Topology, Traffic};
 
-pub(crate) use self::{price::exp, work::with_each};
+pub(crate) use self::price::exp;
 
 use crate::{Watch, engine::tree, merge::merge, number, routing::Routing, watch::Shortened};
 

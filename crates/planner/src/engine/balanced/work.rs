@@ -145,25 +145,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Does the same with every item, at the same time if there are threads.
-pub(crate) fn with_each<T: Send>(threads: usize, items: &mut [T], act: impl Fn(&mut T) + Sync) {
-    let threads = threads.min(items.len());
-    if threads <= 1 {
-        return items.iter_mut().for_each(act);
-    }
-    let queue = Mutex::new(items.iter_mut());
-    let take = || queue.lock().expect("nobody panics while taking an item").next();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(item) = take() {
-                    act(item);
-                }
-            });
-        }
-    });
-}
-
 /// The watch of the whole, which remembers that time was up.
 struct Heeded<'a> {
     watch: &'a mut dyn Watch,
@@ -255,15 +236,6 @@ mod tests {
         assert_eq!((&all[0], &all[13]), (&vec![0, 0, 0], &vec![1, 1, 2]));
         for pair in all.windows(2) {
             assert!(pair[0].iter().zip(&pair[1]).all(|(less, more)| less <= more), "{pair:?}");
-        }
-    }
-
-    #[test]
-    fn every_item_is_met_once() {
-        for threads in 0..5 {
-            let mut items = [0; 17];
-            with_each(threads, &mut items, |item| *item += 1);
-            assert_eq!(items, [1; 17]);
         }
     }
 }
