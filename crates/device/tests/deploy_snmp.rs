@@ -14,9 +14,7 @@ use device::{
         Access, Answer, Config, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits, Mishap, PortFacts,
         Responder, Rights, Still, Switch, Trigger,
     },
-    deploy::{
-        Deployment, Driver as _, Event, Fault, Journal, Management, Mark, Order, Outcome, Surroundings, Way, run,
-    },
+    deploy::{Deployment, Driver, Event, Fault, Journal, Management, Mark, Order, Outcome, Surroundings, Way, run},
     mib::{
         Oid, Value,
         objects::{own, system},
@@ -239,8 +237,27 @@ fn deploy(topology: &Topology, sites: &[Site], order: Order, save: SaveMethod) -
     let seed = |at: usize| u64::from(order.nonce) << 34 | (at as u64) << 20;
     let mut devices: Vec<Result<Device<Wire>, Fault>> =
         sites.iter().enumerate().map(|(at, site)| site.connect(seed(at), save)).collect();
+    let mut order = order;
+    let vlans = order.goals.iter().flat_map(|goal| goal.vlans.iter().collect::<Vec<_>>()).collect();
+    let further = |at: usize, device: &mut Device<Wire>| -> Result<Vec<String>, Fault> {
+        let named = order.goals[at].ports.len();
+        let names = match &order.resume {
+            Some(journal) => journal.backup[at].ports[named..].iter().map(|port| port.name.clone()).collect(),
+            None => device.strangers(&vlans)?,
+        };
+        device.adopt(&names)?;
+        Ok(names)
+    };
+    let parked: Vec<Vec<String>> = (devices.iter_mut().enumerate())
+        .map(|(at, device)| device.as_mut().map_or_else(|_| Vec::new(), |d| further(at, d).unwrap_or_default()))
+        .collect();
+    order.park(&parked);
     let mut scene = Quiet::default();
-    let outcome = run(&mut Deployment::new(topology, order), &mut devices, &mut scene);
+    let drivers = devices.iter_mut().map(|device| match device {
+        Ok(device) => Ok(device as &mut dyn Driver),
+        Err(fault) => Err(fault.clone()),
+    });
+    let outcome = run(&mut Deployment::new(topology, order), drivers.collect(), &mut scene);
     (outcome, scene.journal)
 }
 
@@ -345,6 +362,60 @@ fn a_guarded_write_stands_or_is_taken_back_by_the_switch() {
         }
     }
     assert_eq!(taken_back, 4);
+}
+
+/// The plan before named seven ports, the last of which somebody uses for something else by now; the next names four.
+#[test]
+fn ports_that_a_plan_names_no_more_are_parked_and_others_left_alone() {
+    let vlan = |id| VlanId::new(id).expect("in range");
+    let whole = Site::new(1, 7, None);
+    let mut old = goal(7, 3, 4, 0);
+    let mut other = old.ports[6].clone();
+    (other.untagged, other.pvid) = ([vlan(4000)].into_iter().collect(), Some(vlan(4000)));
+    old.ports[6] = other.clone();
+    old.entries.retain(|_, slot| slot.index() < 6);
+    old.vlans.insert(vlan(4000));
+    let first = order(&topology(1, 7), vec![old.clone()], Way::Drained, 1);
+    let (outcome, _) = deploy(&topology(1, 7), std::slice::from_ref(&whole), first, SaveMethod::Unknown);
+    assert!(matches!(outcome, Outcome::Deployed { .. }), "{outcome:?}");
+    let running = whole.running();
+    let four =
+        [Site { agent: Arc::clone(&whole.agent), now_ms: Arc::clone(&whole.now_ms), names: whole.names[..4].into() }];
+    let next = goal(4, 2, 4, 0);
+    let topology = topology(1, 4);
+    let again = |nonce| {
+        deploy(&topology, &four, order(&topology, vec![next.clone()], Way::Drained, nonce), SaveMethod::Unknown)
+    };
+    // The VLAN that goes is the PVID of a port that is named no more. At any SET that is refused everything comes back.
+    let mut turned = 0;
+    for at in (1..60).step_by(7) {
+        four[0].with(|faulty| {
+            let when = Trigger::Set(faulty.sets() + at);
+            faulty.set_faults(&[AgentFault { when, what: Mishap::RefuseSet(ErrorStatus::GenErr) }]);
+        });
+        match again(2).0 {
+            Outcome::RolledBack { .. } => {
+                turned += 1;
+                assert_eq!(whole.running(), running, "refused at SET {at}");
+            }
+            Outcome::Refused(_) => assert_eq!(whole.running(), running, "refused at SET {at}"),
+            // Where a bare row is made first because the whole one was refused.
+            Outcome::Deployed { .. } | Outcome::Unchanged => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(turned > 0);
+    four[0].with(|faulty| faulty.set_faults(&[]));
+    let (outcome, _) = again(3);
+    assert!(matches!(outcome, Outcome::Deployed { .. } | Outcome::Unchanged), "{outcome:?}");
+    let held = whole.running();
+    assert_eq!(four[0].running(), next);
+    for port in &held.ports[4..6] {
+        assert_eq!((port.admin, port.pvid, port.members().is_empty()), (Admin::Down, None, true), "{port:?}");
+    }
+    assert_eq!(held.ports[6], other);
+    assert!(held.vlans.contains(vlan(4000)) && !held.vlans.contains(vlan(4)));
+    assert_eq!(again(4).0, Outcome::Unchanged);
 }
 
 #[test]
