@@ -16,13 +16,13 @@ use device::{
     },
     deploy::{Deployment, Driver, Event, Fault, Journal, Management, Mark, Order, Outcome, Surroundings, Way, run},
     mib::{
-        Oid, Value,
-        objects::{own, system},
+        BridgePort, Oid, Value,
+        objects::{own, q_bridge, system},
     },
     snmp::{Credentials, Device, Link, Patience, Row, SaveMethod, Session, Settings, VENDOR_SAVES, VendorSave},
     wire::{ErrorStatus, Pdu, PduKind},
 };
-use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, rng::Rng};
+use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet, rng::Rng};
 
 const SCHEDULES: u64 = 200;
 /// Every one of 528 hosts in every one of 24 VLANs: what ALiCEnext's switches hold.
@@ -164,10 +164,14 @@ impl Site {
         }
     }
 
-    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire>, Fault> {
+    fn session(&self, seed: u64) -> Session<Wire> {
         let wire = Wire { agent: Arc::clone(&self.agent), now_ms: Arc::clone(&self.now_ms), back: VecDeque::new() };
         let patience = Patience { timeout: Duration::from_millis(10), attempts: 3 };
-        let session = Session::new(wire, Credentials::Community("private".to_owned()), patience, seed);
+        Session::new(wire, Credentials::Community("private".to_owned()), patience, seed)
+    }
+
+    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire>, Fault> {
+        let session = self.session(seed);
         Device::connect(session, &self.names, Settings { mark_vlan: VlanId::new(4093).expect("in range"), save })
     }
 
@@ -416,6 +420,27 @@ fn ports_that_a_plan_names_no_more_are_parked_and_others_left_alone() {
     assert_eq!(held.ports[6], other);
     assert!(held.vlans.contains(vlan(4000)) && !held.vlans.contains(vlan(4)));
     assert_eq!(again(4).0, Outcome::Unchanged);
+}
+
+/// A port in no VLAN whose PVID is the number of one all the same, as a switch keeps it: that VLAN goes, so the port is in the way.
+#[test]
+fn a_number_that_is_left_keeps_no_vlan() {
+    let whole = Site::new(1, 4, None);
+    let mut old = goal(4, 2, 2, 0);
+    (old.ports[3].untagged, old.ports[3].pvid) = (VlanSet::new(), None);
+    old.entries.retain(|_, slot| slot.index() < 3);
+    let first = order(&topology(1, 4), vec![old], Way::Drained, 1);
+    let (outcome, _) = deploy(&topology(1, 4), std::slice::from_ref(&whole), first, SaveMethod::Unknown);
+    assert!(matches!(outcome, Outcome::Deployed { .. }), "{outcome:?}");
+    let number = (q_bridge::PVID.row(&BridgePort(4)), Value::Gauge32(3));
+    whole.session(7).set(vec![number]).expect("the VLAN is there");
+    let names = whole.names[..3].to_vec();
+    let three = [Site { agent: Arc::clone(&whole.agent), now_ms: Arc::clone(&whole.now_ms), names }];
+    let next = goal(3, 1, 2, 0);
+    let second = order(&topology(1, 3), vec![next.clone()], Way::Drained, 2);
+    let (outcome, _) = deploy(&topology(1, 3), &three, second, SaveMethod::Unknown);
+    assert!(matches!(outcome, Outcome::Deployed { .. }), "{outcome:?}");
+    assert_eq!((three[0].running(), whole.running().ports[3].admin), (next, Admin::Down));
 }
 
 #[test]

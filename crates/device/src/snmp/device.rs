@@ -225,7 +225,8 @@ impl<L: Link> Device<L> {
         let trees = self.walk::<BridgePort>(&bridge::STP_PORT_ENABLE)?;
         let own = |port: &BridgePort| slots.get(&port.0).is_some_and(|slot| *slot < self.names.len());
         let governed = trees.iter().any(|(port, value)| own(port) && value.int() == Some(Enabled::Yes.code()));
-        for (port, numbers) in ports.iter_mut().zip(&all) {
+        let named = self.names.len();
+        for (at, (port, numbers)) in ports.iter_mut().zip(&all).enumerate() {
             let filtering = filters.get(&numbers.bridge).and_then(Value::int) != Some(Truth::False.code());
             port.ingress_filter = if filtering { IngressFilter::On } else { IngressFilter::Off };
             let down = admin.get(&numbers.interface).and_then(Value::int) != Some(IfStatus::Up.code());
@@ -233,8 +234,10 @@ impl<L: Link> Device<L> {
             let tagged_only =
                 frames.get(&numbers.bridge).and_then(Value::int) == Some(AcceptableFrames::OnlyTagged.code());
             let pvid = self.pvids.get(&numbers.bridge).copied();
-            // An untagged frame of a VLAN that its port is no member of is dropped by a filtering port.
-            port.pvid = pvid.filter(|vlan| !tagged_only && (port.is_member(*vlan) || !filtering));
+            // An untagged frame of a VLAN that its port is no member of is dropped by a filtering port. Of a port that nobody
+            // named the number counts: its VLAN cannot be removed, whether frames get in or not.
+            let counts = |vlan: &VlanId| at >= named || (!tagged_only && (port.is_member(*vlan) || !filtering));
+            port.pvid = pvid.filter(counts);
             let both = pause.get(&numbers.interface).and_then(Value::int) == Some(PauseMode::Both.code());
             port.flow_control = if both { FlowControlMode::Pause } else { FlowControlMode::Off };
             // No object of the standard's turns it off.
@@ -677,6 +680,9 @@ impl<L: Link + Send> Driver for Device<L> {
     }
 
     fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+        if self.strangers.is_empty() {
+            return Ok(Vec::new());
+        }
         let (whole, _) = self.read_whole()?;
         Ok(in_the_way(&whole, self.names.len(), vlans))
     }
