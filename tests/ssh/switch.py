@@ -339,6 +339,8 @@ class CiscoSb(Switch):
             case ["switchport", "general", "pvid", vlan]:
                 self.exist([int(vlan)])
                 port["pvid"] = int(vlan)
+            case ["no", "switchport", "general", "pvid"]:
+                port["pvid"] = 1
             case ["switchport", "general", "acceptable-frame-type", ("tagged-only" | "all") as frames]:
                 port["frames"] = frames
             case _:
@@ -485,6 +487,8 @@ class Fastpath(Switch):
             case ["vlan", "pvid", vlan]:
                 self.exist([int(vlan)])
                 port["pvid"] = int(vlan)
+            case ["no", "vlan", "pvid"]:
+                port["pvid"] = 1
             case ["vlan", "acceptframe", ("all" | "vlanonly") as frames]:
                 port["frames"] = "tagged-only" if frames == "vlanonly" else "all"
             case _:

@@ -68,6 +68,12 @@ impl PortChange<'_> {
         (self.before.pvid != self.after.pvid).then_some(self.after.pvid)
     }
 
+    /// Whether the port loses a PVID that is not the factory's: one that only lets no untagged frame in any more would keep
+    /// its VLAN from being removed.
+    pub(crate) fn forgets_pvid(&self) -> bool {
+        self.after.pvid.is_none() && self.before.pvid.is_some_and(|pvid| pvid != VlanId::MIN)
+    }
+
     /// Whether the port is to begin to filter at ingress.
     pub(crate) fn filters(&self) -> bool {
         (self.before.ingress_filter, self.after.ingress_filter) == (IngressFilter::Off, IngressFilter::On)

@@ -133,6 +133,18 @@ impl<'a> Console<'a> {
         if vlans.contains(VlanId::MIN) {
             return Err("VLAN 1 cannot be removed".to_owned());
         }
+        let bears = |memory: &Memory| match memory.mode {
+            Mode::Access => memory.access,
+            Mode::Hybrid => memory.pvid,
+        };
+        let bearer = self.config.ports.iter().zip(&self.ports).find(|(_, memory)| vlans.contains(bears(memory)));
+        if let Some((port, memory)) = bearer {
+            return Err(format!(
+                "VLAN {} is still the PVID of port {}, so it cannot be removed",
+                bears(memory),
+                port.name
+            ));
+        }
         for vlan in vlans.iter() {
             self.config.vlans.remove(vlan);
             for port in &mut self.config.ports {

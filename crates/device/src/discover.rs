@@ -37,7 +37,7 @@ impl LldpId {
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.octets).trim_end_matches('\0').to_owned()
+        crate::text::told(&self.octets)
     }
 }
 

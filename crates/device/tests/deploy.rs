@@ -13,7 +13,7 @@ use std::{
 };
 
 use device::{
-    PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
+    PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig, align,
     deploy::{
         Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Reading, Reason,
         Reply, Request, Way, edits,
@@ -53,6 +53,38 @@ fn in_band_deployments_keep_the_way_to_every_switch() {
         let mut deployment = Deployment::new(&world.topology, order);
         world.run(&mut [&mut deployment], &mut rng);
         world.judge_end(&deployment, &world.overlaid(&goals), &backup);
+    });
+}
+
+/// A plan that names fewer cables than are plugged in, some of its VLANs being those that the plan before had there: the
+/// ports that it leaves out go out of service with the others, or get back what they held.
+#[test]
+fn ports_that_a_plan_names_no_more_close_no_loop() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let (known, parked) = world.fewer(&mut rng);
+        let first = [10, 12, 20][rng.below(3)];
+        let goals = World::of(known).plan(&mut rng, first);
+        world.faults = faults(&mut rng, &world.topology);
+        let mut order = order(&world, goals.clone(), Way::Drained, 1);
+        order.park(&parked);
+        let known = world.known_by(&parked);
+        world.views = known.iter().zip(&parked).map(|(known, parked)| [&known[..], parked].concat()).collect();
+        let topology = world.topology_of(&parked);
+        let mut deployment = Deployment::new(&topology, order);
+        world.run(&mut [&mut deployment], &mut rng);
+        let ends: Vec<SwitchConfig> = (goals.iter().zip(&parked).zip(&old))
+            .map(|((goal, parked), old)| {
+                let names: Vec<String> = old.ports.iter().map(|port| port.name.clone()).collect();
+                let mut end = align(&goal.with_parked(parked), &names);
+                end.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+                end
+            })
+            .collect();
+        world.judge_end(&deployment, &ends, &old);
     });
 }
 
@@ -637,6 +669,8 @@ struct World {
     journal: Option<Journal>,
     verdict: Result<(), String>,
     patience: Option<usize>,
+    /// `views[switch]`: its ports in the order in which the deployment knows them; in their own if there is none.
+    views: Vec<Vec<String>>,
 }
 
 impl World {
@@ -673,7 +707,11 @@ impl World {
             let mac = Mac::new([2, 0, 0, 0, 0, at as u8]);
             builder.add_host(&format!("h{at}"), mac, port, 1_000_000_000, None).expect("a free port");
         }
-        let topology = builder.finish().expect("a sound topology");
+        Self::of(builder.finish().expect("a sound topology"))
+    }
+
+    /// Switches as they come out of their boxes.
+    fn of(topology: Topology) -> Self {
         let switch = |switch| {
             let config = SwitchConfig::out_of_the_box(port_names(&topology, switch));
             Switch {
@@ -704,8 +742,62 @@ impl World {
             journal: None,
             verdict: Ok(()),
             patience: None,
+            views: Vec::new(),
             topology,
         }
+    }
+
+    /// Cables that the next plan knows nothing of: the ports of each switch that it does not name.
+    fn fewer(&self, rng: &mut Rng) -> (Topology, Vec<Vec<String>>) {
+        let mut parked = vec![Vec::new(); self.switches.len()];
+        let spared = spanning_tree(&self.topology, rng);
+        for id in self.topology.link_ids().filter(|id| !spared.contains(id)) {
+            if rng.below(3) > 0 {
+                let link = self.topology.link(id);
+                for port in [link.a, link.b].map(|port| self.topology.port(port)) {
+                    parked[port.switch.index()].push(port.name.clone());
+                }
+            }
+        }
+        (self.topology_of(&parked), parked)
+    }
+
+    /// The ports of each switch that a plan still names.
+    fn known_by(&self, parked: &[Vec<String>]) -> Vec<Vec<String>> {
+        let known = |switch: SwitchId| -> Vec<String> {
+            let names = port_names(&self.topology, switch);
+            names.into_iter().filter(|name| !parked[switch.index()].contains(name)).collect()
+        };
+        self.topology.switch_ids().map(known).collect()
+    }
+
+    /// The same cabling without these ports.
+    fn topology_of(&self, parked: &[Vec<String>]) -> Topology {
+        let mut builder = TopologyBuilder::new();
+        let mut ports = BTreeMap::new();
+        for (switch, known) in self.topology.switch_ids().zip(self.known_by(parked)) {
+            let new = builder.add_switch(&format!("s{}", switch.index()), SwitchSpec::default()).expect("a new name");
+            for (port, name) in self.topology.port_ids(switch).zip(port_names(&self.topology, switch)) {
+                if known.contains(&name) {
+                    ports.insert(port, builder.add_port(new, &name).expect("a new port"));
+                }
+            }
+        }
+        for id in self.topology.link_ids() {
+            let link = self.topology.link(id);
+            if let (Some(a), Some(b)) = (ports.get(&link.a), ports.get(&link.b)) {
+                builder.add_link(*a, *b, 1_000_000_000).expect("free ports");
+            }
+        }
+        for host in self.topology.hosts() {
+            builder.add_host(&host.name, host.mac, ports[&host.port], 1_000_000_000, None).expect("a free port");
+        }
+        builder.finish().expect("a sound topology")
+    }
+
+    /// A state as the deployment sees it.
+    fn seen(&self, switch: SwitchId, config: &SwitchConfig) -> SwitchConfig {
+        self.views.get(switch.index()).map_or_else(|| config.clone(), |names| align(config, names))
     }
 
     /// Puts states on the switches, for now and for when they restart.
@@ -909,7 +1001,7 @@ impl World {
                     return Some(Reply::Read(switch, Err(Fault::Silent)));
                 }
                 let state = &self.switches[switch.index()];
-                let (config, mark, fence) = (state.running.clone(), state.mark, Fence(state.fence));
+                let (config, mark, fence) = (self.seen(switch, &state.running), state.mark, Fence(state.fence));
                 Some(Reply::Read(switch, Ok(Reading { config, mark, fence })))
             }
             Request::Write { switch, before, after, mark, fence, guard } => {
@@ -921,7 +1013,8 @@ impl World {
                     if let Err(fault) = self.begin(job, switch, fence) {
                         return answer(Err(fault));
                     }
-                    job.edits = edits(&before, &after).into();
+                    let names = port_names(&self.topology, switch);
+                    job.edits = edits(&align(&before, &names), &align(&after, &names)).into();
                     self.writes += 1;
                     let state = &mut self.switches[switch.index()];
                     if guard.is_some() && state.guards {

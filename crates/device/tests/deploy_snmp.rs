@@ -14,17 +14,15 @@ use device::{
         Access, Answer, Config, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits, Mishap, PortFacts,
         Responder, Rights, Still, Switch, Trigger,
     },
-    deploy::{
-        Deployment, Driver as _, Event, Fault, Journal, Management, Mark, Order, Outcome, Surroundings, Way, run,
-    },
+    deploy::{Deployment, Driver, Event, Fault, Journal, Management, Mark, Order, Outcome, Surroundings, Way, run},
     mib::{
-        Oid, Value,
-        objects::{own, system},
+        BridgePort, Oid, Value,
+        objects::{own, q_bridge, system},
     },
     snmp::{Credentials, Device, Link, Patience, Row, SaveMethod, Session, Settings, VENDOR_SAVES, VendorSave},
     wire::{ErrorStatus, Pdu, PduKind},
 };
-use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, rng::Rng};
+use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet, rng::Rng};
 
 const SCHEDULES: u64 = 200;
 /// Every one of 528 hosts in every one of 24 VLANs: what ALiCEnext's switches hold.
@@ -166,10 +164,14 @@ impl Site {
         }
     }
 
-    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire>, Fault> {
+    fn session(&self, seed: u64) -> Session<Wire> {
         let wire = Wire { agent: Arc::clone(&self.agent), now_ms: Arc::clone(&self.now_ms), back: VecDeque::new() };
         let patience = Patience { timeout: Duration::from_millis(10), attempts: 3 };
-        let session = Session::new(wire, Credentials::Community("private".to_owned()), patience, seed);
+        Session::new(wire, Credentials::Community("private".to_owned()), patience, seed)
+    }
+
+    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire>, Fault> {
+        let session = self.session(seed);
         Device::connect(session, &self.names, Settings { mark_vlan: VlanId::new(4093).expect("in range"), save })
     }
 
@@ -239,8 +241,27 @@ fn deploy(topology: &Topology, sites: &[Site], order: Order, save: SaveMethod) -
     let seed = |at: usize| u64::from(order.nonce) << 34 | (at as u64) << 20;
     let mut devices: Vec<Result<Device<Wire>, Fault>> =
         sites.iter().enumerate().map(|(at, site)| site.connect(seed(at), save)).collect();
+    let mut order = order;
+    let vlans = order.goals.iter().flat_map(|goal| goal.vlans.iter().collect::<Vec<_>>()).collect();
+    let further = |at: usize, device: &mut Device<Wire>| -> Result<Vec<String>, Fault> {
+        let named = order.goals[at].ports.len();
+        let names = match &order.resume {
+            Some(journal) => journal.backup[at].ports[named..].iter().map(|port| port.name.clone()).collect(),
+            None => device.strangers(&vlans)?,
+        };
+        device.adopt(&names)?;
+        Ok(names)
+    };
+    let parked: Vec<Vec<String>> = (devices.iter_mut().enumerate())
+        .map(|(at, device)| device.as_mut().map_or_else(|_| Vec::new(), |d| further(at, d).unwrap_or_default()))
+        .collect();
+    order.park(&parked);
     let mut scene = Quiet::default();
-    let outcome = run(&mut Deployment::new(topology, order), &mut devices, &mut scene);
+    let drivers = devices.iter_mut().map(|device| match device {
+        Ok(device) => Ok(device as &mut dyn Driver),
+        Err(fault) => Err(fault.clone()),
+    });
+    let outcome = run(&mut Deployment::new(topology, order), drivers.collect(), &mut scene);
     (outcome, scene.journal)
 }
 
@@ -345,6 +366,81 @@ fn a_guarded_write_stands_or_is_taken_back_by_the_switch() {
         }
     }
     assert_eq!(taken_back, 4);
+}
+
+/// The plan before named seven ports, the last of which somebody uses for something else by now; the next names four.
+#[test]
+fn ports_that_a_plan_names_no_more_are_parked_and_others_left_alone() {
+    let vlan = |id| VlanId::new(id).expect("in range");
+    let whole = Site::new(1, 7, None);
+    let mut old = goal(7, 3, 4, 0);
+    let mut other = old.ports[6].clone();
+    (other.untagged, other.pvid) = ([vlan(4000)].into_iter().collect(), Some(vlan(4000)));
+    old.ports[6] = other.clone();
+    old.entries.retain(|_, slot| slot.index() < 6);
+    old.vlans.insert(vlan(4000));
+    let first = order(&topology(1, 7), vec![old.clone()], Way::Drained, 1);
+    let (outcome, _) = deploy(&topology(1, 7), std::slice::from_ref(&whole), first, SaveMethod::Unknown);
+    assert!(matches!(outcome, Outcome::Deployed { .. }), "{outcome:?}");
+    let running = whole.running();
+    let four =
+        [Site { agent: Arc::clone(&whole.agent), now_ms: Arc::clone(&whole.now_ms), names: whole.names[..4].into() }];
+    let next = goal(4, 2, 4, 0);
+    let topology = topology(1, 4);
+    let again = |nonce| {
+        deploy(&topology, &four, order(&topology, vec![next.clone()], Way::Drained, nonce), SaveMethod::Unknown)
+    };
+    // The VLAN that goes is the PVID of a port that is named no more. At any SET that is refused everything comes back.
+    let mut turned = 0;
+    for at in (1..60).step_by(7) {
+        four[0].with(|faulty| {
+            let when = Trigger::Set(faulty.sets() + at);
+            faulty.set_faults(&[AgentFault { when, what: Mishap::RefuseSet(ErrorStatus::GenErr) }]);
+        });
+        match again(2).0 {
+            Outcome::RolledBack { .. } => {
+                turned += 1;
+                assert_eq!(whole.running(), running, "refused at SET {at}");
+            }
+            Outcome::Refused(_) => assert_eq!(whole.running(), running, "refused at SET {at}"),
+            // Where a bare row is made first because the whole one was refused.
+            Outcome::Deployed { .. } | Outcome::Unchanged => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(turned > 0);
+    four[0].with(|faulty| faulty.set_faults(&[]));
+    let (outcome, _) = again(3);
+    assert!(matches!(outcome, Outcome::Deployed { .. } | Outcome::Unchanged), "{outcome:?}");
+    let held = whole.running();
+    assert_eq!(four[0].running(), next);
+    for port in &held.ports[4..6] {
+        assert_eq!((port.admin, port.pvid, port.members().is_empty()), (Admin::Down, None, true), "{port:?}");
+    }
+    assert_eq!(held.ports[6], other);
+    assert!(held.vlans.contains(vlan(4000)) && !held.vlans.contains(vlan(4)));
+    assert_eq!(again(4).0, Outcome::Unchanged);
+}
+
+/// A port in no VLAN whose PVID is the number of one all the same, as a switch keeps it: that VLAN goes, so the port is in the way.
+#[test]
+fn a_number_that_is_left_keeps_no_vlan() {
+    let whole = Site::new(1, 4, None);
+    let mut old = goal(4, 2, 2, 0);
+    (old.ports[3].untagged, old.ports[3].pvid) = (VlanSet::new(), None);
+    old.entries.retain(|_, slot| slot.index() < 3);
+    let first = order(&topology(1, 4), vec![old], Way::Drained, 1);
+    let (outcome, _) = deploy(&topology(1, 4), std::slice::from_ref(&whole), first, SaveMethod::Unknown);
+    assert!(matches!(outcome, Outcome::Deployed { .. }), "{outcome:?}");
+    let number = (q_bridge::PVID.row(&BridgePort(4)), Value::Gauge32(3));
+    whole.session(7).set(vec![number]).expect("the VLAN is there");
+    let names = whole.names[..3].to_vec();
+    let three = [Site { agent: Arc::clone(&whole.agent), now_ms: Arc::clone(&whole.now_ms), names }];
+    let next = goal(3, 1, 2, 0);
+    let second = order(&topology(1, 3), vec![next.clone()], Way::Drained, 2);
+    let (outcome, _) = deploy(&topology(1, 3), &three, second, SaveMethod::Unknown);
+    assert!(matches!(outcome, Outcome::Deployed { .. }), "{outcome:?}");
+    assert_eq!((three[0].running(), whole.running().ports[3].admin), (next, Admin::Down));
 }
 
 #[test]

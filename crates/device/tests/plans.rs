@@ -261,6 +261,59 @@ fn differences_lead_from_plan_to_plan_and_never_close_a_cycle() {
     assert!(states > 500, "{states} states");
 }
 
+/// Ports that only the plan before names are shut and in no VLAN in the end, in every language; a switch that does not remove
+/// a VLAN that is still a port's PVID is none the worse for it.
+#[test]
+fn ports_that_a_plan_names_no_more_go_out_of_service() {
+    let mut parked = 0;
+    for &target in Target::ALL {
+        let tagging = if target.has_hybrid_ports() { Tagging::Switch } else { Tagging::Source };
+        let spec = |engine| PlanSpec { engine, tagging, fdb: FdbMode::Minimal, flow_control: flow_control(target) };
+        let made = |engine, hosts| plan(&named_topology(target, "torus 4", hosts), spec(engine)).expect("a plan");
+        for (old, new) in [(EngineName::Balanced, EngineName::Tree), (EngineName::Tree, EngineName::Balanced)] {
+            let (old, new) = (made(old, 2), made(new, 1));
+            let mut memory = Memory::default();
+            let request = Request {
+                plan: &new,
+                digest: "new",
+                target: TargetChoice::Named(target),
+                switch: Some("s2"),
+                since: Some(Difference { plan: &old, digest: "old" }),
+            };
+            let parts = device::render(&request, &mut memory).unwrap_or_else(|error| panic!("{target}: {error}"));
+            let state = |plan: &Plan| {
+                let switch = plan.topology.find_switch("s2").expect("a switch of the plan");
+                let mut config = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
+                if target.factory(vec![String::new()]).ports[0].learning == PortLearning::Always {
+                    config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+                }
+                config
+            };
+            let (mut now, goal) = (state(&old), state(&new));
+            let own: Vec<String> = goal.ports.iter().map(|port| port.name.clone()).collect();
+            let further = now.ports.iter().map(|port| port.name.clone()).filter(|name| !own.contains(name));
+            let all: Vec<String> = own.iter().cloned().chain(further).collect();
+            assert!(all.len() > own.len(), "{target}: the old plan names more");
+            now = align(&now, &all);
+            for part in &parts {
+                let texts: Vec<(&str, String)> = (part.files.iter())
+                    .map(|file| (file.as_str(), String::from_utf8(memory.files[file].clone()).expect("text")))
+                    .collect();
+                let files: Vec<TextFile<'_>> = texts.iter().map(|(name, text)| TextFile { name, text }).collect();
+                now = read_back(target, &files, now)
+                    .unwrap_or_else(|errors| panic!("{target}, {:?}: {errors:?}", part.phase));
+            }
+            assert_eq!(align(&now, &own), goal, "{target}");
+            for port in now.ports.iter().filter(|port| !own.contains(&port.name)) {
+                assert!(port.members().is_empty() && port.pvid.is_none(), "{target}: {port:?}");
+                assert_eq!(port.admin, fabric::Admin::Down, "{target}: {port:?}");
+                parked += 1;
+            }
+        }
+    }
+    assert!(parked > 20, "{parked} ports");
+}
+
 /// Applies the phases switch by switch, in an order drawn anew for each, judging every state on the way.
 fn walk_phases(target: Target, old: &Plan, new: &Plan, label: &str) -> usize {
     let mut memory = Memory::default();

@@ -172,7 +172,7 @@ impl Lab {
     /// SIGINT and SIGTERM are caught meanwhile, for the whole process.
     ///
     /// # Errors
-    /// Any [`LabError`]; whatever had been built is gone again.
+    /// Any [`LabError`]; whatever had been built is gone again, unless it is [`LabError::LeftBehind`].
     pub fn up(plan: &Plan, options: &LabOptions, progress: &mut dyn FnMut(Progress)) -> Result<Self, LabError> {
         check_lab_name(&options.name)?;
         let tables = (plan.devices.iter())
@@ -221,9 +221,12 @@ impl Lab {
             .and_then(|()| directory.finish());
         // A tool that the same Ctrl-C killed fails before the watch is asked.
         let result = if watch.has_fired() { Err(LabError::Interrupted) } else { built };
-        if let Err(error) = result {
-            state::down(&options.name)?;
-            return Err(error);
+        if let Err(cause) = result {
+            let name = options.name.clone();
+            return Err(match state::down(&name) {
+                Ok(()) => cause,
+                Err(left) => LabError::LeftBehind { name, cause: Box::new(cause), left: Box::new(left) },
+            });
         }
         Lab::open(&options.name)
     }

@@ -99,6 +99,9 @@ const SETTLE: Duration = Duration::from_millis(150);
 /// How long to wait for what is missing.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Most packets of one socket before the others have their turn, and the clock.
+const PACKETS_AT_ONCE: usize = 1024;
+
 /// Marks our probes among other traffic.
 const TOKEN: [u8; 8] = *b"espalier";
 
@@ -394,7 +397,8 @@ fn collect(
     let mut complete: Option<Instant> = None;
     while since.elapsed() < patience && complete.is_none_or(|at| at.elapsed() < SETTLE) {
         for (host, socket) in sockets.iter().enumerate() {
-            loop {
+            // A storm would keep one socket busy for ever.
+            for _ in 0..PACKETS_AT_ONCE {
                 let length = match socket.recv_from(&mut buffer) {
                     Ok((length, _)) => length,
                     Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => break,
@@ -492,6 +496,23 @@ mod tests {
         assert_eq!(checksum(&packet[..20]), 0);
         let target = "10.0.0.1:0".parse().expect("an address");
         assert_eq!(checksum(&echo_request(&target, 1, 2, 0)), 0);
+    }
+
+    /// Every packet that is read brings another, as in a fabric with a loop.
+    #[test]
+    fn a_storm_is_listened_to_no_longer_than_silence() {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let socket = std::net::UdpSocket::bind(any).expect("a socket");
+        let place = socket.local_addr().expect("an address");
+        let more = std::net::UdpSocket::bind(any).expect("a socket");
+        let again = || more.send_to(b"x", place).expect("room for one");
+        again();
+        socket.set_nonblocking(true).expect("a socket");
+        let (mut counts, mut expected) = (Counts::new(1), Counts::new(1));
+        expected.add(0, 0);
+        let note = |_: &mut Counts, _: usize, _: &[u8]| _ = again();
+        collect(&[socket.into()], &mut counts, &expected, Duration::from_millis(20), note).expect("it ends");
+        assert_eq!(counts.at(0, 0), 0);
     }
 
     #[test]

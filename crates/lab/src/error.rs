@@ -117,6 +117,17 @@ pub enum LabError {
     /// SIGINT or SIGTERM arrived; what had been built is gone again.
     #[error("interrupted; nothing is left behind")]
     Interrupted,
+    /// A lab could not be built, and what had been built of it not taken back.
+    #[error("{cause}; and some of what had been built is still there ({left}): espalier lab down {name}")]
+    LeftBehind {
+        /// The lab.
+        name: String,
+        /// Why it could not be built.
+        #[source]
+        cause: Box<LabError>,
+        /// What kept it from going.
+        left: Box<LabError>,
+    },
     /// Traffic stopped moving.
     #[error("no byte has arrived for {seconds} s: {pending} of {total} transfers unfinished, such as {example}")]
     Stalled {

@@ -136,7 +136,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`LabError::BadName`], [`LabError::TooLarge`], or [`LabError::Unsupported`] for a rate that scales a link below
-    /// 1 kbit/s.
+    /// [`RATE_BPS_MIN`].
     pub(crate) fn new(
         plan: &fabric::Plan,
         tables: &[SwitchTable],

@@ -294,6 +294,9 @@ pub fn start(lab: &Lab, program: &mut Command) -> Result<usize, LabError> {
     while !state_file(&layout.name, "agents").exists() {
         let ended = child.try_wait().context("up", &layout.name, "start agents")?;
         if ended.is_some() || since.elapsed() > PATIENCE {
+            // It must not come up after all when nobody waits for it any more.
+            let _ = child.kill();
+            let _ = child.wait();
             let words = fs::read_to_string(&log).unwrap_or_default();
             let last = words.lines().last().unwrap_or("they do not answer").to_owned();
             return Err(io::Error::other(last)).context("up", &layout.name, "start agents");
@@ -364,17 +367,27 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
                     ready.wait();
                     let mut server = server?;
                     while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
-                        step(&mut server).context("serve", &layout.switches[switch].name, "answer")?;
+                        step(&mut server).context("serve", &layout.switches[switch].name, "answer").inspect_err(
+                            // The others go on, so this is the only word of it until they end.
+                            |error| eprintln!("espalier: {error}"),
+                        )?;
                     }
                     Ok(())
                 })
             })
             .collect();
         ready.wait();
-        let entered = netns::enter(&management.namespace).context("serve", name, "enter namespace");
-        if entered.is_ok() && !failed.load(Ordering::SeqCst) {
-            let _ = fs::write(state_file(name, "agents"), std::process::id().to_string());
-        }
+        let entered = netns::enter(&management.namespace).context("serve", name, "enter namespace").and_then(|()| {
+            match failed.load(Ordering::SeqCst) {
+                true => Ok(()),
+                false => fs::write(state_file(name, "agents"), std::process::id().to_string()).context(
+                    "serve",
+                    name,
+                    "say that all answer",
+                ),
+            }
+        });
+        failed.fetch_or(entered.is_err(), Ordering::SeqCst);
         let results =
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         results.collect::<Result<Vec<()>, LabError>>().and(entered)

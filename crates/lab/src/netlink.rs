@@ -196,7 +196,7 @@ impl Netlink {
     }
 
     /// Reads one datagram; `each` says of every message whether more are wanted.
-    fn receive(&self, mut each: impl FnMut(&NetlinkHeader, &[u8]) -> io::Result<bool>) -> io::Result<()> {
+    fn receive(&self, each: impl FnMut(&NetlinkHeader, &[u8]) -> io::Result<bool>) -> io::Result<()> {
         let mut buffer = vec![0; REPLY_LEN_MAX];
         let len = loop {
             match recv(self.fd.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
@@ -204,21 +204,32 @@ impl Netlink {
                 len => break len?,
             }
         };
-        let mut rest = &buffer[..len];
-        while !rest.is_empty() {
-            let message = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?;
-            let mut header = NetlinkHeader::default();
-            header.length = message.length();
-            header.message_type = message.message_type();
-            header.flags = message.flags();
-            header.sequence_number = message.sequence_number();
-            if !each(&header, message.payload())? {
-                return Ok(());
-            }
-            rest = rest.get((message.length() as usize).next_multiple_of(4)..).unwrap_or(&[]);
-        }
-        Ok(())
+        messages(&buffer[..len], each)
     }
+}
+
+/// The messages of one datagram; `each` says whether more are wanted.
+///
+/// # Errors
+/// One that is cut off, or what `each` says.
+pub(crate) fn messages(
+    octets: &[u8],
+    mut each: impl FnMut(&NetlinkHeader, &[u8]) -> io::Result<bool>,
+) -> io::Result<()> {
+    let mut rest = octets;
+    while !rest.is_empty() {
+        let message = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?;
+        let mut header = NetlinkHeader::default();
+        header.length = message.length();
+        header.message_type = message.message_type();
+        header.flags = message.flags();
+        header.sequence_number = message.sequence_number();
+        if !each(&header, message.payload())? {
+            return Ok(());
+        }
+        rest = rest.get((message.length() as usize).next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    Ok(())
 }
 
 /// An attribute.

@@ -61,7 +61,10 @@ pub fn acquire() -> Result<Privilege, LabError> {
         Some(pid) => pid,
         None => {
             let pid = start_holder(uid, getegid())?;
-            fs::write(&file, pid.to_string()).context("enter", "user namespace", "note holder")?;
+            fs::write(&file, pid.to_string()).context("enter", "user namespace", "note holder").inspect_err(|_| {
+                // Nobody would find it again.
+                let _ = kill(pid, Signal::SIGKILL);
+            })?;
             pid
         }
     };

@@ -185,6 +185,64 @@ fn managers_by_snmp_change_the_kernels_bridge() {
     assert!(refused.expect("a namespace").is_err_and(|error| error.to_string().contains("chmod 600")));
 }
 
+/// What somebody does to the bridge by its shell is what managers read the next moment, and whoever was about to write is
+/// told; what the bridge learns meanwhile is no such thing.
+#[test]
+fn what_others_change_is_told() {
+    if skipped(Backend::Bridge) {
+        return;
+    }
+    let bench = Bench::new("o");
+    bench.run("ip link add name br0 type bridge vlan_filtering 1 mcast_snooping 0");
+    bench.run("ip link set br0 up");
+    for port in PORTS {
+        bench.run(&format!("ip link set {port} master br0 up"));
+    }
+    bench.serve(&bench.config(), || {
+        let mut device = connect();
+        let read = |device: &mut Device<UdpLink>| {
+            let mut reading = device.read().expect("a reading");
+            reading.config.take_learning_of(&goal());
+            reading
+        };
+        let found = read(&mut device);
+        let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+        let fence = device.write(&found.config, &goal(), mark, found.fence, None).expect("a write");
+        assert!(bench.hears(1, 2), "hosts of one VLAN hear each other");
+        let held = read(&mut device);
+        assert_eq!((&held.config, held.fence), (&goal(), fence), "what is learned changes nothing");
+        let vlan = |id| VlanId::new(id).expect("valid");
+        type Does = fn(&mut SwitchConfig, VlanId);
+        let by_shell: [(String, u16, Does); 6] = [
+            ("bridge vlan add dev p3 vid 77".to_owned(), 77, |c, v| {
+                c.ports[2].tagged.insert(v);
+                c.vlans.insert(v);
+            }),
+            ("bridge vlan del dev p2 vid 30".to_owned(), 30, |c, v| _ = c.ports[1].tagged.remove(v)),
+            (format!("bridge fdb replace {} dev p1 vlan 10 master static", Mac::local(5)), 10, |c, v| {
+                c.entries.insert((v, Mac::local(5)), Slot::new(0));
+            }),
+            (format!("bridge fdb del {} dev p2 vlan 10 master static", Mac::local(2)), 10, |c, v| {
+                c.entries.remove(&(v, Mac::local(2)));
+            }),
+            ("bridge vlan add dev p3 vid 20 untagged".to_owned(), 20, |c, _| c.ports[2].pvid = None),
+            ("ip link set p3 down".to_owned(), 20, |c, _| c.ports[2].admin = Admin::Down),
+        ];
+        let (mut expected, mut last) = (goal(), held);
+        for (command, id, does) in by_shell {
+            bench.run(&command);
+            does(&mut expected, vlan(id));
+            assert_eq!(device.write(&last.config, &goal(), mark, last.fence, None), Err(Fault::Fenced), "{command}");
+            last = read(&mut device);
+            assert_eq!(last.config, expected, "{command}");
+        }
+        let fence = device.write(&last.config, &goal(), mark, last.fence, None).expect("a write");
+        let again = read(&mut device);
+        assert_eq!((&again.config, again.fence), (&goal(), fence));
+    });
+    assert_held(&bench, "br0");
+}
+
 /// A card whose driver has PAUSE does what is written, as ethtool shows it, and says so.
 #[test]
 fn pause_is_what_the_driver_does() {

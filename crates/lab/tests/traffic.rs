@@ -6,7 +6,7 @@ mod common;
 use common::{Guard, Shape, clos, fat_tree, grid, grid_tree, lab_name, ring, setting, skipped, wanted};
 use fabric::Plan;
 use lab::{
-    Backend, LabError, LabOptions, Offload,
+    Backend, FailMode, LabError, LabOptions, Offload,
     measure::{Load, Pace, Pattern, Transport, iperf3, measure, predict},
 };
 
@@ -62,6 +62,22 @@ fn all_to_all_is_carried_and_shaped() {
             assert!(ratio > RATIO_MIN, "{word}: {ratio:.3}");
         }
     }
+}
+
+/// A host's device goes down in the middle: datagrams have no limit of their own to wait for, so the reason must end it.
+#[test]
+fn a_transfer_that_breaks_ends_with_its_reason() {
+    if skipped(Backend::Ebpf) {
+        return;
+    }
+    let options =
+        LabOptions { backend: Some(Backend::Ebpf), rate_bps: 1_000_000, ..LabOptions::new(lab_name("breaks")) };
+    let lab = Guard::up(&ring(4), &options);
+    let load =
+        Load { transport: Transport::Udp, ..Load::new(Pattern::Pair("n1".to_owned(), "n3".to_owned()), 1_000_000_000) };
+    let cut = || lab.0.fail("n1", FailMode::Down).expect("a cable");
+    let broken = measure(&lab.0, &load, &mut |_| cut()).expect_err("nothing arrives any more");
+    assert!(broken.to_string().contains("move bytes"), "{broken}");
 }
 
 #[test]

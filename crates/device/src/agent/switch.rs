@@ -105,6 +105,11 @@ pub trait DataPlane {
     /// Brings the sensors up to date; a plane may keep what it read a moment ago. `up_cs` is sysUpTime.
     fn observe(&mut self, up_cs: u32, sensors: &mut Sensors);
 
+    /// What is configured, if somebody else than managers has changed it where it is carried out since it was last asked.
+    fn found(&mut self, _config: &Config) -> Option<Config> {
+        None
+    }
+
     /// Carries the configuration out, of which only what `changes` name is new.
     ///
     /// # Errors
@@ -326,6 +331,11 @@ impl<P: DataPlane> Switch<P> {
 impl<P: DataPlane> Responder for Switch<P> {
     fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
         self.handle_tick(now_ms);
+        if let Some(found) = self.plane.found(&self.config) {
+            self.config = found;
+            // Whoever has the old lock has not seen this.
+            self.serial = self.serial.wrapping_add(SERIAL_STEP) & i32::MAX;
+        }
         let up_cs = self.up_cs(now_ms);
         if request.kind != PduKind::Set {
             self.plane.observe(up_cs, &mut self.sensors);

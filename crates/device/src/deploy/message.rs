@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use fabric::SwitchId;
 
 use super::Mark;
-use crate::SwitchConfig;
+use crate::{SwitchConfig, text::plain};
 
 /// Something to do. Every request is answered by exactly one [`Reply`]; at most one a switch is open at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +100,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silent => f.write_str("does not answer"),
-            Self::Refused(what) => write!(f, "refused: {what}"),
+            Self::Refused(what) => write!(f, "refused: {}", plain(what)),
             Self::Fenced => f.write_str("restarted, or was changed by somebody else"),
             Self::Reverted => f.write_str("was cut off by the change, and took it back by itself"),
-            Self::Differs(what) => write!(f, "accepted a change but holds something else: {what}"),
+            Self::Differs(what) => write!(f, "accepted a change but holds something else: {}", plain(what)),
         }
     }
 }

@@ -26,6 +26,7 @@ mod edit;
 mod goal;
 mod mark;
 mod message;
+mod park;
 mod run;
 
 use std::{
@@ -36,6 +37,7 @@ use std::{
 
 use fabric::{Attachment, SwitchId, Topology};
 
+pub(crate) use self::park::{in_the_way, without_others};
 pub use self::{
     edit::{Edit, edits},
     goal::{Management, ManagementForm, far_first},
@@ -101,7 +103,7 @@ pub enum Way {
 pub struct Deployment {
     order: Order,
     mark: Mark,
-    /// `facing[switch][port]`: the switch at the other end of the port's cable.
+    /// `facing[switch][port]`: the switch at the other end of the port's cable, of ports that the topology knows.
     facing: Vec<Vec<Option<SwitchId>>>,
     goals: Vec<Arc<SwitchConfig>>,
     known: Vec<Option<Known>>,
@@ -173,7 +175,8 @@ impl Deployment {
     /// Prepares a deployment; nothing happens before requests are polled.
     ///
     /// # Panics
-    /// If there is not one goal a switch with one port state a port, or `sequence` does not name every switch once.
+    /// If there is not one goal a switch with one port state a port, those that the topology does not know behind the
+    /// others, or `sequence` does not name every switch once.
     pub fn new(topology: &Topology, order: Order) -> Self {
         let switches = topology.switches().len();
         assert_eq!(order.goals.len(), switches, "a goal for every switch");
@@ -192,7 +195,7 @@ impl Deployment {
         });
         let facing: Vec<Vec<Option<SwitchId>>> = facing.collect();
         for (ports, goal) in facing.iter().zip(&order.goals) {
-            assert_eq!(ports.len(), goal.ports.len(), "a state for every port");
+            assert!(ports.len() <= goal.ports.len(), "a state for every port");
         }
         let goals = order.goals.iter().zip(topology.switch_ids()).map(|(goal, switch)| {
             let mut goal = goal.clone();
@@ -517,8 +520,11 @@ impl Deployment {
             return shut;
         }
         let mut restored = (**backup).clone();
-        for (port, (far, shut)) in restored.ports.iter_mut().zip(self.facing[switch.index()].iter().zip(shut.ports)) {
-            if far.is_some_and(|far| self.lost.contains_key(&far)) {
+        let facing = &self.facing[switch.index()];
+        for (at, (port, shut)) in restored.ports.iter_mut().zip(shut.ports).enumerate() {
+            // Nobody knows where a port leads that no plan names.
+            let may_be_lost = facing.get(at).is_none_or(|far| far.is_some_and(|far| self.lost.contains_key(&far)));
+            if may_be_lost {
                 *port = shut;
             }
         }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use fabric::SwitchId;
+use fabric::{SwitchId, VlanSet};
 
 use super::{Deployment, Event, Fault, Fence, Journal, Mark, Outcome, Reading, Reply, Request};
 use crate::SwitchConfig;
@@ -43,27 +43,19 @@ pub trait Driver: Send {
     /// # Errors
     /// [`Fault`].
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault>;
-}
 
-impl<D: Driver + ?Sized> Driver for Box<D> {
-    fn read(&mut self) -> Result<Reading, Fault> {
-        (**self).read()
-    }
+    /// Names of ports that the switch has beyond those that it was connected for and that are in the way of a deployment
+    /// with these VLANs: what they are set to has to do with them, or with VLANs of the ports it was connected for.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault>;
 
-    fn write(
-        &mut self,
-        before: &SwitchConfig,
-        after: &SwitchConfig,
-        mark: Mark,
-        fence: Fence,
-        guard: Option<Duration>,
-    ) -> Result<Fence, Fault> {
-        (**self).write(before, after, mark, fence, guard)
-    }
-
-    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
-        (**self).save(fence)
-    }
+    /// Takes such ports in behind the others: they are read and written like them from now on.
+    ///
+    /// # Errors
+    /// [`Fault`], naming a port that the switch does not have.
+    fn adopt(&mut self, names: &[String]) -> Result<(), Fault>;
 }
 
 /// What a deployment needs beside switches.
@@ -100,20 +92,20 @@ const GLANCE: Duration = Duration::from_millis(100);
 ///
 /// # Panics
 /// If there is not one driver a switch.
-pub fn run<D: Driver>(
+pub fn run(
     deployment: &mut Deployment,
-    drivers: &mut [Result<D, Fault>],
+    drivers: Vec<Result<&mut dyn Driver, Fault>>,
     surroundings: &mut dyn Surroundings,
 ) -> Outcome {
     thread::scope(|scope| {
         let (answers, inbox) = mpsc::channel::<Reply>();
-        let threads: Vec<mpsc::Sender<Request>> = (drivers.iter_mut().enumerate())
-            .map(|(index, driver)| {
+        let threads: Vec<mpsc::Sender<Request>> = (drivers.into_iter().enumerate())
+            .map(|(index, mut driver)| {
                 let (requests, orders) = mpsc::channel::<Request>();
                 let answers = answers.clone();
                 scope.spawn(move || {
                     for request in orders {
-                        if answers.send(carry_out(SwitchId::new(index), driver, request)).is_err() {
+                        if answers.send(carry_out(SwitchId::new(index), &mut driver, request)).is_err() {
                             return;
                         }
                     }
@@ -163,7 +155,7 @@ pub fn run<D: Driver>(
     })
 }
 
-fn carry_out<D: Driver>(switch: SwitchId, driver: &mut Result<D, Fault>, request: Request) -> Reply {
+fn carry_out(switch: SwitchId, driver: &mut Result<&mut dyn Driver, Fault>, request: Request) -> Reply {
     let driver = driver.as_mut().map_err(|fault| fault.clone());
     match request {
         Request::Write { before, after, mark, fence, guard, .. } => {
@@ -171,7 +163,7 @@ fn carry_out<D: Driver>(switch: SwitchId, driver: &mut Result<D, Fault>, request
         }
         Request::Save { fence, .. } => Reply::Saved(switch, driver.and_then(|driver| driver.save(fence))),
         Request::Read { .. } | Request::Judge { .. } | Request::Note(_) | Request::Record(_) => {
-            Reply::Read(switch, driver.and_then(Driver::read))
+            Reply::Read(switch, driver.and_then(|driver| driver.read()))
         }
     }
 }

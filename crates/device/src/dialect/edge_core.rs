@@ -113,6 +113,9 @@ impl Commands for EdgeCore {
             }
             (None, _) => {}
         }
+        if change.forgets_pvid() {
+            writeln!(out, " no switchport native vlan")?;
+        }
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, " switchport allowed vlan remove {piece}")?;
         }

@@ -126,6 +126,9 @@ impl Commands for Fastpath {
             }
             (None, _) => {}
         }
+        if change.forgets_pvid() {
+            writeln!(out, "no vlan pvid")?;
+        }
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, "vlan participation exclude {piece}")?;
         }

@@ -127,6 +127,9 @@ impl Commands for Ros {
             }
             (None, _) => {}
         }
+        if change.forgets_pvid() {
+            writeln!(out, "no switchport general pvid")?;
+        }
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, "switchport general allowed vlan remove {piece}")?;
         }

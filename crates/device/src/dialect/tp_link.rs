@@ -100,6 +100,9 @@ impl Commands for TpLink {
             }
             (None, _) => {}
         }
+        if change.forgets_pvid() {
+            writeln!(out, "  no switchport pvid")?;
+        }
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, "  no switchport general allowed vlan {piece}")?;
         }

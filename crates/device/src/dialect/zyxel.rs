@@ -81,7 +81,12 @@ impl Dialect for Zyxel {
                 lines.push_str("  no ingress-check\n");
             }
             match (port.pvid(), port.before.pvid) {
-                (Some(None), _) => lines.push_str("  frame-type tagged\n"),
+                (Some(None), _) => {
+                    lines.push_str("  frame-type tagged\n");
+                    if port.forgets_pvid() {
+                        lines.push_str("  pvid 1\n");
+                    }
+                }
                 (Some(Some(pvid)), before) => {
                     lines.push_str(&format!("  pvid {pvid}\n"));
                     if before.is_none() {

@@ -23,13 +23,14 @@ use super::{
 };
 use crate::{
     IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
-    deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits},
+    deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits, in_the_way, without_others},
     mib::{
         AcceptableFrames, BridgePort, Column, Enabled, IfStatus, Oid, PauseMode, PortList, RowIndex, RowStatus,
         StaticStatus, Truth, Value,
         index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
         objects::{bridge, ether_like, if_mib, own, q_bridge, system},
     },
+    text::told,
     wire::{Binding, ErrorStatus},
 };
 
@@ -42,10 +43,12 @@ pub struct Device<L> {
     names: Vec<String>,
     pub(super) ports: Vec<PortNumbers>,
     /// Ports that the topology does not name: what they are members of stays as it is.
-    strangers: BTreeSet<u32>,
+    strangers: Vec<(String, PortNumbers)>,
     stranger_lists: BTreeMap<VlanId, (PortList, PortList)>,
     /// The filtering database of each VLAN, where it is not the VLAN's own number.
     databases: BTreeMap<VlanId, u32>,
+    /// PVIDs as the switch numbers them, whether untagged frames get in or not.
+    pvids: BTreeMap<BridgePort, VlanId>,
     /// VLANs without ports that bear marks.
     mark_vlans: BTreeSet<VlanId>,
     /// Octets of the PortLists that the switch itself writes.
@@ -103,14 +106,17 @@ impl<L: Link> Device<L> {
         let mut labels: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for column in [&if_mib::NAME, &if_mib::DESCR, &if_mib::ALIAS] {
             for (IfIndex(index), value) in walk::<L, IfIndex>(&mut session, &mut bulk, column).map_err(fault)? {
-                let text = value.octets().map(|octets| String::from_utf8_lossy(octets).into_owned());
-                labels.entry(index).or_default().extend(text);
+                labels.entry(index).or_default().extend(value.octets().map(told));
             }
         }
         let pausing: BTreeSet<u32> = match walk::<L, IfIndex>(&mut session, &mut bulk, &ether_like::PAUSE_ADMIN_MODE) {
             Ok(rows) => rows.into_iter().map(|(index, _)| index.0).collect(),
             Err(SessionError::Refused { .. }) => BTreeSet::new(),
             Err(error) => return Err(fault(error)),
+        };
+        let numbers_of = |bridge: BridgePort, index: u32| {
+            let pause = if pausing.contains(&index) { Pause::Settable } else { Pause::Absent };
+            PortNumbers { bridge, interface: IfIndex(index), pause }
         };
         let mut ports = Vec::with_capacity(names.len());
         for name in names {
@@ -124,11 +130,18 @@ impl<L: Link> Device<L> {
                 let known: Vec<&str> = labels.values().filter_map(|texts| texts.first()).map(String::as_str).collect();
                 return Err(Fault::Refused(format!("it has no port named {name}; its ports are {}", known.join(", "))));
             };
-            let pause = if pausing.contains(&index) { Pause::Settable } else { Pause::Absent };
-            ports.push(PortNumbers { bridge, interface: IfIndex(index), pause });
+            ports.push(numbers_of(bridge, index));
         }
         let named: BTreeSet<u32> = ports.iter().map(|port| port.bridge.0).collect();
-        let strangers = bridge_ports.iter().map(|(port, _)| port.0).filter(|port| !named.contains(port)).collect();
+        let mut taken: BTreeSet<String> = names.iter().cloned().collect();
+        let mut strangers = Vec::new();
+        for (bridge, index) in bridge_ports.iter().filter(|(port, _)| !named.contains(&port.0)) {
+            let mut texts = labels.get(index).into_iter().flatten();
+            let label = texts.find(|text| !text.is_empty() && !taken.contains(*text)).cloned();
+            let name = label.unwrap_or_else(|| format!("bridge port {}", bridge.0));
+            taken.insert(name.clone());
+            strangers.push((name, numbers_of(*bridge, *index)));
+        }
         let last = bridge_ports.iter().map(|(port, _)| port.0).max().unwrap_or(0);
         let save = match one(&mut session, &system::OBJECT_ID)? {
             Some(Value::Oid(make)) if make == Oid::new(own::PRODUCT.oid) => SaveMethod::Own,
@@ -143,6 +156,7 @@ impl<L: Link> Device<L> {
             strangers,
             stranger_lists: BTreeMap::new(),
             databases: BTreeMap::new(),
+            pvids: BTreeMap::new(),
             mark_vlans: BTreeSet::new(),
             list_len: PortList::octets_for(last as usize),
             lock: Lock::Absent,
@@ -155,10 +169,13 @@ impl<L: Link> Device<L> {
         Ok(device)
     }
 
-    fn read_once(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
-        let mut ports: Vec<PortConfig> = self.names.iter().cloned().map(PortConfig::blank).collect();
-        let slots: BTreeMap<u32, usize> =
-            self.ports.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
+    /// Reads the ports that it was connected for, and behind them those that the topology does not name.
+    fn read_whole(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
+        let others = self.strangers.iter().map(|(name, _)| name);
+        let mut ports: Vec<PortConfig> = self.names.iter().chain(others).cloned().map(PortConfig::blank).collect();
+        let all: Vec<PortNumbers> =
+            self.ports.iter().copied().chain(self.strangers.iter().map(|(_, port)| *port)).collect();
+        let slots: BTreeMap<u32, usize> = all.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
         let mut vlans = VlanSet::new();
         let mut mark: Option<Mark> = None;
         self.mark_vlans.clear();
@@ -188,33 +205,39 @@ impl<L: Link> Device<L> {
                 let set = if untagged.contains(port) { &mut ports[slot].untagged } else { &mut ports[slot].tagged };
                 set.insert(vlan);
             }
-            let strange = |list: &PortList| PortList::of(list.iter().filter(|port| self.strangers.contains(port)));
+            let strange = |list: &PortList| {
+                PortList::of(list.iter().filter(|port| slots.get(port).is_some_and(|slot| *slot >= self.names.len())))
+            };
             if let (Ok(members), Ok(untagged)) = (strange(&members), strange(&untagged)) {
                 self.stranger_lists.insert(vlan, (members, untagged));
             }
         }
-        let pvids: BTreeMap<BridgePort, Value> = self.walk(&q_bridge::PVID)?.into_iter().collect();
+        let pvids = self.walk::<BridgePort>(&q_bridge::PVID)?.into_iter();
+        self.pvids = pvids.filter_map(|(port, value)| Some((port, value.unsigned().and_then(vlan_id)?))).collect();
         let frames: BTreeMap<BridgePort, Value> =
             self.walk(&q_bridge::PORT_ACCEPTABLE_FRAME_TYPES)?.into_iter().collect();
         let filters: BTreeMap<BridgePort, Value> = self.walk(&q_bridge::PORT_INGRESS_FILTERING)?.into_iter().collect();
         let admin: BTreeMap<IfIndex, Value> = self.walk(&if_mib::ADMIN_STATUS)?.into_iter().collect();
-        let pause: BTreeMap<IfIndex, Value> = match self.ports.iter().any(|port| port.pause == Pause::Settable) {
+        let pause: BTreeMap<IfIndex, Value> = match all.iter().any(|port| port.pause == Pause::Settable) {
             true => self.walk(&ether_like::PAUSE_ADMIN_MODE)?.into_iter().collect(),
             false => BTreeMap::new(),
         };
         let trees = self.walk::<BridgePort>(&bridge::STP_PORT_ENABLE)?;
-        let governed =
-            trees.iter().any(|(port, value)| slots.contains_key(&port.0) && value.int() == Some(Enabled::Yes.code()));
-        for (port, numbers) in ports.iter_mut().zip(&self.ports) {
+        let own = |port: &BridgePort| slots.get(&port.0).is_some_and(|slot| *slot < self.names.len());
+        let governed = trees.iter().any(|(port, value)| own(port) && value.int() == Some(Enabled::Yes.code()));
+        let named = self.names.len();
+        for (at, (port, numbers)) in ports.iter_mut().zip(&all).enumerate() {
             let filtering = filters.get(&numbers.bridge).and_then(Value::int) != Some(Truth::False.code());
             port.ingress_filter = if filtering { IngressFilter::On } else { IngressFilter::Off };
             let down = admin.get(&numbers.interface).and_then(Value::int) != Some(IfStatus::Up.code());
             port.admin = if down { Admin::Down } else { Admin::Up };
             let tagged_only =
                 frames.get(&numbers.bridge).and_then(Value::int) == Some(AcceptableFrames::OnlyTagged.code());
-            let pvid = pvids.get(&numbers.bridge).and_then(Value::unsigned).and_then(vlan_id);
-            // An untagged frame of a VLAN that its port is no member of is dropped by a filtering port.
-            port.pvid = pvid.filter(|vlan| !tagged_only && (port.is_member(*vlan) || !filtering));
+            let pvid = self.pvids.get(&numbers.bridge).copied();
+            // An untagged frame of a VLAN that its port is no member of is dropped by a filtering port. Of a port that nobody
+            // named the number counts: its VLAN cannot be removed, whether frames get in or not.
+            let counts = |vlan: &VlanId| at >= named || (!tagged_only && (port.is_member(*vlan) || !filtering));
+            port.pvid = pvid.filter(counts);
             let both = pause.get(&numbers.interface).and_then(Value::int) == Some(PauseMode::Both.code());
             port.flow_control = if both { FlowControlMode::Pause } else { FlowControlMode::Off };
             // No object of the standard's turns it off.
@@ -248,8 +271,10 @@ impl<L: Link> Device<L> {
             }
             let list = port_list(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO, &value)?;
             let vlan = vlan_of.get(&row.fdb).copied().or_else(|| vlan_id(row.fdb));
-            let own: Vec<usize> = list.iter().filter_map(|port| slots.get(&port).copied()).collect();
-            if let (Some(vlan), &[slot]) = (vlan, own.as_slice()) {
+            let (own, others): (Vec<usize>, Vec<usize>) =
+                list.iter().filter_map(|port| slots.get(&port).copied()).partition(|slot| *slot < self.names.len());
+            // One that leads to a named port and to others besides is taken for the named port's.
+            if let (Some(vlan), (&[slot], _) | ([], &[slot])) = (vlan, (own.as_slice(), others.as_slice())) {
                 entries.insert((vlan, row.mac), Slot::new(slot));
             }
         }
@@ -295,11 +320,15 @@ impl<L: Link> Device<L> {
                 let (egress, untagged) = egress.and_then(|egress| Ok((egress, untagged?))).map_err(nonsense)?;
                 self.put_vlan(*vlan, &egress, &untagged)
             }
-            Edit::RemoveVlan(vlan) => self.remove_vlan(*vlan),
+            Edit::RemoveVlan(vlan) => {
+                self.free_pvids(*vlan)?;
+                self.remove_vlan(*vlan)
+            }
             Edit::SetPvid(slot, pvid) => {
                 let port = self.ports[slot.index()].bridge;
                 let frames = if pvid.is_some() { AcceptableFrames::All } else { AcceptableFrames::OnlyTagged };
                 let vlan = pvid.unwrap_or(VlanId::MIN);
+                self.pvids.insert(port, vlan);
                 self.set(vec![
                     (q_bridge::PVID.row(&port), Value::Gauge32(u32::from(vlan.get()))),
                     (q_bridge::PORT_ACCEPTABLE_FRAME_TYPES.row(&port), Value::Integer(frames.code())),
@@ -345,6 +374,18 @@ impl<L: Link> Device<L> {
                 Ok(())
             }
         }
+    }
+
+    /// Has ports go back to the factory's PVID that let no untagged frame in but bear the number of this VLAN still: a
+    /// switch does not remove a VLAN that is a port's PVID.
+    fn free_pvids(&mut self, vlan: VlanId) -> Result<(), Fault> {
+        let bear = |port: &&PortNumbers| self.pvids.get(&port.bridge) == Some(&vlan);
+        let rows: Vec<BridgePort> = self.ports.iter().filter(bear).map(|port| port.bridge).collect();
+        for port in rows {
+            self.set(vec![(q_bridge::PVID.row(&port), Value::Gauge32(u32::from(VlanId::MIN.get())))])?;
+            self.pvids.insert(port, VlanId::MIN);
+        }
+        Ok(())
     }
 
     fn set_admin(&mut self, slot: Slot, status: IfStatus) -> Result<(), Fault> {
@@ -459,10 +500,10 @@ impl<L: Link> Device<L> {
         after: &SwitchConfig,
         mark: Mark,
     ) -> Result<Vec<Vec<Binding>>, Fault> {
-        let (databases, marks) = (self.databases.clone(), self.mark_vlans.clone());
+        let known = (self.databases.clone(), self.mark_vlans.clone(), self.pvids.clone());
         self.rehearsal = Some(Vec::new());
         let done = self.leave_mark(mark).and_then(|()| edits(before, after).iter().try_for_each(|e| self.carry_out(e)));
-        (self.databases, self.mark_vlans) = (databases, marks);
+        (self.databases, self.mark_vlans, self.pvids) = known;
         let written = self.rehearsal.take().unwrap_or_default();
         done.map(|()| written)
     }
@@ -586,10 +627,10 @@ impl<L: Link + Send> Driver for Device<L> {
     fn read(&mut self) -> Result<Reading, Fault> {
         let mut before = self.fence()?;
         for _ in 0..READS_MAX {
-            let (config, mark) = self.read_once()?;
+            let (whole, mark) = self.read_whole()?;
             let fence = self.fence()?;
             if fence == before {
-                return Ok(Reading { config, mark, fence });
+                return Ok(Reading { config: without_others(whole, self.names.len()), mark, fence });
             }
             before = fence;
         }
@@ -636,6 +677,26 @@ impl<L: Link + Send> Driver for Device<L> {
             }
         }
         Ok(self.known_fence())
+    }
+
+    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+        if self.strangers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (whole, _) = self.read_whole()?;
+        Ok(in_the_way(&whole, self.names.len(), vlans))
+    }
+
+    fn adopt(&mut self, names: &[String]) -> Result<(), Fault> {
+        for name in names {
+            let Some(at) = self.strangers.iter().position(|(other, _)| other == name) else {
+                return Err(Fault::Refused(format!("it has no further port named {name}")));
+            };
+            let (name, numbers) = self.strangers.remove(at);
+            self.names.push(name);
+            self.ports.push(numbers);
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
         index::{FdbRow, IfIndex, MacRow, Neighbour},
         objects::{bridge, if_mib, lldp, q_bridge, system},
     },
+    text::told,
 };
 
 /// Reads what a switch says. `name` is what it is called here; its sysName, if that is none.
@@ -25,7 +26,7 @@ pub fn read_station<L: Link>(session: &mut Session<L>, name: Option<&str>) -> Re
     let mut reader = Reader { session, bulk: BulkSize::default() };
     let scalars = [system::NAME, lldp::LOC_CHASSIS_ID_SUBTYPE, lldp::LOC_CHASSIS_ID, bridge::BRIDGE_ADDRESS];
     let values = reader.session.get(&scalars.map(|scalar| scalar.instance()))?;
-    let system = values[0].octets().map(text).unwrap_or_default();
+    let system = values[0].octets().map(told).unwrap_or_default();
     let chassis = match (values[1].int(), values[2].octets()) {
         (Some(subtype), Some(octets)) => Some(LldpId { subtype, octets: octets.to_vec() }),
         _ => None,
@@ -72,7 +73,7 @@ impl<L: Link> Reader<'_, L> {
 
     fn texts(&mut self, column: &Column) -> Result<BTreeMap<u32, String>, SessionError> {
         let rows = self.walk::<IfIndex>(column)?;
-        Ok(rows.into_iter().filter_map(|(index, value)| Some((index.0, text(value.octets()?)))).collect())
+        Ok(rows.into_iter().filter_map(|(index, value)| Some((index.0, told(value.octets()?)))).collect())
     }
 
     /// The position of the port behind each of LLDP's numbers, whose names the ports are given.
@@ -92,13 +93,13 @@ impl<L: Link> Reader<'_, L> {
             let (Some(octets), Some(subtype)) = (value.octets(), subtypes.get(&number).and_then(Value::int)) else {
                 continue;
             };
-            let description = described.get(&number).and_then(Value::octets).map(text).unwrap_or_default();
+            let description = described.get(&number).and_then(Value::octets).map(told).unwrap_or_default();
             let called = |wanted: &str| {
                 let fits = |port: &StationPort| port.name == wanted || port.labels.iter().any(|label| label == wanted);
                 ports.iter().position(fits).filter(|_| !wanted.is_empty())
             };
             let numbered = |fits: &dyn Fn(&(BridgePort, u32)) -> bool| interfaces.iter().position(fits);
-            let at = called(&text(octets))
+            let at = called(&told(octets))
                 .or_else(|| called(&description))
                 .or_else(|| numbered(&|(port, _)| port.0 == number.0))
                 .or_else(|| numbered(&|(_, index)| *index == number.0));
@@ -123,7 +124,7 @@ impl<L: Link> Reader<'_, L> {
                 Some(LldpId { subtype: subtype?.int()?, octets: name?.octets()?.to_vec() })
             };
             let words =
-                |of: &BTreeMap<Neighbour, Value>| of.get(&row).and_then(Value::octets).map(text).unwrap_or_default();
+                |of: &BTreeMap<Neighbour, Value>| of.get(&row).and_then(Value::octets).map(told).unwrap_or_default();
             let (Some(&port), Some(chassis), Some(id)) = (
                 local.get(&row.local_port),
                 id(chassis_subtypes.get(&row), chassis.get(&row)),
@@ -158,8 +159,4 @@ impl<L: Link> Reader<'_, L> {
         learned.dedup();
         Ok(learned)
     }
-}
-
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).trim_end_matches('\0').to_owned()
 }

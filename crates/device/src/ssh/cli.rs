@@ -6,7 +6,7 @@ use fabric::VlanId;
 
 use super::{
     Channel, Login,
-    device::Tongue,
+    device::{Armed, Tongue},
     language::{Language, refusal},
     running::read_running,
     terminal::Terminal,
@@ -17,6 +17,9 @@ use crate::{
     render::write_transition,
     snmp::SaveMethod,
 };
+
+/// How long a switch may take to start.
+const RESTART_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// A switch with a command line.
 pub(super) struct Cli<D, C> {
@@ -131,11 +134,16 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         self.configure(self.marking(mark))
     }
 
+    fn adopt(&mut self, names: &[String]) {
+        self.names.extend_from_slice(names);
+    }
+
     /// It goes back by a restart, to what was saved last: the state before this stage, or the drained one.
-    fn arm(&mut self, _: &Reading, _: &SwitchConfig, guard: Duration) -> Result<bool, Fault> {
-        let Some(restart) = &self.language.restart else { return Ok(false) };
+    fn arm(&mut self, _: &Reading, _: &SwitchConfig, guard: Duration) -> Result<Option<Armed>, Fault> {
+        let Some(restart) = &self.language.restart else { return Ok(None) };
         let minutes = guard.as_secs().div_ceil(60).max(1);
-        self.say_each(&[(restart.arm)(minutes)]).map(|()| true)
+        self.say_each(&[(restart.arm)(minutes)])?;
+        Ok(Some(Armed { after: Duration::from_secs(60 * minutes), takes_max: RESTART_TIME_MAX }))
     }
 
     /// One that answers again has restarted.

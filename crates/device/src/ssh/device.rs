@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fabric::VlanSet;
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -18,19 +19,21 @@ use super::{
 };
 use crate::{
     SwitchConfig, Target,
-    deploy::{Driver, Fault, Fence, Mark, Reading},
+    deploy::{Driver, Fault, Fence, Mark, Reading, in_the_way, without_others},
     format::{Observed, write_observed},
     snmp::Settings,
 };
 
 /// How a switch is spoken to.
 pub(super) trait Tongue: Send {
-    /// Reads the whole state.
+    /// Reads the whole state: the ports that it was told of, and behind them any others that it finds.
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault>;
+    /// Takes ports in behind those that it was told of.
+    fn adopt(&mut self, names: &[String]);
     /// Leaves a mark.
     fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
-    /// Has it go back from `after` to what it holds, `before`, unless it is told otherwise in time; whether it can.
-    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<bool, Fault>;
+    /// Has it go back from `after` to what it holds, `before`, unless it is told otherwise in time; how, if it can.
+    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<Option<Armed>, Fault>;
     /// Whether it has gone back, all the way.
     fn has_returned(&mut self) -> Result<bool, Fault>;
     /// Tells it to stay as it is.
@@ -43,9 +46,20 @@ pub(super) trait Tongue: Send {
     fn save(&mut self) -> Result<(), Fault>;
 }
 
+/// A switch that will go back by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Armed {
+    /// When it begins to, at the latest, counted from now.
+    pub(super) after: Duration,
+    /// How long that may take, until it can be asked again.
+    pub(super) takes_max: Duration,
+}
+
 /// A switch by its command line.
 pub struct Device {
     tongue: Box<dyn Tongue>,
+    /// How many ports are read and written; any others that it has come behind them.
+    named: usize,
 }
 
 /// Logs in to a switch. `names` are its ports, as the topology names them; `patience` is how long it may be silent.
@@ -60,12 +74,12 @@ pub fn connect(
     settings: Settings,
     patience: Duration,
 ) -> Result<Device, Fault> {
-    let (names, dialled) = (names.to_vec(), login.clone());
+    let (names, dialled, named) = (names.to_vec(), login.clone(), names.len());
     if target == Target::LinuxBridge {
         let dial = move || OpenSsh::open(address, &dialled, &dialled.user, Wanted::Shell, patience);
         let mut linux = Linux { dial, shell: None, names, save: settings.save, patience };
         linux.greet()?;
-        return Ok(Device { tongue: Box::new(linux) });
+        return Ok(Device { tongue: Box::new(linux), named });
     }
     let language = language(target).ok_or_else(|| {
         Fault::Refused(format!(
@@ -88,12 +102,13 @@ pub fn connect(
     };
     // So that a wrong password is known before anything happens.
     cli.terminal = Some(cli.open()?);
-    Ok(Device { tongue: Box::new(cli) })
+    Ok(Device { tongue: Box::new(cli), named })
 }
 
 impl Device {
     fn look(&mut self) -> Result<Reading, Fault> {
-        let (config, mark) = self.tongue.read()?;
+        let (whole, mark) = self.tongue.read()?;
+        let config = without_others(whole, self.named);
         let fence = fence(&config, mark);
         Ok(Reading { config, mark, fence })
     }
@@ -124,20 +139,26 @@ impl Device {
         if before != after { self.tongue.write(before, after) } else { Ok(()) }
     }
 
-    /// Awaits a switch that is cut off until it has gone back.
-    fn await_return(&mut self, until: Instant) -> Fault {
+    /// Awaits a switch that is cut off until it has gone back, which it begins at `due` at the latest.
+    fn await_return(&mut self, due: Instant, takes_max: Duration) -> Fault {
         loop {
             let answer = self.tongue.has_returned();
-            let late = Instant::now().saturating_duration_since(until);
-            match answer {
-                Ok(true) if !late.is_zero() => return Fault::Reverted,
-                // It is at it.
-                Ok(_) if late < RETURN_TIME_MAX => {}
-                Err(_) if late.is_zero() => {}
-                Ok(_) | Err(_) => return Fault::Silent,
+            if let Some(fault) = returned(&answer, Instant::now().checked_duration_since(due), takes_max) {
+                return fault;
             }
             std::thread::sleep(GUARD_LOOK);
         }
+    }
+}
+
+/// What becomes of a switch that answers so whether it has gone back, so long after it should have begun to; none while
+/// there is hope.
+fn returned(answer: &Result<bool, Fault>, late: Option<Duration>, takes_max: Duration) -> Option<Fault> {
+    match (answer, late) {
+        // It may be about to.
+        (_, None) => None,
+        (Ok(true), Some(_)) => Some(Fault::Reverted),
+        (Ok(false) | Err(_), Some(late)) => (late >= takes_max).then_some(Fault::Silent),
     }
 }
 
@@ -157,16 +178,17 @@ impl Driver for Device {
         let reading = self.check(held)?;
         let fresh = (held != fence(before, Some(mark))).then_some(mark);
         let armed = match guard {
-            Some(guard) if self.tongue.arm(&reading, after, guard)? => Some(Instant::now() + guard + GUARD_MARGIN),
-            _ => None,
+            Some(guard) => self.tongue.arm(&reading, after, guard)?,
+            None => None,
         };
+        let armed = armed.map(|Armed { after, takes_max }| (Instant::now() + after + GUARD_MARGIN, takes_max));
         let done = self.change(before, after, fresh);
         match (armed, done) {
             (None, done) => done?,
-            (Some(until), Err(Fault::Silent)) => return Err(self.await_return(until)),
-            (Some(until), done) => match self.tongue.disarm() {
+            (Some((due, takes_max)), Err(Fault::Silent)) => return Err(self.await_return(due, takes_max)),
+            (Some((due, takes_max)), done) => match self.tongue.disarm() {
                 Ok(()) => done?,
-                Err(_) => return Err(self.await_return(until)),
+                Err(_) => return Err(self.await_return(due, takes_max)),
             },
         }
         Ok(fence(after, Some(mark)))
@@ -177,12 +199,26 @@ impl Driver for Device {
         self.tongue.save()?;
         Ok(fence)
     }
+
+    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+        let (whole, _) = self.tongue.read()?;
+        Ok(in_the_way(&whole, self.named, vlans))
+    }
+
+    fn adopt(&mut self, names: &[String]) -> Result<(), Fault> {
+        self.tongue.adopt(names);
+        self.named += names.len();
+        let (whole, _) = self.tongue.read()?;
+        let there: BTreeSet<&str> = whole.ports.iter().map(|port| port.name.as_str()).collect();
+        match names.iter().find(|name| !there.contains(name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(Fault::Refused(format!("it has no further port named {name}"))),
+        }
+    }
 }
 
-/// How much longer a switch that is cut off is awaited than it takes to go back, which may be a restart.
+/// How much later than it says a switch that is cut off may begin to go back.
 const GUARD_MARGIN: Duration = Duration::from_secs(3);
-/// How long going back itself may take.
-const RETURN_TIME_MAX: Duration = Duration::from_secs(60);
 /// How far apart it is asked meanwhile.
 const GUARD_LOOK: Duration = Duration::from_secs(1);
 
@@ -202,4 +238,25 @@ fn fence(config: &SwitchConfig, mark: Option<Mark>) -> Fence {
     };
     let digest = Sha256::digest(write_observed(&observed).as_bytes());
     Fence(digest.iter().take(8).fold(0, |fence, byte| fence << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that answers before its time has not gone back yet, and one that restarts is silent for a while.
+    #[test]
+    fn a_switch_that_goes_back_is_given_its_time() {
+        let minute = Duration::from_secs(60);
+        let check = |answer: Result<bool, Fault>, late: Option<u64>, expect: Option<Fault>| {
+            assert_eq!(returned(&answer, late.map(Duration::from_secs), minute), expect, "{answer:?} {late:?}");
+        };
+        check(Ok(true), None, None);
+        check(Err(Fault::Silent), None, None);
+        check(Ok(true), Some(0), Some(Fault::Reverted));
+        check(Ok(false), Some(59), None);
+        check(Ok(false), Some(60), Some(Fault::Silent));
+        check(Err(Fault::Silent), Some(59), None);
+        check(Err(Fault::Silent), Some(60), Some(Fault::Silent));
+    }
 }

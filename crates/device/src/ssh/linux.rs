@@ -7,21 +7,31 @@
 //! What a kernel holds is gone after a restart, so saving writes the whole state as a script, `/etc/espalier/switch.sh`, which
 //! the machine is to run when it starts. The mark is the bridge's alias.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use serde_json::Value;
 
-use super::{Arrived, Channel, device::Tongue};
+use super::{
+    Arrived, Channel,
+    device::{Armed, Tongue},
+};
 use crate::{
     Memory, PortConfig, PortLearning, SpanningTree, SwitchConfig, Target,
-    deploy::{Fault, Mark, Reading},
+    deploy::{Fault, Mark, Reading, without_others},
     render::{write_full, write_transition},
     snmp::SaveMethod,
 };
 
 /// Most bytes that one script may answer with.
 const ANSWER_LEN_MAX: usize = 256 << 20;
+/// Longest time that one script may take, whatever comes.
+const SCRIPT_TIME_MAX: Duration = Duration::from_secs(600);
+/// How long it may take to go back.
+const RETURN_TIME_MAX: Duration = Duration::from_secs(60);
 const BRIDGE: &str = "espalier";
 /// What the shell says after every script, before the script's status.
 const DONE: &str = "espalier-done";
@@ -29,9 +39,10 @@ const DONE: &str = "espalier-done";
 const PART: &str = "espalier-part";
 /// Where the way back waits.
 const RUN: &str = "/run/espalier";
-/// Ends the process that would go back, and what it waits in.
-const DISARM: &str = "if [ -f /run/espalier/return.pid ]; then kill -TERM -$(cat /run/espalier/return.pid) || :; \
-    rm -f /run/espalier/return.pid; fi";
+/// Ends the process that would go back, and what it waits in. Whoever has the file's name first, it or that process, has
+/// decided what happens.
+const DISARM: &str = "mv /run/espalier/return.pid /run/espalier/disarmed.pid 2>/dev/null && \
+    { kill -TERM -$(cat /run/espalier/disarmed.pid) || :; rm -f /run/espalier/disarmed.pid; }";
 const MAKE: &str = "ip link show dev espalier >/dev/null 2>&1 || ip link add name espalier type bridge vlan_filtering 1 \
     vlan_default_pvid 0 stp_state 0 mcast_snooping 0\nip link set dev espalier up\n";
 
@@ -62,24 +73,18 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Linux<D, C> {
             return Err(shell.complaint());
         }
         let mut answer = Vec::new();
+        let until = Instant::now() + SCRIPT_TIME_MAX;
         loop {
             match shell.receive(self.patience) {
                 Ok(Arrived::Bytes(bytes)) => answer.extend(bytes),
                 Ok(Arrived::Nothing) => return Err(Fault::Silent),
                 Ok(Arrived::Closed) | Err(_) => return Err(shell.complaint()),
             }
-            if answer.len() > ANSWER_LEN_MAX {
+            if answer.len() > ANSWER_LEN_MAX || Instant::now() > until {
                 return Err(Fault::Refused("its answer does not end".to_owned()));
             }
-            let tail = &answer[answer.len().saturating_sub(64)..];
-            let tail = String::from_utf8_lossy(tail);
-            let Some((_, status)) = tail.rsplit_once(DONE).filter(|(_, status)| status.ends_with('\n')) else {
-                continue;
-            };
-            let status = status.trim().to_owned();
+            let Some((said, status)) = finished(&answer) else { continue };
             self.shell = Some(shell);
-            let mut said = String::from_utf8_lossy(&answer).into_owned();
-            said.truncate(said.rfind(DONE).unwrap_or(0));
             return match status.as_str() {
                 "0" => Ok(said),
                 _ => {
@@ -89,6 +94,16 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Linux<D, C> {
             };
         }
     }
+}
+
+/// What a script has printed and its status, once the shell has said that it is done: in a line of its own, since a name
+/// that somebody gave a device may look like it.
+fn finished(answer: &[u8]) -> Option<(String, String)> {
+    let last = answer.strip_suffix(b"\n")?;
+    let at = last.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let status = std::str::from_utf8(&last[at..]).ok()?.strip_prefix(DONE)?.trim();
+    let is_number = !status.is_empty() && status.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| (String::from_utf8_lossy(&answer[..at]).into_owned(), status.to_owned()))
 }
 
 /// The script that leaves a mark.
@@ -121,6 +136,10 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
         state(&self.names, [links, vlans, fdb, pause]).map_err(Fault::Refused)
     }
 
+    fn adopt(&mut self, names: &[String]) {
+        self.names.extend_from_slice(names);
+    }
+
     fn mark(&mut self, mark: Mark) -> Result<(), Fault> {
         self.run(&marking(mark)).map(drop)
     }
@@ -128,7 +147,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
     /// The way back waits in a process of its own; its shell is named by path, since a `setsid` of busybox would run
     /// busybox's own, and that busybox's own `ip`. It goes through all of its lines whatever is refused, since nobody knows
     /// how much of the change there is to take back.
-    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<bool, Fault> {
+    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<Option<Armed>, Fault> {
         let mut memory = Memory::default();
         write_transition(Target::LinuxBridge, after, &before.config, &mut memory)
             .map_err(|error| Fault::Refused(error.to_string()))?;
@@ -137,13 +156,14 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
         let mark = before.mark.map_or_else(String::new, |mark| mark.to_string());
         let seconds = guard.as_secs_f64().ceil();
         let script = format!(
-            "set -eu\nmkdir -p {RUN}\n{DISARM}\ncat >{RUN}/return.sh <<'espalier-script'\n{way}\
+            "set -eu\nmkdir -p {RUN}\n{DISARM} || :\ncat >{RUN}/return.sh <<'espalier-script'\n{way}\
              ip link set dev {BRIDGE} alias '{mark}'\nespalier-script\n\
-             setsid /bin/sh -c 'sleep {seconds}; mv {RUN}/return.pid {RUN}/returning.pid; \
+             setsid /bin/sh -c 'sleep {seconds}; mv {RUN}/return.pid {RUN}/returning.pid || exit; \
              /bin/sh {RUN}/return.sh; rm -f {RUN}/returning.pid' </dev/null >/dev/null 2>&1 &\n\
              echo $! >{RUN}/return.pid"
         );
-        self.run(&script).map(|_| true)
+        self.run(&script)?;
+        Ok(Some(Armed { after: Duration::from_secs_f64(seconds), takes_max: RETURN_TIME_MAX }))
     }
 
     fn has_returned(&mut self) -> Result<bool, Fault> {
@@ -152,8 +172,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
     }
 
     fn disarm(&mut self) -> Result<(), Fault> {
-        self.run(&format!("set -eu\n[ -f {RUN}/return.pid ] || {{ echo it has gone back already; exit 1; }}\n{DISARM}"))
-            .map(drop)
+        self.run(&format!("set -eu\n{DISARM} || {{ echo it has gone back already; exit 1; }}")).map(drop)
     }
 
     fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault> {
@@ -169,7 +188,8 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
         if self.save == SaveMethod::ByHand {
             return Ok(());
         }
-        let (config, mark) = self.read()?;
+        let (whole, mark) = self.read()?;
+        let config = without_others(whole, self.names.len());
         let mut memory = Memory::default();
         write_full(Target::LinuxBridge, &config, &mut memory).map_err(|error| Fault::Refused(error.to_string()))?;
         let mut script: String = memory.files.values().map(|text| String::from_utf8_lossy(text)).collect();
@@ -184,16 +204,22 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
     }
 }
 
-/// What iproute2 and ethtool say, as a state.
+/// What iproute2 and ethtool say, as a state: of these ports, and behind them of any others of the bridge.
 pub(super) fn state(
     names: &[String],
     [links, vlans, fdb, pause]: [&str; 4],
 ) -> Result<(SwitchConfig, Option<Mark>), String> {
+    let links = json("ip link", links)?;
+    let name = |value: &Value| value["ifname"].as_str().unwrap_or("").to_owned();
+    let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let others = links.iter().filter(|link| link["master"] == BRIDGE).map(name);
+    // One that nobody can name cannot be written to either.
+    let foreign = |name: &String| !known.contains(name.as_str()) && !name.contains(char::is_control);
+    let others: BTreeSet<String> = others.filter(foreign).collect();
+    let names: Vec<String> = names.iter().cloned().chain(others).collect();
     let mut config = SwitchConfig::blank(names.iter().cloned());
     let position: BTreeMap<&str, usize> =
         names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
-    let links = json("ip link", links)?;
-    let name = |value: &Value| value["ifname"].as_str().unwrap_or("").to_owned();
     let bridge = links.iter().find(|link| name(link) == BRIDGE);
     let options = bridge.map(|bridge| &bridge["linkinfo"]["info_data"]);
     if options.is_some_and(|options| options["vlan_filtering"].as_u64() != Some(1)) {
@@ -285,6 +311,32 @@ fn json(what: &str, text: &str) -> Result<Vec<Value>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_is_done_when_its_shell_says_so_and_not_a_device_s_name() {
+        let done = |text: &str| finished(text.as_bytes());
+        assert_eq!(done("a\n\nespalier-done 0\n"), Some(("a\n\n".to_owned(), "0".to_owned())));
+        assert_eq!(done("espalier-done 17\n"), Some((String::new(), "17".to_owned())));
+        for text in [
+            "",
+            "\n",
+            "espalier-done 0",
+            "\nespalier-done \n",
+            "\"ifalias\":\"espalier-done 0\"}]\n",
+            "x espalier-done 0\n",
+        ] {
+            assert_eq!(done(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ports_of_the_bridge_that_nobody_named_come_behind_the_others() {
+        let links = r#"[{"ifname":"p1","flags":["UP"]},{"ifname":"x9","flags":["UP"],"master":"espalier"},{"ifname":"y","master":"br0"}]"#;
+        let vlans = r#"[{"ifname":"x9","vlans":[{"vlan":7,"flags":["PVID"]}]}]"#;
+        let (config, _) = state(&["p1".to_owned()], [links, vlans, "", ""]).expect("understood");
+        assert_eq!(config.ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["p1", "x9"]);
+        assert_eq!((config.ports[1].pvid.map(VlanId::get), config.ports[1].admin), (Some(7), Admin::Up));
+    }
 
     #[test]
     fn what_iproute2_says_is_a_state() {

@@ -14,10 +14,11 @@ use super::{
     language::{Language, Section},
     range::expand,
 };
-use crate::{SpanningTree, SwitchConfig, Target, TextFile, deploy::Mark, read::align, text::LineError};
+use crate::{SpanningTree, SwitchConfig, Target, TextFile, deploy::Mark, text::LineError};
 
-/// How often the reader is asked again after lines that are no business of ours have gone.
-const ROUNDS_MAX: usize = 10_000;
+/// Most bytes that are read of one configuration, which is read again after lines that are no business of ours have gone: a
+/// megabyte with twenty thousand such lines.
+const READ_LEN_MAX: usize = 1 << 30;
 
 /// What a running configuration says.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) struct Running {
     pub(super) mark_vlans: BTreeSet<VlanId>,
 }
 
-/// Reads a running configuration; the ports are `names`, in this order.
+/// Reads a running configuration; the ports are `names`, in this order, and behind them any others that it shows.
 ///
 /// # Errors
 /// What is not understood of it.
@@ -48,7 +49,6 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
         // Without a bridge of ours nothing of it is there.
         (config.vlans, config.entries) = Default::default();
     }
-    let mut config = align(&config, names);
     let mut mark_vlans = BTreeSet::new();
     for vlan in marks.values().copied().flatten() {
         if !config.memberships().contains(vlan) && config.vlans.remove(vlan) {
@@ -65,8 +65,10 @@ fn understand(
     ports: &[String],
     names: &[String],
 ) -> Result<SwitchConfig, String> {
-    for _ in 0..ROUNDS_MAX {
+    let mut read_len = 0;
+    while read_len < READ_LEN_MAX {
         let text = lines.join("\n");
+        read_len += text.len();
         let mut config = language.target.factory(ports.to_vec());
         let file = [TextFile { name: "", text: &text }];
         let errors = match language.target.dialect().read(&file, &mut config) {
@@ -153,6 +155,10 @@ fn concerns(target: Target, line: &str, names: &[String]) -> bool {
 fn drop_foreign(language: &Language, lines: &mut [String], names: &[String]) -> Vec<String> {
     let mut ports = names.to_vec();
     let mut known: BTreeSet<String> = names.iter().cloned().collect();
+    if language.target == Target::RouterOs {
+        ports.extend(bridged(lines).map(str::to_owned).filter(|name| known.insert(name.clone())));
+        return ports;
+    }
     let mut foreign = false;
     for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -176,10 +182,15 @@ fn drop_foreign(language: &Language, lines: &mut [String], names: &[String]) -> 
             line.clear();
         }
     }
-    if language.target == Target::RouterOs {
-        return names.to_vec();
-    }
     ports
+}
+
+/// Names that RouterOS calls ports of our bridge by.
+fn bridged(lines: &[String]) -> impl Iterator<Item = &str> {
+    let ours = |line: &&String| {
+        line.starts_with("/interface bridge port add") && line.split(' ').any(|word| word == "bridge=espalier")
+    };
+    lines.iter().filter(ours).filter_map(|line| line.split(' ').find_map(|word| word.strip_prefix("interface=")))
 }
 
 /// Moves addresses behind the ports: a switch shows them in an order of its own, which it need not obey itself.
@@ -317,7 +328,8 @@ mod tests {
             interface GigabitEthernet1/0/2\n port link-mode bridge\n port access vlan 2\n#\nline vty 0 63\n authentication-mode scheme\n#\nreturn\n";
         let running = read(Target::Comware7, text, &["GigabitEthernet1/0/1"]).expect("understood");
         let config = &running.config;
-        assert_eq!((config.ports.len(), config.entries.len()), (1, 1));
+        assert_eq!((config.ports.len(), config.entries.len()), (2, 1));
+        assert_eq!(config.ports[1].name, "GigabitEthernet1/0/2");
         assert_eq!((config.vlans.to_string(), config.ports[0].untagged.to_string()), ("2-3".into(), "2-3".into()));
         assert_eq!(config.spanning_tree, SpanningTree::Off);
         assert_eq!(running.mark.map(|mark| mark.generation), Some(3));

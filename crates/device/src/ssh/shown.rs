@@ -1,7 +1,7 @@
 //! What a terminal has shown, read without one: a running configuration that somebody has kept, or any bytes at all.
 
 use super::{language::language, linux::state, running::read_running, screen::Screen};
-use crate::{SwitchConfig, Target};
+use crate::{SwitchConfig, Target, deploy::without_others};
 
 /// Reads bytes as a terminal's, and their lines as a running configuration, whose ports are `names`. Of a Linux bridge it is
 /// what `ip`, `bridge` (twice) and `ethtool` print, each behind a zero byte.
@@ -13,14 +13,14 @@ pub fn read_shown(target: Target, bytes: &[u8], names: &[String]) -> Result<Swit
         let text = String::from_utf8_lossy(bytes);
         let mut parts = text.splitn(4, '\0');
         let parts = [(); 4].map(|()| parts.next().unwrap_or_default());
-        return state(names, parts).map(|(config, _)| config);
+        return state(names, parts).map(|(config, _)| without_others(config, names.len()));
     }
     let language = language(target).ok_or("it is not spoken over SSH")?;
     let mut screen = Screen::default();
     screen.take(bytes);
     let mut lines = screen.wipe();
     lines.push(screen.line());
-    read_running(language, &lines, names).map(|running| running.config)
+    read_running(language, &lines, names).map(|running| without_others(running.config, names.len()))
 }
 
 #[cfg(test)]

@@ -18,9 +18,11 @@ const KEY: Duration = Duration::from_millis(300);
 /// Longest time that one command may take, whatever comes.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 /// Most bytes that one command may answer with: 16,384 entries of a hundred bytes, many times over.
-const ANSWER_LEN_MAX: usize = 64 << 20;
+const ANSWER_LEN_MAX: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// Most questions and pages of one command.
 const QUESTIONS_MAX: usize = 1_000_000;
+/// Most that is answered before the first prompt: a user's name, a password, a few pages of rules.
+const GREETINGS_MAX: usize = 100;
 /// What stands at a prompt's end.
 const ENDS: [char; 4] = ['>', '#', ']', '$'];
 const PAGERS: [&str; 5] = ["-more-", "- more -", "<--- more", "more: ", "press any key to continue"];
@@ -44,7 +46,7 @@ impl<C: Channel> Terminal<C> {
     pub(super) fn login(channel: C, login: &Login, patience: Duration) -> Result<Self, Fault> {
         let mut terminal = Self { channel, screen: Screen::default(), name: String::new(), patience };
         let mut secrets_told = 0;
-        loop {
+        for _ in 0..GREETINGS_MAX {
             let line = terminal.quiet_line()?;
             let asks = line.to_lowercase();
             if ["username:", "user name:", "login:", "user:"].iter().any(|words| asks.ends_with(words)) {
@@ -59,16 +61,16 @@ impl<C: Channel> Terminal<C> {
                 terminal.send("\r")?;
             } else if asks.ends_with(ENDS) {
                 terminal.name = name_in(&line);
-                break;
+                return match terminal.name.is_empty() {
+                    true => Err(Fault::Refused("its prompt has no name in it; give the switch a name".to_owned())),
+                    false => Ok(terminal),
+                };
             } else {
                 return Err(Fault::Refused(format!("its command line says {line:?}, which is no prompt")));
             }
             terminal.screen.clear_line();
         }
-        if terminal.name.is_empty() {
-            return Err(Fault::Refused("its prompt has no name in it; give the switch a name".to_owned()));
-        }
-        Ok(terminal)
+        Err(Fault::Refused("its greeting does not end".to_owned()))
     }
 
     /// Says a line and returns what comes before the next prompt.
@@ -94,12 +96,14 @@ impl<C: Channel> Terminal<C> {
     }
 
     fn ask(&mut self, line: &str, password: Option<Option<&str>>) -> Result<Vec<String>, Fault> {
+        let mut patience = Patience::new();
         // What came unasked.
-        while let Arrived::Bytes(_) = self.receive(Duration::ZERO)? {}
+        while let Arrived::Bytes(bytes) = self.receive(Duration::ZERO)? {
+            patience.take(&bytes)?;
+        }
         self.screen.wipe();
         self.send(&format!("{line}\r"))?;
-        let until = Instant::now() + COMMAND_TIME_MAX;
-        let (mut len, mut questions, mut told) = (0, 0, false);
+        let (mut questions, mut told) = (0, false);
         let mut pressed: Option<String> = None;
         loop {
             let last = self.screen.line();
@@ -117,12 +121,15 @@ impl<C: Channel> Terminal<C> {
                     _ => QUIET,
                 };
                 match self.receive(wait)? {
-                    Arrived::Bytes(bytes) => self.screen.take(&bytes),
+                    Arrived::Bytes(bytes) => {
+                        patience.take(&bytes)?;
+                        self.screen.take(&bytes);
+                    }
                     Arrived::Closed => return Err(self.channel.complaint()),
                     Arrived::Nothing if prompt => break,
                     Arrived::Nothing => {
                         questions += 1;
-                        if questions > QUESTIONS_MAX {
+                        if questions > QUESTIONS_MAX || patience.is_over() {
                             return Err(Fault::Refused(format!("it asks again and again: {last:?}")));
                         }
                         if is_pager(&asks) {
@@ -153,10 +160,7 @@ impl<C: Channel> Terminal<C> {
             }
             match self.receive(self.patience)? {
                 Arrived::Bytes(bytes) => {
-                    len += bytes.len();
-                    if len > ANSWER_LEN_MAX || Instant::now() > until {
-                        return Err(Fault::Refused("its answer does not end".to_owned()));
-                    }
+                    patience.take(&bytes)?;
                     self.screen.take(&bytes);
                 }
                 Arrived::Nothing => return Err(Fault::Silent),
@@ -174,18 +178,18 @@ impl<C: Channel> Terminal<C> {
 
     /// The last line, once nothing more comes.
     fn quiet_line(&mut self) -> Result<String, Fault> {
-        let until = Instant::now() + self.patience;
+        let mut patience = Patience::new();
         loop {
             let line = self.screen.line();
             let wait = if line.is_empty() { self.patience } else { KEY };
             match self.receive(wait)? {
-                Arrived::Bytes(bytes) => self.screen.take(&bytes),
+                Arrived::Bytes(bytes) => {
+                    patience.take(&bytes)?;
+                    self.screen.take(&bytes);
+                }
                 Arrived::Nothing if !line.is_empty() => return Ok(line),
                 Arrived::Nothing => return Err(Fault::Silent),
                 Arrived::Closed => return Err(self.channel.complaint()),
-            }
-            if Instant::now() > until && self.screen.count() > 10_000 {
-                return Err(Fault::Refused("its greeting does not end".to_owned()));
             }
         }
     }
@@ -201,6 +205,27 @@ impl<C: Channel> Terminal<C> {
 
     fn receive(&mut self, wait: Duration) -> Result<Arrived, Fault> {
         self.channel.receive(wait).map_err(|_| self.channel.complaint())
+    }
+}
+
+/// How much of one answer is listened to.
+struct Patience {
+    until: Instant,
+    len: usize,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { until: Instant::now() + COMMAND_TIME_MAX, len: 0 }
+    }
+
+    fn is_over(&self) -> bool {
+        self.len > ANSWER_LEN_MAX || Instant::now() > self.until
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.len += bytes.len();
+        if self.is_over() { Err(Fault::Refused("its answer does not end".to_owned())) } else { Ok(()) }
     }
 }
 
@@ -298,6 +323,59 @@ mod tests {
         assert!(matches!(terminal("User Name:", answers), Err(Fault::Refused(_))));
         assert!(matches!(terminal("Go away", &[]), Err(Fault::Refused(_))));
         assert!(matches!(terminal("", &[]), Err(Fault::Silent)));
+    }
+
+    /// One that never falls silent, with the same words again and again.
+    struct Babble {
+        first: VecDeque<&'static [u8]>,
+        words: &'static [u8],
+        said: usize,
+    }
+
+    impl Channel for Babble {
+        fn send(&mut self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn receive(&mut self, _: Duration) -> io::Result<Arrived> {
+            self.said += 1;
+            assert!(self.said < 1 << 20, "nobody listens for ever");
+            Ok(match self.first.pop_front() {
+                Some(b"") => Arrived::Nothing,
+                Some(words) => Arrived::Bytes(words.to_vec()),
+                None if self.words.is_empty() => Arrived::Nothing,
+                None => Arrived::Bytes(self.words.repeat(1024)),
+            })
+        }
+
+        fn complaint(&mut self) -> Fault {
+            Fault::Silent
+        }
+    }
+
+    #[test]
+    fn nobody_listens_without_end() {
+        let login = Login { user: "admin".to_owned(), password: Some("secret".to_owned()), ..Login::default() };
+        // A greeting: of lines, of one line that is wiped out again and again, of a question.
+        for words in [&b"hello\r\n"[..], b"\rno prompt", b"\r \r"] {
+            let babble = Babble { first: VecDeque::new(), words, said: 0 };
+            let greeted = Terminal::login(babble, &login, Duration::from_millis(1)).map(drop);
+            assert!(matches!(greeted, Err(Fault::Refused(_))), "{words:?}");
+        }
+        let asks = Babble { first: [&b"login:"[..], b""].repeat(1000).into(), words: b"", said: 0 };
+        let greeted = Terminal::login(asks, &login, Duration::from_millis(1)).map(drop);
+        assert!(matches!(&greeted, Err(Fault::Refused(why)) if why.contains("does not end")), "{greeted:?}");
+        // An answer whose last line always looks like something: nothing, a prompt, a page, a question; and what comes
+        // before the command is said.
+        for words in [&b"line\r\n"[..], b"line\r\nsw1#", b"line\r\n--More--", b"line\r\n[Y/N]"] {
+            for asked in [true, false] {
+                let quiet: &[&[u8]] = if asked { &[b"sw1#", b"", b""] } else { &[b"sw1#", b""] };
+                let babble = Babble { first: quiet.iter().copied().collect(), words, said: 0 };
+                let mut terminal = Terminal::login(babble, &login, Duration::from_millis(1)).expect("a prompt");
+                let said = terminal.say("show");
+                assert!(matches!(said, Err(Fault::Refused(_))), "{words:?}: {said:?}");
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
     net::IpAddr,
     os::{fd::AsRawFd as _, unix::process::CommandExt as _},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
@@ -29,6 +29,8 @@ use crate::deploy::Fault;
 
 /// Most that is kept of what ssh says on its standard error, in bytes.
 const COMPLAINT_LEN_MAX: u64 = 16_384;
+/// How long its last words are waited for, before it is ended and after.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What came through a channel.
 #[derive(Debug, PartialEq, Eq)]
@@ -106,9 +108,12 @@ pub(super) enum Wanted {
 /// A running ssh.
 pub struct OpenSsh {
     child: Child,
-    input: ChildStdin,
+    /// What is still to be said. A switch that does not listen holds up the thread that says it, not us.
+    input: mpsc::Sender<Vec<u8>>,
     output: mpsc::Receiver<Vec<u8>>,
     complaint: Arc<Mutex<String>>,
+    /// Closed when ssh has said its last word.
+    silence: mpsc::Receiver<()>,
     place: String,
     /// Held open while ssh may read them.
     _secret: Option<Secret>,
@@ -186,6 +191,14 @@ impl OpenSsh {
         if wanted == Wanted::Shell {
             command.arg("exec /bin/sh");
         }
+        let place = match login.port {
+            22 => address.to_string(),
+            port => format!("[{address}]:{port}"),
+        };
+        Self::start(command, place, secret)
+    }
+
+    fn start(mut command: Command, place: String, secret: Option<Secret>) -> Result<Self, Fault> {
         // In a group of its own, so that Ctrl-C leaves it to us to say goodbye.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).env("LC_ALL", "C");
         let refused = |error: io::Error| {
@@ -194,11 +207,19 @@ impl OpenSsh {
             ))
         };
         let mut child = command.spawn().map_err(refused)?;
-        let (Some(input), Some(mut stdout), Some(stderr)) =
+        let (Some(mut stdin), Some(mut stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(Fault::Refused("ssh has no pipes".to_owned()));
         };
+        let (input, to_say) = mpsc::channel::<Vec<u8>>();
+        thread::spawn(move || {
+            for bytes in to_say {
+                if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
+                    return;
+                }
+            }
+        });
         // What a switch says before we listen waits here, and then it waits itself.
         let (sender, output) = mpsc::sync_channel(64);
         thread::spawn(move || {
@@ -211,7 +232,9 @@ impl OpenSsh {
         });
         let complaint = Arc::new(Mutex::new(String::new()));
         let heard = Arc::clone(&complaint);
+        let (talking, silence) = mpsc::channel::<()>();
         thread::spawn(move || {
+            let _talking = talking;
             let mut limited = stderr.take(COMPLAINT_LEN_MAX);
             let mut buffer = [0; 1024];
             while let Ok(len @ 1..) = limited.read(&mut buffer) {
@@ -221,18 +244,13 @@ impl OpenSsh {
             // The rest is read and forgotten, or ssh would wait for it.
             let _ = io::copy(limited.get_mut(), &mut io::sink());
         });
-        let place = match login.port {
-            22 => address.to_string(),
-            port => format!("[{address}]:{port}"),
-        };
-        Ok(Self { child, input, output, complaint, place, _secret: secret })
+        Ok(Self { child, input, output, complaint, silence, place, _secret: secret })
     }
 }
 
 impl Channel for OpenSsh {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.input.write_all(bytes)?;
-        self.input.flush()
+        self.input.send(bytes.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn receive(&mut self, wait: Duration) -> io::Result<Arrived> {
@@ -244,10 +262,12 @@ impl Channel for OpenSsh {
     }
 
     fn complaint(&mut self) -> Fault {
-        // What it says last comes when it ends.
+        // It may be about to end by itself, with its reason; what it says last may be read after its end. A program that it
+        // started may hold the pipe open.
+        let _ = self.silence.recv_timeout(LAST_WORDS);
         let _ = self.child.kill();
         let _ = self.child.wait();
-        thread::sleep(Duration::from_millis(20));
+        let _ = self.silence.recv_timeout(LAST_WORDS);
         let text = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
         diagnose(&text, &self.place)
     }
@@ -372,6 +392,28 @@ mod tests {
         let refused = "ssh: connect to host 192.0.2.1 port 22: Connection refused";
         assert_eq!(diagnose(refused, "192.0.2.1"), Fault::Silent);
         assert_eq!(diagnose("", "192.0.2.1"), Fault::Silent);
+    }
+
+    /// One that reads nothing holds nobody up: what is said to it waits, and its silence is noticed.
+    #[test]
+    fn whoever_does_not_listen_is_silent() {
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        let mut ssh = OpenSsh::start(command, "192.0.2.1".to_owned(), None).expect("it starts");
+        ssh.send(&vec![b'x'; 4 << 20]).expect("it waits");
+        assert_eq!(ssh.receive(Duration::from_millis(10)).expect("a pipe"), Arrived::Nothing);
+        assert_eq!(ssh.complaint(), Fault::Silent);
+    }
+
+    #[test]
+    fn last_words_are_heard_to_the_end() {
+        for _ in 0..20 {
+            let mut command = Command::new("sh");
+            command.args(["-c", "exec >&-; echo 'admin@192.0.2.1: Permission denied (password).' >&2"]);
+            let mut ssh = OpenSsh::start(command, "192.0.2.1".to_owned(), None).expect("it starts");
+            while ssh.receive(Duration::from_secs(10)).expect("a pipe") != Arrived::Closed {}
+            assert!(matches!(ssh.complaint(), Fault::Refused(why) if why.contains("refuses the login")));
+        }
     }
 
     #[test]

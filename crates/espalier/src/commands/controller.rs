@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use device::{
     SwitchConfig, Target,
-    deploy::{Driver, Fault, Fence, Mark, Reading},
+    deploy::{Driver, Fault, Mark},
     format::{Keyring, parse_keyring},
     mib::objects::binding_text,
     snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink},
@@ -106,7 +106,8 @@ impl Reached {
         }
     }
 
-    fn driver(&mut self) -> &mut dyn Driver {
+    /// The switch, whichever way it is reached by.
+    pub(super) fn driver(&mut self) -> &mut dyn Driver {
         match self {
             Self::Snmp(device) => device.as_mut(),
             Self::CommandLine(device) => device,
@@ -114,25 +115,65 @@ impl Reached {
     }
 }
 
-impl Driver for Reached {
-    fn read(&mut self) -> Result<Reading, Fault> {
-        self.driver().read()
-    }
+/// Switches as a deployment takes them.
+pub(super) fn drivers(devices: &mut [Connected]) -> Vec<Result<&mut dyn Driver, Fault>> {
+    devices.iter_mut().map(|device| device.as_mut().map(Reached::driver).map_err(|fault| fault.clone())).collect()
+}
 
-    fn write(
-        &mut self,
-        before: &SwitchConfig,
-        after: &SwitchConfig,
-        mark: Mark,
-        fence: Fence,
-        guard: Option<Duration>,
-    ) -> Result<Fence, Fault> {
-        self.driver().write(before, after, mark, fence, guard)
-    }
+/// Has switches take in the ports that no plan names but that have to do with its VLANs; their names, `[switch]`. One that
+/// cannot say is one that does not answer.
+pub(super) fn adopt_strangers(devices: &mut [Connected], vlans: &VlanSet) -> Vec<Vec<String>> {
+    each_device(devices, |_, device| adopt(device.driver(), vlans))
+}
 
-    fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
-        self.driver().save(fence)
+/// The same for one switch.
+///
+/// # Errors
+/// [`Fault`].
+pub(super) fn adopt(device: &mut dyn Driver, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+    let names = device.strangers(vlans)?;
+    device.adopt(&names)?;
+    Ok(names)
+}
+
+/// Has switches take in ports of these names, `[switch]`.
+pub(super) fn adopt_named(devices: &mut [Connected], names: &[Vec<String>]) {
+    each_device(devices, |at, device| device.driver().adopt(&names[at]));
+}
+
+/// Does something with every switch that answers, some at a time; one that fails is one that does not.
+fn each_device<R: Send + Default>(
+    devices: &mut [Connected],
+    work: impl Fn(usize, &mut Reached) -> Result<R, Fault> + Sync,
+) -> Vec<R> {
+    let mut results = Vec::with_capacity(devices.len());
+    for (chunk, batch) in devices.chunks_mut(PARALLEL).enumerate() {
+        thread::scope(|scope| {
+            let work = &work;
+            let threads: Vec<_> = (batch.iter_mut().enumerate())
+                .map(|(at, device)| {
+                    scope.spawn(move || {
+                        let done = device.as_mut().map(|reached| work(chunk * PARALLEL + at, reached));
+                        match done {
+                            Ok(Ok(result)) => result,
+                            Ok(Err(fault)) => {
+                                *device = Err(fault);
+                                R::default()
+                            }
+                            Err(_) => R::default(),
+                        }
+                    })
+                })
+                .collect();
+            results.extend(threads.into_iter().map(|thread| thread.join().expect("the work does not panic")));
+        });
     }
+    results
+}
+
+/// Every VLAN that these states know.
+pub(super) fn vlans_of<'a>(configs: impl IntoIterator<Item = &'a SwitchConfig>) -> VlanSet {
+    configs.into_iter().flat_map(|config| config.vlans.iter().collect::<Vec<_>>()).collect()
 }
 
 /// Connects to every switch of a plan, `devices[switch]`, some at a time: by its command line if the credentials name an

@@ -6,6 +6,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,8 +14,8 @@ use anyhow::{Context, Result};
 use device::{
     SwitchConfig, align,
     deploy::{
-        Deployment, Direction, Driver as _, Event, Fault, Journal, Management, Mark, Order, Outcome, Reason,
-        Surroundings, Way, edits, far_first, run as run_deployment,
+        Deployment, Direction, Event, Fault, Journal, Management, Mark, Order, Outcome, Reason, Surroundings, Way,
+        edits, far_first, run as run_deployment,
     },
     format::{parse_journal, write_journal},
 };
@@ -23,6 +24,10 @@ use fabric::{
     format::plan::{ReadMode, plan_digest},
 };
 use planner::Part;
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 
 use super::{
     Output,
@@ -51,7 +56,9 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     let digest = plan_digest(&plan)?;
     let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {
-        return dry_run(&route, devices, digest, output);
+        let parked = controller::adopt_strangers(&mut devices, &route.vlans());
+        tell_parked(&route, &parked);
+        return dry_run(&route, devices, &parked, digest, output);
     }
     let state = State::open(&args.state)?;
     let resume = match (args.resume || args.undo, state.journal()?) {
@@ -64,6 +71,17 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         }
         (_, journal) => journal,
     };
+    // One that was interrupted has them in its journal: they may be parked already.
+    let parked = match &resume {
+        Some(journal) => {
+            let names =
+                further_ports(&route, journal).map_err(|why| bad_input(format!("{}: {why}", args.state.display())))?;
+            controller::adopt_named(&mut devices, &names);
+            names
+        }
+        None => controller::adopt_strangers(&mut devices, &route.vlans()),
+    };
+    tell_parked(&route, &parked);
     let Route { topology, goals, way, management, sequence } = route;
     let guard = Duration::try_from_secs_f64(args.deadline)
         .map_err(|_| bad_input("--deadline takes seconds, such as 90"))?
@@ -71,7 +89,7 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     if management != Management::OutOfBand {
         devices.iter_mut().flatten().for_each(|device| device.set_patience(guard));
     }
-    let order = Order {
+    let mut order = Order {
         goals,
         way,
         digest,
@@ -84,10 +102,11 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         sequence,
         parallel_max: args.parallel,
     };
+    order.park(&parked);
     let interrupt = Interrupt::watch_in_order()?;
     let mut deployment = Deployment::new(&topology, order);
     let mut scene = Scene { plan: &plan, state: &state, interrupt };
-    let outcome = run_deployment(&mut deployment, &mut devices, &mut scene);
+    let outcome = run_deployment(&mut deployment, controller::drivers(&mut devices), &mut scene);
     match &outcome {
         Outcome::Deployed { .. } | Outcome::RolledBack { .. } => {
             state.know(deployment.mark_left())?;
@@ -108,6 +127,41 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         }
     }
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Says which ports go out of service that the plan says nothing of.
+fn tell_parked(route: &Route, parked: &[Vec<String>]) {
+    for (switch, names) in route.topology.switches().iter().zip(parked).filter(|(_, names)| !names.is_empty()) {
+        eprintln!(
+            "espalier: {}: no port of the plan, but in VLANs that it is about: {}; taken out of them, and shut",
+            switch.name,
+            names.join(", ")
+        );
+    }
+}
+
+/// The ports in a journal that the plan does not name.
+///
+/// # Errors
+/// Why the journal is not of this plan's switches.
+fn further_ports(route: &Route, journal: &Journal) -> Result<Vec<Vec<String>>, String> {
+    let way_out = "resume or undo with the plan that was interrupted";
+    if journal.backup.len() != route.goals.len() {
+        return Err(format!(
+            "the interrupted deployment was of {} switches, and the plan has {}; {way_out}",
+            journal.backup.len(),
+            route.goals.len()
+        ));
+    }
+    let one = |((switch, goal), backup): ((&fabric::Switch, &SwitchConfig), &Arc<SwitchConfig>)| {
+        let known = |config: &SwitchConfig, name: &str| config.slot(name).is_some();
+        if let Some(port) = goal.ports.iter().find(|port| !known(backup, &port.name)) {
+            return Err(format!("the interrupted deployment did not know {}:{}; {way_out}", switch.name, port.name));
+        }
+        let further = backup.ports.iter().filter(|port| !known(goal, &port.name));
+        Ok(further.map(|port| port.name.clone()).collect())
+    };
+    route.topology.switches().iter().zip(&route.goals).zip(&journal.backup).map(one).collect()
 }
 
 fn sound(outcome: &Outcome) -> bool {
@@ -179,22 +233,31 @@ impl Route {
         Ok(Self { goals, way: Way::Live { start, stages }, topology, management, sequence })
     }
 
+    /// Every VLAN on the whole way, that of management included.
+    fn vlans(&self) -> VlanSet {
+        let mut used = controller::vlans_of(&self.goals);
+        if let Way::Live { start, stages } = &self.way {
+            used.extend(controller::vlans_of(start.iter().chain(stages.iter().flat_map(BTreeMap::values))).iter());
+        }
+        if let Management::InBand { vlan, .. } = self.management {
+            used.insert(vlan);
+        }
+        used
+    }
+
     /// The highest VLAN id that stays free on the whole way.
     fn mark_vlan(&self) -> VlanId {
-        let mut used: VlanSet = self.goals.iter().flat_map(|goal| goal.vlans.iter().collect::<Vec<_>>()).collect();
-        if let Way::Live { start, stages } = &self.way {
-            let stages = stages.iter().flat_map(BTreeMap::values);
-            used.extend(start.iter().chain(stages).flat_map(|config| config.vlans.iter().collect::<Vec<_>>()));
-        }
-        controller::free_vlan(&used)
+        controller::free_vlan(&self.vlans())
     }
 
     /// The states that a switch passes through, the last one included, and what they are called.
-    fn states(&self, switch: SwitchId, found: &SwitchConfig) -> Vec<(String, SwitchConfig)> {
-        let goal = &self.goals[switch.index()];
+    fn states(&self, switch: SwitchId, found: &SwitchConfig, parked: &[String]) -> Vec<(String, SwitchConfig)> {
+        let goal = &self.goals[switch.index()].with_parked(parked);
         match &self.way {
             Way::Live { stages, .. } => (stages.iter().zip(1..))
-                .filter_map(|(stage, number)| Some((format!("live step {number}"), stage.get(&switch)?.clone())))
+                .filter_map(|(stage, number)| {
+                    Some((format!("live step {number}"), stage.get(&switch)?.with_parked(parked)))
+                })
                 .collect(),
             Way::Drained | Way::Undo if found == goal => Vec::new(),
             Way::Drained | Way::Undo => vec![
@@ -207,12 +270,18 @@ impl Route {
 }
 
 /// Reads every switch and prints every SET that would be sent.
-fn dry_run(route: &Route, devices: Vec<controller::Connected>, digest: u32, output: Output) -> Result<ExitCode> {
+fn dry_run(
+    route: &Route,
+    devices: Vec<controller::Connected>,
+    parked: &[Vec<String>],
+    digest: u32,
+    output: Output,
+) -> Result<ExitCode> {
     let mut failed = false;
     let mut all = Vec::new();
-    for (switch, device) in route.topology.switch_ids().zip(devices) {
+    for ((switch, device), parked) in route.topology.switch_ids().zip(devices).zip(parked) {
         let name = &route.topology.switch(switch).name;
-        match device.and_then(|device| rehearse(route, switch, device, digest)) {
+        match device.and_then(|device| rehearse(route, switch, device, parked, digest)) {
             Ok(stages) => {
                 if output == Output::Person {
                     let writes = stages.iter().map(|stage| stage.edits.len()).sum::<usize>();
@@ -262,14 +331,20 @@ struct Rehearsed {
     said: Said,
 }
 
-fn rehearse(route: &Route, switch: SwitchId, mut device: Reached, digest: u32) -> Result<Vec<Rehearsed>, Fault> {
-    let reading = device.read()?;
+fn rehearse(
+    route: &Route,
+    switch: SwitchId,
+    mut device: Reached,
+    parked: &[String],
+    digest: u32,
+) -> Result<Vec<Rehearsed>, Fault> {
+    let reading = device.driver().read()?;
     // The nonce is drawn when it is done.
     let generation = reading.mark.map_or(0, |mark| mark.generation).saturating_add(1);
     let mark = Mark { generation, nonce: 0, digest };
     let (mut found, mut found_mark) = (reading.config, reading.mark);
     let mut stages = Vec::new();
-    for (name, state) in route.states(switch, &found) {
+    for (name, state) in route.states(switch, &found, parked) {
         let said = device.rehearse(&found, &state, mark, found_mark)?;
         found_mark = Some(mark);
         stages.push(Rehearsed {
@@ -422,32 +497,49 @@ fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> Vec<String> 
 /// The folder that holds lock, journal and generation.
 struct State {
     folder: PathBuf,
+    /// Held until the program ends, however it does.
+    _lock: fs::File,
 }
 
 impl State {
     fn open(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        let lock = folder.join("lock");
-        for _ in 0..2 {
-            match fs::File::create_new(&lock) {
-                Ok(mut file) => {
-                    write!(file, "{}", std::process::id()).with_context(|| lock.display().to_string())?;
-                    return Ok(Self { folder: folder.to_owned() });
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                    let owner = fs::read_to_string(&lock).unwrap_or_default();
-                    if !owner.is_empty() && Path::new("/proc").join(owner.trim()).exists() {
-                        return Err(bad_input(format!(
-                            "a deployment is under way from here (process {owner}); wait for it, or use another --state"
-                        )));
-                    }
-                    // Its process is gone.
-                    fs::remove_file(&lock).with_context(|| lock.display().to_string())?;
-                }
-                Err(error) => return Err(error).with_context(|| lock.display().to_string()),
+        let path = folder.join("lock");
+        let shown = || path.display().to_string();
+        // The file stays: whoever removed it might remove the next one's.
+        let mut lock =
+            fs::File::options().read(true).write(true).create(true).truncate(false).open(&path).with_context(shown)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let owner = fs::read_to_string(&path).unwrap_or_default();
+                return Err(bad_input(format!(
+                    "a deployment is under way from here (process {}); wait for it, or use another --state",
+                    owner.trim()
+                )));
             }
+            Err(error) => return Err(std::io::Error::from(error)).with_context(shown),
         }
-        Err(bad_input(format!("somebody else takes {} all the time", lock.display())))
+        lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id())).with_context(shown)?;
+        Ok(Self { folder: folder.to_owned(), _lock: lock })
+    }
+
+    /// Puts a file where a crash leaves either the old one or the new one.
+    fn put(&self, name: &str, text: &str) -> Result<()> {
+        let (path, draft) = (self.folder.join(name), self.folder.join(format!("{name}.new")));
+        let written = (|| {
+            let mut file = fs::File::create(&draft)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)?;
+            self.sync()
+        })();
+        written.with_context(|| path.display().to_string())
+    }
+
+    /// Has the disk know which files there are.
+    fn sync(&self) -> std::io::Result<()> {
+        fs::File::open(&self.folder)?.sync_all()
     }
 
     fn journal(&self) -> Result<Option<Journal>> {
@@ -473,13 +565,8 @@ impl State {
         }
     }
 
-    /// Writes the journal beside its place, to the disk, and moves it there.
     fn record(&self, journal: &Journal) -> Result<()> {
-        let (path, draft) = (self.folder.join("journal.json"), self.folder.join("journal.json.new"));
-        let mut file = fs::File::create(&draft).with_context(|| draft.display().to_string())?;
-        file.write_all(write_journal(journal).as_bytes()).with_context(|| draft.display().to_string())?;
-        file.sync_all().with_context(|| draft.display().to_string())?;
-        fs::rename(&draft, &path).with_context(|| path.display().to_string())
+        self.put("journal.json", &write_journal(journal))
     }
 
     /// Marks that deployments from here were about to leave, and then died or were stopped.
@@ -502,14 +589,13 @@ impl State {
         let open = fs::File::options().create(true).append(true).open(&path);
         let mut file = open.with_context(|| path.display().to_string())?;
         file.write_all(format!("\n{mark}\n").as_bytes()).with_context(|| path.display().to_string())?;
-        file.sync_all().with_context(|| path.display().to_string())
+        file.sync_all().and_then(|()| self.sync()).with_context(|| path.display().to_string())
     }
 
     /// Remembers the generation of a mark as our own, and with it those that went before.
     fn know(&self, mark: Option<Mark>) -> Result<()> {
         let Some(Mark { generation, .. }) = mark else { return Ok(()) };
-        let path = self.folder.join("generation");
-        fs::write(&path, format!("{generation}\n")).with_context(|| path.display().to_string())?;
+        self.put("generation", &format!("{generation}\n"))?;
         let claims = self.folder.join("claims");
         match fs::remove_file(&claims) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -527,9 +613,22 @@ impl State {
     }
 }
 
-impl Drop for State {
-    fn drop(&mut self) {
-        // If that fails, the next deployment sees that its process is gone.
-        let _ = fs::remove_file(self.folder.join("lock"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_deployment_at_a_time_and_a_dead_one_blocks_nobody() {
+        let folder = std::env::temp_dir().join(format!("espalier-lock-{}", std::process::id()));
+        let first = State::open(&folder).expect("free");
+        let refused = State::open(&folder).map(drop).expect_err("taken").to_string();
+        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        drop(first);
+        // One that died left its number, which some other process has by now, or nothing yet.
+        for left in [std::process::id().to_string(), String::new()] {
+            fs::write(folder.join("lock"), left).expect("a file");
+            drop(State::open(&folder).expect("nobody holds it"));
+        }
+        fs::remove_dir_all(&folder).expect("a folder");
     }
 }

@@ -12,7 +12,9 @@ use device::{
     discover::{Cabling, Evidence, Place, Station, cabling},
     snmp::read_station,
 };
-use fabric::{DEFAULT_RATE_BPS, PortId, SwitchSpec, Topology, TopologyBuilder, format::native::write_native};
+use fabric::{
+    DEFAULT_RATE_BPS, NAME_BYTES_MAX, PortId, SwitchSpec, Topology, TopologyBuilder, format::native::write_native,
+};
 
 use super::{
     Output,
@@ -94,15 +96,26 @@ fn whom(args: &cli::Discover, expected: Option<&Topology>) -> Result<Vec<(Option
     Ok(args.addresses.iter().map(|address| (known.get(address).cloned(), *address)).collect())
 }
 
+/// A name as topologies take it: what a switch or host says of itself may hold anything.
+fn usable(name: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() || "-_./+@#".contains(c) { c } else { '-' };
+    let mut name: String = name.trim().chars().map(letter).take(NAME_BYTES_MAX).collect();
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
+    if name.chars().any(char::is_alphanumeric) { name } else { String::new() }
+}
+
 /// Switches that share a name, or have none, get their address as one.
 fn distinct_names(stations: &mut [Station], addresses: &[IpAddr]) {
+    stations.iter_mut().for_each(|station| station.name = usable(&station.name));
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for station in stations.iter() {
         *count.entry(station.name.clone()).or_default() += 1;
     }
     for (station, address) in stations.iter_mut().zip(addresses) {
         if station.name.is_empty() || count[&station.name] > 1 {
-            station.name = address.to_string();
+            station.name = usable(&address.to_string());
         }
     }
 }
@@ -128,7 +141,8 @@ fn topology_of(
     }
     let mut names: BTreeSet<String> = BTreeSet::new();
     for (place, host) in &cabling.hosts {
-        let plain = host.name.clone().unwrap_or_else(|| format!("host-{}", host.mac.to_string().replace(':', "")));
+        let named = host.name.as_deref().map(usable).filter(|name| !name.is_empty());
+        let plain = named.unwrap_or_else(|| format!("host-{}", host.mac.to_string().replace(':', "")));
         let mut name = plain.clone();
         let mut number = 2;
         while !names.insert(name.clone()) {
@@ -141,4 +155,24 @@ fn topology_of(
         builder.add_host(&name, host.mac, ports[place], DEFAULT_RATE_BPS, None).map_err(fault)?;
     }
     builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_switches_give_themselves_become_names_of_a_topology() {
+        for (said, name) in [
+            ("sw1", "sw1"),
+            ("Core Switch (rack 7)", "Core-Switch--rack-7-"),
+            ("a\x1b[2Jb:c~d", "a--2Jb-c-d"),
+            ("  ", ""),
+            ("()", ""),
+        ] {
+            assert_eq!(usable(said), name);
+        }
+        let long = usable(&"é".repeat(1000));
+        assert!(TopologyBuilder::new().add_switch(&long, SwitchSpec::default()).is_ok());
+    }
 }

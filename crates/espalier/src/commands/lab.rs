@@ -134,10 +134,12 @@ fn manage(lab: &Lab) -> Result<usize> {
     let name = &lab.layout().name;
     let program = std::env::current_exe().context("find this program")?;
     let started = lab::managed::start(lab, Command::new(program).args(["lab", "--name", name, "agents"]));
-    if started.is_err() {
-        lab::down(name)?;
-    }
-    Ok(started?)
+    started.map_err(|cause| match lab::down(name) {
+        Ok(()) => cause.into(),
+        Err(left) => {
+            lab::LabError::LeftBehind { name: name.clone(), cause: Box::new(cause), left: Box::new(left) }.into()
+        }
+    })
 }
 
 /// Builds a lab with a progress bar on standard error.

@@ -1,11 +1,15 @@
 //! `espalier observe` and `check --observed`: what switches hold, written down and judged.
 
-use std::{collections::BTreeMap, fs, path::Path, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result};
 use device::{
     align,
-    deploy::Driver as _,
     format::{Observed, parse_observed, write_observed},
     judge_settings,
     observe::{Drift, drift},
@@ -23,9 +27,12 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
     fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
     let mut failed = Vec::new();
-    for (switch, device) in plan.topology.switch_ids().zip(controller::connect(&plan, &args.reach)?) {
+    let mut devices = controller::connect(&plan, &args.reach)?;
+    // Ports that the plan does not name are none of its business, unless they have to do with its VLANs.
+    controller::adopt_strangers(&mut devices, &controller::vlans_of(&controller::goals(&plan)));
+    for (switch, device) in plan.topology.switch_ids().zip(devices) {
         let name = &plan.topology.switch(switch).name;
-        match device.and_then(|mut device| device.read()) {
+        match device.and_then(|mut device| device.driver().read()) {
             Ok(reading) => {
                 let observed = Observed {
                     switch: name.clone(),
@@ -36,7 +43,17 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
                 let text = write_observed(&observed);
                 write_file(&args.output.join(file_name(switch.index(), name)), |out| out.write_all(text.as_bytes()))?;
             }
-            Err(fault) => failed.push((name.clone(), fault.to_string())),
+            Err(fault) => {
+                failed.push((name.clone(), fault.to_string()));
+                // What it held some other time is not what it holds.
+                let stale = args.output.join(file_name(switch.index(), name));
+                match fs::remove_file(&stale) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(error).with_context(|| stale.display().to_string());
+                    }
+                    _ => {}
+                }
+            }
         }
     }
     let seen = plan.topology.switches().len() - failed.len();
@@ -67,36 +84,48 @@ const CAUSES_MAX: usize = 20;
 /// # Errors
 /// Bad input if the folder or a file of it cannot be read, or a switch is missing.
 pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Finding>> {
-    let mut seen: BTreeMap<String, Observed> = BTreeMap::new();
+    let mut seen: BTreeMap<String, (PathBuf, Observed)> = BTreeMap::new();
     let entries = fs::read_dir(folder).map_err(|error| bad_input(format!("{}: {error}", folder.display())))?;
     for entry in entries {
         let path = entry.with_context(|| folder.display().to_string())?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
             let observed = parse_observed(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
-            seen.insert(observed.switch.clone(), observed);
+            if let Some((other, _)) = seen.get(&observed.switch) {
+                return Err(bad_input(format!(
+                    "{} and {} both hold switch {}; remove the older one, or observe into another folder",
+                    path.display(),
+                    other.display(),
+                    observed.switch
+                )));
+            }
+            seen.insert(observed.switch.clone(), (path, observed));
         }
     }
     let goals = controller::goals(plan);
     let mut findings = Vec::new();
     for (switch, wanted) in plan.topology.switch_ids().zip(&goals) {
         let name = &plan.topology.switch(switch).name;
-        let Some(observed) = seen.get(name) else {
+        let Some((_, observed)) = seen.get(name) else {
             return Err(bad_input(format!("{} holds nothing of switch {name}; observe it again", folder.display())));
         };
         let ports: Vec<String> = wanted.ports.iter().map(|port| port.name.clone()).collect();
+        let further: Vec<String> = (observed.state.ports.iter().map(|port| port.name.clone()))
+            .filter(|name| wanted.slot(name).is_none())
+            .collect();
         let config = align(&observed.state, &ports);
         findings.extend(judge_settings(name, &config, wanted));
         // Settings have been judged; what frames make of the rest is for the judge, and this names the cause.
         let cause = |drift: &Drift| {
             !matches!(drift, Drift::SpanningTree { .. } | Drift::IngressFilter { .. } | Drift::FlowControl { .. })
         };
-        let drifts = drift(&config, wanted);
+        let whole = align(&observed.state, &[&ports[..], &further].concat());
+        let drifts = drift(&whole, &wanted.with_parked(&further));
         findings.extend(drifts.iter().filter(|drift| cause(drift)).take(CAUSES_MAX).map(|drift| Finding {
             severity: Severity::Warning,
             kind: FindingKind::PlanMismatch,
             subject: name.clone(),
-            message: format!("{}; {}", drift.sentence(&config), drift.remedy()),
+            message: format!("{}; {}", drift.sentence(&whole), drift.remedy()),
         }));
         plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
     }

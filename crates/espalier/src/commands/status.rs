@@ -38,7 +38,7 @@ pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
     let mut switches = controller::connect_by_snmp(&plan, &args.reach)?;
     let before = counters(&mut switches);
     let started = Instant::now();
-    let seen = look(&plan, &mut switches);
+    let seen = look(&plan, &goals, &mut switches);
     thread::sleep(interval.saturating_sub(started.elapsed()));
     let after = counters(&mut switches);
     let picture = Picture::new(&plan, &goals, seen, &before, &after);
@@ -69,7 +69,7 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
                 }
             }
         }
-        let seen = look(&plan, &mut switches);
+        let seen = look(&plan, &goals, &mut switches);
         let after = counters(&mut switches);
         Picture::new(&plan, &goals, seen, &before, &after).show(&plan, output)?;
         if output == Output::Person {
@@ -126,8 +126,11 @@ struct Seen {
     station: Station,
 }
 
-fn look(plan: &Plan, switches: &mut Switches) -> Vec<Result<Seen, Fault>> {
+fn look(plan: &Plan, goals: &[SwitchConfig], switches: &mut Switches) -> Vec<Result<Seen, Fault>> {
+    let vlans = controller::vlans_of(goals);
     ask(switches, |at, device| {
+        // Ports that the plan does not name, but that have to do with its VLANs.
+        controller::adopt(device, &vlans)?;
         let reading = device.read()?;
         let station = device.station(&plan.topology.switch(SwitchId::new(at)).name)?;
         Ok(Seen { config: reading.config, mark: reading.mark, station })
@@ -175,9 +178,10 @@ impl Picture {
                 stations.push(station);
                 let sentence =
                     |drift: device::observe::Drift| format!("{}; {}", drift.sentence(&config), drift.remedy());
+                let further = config.ports[goal.ports.len()..].iter().map(|port| &port.name);
                 Held {
                     generation: mark.map(|mark| mark.generation),
-                    differs: drift(&config, goal).into_iter().map(sentence).collect(),
+                    differs: drift(&config, &goal.with_parked(further)).into_iter().map(sentence).collect(),
                 }
             }));
         }

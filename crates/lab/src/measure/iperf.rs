@@ -26,13 +26,15 @@ pub fn iperf3(lab: &Lab, source: &str, destination: &str, seconds: u32) -> Resul
     if std::process::Command::new("iperf3").arg("--version").stdout(Stdio::null()).status().is_err() {
         return Err(LabError::Missing("the program iperf3 is missing: apt-get install iperf3".to_owned()));
     }
+    let seconds = seconds.to_string();
+    // Whatever can be refused is refused before the server runs.
+    let mut client = lab.command(source, "iperf3", &args(&["-c", &address, "-t", &seconds, "-J"]))?;
     let mut server = lab.command(destination, "iperf3", &args(&["-s", "-1", "--forceflush"]))?;
     let mut server =
         server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("measure", destination, "start iperf3")?;
-    let said = server.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines);
-    let listens = said.map_while(Result::ok).any(|line| line.contains("listening"));
-    let seconds = seconds.to_string();
-    let output = lab.command(source, "iperf3", &args(&["-c", &address, "-t", &seconds, "-J"]))?.output();
+    let mut said = server.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok);
+    let listens = said.any(|line| line.contains("listening"));
+    let output = client.output();
     // It ends by itself after one client, but none may have come. Whoever has gone needs no signal.
     let _ = server.kill();
     server.wait().context("measure", destination, "end iperf3")?;

@@ -145,7 +145,8 @@ pub fn measure(lab: &Lab, load: &Load, progress: &mut dyn FnMut(f64)) -> Result<
     }
     let floods_before = lab.status()?.unknown_floods();
     let outcomes = transfer::run(lab.layout(), &pairs, load, progress)?;
-    let unknown_floods = lab.status()?.unknown_floods() - floods_before;
+    // A host's count begins anew with its device.
+    let unknown_floods = lab.status()?.unknown_floods().saturating_sub(floods_before);
     let results: Vec<PairResult> = (pairs.iter().zip(outcomes))
         .map(|(&(source, destination), outcome)| PairResult {
             source: hosts[source].to_owned(),

@@ -56,8 +56,10 @@ pub(super) fn run(
     let start = Barrier::new(workers + 1);
     let (shared, start) = (&shared, &start);
     thread::scope(|scope| {
-        let threads: Vec<_> =
-            shares.into_iter().map(|share| scope.spawn(move || serve(share, shared, transport, start))).collect();
+        let threads: Vec<_> = shares
+            .into_iter()
+            .map(|share| scope.spawn(move || ended(shared, serve(share, shared, transport, start))))
+            .collect();
         start.wait();
         let watched = watch(layout, pairs, shared, load, progress);
         shared.end.store(true, Ordering::Release);
@@ -69,6 +71,14 @@ pub(super) fn run(
     })?;
     let outcomes = shared.outcomes.lock().expect("no worker panics with the outcomes").clone();
     Ok(outcomes)
+}
+
+/// A worker that fails ends the measurement: nobody else would send or receive in its place.
+fn ended(shared: &Shared, served: io::Result<()>) -> io::Result<()> {
+    if served.is_err() {
+        shared.end.store(true, Ordering::Release);
+    }
+    served
 }
 
 struct Shared {

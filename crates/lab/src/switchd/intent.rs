@@ -63,6 +63,81 @@ pub(super) fn adopt(held: &State, facts: &Facts, named: &Config) -> Config {
     config
 }
 
+/// The configuration after somebody else has changed what the kernel holds: only where that differs from what is
+/// configured, since the kernel does not know everything.
+pub(super) fn reconcile(config: &Config, facts: &Facts, held: &State) -> Config {
+    let wanted = wanted(facts, config, held);
+    let mut found = config.clone();
+    for ((number, facts), port) in (1..).zip(&facts.ports).zip(&mut found.ports) {
+        let (is, was) = (held_port(held, facts.if_index), held_port(&wanted, facts.if_index));
+        if is.up != was.up {
+            port.admin = if is.up { IfStatus::Up } else { IfStatus::Down };
+        }
+        if is.alias != was.alias {
+            port.alias = is.alias.into_bytes();
+        }
+        if is.pause != was.pause {
+            port.pause = is.pause.unwrap_or(PauseMode::Off);
+        }
+        if is.pvid != was.pvid {
+            (port.pvid, port.frames) = match is.pvid {
+                Some(pvid) => (pvid, AcceptableFrames::All),
+                None => (VlanId::MIN, AcceptableFrames::OnlyTagged),
+            };
+        }
+        let differs = |vlan: &&VlanId| is.vlans.get(*vlan) != was.vlans.get(*vlan);
+        for vlan in is.vlans.keys().chain(was.vlans.keys()).filter(differs) {
+            set_member(&mut found.vlans, *vlan, number, is.vlans.get(vlan).copied());
+        }
+    }
+    let differs = |row: &&Row| held.statics.get(*row) != wanted.statics.get(*row);
+    for row in held.statics.keys().chain(wanted.statics.keys()).filter(differs) {
+        let exit = held.statics.get(row).and_then(|port| number(facts, *port));
+        match exit.and_then(|number| PortList::of([number]).ok()) {
+            Some(ports) => {
+                found.statics.insert(static_row(*row), StaticConfig { ports, status: StaticStatus::Permanent });
+            }
+            None => {
+                found.statics.remove(&static_row(*row));
+            }
+        }
+    }
+    if held.stp != wanted.stp {
+        let stp = if held.stp { Enabled::Yes } else { Enabled::No };
+        found.ports.iter_mut().for_each(|port| port.stp = stp);
+    }
+    if held.stp_priority != wanted.stp_priority {
+        found.stp_priority = held.stp_priority;
+    }
+    if held.ageing_s != wanted.ageing_s {
+        found.ageing_s = held.ageing_s.clamp(10, 1_000_000);
+    }
+    found
+}
+
+/// Makes a port a member of a VLAN, untagged or not, or none.
+fn set_member(vlans: &mut BTreeMap<VlanIndex, VlanConfig>, vlan: VlanId, number: u32, untagged: Option<bool>) {
+    let with = |list: &PortList, inside: bool| {
+        let others = list.iter().filter(|other| *other != number);
+        PortList::of(others.chain(inside.then_some(number))).unwrap_or_default()
+    };
+    let none = || VlanConfig {
+        name: format!("v{vlan}").into_bytes(),
+        egress: PortList::new(),
+        forbidden: PortList::new(),
+        untagged: PortList::new(),
+        status: RowStatus::Active,
+        created_cs: 0,
+    };
+    let row = vlans.entry(VlanIndex(vlan)).or_insert_with(none);
+    if row.status != RowStatus::Active {
+        // Of a VLAN that is not in force the kernel knows no ports.
+        *row = VlanConfig { name: std::mem::take(&mut row.name), ..none() };
+    }
+    row.egress = with(&row.egress, untagged.is_some());
+    row.untagged = with(&row.untagged, untagged == Some(true));
+}
+
 pub(super) fn held_port(held: &State, index: u32) -> PortState {
     held.ports.get(&index).cloned().unwrap_or_default()
 }
@@ -131,6 +206,63 @@ mod tests {
 
     fn list(ports: &[u32]) -> PortList {
         PortList::of(ports.iter().copied()).expect("ports")
+    }
+
+    /// Whatever somebody does to the kernel's bridge, what is configured then is what it holds; and what the kernel does not
+    /// know of stays.
+    #[test]
+    fn what_others_change_is_what_is_configured() {
+        let vlan = |id| VlanId::new(id).expect("valid");
+        let entry = |id, mac| (vlan(id), Mac::local(mac));
+        let mut config = Config::factory(3);
+        let row = |ports: &[u32], status| VlanConfig {
+            name: b"mark".to_vec(),
+            egress: list(ports),
+            forbidden: PortList::new(),
+            untagged: list(ports),
+            status,
+            created_cs: 7,
+        };
+        config.vlans.insert(VlanIndex(vlan(7)), row(&[1, 2], RowStatus::Active));
+        config.vlans.insert(VlanIndex(vlan(8)), row(&[3], RowStatus::NotInService));
+        config.vlans.insert(VlanIndex(vlan(9)), row(&[], RowStatus::Active));
+        config.ports[0].pvid = vlan(7);
+        config.ports[2].pvid = vlan(9);
+        config
+            .statics
+            .insert(static_row(entry(7, 1)), StaticConfig { ports: list(&[2]), status: StaticStatus::DeleteOnReset });
+        let held = wanted(&facts(), &config, &State::default());
+        assert_eq!(reconcile(&config, &facts(), &held), config, "nobody has changed anything");
+        type Does = fn(&mut State);
+        let does: [Does; 12] = [
+            |held| held.ports.get_mut(&10).expect("a port").up = false,
+            |held| held.ports.get_mut(&20).expect("a port").alias = "to rack 7".to_owned(),
+            |held| held.ports.get_mut(&10).expect("a port").pvid = None,
+            |held| _ = held.ports.get_mut(&10).expect("a port").vlans.remove(&VlanId::MIN),
+            |held| {
+                let port = held.ports.get_mut(&10).expect("a port");
+                (port.pvid, _) = (None, port.vlans.remove(&VlanId::new(7).expect("valid")));
+            },
+            |held| _ = held.ports.get_mut(&20).expect("a port").vlans.insert(VlanId::new(77).expect("valid"), false),
+            |held| _ = held.ports.get_mut(&20).expect("a port").vlans.insert(VlanId::new(8).expect("valid"), true),
+            |held| held.statics.clear(),
+            |held| _ = held.statics.insert((VlanId::new(7).expect("valid"), Mac::local(5)), 10),
+            |held| _ = held.statics.insert((VlanId::new(7).expect("valid"), Mac::local(1)), 10),
+            |held| (held.stp, held.stp_priority, held.ageing_s) = (false, 4096, 60),
+            // A port leaves the bridge.
+            |held| _ = held.ports.remove(&20),
+        ];
+        for (at, change) in does.into_iter().enumerate() {
+            let mut now = held.clone();
+            change(&mut now);
+            let found = reconcile(&config, &facts(), &now);
+            assert_ne!(found, config, "{at}");
+            let mut then = wanted(&facts(), &found, &now);
+            then.ports.retain(|index, _| now.ports.contains_key(index));
+            assert_eq!(then, now, "{at}");
+            assert!(found.vlans.contains_key(&VlanIndex(vlan(9))), "the mark stays");
+            assert_eq!(reconcile(&found, &facts(), &now), found, "{at}");
+        }
     }
 
     #[test]

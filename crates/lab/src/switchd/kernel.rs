@@ -159,11 +159,26 @@ impl Kernel {
         Ok(Links { device, bridge, ports })
     }
 
+    /// The bridge's index.
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Reads what the bridge holds.
     ///
     /// # Errors
     /// As [`Kernel::open`].
     pub(super) fn read(&mut self) -> Result<State, LabError> {
+        let mut state = self.read_ports()?;
+        state.statics = self.read_statics(&state)?;
+        Ok(state)
+    }
+
+    /// Reads all but static entries.
+    ///
+    /// # Errors
+    /// As [`Kernel::open`].
+    pub(super) fn read_ports(&mut self) -> Result<State, LabError> {
         let Links { bridge, ports, .. } = self.links()?;
         let mut state = State {
             stp: bridge.stp,
@@ -177,12 +192,17 @@ impl Kernel {
             state.ports.insert(port.index, held);
         }
         self.read_vlans(&mut state).context("serve", &self.bridge, "read VLANs")?;
-        for (row, port, state_of) in self.addresses()? {
-            if state_of & NO_ARP != 0 && state.ports.contains_key(&port) {
-                state.statics.insert(row, port);
-            }
-        }
         Ok(state)
+    }
+
+    /// Reads the static entries toward the ports of a state.
+    ///
+    /// # Errors
+    /// As [`Kernel::open`].
+    pub(super) fn read_statics(&mut self, of: &State) -> Result<BTreeMap<Row, u32>, LabError> {
+        let rows = self.addresses()?.into_iter();
+        let ours = rows.filter(|(_, port, state)| is_static(*state) && of.ports.contains_key(port));
+        Ok(ours.map(|(row, port, _)| (row, port)).collect())
     }
 
     fn read_vlans(&mut self, state: &mut State) -> io::Result<()> {
@@ -373,7 +393,13 @@ fn forget(row: Row, port: u32) -> Request {
     Request { kind: libc::RTM_DELNEIGH, flags: 0, body: neighbour(row, port, NO_ARP) }
 }
 
-fn address(message: &[u8], bridge: u32) -> Option<(Row, u32, u16)> {
+/// Whether an address of this state was entered by somebody, and does not age.
+pub(super) fn is_static(state: u16) -> bool {
+    state & NO_ARP != 0
+}
+
+/// The VLAN and address of a message, its port and `NUD_*` state, if it is of this bridge.
+pub(super) fn address(message: &[u8], bridge: u32) -> Option<(Row, u32, u16)> {
     let port = number(message.get(4..8)?)? as u32;
     let state = number(message.get(8..10)?)? as u16;
     let said = message.get(NDMSG_LEN..)?;

@@ -5,8 +5,10 @@
 //!        (as root)                             └ LLDP, device events, the guard's time ───────────────┘ until a signal
 //! ```
 //! What is saved is applied after the machine has started, and only then: a marker in `/run` tells that from a restart of
-//! this program, which takes over whatever the bridge holds.
+//! this program, which takes over whatever the bridge holds. What others change on the bridge in the meantime is taken
+//! over as well, before the next question is answered.
 
+mod events;
 mod intent;
 mod kernel;
 mod links;

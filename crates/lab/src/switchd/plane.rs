@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    os::fd::{AsRawFd, RawFd},
     time::{Duration, Instant},
 };
 
@@ -19,13 +19,14 @@ use fabric::{Model, VlanId};
 use nix::errno::Errno;
 
 use super::{
-    intent::{held_port, number, static_row, wanted, wanted_options, wanted_port, wanted_static},
+    events::{Doubts, Events},
+    intent::{held_port, number, reconcile, static_row, wanted, wanted_options, wanted_port, wanted_static},
     kernel::{Kernel, Links, NotChanged, State, Subject},
     links::{Kind, Link},
 };
 use crate::{
     LabError,
-    managed::wire::{Ears, Speech, drain, link_events, wait},
+    managed::wire::{Ears, Speech, wait},
 };
 
 /// How long counters may be old.
@@ -44,7 +45,9 @@ pub(super) struct Plane {
     held: State,
     links: Links,
     ears: Ears,
-    events: OwnedFd,
+    events: Events,
+    /// What of it somebody else may have changed.
+    doubts: Doubts,
     neighbourhood: Neighbourhood,
     lldp: Vec<LldpAdmin>,
     name: Vec<u8>,
@@ -90,6 +93,8 @@ impl Plane {
     ) -> Result<Self, LabError> {
         let socket =
             |source| LabError::Io { operation: "serve", device: bridge.to_owned(), step: "open LLDP's socket", source };
+        // Listened to before the first look, so that nothing happens in between.
+        let events = Events::open(kernel.index()).map_err(socket)?;
         Ok(Self {
             bridge: bridge.to_owned(),
             facts: facts.clone(),
@@ -97,7 +102,8 @@ impl Plane {
             links: kernel.links()?,
             kernel,
             ears: Ears::open(Speech::Lldp).map_err(socket)?,
-            events: link_events().map_err(socket)?,
+            events,
+            doubts: Doubts::default(),
             neighbourhood: Neighbourhood::default(),
             lldp: config.ports.iter().map(|port| port.lldp).collect(),
             name: config.name.clone(),
@@ -120,10 +126,7 @@ impl Plane {
     /// Does what there is to do on the ports.
     pub(super) fn poll(&mut self, now_ms: u64, up_cs: u32) -> io::Result<()> {
         self.up_cs = up_cs;
-        if drain(&self.events) {
-            self.read_at = None;
-            self.links_changed = true;
-        }
+        self.listen();
         // A manager that opens hundreds of ports one by one makes as many events.
         if self.links_changed && self.links_at.elapsed() >= LINKS_AGE_MAX {
             if let Ok(links) = self.kernel.links() {
@@ -151,6 +154,16 @@ impl Plane {
             }
         }
         Ok(())
+    }
+
+    /// Takes in what the kernel has told since.
+    fn listen(&mut self) {
+        let told = self.events.hear(&self.held.statics);
+        if told.ports {
+            self.read_at = None;
+            self.links_changed = true;
+        }
+        self.doubts.extend(told);
     }
 
     fn link(&self, number: usize) -> Option<&Link> {
@@ -297,6 +310,37 @@ impl Plane {
 }
 
 impl DataPlane for Plane {
+    fn found(&mut self, config: &Config) -> Option<Config> {
+        self.listen();
+        if !self.doubts.any() {
+            return None;
+        }
+        // What cannot be read now stays in doubt.
+        let ports = if self.doubts.ports { Some(self.kernel.read_ports().ok()?) } else { None };
+        let of = ports.as_ref().unwrap_or(&self.held);
+        let statics = if self.doubts.statics { Some(self.kernel.read_statics(of).ok()?) } else { None };
+        self.doubts = Doubts::default();
+        let mut changed = false;
+        if let Some(mut ports) = ports {
+            // What a card does about PAUSE may have been negotiated, and is told apart from what it was told to do.
+            for (index, port) in &mut ports.ports {
+                port.pause = self.held.ports.get(index).map_or(port.pause, |held| held.pause);
+            }
+            let statics = std::mem::take(&mut self.held.statics);
+            changed |= ports != self.held;
+            self.held = State { statics, ..ports };
+        }
+        if let Some(statics) = statics {
+            changed |= statics != self.held.statics;
+            self.held.statics = statics;
+        }
+        if !changed {
+            return None;
+        }
+        let found = reconcile(config, &self.facts, &self.held);
+        (found != *config).then_some(found)
+    }
+
     fn observe(&mut self, _: u32, sensors: &mut Sensors) {
         sensors.neighbours.clone_from(self.neighbourhood.table());
         if self.read_at.is_some_and(|at| at.elapsed() < COUNTERS_AGE_MAX) {
