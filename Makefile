@@ -20,7 +20,7 @@ help:
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
-	@echo "make bench-hosts    hosts that tag: docs/benchmarks/bisection.md, and what tagging costs"
+	@echo "make bench-hosts    hosts that tag: docs/benchmarks/bisection.md, failover.md, and what tagging costs"
 	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
 	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner-*.md (SIZES=small, full or other)"
 
@@ -132,6 +132,7 @@ bench-hosts:
 	cargo build --release --locked -p espalier
 	bench/bisection > docs/benchmarks/bisection.md
 	bench/tagger
+	bench/failover docs/benchmarks/failover.svg > docs/benchmarks/failover.md
 
 PREFIX ?= /usr/local
 install: build

@@ -590,6 +590,9 @@ pub(crate) enum LabCommand {
         /// Rate of the fastest host cable; all others keep their proportion.
         #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
         rate: u64,
+        /// Most bytes that wait for one direction of a cable.
+        #[arg(long, value_name = "BYTES", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1600..))]
+        queue: u32,
         /// What plays the switches.
         #[arg(long, default_value = "auto")]
         backend: BackendChoice,
@@ -721,6 +724,9 @@ pub(crate) enum TaggerCommand {
         /// Most probes of a second.
         #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         probes: u32,
+        /// Shortest silence that makes a path sick, in milliseconds; less than five probes is none.
+        #[arg(long, default_value_t = 20, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        silence: u32,
     },
 }
 

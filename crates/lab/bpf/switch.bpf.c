@@ -13,7 +13,7 @@
  *
  * src/twin.rs takes the same decisions in Rust; src/ebpf/twin_test.rs holds the two against each other.
  *
- * Source: IEEE 802.1Q-2022, 6.9 (classification), 8.6.1 to 8.6.4 (relay), 8.6.3 (reserved addresses).
+ * Source: IEEE 802.1Q-2022, 6.9 (classification), 8.6.1 to 8.6.4 (relay), 8.6.3 (reserved addresses), 8.6.6 (queues).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -152,6 +152,14 @@ static __always_inline int is_broadcast(const __u8 *mac)
 	return (mac[0] & mac[1] & mac[2] & mac[3] & mac[4] & mac[5]) == 0xff;
 }
 
+/* The queue of a port that a frame waits in, by its priority, where there are three (Table 8-5): the band of pfifo_fast. */
+static __always_inline __u32 queue_of(__u16 pcp)
+{
+	__u32 priority = pcp >> PCP_SHIFT;
+
+	return priority >= 6 ? BAND_FIRST : priority >= 4 ? BAND_SECOND : BAND_THIRD;
+}
+
 /* 01-80-C2-00-00-00 to -0F are for the neighbour alone. */
 static __always_inline int is_reserved(const __u8 *mac)
 {
@@ -199,6 +207,7 @@ int espalier_switch(struct __sk_buff *skb)
 		frame.bytes -= TAG_BYTES;
 	}
 
+	skb->priority = queue_of(frame.pcp);
 	frame.vlan = frame.tag > 0 ? frame.tag : port->pvid;
 	if (!frame.vlan)
 		return drop(frame.port, DROP_NO_PVID);

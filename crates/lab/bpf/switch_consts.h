@@ -11,6 +11,7 @@
 
 #define VID_MASK 0x0fff
 #define PCP_MASK 0xf000
+#define PCP_SHIFT 13
 
 #define ETH_HEADER_BYTES 14
 #define ETH_TYPE_OFFSET 12
@@ -21,6 +22,11 @@
 #define PORT_UP 1
 #define PORT_LEARN 2   /* source addresses are learned */
 #define PORT_BLOCKED 4 /* spanning tree has closed it: nothing is relayed */
+
+/* Values of skb->priority that pfifo_fast serves first, second and last (sch_generic.c: sch_default_prio2band). */
+#define BAND_FIRST 7
+#define BAND_SECOND 0
+#define BAND_THIRD 2
 
 #define NS_PER_S 1000000000ull
 /* An address that is seen again is noted again after this long. */

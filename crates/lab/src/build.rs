@@ -13,6 +13,9 @@
 //!   measurement. [`BURST_US`] is an error of one percent after 2.5 seconds.
 //! - the *queue*, what waits for the cable. TCP fills any queue up to its window. If all windows that meet at the busiest
 //!   channel fit, nothing is lost and the channel never idles, which is what flow control gives on real switches.
+//!
+//! Frames of the classes 6 and 7 pass those that wait, and 4 and 5 pass the rest, as on switches with three queues a port
+//! (IEEE 802.1Q-2022, Table 8-5): under the bucket is `pfifo_fast`, and the switches' program gives frames their band.
 
 use std::{
     fmt::{self, Write},
@@ -50,7 +53,7 @@ pub struct LabOptions {
     pub name: String,
     /// Rate of the fastest host cable; all other cables keep their proportion to it.
     pub rate_bps: u64,
-    /// Most bytes that wait for one direction of a cable.
+    /// Most bytes that wait for one direction of a cable, in frames of the largest size.
     pub queue_bytes: u32,
     /// What switches are made of; none is the first of [`Backend::ALL`] that runs here.
     pub backend: Option<Backend>,
@@ -255,9 +258,12 @@ fn build(
             "set parameters",
         )
     })?;
+    let frames = queue_frames(layout.queue_bytes, mtu_bytes);
     let cables: Vec<String> = (layout.cables.iter())
         .map(|cable| {
-            let end = |end: &CableEnd| format!("{} index {} netns {}", end.device, end.ifindex, end.namespace);
+            let end = |end: &CableEnd| {
+                format!("{} txqueuelen {frames} index {} netns {}", end.device, end.ifindex, end.namespace)
+            };
             format!("link add name {} type veth peer name {}", end(&cable.a), end(&cable.b))
         })
         .collect();
@@ -409,14 +415,26 @@ fn rates(layout: &Layout) -> Rates<'_> {
 
 fn shaping(layout: &Layout, namespace: &str, mtu_bytes: u16, rates: &Rates<'_>) -> String {
     let ends = rates.get(namespace).into_iter().flatten();
-    ends.map(|(device, rate_bps)| format!("{}\n", shaper(device, *rate_bps, layout.queue_bytes, mtu_bytes))).collect()
+    ends.map(|(device, rate_bps)| shaper(layout, device, *rate_bps, mtu_bytes)).collect()
 }
 
-/// The command that shapes one direction of a cable.
-pub(crate) fn shaper(device: &str, rate_bps: u64, queue_bytes: u32, mtu_bytes: u16) -> String {
+/// The commands that shape one direction of a cable, a line each.
+pub(crate) fn shaper(layout: &Layout, device: &str, rate_bps: u64, mtu_bytes: u16) -> String {
     let frame_bytes = u64::from(mtu_bytes) + FRAME_EXTRA_BYTES;
     let burst_bytes = (rate_bps * BURST_US / 8_000_000).max(BURST_FRAMES_MIN * frame_bytes);
-    format!("qdisc replace dev {device} root tbf rate {rate_bps}bit burst {burst_bytes} limit {queue_bytes}")
+    let limit = layout.queue_bytes;
+    let mut script =
+        format!("qdisc replace dev {device} root handle 1: tbf rate {rate_bps}bit burst {burst_bytes} limit {limit}\n");
+    // Its queues are as long in frames as the device's, which says nothing of super-packets: those wait in one queue.
+    if layout.offload == Offload::Off {
+        let _ = writeln!(script, "qdisc replace dev {device} parent 1:1 pfifo_fast");
+    }
+    script
+}
+
+/// How many frames of the largest size a queue holds.
+fn queue_frames(queue_bytes: u32, mtu_bytes: u16) -> u64 {
+    (u64::from(queue_bytes) / (u64::from(mtu_bytes) + FRAME_EXTRA_BYTES)).max(1)
 }
 
 fn port_script(site: &SwitchSite, mtu_bytes: u16) -> String {

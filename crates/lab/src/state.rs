@@ -163,8 +163,8 @@ impl Lab {
             netns::within(&end.namespace, || loss::end(end.ifindex))
                 .context("cable", &end.label, "enter namespace")?
                 .context("cable", &end.label, "mend cable")?;
-            let shaper = shaper(&end.device, cable.rate_bps, self.layout.queue_bytes, mtu_bytes);
-            self.at(end, "tc", format!("{shaper}\n"), "mend cable")?;
+            let shaper = shaper(&self.layout, &end.device, cable.rate_bps, mtu_bytes);
+            self.at(end, "tc", shaper, "mend cable")?;
             self.at(end, "ip", format!("link set dev {} up\n", end.device), "mend cable")?;
         }
         Ok(())

@@ -59,6 +59,17 @@ pub struct Exit {
     pub tag: Option<Tag>,
 }
 
+/// The queue of a port that a frame waits in, where there are three (IEEE 802.1Q-2022, Table 8-5), as the `skb->priority`
+/// whose band `pfifo_fast` serves first, second or last: `BAND_*` in `bpf/switch_consts.h`.
+#[cfg(test)]
+pub(crate) fn queue(tag: Option<Tag>) -> u32 {
+    match tag.map_or(0, |tag| tag.priority >> 1) {
+        6.. => 7,
+        4 | 5 => 0,
+        _ => 2,
+    }
+}
+
 /// Who received a frame, and with which tag; one element a copy.
 pub type Arrivals = Vec<(HostId, Option<Tag>)>;
 

@@ -22,20 +22,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Guard, cabling, lab_name, plan, setting, skipped};
+use common::{Guard, StopOnDrop, cabling, lab_name, plan, setting, skipped, watch};
 use fabric::{Assignment, FdbRun, HostId, HostRun, LinkId, Plan, SwitchId, Tagging, Tree, VlanId, VlanSet};
 use lab::{
     Backend, FailMode, Lab, LabOptions,
     delivery::{Probe, check},
     measure::{Load, Pattern, measure},
     netns::within,
-    tagger::{
-        Spread,
-        daemon::{self, Notice},
-        device::Tagged,
-        health::{Settings, Verdict},
-        paths::Paths,
-    },
+    table::SwitchTable,
+    tagger::{self, Spread, device::Tagged, health::Verdict},
+    twin::{FrameHead, Tag, deliver},
 };
 
 const HOSTS_PER_SWITCH: usize = 4;
@@ -58,6 +54,57 @@ fn every_mode_uses_every_cable() {
         bisection(backend, &vbft(4, Tagging::Pair), 4, Spread::Flow);
         bisection(backend, &vbft(4, Tagging::Pair), 4, Spread::Flowlet { gap_us: 500 });
     }
+}
+
+#[test]
+fn a_configuration_that_spreads_lists_every_vlan_that_carries_all_of_a_host() {
+    for mode in [Tagging::Source, Tagging::Destination, Tagging::SourceDestination, Tagging::Pair] {
+        let whole = vbft(4, mode);
+        let config = tagger::plan::config(&whole, Spread::Flow).expect("every VLAN reaches everybody");
+        for host in whole.topology.host_ids() {
+            let own = whole.topology.host(host).mac;
+            let (table, planned) =
+                (config.table(own).expect("listed"), tagger::plan::table(&whole, host, Spread::Flow));
+            let planned = planned.expect("hosts tag");
+            for (mac, route) in &table.destinations {
+                let every: BTreeSet<VlanId> = route.choices().iter().copied().collect();
+                assert_eq!(every.len(), 4, "{mode:?}: {own} to {mac}: {route}");
+                assert_eq!(every, planned.destinations[mac].choices().iter().copied().collect(), "{mode:?}");
+            }
+            assert_eq!(table.group, planned.group, "groups stay in one VLAN");
+        }
+        // A VLAN whose entries for one host are gone is no choice for those whose frames it would flood.
+        let mut holed = whole.clone();
+        let gone = (VlanId::new(3).expect("in range"), HostId::new(7));
+        holed.devices[0].fdb.retain(|run| (run.vlan, run.first) != gone);
+        let config = tagger::plan::config(&holed, Spread::Flow).expect("three VLANs are left");
+        for from in holed.topology.host_ids() {
+            let table = config.table(holed.topology.host(from).mac).expect("listed");
+            for to in holed.topology.host_ids().filter(|to| *to != from) {
+                let assigned = holed.assignment.unicast(from, to);
+                let route = &table.destinations[&holed.topology.host(to).mac];
+                assert!(route.choices().len() > 1, "{mode:?}: {from:?} to {to:?}: {route}");
+                for vlan in route.choices().iter().filter(|vlan| **vlan != assigned) {
+                    assert!(arrives(&holed, *vlan, from, to), "{mode:?}: {from:?} to {to:?} in {vlan}");
+                }
+            }
+        }
+        // Where no VLAN but the own one has entries there is nothing to spread over.
+        let mut bare = whole.clone();
+        bare.devices.iter_mut().for_each(|device| device.fdb.clear());
+        assert_eq!(tagger::plan::config(&bare, Spread::Flow), Err(tagger::plan::PlanError::NothingToSpread));
+        assert!(tagger::plan::config(&bare, Spread::First).is_ok());
+    }
+}
+
+/// By the rules that the lab's switches follow.
+fn arrives(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> bool {
+    let tables: Vec<SwitchTable> =
+        plan.devices.iter().map(|intent| SwitchTable::new(&plan.topology, intent).expect("a small switch")).collect();
+    let tag = Some(Tag { vid: vlan.get(), priority: 0 });
+    let (destination, source) = (plan.topology.host(to).mac, plan.topology.host(from).mac);
+    let arrivals = deliver(&plan.topology, &tables, from, &FrameHead { destination, source, tag }, 64);
+    arrivals.is_ok_and(|arrivals| arrivals == [(to, tag)])
 }
 
 /// All hosts of one switch send to those of the other at once; prints what it gives.
@@ -190,22 +237,6 @@ fn cable_of(plan: &Plan, host: HostId) -> String {
     plan.topology.link_label(tree.tree.links()[0])
 }
 
-fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut (dyn FnMut(Notice) + Send)) {
-    let work = || {
-        let tagged = Tagged::open("eth0").expect("the lab attached it");
-        let base = lab::tagger::plan::table(plan, host, Spread::First).expect("hosts tag");
-        let topology = &plan.topology;
-        let hosts = topology
-            .host_ids()
-            .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
-        let paths = Paths::new(tagged.mac(), hosts, &base.receive);
-        let prepared = daemon::prepare(&tagged).expect("root may");
-        daemon::run(&prepared, &base, &paths, Settings::default(), &|| stop.load(Ordering::SeqCst), tell)
-            .expect("it watches");
-    };
-    within(&lab.layout().hosts[host.index()].namespace, work).expect("a namespace");
-}
-
 /// 500 bytes every millisecond from the first host to the fifth, by UDP and by one TCP connection, and the longest pause
 /// between arrivals of each.
 struct Gaps {
@@ -293,15 +324,6 @@ impl Arrivals {
         arrivals.longest = arrivals.longest.max(arrivals.last.elapsed());
         arrivals.last = Instant::now();
         arrivals.bytes += bytes;
-    }
-}
-
-/// Ends the other threads of a scope when a test fails, too.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
     }
 }
 

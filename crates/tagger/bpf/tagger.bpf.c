@@ -15,7 +15,8 @@
  * src/twin.rs takes the same decisions in Rust; src/bpf/twin_test.rs holds the two against each other.
  *
  * Source: Miura et al. 2005, 3.1 (what the driver does), 3.2 (modes); Vanini et al., NSDI 2017 (flowlets: a pause longer
- * than the paths differ lets a flow change its path without being reordered).
+ * than the paths differ lets a flow change its path without being reordered); Knuth, TAOCP 3, 6.4 (steps of the golden
+ * ratio fall into the largest gap).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -33,6 +34,8 @@
 #define PROTOCOL_UDP 17
 #define PROTOCOL_SCTP 132
 #define NS_PER_US 1000ull
+/* The golden ratio's part of 2^32. */
+#define GOLDEN 0x9e3779b1u
 
 /* What a test run reads: the VLAN that was pushed, or popped. */
 #define TRACE_VLAN 0x10000
@@ -63,6 +66,33 @@ static __always_inline __u16 be16(const __u8 *bytes)
 	return (__u16)bytes[0] << 8 | bytes[1];
 }
 
+/*
+ * The first octets of a frame, to be read where they are; none if there are fewer. Whatever changes the frame makes the
+ * pointer void.
+ */
+static __always_inline const __u8 *octets(struct __sk_buff *skb, __u32 count)
+{
+	const __u8 *data = (void *)(long)skb->data;
+
+	if (data + count <= (const __u8 *)(long)skb->data_end)
+		return data;
+	/* The header may lie in another page. */
+	if (bpf_skb_pull_data(skb, count))
+		return 0;
+	data = (void *)(long)skb->data;
+	return data + count <= (const __u8 *)(long)skb->data_end ? data : 0;
+}
+
+/* struct table_key in one word, so that it is stored in one piece: what is read wider than it was written waits. */
+static __always_inline __u64 key_of(__u16 first, __u16 second, __u16 third, __u16 vlan)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return first | (__u64)second << 16 | (__u64)third << 32 | (__u64)vlan << 48;
+#else
+	return (__u64)first << 48 | (__u64)second << 32 | (__u64)third << 16 | vlan;
+#endif
+}
+
 /* 01-80-C2-00-00-00 to -0F are for the neighbour alone. */
 static __always_inline int is_link_local(const __u8 *mac)
 {
@@ -71,7 +101,7 @@ static __always_inline int is_link_local(const __u8 *mac)
 
 static __always_inline __u32 mix(__u32 hash, __u32 word)
 {
-	hash = (hash ^ word) * 0x9e3779b1;
+	hash = (hash ^ word) * GOLDEN;
 	return hash ^ hash >> 15;
 }
 
@@ -152,6 +182,24 @@ static __always_inline __u32 among(__u32 hash, __u32 count)
 	return (__u64)hash * count >> 32;
 }
 
+/*
+ * What a flowlet chooses by. Steps of the golden ratio leave the choices of a host evenly spread however many there are to
+ * choose from, also when every second flow is a short one; chance does not, when flows are few.
+ */
+static __always_inline __u32 next_choice(void)
+{
+	__u32 slot = FLOWLETS_MAX;
+	struct flowlet *last = bpf_map_lookup_elem(&tagger_flowlets, &slot);
+
+	if (!last)
+		return bpf_get_prandom_u32();
+	/* Hosts begin at different places. */
+	if (!last->choice)
+		last->choice = bpf_get_prandom_u32();
+	last->choice += GOLDEN;
+	return last->choice;
+}
+
 static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_entry *entry, __u16 type, const __u8 *macs)
 {
 	__u32 hash, slot;
@@ -172,7 +220,7 @@ static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_en
 	/* Another processor may have seen the flow since the clock was read: that is no pause, not one of centuries. */
 	pause_ns = now_ns - flowlet->seen_ns;
 	if (pause_ns > (__s64)(entry->gap_us * NS_PER_US))
-		flowlet->choice = bpf_get_prandom_u32();
+		flowlet->choice = next_choice();
 	flowlet->seen_ns = now_ns;
 	return among(flowlet->choice, entry->choices);
 }
@@ -182,16 +230,18 @@ int tagger_egress(struct __sk_buff *skb)
 {
 	__u32 zero = 0, chosen;
 	__u64 frames = skb->gso_segs ? skb->gso_segs : 1, bytes = skb->len;
-	struct table_key key = {};
+	__u64 key;
 	struct table_entry *entry;
 	struct destination_count *destination;
 	struct vlan_count *count;
-	__u8 header[ETH_HEADER_BYTES];
+	const __u8 *header;
+	const __u16 *mac;
 	__u16 type, vlan;
 	void *table;
 
 	skb->cb[0] = 0;
-	if (bpf_skb_load_bytes(skb, 0, header, sizeof(header)))
+	header = octets(skb, ETH_HEADER_BYTES);
+	if (!header)
 		return drop(EVENT_TRUNCATED);
 	type = be16(header + 12);
 	if (skb->vlan_present || type == TPID_CUSTOMER || type == TPID_SERVICE)
@@ -202,10 +252,12 @@ int tagger_egress(struct __sk_buff *skb)
 	table = bpf_map_lookup_elem(&tagger_current, &zero);
 	if (!table)
 		return drop(EVENT_NO_VLAN);
-	__builtin_memcpy(key.mac, header, sizeof(key.mac));
+	/* Frames begin at even addresses. */
+	mac = (const void *)header;
+	key = key_of(mac[0], mac[1], mac[2], 0);
 	entry = header[0] & 1 ? 0 : bpf_map_lookup_elem(table, &key);
 	if (!entry) {
-		__builtin_memset(key.mac, 0xff, sizeof(key.mac));
+		key = key_of(0xffff, 0xffff, 0xffff, 0);
 		entry = bpf_map_lookup_elem(table, &key);
 	}
 	if (!entry || !entry->choices)
@@ -246,6 +298,8 @@ static __always_inline int answer(struct __sk_buff *skb, const __u8 *header, __u
 	__builtin_memcpy(macs + 6, header, 6);
 	if (bpf_skb_store_bytes(skb, 0, macs, sizeof(macs), 0) || bpf_skb_store_bytes(skb, at, &kind, sizeof(kind), 0))
 		return TC_ACT_SHOT;
+	/* Past what waits here, as its tag asks of switches. */
+	skb->priority = PROBE_PRIORITY;
 	count_event(EVENT_PROBE_ANSWERED);
 	return bpf_redirect(skb->ifindex, 0);
 }
@@ -255,15 +309,16 @@ int tagger_ingress(struct __sk_buff *skb)
 {
 	__u64 frames = skb->gso_segs ? skb->gso_segs : 1, bytes = skb->len;
 	__u32 zero = 0, slot, at = ETH_HEADER_BYTES;
-	struct table_key key = {};
+	__u64 key;
 	struct vlan_count *count;
-	__u8 header[ETH_HEADER_BYTES];
+	const __u8 *header;
 	__u8 tag[TAG_BYTES];
 	__u16 type, vlan;
 	void *table;
 
 	skb->cb[0] = 0;
-	if (bpf_skb_load_bytes(skb, 0, header, sizeof(header)))
+	header = octets(skb, ETH_HEADER_BYTES);
+	if (!header)
 		return drop(EVENT_TRUNCATED);
 	type = be16(header + 12);
 	if (skb->vlan_present) {
@@ -284,7 +339,7 @@ int tagger_ingress(struct __sk_buff *skb)
 	}
 
 	table = bpf_map_lookup_elem(&tagger_current, &zero);
-	key.vlan = vlan;
+	key = key_of(0, 0, 0, vlan);
 	if (!table || !vlan || !bpf_map_lookup_elem(table, &key))
 		return leave(EVENT_FOREIGN_IN);
 	/* Before its turn back: a switch that does not know us yet floods, and what is for others is not ours to answer. */

@@ -43,7 +43,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FLOWLETS_MAX);
+	__uint(max_entries, FLOWLETS_MAX + 1); /* the last one holds what was chosen last */
 	__type(key, __u32);
 	__type(value, struct flowlet);
 } tagger_flowlets SEC(".maps");

@@ -17,7 +17,7 @@ use nix::{
     poll::{PollFd, PollFlags, ppoll},
     sys::{
         signal::SigSet,
-        socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socket},
+        socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, setsockopt, socket, sockopt},
         time::TimeSpec,
     },
 };
@@ -27,7 +27,7 @@ use crate::{
     device::Tagged,
     error::Context,
     health::{Activity, Health, Settings, Verdict},
-    layout::PROBE_TYPE,
+    layout::{PROBE_PRIORITY, PROBE_TYPE},
     paths::Paths,
     table::Table,
     wire::{self, ProbeFields},
@@ -37,6 +37,8 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(250);
 /// Longest sleep, so that a request to end is heard.
 const NAP: Duration = Duration::from_millis(50);
+/// Room for the replies of a second in which the daemon has no processor.
+const RECEIVE_BYTES: usize = 2 << 20;
 
 /// What the daemon tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub struct Prepared<'a> {
     socket: OwnedFd,
 }
 
-/// Opens the socket, which needs CAP_NET_RAW, and the table in force, which needs CAP_SYS_ADMIN. Afterwards [`run`] needs
+/// Opens the socket, which needs CAP_NET_RAW and CAP_NET_ADMIN, and the table in force, which needs CAP_SYS_ADMIN. Afterwards [`run`] needs
 /// neither.
 ///
 /// # Errors
@@ -93,6 +95,7 @@ pub fn run(
         health: Health::new(settings, &paths.groups(), 0),
         turns: vec![0; paths.sites()],
         session: std::process::id() ^ tagged.ifindex() as u32,
+        looked_ns: 0,
         seen: BTreeMap::new(),
     };
     let mut next_look = start;
@@ -123,6 +126,8 @@ struct Watch<'a> {
     /// How often each switch's target was replaced.
     turns: Vec<usize>,
     session: u32,
+    /// When there was no reply waiting.
+    looked_ns: u64,
     /// Frames counted for each destination.
     seen: BTreeMap<Mac, u64>,
 }
@@ -143,10 +148,13 @@ impl Watch<'_> {
                 Ok(length) => {
                     let Some(probe) = wire::read_reply(&frame[..length]) else { continue };
                     if probe.session == self.session {
-                        self.health.handle_reply(now_ns(), probe.path as usize, probe.sequence);
+                        self.health.handle_reply(now_ns(), self.looked_ns, probe.path as usize, probe.sequence);
                     }
                 }
-                Err(nix::Error::EAGAIN) => return Ok(()),
+                Err(nix::Error::EAGAIN) => {
+                    self.looked_ns = now_ns();
+                    return Ok(());
+                }
                 // The device went down; it may come up again.
                 Err(nix::Error::ENETDOWN | nix::Error::EINTR) => {}
                 Err(error) => return Err(error.into()),
@@ -219,6 +227,8 @@ impl Watch<'_> {
 fn open_socket(ifindex: i32) -> io::Result<OwnedFd> {
     // Protocol 0 hears nothing until it is bound, so no frame of another device slips in.
     let opened = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&opened, sockopt::Priority, &(PROBE_PRIORITY as i32))?;
+    setsockopt(&opened, sockopt::RcvBufForce, &RECEIVE_BYTES)?;
     // SAFETY: all-zero bytes are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

@@ -8,7 +8,11 @@
 //!                    not one loss for `hold`, which doubles with each relapse
 //! ```
 //! A path is one VLAN toward the hosts of one switch. Frames of a VLAN stay in order, so a reply tells that the probes
-//! before it are lost, however long queues are; nothing depends on a timeout but silence itself. Losses add to a score and
+//! before it are lost, however long queues are; nothing depends on a timeout but silence itself. Silence is several probes
+//! in a row that should have been answered by now, for at least [`Settings::silence_ns`]: a long queue makes replies slow to
+//! come, and a watcher that has to wait for its processor asks seldom and hears late, which says nothing of the path. So a
+//! probe counts only when it is older than replies were lately, and a reply may have come at any time since the caller looked
+//! for the last time. Losses add to a score and
 //! replies take from it: the cumulative sum test between a loss of 0.1 % and one of 2 %, which three losses in a row end at
 //! once, ten percent after some thirty probes and two percent after some two hundred, while one loss in a thousand is
 //! forgiven.
@@ -38,6 +42,10 @@ const OVERTAKES_MAX: u32 = 2;
 const OUTSTANDING_MAX: usize = 256;
 /// A path is silent after this many intervals without a reply, at least.
 const SILENT_INTERVALS: u64 = 5;
+/// And when this many probes should have been answered and were not.
+const SILENT_PROBES: usize = 4;
+/// A reply should have come when this many mean deviations more have passed than replies take (RFC 6298, 2.3).
+const DEVIATIONS: u64 = 4;
 /// A relapse so soon doubles the hold.
 const RELAPSE_HOLDS: u64 = 20;
 
@@ -153,6 +161,8 @@ struct Path {
     score: i32,
     late: u32,
     round_trip_ns: Option<u64>,
+    /// How far replies are from that, smoothed.
+    deviation_ns: u64,
     sound_since_ns: u64,
     healed_ns: u64,
     hold_ns: u64,
@@ -181,6 +191,7 @@ impl Health {
                 score: 0,
                 late: 0,
                 round_trip_ns: None,
+                deviation_ns: 0,
                 sound_since_ns: now_ns,
                 healed_ns: 0,
                 hold_ns: settings.hold_ns,
@@ -243,23 +254,29 @@ impl Health {
         Some(Probe { path, sequence })
     }
 
-    /// A reply came. One that is not waited for, or of a path that there is not, is nothing.
-    pub fn handle_reply(&mut self, now_ns: u64, path: PathId, sequence: u32) {
+    /// A reply came, some time between `looked_ns`, when the caller looked and there was none, and now. One that is not
+    /// waited for, or of a path that there is not, is nothing.
+    pub fn handle_reply(&mut self, now_ns: u64, looked_ns: u64, path: PathId, sequence: u32) {
         let Some(state) = self.paths.get_mut(path) else { return };
         let Some(at) = state.outstanding.iter().position(|(known, _)| *known == sequence) else { return };
         let (_, sent_ns) = state.outstanding.remove(at).expect("just found");
         state.heard_ns = now_ns;
         state.unheard = false;
         let round_trip_ns = now_ns.saturating_sub(sent_ns);
-        let smooth = |before: u64| (7 * before + round_trip_ns) / 8;
-        state.round_trip_ns = Some(state.round_trip_ns.map_or(round_trip_ns, smooth));
+        match state.round_trip_ns {
+            None => (state.round_trip_ns, state.deviation_ns) = (Some(round_trip_ns), round_trip_ns / 2),
+            Some(before) => {
+                state.deviation_ns = (3 * state.deviation_ns + before.abs_diff(round_trip_ns)) / 4;
+                state.round_trip_ns = Some((7 * before + round_trip_ns) / 8);
+            }
+        }
         let overtaken = |(known, _): &(u32, u64)| sequence.wrapping_sub(*known) as i32 > OVERTAKES_MAX as i32;
         let lost = state.outstanding.iter().take_while(|probe| overtaken(probe)).count();
         state.outstanding.drain(..lost);
         for _ in 0..lost {
             self.lost(now_ns, path);
         }
-        if self.is_late(path, round_trip_ns) {
+        if self.is_late(path, looked_ns.min(now_ns).saturating_sub(sent_ns)) {
             self.paths[path].late += 1;
             self.worse(now_ns, path, LATE, Why::Late);
         } else {
@@ -304,7 +321,10 @@ impl Health {
         if state.unheard {
             limit_ns = limit_ns.max(SILENT_INTERVALS * self.settings.idle_interval_ns);
         }
-        if now_ns.saturating_sub((*oldest_ns).max(state.heard_ns)) >= limit_ns {
+        let answered_by_ns = state.round_trip_ns.map_or(0, |usual| usual + DEVIATIONS * state.deviation_ns);
+        let overdue = |probe: &&(u32, u64)| now_ns.saturating_sub(probe.1) >= answered_by_ns;
+        let enough = state.outstanding.iter().filter(overdue).count() >= SILENT_PROBES;
+        if enough && now_ns.saturating_sub((*oldest_ns).max(state.heard_ns)) >= limit_ns {
             self.paths[path].sound_since_ns = now_ns;
             self.worse(now_ns, path, LIMIT, Why::Silent);
         }
@@ -415,8 +435,20 @@ mod tests {
 
         /// Lets time pass; `fate(path)` is the chance of loss per million and how long a probe takes.
         fn pass(&mut self, span_ns: u64, fate: impl Fn(PathId) -> (u64, u64)) {
+            self.pass_in_steps(span_ns, MS / 4, fate);
+        }
+
+        /// The same for a watcher that gets its processor only so often.
+        fn pass_in_steps(&mut self, span_ns: u64, step_ns: u64, fate: impl Fn(PathId) -> (u64, u64)) {
             let end_ns = self.now_ns + span_ns;
             while self.now_ns < end_ns {
+                let looked_ns = self.now_ns.saturating_sub(step_ns);
+                while let Some((at, path, sequence)) =
+                    self.flying.first().copied().filter(|(at, ..)| *at <= self.now_ns)
+                {
+                    self.flying.remove(&(at, path, sequence));
+                    self.health.handle_reply(self.now_ns, looked_ns, path, sequence);
+                }
                 while let Some(probe) = self.health.poll_probe(self.now_ns) {
                     self.sent.push(self.now_ns);
                     let (loss_ppm, takes_ns) = fate(probe.path);
@@ -425,16 +457,10 @@ mod tests {
                         self.flying.insert((self.now_ns + takes_ns + jitter, probe.path, probe.sequence));
                     }
                 }
-                while let Some((at, path, sequence)) =
-                    self.flying.first().copied().filter(|(at, ..)| *at <= self.now_ns)
-                {
-                    self.flying.remove(&(at, path, sequence));
-                    self.health.handle_reply(self.now_ns, path, sequence);
-                }
                 while let Some(change) = self.health.poll_change() {
                     self.changes.push((self.now_ns, change));
                 }
-                self.now_ns += MS / 4;
+                self.now_ns += step_ns;
             }
         }
     }
@@ -512,6 +538,35 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_watcher_that_waits_for_its_processor_blames_no_path() {
+        for seed in 1..=50 {
+            for step_ms in [10, 25, 60] {
+                let mut world = settled(&[0, 0], seed);
+                // Longer than silence, and as late as queues would be; once in a while a probe is lost, too.
+                world.pass_in_steps(4000 * MS, step_ms * MS, |_| (500, MS / 5));
+                assert_eq!(world.changes, [], "seed {seed}, once in {step_ms} ms");
+                world.pass_in_steps(2000 * MS, step_ms * MS, |path| (if path == 0 { 1_000_000 } else { 0 }, MS / 5));
+                let [(at, change)] = world.changes[..] else { panic!("seed {seed}: {:?}", world.changes) };
+                assert_eq!(change, Change { path: 0, verdict: Verdict::Sick(Why::Silent) });
+                assert!(at <= (5000 + 7 * step_ms + 25) * MS, "seed {seed}: after {} ms", at / MS - 5000);
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_that_fills_is_no_silence() {
+        for seed in 1..=20 {
+            let mut world = settled(&[0, 0], seed);
+            for round in 0..100 {
+                // Four times as much comes as the path carries: replies are ever further apart, up to a full queue.
+                world.pass(2 * MS, |path| (0, if path == 0 { MS / 5 + (6 * round).min(100) * MS } else { MS / 5 }));
+            }
+            let silent = |change: &(u64, Change)| change.1.verdict == Verdict::Sick(Why::Silent);
+            assert!(!world.changes.iter().any(silent), "seed {seed}: {:?}", world.changes);
+        }
+    }
+
     proptest! {
         #[test]
         fn probes_are_bounded_and_lossless_paths_stay_healthy(paths in 1_usize..400, active in 0_usize..400, seed in 1_u64..1000) {
@@ -532,7 +587,7 @@ mod tests {
             for (span, path, sequence) in events {
                 now_ns += span * MS;
                 while health.poll_probe(now_ns).is_some() {}
-                health.handle_reply(now_ns, path, sequence);
+                health.handle_reply(now_ns, now_ns, path, sequence);
                 health.set_activity(now_ns, path % 3, if sequence % 2 == 0 { Activity::Active } else { Activity::Idle });
                 let eager = health.paths.iter().filter(|path| path.is_eager()).count();
                 prop_assert_eq!(eager, health.eager);

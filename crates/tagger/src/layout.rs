@@ -20,6 +20,8 @@ pub const PROBE_BYTES: usize = 24;
 pub const PROBE_REQUEST: u8 = 1;
 /// `PROBE_REPLY`.
 pub const PROBE_REPLY: u8 = 2;
+/// `PROBE_PRIORITY`: `TC_PRIO_CONTROL` of `linux/pkt_sched.h`, whose frames leave before what waits.
+pub const PROBE_PRIORITY: u32 = 7;
 
 /// What happens to frames that are not just tagged or untagged, in the order of the slots of `tagger_events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +165,7 @@ mod tests {
             ("PROBE_TYPE", u32::from(PROBE_TYPE)),
             ("PROBE_REQUEST", u32::from(PROBE_REQUEST)),
             ("PROBE_REPLY", u32::from(PROBE_REPLY)),
+            ("PROBE_PRIORITY", PROBE_PRIORITY),
             ("EVENTS", Event::ALL.len() as u32),
             ("SPREAD_FIRST", 0),
             ("SPREAD_FLOW", 1),

@@ -28,9 +28,14 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
     lab::rootless::acquire()?;
     let name = &args.name;
     match &args.command {
-        LabCommand::Up { plan, own, rate, backend, managed, factory, spread } => {
-            let mut options =
-                LabOptions { rate_bps: *rate, backend: backend_of(*backend), spread: *spread, ..LabOptions::new(name) };
+        LabCommand::Up { plan, own, rate, queue, backend, managed, factory, spread } => {
+            let mut options = LabOptions {
+                rate_bps: *rate,
+                queue_bytes: *queue,
+                backend: backend_of(*backend),
+                spread: *spread,
+                ..LabOptions::new(name)
+            };
             if *managed || *factory {
                 options.managed = Managed::Yes;
             }

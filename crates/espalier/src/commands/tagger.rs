@@ -9,7 +9,7 @@ use tagger::{
     device::{self, Tagged},
     health::{Settings, Verdict, Why},
     paths::Paths,
-    plan,
+    plan::{self, PlanError},
 };
 
 use super::{Output, interrupt::Interrupt, say};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
     match &args.command {
         TaggerCommand::Config { plan: path, spread, output: to } => {
             let plan = read_plan_file(path, ReadMode::Strict)?;
-            let config = plan::config(&plan, *spread).ok_or_else(|| by_switch(&path.display().to_string()))?;
+            let config = plan::config(&plan, *spread).map_err(|error| unfit(&path.display().to_string(), &error))?;
             write_file(to, |out| out.write_all(config.text().as_bytes()))?;
         }
         TaggerCommand::Attach { device, source, room } => {
@@ -43,7 +43,7 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             eprintln!("{device} does not tag");
         }
         TaggerCommand::Status { device } => status(&Tagged::open(device)?, output)?,
-        TaggerCommand::Run { device, source, room, probes } => {
+        TaggerCommand::Run { device, source, room, probes, silence } => {
             let (table, paths) = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
             let interrupt = Interrupt::watch_in_order()?;
@@ -52,7 +52,8 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
                 table.destinations.len(),
                 paths.groups().len()
             );
-            let settings = Settings { probes_per_s_max: *probes, ..Settings::default() };
+            let silence_ns = u64::from(*silence) * 1_000_000;
+            let settings = Settings { probes_per_s_max: *probes, silence_ns, ..Settings::default() };
             let prepared = daemon::prepare(&tagged)?;
             tagger::privileges::keep_only(tagger::privileges::Capability::Bpf).context("give up privileges")?;
             daemon::run(&prepared, &table, &paths, settings, &|| interrupt.is_pressed(), &mut |notice| {
@@ -86,7 +87,7 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(Table, Paths)> {
             let plan = read_plan_file(path, ReadMode::Strict)?;
             let own = device::address(device)?;
             let host = plan::host_of(&plan.topology, own).ok_or_else(|| strange(&name, own))?;
-            let table = plan::table(&plan, host, source.spread).ok_or_else(|| by_switch(&name))?;
+            let table = plan::table(&plan, host, source.spread).ok_or_else(|| unfit(&name, &PlanError::BySwitch))?;
             let topology = &plan.topology;
             let hosts = topology
                 .host_ids()
@@ -98,10 +99,8 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(Table, Paths)> {
     }
 }
 
-fn by_switch(name: &str) -> anyhow::Error {
-    bad_input(format!(
-        "{name}: the switches of this plan tag, and hosts need not: plan with --tagging source-destination"
-    ))
+fn unfit(name: &str, error: &PlanError) -> anyhow::Error {
+    bad_input(format!("{name}: {error}"))
 }
 
 fn status(tagged: &Tagged, output: Output) -> Result<()> {

@@ -23,7 +23,7 @@ use super::*;
 use crate::{
     table::{Learning, Members, PortEntry, Relay},
     tool::{Batch, Place, run_batch},
-    twin::{Decision, Exit, FloodKind, FrameHead, Tag, decide, learn},
+    twin::{Decision, Exit, FloodKind, FrameHead, Tag, decide, learn, queue},
 };
 
 const PORTS: u16 = 6;
@@ -39,6 +39,7 @@ const REDIRECT: u32 = 7;
 
 /// Offsets in, and size of, `struct __sk_buff`.
 const SKB_IFINDEX: usize = 40;
+const SKB_PRIORITY: usize = 32;
 const SKB_CB: usize = 48;
 const SKB_BYTES: usize = 192;
 const TRACE_TAGGED: u32 = 0x10000;
@@ -114,7 +115,7 @@ fn try_frame(
         (traffic, sum_drops(&map("drops"), "test", usize::from(PORTS)).expect("readable"))
     };
     let (traffic_before, drops_before) = read();
-    let (verdict, trace) = run(object, port, frame);
+    let Run { verdict, trace, priority } = run(object, port, frame);
     let (traffic, drops) = read();
 
     let mut expect_drops = drops_before;
@@ -128,6 +129,7 @@ fn try_frame(
         }
         Decision::Unicast(exit) => {
             assert_eq!(verdict, REDIRECT, "{what}");
+            assert_eq!(priority, queue(frame.tag), "{what}");
             assert_eq!(trace, exit.tag.map_or(0, |tag| TRACE_TAGGED | u32::from(tag.vid)), "{what}");
             expect_exits.push(*exit);
         }
@@ -173,8 +175,14 @@ fn try_frame(
     }
 }
 
-/// Runs the program; its verdict and trace.
-fn run(object: &Object, port: u16, frame: &FrameHead) -> (u32, u32) {
+struct Run {
+    verdict: u32,
+    trace: u32,
+    priority: u32,
+}
+
+/// Runs the program.
+fn run(object: &Object, port: u16, frame: &FrameHead) -> Run {
     let mut packet = [frame.destination.octets(), frame.source.octets()].concat();
     if let Some(tag) = frame.tag {
         packet.extend([0x81, 0x00]);
@@ -194,8 +202,8 @@ fn run(object: &Object, port: u16, frame: &FrameHead) -> (u32, u32) {
         ..ProgramInput::default()
     };
     let verdict = program.test_run(input).expect("the kernel runs it").return_value;
-    let trace = context_out[SKB_CB..SKB_CB + 4].try_into().map_or(0, u32::from_ne_bytes);
-    (verdict, trace)
+    let word = |at: usize| context_out[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+    Run { verdict, trace: word(SKB_CB), priority: word(SKB_PRIORITY) }
 }
 
 /// What arrives at the far ends, ascending by port; waits for as many copies as should come, and a moment for more.
@@ -282,7 +290,7 @@ fn destinations() -> Vec<Mac> {
 
 fn tags() -> Vec<Option<Tag>> {
     let tag = |vid, priority| Some(Tag { vid, priority });
-    vec![None, tag(0, 5), tag(2, 0), tag(3, 7), tag(4, 15), tag(99, 1), tag(4095, 0)]
+    vec![None, tag(0, 5), tag(2, 0), tag(2, 9), tag(3, 7), tag(4, 15), tag(99, 1), tag(4095, 0)]
 }
 
 fn random_table(random: &mut Random) -> SwitchTable {

@@ -1,12 +1,27 @@
 //! Plans by hand: small fabrics whose trees are written down directly, so that the lab is tried without a planner.
 #![allow(dead_code, unreachable_pub, reason = "each test binary is a crate and uses the part that it needs")]
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use fabric::{
     Admin, Assignment, Bound, DEFAULT_RATE_BPS, DeviceIntent, EngineName, FdbRun, FlowControlMode, HostId, Learning,
     LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Tree,
     VlanId, VlanSet, VlanTree,
+};
+use lab::{
+    Lab,
+    netns::within,
+    tagger::{
+        Spread,
+        daemon::{self, Notice},
+        device::Tagged,
+        health::Settings,
+        paths::Paths,
+    },
 };
 
 /// A topology of `switches`, cabled as `links` says, with `hosts[switch]` hosts each.
@@ -258,6 +273,32 @@ impl Drop for Guard {
 /// A lab name that no other test process uses.
 pub fn lab_name(word: &str) -> String {
     format!("t{}_{word}", std::process::id())
+}
+
+/// Runs the daemon of one host until `stop`.
+pub fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut (dyn FnMut(Notice) + Send)) {
+    let work = || {
+        let tagged = Tagged::open("eth0").expect("the lab attached it");
+        let base = lab::tagger::plan::table(plan, host, Spread::First).expect("hosts tag");
+        let topology = &plan.topology;
+        let hosts = topology
+            .host_ids()
+            .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
+        let paths = Paths::new(tagged.mac(), hosts, &base.receive);
+        let prepared = daemon::prepare(&tagged).expect("root may");
+        daemon::run(&prepared, &base, &paths, Settings::default(), &|| stop.load(Ordering::SeqCst), tell)
+            .expect("it watches");
+    };
+    within(&lab.layout().hosts[host.index()].namespace, work).expect("a namespace");
+}
+
+/// Ends the other threads of a scope when a test fails, too.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 struct LinkIds(usize);

@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::*;
 use crate::{
-    layout::PROBE_TYPE,
+    layout::{PROBE_PRIORITY, PROBE_TYPE},
     table::Spread,
     twin::{self, Egress, Ingress},
 };
@@ -23,6 +23,7 @@ const SHOT: u32 = 2;
 const REDIRECT: u32 = 7;
 /// Offsets in, and size of, `struct __sk_buff`.
 const SKB_IFINDEX: usize = 40;
+const SKB_PRIORITY: usize = 32;
 const SKB_CB: usize = 48;
 const SKB_BYTES: usize = 192;
 const TRACE_VLAN: u32 = 0x10000;
@@ -71,7 +72,7 @@ fn try_frames(mut random: Random, ifindex: i32, what: &str) -> Vec<&'static str>
         let frame = random_frame(&mut random);
         let what = format!("{what}, frame {number}: {frame:02x?}");
         let decision = {
-            let (verdict, trace, out) = run(&object, "tagger_egress", ifindex, &frame);
+            let Run { verdict, trace, frame: out, .. } = run(&object, "tagger_egress", ifindex, &frame);
             let flowlets = object.maps().find(|map| map.name() == "tagger_flowlets").expect("a map of the object");
             let decision = twin::egress(&table, &frame, |hash| {
                 let slot = hash % layout::FLOWLETS_MAX as u32;
@@ -100,7 +101,7 @@ fn try_frames(mut random: Random, ifindex: i32, what: &str) -> Vec<&'static str>
             }
         });
 
-        let (verdict, trace, out) = run(&object, "tagger_ingress", ifindex, &frame);
+        let Run { verdict, trace, priority, frame: out } = run(&object, "tagger_ingress", ifindex, &frame);
         let decision = twin::ingress(&table, OWN, &frame);
         let (expect_verdict, expect_trace, expect_out) = match &decision {
             // An inner tag goes beside the frame.
@@ -114,6 +115,8 @@ fn try_frames(mut random: Random, ifindex: i32, what: &str) -> Vec<&'static str>
         };
         assert_eq!((verdict, trace), (expect_verdict, expect_trace), "{decision:?} {what}");
         assert_eq!(out, expect_out, "{decision:?} {what}");
+        let urgent = if matches!(decision, Ingress::Answer(_)) { PROBE_PRIORITY } else { 0 };
+        assert_eq!(priority, urgent, "{decision:?} {what}");
         let event = match decision {
             Ingress::Pop(vlan) => {
                 add(&mut expect.vlans.entry(vlan).or_default().received, bytes - 4);
@@ -140,8 +143,15 @@ fn add(count: &mut Count, bytes: u64) {
     count.bytes += bytes;
 }
 
-/// Runs a program: its verdict, its trace, the frame afterwards.
-fn run(object: &Object, program: &str, ifindex: i32, frame: &[u8]) -> (u32, u32, Vec<u8>) {
+/// What a program decided, and the frame afterwards.
+struct Run {
+    verdict: u32,
+    trace: u32,
+    priority: u32,
+    frame: Vec<u8>,
+}
+
+fn run(object: &Object, program: &str, ifindex: i32, frame: &[u8]) -> Run {
     let mut context = [0_u8; SKB_BYTES];
     context[SKB_IFINDEX..SKB_IFINDEX + 4].copy_from_slice(&ifindex.to_ne_bytes());
     let (mut context_out, mut out) = ([0_u8; SKB_BYTES], vec![0; 8192]);
@@ -155,8 +165,8 @@ fn run(object: &Object, program: &str, ifindex: i32, frame: &[u8]) -> (u32, u32,
     };
     let output = program.test_run(input).expect("the kernel runs it");
     let (verdict, frame) = (output.return_value, output.data.expect("asked for").to_vec());
-    let trace = u32::from_ne_bytes([0, 1, 2, 3].map(|at| context_out[SKB_CB + at]));
-    (verdict, trace, frame)
+    let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| context_out[at + byte]));
+    Run { verdict, trace: word(SKB_CB), priority: word(SKB_PRIORITY), frame }
 }
 
 fn random_table(random: &mut Random) -> Table {
