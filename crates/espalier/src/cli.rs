@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 mod outputs;
+mod reproduce;
 mod sweep;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, Vlan
 use tagger::Spread;
 
 pub(crate) use outputs::{PcapAt, SimulateOutputs};
+pub(crate) use reproduce::Reproduce;
 pub(crate) use sweep::{Filter, Shard, Sweep, SweepVerb};
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
@@ -884,32 +886,6 @@ pub(crate) struct Switchd {
     /// Read the configuration, say what is wrong with it, and end.
     #[arg(long)]
     pub(crate) check: bool,
-}
-
-/// Recompute a table or figure of the papers beside the printed numbers.
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  espalier reproduce table3\n  espalier reproduce fig7 --plot fig7.svg\n\n  table2   deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns\n  \
-        table3   the evaluated topologies of [Otsuka], from real plans\n  \
-        fig7     three traffic patterns on the topologies of [Otsuka], frame by frame and as rates\n  \
-        fig8     NAS benchmarks on the topologies of [Otsuka], from real traces: IS, FT, EP, and with --traces CG, MG, LU"
-)]
-pub(crate) struct Reproduce {
-    /// What to reproduce.
-    #[arg(value_parser = ["table2", "table3", "fig7", "fig8"])]
-    pub(crate) name: String,
-    /// Draw it, too: .svg or .png.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
-    /// For fig8: a folder with cg.B, mg.B and lu.B, each a folder of SimGrid's traces, a file a rank.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) traces: Option<PathBuf>,
-    /// For fig8: nanoseconds that a flop of the traces takes; the paper's processors were slower than today's.
-    #[arg(long, default_value_t = 4.0, value_name = "NS")]
-    pub(crate) ns_per_flop: f64,
-    /// For fig8: write the values, for plots.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) csv: Option<PathBuf>,
 }
 
 /// See a torus of sixteen switches outrun its own spanning tree, on real kernels with real TCP.

@@ -206,17 +206,22 @@ impl<'a> Deal<'a> {
         Self { topology, trees, below, hosts_of, choice: vec![0; hosts], load: vec![0; channels] }
     }
 
-    /// Gives each host the tree whose cables up from its leaf, and whose root, fewest hosts use so far.
+    /// Gives each host the tree whose cables up from its leaf, and whose root, fewest hosts use so far. Every leaf begins
+    /// with another tree, so that hosts of one place on their leaves, which patterns such as a transpose send to one leaf,
+    /// come down to it from different roots.
     fn deal_evenly(&mut self) {
         let mut used = vec![0_u64; self.topology.channel_count()];
-        let mut sources = vec![0_u64; self.trees.len()];
-        for switch in self.topology.switch_ids() {
+        let count = self.trees.len();
+        let mut sources = vec![0_u64; count];
+        let leaves = self.topology.switch_ids().filter(|switch| !self.topology.hosts_of(*switch).is_empty());
+        for (turn, switch) in leaves.enumerate() {
             for &host in self.topology.hosts_of(switch) {
-                let cost = |tree: usize| {
+                let cost = |place: usize| {
+                    let tree = (place + turn) % count;
                     let path = up_path(self.topology, &self.trees[tree], switch);
-                    (path.map(|channel| used[channel.index()]).max().unwrap_or(0), sources[tree], tree)
+                    (path.map(|channel| used[channel.index()]).max().unwrap_or(0), sources[tree], place, tree)
                 };
-                let tree = (0..self.trees.len()).map(cost).min().expect("there is a tree").2;
+                let tree = (0..count).map(cost).min().expect("there is a tree").3;
                 up_path(self.topology, &self.trees[tree], switch).for_each(|channel| used[channel.index()] += 1);
                 sources[tree] += 1;
                 self.choice[host.index()] = tree;

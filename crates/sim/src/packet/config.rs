@@ -25,8 +25,11 @@ pub struct PacketConfig {
     pub ecn_bytes: Option<u32>,
     /// A sender waits while its host holds this many octets for the cable.
     pub socket_bytes: u32,
-    /// TCP's receive window.
+    /// TCP's receive window, and what go-back-N may have under way, which is 256 frames at most.
     pub window_bytes: u32,
+    /// How long go-back-N waits for an acknowledgement. The default is 4.096 µs · 2^10, a value of InfiniBand's local
+    /// acknowledgement timeout: longer than what a host may hold for its cable.
+    pub go_back_ps: u64,
     /// Whether hosts ask for a neighbour's address before the first frame to it.
     pub arp: Arp,
     /// How long to run; sooner if nothing is left to send.
@@ -128,6 +131,7 @@ impl Default for PacketConfig {
             ecn_bytes: None,
             socket_bytes: 200_000,
             window_bytes: 1 << 18,
+            go_back_ps: 4_096_000 << 10,
             arp: Arp::Known,
             duration_ps: SECOND_PS / 10,
             warmup_ps: 0,

@@ -22,8 +22,6 @@ const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
 /// Frames that a go-back-N sender may have in flight.
 const GO_BACK_WINDOW: f64 = 256.0;
-/// 4.096 µs · 2^10, a value of InfiniBand's local acknowledgement timeout: longer than what a host may hold for its cable.
-const GO_BACK_TIMEOUT_PS: u64 = 4_096_000 << 10;
 
 /// How a sender reacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +60,11 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A sender of `total` segments; `u32::MAX` for no end.
-    pub(crate) fn new(scheme: Scheme, total: u32, receive_window: u32) -> Self {
+    /// A sender of `total` segments; `u32::MAX` for no end. What go-back-N does not hear of for `go_back_ps` is lost.
+    pub(crate) fn new(scheme: Scheme, total: u32, receive_window: u32, go_back_ps: u64) -> Self {
         let (window, rto_ps) = match scheme {
             Scheme::Tcp(_) => (INITIAL_WINDOW, SECOND_PS),
-            Scheme::GoBackN => (GO_BACK_WINDOW, GO_BACK_TIMEOUT_PS),
+            Scheme::GoBackN => (GO_BACK_WINDOW, go_back_ps),
         };
         Self {
             scheme,
@@ -362,7 +360,7 @@ mod tests {
         let schemes = [Scheme::Tcp(TcpVariant::Reno), Scheme::Tcp(TcpVariant::Cubic), Scheme::GoBackN];
         for (seed, scheme) in (0..30).zip(schemes.into_iter().cycle()) {
             let (mut rng, total) = (Rng::new(seed), 500);
-            let (mut sender, mut receiver) = (Sender::new(scheme, total, 64), Receiver::default());
+            let (mut sender, mut receiver) = (Sender::new(scheme, total, 64, SECOND_PS / 200), Receiver::default());
             let (mut now, mut delivered, mut line) = (0, 0, std::collections::VecDeque::new());
             while !sender.is_done() {
                 now += SECOND_PS / 10_000;

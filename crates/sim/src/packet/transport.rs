@@ -70,7 +70,7 @@ impl FlowState {
             is_ready: false,
             interval_ps,
             scheme,
-            sender: Sender::new(scheme.unwrap_or(Scheme::GoBackN), frames, window),
+            sender: Sender::new(scheme.unwrap_or(Scheme::GoBackN), frames, window, config.go_back_ps),
             receiver: Receiver::default(),
             in_order: 0,
             timeout_at_ps: u64::MAX,

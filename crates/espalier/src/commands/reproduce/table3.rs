@@ -1,19 +1,13 @@
-//! `espalier reproduce`: tables of the papers from real plans, beside the printed numbers.
-
-use std::process::ExitCode;
+//! \[Otsuka\] Table 3: the evaluated topologies, from real plans.
 
 use anyhow::{Context, Result};
-use fabric::{
-    EngineName, Policy, Summary,
-    format::report::load_json,
-    generate::{Kind, Options, generate},
-};
+use fabric::{EngineName, Policy, Summary, format::report::load_json};
 
 use super::{
-    Output, figures, npb,
+    network::generated,
     reproduction::{Reproduction, Verdict, bars},
 };
-use crate::{cli, plot::check_name, table::Table};
+use crate::table::Table;
 
 /// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
 /// Avg.H, Max.H and CP.
@@ -48,21 +42,7 @@ const ERRATA: [(&str, &str, &str); 4] = [
     ("Myri-Clos", "Avg.H", "4 of 16 destinations share the leaf: (4·1 + 12·3)/16 = 2.50, not 2.25"),
 ];
 
-pub(super) fn run(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
-    if let Some(path) = &args.plot {
-        check_name(path)?;
-    }
-    let reproduction = match args.name.as_str() {
-        "table2" => figures::table_2()?,
-        "table3" => table_3()?,
-        "fig7" => figures::fig_7()?,
-        "fig8" => npb::fig_8(args)?,
-        name => unreachable!("{name} is not offered"),
-    };
-    reproduction.show(output, args.plot.as_deref())
-}
-
-fn table_3() -> Result<Reproduction> {
+pub(super) fn reproduce() -> Result<Reproduction> {
     let mut table = Table::new([
         "[Otsuka] Table 3",
         "#sw",
@@ -124,9 +104,7 @@ fn table_3() -> Result<Reproduction> {
 }
 
 fn planned(row: &Row) -> Result<Summary> {
-    let kind = Kind::parse(row.kind, &[row.size.to_owned()]).context("a valid kind")?;
-    let options = Options { hosts_per_switch: row.hosts_per_switch, ..Options::default() };
-    let topology = generate(&kind, &options)?;
+    let topology = generated(row.kind, row.size, row.hosts_per_switch)?;
     let policy = Policy { engine: row.engine, ..Policy::default() };
     let plan = planner::plan(&topology, &policy, None).with_context(|| format!("plan {}", row.name))?;
     let report = verify::check(&plan);

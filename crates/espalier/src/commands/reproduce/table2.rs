@@ -1,19 +1,17 @@
-//! What of the papers needs a simulation: \[Otsuka\] Table 2 and Fig. 7.
+//! \[Otsuka\] Table 2: deadlocks by PAUSE on rings of switches, and what flow control does without them.
 
 use anyhow::{Context, Result};
-use fabric::{
-    ChannelId, EngineName, FlowControlMode, HostId, Plan, Policy, SwitchId, Topology,
-    generate::{Kind, Options, generate},
-};
+use fabric::{ChannelId, FlowControlMode, Plan, Policy, SwitchId};
 use sim::{
-    flow::FlowLevel,
     hand::{HandRoute, with_routes},
     packet::{Buffers, FlowControlAt, Limit, Outcome, PacketConfig, Refresh, Simulation},
-    pattern::Pattern,
     workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
-use super::reproduction::{Reproduction, Verdict, bars};
+use super::{
+    network::generated,
+    reproduction::{Reproduction, Verdict, bars},
+};
 use crate::table::Table;
 
 /// Less than this share of what flows get without flow control is a collapse.
@@ -66,7 +64,7 @@ const TABLE_2: [Row; 12] = [
 ];
 
 /// Deadlocks by PAUSE on rings of four, six and eight switches.
-pub(super) fn table_2() -> Result<Reproduction> {
+pub(super) fn reproduce() -> Result<Reproduction> {
     let mut table = Table::new([
         "[Otsuka] Table 2",
         "None",
@@ -149,7 +147,7 @@ pub(super) fn table_2() -> Result<Reproduction> {
 /// A ring whose every host sends two hops on; where it must not be cyclic, the other way round rather than across the
 /// last cable.
 fn ring(switches: usize, cyclic: Cyclic) -> Result<Plan> {
-    let topology = topology("torus", &switches.to_string(), Some(1))?;
+    let topology = generated("torus", &switches.to_string(), Some(1))?;
     let plan = planner::plan(&topology, &Policy::default(), None).context("plan the ring")?;
     let step = |from: usize, to: usize| -> Result<ChannelId> {
         let mut leaves = topology.channels_from(SwitchId::new(from)).iter().copied();
@@ -220,88 +218,4 @@ fn ring_run(plan: &Plan, row: &Row, flow_control: FlowControlAt) -> Outcome {
         ..PacketConfig::default()
     };
     Simulation::new(plan, &workload, &config).finish()
-}
-
-/// A network of Fig. 7: name, kind, size, hosts a switch, engine.
-pub(super) type Network = (&'static str, &'static str, &'static str, Option<usize>, EngineName);
-
-pub(super) const FIG_7: [Network; 8] = [
-    ("Flat", "mesh", "1", Some(16), EngineName::Tree),
-    ("Mesh (4 x 2)", "mesh", "4x2", Some(2), EngineName::Dor),
-    ("Torus (4 x 2)", "torus", "4x2", Some(2), EngineName::Dor),
-    ("Myri-Clos", "clos", "4x4", None, EngineName::Clos),
-    ("M-Tree", "m-tree", "4x4", None, EngineName::Tree),
-    ("Mesh (4 x 4)", "mesh", "4x4", None, EngineName::Dor),
-    ("Torus (4 x 4)", "torus", "4x4", None, EngineName::Dor),
-    ("Fat tree", "fat-tree", "2,4,2", None, EngineName::Clos),
-];
-
-/// Average bandwidth of all pairs for three patterns: frame by frame with PAUSE everywhere, and as rates of hosts
-/// that wait for their slowest receiver.
-pub(super) fn fig_7() -> Result<Reproduction> {
-    let patterns = [Pattern::AllToAll, Pattern::BitReversal, Pattern::Transpose];
-    let mut table = Table::new([
-        "[Otsuka] Fig. 7",
-        "all-to-all",
-        "flow level",
-        "ratio",
-        "bit-reversal",
-        "flow level",
-        "ratio",
-        "transpose",
-        "flow level",
-        "ratio",
-    ]);
-    let (mut rows, mut rates) = (Vec::new(), vec![Vec::new(); patterns.len()]);
-    for (name, kind, size, hosts, engine) in FIG_7 {
-        let topology = topology(kind, size, hosts)?;
-        let policy = Policy { engine, ..Policy::default() };
-        let plan = planner::plan(&topology, &policy, None).with_context(|| format!("plan {name}"))?;
-        let mut cells = vec![name.to_owned()];
-        let mut json = serde_json::Map::new();
-        for (pattern, rates) in patterns.into_iter().zip(&mut rates) {
-            let (packet, flow) = both_levels(&plan, pattern)?;
-            rates.push(packet);
-            cells.extend([format!("{packet:.1}"), format!("{flow:.1}"), format!("{:.2}", packet / flow)]);
-            json.insert(pattern.word().to_owned(), serde_json::json!({ "packet_mbps": packet, "flow_mbps": flow }));
-        }
-        table.row(cells);
-        rows.push(serde_json::json!({ "name": name, "patterns": json }));
-    }
-    let notes = [
-        "payload in Mbit/s, averaged over all pairs: datagrams of 1,470 octets, PAUSE on every cable; the paper has a figure only",
-        "the paper's text: M-Tree is the worst; 4 x 4 mesh and torus, fat tree and Myri-Clos come close to Flat in all-to-all",
-        "fitted: nothing; memory as for Table 2. At the flow level a host serves its receivers in turn and waits for the slowest",
-    ];
-    let series = patterns.iter().zip(rates).map(|(pattern, rates)| (pattern.word().to_owned(), rates));
-    let chart =
-        bars("[Otsuka] Fig. 7, frame by frame", "payload of a pair, Mbit/s", FIG_7.iter().map(|row| row.0), series);
-    let json = serde_json::json!({ "fig7": rows, "notes": notes });
-    let notes = notes.map(str::to_owned).to_vec();
-    Ok(Reproduction { table, notes, json, chart, verdict: Verdict::Fine })
-}
-
-/// Mean payload rate of a pattern's pairs in Mbit/s, at both levels.
-fn both_levels(plan: &Plan, pattern: Pattern) -> Result<(f64, f64)> {
-    let pairs = pattern.pairs(&plan.topology, 1)?;
-    let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
-    let flow = |source: HostId, to: HostId| Flow { transport, payload_bytes: 1470, ..Flow::flood(source, to) };
-    let workload =
-        Workload { flows: pairs.iter().map(|pair| flow(pair.source, pair.destination)).collect(), faults: Vec::new() };
-    let config = PacketConfig {
-        flow_control: FlowControlAt::Everywhere,
-        duration_ps: SECOND_PS / 5,
-        warmup_ps: SECOND_PS / 20,
-        ..PacketConfig::default()
-    };
-    let outcome = Simulation::new(plan, &workload, &config).finish();
-    let rates = FlowLevel::new(plan).blocking_rates_bps(&pairs)?;
-    // Of 1,540 octets on a tagged cable 1,470 are payload.
-    let rate = rates.iter().sum::<f64>() / rates.len() as f64 * 1470.0 / 1540.0;
-    Ok((outcome.mean_goodput_bps() / 1e6, rate / 1e6))
-}
-
-pub(super) fn topology(kind: &str, size: &str, hosts_per_switch: Option<usize>) -> Result<Topology> {
-    let kind = Kind::parse(kind, &[size.to_owned()]).context("a valid kind")?;
-    Ok(generate(&kind, &Options { hosts_per_switch, ..Options::default() })?)
 }

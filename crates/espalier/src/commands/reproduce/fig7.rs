@@ -1,0 +1,159 @@
+//! \[Otsuka\] Fig. 7 and Fig. 5 of the Japanese version: bandwidth of traffic patterns on eight networks.
+
+use anyhow::Result;
+use fabric::{HostId, Plan};
+use sim::{
+    flow::FlowLevel,
+    packet::{FlowControlAt, PacketConfig, Simulation},
+    pattern::Pattern,
+    workload::{Arrivals, Flow, SECOND_PS, Transport, Workload},
+};
+
+use super::{
+    network::FIG_7,
+    reproduction::{Reproduction, Statement, bars},
+};
+use crate::table::Table;
+
+/// Less than this share of Flat's rate is a loss.
+const SAME: f64 = 0.95;
+/// Of a tagged frame of 1,540 octets on the cable so much is payload.
+const PAYLOAD_SHARE: f64 = 1470.0 / 1540.0;
+
+/// Rates of every network: `rates[network][pattern]`, frame by frame and as shared rates, in Mbit/s.
+struct Rates {
+    patterns: Vec<Pattern>,
+    rates: Vec<Vec<(f64, f64)>>,
+}
+
+/// Average bandwidth of all pairs for three patterns: frame by frame with PAUSE everywhere, and as rates of hosts
+/// that wait for their slowest receiver.
+pub(super) fn reproduce() -> Result<Reproduction> {
+    let rates = Rates::measure(&[Pattern::AllToAll, Pattern::BitReversal, Pattern::Transpose])?;
+    let notes = [
+        "payload in Mbit/s, averaged over all pairs: datagrams of 1,470 octets, PAUSE on every cable; the paper has a figure only",
+        "the paper's text: M-Tree is the worst; 4 x 4 mesh and torus, fat tree and Myri-Clos come close to Flat in all-to-all",
+        "fitted: nothing; memory as for Table 2. At the flow level a host serves its receivers in turn and waits for the slowest",
+    ];
+    Ok(rates.shown("fig7", "[Otsuka] Fig. 7", &[], &notes))
+}
+
+/// The same in the Japanese version: two patterns, and what its text says of them.
+pub(super) fn reproduce_ja() -> Result<Reproduction> {
+    let rates = Rates::measure(&[Pattern::BitReversal, Pattern::Transpose])?;
+    let statements = rates.statements();
+    let notes = [
+        "payload in Mbit/s, averaged over all pairs: datagrams of 1,470 octets, PAUSE on every cable; the paper has a figure only",
+        "given: networks, patterns, datagrams; fitted: nothing, memory as for Table 2. The DOR routes of 4 x 4 torus take 12 VLANs",
+    ];
+    Ok(rates.shown("ja-fig5", "[Otsuka, ja] Fig. 5", &statements, &notes))
+}
+
+impl Rates {
+    fn measure(patterns: &[Pattern]) -> Result<Self> {
+        let mut rates = Vec::new();
+        for network in &FIG_7 {
+            let plan = network.plan()?;
+            rates.push(patterns.iter().map(|pattern| both_levels(&plan, *pattern)).collect::<Result<Vec<_>>>()?);
+        }
+        Ok(Self { patterns: patterns.to_vec(), rates })
+    }
+
+    /// `rate[pattern]` of a network, frame by frame.
+    fn of(&self, name: &str) -> Vec<f64> {
+        let at = FIG_7.iter().position(|network| network.name == name).unwrap_or_default();
+        self.rates[at].iter().map(|(packet, _)| *packet).collect()
+    }
+
+    /// What the text of the Japanese version says of its figure.
+    fn statements(&self) -> Vec<Statement> {
+        let (flat, tree) = (self.of("Flat"), self.of("M-Tree"));
+        let tagged: Vec<&str> =
+            FIG_7.iter().map(|network| network.name).filter(|name| !["Flat", "M-Tree"].contains(name)).collect();
+        let all = |name: &str, holds: &dyn Fn(f64, usize) -> bool| {
+            self.of(name).iter().enumerate().all(|(pattern, rate)| holds(*rate, pattern))
+        };
+        let lose = tagged.iter().chain(&["M-Tree"]);
+        let lose = lose.filter(|name| self.of(name).iter().zip(&flat).any(|(rate, flat)| *rate < SAME * flat)).count();
+        let good = ["Torus (4 x 4)", "Myri-Clos"];
+        let best = (0..self.patterns.len()).all(|pattern| {
+            let others = tagged.iter().filter(|name| !good.contains(name));
+            let most = others.map(|name| self.of(name)[pattern]).fold(0.0, f64::max);
+            good.iter().all(|name| self.of(name)[pattern] >= SAME * most)
+        });
+        vec![
+            Statement::new(
+                format!("most networks lose against Flat ({lose} of {} in one pattern at least)", tagged.len() + 1),
+                2 * lose > tagged.len() + 1,
+            ),
+            Statement::new(
+                "the tagged ones are above M-Tree",
+                tagged.iter().all(|name| all(name, &|rate, pattern| rate > tree[pattern])),
+            ),
+            Statement::new("4 x 4 torus and Myri-Clos are good in both patterns: none is above them by 5 %", best),
+        ]
+    }
+
+    fn shown(&self, name: &str, title: &str, statements: &[Statement], notes: &[&str]) -> Reproduction {
+        let mut table = match &self.patterns[..] {
+            [a, b, c] => Table::new([
+                title,
+                a.word(),
+                "flow level",
+                "ratio",
+                b.word(),
+                "flow level",
+                "ratio",
+                c.word(),
+                "flow level",
+                "ratio",
+            ]),
+            [a, b] => Table::new([title, a.word(), "flow level", "ratio", b.word(), "flow level", "ratio"]),
+            _ => unreachable!("two patterns or three"),
+        };
+        let mut rows = Vec::new();
+        for (network, rates) in FIG_7.iter().zip(&self.rates) {
+            let mut cells = vec![network.name.to_owned()];
+            let mut json = serde_json::Map::new();
+            for (pattern, (packet, flow)) in self.patterns.iter().zip(rates) {
+                cells.extend([format!("{packet:.1}"), format!("{flow:.1}"), format!("{:.2}", packet / flow)]);
+                let values = serde_json::json!({ "packet_mbps": packet, "flow_mbps": flow });
+                json.insert(pattern.word().to_owned(), values);
+            }
+            table.row(cells);
+            rows.push(serde_json::json!({ "name": network.name, "patterns": json }));
+        }
+        let series = self
+            .patterns
+            .iter()
+            .enumerate()
+            .map(|(at, pattern)| (pattern.word().to_owned(), self.rates.iter().map(|rates| rates[at].0).collect()));
+        let chart = bars(
+            &format!("{title}, frame by frame"),
+            "payload of a pair, Mbit/s",
+            FIG_7.iter().map(|network| network.name),
+            series,
+        );
+        let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+        Reproduction::judged(name, (table, chart), rows, statements, notes)
+    }
+}
+
+/// Mean payload rate of a pattern's pairs in Mbit/s, at both levels.
+fn both_levels(plan: &Plan, pattern: Pattern) -> Result<(f64, f64)> {
+    let pairs = pattern.pairs(&plan.topology, 1)?;
+    let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
+    let flow = |source: HostId, to: HostId| Flow { transport, payload_bytes: 1470, ..Flow::flood(source, to) };
+    let workload =
+        Workload { flows: pairs.iter().map(|pair| flow(pair.source, pair.destination)).collect(), faults: Vec::new() };
+    let config = PacketConfig {
+        flow_control: FlowControlAt::Everywhere,
+        duration_ps: SECOND_PS / 5,
+        warmup_ps: SECOND_PS / 20,
+        ..PacketConfig::default()
+    };
+    let outcome = Simulation::new(plan, &workload, &config).finish();
+    let rates = FlowLevel::new(plan).blocking_rates_bps(&pairs)?;
+    let rate = rates.iter().sum::<f64>() / rates.len() as f64 * PAYLOAD_SHARE;
+    Ok((outcome.mean_goodput_bps() / 1e6, rate / 1e6))
+}
