@@ -23,7 +23,10 @@ use std::{
 };
 
 use common::{Guard, StopOnDrop, cabling, lab_name, plan, setting, skipped, watch};
-use fabric::{Assignment, FdbRun, HostId, HostRun, LinkId, Plan, SwitchId, Tagging, Tree, VlanId, VlanSet};
+use fabric::{
+    Assignment, FdbMode, FdbRun, HostId, HostRun, LinkId, Plan, Policy, SwitchId, Tagging, Tree, VlanId, VlanSet,
+    generate::{Kind, Options, generate},
+};
 use lab::{
     Backend, FailMode, Lab, LabOptions,
     delivery::{Probe, check},
@@ -95,6 +98,70 @@ fn a_configuration_that_spreads_lists_every_vlan_that_carries_all_of_a_host() {
         assert_eq!(tagger::plan::config(&bare, Spread::Flow), Err(tagger::plan::PlanError::NothingToSpread));
         assert!(tagger::plan::config(&bare, Spread::First).is_ok());
     }
+}
+
+/// On a torus whose plan is proven for PAUSE, hosts may use more VLANs than they were assigned, but not all of them.
+#[test]
+fn what_is_spread_or_moved_under_pause_closes_no_circle() {
+    let topology = generate(&Kind::parse("torus", &["5x5".to_owned()]).expect("a known family"), &Options::default())
+        .expect("a torus");
+    let policy = Policy { tagging: Tagging::Source, fdb: FdbMode::Full, ..Policy::default() };
+    let plan = planner::plan(&topology, &policy, None).expect("it plans");
+    let assigned = |from: HostId, to: HostId, vlan: VlanId| plan.assignment.unicast(from, to) == vlan;
+    assert!(!waits_in_a_circle(&plan, assigned));
+    assert!(waits_in_a_circle(&plan, |_, _, _| true), "every VLAN for everybody is too much");
+    let tables: Vec<_> = plan
+        .topology
+        .host_ids()
+        .map(|host| tagger::plan::table(&plan, host, Spread::Flow).expect("hosts tag"))
+        .collect();
+    let spread = |from: HostId, to: HostId, vlan: VlanId| {
+        tables[from.index()].destinations[&plan.topology.host(to).mac].choices().contains(&vlan)
+    };
+    assert!(!waits_in_a_circle(&plan, spread));
+    let more =
+        plan.topology.host_ids().any(|from| tables[from.index()].destinations.values().any(|r| r.choices().len() > 1));
+    assert!(more, "somebody has a choice");
+    let moved = |from: HostId, to: HostId, vlan: VlanId| {
+        assigned(from, to, vlan) || tagger::plan::safe(&plan, vlan, from)[plan.topology.switch_of(to).index()]
+    };
+    assert!(!waits_in_a_circle(&plan, moved));
+    let config = tagger::plan::config(&plan, Spread::Flow).expect("a choice");
+    let listed = |from: HostId, to: HostId, vlan: VlanId| {
+        assigned(from, to, vlan) || config.hosts[&plan.topology.host(from).mac].vlans.contains(&vlan)
+    };
+    assert!(!waits_in_a_circle(&plan, listed));
+}
+
+/// Whether frames of all pairs, in all VLANs that they `may` use, could wait for each other's channels in a circle.
+fn waits_in_a_circle(plan: &Plan, may: impl Fn(HostId, HostId, VlanId) -> bool) -> bool {
+    let topology = &plan.topology;
+    let channels = topology.channel_count();
+    let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); channels];
+    for from in topology.host_ids() {
+        for tree in &plan.trees {
+            let rooted = tree.tree.rooted_at(topology, topology.switch_of(from));
+            for to in topology.host_ids().filter(|to| *to != from && may(from, *to, tree.vlan)) {
+                for pair in rooted.path_to(topology, topology.switch_of(to)).windows(2) {
+                    after[pair[0].index()].insert(pair[1].index());
+                }
+            }
+        }
+    }
+    let mut left = vec![0; channels];
+    after.iter().flatten().for_each(|channel| left[*channel] += 1);
+    let mut free: Vec<usize> = (0..channels).filter(|channel| left[*channel] == 0).collect();
+    let mut seen = 0;
+    while let Some(channel) = free.pop() {
+        seen += 1;
+        for &next in &after[channel] {
+            left[next] -= 1;
+            if left[next] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    seen < channels
 }
 
 /// By the rules that the lab's switches follow.

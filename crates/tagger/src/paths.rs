@@ -23,6 +23,8 @@ pub struct Paths {
     sites: Vec<Vec<Mac>>,
     site_of: BTreeMap<Mac, usize>,
     vlans: Vec<VlanId>,
+    /// Paths that are watched, but that nothing is moved to.
+    barred: BTreeSet<PathId>,
 }
 
 impl Paths {
@@ -39,7 +41,16 @@ impl Paths {
         let sites: Vec<Vec<Mac>> = named.into_values().map(|hosts| hosts.into_iter().collect()).collect();
         let site_of =
             sites.iter().enumerate().flat_map(|(site, hosts)| hosts.iter().map(move |mac| (*mac, site))).collect();
-        Self { sites, site_of, vlans: vlans.iter().collect() }
+        Self { sites, site_of, vlans: vlans.iter().collect(), barred: BTreeSet::new() }
+    }
+
+    /// Moves destinations only to VLANs in which all hosts behind their switch may be sent to.
+    #[must_use]
+    pub fn only_where(mut self, may: impl Fn(Mac, VlanId) -> bool) -> Self {
+        let paths = self.sites.iter().flat_map(|hosts| self.vlans.iter().map(move |vlan| (hosts, *vlan)));
+        let barred = paths.enumerate().filter(|(_, (hosts, vlan))| !hosts.iter().all(|host| may(*host, *vlan)));
+        self.barred = barred.map(|(path, _)| path).collect();
+        self
     }
 
     /// The switch, by position, that each path leads to.
@@ -79,7 +90,7 @@ impl Paths {
 
     /// What a table becomes when only these paths are healthy; all routes that paths decide, [`Mac::BROADCAST`]
     /// standing for the group's. A route keeps its healthy VLANs; if it has none, its destinations are spread over the
-    /// healthy ones; if nobody has, it stays as it is. Cost: O(destinations · VLANs).
+    /// healthy ones that are not barred; if there are none, it stays as it is. Cost: O(destinations · VLANs).
     pub fn reroute(&self, base: &Table, healthy: impl Fn(PathId) -> bool) -> Vec<(Mac, Route)> {
         let mut routes = Vec::new();
         for (mac, route) in &base.destinations {
@@ -88,7 +99,8 @@ impl Paths {
             }
             let fit = |vlan: &VlanId| self.path(*mac, *vlan).is_none_or(&healthy);
             let kept: Vec<VlanId> = route.choices().iter().copied().filter(fit).collect();
-            let others = || -> Vec<VlanId> { self.vlans.iter().copied().filter(fit).collect() };
+            let open = |vlan: &VlanId| self.path(*mac, *vlan).is_none_or(|path| !self.barred.contains(&path));
+            let others = || -> Vec<VlanId> { self.vlans.iter().copied().filter(fit).filter(open).collect() };
             let next = if kept.is_empty() {
                 let others = others();
                 let octets = mac.octets();
@@ -105,7 +117,10 @@ impl Paths {
                 (0..self.sites.len()).filter(|site| !healthy(site * self.vlans.len() + at)).count()
             };
             let own = group.choices()[0];
-            let best = std::iter::once(own).chain(self.vlans.iter().copied()).min_by_key(|vlan| sick(*vlan));
+            let open =
+                |at: usize| (0..self.sites.len()).all(|site| !self.barred.contains(&(site * self.vlans.len() + at)));
+            let others = (0..self.vlans.len()).filter(|at| open(*at)).map(|at| self.vlans[at]);
+            let best = std::iter::once(own).chain(others).min_by_key(|vlan| sick(*vlan));
             routes.push((Mac::BROADCAST, Route::single(best.unwrap_or(own))));
         }
         routes

@@ -1,7 +1,9 @@
 //! A plan's hosts as the tagger's configuration, and a host's table straight from the plan.
 //!
 //! Which VLANs a pair may use is read from the switches' intents, not from the trees: a VLAN counts if a frame walks along
-//! static entries from one host to the other.
+//! static entries from one host to the other, and, where full buffers wait, only if it climbs the plan's numbering of
+//! channels on the way, as the routes do that the plan has assigned: else the frames of all could wait for each other in a
+//! circle.
 //!
 //! ```text
 //!   a ─ sw1 ═ sw2 ─ b     VLAN 2: sw1 sends b's frames right, sw2 to b's port: usable
@@ -11,7 +13,8 @@
 use std::collections::BTreeMap;
 
 use fabric::{
-    Assignment, Attachment, DeviceIntent, HostId, HostTagging, Mac, Plan, Tagging, Topology, VlanId, VlanSet,
+    Assignment, Attachment, ChannelId, FlowControl, HostId, HostTagging, Mac, Plan, PortId, SwitchId, Tagging,
+    Topology, VlanId, VlanSet,
 };
 
 use thiserror::Error;
@@ -29,8 +32,9 @@ pub enum PlanError {
     BySwitch,
     /// A spread was asked for, and no list of VLANs has more than one.
     #[error(
-        "nothing to spread over: the switches carry all frames of a host in its own VLAN alone; plan with --fdb full, so that \
-         every VLAN reaches every host, or ask for --spread first"
+        "nothing to spread over: the switches carry all frames of a host in its own VLAN alone, or could deadlock in others; \
+         plan with --fdb full, so that every VLAN reaches every host, and if need be with --flow-control none, or ask for \
+         --spread first"
     )]
     NothingToSpread,
 }
@@ -125,29 +129,40 @@ pub fn vlans(plan: &Plan, host: HostId) -> VlanSet {
     (intent.ports.iter()).find(|intent| intent.port == port).map(|intent| intent.tagged.clone()).unwrap_or_default()
 }
 
-/// Whether the switches carry frames of a VLAN from one host to another, each by a static entry.
+/// Whether the switches carry frames of a VLAN from one host to another, each by a static entry, and cannot deadlock over it.
 pub fn carries(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> bool {
-    let topology = &plan.topology;
-    let (mut port, end) = (topology.host(from).port, topology.host(to).port);
-    for _ in 0..=topology.switches().len() {
-        let switch = topology.port(port).switch;
-        let intent = &plan.devices[switch.index()];
-        let first = topology.switch_ports(switch).start;
-        let is_member = |port: fabric::PortId| {
-            intent.ports.get(port.index() - first).is_some_and(|intent| intent.tagged.contains(vlan))
-        };
-        let Some(out) = entry(intent, vlan, to) else { return false };
-        if !is_member(port) || !is_member(out) {
-            return false;
+    if !vlans(plan, from).contains(vlan) {
+        return false;
+    }
+    let ways = Ways::new(plan, vlan);
+    let (mut at, mut above) = (plan.topology.switch_of(from), None);
+    // A way that climbs ends; so does one along a tree.
+    for _ in 0..=plan.topology.switches().len() {
+        match ways.next(at, to) {
+            Some(Next::Arrived) => return true,
+            Some(Next::Through(channel)) if ways.climbs(above, channel) => {
+                (at, above) = (plan.topology.head(channel), Some(channel));
+            }
+            _ => return false,
         }
-        if out == end {
-            return true;
-        }
-        let Attachment::Link(link) = topology.port(out).attachment else { return false };
-        let link = topology.link(link);
-        port = if link.a == out { link.b } else { link.a };
     }
     false
+}
+
+/// `safe[switch]`: whether a host may be sent frames in a VLAN without danger of a deadlock, by the switch that it is on: what
+/// is moved there takes the VLAN's tree, entries or not. Cost: O(switches + links).
+pub fn safe(plan: &Plan, vlan: VlanId, from: HostId) -> Vec<bool> {
+    let (topology, ways) = (&plan.topology, Ways::new(plan, vlan));
+    let mut safe = vec![false; topology.switches().len()];
+    let Some(tree) = plan.tree(vlan) else { return safe };
+    let rooted = tree.tree.rooted_at(topology, topology.switch_of(from));
+    for &switch in &rooted.order {
+        safe[switch.index()] = rooted.inward[switch.index()].is_none_or(|channel| {
+            let before = topology.tail(channel);
+            safe[before.index()] && ways.climbs(rooted.inward[before.index()], channel)
+        });
+    }
+    safe
 }
 
 /// Other VLANs, from the one after `own` round to the one before it: so that hosts with eight of many take different ones.
@@ -186,44 +201,90 @@ impl Carried {
 
 /// `reaching[switch]`: whether frames of a VLAN for a host find their way from there, each step by a static entry.
 fn reaching(plan: &Plan, vlan: VlanId, to: HostId) -> Vec<bool> {
-    let topology = &plan.topology;
-    let is_member = |port: fabric::PortId| {
-        let switch = topology.port(port).switch;
-        let at = port.index() - topology.switch_ports(switch).start;
-        plan.devices[switch.index()].ports.get(at).is_some_and(|intent| intent.tagged.contains(vlan))
-    };
-    let next = |switch: fabric::SwitchId| {
-        let out = entry(&plan.devices[switch.index()], vlan, to).filter(|out| is_member(*out))?;
-        if out == topology.host(to).port {
-            return Some(None);
-        }
-        let Attachment::Link(link) = topology.port(out).attachment else { return None };
-        let link = topology.link(link);
-        let far = if link.a == out { link.b } else { link.a };
-        is_member(far).then(|| Some(topology.port(far).switch))
-    };
+    let (topology, ways) = (&plan.topology, Ways::new(plan, vlan));
     let mut known: Vec<Option<bool>> = vec![None; topology.switches().len()];
     for start in topology.switch_ids() {
         let (mut at, mut way) = (start, Vec::new());
-        let arrives = loop {
+        let mut arrives = loop {
             if let Some(arrives) = known[at.index()] {
                 break arrives;
             }
             // A way that comes back to itself arrives nowhere.
             known[at.index()] = Some(false);
             way.push(at);
-            match next(at) {
+            match ways.next(at, to) {
                 None => break false,
-                Some(None) => break true,
-                Some(Some(further)) => at = further,
+                Some(Next::Arrived) => break true,
+                Some(Next::Through(channel)) => at = topology.head(channel),
             }
         };
-        way.into_iter().for_each(|switch| known[switch.index()] = Some(arrives));
+        for switch in way.into_iter().rev() {
+            let climbs = match ways.next(switch, to) {
+                Some(Next::Through(channel)) => match ways.next(topology.head(channel), to) {
+                    Some(Next::Through(further)) => ways.climbs(Some(channel), further),
+                    _ => true,
+                },
+                _ => true,
+            };
+            arrives &= climbs;
+            known[switch.index()] = Some(arrives);
+        }
     }
     known.into_iter().map(|arrives| arrives == Some(true)).collect()
 }
 
-fn entry(intent: &DeviceIntent, vlan: VlanId, to: HostId) -> Option<fabric::PortId> {
-    let at = intent.fdb.partition_point(|run| (run.vlan, run.last) < (vlan, to));
-    intent.fdb.get(at).filter(|run| run.vlan == vlan && run.first <= to).map(|run| run.port)
+/// Where a switch sends a frame.
+enum Next {
+    /// To its host.
+    Arrived,
+    /// To another switch.
+    Through(ChannelId),
+}
+
+/// The ways of frames in one VLAN.
+struct Ways<'a> {
+    plan: &'a Plan,
+    vlan: VlanId,
+    /// What must increase on the way; none where nothing waits.
+    rank: Option<&'a [u32]>,
+}
+
+impl<'a> Ways<'a> {
+    fn new(plan: &'a Plan, vlan: VlanId) -> Self {
+        let waits = plan.policy.flow_control != FlowControl::None;
+        let rank = plan.certificate.as_ref().filter(|_| waits).and_then(|certificate| {
+            let lane = plan.tree(vlan)?.lane;
+            certificate.rank.get(usize::from(lane)).map(Vec::as_slice)
+        });
+        Self { plan, vlan, rank }
+    }
+
+    /// Where the entry for a host leads; none if there is none, or it leads out of the VLAN.
+    fn next(&self, switch: SwitchId, to: HostId) -> Option<Next> {
+        let topology = &self.plan.topology;
+        let fdb = &self.plan.devices[switch.index()].fdb;
+        let run = fdb.get(fdb.partition_point(|run| (run.vlan, run.last) < (self.vlan, to)))?;
+        let out = Some(run).filter(|run| run.vlan == self.vlan && run.first <= to).map(|run| run.port)?;
+        if !self.is_member(out) {
+            return None;
+        }
+        if out == topology.host(to).port {
+            return Some(Next::Arrived);
+        }
+        let Attachment::Link(link) = topology.port(out).attachment else { return None };
+        let forward = ChannelId::forward(link);
+        let channel = if topology.tail_port(forward) == out { forward } else { forward.reverse() };
+        self.is_member(topology.tail_port(channel.reverse())).then_some(Next::Through(channel))
+    }
+
+    fn is_member(&self, port: PortId) -> bool {
+        let switch = self.plan.topology.port(port).switch;
+        let at = port.index() - self.plan.topology.switch_ports(switch).start;
+        self.plan.devices[switch.index()].ports.get(at).is_some_and(|intent| intent.tagged.contains(self.vlan))
+    }
+
+    fn climbs(&self, before: Option<ChannelId>, after: ChannelId) -> bool {
+        let (Some(rank), Some(before)) = (self.rank, before) else { return true };
+        rank[before.index()] < rank[after.index()]
+    }
 }

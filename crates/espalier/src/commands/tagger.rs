@@ -1,9 +1,9 @@
 //! `espalier tagger`: a host that tags its own frames.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result};
-use fabric::{Mac, format::plan::ReadMode};
+use fabric::{FlowControl, HostId, Mac, VlanId, format::plan::ReadMode};
 use tagger::{
     Config, Table, daemon,
     device::{self, Tagged},
@@ -26,6 +26,12 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             let plan = read_plan_file(path, ReadMode::Strict)?;
             let config = plan::config(&plan, *spread).map_err(|error| unfit(&path.display().to_string(), &error))?;
             write_file(to, |out| out.write_all(config.text().as_bytes()))?;
+            if plan.policy.flow_control != FlowControl::None && plan.trees.len() > 1 {
+                eprintln!(
+                    "note: full buffers wait in this plan, and the text says nothing of which ways are proven free of deadlock; \
+                     let hosts that leave sick paths read the plan: tagger run --plan"
+                );
+            }
         }
         TaggerCommand::Attach { device, source, room } => {
             let (table, _) = tables(device, source)?;
@@ -92,7 +98,12 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(Table, Paths)> {
             let hosts = topology
                 .host_ids()
                 .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
-            let paths = Paths::new(own, hosts, &table.receive);
+            let number: BTreeMap<Mac, HostId> =
+                topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
+            let safe: BTreeMap<VlanId, Vec<bool>> =
+                table.receive.iter().map(|vlan| (vlan, plan::safe(&plan, vlan, host))).collect();
+            let may = |to: Mac, vlan| safe[&vlan][topology.switch_of(number[&to]).index()];
+            let paths = Paths::new(own, hosts, &table.receive).only_where(may);
             Ok((table, paths))
         }
         (None, None) => Err(bad_input("name a configuration (--config) or a plan (--plan)")),
