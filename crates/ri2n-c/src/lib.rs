@@ -13,7 +13,7 @@ mod option;
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
     panic::{AssertUnwindSafe, catch_unwind},
-    ptr, slice,
+    slice,
     time::Duration,
 };
 
@@ -134,7 +134,8 @@ pub unsafe extern "C" fn ri2n_accept(
     flags: c_int,
 ) -> c_int {
     guard(|| {
-        if connection.is_null() || flags & !DONTWAIT != 0 {
+        // Looked at before anything is accepted, or a connection would be lost to a mistake.
+        if connection.is_null() || flags & !DONTWAIT != 0 || !address.is_null() && length.is_null() {
             return Err(code::INVAL);
         }
         // SAFETY: the caller vouches for all of them.
@@ -187,11 +188,9 @@ pub unsafe extern "C" fn ri2n_recv(socket: *mut Handle, into: *mut c_void, count
         if count == 0 {
             return Ok(0);
         }
-        // SAFETY: the caller vouches for both; zeroing makes the bytes valid to refer to.
-        unsafe {
-            ptr::write_bytes(into.cast::<u8>(), 0, count);
-            handle(socket)?.receive(slice::from_raw_parts_mut(into.cast(), count), flags & DONTWAIT != 0)
-        }
+        // SAFETY: the caller vouches for both. Memory that comes from C holds some bytes, whatever they are: what C did not
+        // write, nobody here can know. They are only written to.
+        unsafe { handle(socket)?.receive(slice::from_raw_parts_mut(into.cast(), count), flags & DONTWAIT != 0) }
     })
 }
 
@@ -354,6 +353,7 @@ unsafe fn text<'a>(from: *const c_char) -> Result<&'a str, c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ptr;
 
     #[test]
     fn panics_become_codes() {

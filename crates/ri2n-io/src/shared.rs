@@ -185,6 +185,19 @@ impl Shared {
     /// Ends a call: sends what is due, wakes whom it concerns, and sees that the helper looks soon.
     pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>) {
         self.transmit_if_wanted(&mut state);
+        self.leave_quietly(state);
+    }
+
+    /// The same for a call that looked at the clock just now.
+    pub(crate) fn leave_at_once(&self, mut state: MutexGuard<'_, State>) {
+        if state.connection.wants_transmit() {
+            let now = state.clock;
+            self.transmit(&mut state, now);
+        }
+        self.leave_quietly(state);
+    }
+
+    fn leave_quietly(&self, mut state: MutexGuard<'_, State>) {
         self.announce(&mut state);
         let clock = state.clock;
         drop(state);

@@ -130,7 +130,7 @@ impl Stream {
             let now = state.look_at_clock();
             match state.connection.write(now, bytes) {
                 Ok(count) => {
-                    self.shared.leave(state);
+                    self.shared.leave_at_once(state);
                     return Ok(count);
                 }
                 Err(WriteError::WouldBlock) => {}

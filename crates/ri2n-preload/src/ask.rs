@@ -152,7 +152,7 @@ fn send(line: c_int, bytes: &[u8], socket: Option<c_int>) -> Result<(), Silent> 
         }
     }
     // SAFETY: the message points to live buffers.
-    if unsafe { libc::sendmsg(line, &message, libc::MSG_NOSIGNAL) } < 0 { Err(silence()) } else { Ok(()) }
+    if unsafe { real::sendmsg(line, &raw const message, libc::MSG_NOSIGNAL) } < 0 { Err(silence()) } else { Ok(()) }
 }
 
 fn receive(line: c_int) -> Result<Reply, Silent> {

@@ -136,16 +136,23 @@ pub(crate) fn swap(fd: c_int, stream: c_int) -> c_int {
     if swapped < 0 { -1 } else { 0 }
 }
 
-/// Puts `stream` where an accepted connection is, with the flags of `accept4`.
-pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) {
+/// Puts `stream` where an accepted connection is, with the flags of `accept4` and the time limits that it has from its
+/// listener. Returns whether that went well; if not, the error is set. `stream` is closed in any case.
+pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) -> bool {
+    for limit in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        pass_option(accepted, stream, limit, limit);
+    }
     // SAFETY: both descriptors are open.
-    unsafe {
+    let placed = unsafe {
         if flags & libc::SOCK_NONBLOCK != 0 {
             libc::fcntl(stream, libc::F_SETFL, libc::fcntl(stream, libc::F_GETFL) | libc::O_NONBLOCK);
         }
-        libc::dup3(stream, accepted, if flags & libc::SOCK_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 });
-    }
+        libc::dup3(stream, accepted, if flags & libc::SOCK_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 })
+    };
+    let error = errno();
     close(stream);
+    set_errno(error);
+    placed >= 0
 }
 
 /// The time that a program gives `connect` on a socket becomes the time that it waits for the broker.

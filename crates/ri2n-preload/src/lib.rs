@@ -11,6 +11,7 @@
 //!  accept, accept4               a knock of the broker becomes the stream that it announces
 //!  getsockname, getpeername      the addresses, read from the descriptor's bound name
 //!  getsockopt, setsockopt        options of TCP and IP; SO_ERROR, SO_DOMAIN, SO_PROTOCOL
+//!  sendto, sendmsg               an address, which TCP does not look at, is left out
 //!  epoll_ctl                     remembered, because a swap silently ends a registration
 //! ```
 //!
@@ -23,9 +24,9 @@ mod epoll;
 mod options;
 mod real;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, ptr};
 
-use libc::{c_int, c_void, epoll_event, sockaddr, socklen_t};
+use libc::{c_int, c_void, epoll_event, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 use ri2n_session::{Operation, Verdict, Waiting, is_knock};
 
 use crate::{
@@ -178,7 +179,8 @@ pub unsafe extern "C" fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    if ask::has_broker() && level == libc::IPPROTO_TCP && option == libc::TCP_DEFER_ACCEPT {
+    let defers = level == libc::IPPROTO_TCP && option == libc::TCP_DEFER_ACCEPT;
+    if defers && ask::has_broker() && descriptor::is_tcp(fd) {
         // A knock brings no data, so a listener that waits for some would never see it.
         return 0;
     }
@@ -187,6 +189,42 @@ pub unsafe extern "C" fn setsockopt(
     }
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { real::setsockopt(fd, level, option, value, length) }
+}
+
+/// TCP takes no notice of an address once it is connected; a socket pair would refuse it.
+///
+/// # Safety
+/// As `sendto(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    fd: c_int,
+    from: *const c_void,
+    count: size_t,
+    flags: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> ssize_t {
+    let is_stream = !address.is_null() && ask::has_broker() && descriptor::name(fd).is_some();
+    let (address, length) = if is_stream { (ptr::null(), 0) } else { (address, length) };
+    // SAFETY: the arguments are the caller's, less at most the address.
+    unsafe { real::sendto(fd, from, count, flags, address, length) }
+}
+
+/// As [`sendto`].
+///
+/// # Safety
+/// As `sendmsg(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the caller vouches for the message, if there is one.
+    let named = unsafe { message.as_ref() }.filter(|message| !message.msg_name.is_null());
+    if let Some(named) = named.filter(|_| ask::has_broker() && descriptor::name(fd).is_some()) {
+        let message = msghdr { msg_name: ptr::null_mut(), msg_namelen: 0, ..*named };
+        // SAFETY: the message is the caller's, less the address.
+        return unsafe { real::sendmsg(fd, &raw const message, flags) };
+    }
+    // SAFETY: the arguments are the caller's, unchanged.
+    unsafe { real::sendmsg(fd, message, flags) }
 }
 
 /// The C library's; what is registered is remembered, for the day when the descriptor is swapped.
@@ -248,7 +286,9 @@ unsafe fn accept_any(
                 return accepted;
             }
             Claim::Stream(stream, remote) => {
-                descriptor::take_place(accepted, stream, flags);
+                if !descriptor::take_place(accepted, stream, flags) {
+                    return fail_closed(accepted);
+                }
                 if !address.is_null() {
                     // SAFETY: the caller vouches for the buffer.
                     unsafe { descriptor::write_address(&remote, address, length) };
@@ -292,16 +332,24 @@ fn claim(accepted: c_int, knock: &SocketAddr) -> Claim {
     claim
 }
 
+/// The descriptor cannot be had; the error is set.
+fn fail_closed(accepted: c_int) -> c_int {
+    let error = errno();
+    descriptor::close(accepted);
+    fail(error)
+}
+
 fn fail(error: c_int) -> c_int {
     set_errno(error);
     -1
 }
 
-/// Reads the broker's address before the program can change its environment.
+/// Finds the C library's functions, and reads the broker's address before the program can change its environment.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
+    real::find_all();
     ask::find_broker();
 }

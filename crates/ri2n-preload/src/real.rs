@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use libc::{c_int, c_void, epoll_event, sockaddr, socklen_t};
+use libc::{c_int, c_void, epoll_event, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 /// Which of the two calls the program made.
 #[derive(Clone, Copy)]
@@ -16,34 +16,47 @@ pub(crate) enum Accept {
     WithFlags,
 }
 
-/// Defines a function that looks its namesake up once and calls it.
+/// Defines functions that call their namesakes, and one that looks all of them up.
 macro_rules! real {
-    ($name:ident ( $($arg:ident : $type:ty),* ) = $symbol:literal) => {
-        pub(crate) unsafe fn $name($($arg: $type),*) -> c_int {
-            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-            let found = next(&FOUND, $symbol);
+    ($($name:ident ( $($arg:ident : $type:ty),* ) -> $result:ty = $symbol:literal;)*) => {
+        $(pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
+            let found = next(&found::$name, $symbol);
             if found.is_null() {
                 crate::descriptor::set_errno(libc::ENOSYS);
                 return -1;
             }
             // SAFETY: the symbol has this type by POSIX, and the caller vouches for the arguments.
             unsafe {
-                let function: unsafe extern "C" fn($($type),*) -> c_int = mem::transmute(found);
+                let function: unsafe extern "C" fn($($type),*) -> $result = mem::transmute(found);
                 function($($arg),*)
             }
+        })*
+
+        #[allow(non_upper_case_globals)]
+        mod found {
+            $(pub(super) static $name: super::AtomicPtr<super::c_void> = super::AtomicPtr::new(super::null_mut());)*
+        }
+
+        /// Looks all of them up. Later, in a signal's handler or after `fork`, the loader's lock may be held for good.
+        pub(crate) fn find_all() {
+            $(next(&found::$name, $symbol);)*
         }
     };
 }
 
-real!(connect(fd: c_int, address: *const sockaddr, length: socklen_t) = c"connect");
-real!(listen(fd: c_int, backlog: c_int) = c"listen");
-real!(accept_plain(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) = c"accept");
-real!(accept_flags(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) = c"accept4");
-real!(getsockname(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) = c"getsockname");
-real!(getpeername(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) = c"getpeername");
-real!(getsockopt(fd: c_int, level: c_int, option: c_int, value: *mut c_void, length: *mut socklen_t) = c"getsockopt");
-real!(setsockopt(fd: c_int, level: c_int, option: c_int, value: *const c_void, length: socklen_t) = c"setsockopt");
-real!(epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) = c"epoll_ctl");
+real! {
+    connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int = c"connect";
+    listen(fd: c_int, backlog: c_int) -> c_int = c"listen";
+    accept_plain(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = c"accept";
+    accept_flags(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int = c"accept4";
+    getsockname(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = c"getsockname";
+    getpeername(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = c"getpeername";
+    getsockopt(fd: c_int, level: c_int, option: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int = c"getsockopt";
+    setsockopt(fd: c_int, level: c_int, option: c_int, value: *const c_void, length: socklen_t) -> c_int = c"setsockopt";
+    epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int = c"epoll_ctl";
+    sendto(fd: c_int, from: *const c_void, count: size_t, flags: c_int, address: *const sockaddr, length: socklen_t) -> ssize_t = c"sendto";
+    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t = c"sendmsg";
+}
 
 /// # Safety
 /// As `accept4(2)`.

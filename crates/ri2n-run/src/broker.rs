@@ -82,13 +82,18 @@ fn answer_question(broker: &Arc<Broker>, line: Line) {
         }
         table.questions += 1;
     }
-    let asked = Arc::clone(broker);
-    let spawned = thread::Builder::new().name("ri2n-ask".into()).stack_size(256 << 10).spawn(move || {
-        consider(&asked, &line);
-        asked.table().questions -= 1;
-    });
-    if spawned.is_err() {
-        broker.table().questions -= 1;
+    let asked = Asked(Arc::clone(broker));
+    // Without a thread the line is dropped, which tells the program to use plain TCP.
+    let _ =
+        thread::Builder::new().name("ri2n-ask".into()).stack_size(256 << 10).spawn(move || consider(&asked.0, &line));
+}
+
+/// Counts a question until it is answered, however that goes.
+struct Asked(Arc<Broker>);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.table().questions -= 1;
     }
 }
 

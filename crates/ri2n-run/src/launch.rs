@@ -4,11 +4,14 @@
 //! process number, terminal, signals and exit code are those of the program because they are the same process.
 
 use std::{
-    env, fs,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
     io::{self, BufRead, BufReader},
-    os::unix::process::CommandExt,
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use nix::unistd::{AccessFlags, ForkResult, access, fork};
@@ -23,6 +26,8 @@ use crate::{
 pub const LIBRARY: &str = "libri2n_preload.so";
 /// The environment variable that names another place of the library.
 pub const LIBRARY_VARIABLE: &str = "RI2N_PRELOAD";
+/// Where the loader cuts the list of libraries.
+const LIST_SEPARATORS: [u8; 2] = *b": ";
 /// Scripts that name scripts as interpreters.
 const SCRIPTS_MAX: usize = 4;
 
@@ -115,12 +120,18 @@ pub fn find_library() -> Result<PathBuf, LaunchError> {
     ];
     let found = places.into_iter().flatten().find_map(|place| fs::canonicalize(place).ok());
     let found = found.ok_or(LaunchError::NoLibrary { program: own })?;
+    let unfit = |why: &str| {
+        let source = io::Error::other(format!("{} {why}", found.display()));
+        Err(LaunchError::Step { step: "look at the preload library", source })
+    };
+    if found.as_os_str().as_bytes().iter().any(|byte| LIST_SEPARATORS.contains(byte)) {
+        return unfit(&format!(
+            "has a space or a colon in its name, where the loader would cut it: set {LIBRARY_VARIABLE} to a copy elsewhere"
+        ));
+    }
     match elf::inspect(&found) {
         Ok(Program::Native { .. }) => Ok(found),
-        Ok(_) => Err(LaunchError::Step {
-            step: "look at the preload library",
-            source: io::Error::other(format!("{} is not for this machine", found.display())),
-        }),
+        Ok(_) => unfit("is not for this machine"),
         Err(source) => Err(LaunchError::Unreadable { path: found, source }),
     }
 }
@@ -147,11 +158,16 @@ pub fn start_broker(arguments: &[String], environment: &[(&str, String)]) -> Res
     }
 }
 
-/// In the broker's process: leaves the one who started it; the parent's half ends here.
+/// In the broker's process, before it opens anything: leaves the one who started it; the parent's half ends here.
+///
+/// Descriptors beyond the standard ones are closed: somebody waits for the end of a pipe, or holds a lock, that the program
+/// was given, and the broker outlives the program.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub fn detach() -> io::Result<()> {
+    // SAFETY: no memory is involved, and nothing in this process has such a descriptor yet. Before Linux 5.9 they stay open.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
     // SAFETY: called while the process has one thread, so the child finds everything in order.
     match unsafe { fork() }? {
         ForkResult::Parent { .. } => std::process::exit(0),
@@ -186,15 +202,51 @@ pub fn become_program(
     command.arg0(name).args(arguments).env(BROKER_VARIABLE, &session.variable);
     command.envs(defaults.iter().filter(|(variable, _)| env::var_os(variable).is_none()).cloned());
     if launch.catch == Catch::Preload {
-        let library = match find_library() {
-            Ok(library) => library.display().to_string(),
+        match find_library() {
+            Ok(library) => command.env("LD_PRELOAD", put_before(&library, env::var_os("LD_PRELOAD"))),
             Err(error) => return error,
         };
-        let before = env::var("LD_PRELOAD").unwrap_or_default();
-        let others: Vec<&str> = before.split([':', ' ']).filter(|other| !other.ends_with(LIBRARY)).collect();
-        command.env("LD_PRELOAD", [&[library.as_str()], &others[..]].concat().join(":").trim_end_matches(':'));
     }
+    let (mask, pipe) = (nix::sys::signal::SigSet::thread_get_mask(), SIGPIPE_IGNORED.load(Ordering::Relaxed));
+    // The standard library is about to make them what most programs expect, but the caller may have wanted otherwise.
+    let restore = move || {
+        if pipe {
+            // SAFETY: ignoring a signal runs no code.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+        }
+        Ok(mask.and_then(|mask| mask.thread_set_mask())?)
+    };
+    // SAFETY: two system calls; nothing is allocated or locked.
+    unsafe { command.pre_exec(restore) };
     LaunchError::Step { step: "execute the program", source: command.exec() }
+}
+
+/// The value of LD_PRELOAD with a library before all others.
+fn put_before(library: &Path, others: Option<OsString>) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    let others = others.unwrap_or_default();
+    let others = others.as_bytes().split(|byte| LIST_SEPARATORS.contains(byte));
+    for other in others.filter(|other| !other.is_empty() && !other.ends_with(LIBRARY.as_bytes())) {
+        value.push(":");
+        value.push(OsStr::from_bytes(other));
+    }
+    value
+}
+
+/// Whether SIGPIPE was ignored when this process began: the Rust runtime ignores it always.
+static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = note_signals;
+
+extern "C" fn note_signals() {
+    // SAFETY: all zeros is a valid structure, which the call fills.
+    let ignored = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    };
+    SIGPIPE_IGNORED.store(ignored, Ordering::Relaxed);
 }
 
 /// This program's own file.
@@ -262,6 +314,14 @@ fn find(program: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_comes_first_and_once() {
+        let library = Path::new("/a/libri2n_preload.so");
+        assert_eq!(put_before(library, None), "/a/libri2n_preload.so");
+        let others = OsStr::from_bytes(b"/b/x\xff.so /old/libri2n_preload.so::/c.so").to_owned();
+        assert_eq!(put_before(library, Some(others)), OsStr::from_bytes(b"/a/libri2n_preload.so:/b/x\xff.so:/c.so"));
+    }
 
     #[test]
     fn programs_are_found_and_judged() {

@@ -166,6 +166,11 @@ impl Congestion {
         self.rate.bytes_per_second()
     }
 
+    /// Whether another flow fills the queue, as far as is known.
+    pub(crate) fn is_crowded(&self) -> bool {
+        matches!(self.mode, Mode::Compete { .. }) || self.competing_window.is_some()
+    }
+
     pub(crate) fn set_packet(&mut self, packet: u16) {
         self.packet = f64::from(packet);
         self.window = self.window.max(PACKETS_MIN * self.packet);

@@ -177,10 +177,6 @@ pub(crate) struct Link {
     /// Everything below was seen or is too old to tell.
     pub(crate) seen_floor: u64,
     pub(crate) seen_at: Time,
-    /// Packets that arrived since, and after how many an acknowledgement is due.
-    pub(crate) arrivals: u32,
-    pub(crate) arrivals_since: Time,
-    pub(crate) ack_every: u32,
     /// Acknowledgements that told of the last arrival.
     pub(crate) told: u32,
     /// Packets that arrived and ask for an acknowledgement not yet sent.
@@ -225,9 +221,6 @@ impl Link {
             seen: RangeSet::new(),
             seen_floor: 0,
             seen_at: now,
-            arrivals: 0,
-            arrivals_since: now,
-            ack_every: 2,
             told: 0,
             unacked: 0,
             pong: None,
@@ -322,6 +315,8 @@ impl Link {
         let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
         let mut oldest_sent = Time::NEVER;
         let in_flight = self.in_flight;
+        // Packets of a run follow each other in the stream too.
+        let mut stretch = 0..0;
         for range in ack.ranges.iter() {
             let range = range.start.max(base)..range.end.min(self.next_number);
             if range.start >= range.end {
@@ -338,7 +333,10 @@ impl Link {
                 newest = Some((number, sent.at));
                 oldest_sent = oldest_sent.min(sent.at);
                 if sent.length > 0 {
-                    buffer.handle_acked(sent.offset..sent.offset + u64::from(sent.length));
+                    if sent.offset != stretch.end {
+                        buffer.handle_acked(std::mem::replace(&mut stretch, sent.offset..sent.offset));
+                    }
+                    stretch.end += u64::from(sent.length);
                 }
                 if sent.end == End::Fin {
                     outcome.fin = Fate::Acked;
@@ -358,6 +356,7 @@ impl Link {
                 }
             }
         }
+        buffer.handle_acked(stretch);
         let heard_of_later = ack.ranges.iter().next_back().is_some_and(|range| {
             let largest = (range.end - 1).min(self.next_number.saturating_sub(1));
             let later = self.largest_acked.is_none_or(|known| largest > known) && self.next_number > 0;

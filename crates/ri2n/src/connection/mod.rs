@@ -178,6 +178,7 @@ pub struct Connection {
     acks_due: u8,
     ack_at: Option<Time>,
     acked_at: Time,
+    arrivals: receive::Arrivals,
     /// Limit that the peer was last told.
     limit_told: u64,
     window_due: bool,
@@ -231,6 +232,7 @@ impl Connection {
             acks_due: 0,
             ack_at: None,
             acked_at: now,
+            arrivals: receive::Arrivals::new(now),
             window_due: false,
             duplicate_until: Time::ZERO,
             outage_deadline: settings.outage_deadline,

@@ -13,11 +13,11 @@ use crate::{
 };
 use std::{net::SocketAddr, time::Duration};
 
-/// Acknowledgements a millisecond of packets that arrive fast.
+/// Acknowledgements a millisecond of packets that arrive fast, on all links together.
 const ACKS_A_MS: u64 = 4;
 /// How long an acknowledgement may wait for company.
 const ACK_DELAY: Duration = Duration::from_millis(1);
-/// Packets that wait for an acknowledgement, at most, when they arrive fast.
+/// Packets a link that wait for an acknowledgement, at most, when they arrive fast.
 const ACK_PACKETS_MAX: u32 = 32;
 /// Ranges of numbers remembered of a link.
 const SEEN_RANGES_MAX: usize = 64;
@@ -89,6 +89,8 @@ impl Connection {
         }
         self.heard_at = now;
         self.lateness.handle_wait(arrival.at, now);
+        let usable = self.each_link().filter(|link| link.monitor.is_usable()).count();
+        self.arrivals.handle(arrival.at, usable as u32);
         let link = self.links[index].as_mut()?;
         let in_order = link.handle_seen(arrival.at, header.number, data.len());
         link.unacked += u32::from(eliciting);
@@ -169,7 +171,9 @@ impl Connection {
     /// Decides when to acknowledge: at once what tells of loss or fills a batch, soon everything else.
     fn consider_ack(&mut self, now: Time, index: usize, order: Order) {
         let Some(link) = self.links[index].as_ref().filter(|_| self.acks_due == 0) else { return };
-        if order == Order::Gap || link.unacked >= link.ack_every.min(ACK_PACKETS_MAX) || link.pong.is_some() {
+        // One acknowledgement tells of all links, so it is their packets together that are counted.
+        let unacked: u32 = self.each_link().map(|link| link.unacked).sum();
+        if order == Order::Gap || unacked >= self.arrivals.ack_every || link.pong.is_some() {
             self.schedule_ack(now);
         } else if self.ack_at.is_none() {
             self.ack_at = Some(now + ACK_DELAY);
@@ -307,6 +311,31 @@ impl Connection {
     }
 }
 
+/// Arrivals on all links, counted over a millisecond or so.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    count: u32,
+    since: Time,
+    /// After how many packets an acknowledgement is due: a quarter of those of a millisecond.
+    ack_every: u32,
+}
+
+impl Arrivals {
+    pub(super) fn new(now: Time) -> Self {
+        Self { count: 0, since: now, ack_every: 2 }
+    }
+
+    fn handle(&mut self, now: Time, links: u32) {
+        self.count += 1;
+        let elapsed = now.since(self.since);
+        if elapsed >= Duration::from_millis(1) {
+            let each = u64::from(self.count) * 1_000_000 / (elapsed.as_nanos() as u64 * ACKS_A_MS).max(1);
+            self.ack_every = (each as u32).clamp(2, ACK_PACKETS_MAX * links.max(1));
+            (self.count, self.since) = (0, now);
+        }
+    }
+}
+
 /// Whether a packet followed the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -344,19 +373,7 @@ impl Link {
         }
         self.packets_received += 1;
         self.bytes_received += data_len as u64;
-        self.handle_arrival_rate(arrived);
         (self.seen_at, self.told) = (self.seen_at.max(arrived), 0);
         order
-    }
-
-    /// Counts arrivals a millisecond; an acknowledgement is due for a quarter of them.
-    fn handle_arrival_rate(&mut self, now: Time) {
-        self.arrivals += 1;
-        let elapsed = now.since(self.arrivals_since);
-        if elapsed >= Duration::from_millis(1) {
-            let each = u64::from(self.arrivals) * 1_000_000 / (elapsed.as_nanos() as u64 * ACKS_A_MS).max(1);
-            self.ack_every = (each as u32).clamp(2, ACK_PACKETS_MAX);
-            (self.arrivals, self.arrivals_since) = (0, now);
-        }
     }
 }

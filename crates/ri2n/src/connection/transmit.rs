@@ -27,8 +27,10 @@ use std::{ops::Range, time::Duration};
 const RUN_DATAGRAMS_MAX: u64 = 64;
 /// Most bytes of a run, a UDP payload's limit.
 const RUN_BYTES_MAX: u64 = 65_000;
-/// A run takes no longer than this on the wire, so that what comes after it does not wait.
+/// A run takes no longer than this on the wire, so that what comes after it does not wait,
 const RUN_TIME: Duration = Duration::from_micros(250);
+/// unless it is as long as runs can be, which costs both ends the least, and takes no longer than this.
+const RUN_TIME_WHOLE: Duration = Duration::from_micros(800);
 /// The same on a gray link, since a lost frame may be a whole run.
 const RUN_TIME_GRAY: Duration = Duration::from_micros(60);
 /// Runs need not be shorter than this, however slow the link.
@@ -299,6 +301,7 @@ impl Connection {
             if !is_full {
                 break;
             }
+            datagrams -= self.append_full(now, index, batch, width, datagrams);
         }
         self.scratch = control;
         if batch.ends.len() == 1 {
@@ -380,6 +383,30 @@ impl Connection {
         }
     }
 
+    /// Writes datagrams that new data fill, up to `most`: they need no decision each. Returns how many.
+    fn append_full(&mut self, now: Time, index: usize, batch: &mut Batch, width: Width, most: u64) -> u64 {
+        let link = self.links[index].as_mut().expect("a link to send on");
+        let head_len = packet::data_header_len(width);
+        let payload = u64::from(link.datagram) - head_len as u64;
+        // Who writes the last byte may have to write the end with it, and a tag is made of the bytes.
+        let kept_back = u64::from(self.fin == Fin::Due);
+        let count = (self.send.waiting(self.peer_limit).saturating_sub(kept_back) / payload).min(most);
+        if self.seal.tag_len() > 0 || self.send.has_lost() || count == 0 {
+            return 0;
+        }
+        let taken = self.send.take(count * payload, self.peer_limit).expect("as many bytes wait");
+        for start in taken.step_by(payload as usize) {
+            let number = link.next_number;
+            let header = Header { link: index as u8, token: self.peer_token, number, data: Some((start, End::Open)) };
+            let head = batch.heads.len()..batch.heads.len() + head_len;
+            packet::encode(&mut batch.heads, width, &header, &[]);
+            batch.parts.extend([Part::Head(head), Part::Data(start..start + payload)]);
+            batch.ends.push(batch.parts.len());
+            link.handle_sent(now, start, payload as u16, link.datagram, End::Open, Purpose::Data);
+        }
+        count
+    }
+
     fn width_on(&self, link: &Link) -> Width {
         let unanswered = link.next_number - link.largest_acked.unwrap_or(0);
         if unanswered > NARROW_NUMBERS_MAX { Width::Wide } else { self.width }
@@ -407,9 +434,14 @@ fn batch_len(batch: &Batch) -> usize {
 impl Link {
     /// Bytes of a run on this link.
     fn run_bytes(&self) -> u64 {
-        let time = if self.monitor.health() == Health::Gray { RUN_TIME_GRAY } else { RUN_TIME };
-        let in_time = (self.rate_planned() * time.as_secs_f64()).max(RUN_BYTES_MIN);
-        (in_time as u64).min(RUN_BYTES_MAX)
+        let bytes_in = |time: Duration| self.rate_planned() * time.as_secs_f64();
+        let is_gray = self.monitor.health() == Health::Gray;
+        // Where another flow fills the queue, the end of a long run finds no room.
+        if !is_gray && !self.congestion.is_crowded() && bytes_in(RUN_TIME_WHOLE) >= RUN_BYTES_MAX as f64 {
+            return RUN_BYTES_MAX;
+        }
+        let in_time = bytes_in(if is_gray { RUN_TIME_GRAY } else { RUN_TIME });
+        (in_time.max(RUN_BYTES_MIN) as u64).min(RUN_BYTES_MAX)
     }
 
     /// Whether the window lets a packet go, and a worthwhile run if more waits: half the window, or a whole run.
