@@ -11,7 +11,7 @@ use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, Vlan
 use tagger::Spread;
 
 pub(crate) use outputs::{PcapAt, SimulateOutputs};
-pub(crate) use reproduce::Reproduce;
+pub(crate) use reproduce::{Place, REPRODUCTIONS, Reproduce};
 pub(crate) use sweep::{Filter, Shard, Sweep, SweepVerb};
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.

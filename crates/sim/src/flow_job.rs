@@ -3,7 +3,8 @@
 //!
 //! The amount that travels is that of the frames, preamble and gap included, and the time along the way that of one frame
 //! through each switch; so an undisturbed message takes as long as at the packet level, but for acknowledgements and
-//! windows, which do not exist here. A connection's messages travel one after the other.
+//! windows, which do not exist here. A connection's messages travel one after the other; answers to the requests of long
+//! messages go between them, beside what is shared.
 //!
 //! ```text
 //!   queue ▕ m2 m1 ▏──▶ m0: shared rate ──── last bit out ──── latency ───▶ arrived
@@ -129,6 +130,10 @@ impl Run<'_> {
             match effect {
                 Effect::Wake { at_ps, token } => self.push(at_ps, Due::Wake(token)),
                 Effect::Transfer { token, from, to, bytes } => match self.job.connection(from, to) {
+                    Some(connection) if token.is_answer() => {
+                        let latency_ps = self.along_ps(connection, bytes, 0);
+                        self.push(self.now_ps.saturating_add(latency_ps), Due::Arrival(token));
+                    }
                     Some(connection) => {
                         let queue = &mut self.connections[connection as usize].queue;
                         queue.push_back((token, bytes));
@@ -158,23 +163,26 @@ impl Run<'_> {
     }
 
     fn last_bit_left(&mut self, connection: u32) {
-        let flow = &self.job.workload.flows[connection as usize];
-        let Connection { way, queue } = &mut self.connections[connection as usize];
-        let Some((token, bytes)) = queue.pop_front() else { return };
+        let Some((token, bytes)) = self.connections[connection as usize].queue.pop_front() else { return };
+        let latency_ps = self.along_ps(connection, bytes, 1);
+        self.push(self.now_ps.saturating_add(latency_ps), Due::Arrival(token));
+        if !self.connections[connection as usize].queue.is_empty() {
+            self.begin(connection);
+        }
+    }
+
+    /// How long a message's last frame takes along the way's cables from this one on, and along all cables as light does.
+    fn along_ps(&self, connection: u32, bytes: u64, from: usize) -> u64 {
+        let (flow, way) = (&self.job.workload.flows[connection as usize], &self.connections[connection as usize].way);
         let frame = frame_wire_bytes(flow, bytes.min(u64::from(flow.payload_bytes)) as u32, way.len());
         let held = match self.config.switching {
             Switching::StoreAndForward => frame,
             Switching::CutThrough => frame.min(HEADER_BYTES),
         };
         let through: f64 =
-            way[1..].iter().map(|resource| f64::from(held) * 8e12 / self.capacity[*resource as usize]).sum();
+            way[from..].iter().map(|resource| f64::from(held) * 8e12 / self.capacity[*resource as usize]).sum();
         let cables = way.len() as u64;
-        let latency_ps = through as u64 + cables * self.config.cable_ps + (cables - 1) * self.config.switch_latency_ps;
-        let is_empty = queue.is_empty();
-        self.push(self.now_ps.saturating_add(latency_ps), Due::Arrival(token));
-        if !is_empty {
-            self.begin(connection);
-        }
+        through as u64 + cables * self.config.cable_ps + (cables - 1) * self.config.switch_latency_ps
     }
 }
 

@@ -17,6 +17,9 @@ use sim::{
 const IS: &str = include_str!("../../../testdata/npb/is.B.16.txt");
 const FT: &str = include_str!("../../../testdata/npb/ft.B.16.txt");
 const EP: &str = include_str!("../../../testdata/npb/ep.B.16.txt");
+const CG: &str = include_str!("../../../testdata/npb/cg.B.16.txt");
+const MG: &str = include_str!("../../../testdata/npb/mg.B.16.txt");
+const LU: &str = include_str!("../../../testdata/npb/lu.B.16.txt");
 
 fn program(text: &str) -> Program {
     read_traces(&[("trace", text)], &Reading::default()).expect("a trace")
@@ -43,6 +46,18 @@ fn traces_send_what_the_benchmarks_send() {
     let sorted = 11 * (1_u64 << 25) * 4 / 16 * 15;
     assert!(bytes.abs_diff(sorted) < sorted / 50, "{bytes} is not {sorted}");
     assert!(program(EP).sent().1 < 100_000);
+    // LU: a grid of 102^3 on 4 x 4 ranks, 24 ordered pairs of neighbours one way; 250 iterations and one before, in each two
+    // sweeps over 100 planes with a message of 5 x 25 or 26 numbers to the next, and exchanges of faces beside them.
+    let (messages, _) = program(LU).sent();
+    let swept = 251 * 2 * 100 * 24;
+    assert!((swept..swept + swept / 50).contains(&messages), "{messages} is not {swept}");
+    // CG: 75 solves and one before, 26 products of matrix and vector in each; the vector of 75,000 doubles is summed in two
+    // halvings along rows of four and exchanged once: three messages of a quarter of it for most ranks.
+    let (_, bytes) = program(CG).sent();
+    let summed = 76 * 26 * 16 * (2 * 75_000 / 4 * 8);
+    assert!(bytes > summed && bytes < 2 * summed, "{bytes} and {summed}");
+    // MG's finest grid is 256^3 doubles; its faces between ranks pass at least twice in 20 iterations.
+    assert!(program(MG).sent().1 > 20 * 2 * 2 * 4 * 256 * 256 * 8);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use fabric::parse_rate;
 
 /// Tables and figures by name, and what they are.
 pub(crate) const REPRODUCTIONS: [(&str, &str); 14] = [
@@ -27,12 +28,19 @@ pub(crate) const REPRODUCTIONS: [(&str, &str); 14] = [
 #[command(after_help = help())]
 pub(crate) struct Reproduce {
     /// What to reproduce; see the list below.
-    #[arg(value_parser = PossibleValuesParser::new(REPRODUCTIONS.map(|(name, _)| name)), hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(REPRODUCTIONS.map(|(name, _)| name).into_iter().chain(["all"])), hide_possible_values = true)]
     pub(crate) name: String,
-    /// Draw it, too: .svg or .png.
+    /// By the simulator, or in the lab: on this machine's kernel with real programs.
+    #[arg(long = "in", value_enum, default_value_t = Place::Simulator, value_name = "WHERE")]
+    pub(crate) in_place: Place,
+    /// In the lab: rate of a host's cable.
+    #[arg(long, value_parser = parse_rate, default_value = "20mbit")]
+    pub(crate) rate: u64,
+    /// Draw it, too: .svg or .png; for `all` a folder, a file each.
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
-    /// For NAS benchmarks: a folder with cg.B, mg.B and lu.B, each a folder of SimGrid's traces, a file a rank.
+    /// For NAS benchmarks: a folder with cg.B, mg.B and lu.B, each a folder of SimGrid's complete traces, a file a rank,
+    /// instead of the folded ones.
     #[arg(long, value_name = "DIR")]
     pub(crate) traces: Option<PathBuf>,
     /// For NAS benchmarks: nanoseconds that a flop of the traces takes; the papers' processors were slower than today's.
@@ -43,15 +51,26 @@ pub(crate) struct Reproduce {
     pub(crate) csv: Option<PathBuf>,
 }
 
+/// Where something is reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Place {
+    /// In simulated time.
+    Simulator,
+    /// On namespaces of this machine: fig7, fig8 (by hpcc and Open MPI, where they are installed), miura-fig6.
+    Lab,
+}
+
 fn help() -> String {
     let mut help = "What there is:\n".to_owned();
     for (name, what) in REPRODUCTIONS {
         help.push_str(&format!("  {name:<13} {what}\n"));
     }
+    help.push_str("  all           each of them\n");
     help.push_str(
-        "\nIS, FT and EP come with the program; CG, MG and LU with --traces. Exit code 1 means that a number or a statement\n\
+        "\nTraces of six NAS benchmarks come with the program. Exit code 1 means that a number or a statement\n\
          of the paper is not as it should be here.\n\nExamples:\n  espalier reproduce table3\n  \
-         espalier reproduce fig7 --plot fig7.svg\n",
+         espalier reproduce fig7 --plot fig7.svg\n  \
+         espalier reproduce all --plot figures\n  espalier reproduce all --in lab\n",
     );
     help
 }

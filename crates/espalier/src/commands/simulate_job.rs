@@ -144,7 +144,8 @@ fn read_program(plan: &Plan, args: &cli::Simulate) -> Result<(String, Program)> 
         return Ok((name, program));
     }
     if let Some(path) = &workload.trace {
-        let reading = Reading { ps_per_flop: workload.ns_per_flop * 1000.0, algorithms: workload.algorithm.clone() };
+        let algorithms = workload.algorithm.clone();
+        let reading = Reading { ps_per_flop: workload.ns_per_flop * 1000.0, algorithms, ..Reading::default() };
         let files = trace_files(path)?;
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let program = read_traces(&files, &reading).map_err(|error| wrong(&error))?;

@@ -2,7 +2,8 @@
 //!
 //! There is no clock and no network in here. Whoever drives it calls [`Executor::start`] once, then
 //! [`poll_effect`](Executor::poll_effect) until nothing comes, and after each event one of the `handle_` calls and
-//! `poll_effect` again. Transfers of one pair of ranks must arrive in the order in which they came out.
+//! `poll_effect` again. Transfers of one pair of ranks must arrive in the order in which they came out,
+//! but for answers to requests.
 //!
 //! ```text
 //!   eager        send ──▶ data ───────────────────────────────▶ matched with a receive
@@ -85,6 +86,14 @@ enum Stage {
     Clear,
     /// A long message itself.
     Data,
+}
+
+impl Token {
+    /// Whether it belongs to the answer to a long message's request, which need not wait for a long message that is on its
+    /// way: MPI libraries send those in pieces, and answers between them.
+    pub(crate) fn is_answer(self) -> bool {
+        self.stage == Stage::Clear
+    }
 }
 
 /// A program under way.

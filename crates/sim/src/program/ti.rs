@@ -7,6 +7,8 @@
 //!   0 send 2 1 18750 0
 //!   0 wait 2 0 1               sender, receiver, tag of the request
 //!   0 allreduce 10 0 0         count, work, type
+//!   0 repeat 250               what follows, up to `end`, so many times; not known to SimGrid
+//!   0 end
 //!   0 finalize
 //! ```
 //! One file a rank, or all in one; the first word of a line is the rank. A process does one thing after the other, so each
@@ -31,12 +33,14 @@ pub struct Reading {
     /// Algorithms of collectives; [`Algorithm::Auto`] where none is named. An all-to-all of unequal blocks is linear
     /// unless an algorithm is named.
     pub algorithms: Vec<(Collective, Algorithm)>,
+    /// Most lines, those of a repetition counted each time.
+    pub lines_max: u64,
 }
 
 impl Default for Reading {
-    /// A flop a nanosecond.
+    /// A flop a nanosecond; 67 million lines.
     fn default() -> Self {
-        Self { ps_per_flop: 1000.0, algorithms: Vec::new() }
+        Self { ps_per_flop: 1000.0, algorithms: Vec::new(), lines_max: 1 << 26 }
     }
 }
 
@@ -64,7 +68,18 @@ struct Reader<'a> {
     reading: &'a Reading,
     builder: Builder,
     ranks: Vec<Process>,
+    lines_left: u64,
     mistakes: Mistakes,
+}
+
+/// Lines that are read again.
+struct Repetition<'a> {
+    /// The first word of each of them.
+    rank: &'a str,
+    /// The line of its `repeat`.
+    number: usize,
+    /// How often they are still to be read.
+    left: u64,
 }
 
 /// What is known of a rank while its lines are read.
@@ -81,24 +96,77 @@ struct Process {
 impl<'a> Reader<'a> {
     fn new(reading: &'a Reading, ranks: usize) -> Self {
         let process = Process { default_bytes: 1, ..Process::default() };
-        Self { reading, builder: Builder::new(ranks), ranks: vec![process; ranks], mistakes: Mistakes::default() }
+        Self {
+            reading,
+            builder: Builder::new(ranks),
+            ranks: vec![process; ranks],
+            lines_left: reading.lines_max,
+            mistakes: Mistakes::default(),
+        }
     }
 
     fn file(&mut self, file: &str, text: &str) {
-        let mut words = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
+        let lines: Vec<&str> = text.lines().collect();
+        let (mut words, mut open, mut at) = (Vec::new(), Vec::new(), 0);
+        while let Some(line) = lines.get(at) {
+            at += 1;
             words.clear();
             words.extend(line.split_ascii_whitespace());
             if words.is_empty() || words[0].starts_with('#') {
                 continue;
             }
-            if let Err(message) = self.line(&words) {
-                self.mistakes.push(file, number, message);
+            if self.lines_left == 0 {
+                let most = self.reading.lines_max;
+                return self.mistakes.push(file, at, format!("more than {most} lines, each repetition counted"));
+            }
+            self.lines_left -= 1;
+            match self.structured(&words, &mut open, at) {
+                Ok(next) => at = next,
+                Err(message) => {
+                    self.mistakes.push(file, at, message);
+                    // Once said is enough.
+                    open.iter_mut().for_each(|repetition| repetition.left = 1);
+                }
             }
             if self.mistakes.is_full() {
                 return;
             }
         }
+        for Repetition { number, .. } in open {
+            self.mistakes.push(file, number, "the repetition has no end");
+        }
+    }
+
+    /// Reads line `number`, which may begin or end a repetition; how many lines are behind the reader then.
+    fn structured<'t>(
+        &mut self,
+        words: &[&'t str],
+        open: &mut Vec<Repetition<'t>>,
+        number: usize,
+    ) -> Result<usize, String> {
+        if open.last().is_some_and(|repetition| repetition.rank != words[0]) {
+            return Err("a repetition holds lines of one rank".to_owned());
+        }
+        match words.get(1) {
+            Some(&"repeat") => {
+                let line = Line { words, ranks: self.ranks.len() };
+                line.rank()?;
+                let times = line.word(2)?;
+                let left = times.parse::<u64>().ok().filter(|left| *left > 0);
+                let left = left.ok_or_else(|| format!("{} is no number of times, 1 or more", quoted(times)))?;
+                open.push(Repetition { rank: words[0], number, left });
+            }
+            Some(&"end") => {
+                let repetition = open.last_mut().ok_or("ends a repetition, and none has begun")?;
+                repetition.left -= 1;
+                if repetition.left > 0 {
+                    return Ok(repetition.number);
+                }
+                open.pop();
+            }
+            _ => self.line(words)?,
+        }
+        Ok(number)
     }
 
     fn finish(mut self, file: &str) -> Result<Program, Mistakes> {
@@ -360,6 +428,34 @@ mod tests {
         // Compute, 80 octets there, compute, 80 octets back, a word to each other.
         assert_eq!(ran.end_ps(), 1_000_000 + 87 + 500_000 + 87 + 7);
         assert_eq!((ran.messages, ran.bytes), (4, 160));
+    }
+
+    #[test]
+    fn repetitions_are_what_they_stand_for() {
+        let inner = "0 compute 7\n0 send 1 0 9 1\n";
+        let again = format!("{}0 barrier\n", inner.repeat(3)).repeat(4);
+        let other = "1 recv 0 0 9 1\n".repeat(3) + "1 barrier\n";
+        let plain = format!("0 init\n{again}{}", other.repeat(4));
+        let folded = format!(
+            "0 init\n0 repeat 4\n0 repeat 3\n{inner}0 end\n0 barrier\n0 end\n\
+             1 repeat 4\n1 repeat 3\n1 recv 0 0 9 1\n1 end\n1 barrier\n1 end\n"
+        );
+        let read = |text: &str| read_traces(&[("t.txt", text)], &Reading::default()).expect("a trace");
+        assert_eq!(read(&folded), read(&plain));
+    }
+
+    #[test]
+    fn repetitions_have_bounds() {
+        assert_eq!(mistakes("0 repeat 3\n0 compute 1\n"), ["t.txt:1: the repetition has no end"]);
+        assert_eq!(mistakes("0 end\n"), ["t.txt:1: ends a repetition, and none has begun"]);
+        assert_eq!(mistakes("0 repeat 0\n0 end\n")[0], "t.txt:1: \"0\" is no number of times, 1 or more");
+        assert_eq!(mistakes("0 repeat 9\n1 compute 1\n0 end\n"), ["t.txt:2: a repetition holds lines of one rank"]);
+        // A mistake in it is said once.
+        assert_eq!(mistakes("0 repeat 9\n0 fly 1\n0 end\n").len(), 1);
+        let endless = "0 repeat 99999999\n0 repeat 99999999\n0 compute 1\n0 end\n0 end\n";
+        let reading = Reading { lines_max: 1000, ..Reading::default() };
+        let wrong = read_traces(&[("t.txt", endless)], &reading).expect_err("too long");
+        assert_eq!(wrong.items()[0].message, "more than 1000 lines, each repetition counted");
     }
 
     #[test]

@@ -30,8 +30,8 @@ const ROUNDS: u32 = 4;
 pub(super) const PAYLOAD_BYTES: u32 = 1448;
 const WINDOW_MIN: u32 = 17;
 const WINDOW_MAX: u32 = 181;
-/// How long PM waits for an acknowledgement: longer than eight hosts' frames take on one cable.
-pub(super) const TIMER_PS: u64 = SECOND_PS / 20;
+/// Octets that a host has handed to its card: four frames, or acknowledgements would wait behind a whole window.
+const CARD_BYTES: u32 = 4 * 1518;
 /// What the switch takes to decide, of one gigabit switch whose latency is printed: \[Eicker\], 2.9 µs less the frame.
 const SWITCH_PS: u64 = 2_228_000;
 
@@ -77,7 +77,7 @@ pub(super) fn reproduce() -> Result<Reproduction> {
         "  number of switches".to_owned(),
         "given: rates, frames of 1,500 octets, a tag between switches. Chosen: go-back-N with 52 octets of headers, as TCP has them,"
             .to_owned(),
-        "  an acknowledgement for sixteen frames".to_owned(),
+        "  an acknowledgement for sixteen frames, four frames handed to the card at a time".to_owned(),
         "fitted: PM's window, {window} frames, the least that keeps two switches' rate at six; what comes after six follows from it"
             .replace("{window}", &window.to_string()),
         "from [Eicker]: 2.23 us for a switch to decide, beside the frame's own time on the cable".to_owned(),
@@ -106,13 +106,13 @@ fn ends(plan: &Plan) -> [(HostId, HostId); 1] {
 fn ping(plan: &Plan) -> Result<f64> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, ..Messaging::default() };
-    Ok(one_way_us(plan, &ends(plan), 0, 10, messaging, &config())?[0])
+    Ok(one_way_us(plan, &ends(plan), 0, 10, messaging, &PacketConfig { switch_latency_ps: SWITCH_PS, ..room() })?[0])
 }
 
 /// Octets a second of one direction while both ends send, in IMB's MByte/s, with so many frames under way.
 fn exchange(plan: &Plan, window: u32) -> Result<f64> {
     let messaging = Messaging { transport: Transport::GoBackN, payload_bytes: PAYLOAD_BYTES, ..Messaging::default() };
-    let config = PacketConfig { window_bytes: window * PAYLOAD_BYTES, go_back_ps: TIMER_PS, ..config() };
+    let config = PacketConfig { switch_latency_ps: SWITCH_PS, ..pm(window) };
     Ok(exchange_bytes_per_s(plan, &ends(plan), LARGE_BYTES, ROUNDS, messaging, &config)?[0] / MEGA)
 }
 
@@ -131,6 +131,13 @@ pub(super) fn fitted_window() -> Result<u32> {
     Ok(low)
 }
 
-fn config() -> PacketConfig {
-    PacketConfig { switch_latency_ps: SWITCH_PS, ..room() }
+/// A network whose hosts speak something like PM, with so many frames under way.
+pub(super) fn pm(window: u32) -> PacketConfig {
+    PacketConfig {
+        window_bytes: window * PAYLOAD_BYTES,
+        // Longer than eight hosts' frames take on one cable.
+        go_back_ps: SECOND_PS / 20,
+        socket_bytes: CARD_BYTES,
+        ..room()
+    }
 }

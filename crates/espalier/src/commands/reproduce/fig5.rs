@@ -9,7 +9,7 @@ use sim::{
 };
 
 use super::{
-    fig4::{PAYLOAD_BYTES, TIMER_PS, fitted_window},
+    fig4::{PAYLOAD_BYTES, fitted_window, pm},
     measure::{MEGA, exchange_bytes_per_s, room},
     network::{one_tree, two_switches},
     reproduction::{Reproduction, Statement, lines},
@@ -111,9 +111,9 @@ fn exchange(
         .map(|host| (HostId::new(host), HostId::new(plan.topology.hosts().len() / 2 + host)))
         .collect();
     let messaging = Messaging { transport, payload_bytes: PAYLOAD_BYTES, ..Messaging::default() };
-    // TCP's window is its own affair.
-    let window_bytes = if transport == Transport::GoBackN { window * PAYLOAD_BYTES } else { 1 << 16 };
-    let config = PacketConfig { flow_control, window_bytes, go_back_ps: TIMER_PS, ..room() };
+    let of_hosts =
+        if transport == Transport::GoBackN { pm(window) } else { PacketConfig { window_bytes: 1 << 16, ..room() } };
+    let config = PacketConfig { flow_control, ..of_hosts };
     let rounds = (OCTETS / bytes).clamp(1, 256) as u32;
     let rates = exchange_bytes_per_s(plan, &pairs, bytes, rounds, messaging, &config)?;
     Ok(rates.into_iter().fold(f64::INFINITY, f64::min) / MEGA)

@@ -156,7 +156,7 @@ pub(super) fn fig_6() -> Result<Reproduction> {
     let notes = [
         "payload in all, every host of one side to every host of the other by TCP; the paper has a figure only and had MPI send",
         "given: hosts, cables, and that both directions of a pair share a VLAN. VLANs are dealt by the planner, in the paper in turn",
-        "fitted: nothing; memory as for Table 2 of [Otsuka]. In the lab, on real kernels: bench/bisection",
+        "fitted: nothing; memory as for Table 2 of [Otsuka]. In the lab, on real kernels: reproduce miura-fig6 --in lab, bench/bisection",
     ];
     let points = |rates: &mut dyn Iterator<Item = f64>| rates.zip(1..).map(|(rate, n)| (f64::from(n), rate)).collect();
     let series = [

@@ -1,7 +1,5 @@
 //! NAS Parallel Benchmarks: real traces, replayed at the flow level on any plan.
 
-use std::path::Path;
-
 use anyhow::Result;
 use fabric::Plan;
 use sim::{
@@ -18,14 +16,15 @@ use sim::{
 use super::super::simulate_job::trace_files;
 use crate::{cli, failure::bad_input};
 
-/// Traces that the program carries with it.
-const OWN: [(&str, &str); 3] = [
-    ("IS", include_str!("../../../../../testdata/npb/is.B.16.txt")),
-    ("FT", include_str!("../../../../../testdata/npb/ft.B.16.txt")),
-    ("EP", include_str!("../../../../../testdata/npb/ep.B.16.txt")),
+/// Traces that the program carries with it, and the names of folders with the complete ones of those that are folded.
+const OWN: [(&str, &str, Option<&str>); 6] = [
+    ("IS", include_str!("../../../../../testdata/npb/is.B.16.txt"), None),
+    ("FT", include_str!("../../../../../testdata/npb/ft.B.16.txt"), None),
+    ("EP", include_str!("../../../../../testdata/npb/ep.B.16.txt"), None),
+    ("CG", include_str!("../../../../../testdata/npb/cg.B.16.txt"), Some("cg.B")),
+    ("MG", include_str!("../../../../../testdata/npb/mg.B.16.txt"), Some("mg.B")),
+    ("LU", include_str!("../../../../../testdata/npb/lu.B.16.txt"), Some("lu.B")),
 ];
-/// Those that are read from a folder if there is one, by the names of their folders in it.
-const OTHERS: [(&str, &str); 3] = [("CG", "cg.B"), ("MG", "mg.B"), ("LU", "lu.B")];
 /// What MPICH 1.2.5 did.
 const ALGORITHMS: [(Collective, Algorithm); 4] = [
     (Collective::AllToAll, Algorithm::Linear),
@@ -39,23 +38,25 @@ const ALGORITHMS: [(Collective, Algorithm); 4] = [
 /// # Errors
 /// If a trace does not read.
 pub(super) fn programs(args: &cli::Reproduce, ns_per_flop: f64) -> Result<Vec<(&'static str, Program)>> {
-    let reading = Reading { ps_per_flop: ns_per_flop * 1000.0, algorithms: ALGORITHMS.to_vec() };
+    let reading = Reading { ps_per_flop: ns_per_flop * 1000.0, algorithms: ALGORITHMS.to_vec(), ..Reading::default() };
     let read = |files: &[(&str, &str)]| read_traces(files, &reading).map_err(|wrong| bad_input(wrong.to_string()));
     let mut programs = Vec::new();
-    for (name, text) in OWN {
-        programs.push((name, read(&[(name, text)])?));
-    }
-    if let Some(folder) = &args.traces {
-        for (name, own) in OTHERS {
-            let path = folder.join(own);
-            if !Path::new(&path).exists() {
-                eprintln!("espalier: {} is not there; {name} is left out", path.display());
-                continue;
+    for (name, text, complete) in OWN {
+        let complete = args.traces.as_deref().zip(complete).map(|(folder, own)| folder.join(own));
+        let program = match complete {
+            Some(path) if path.exists() => {
+                let files = trace_files(&path)?;
+                let files: Vec<(&str, &str)> =
+                    files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+                read(&files)?
             }
-            let files = trace_files(&path)?;
-            let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            programs.push((name, read(&files)?));
-        }
+            Some(path) => {
+                eprintln!("espalier: {} is not there; the folded trace of {name} is taken", path.display());
+                read(&[(name, text)])?
+            }
+            None => read(&[(name, text)])?,
+        };
+        programs.push((name, program));
     }
     Ok(programs)
 }
