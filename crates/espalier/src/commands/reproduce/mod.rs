@@ -63,11 +63,18 @@ fn all(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
     let names = REPRODUCTIONS.map(|(name, _)| name);
     let names = names.into_iter().filter(|name| args.in_place == cli::Place::Simulator || IN_LAB.contains(name));
     for name in names {
-        let found = match reproduced(name, args)? {
-            Found::Here(found) => found,
-            Found::Skipped(reason) => {
+        let found = match reproduced(name, args) {
+            Ok(Found::Here(found)) => found,
+            Ok(Found::Skipped(reason)) => {
                 eprintln!("espalier: {name} SKIPPED: {reason}");
                 json.insert(name.to_owned(), serde_json::json!({ "skipped": reason }));
+                continue;
+            }
+            // What comes after it may still be had.
+            Err(error) => {
+                eprintln!("espalier: {name} FAILED: {error:#}");
+                json.insert(name.to_owned(), serde_json::json!({ "failed": format!("{error:#}") }));
+                verdict = Verdict::Disagrees;
                 continue;
             }
         };
