@@ -593,7 +593,7 @@ pub(crate) enum LabCommand {
         #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
         rate: u64,
         /// Most bytes that wait for one direction of a cable.
-        #[arg(long, value_name = "BYTES", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1600..))]
+        #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = clap::value_parser!(u32).range(1600..))]
         queue: u32,
         /// What plays the switches.
         #[arg(long, default_value = "auto")]
