@@ -67,6 +67,7 @@ test-snmp:
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/enrol || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/fewer || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/in-band || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/standby || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
