@@ -57,12 +57,17 @@ impl Fitting {
     }
 
     /// How long to search for it, out of `all` steps; none as long as the watch lets it.
-    pub(crate) fn steps(&self, all: StepLimit) -> Option<StepLimit> {
+    pub(crate) fn steps(&self, all: impl Fn() -> StepLimit) -> Option<StepLimit> {
         match self.effort {
             Effort::Probe => Some(StepLimit::new(PROBE_STEPS)),
-            Effort::Trial => Some(all.part(TRIAL_PART)),
+            Effort::Trial => Some(all().part(TRIAL_PART)),
             Effort::Whole => None,
         }
+    }
+
+    /// Whether the next plan is worth keeping, or only shows something.
+    pub(crate) fn keeps(&self) -> bool {
+        self.effort != Effort::Probe
     }
 
     /// A plan fits, with so much time on its busiest channel. Whether it is the last one.

@@ -40,7 +40,7 @@ pub use replan::REPLAN_LOAD_FACTOR;
 pub use transition::{
     FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, Transition, apply, steps,
 };
-pub use watch::{StepLimit, Watch};
+pub use watch::{StepLimit, Watch, tables_are_tight};
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -149,12 +149,12 @@ fn plan_anew(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     let threads = watch.threads();
-    let mut fitting = Fitting::new(policy.vlans_max, has_small_tables(topology));
+    let mut fitting = Fitting::new(policy.vlans_max, tables_are_tight(topology, policy));
     let mut best = None;
     loop {
         let capped = Policy { vlans_max: fitting.cap(), ..policy.clone() };
         let mut shortened;
-        let watch: &mut dyn Watch = match fitting.steps(StepLimit::by_request(topology, policy)) {
+        let watch: &mut dyn Watch = match fitting.steps(|| StepLimit::by_request(topology, policy)) {
             Some(steps) => {
                 shortened = Shortened { watch, steps };
                 &mut shortened
@@ -198,7 +198,8 @@ fn plan_anew(
             }
             Ok(plan) => {
                 let time_max = plan.summary.max_channel_time;
-                if best.as_ref().is_none_or(|best: &Plan| time_max <= best.summary.max_channel_time) {
+                if fitting.keeps() && best.as_ref().is_none_or(|best: &Plan| time_max <= best.summary.max_channel_time)
+                {
                     best = Some(plan);
                 }
                 if fitting.fits(time_max) {
@@ -271,12 +272,6 @@ fn fewest_trees(topology: &Topology, policy: &Policy, bound: f64) -> Result<Cand
             found => return found,
         }
     }
-}
-
-/// Whether some switch may be too small for as many entries as a tree for every switch takes.
-fn has_small_tables(topology: &Topology) -> bool {
-    let most = topology.hosts().len().saturating_mul(topology.switches().len());
-    topology.switches().iter().any(|switch| switch.model.static_entries_max < most)
 }
 
 /// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.

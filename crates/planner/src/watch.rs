@@ -76,7 +76,7 @@ impl StepLimit {
 
 /// Whether a tree of shortest paths for every switch may take more entries than some switch holds.
 /// Cost: O(switches · links) if some switch holds less than anything could take.
-fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
+pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
     let (hosts, switches) = (topology.hosts().len(), topology.switches().len());
     let Some(least) = topology.switches().iter().map(|switch| switch.model.static_entries_max).min() else {
         return false;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use fabric::{EngineName, FdbMode, Model, Plan, Policy, Topology, TopologyBuilder, format::report::load_json};
+use fabric::{EngineName, Plan, Policy, Topology, TopologyBuilder, format::report::load_json};
 use planner::StepLimit;
 use serde_json::{Value, json};
 
@@ -46,9 +46,8 @@ pub(super) fn limits(topology: &Topology, policy: &Policy) -> Result<Vec<Limit>>
         limits.push(Limit { what: What::Cap, topology: topology.clone(), policy });
     }
     let gives_up_trees = matches!(policy.engine, EngineName::Auto | EngineName::Balanced);
-    let most = topology.hosts().len().saturating_mul(topology.switches().len());
-    let is_small = |model: &Model| model.static_entries_max < most;
-    if gives_up_trees && policy.fdb != FdbMode::Learned && topology.switches().iter().any(|s| is_small(&s.model)) {
+    if gives_up_trees && planner::tables_are_tight(topology, policy) {
+        let most = topology.hosts().len().saturating_mul(topology.switches().len());
         let mut builder = TopologyBuilder::of(topology);
         builder.change_models(|model| model.static_entries_max = model.static_entries_max.max(most));
         let unlimited = builder.finish().map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
