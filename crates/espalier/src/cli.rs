@@ -699,8 +699,11 @@ pub(crate) enum TaggerCommand {
         /// Destinations to make room for; twice those of the table unless given.
         #[arg(long, value_name = "N")]
         room: Option<u32>,
+        /// Milliseconds after which TCP sends again at the earliest on the device's subnets; 0 leaves them to Linux.
+        #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..=200))]
+        rto_min: Option<u32>,
     },
-    /// Take the programs off a device; other tc programs stay.
+    /// Take the programs off a device, and the routes that --rto-min set; other tc programs stay.
     #[command(after_help = "Example: espalier tagger detach eth1")]
     Detach {
         /// The network device.
@@ -729,6 +732,9 @@ pub(crate) enum TaggerCommand {
         /// Shortest silence that makes a path sick, in milliseconds; less than five probes is none.
         #[arg(long, default_value_t = 20, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
         silence: u32,
+        /// Milliseconds after which TCP sends again at the earliest on the device's subnets; 0 leaves them to Linux.
+        #[arg(long, default_value_t = 10, value_name = "MS", value_parser = clap::value_parser!(u32).range(..=200))]
+        rto_min: u32,
     },
 }
 

@@ -27,7 +27,6 @@ mod error;
 mod ethtool;
 mod link;
 mod loss;
-mod netlink;
 mod ready;
 mod signal;
 mod state;

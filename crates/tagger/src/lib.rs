@@ -17,6 +17,7 @@ pub mod daemon;
 pub mod device;
 pub mod health;
 pub mod layout;
+pub mod netlink;
 pub mod paths;
 pub mod plan;
 pub mod privileges;
@@ -25,6 +26,7 @@ pub mod twin;
 pub mod wire;
 
 mod error;
+mod routes;
 mod tc;
 
 pub use config::Config;

@@ -20,7 +20,9 @@ use libbpf_rs::{
     ErrorKind, Program, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder,
     libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info},
 };
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+
+use crate::netlink::{Netlink, Request};
 
 /// First among filters: those after ours see frames as the stack does.
 pub(crate) const PRIORITY: u32 = 1;
@@ -151,40 +153,10 @@ fn hook(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> TcHook {
     TcHookBuilder::new(program).ifindex(ifindex).replace(true).handle(HANDLE).priority(PRIORITY).hook(side.point())
 }
 
-const HEADER_BYTES: usize = 16;
-const REQUEST_BYTES: u32 = 36;
-
 /// How many filters a side of a device has, whoever's.
 fn filters(ifindex: i32, side: Side) -> io::Result<usize> {
-    let netlink = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    let mut request = Vec::with_capacity(REQUEST_BYTES as usize);
-    request.extend(REQUEST_BYTES.to_ne_bytes());
-    request.extend(libc::RTM_GETTFILTER.to_ne_bytes());
-    request.extend(flags.to_ne_bytes());
-    request.extend([0; 8]);
     // struct tcmsg: family, index, handle, parent, info.
-    for word in [0, ifindex as u32, 0, side.parent(), 0] {
-        request.extend(word.to_ne_bytes());
-    }
-    send(netlink.as_raw_fd(), &request, MsgFlags::empty())?;
-    let mut count = 0;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let length = recv(netlink.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-        let mut rest = &buffer[..length];
-        while let Some(header) = rest.get(..HEADER_BYTES) {
-            let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
-            let kind = u16::from_ne_bytes([header[4], header[5]]);
-            match i32::from(kind) {
-                libc::NLMSG_DONE => return Ok(count),
-                libc::NLMSG_ERROR => return Err(io::Error::other("the kernel refused to list filters")),
-                _ => count += usize::from(kind == libc::RTM_NEWTFILTER),
-            }
-            if length < HEADER_BYTES {
-                break;
-            }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        }
-    }
+    let body = [0, ifindex as u32, 0, side.parent(), 0].into_iter().flat_map(u32::to_ne_bytes).collect();
+    let request = Request { kind: libc::RTM_GETTFILTER, flags: 0, body };
+    Ok(Netlink::open(SockProtocol::NetlinkRoute)?.dump(&request)?.len())
 }

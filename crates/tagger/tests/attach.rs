@@ -83,6 +83,57 @@ fn detaching_gives_the_device_back_and_leaves_others_alone() {
 }
 
 #[test]
+fn tcp_retransmits_early_on_the_device_s_subnets_and_nothing_else_changes() {
+    let Some(hosts) = Hosts::make() else { return };
+    let ip = |words: &str| hosts.output("a", "ip", &words.split(' ').collect::<Vec<_>>());
+    for words in [
+        "link add eth1 type veth peer name eth2",
+        "link set eth1 up",
+        "link set eth2 up",
+        "addr add 10.8.0.1/24 dev eth0",
+        // Two devices of one subnet: one route more would decide between them.
+        "addr add 10.7.0.1/24 dev eth0",
+        "addr add 10.7.0.2/24 dev eth1",
+        "addr add fd00:9::1/64 dev eth0 nodad",
+        "route add 10.6.0.0/16 via 10.9.0.2",
+        "route change 10.8.0.0/24 dev eth0 proto kernel scope link src 10.8.0.1 rto_min 50ms",
+    ] {
+        hosts.run("a", "ip", &words.split(' ').collect::<Vec<_>>());
+    }
+    let listed = || ip("route show table all") + &ip("-6 route show table all");
+    let ways = || ip("route get 10.7.0.9") + &ip("route get 10.6.0.9");
+    let (before, ways_before) = (listed(), ways());
+    let set = |floor_ms: u64| {
+        let floor = (floor_ms > 0).then(|| Duration::from_millis(floor_ms));
+        hosts.in_a(|| device::set_rto_min("eth0", floor).expect("routes may be set"))
+    };
+    let floors =
+        [("10.9.0.2", true), ("10.8.0.2", false), ("10.7.0.9", false), ("10.6.0.9", false), ("fd00:9::2", true)];
+    // Again with another floor, and again with the same.
+    for floor_ms in [10, 7, 7] {
+        let subnets = set(floor_ms);
+        assert_eq!(subnets, 3, "10.9.0.0/24, fd00:9::/64 and fe80::/64 of {before}");
+        for (to, is_set) in floors {
+            let way = ip(&format!("route get {to}"));
+            assert!(way.contains("dev eth0"), "{way}");
+            assert_eq!(way.contains(&format!("rto_min lock {floor_ms}ms")), is_set, "{way}");
+        }
+        assert!(ip("route get 10.8.0.2").contains("rto_min lock 50ms"), "the administrator's own is kept");
+        assert_eq!(ip("route show proto 229").lines().count() + ip("-6 route show proto 229").lines().count(), 3);
+        assert_eq!(ways(), ways_before);
+    }
+    hosts.attach_both();
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]) && hosts.ping(&["-c", "1", "-6", "-W", "5", "fe80::ff:fe00:2%eth0"]));
+    hosts.in_a(|| device::detach("eth0").expect("attached"));
+    assert_eq!(listed(), before, "detaching takes them away");
+    assert_eq!(set(0), 0);
+    // What has gone with an address meanwhile is no failure.
+    assert_eq!(set(10), 3);
+    hosts.run("a", "ip", &["addr", "del", "10.9.0.1/24", "dev", "eth0"]);
+    assert_eq!(set(10), 2);
+}
+
+#[test]
 fn a_failed_attach_leaves_the_device_as_it_was() {
     let Some(hosts) = Hosts::make() else { return };
     // The older qdisc has no egress: what is hung there lands among what comes in, instead of our own program.

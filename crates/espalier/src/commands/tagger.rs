@@ -1,6 +1,6 @@
 //! `espalier tagger`: a host that tags its own frames.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use fabric::{FlowControl, HostId, Mac, VlanId, format::plan::ReadMode};
@@ -33,9 +33,10 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
                 );
             }
         }
-        TaggerCommand::Attach { device, source, room } => {
+        TaggerCommand::Attach { device, source, room, rto_min } => {
             let (table, _) = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
+            rto_min.map_or(Ok(()), |floor_ms| retransmit_after(device, floor_ms))?;
             eprintln!("{device} tags: {} destinations, VLANs {}", table.destinations.len(), table.receive);
             if output == Output::Json {
                 say!(
@@ -49,9 +50,10 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             eprintln!("{device} does not tag");
         }
         TaggerCommand::Status { device } => status(&Tagged::open(device)?, output)?,
-        TaggerCommand::Run { device, source, room, probes, silence } => {
+        TaggerCommand::Run { device, source, room, probes, silence, rto_min } => {
             let (table, paths) = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
+            retransmit_after(device, *rto_min)?;
             let interrupt = Interrupt::watch_in_order()?;
             eprintln!(
                 "{device} tags: {} destinations; watching {} paths",
@@ -74,6 +76,16 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How soon TCP sends again on the device's subnets; 0 is as Linux would.
+fn retransmit_after(device: &str, floor_ms: u32) -> Result<()> {
+    let floor = (floor_ms > 0).then(|| Duration::from_millis(floor_ms.into()));
+    let subnets = device::set_rto_min(device, floor)?;
+    if floor.is_some() {
+        eprintln!("{device}: TCP sends again after {floor_ms} ms at the earliest, on {subnets} subnets of it");
+    }
+    Ok(())
 }
 
 /// The table of this host, and its paths.

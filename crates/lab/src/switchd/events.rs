@@ -23,7 +23,7 @@ use nix::{
 };
 
 use super::kernel::{Row, address, is_static};
-use crate::netlink::messages;
+use tagger::netlink::messages;
 
 /// `RTMGRP_NEIGH`.
 const NEIGHBOURS: u32 = 4;
@@ -116,7 +116,7 @@ mod tests {
     use fabric::{Mac, VlanId};
 
     use super::*;
-    use crate::netlink::{attribute, emit};
+    use tagger::netlink::{attribute, emit};
 
     const BRIDGE: u32 = 9;
     const STATIC: u16 = 0x40;

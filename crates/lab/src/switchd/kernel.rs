@@ -15,16 +15,13 @@ use device::mib::PauseMode;
 use fabric::{Mac, VlanId};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use nix::{errno::Errno, sys::socket::SockProtocol};
+use tagger::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
 
 use super::{
     links::{Bridge, Kind, Link},
     pause::{Ethtool, Pause},
 };
-use crate::{
-    LabError,
-    error::Context as _,
-    netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number},
-};
+use crate::{LabError, error::Context as _};
 
 const FAMILY: u8 = libc::AF_BRIDGE as u8;
 const IFINFO_LEN: usize = 16;

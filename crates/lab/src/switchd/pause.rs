@@ -13,8 +13,7 @@ use std::io;
 use device::mib::PauseMode;
 use netlink_packet_core::DefaultNla;
 use nix::sys::socket::SockProtocol;
-
-use crate::netlink::{Netlink, Refusal, Request, attribute, emit, find, nest, number};
+use tagger::netlink::{Netlink, Refusal, Request, attribute, emit, find, nest, number};
 
 /// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`.
 const CONTROL: u16 = 16;

@@ -38,32 +38,40 @@ const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 
 /// A netlink socket of the namespace in which it was opened.
-pub(crate) struct Netlink {
+#[derive(Debug)]
+pub struct Netlink {
     fd: OwnedFd,
     sequence: u32,
 }
 
 /// What the kernel is asked.
-pub(crate) struct Request {
-    pub(crate) kind: u16,
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `RTM_*`, or a generic family's number.
+    pub kind: u16,
     /// Besides those that every request has.
-    pub(crate) flags: u16,
+    pub flags: u16,
     /// The family's header, and attributes.
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 /// Why the kernel did not do what it was asked.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// Which request of those that were handed over.
-    pub(crate) at: usize,
-    pub(crate) errno: Errno,
+    pub at: usize,
+    /// Why.
+    pub errno: Errno,
     /// The kernel's own words, if it has any.
-    pub(crate) words: String,
+    pub words: String,
 }
 
 impl Netlink {
-    pub(crate) fn open(protocol: SockProtocol) -> io::Result<Self> {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn open(protocol: SockProtocol) -> io::Result<Self> {
         let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)?;
         let one: libc::c_int = 1;
         for option in [CAP_ACK, EXT_ACK] {
@@ -87,7 +95,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The first refusal; what the socket itself refuses counts as the first of those that went with it.
-    pub(crate) fn change(&mut self, requests: &[Request]) -> Result<(), Refusal> {
+    pub fn change(&mut self, requests: &[Request]) -> Result<(), Refusal> {
         for (batch, some) in requests.chunks(BATCH).enumerate() {
             let first = batch * BATCH;
             let broken = |error: io::Error| Refusal {
@@ -125,7 +133,7 @@ impl Netlink {
     ///
     /// # Errors
     /// With the kernel's number of the error.
-    pub(crate) fn ask(&mut self, request: &Request) -> io::Result<Vec<u8>> {
+    pub fn ask(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         let octets = self.frame(request, 0);
         let sequence = self.sequence;
         send(self.fd.as_raw_fd(), &octets, MsgFlags::empty())?;
@@ -148,7 +156,7 @@ impl Netlink {
     ///
     /// # Errors
     /// With the kernel's number of the error; EINTR if the table does not stand still.
-    pub(crate) fn dump(&mut self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
+    pub fn dump(&mut self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         for _ in 0..DUMPS_MAX {
             let octets = self.frame(request, NLM_F_DUMP);
             let sequence = self.sequence;
@@ -212,10 +220,7 @@ impl Netlink {
 ///
 /// # Errors
 /// One that is cut off, or what `each` says.
-pub(crate) fn messages(
-    octets: &[u8],
-    mut each: impl FnMut(&NetlinkHeader, &[u8]) -> io::Result<bool>,
-) -> io::Result<()> {
+pub fn messages(octets: &[u8], mut each: impl FnMut(&NetlinkHeader, &[u8]) -> io::Result<bool>) -> io::Result<()> {
     let mut rest = octets;
     while !rest.is_empty() {
         let message = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?;
@@ -233,24 +238,24 @@ pub(crate) fn messages(
 }
 
 /// An attribute.
-pub(crate) fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
+pub fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
     DefaultNla::new(kind, value.to_vec())
 }
 
 /// An attribute that holds others.
-pub(crate) fn nest(kind: u16, inner: &[DefaultNla]) -> DefaultNla {
+pub fn nest(kind: u16, inner: &[DefaultNla]) -> DefaultNla {
     DefaultNla::new(kind | NLA_F_NESTED, emit(inner))
 }
 
 /// Attributes as the kernel reads them.
-pub(crate) fn emit(attributes: &[DefaultNla]) -> Vec<u8> {
+pub fn emit(attributes: &[DefaultNla]) -> Vec<u8> {
     let mut octets = vec![0; attributes.buffer_len()];
     attributes.emit(&mut octets);
     octets
 }
 
 /// Kinds and values; what is cut off ends them.
-pub(crate) fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(octets).map_while(Result::ok).map(|attribute| {
         let (kind, len) = (attribute.kind(), usize::from(attribute.length()));
         (kind, &attribute.into_inner()[4..len])
@@ -258,12 +263,12 @@ pub(crate) fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// The first attribute of a kind.
-pub(crate) fn find(octets: &[u8], kind: u16) -> Option<&[u8]> {
+pub fn find(octets: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(octets).find(|(other, _)| *other == kind).map(|(_, value)| value)
 }
 
 /// A number in the machine's own order, of as many octets as there are.
-pub(crate) fn number(value: &[u8]) -> Option<u64> {
+pub fn number(value: &[u8]) -> Option<u64> {
     Some(match *value {
         [one] => u64::from(one),
         [a, b] => u64::from(u16::from_ne_bytes([a, b])),
@@ -273,7 +278,7 @@ pub(crate) fn number(value: &[u8]) -> Option<u64> {
 }
 
 /// Text up to its zero byte.
-pub(crate) fn text(value: &[u8]) -> String {
+pub fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
