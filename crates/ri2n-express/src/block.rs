@@ -62,16 +62,17 @@ pub struct Down {
     position: AtomicU64,
     /// Calls in which the broker wrote to the pair.
     writes: AtomicU64,
-    /// The rest of a copy that was longer than the reader's buffer: true bytes of the stream from this offset on.
-    rest_at: AtomicU64,
-    rest_length: AtomicU32,
-    rest: [AtomicU8; MESSAGE_MAX],
+    /// True bytes of the stream from an offset on, which the program has not got yet.
+    kept_at: AtomicU64,
+    kept_length: AtomicU32,
+    kept: [AtomicU8; MESSAGE_MAX],
 }
 
 /// What is known of the peer's program, and what it is told of ours.
 #[repr(C)]
 pub struct Talk {
     heard_ns: AtomicU64,
+    /// Whether the peer's program waits for copies, and gets ours.
     peer_listens: AtomicU32,
     listens: AtomicU32,
     unheard: AtomicU32,
@@ -271,57 +272,70 @@ impl Down {
     }
 
     /// Program: delivers a copy, if it is the next, and nothing came by the pair since [`Self::look`] said `seen`, after which
-    /// the pair was empty.
+    /// the pair was empty. One that may be next soon is kept for [`Self::deliver_kept`].
     pub fn deliver(&self, copy: &Copy<'_>, seen: u64, into: &mut impl Sink) -> Delivery {
         let Some(_guard) = self.lock.lock() else { return Delivery::No };
         let position = self.position.load(Relaxed);
-        if self.phase.load(Relaxed) != OPEN || self.writes.load(Relaxed) != seen || copy.offset > position {
+        if self.phase.load(Relaxed) != OPEN || copy.offset.saturating_add(copy.bytes.len() as u64) <= position {
             return Delivery::No;
         }
-        let known = position - copy.offset;
-        if known >= copy.bytes.len() as u64 {
+        // The broker's write may have woken the program before the broker could note it.
+        if copy.offset > position || self.writes.load(Relaxed) != seen {
+            self.keep(position, copy.offset, copy.bytes);
             return Delivery::No;
         }
-        let bytes = &copy.bytes[known as usize..];
+        let bytes = &copy.bytes[(position - copy.offset) as usize..];
         let count = bytes.len().min(into.room());
         into.put(&bytes[..count]);
-        let rest = &bytes[count..];
-        if !rest.is_empty() {
-            self.rest_length.store(0, Relaxed);
-            for (to, from) in self.rest.iter().zip(rest) {
-                to.store(*from, Relaxed);
-            }
-            self.rest_at.store(position + count as u64, Relaxed);
-            self.rest_length.store(rest.len() as u32, Relaxed);
+        let next = position + count as u64;
+        if count < bytes.len() {
+            self.keep(next, next, &bytes[count..]);
         }
-        self.position.store(position + count as u64, Relaxed);
+        self.position.store(next, Relaxed);
         Delivery::Bytes(count)
     }
 
-    /// Program: delivers what the last copy had beyond the reader's buffer, if that is next and the pair is empty.
-    pub fn deliver_rest(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
-        if self.rest_length.load(Relaxed) == 0 {
+    /// Program: delivers what was kept, if that is next and the pair is empty: the rest of a copy that was longer than the
+    /// reader's buffer, or a copy that came too early.
+    pub fn deliver_kept(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
+        if self.kept_length.load(Relaxed) == 0 {
             return Delivery::No;
         }
         let Some(_guard) = self.lock.lock() else { return Delivery::No };
-        let (position, at) = (self.position.load(Relaxed), self.rest_at.load(Relaxed));
-        let length = (self.rest_length.load(Relaxed) as usize).min(MESSAGE_MAX);
-        if self.phase.load(Relaxed) != OPEN || position < at || position >= at + length as u64 || !is_pair_empty() {
-            self.rest_length.store(0, Relaxed);
+        let (position, at) = (self.position.load(Relaxed), self.kept_at.load(Relaxed));
+        let length = (self.kept_length.load(Relaxed) as usize).min(MESSAGE_MAX);
+        let Some(known) = position.checked_sub(at) else { return Delivery::No };
+        if known >= length as u64 {
+            self.kept_length.store(0, Relaxed);
             return Delivery::No;
         }
-        let mut bytes = [0; MESSAGE_MAX];
-        let known = (position - at) as usize;
+        if self.phase.load(Relaxed) != OPEN || !is_pair_empty() {
+            return Delivery::No;
+        }
+        let known = known as usize;
         let count = (length - known).min(into.room());
-        for (to, from) in bytes[..count].iter_mut().zip(&self.rest[known..]) {
+        let mut bytes = [0; MESSAGE_MAX];
+        for (to, from) in bytes[..count].iter_mut().zip(&self.kept[known..]) {
             *to = from.load(Relaxed);
         }
         into.put(&bytes[..count]);
         self.position.store(position + count as u64, Relaxed);
-        if known + count == length {
-            self.rest_length.store(0, Relaxed);
-        }
         Delivery::Bytes(count)
+    }
+
+    /// Keeps bytes, unless others are kept that come before them.
+    fn keep(&self, position: u64, at: u64, bytes: &[u8]) {
+        let kept_at = self.kept_at.load(Relaxed);
+        let kept_length = u64::from(self.kept_length.load(Relaxed));
+        if kept_length > 0 && kept_at < at && position < kept_at.saturating_add(kept_length) {
+            return;
+        }
+        self.kept_length.store(0, Relaxed);
+        for (to, from) in self.kept.iter().zip(bytes) {
+            to.store(*from, Relaxed);
+        }
+        self.kept_at.store(at, Relaxed);
+        self.kept_length.store(bytes.len() as u32, Relaxed);
     }
 }
 
@@ -347,14 +361,18 @@ impl Talk {
     /// A copy came from the peer.
     pub fn hear(&self, copy: &Copy<'_>, now_ns: u64) {
         self.heard_ns.store(now_ns, Relaxed);
-        self.peer_listens.store(u32::from(copy.listens), Relaxed);
+        self.peer_listens.store(u32::from(copy.listens && copy.hears), Relaxed);
         self.unheard.store(0, Relaxed);
     }
 
-    /// Whether the peer's program waits for copies, as far as one can tell.
+    /// Whether copies have come of late.
+    pub fn hears(&self, now_ns: u64) -> bool {
+        Duration::from_nanos(now_ns.saturating_sub(self.heard_ns.load(Relaxed))) < HEARD_FOR
+    }
+
+    /// Whether the peer's program waits for copies and gets ours, as far as one can tell.
     pub fn is_heard(&self, now_ns: u64) -> bool {
-        let since = Duration::from_nanos(now_ns.saturating_sub(self.heard_ns.load(Relaxed)));
-        self.peer_listens.load(Relaxed) != 0 && since < HEARD_FOR
+        self.peer_listens.load(Relaxed) != 0 && self.hears(now_ns)
     }
 
     /// Whether a copy of the next message is worth sending; counts it.

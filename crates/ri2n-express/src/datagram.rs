@@ -14,6 +14,8 @@ pub const DATAGRAM_MAX: usize = HEADER + MESSAGE_MAX;
 
 /// The sender waits for copies itself.
 const LISTENS: u8 = 1;
+/// Copies have reached the sender of late.
+const HEARS: u8 = 2;
 
 /// What a datagram says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Copy<'a> {
     pub offset: u64,
     /// Whether the sender's program waits in calls that see copies.
     pub listens: bool,
+    /// Whether copies have reached the sender of late: without, its peer does not rely on them.
+    pub hears: bool,
     /// The bytes.
     pub bytes: &'a [u8],
 }
@@ -32,8 +36,10 @@ impl<'a> Copy<'a> {
     pub fn decode(datagram: &'a [u8], token: u64) -> Option<Self> {
         let (header, bytes) = datagram.split_first_chunk::<HEADER>()?;
         let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|k| header[at + k]));
-        let is_good = number(0) == token && header[16] & !LISTENS == 0 && (1..=MESSAGE_MAX).contains(&bytes.len());
-        is_good.then(|| Self { offset: number(8), listens: header[16] == LISTENS, bytes })
+        let is_good =
+            number(0) == token && header[16] & !(LISTENS | HEARS) == 0 && (1..=MESSAGE_MAX).contains(&bytes.len());
+        let says = |flag: u8| header[16] & flag != 0;
+        is_good.then(|| Self { offset: number(8), listens: says(LISTENS), hears: says(HEARS), bytes })
     }
 }
 
@@ -44,7 +50,7 @@ impl<'a> Copy<'a> {
 pub fn encode(copy: &Copy<'_>, token: u64, into: &mut [u8; DATAGRAM_MAX]) -> usize {
     into[..8].copy_from_slice(&token.to_be_bytes());
     into[8..16].copy_from_slice(&copy.offset.to_be_bytes());
-    into[16] = if copy.listens { LISTENS } else { 0 };
+    into[16] = if copy.listens { LISTENS } else { 0 } | if copy.hears { HEARS } else { 0 };
     into[HEADER..HEADER + copy.bytes.len()].copy_from_slice(copy.bytes);
     HEADER + copy.bytes.len()
 }
@@ -57,9 +63,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn copies_come_back(offset: u64, listens: bool, token: u64, bytes in prop::collection::vec(any::<u8>(), 1..=MESSAGE_MAX)) {
+        fn copies_come_back(offset: u64, listens: bool, hears: bool, token: u64, bytes in prop::collection::vec(any::<u8>(), 1..=MESSAGE_MAX)) {
             let mut datagram = [0; DATAGRAM_MAX];
-            let copy = Copy { offset, listens, bytes: &bytes };
+            let copy = Copy { offset, listens, hears, bytes: &bytes };
             let length = encode(&copy, token, &mut datagram);
             prop_assert_eq!(Copy::decode(&datagram[..length], token), Some(copy));
             prop_assert_eq!(Copy::decode(&datagram[..length], !token), None);

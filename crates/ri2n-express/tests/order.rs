@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, io};
 
 use proptest::prelude::*;
-use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, MESSAGE_MAX, Map, Said, encode};
+use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Said, encode};
 
 /// What a socket pair holds at most.
 const PAIR_BYTES: usize = 3000;
@@ -24,14 +24,15 @@ enum Step {
     Collect { most: usize },
     /// The other broker passes on up to so many bytes.
     Pass { most: usize },
-    /// A copy arrives, one of those under way: it stays there, and may come again.
-    Arrive { which: prop::sample::Index, room: usize },
+    /// A copy arrives, one of those under way: it stays there, and may come again. The reader looked just now, or before
+    /// the last steps.
+    Arrive { which: prop::sample::Index, room: usize, late: bool },
     /// One gets lost.
     Lose { which: prop::sample::Index },
     /// The other program reads in a call that is not seen.
     Read { most: usize },
-    /// In one that is: first what is left of a copy.
-    Rest { room: usize },
+    /// In one that is: first what was kept of a copy.
+    Kept { room: usize },
     /// The broker has had nothing for a while.
     Quiet,
 }
@@ -44,10 +45,10 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => (1..3 * MESSAGE_MAX).prop_map(|length| Step::Write { length }),
         4 => (1..3000_usize).prop_map(|most| Step::Collect { most }),
         3 => (1..3000_usize).prop_map(|most| Step::Pass { most }),
-        8 => (which(), 1..1500_usize).prop_map(|(which, room)| Step::Arrive { which, room }),
+        8 => (which(), 1..1500_usize, any::<bool>()).prop_map(|(which, room, late)| Step::Arrive { which, room, late }),
         1 => which().prop_map(|which| Step::Lose { which }),
         3 => (1..3000_usize).prop_map(|most| Step::Read { most }),
-        3 => (1..1500_usize).prop_map(|room| Step::Rest { room }),
+        3 => (1..1500_usize).prop_map(|room| Step::Kept { room }),
         1 => Just(Step::Quiet),
     ]
 }
@@ -64,6 +65,7 @@ struct World {
     copies: Vec<Vec<u8>>,
     came: u64,
     by_copies: u64,
+    looked: Option<u64>,
 }
 
 /// The byte at an offset of the stream; neighbours, and bytes a ring apart, differ.
@@ -87,6 +89,7 @@ impl World {
             copies: Vec::new(),
             came: begun,
             by_copies: 0,
+            looked: None,
         }
     }
 
@@ -107,8 +110,9 @@ impl World {
             Step::Write { length } => self.write(*length),
             Step::Collect { most } => self.collect(*most),
             Step::Pass { most } => self.pass(*most),
-            Step::Arrive { which, room } if !self.copies.is_empty() => {
-                self.arrive(which.index(self.copies.len()), *room)
+            Step::Arrive { which, room, late } if !self.copies.is_empty() => {
+                let seen = if *late { self.looked } else { self.look() };
+                self.arrive(which.index(self.copies.len()), *room, seen);
             }
             Step::Lose { which } if !self.copies.is_empty() => {
                 self.copies.swap_remove(which.index(self.copies.len()));
@@ -119,10 +123,10 @@ impl World {
                 let bytes: Vec<u8> = self.far_pair.drain(..count).collect();
                 self.take(&bytes);
             }
-            Step::Rest { room } => {
+            Step::Kept { room } => {
                 let mut into = Vec::with_capacity(*room);
                 let is_empty = self.far_pair.is_empty();
-                if let Delivery::Bytes(count) = self.there.down.deliver_rest(|| is_empty, &mut into) {
+                if let Delivery::Bytes(count) = self.there.down.deliver_kept(|| is_empty, &mut into) {
                     assert_eq!(count, into.len());
                     self.by_copies += count as u64;
                     self.take(&into);
@@ -151,7 +155,7 @@ impl World {
             Said::Ring(offset) | Said::Pair(offset) => {
                 assert_eq!(offset, self.sent);
                 let mut datagram = [0; DATAGRAM_MAX];
-                let length = encode(&Copy { offset, listens: true, bytes: &bytes }, TOKEN, &mut datagram);
+                let length = encode(&Copy { offset, listens: true, hears: true, bytes: &bytes }, TOKEN, &mut datagram);
                 self.copies.push(datagram[..length].to_vec());
                 self.sent += bytes.len() as u64;
             }
@@ -191,12 +195,15 @@ impl World {
         self.passed += passed as u64;
     }
 
-    fn arrive(&mut self, which: usize, room: usize) {
+    /// The reader's look at the pair; what it notes when the pair is not empty is that it must not take copies.
+    fn look(&mut self) -> Option<u64> {
         let seen = self.there.down.look();
-        // A program looks into the pair first.
-        if !self.far_pair.is_empty() {
-            return;
-        }
+        self.looked = self.far_pair.is_empty().then_some(seen);
+        self.looked
+    }
+
+    fn arrive(&mut self, which: usize, room: usize, seen: Option<u64>) {
+        let Some(seen) = seen else { return };
         let datagram = self.copies[which].clone();
         let copy = Copy::decode(&datagram, TOKEN).unwrap();
         let mut into = Vec::with_capacity(room);
@@ -241,8 +248,9 @@ fn a_conversation_goes_by_copies() {
     world.step(&Step::Read { most: 100 });
     for _ in 0..100 {
         world.say(64, true);
-        world.arrive(world.copies.len() - 1, 60);
-        world.step(&Step::Rest { room: 60 });
+        let seen = world.look();
+        world.arrive(world.copies.len() - 1, 60, seen);
+        world.step(&Step::Kept { room: 60 });
         world.collect(1);
     }
     assert_eq!((world.by_copies, world.came), (6400, world.sent));
@@ -256,4 +264,20 @@ fn nothing_is_taken_when_the_pair_has_ended() {
     let (count, goes_on) = map.up.collect(&mut vec![0; 64 << 10], |_| Ok(0)).unwrap();
     assert_eq!((count, goes_on), (0, false));
     assert_eq!(map.up.say(b"late", || true, || true, || true), Said::No);
+}
+
+#[test]
+fn one_relies_on_copies_only_where_they_go_both_ways() {
+    let talk = &Map::create(0, 0).unwrap().0.talk;
+    let copy = |listens, hears| Copy { offset: 0, listens, hears, bytes: b"x" };
+    let late_ns = 1_000_000_000 + HEARD_FOR.as_nanos() as u64;
+    assert!(!talk.hears(1_000_000_000), "nothing has come");
+    for (listens, hears) in [(false, false), (false, true), (true, false), (true, true)] {
+        talk.hear(&copy(listens, hears), 1_000_000_000);
+        assert!(talk.hears(1_000_000_001) && !talk.hears(late_ns));
+        assert_eq!(talk.is_heard(1_000_000_001), listens && hears);
+        assert!(!talk.is_heard(late_ns));
+    }
+    let worth = (0..6400).filter(|_| talk.is_worth_a_copy()).count();
+    assert_eq!(worth, 64 + 99, "into silence, ever fewer");
 }

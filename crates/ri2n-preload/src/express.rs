@@ -67,6 +67,8 @@ static SLOTS: Table<Slot> = Table::new();
 pub(crate) fn note(fd: c_int) {
     let Some(slot) = SLOTS.make(fd) else { return };
     slot.forget();
+    // One from before `fork` that is still there belongs to another stream. Its pages and its socket stay until we end.
+    slot.block.store(ptr::null_mut(), SeqCst);
     slot.turns.store(0, SeqCst);
     slot.has_received.store(false, SeqCst);
     slot.is_settled.store(false, SeqCst);
@@ -125,7 +127,8 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
         return false;
     }
     let talk = &used.block.talk;
-    let is_heard = talk.is_heard(now_ns());
+    let now = now_ns();
+    let is_heard = talk.is_heard(now);
     if !is_heard && !talk.is_worth_a_copy() {
         return false;
     }
@@ -137,7 +140,7 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
     let said = used.block.up.say(bytes, || is_heard, || waiting(fd, libc::TIOCOUTQ) == Some(0), write_pair);
     let (Said::Ring(offset) | Said::Pair(offset)) = said else { return false };
     let mut datagram = [0; DATAGRAM_MAX];
-    let copy = Copy { offset, listens: talk.listens(), bytes };
+    let copy = Copy { offset, listens: talk.listens(), hears: talk.hears(now), bytes };
     let length = encode(&copy, used.block.token_out(), &mut datagram);
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // A copy that cannot go now is one that got lost.
@@ -184,13 +187,13 @@ unsafe fn receive_copy(fd: c_int, used: &Used, mut into: Buffer, flags: c_int) -
         talk.set_listens(false);
         return Received::Nothing;
     }
-    if let Delivery::Bytes(count) = down.deliver_rest(|| waiting(fd, libc::FIONREAD) == Some(0), &mut into) {
-        return Received::Bytes(count);
-    }
     let began_ns = now_ns();
     let (patience_ns, slept_ns) = (PATIENCE.as_nanos() as u64, SLEPT.as_nanos() as u64);
     let mut now = began_ns;
     loop {
+        if let Delivery::Bytes(count) = down.deliver_kept(|| waiting(fd, libc::FIONREAD) == Some(0), &mut into) {
+            return Received::Bytes(count);
+        }
         let seen = down.look();
         let Some(left_ns) = patience_ns.checked_sub(now - began_ns) else { return Received::Nothing };
         let ready = wait([fd, used.socket], left_ns);

@@ -259,6 +259,22 @@ def a_conversation_keeps_its_order(address):
                     converse(connection, 5)
 
 
+def a_child_has_connections_of_its_own(address):
+    """At a number at which its parent converses."""
+    with connect(address) as connection:
+        converse(connection, 50)
+        child = os.fork()
+        if child == 0:
+            number = connection.fileno()
+            connection.close()
+            own = connect(address)
+            assert own.fileno() == number
+            converse(own, 50)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        converse(connection, 50)
+
+
 def a_conversation_may_pause_and_end(address):
     connection = connect(address)
     for pause in (0, 0.003, 0.03, 0.1):
@@ -352,7 +368,8 @@ def main():
     if sys.argv[1] == "serve":
         serve(address)
     corners = [addresses_are_left_out, a_copy_outlives_the_original, a_child_and_its_parent_write, waiting_bytes_are_seen,
-               flags_stay, writing_after_the_end_fails, a_conversation_keeps_its_order, a_conversation_may_pause_and_end,
+               flags_stay, writing_after_the_end_fails, a_conversation_keeps_its_order,
+               a_child_has_connections_of_its_own, a_conversation_may_pause_and_end,
                threads_share_a_conversation, signals_interrupt_a_conversation, limits_hold_in_a_conversation,
                signals_disturb_nothing, nothing_is_a_socket_that_is_none, no_descriptor_is_left]
     for corner in corners:
