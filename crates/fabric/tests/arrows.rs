@@ -57,11 +57,17 @@ const RULES: &[Rule] = &[
         purity: Purity::Shell,
     },
     Rule { name: "ri2n-c", uses: &["ri2n", "ri2n-io", "ri2n-status"], tests_with: &[], purity: Purity::Shell },
-    Rule { name: "ri2n-run", uses: &["ri2n-io", "ri2n-session"], tests_with: &[], purity: Purity::Shell },
+    Rule {
+        name: "ri2n-run",
+        uses: &["ri2n-io", "ri2n-express", "ri2n-session"],
+        tests_with: &[],
+        purity: Purity::Shell,
+    },
     Rule { name: "ri2n-tokio", uses: &["ri2n-io"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "ri2n-status", uses: &["ri2n-io"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "ri2n-session", uses: &[], tests_with: &[], purity: Purity::Pure },
-    Rule { name: "ri2n-preload", uses: &["ri2n-session"], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "ri2n-express", uses: &[], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "ri2n-preload", uses: &["ri2n-express", "ri2n-session"], tests_with: &[], purity: Purity::Shell },
 ];
 
 /// What pure crates never mention, and why.

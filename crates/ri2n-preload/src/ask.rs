@@ -41,6 +41,8 @@ impl Default for Question {
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
     pub(crate) descriptor: Option<c_int>,
+    /// Where two were asked for.
+    pub(crate) second: Option<c_int>,
 }
 
 /// Why nothing came back.
@@ -170,16 +172,22 @@ fn receive(line: c_int) -> Result<Reply, Silent> {
     if received < 0 {
         return Err(silence());
     }
+    let mut descriptors = [None; 2];
     // SAFETY: the kernel has filled the control buffer; the macros stay inside it.
-    let descriptor = unsafe {
+    unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
-        (!header.is_null() && (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS)
-            .then(|| ptr::read_unaligned(libc::CMSG_DATA(header).cast::<c_int>()))
+        if !header.is_null() && (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
+            let count = ((*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize) / mem::size_of::<c_int>();
+            for (at, descriptor) in descriptors.iter_mut().enumerate().take(count) {
+                *descriptor = Some(ptr::read_unaligned(libc::CMSG_DATA(header).cast::<c_int>().add(at)));
+            }
+        }
     };
+    let [descriptor, second] = descriptors;
     match Answer::decode(&bytes[..received as usize]) {
-        Some(answer) => Ok(Reply { answer, descriptor }),
+        Some(answer) => Ok(Reply { answer, descriptor, second }),
         None => {
-            if let Some(descriptor) = descriptor {
+            for descriptor in descriptors.into_iter().flatten() {
                 descriptor::close(descriptor);
             }
             Err(Silent::Gone)

@@ -3,13 +3,15 @@
 use std::{
     mem,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    os::fd::BorrowedFd,
     ptr,
 };
 
 use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+use ri2n_express::Map;
 use ri2n_session::{NAME_BYTES, Name};
 
-use crate::{epoll, real};
+use crate::{epoll, express, real};
 
 /// Room for any address.
 pub(crate) struct Storage {
@@ -132,6 +134,9 @@ pub(crate) fn swap(fd: c_int, stream: c_int) -> c_int {
     epoll::enter(fd, &registrations);
     let error = errno();
     close(stream);
+    if swapped >= 0 {
+        express::note(fd);
+    }
     set_errno(error);
     if swapped < 0 { -1 } else { 0 }
 }
@@ -151,6 +156,9 @@ pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) -> bool {
     };
     let error = errno();
     close(stream);
+    if placed >= 0 {
+        express::note(accepted);
+    }
     set_errno(error);
     placed >= 0
 }
@@ -166,8 +174,29 @@ pub(crate) fn clear_error(fd: c_int) {
 }
 
 pub(crate) fn close(fd: c_int) {
+    // A raw call: in this library `close` is the one that programs see.
     // SAFETY: the descriptor is ours.
-    unsafe { libc::close(fd) };
+    unsafe { libc::syscall(libc::SYS_close, fd) };
+}
+
+/// Maps a broker's block of memory.
+pub(crate) fn map(fd: c_int) -> Option<Map> {
+    // SAFETY: the descriptor is open, and stays so for this call.
+    Map::open(unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// A duplicate with a number from `least` on, or the lowest that is free if there is none, gone on `exec`.
+pub(crate) fn duplicate_from(fd: c_int, least: c_int) -> Option<c_int> {
+    // SAFETY: no memory is involved.
+    [least, 3].into_iter().map(|least| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }).find(|fd| *fd >= 0)
+}
+
+/// Whether receiving has a time limit.
+pub(crate) fn has_time_limit(fd: c_int) -> bool {
+    let (mut limit, mut length) = ([0_i64; 2], mem::size_of::<[i64; 2]>() as socklen_t);
+    let value = ptr::from_mut(&mut limit).cast();
+    // SAFETY: the value has the length that is told.
+    unsafe { real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, &mut length) == 0 && limit != [0, 0] }
 }
 
 pub(crate) fn errno() -> c_int {

@@ -9,20 +9,14 @@
 //!  pages[fd / 512] ─▶ page[fd % 512] = { epoll + 1, events, data } × 4     (0: free)
 //! ```
 
-use std::{
-    mem, ptr,
-    sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use libc::{c_int, epoll_event};
 
-use crate::{descriptor, real};
+use crate::{descriptor, real, table::Table};
 
 /// Epoll instances that are remembered for one number.
 const INSTANCES_MAX: usize = 4;
-const PAGE_FDS: usize = 512;
-/// Numbers from here on are not remembered: 1,048,576, the usual hard limit.
-const PAGES: usize = 2048;
 
 #[derive(Default)]
 struct Slot {
@@ -32,16 +26,14 @@ struct Slot {
     data: AtomicU64,
 }
 
-type Page = [[Slot; INSTANCES_MAX]; PAGE_FDS];
-
-static TABLE: [AtomicPtr<Page>; PAGES] = [const { AtomicPtr::new(ptr::null_mut()) }; PAGES];
+static TABLE: Table<[Slot; INSTANCES_MAX]> = Table::new();
 
 /// What [`leave`] took out, for [`enter`].
 pub(crate) type Registrations = [Option<(c_int, epoll_event)>; INSTANCES_MAX];
 
 /// Notes a successful `epoll_ctl`.
 pub(crate) fn remember(epoll: c_int, operation: c_int, fd: c_int, event: Option<&epoll_event>) {
-    let Some(slots) = slots(fd) else { return };
+    let Some(slots) = TABLE.make(fd) else { return };
     let own = slots.iter().find(|slot| slot.epoll.load(Ordering::Acquire) == epoll + 1);
     match (operation, event) {
         (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, Some(event)) => {
@@ -64,7 +56,7 @@ pub(crate) fn remember(epoll: c_int, operation: c_int, fd: c_int, event: Option<
 pub(crate) fn leave(fd: c_int) -> Registrations {
     let mut left: Registrations = [None; INSTANCES_MAX];
     let before = descriptor::errno();
-    for (slot, left) in slots(fd).into_iter().flatten().zip(&mut left) {
+    for (slot, left) in TABLE.make(fd).into_iter().flatten().zip(&mut left) {
         let epoll = slot.epoll.swap(0, Ordering::AcqRel) - 1;
         let mut event =
             epoll_event { events: slot.events.load(Ordering::Relaxed), u64: slot.data.load(Ordering::Relaxed) };
@@ -86,32 +78,4 @@ pub(crate) fn enter(fd: c_int, registrations: &Registrations) {
             remember(*epoll, libc::EPOLL_CTL_ADD, fd, Some(&event));
         }
     }
-}
-
-/// The slots of a number; its page comes into being when it is first needed.
-fn slots(fd: c_int) -> Option<&'static [Slot; INSTANCES_MAX]> {
-    let fd = usize::try_from(fd).ok()?;
-    let entry = TABLE.get(fd / PAGE_FDS)?;
-    let mut page = entry.load(Ordering::Acquire);
-    if page.is_null() {
-        page = new_page()?;
-        if let Err(first) = entry.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: the page was mapped just now and nobody else knows it.
-            unsafe { libc::munmap(page.cast(), mem::size_of::<Page>()) };
-            page = first;
-        }
-    }
-    // SAFETY: pages are never unmapped once they are in the table, and zeros are empty slots.
-    let page = unsafe { &*page };
-    Some(&page[fd % PAGE_FDS])
-}
-
-/// Memory of the kernel, zeroed: the program's allocator may be in the middle of something.
-fn new_page() -> Option<*mut Page> {
-    let before = descriptor::errno();
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping.
-    let page = unsafe { libc::mmap(ptr::null_mut(), mem::size_of::<Page>(), protection, flags, -1, 0) };
-    descriptor::set_errno(before);
-    (page != libc::MAP_FAILED).then_some(page.cast())
 }

@@ -1,8 +1,8 @@
 //! The library that `ri2n run` puts before the C library of an unmodified program.
 //!
 //! When the program connects to a peer that speaks RI2N, or accepts one, the descriptor becomes one end of an ordinary
-//! `AF_UNIX` socket pair, whose other end the session's broker holds. From then on the kernel does everything: reading,
-//! writing, polling, `dup`, `fork`, `exec`, `splice`, half-closing. This library sees only the calls in which such a
+//! `AF_UNIX` socket pair, whose other end the session's broker holds. From then on the kernel does nearly everything:
+//! reading, writing, polling, `dup`, `fork`, `exec`, `splice`, half-closing. This library sees only the calls in which such a
 //! descriptor would differ from a TCP socket:
 //!
 //! ```text
@@ -12,21 +12,27 @@
 //!  getsockname, getpeername      the addresses, read from the descriptor's bound name
 //!  getsockopt, setsockopt        options of TCP and IP; SO_ERROR, SO_DOMAIN, SO_PROTOCOL
 //!  sendto, sendmsg               an address, which TCP does not look at, is left out
+//!  send, write, recv, read, …    small messages of a conversation go by early copies (`express.rs`)
+//!  close                         what belongs to them goes as well
 //!  epoll_ctl                     remembered, because a swap silently ends a registration
 //! ```
 //!
-//! It never allocates, locks or starts a thread, so it is as safe in a signal handler, or between `fork` and `exec`, as the
-//! calls that it stands for; and without a broker it does nothing.
+//! It never allocates or starts a thread, and never waits for a lock that its own thread may have, so it is as safe in a signal
+//! handler, or between `fork` and `exec`, as the calls that it stands for; and without a broker it does nothing.
 
 mod ask;
+pub mod data;
 mod descriptor;
 mod epoll;
+mod express;
 mod options;
 mod real;
+mod signals;
+mod table;
 
-use std::{net::SocketAddr, ptr};
+use std::net::SocketAddr;
 
-use libc::{c_int, c_void, epoll_event, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{c_int, c_void, epoll_event, sockaddr, socklen_t};
 use ri2n_session::{Operation, Verdict, Waiting, is_knock};
 
 use crate::{
@@ -39,7 +45,7 @@ use crate::{
 /// # Safety
 /// As `connect(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     // SAFETY: the arguments are the caller's, unchanged.
     let plain = || unsafe { real::connect(fd, address, length) };
     if !ask::has_broker() || address.is_null() {
@@ -83,7 +89,7 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
 /// # Safety
 /// As `listen(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: no memory is involved.
     let result = unsafe { real::listen(fd, backlog) };
     if result == 0 && ask::has_broker() && descriptor::is_tcp(fd) {
@@ -102,7 +108,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 /// # Safety
 /// As `accept(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { accept_any(fd, address, length, 0, real::Accept::Plain) }
 }
@@ -112,7 +118,12 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut 
 /// # Safety
 /// As `accept4(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { accept_any(fd, address, length, flags, real::Accept::WithFlags) }
 }
@@ -122,7 +133,7 @@ pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, length: *mut
 /// # Safety
 /// As `getsockname(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockname(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn getsockname(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     match descriptor::name(fd) {
         // SAFETY: the caller vouches for the buffer.
         Some(name) => unsafe { descriptor::write_address(&name.local, address, length) },
@@ -136,7 +147,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, address: *mut sockaddr, length: 
 /// # Safety
 /// As `getpeername(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getpeername(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn getpeername(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     match descriptor::name(fd) {
         // SAFETY: the caller vouches for the buffer.
         Some(name) => unsafe { descriptor::write_address(&name.remote, address, length) },
@@ -150,7 +161,7 @@ pub unsafe extern "C" fn getpeername(fd: c_int, address: *mut sockaddr, length: 
 /// # Safety
 /// As `getsockopt(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockopt(
+pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     option: c_int,
@@ -172,7 +183,7 @@ pub unsafe extern "C" fn getsockopt(
 /// # Safety
 /// As `setsockopt(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setsockopt(
+pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     option: c_int,
@@ -188,43 +199,11 @@ pub unsafe extern "C" fn setsockopt(
         return options::set(level, option);
     }
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::setsockopt(fd, level, option, value, length) }
-}
-
-/// TCP takes no notice of an address once it is connected; a socket pair would refuse it.
-///
-/// # Safety
-/// As `sendto(2)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendto(
-    fd: c_int,
-    from: *const c_void,
-    count: size_t,
-    flags: c_int,
-    address: *const sockaddr,
-    length: socklen_t,
-) -> ssize_t {
-    let is_stream = !address.is_null() && ask::has_broker() && descriptor::name(fd).is_some();
-    let (address, length) = if is_stream { (ptr::null(), 0) } else { (address, length) };
-    // SAFETY: the arguments are the caller's, less at most the address.
-    unsafe { real::sendto(fd, from, count, flags, address, length) }
-}
-
-/// As [`sendto`].
-///
-/// # Safety
-/// As `sendmsg(2)`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the caller vouches for the message, if there is one.
-    let named = unsafe { message.as_ref() }.filter(|message| !message.msg_name.is_null());
-    if let Some(named) = named.filter(|_| ask::has_broker() && descriptor::name(fd).is_some()) {
-        let message = msghdr { msg_name: ptr::null_mut(), msg_namelen: 0, ..*named };
-        // SAFETY: the message is the caller's, less the address.
-        return unsafe { real::sendmsg(fd, &raw const message, flags) };
+    let result = unsafe { real::setsockopt(fd, level, option, value, length) };
+    if result == 0 && level == libc::SOL_SOCKET && option == libc::SO_RCVTIMEO {
+        express::note_time_limit(fd);
     }
-    // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::sendmsg(fd, message, flags) }
+    result
 }
 
 /// The C library's; what is registered is remembered, for the day when the descriptor is swapped.
@@ -232,7 +211,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 /// # Safety
 /// As `epoll_ctl(2)`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+pub unsafe extern "C-unwind" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
     // SAFETY: the arguments are the caller's, unchanged.
     let result = unsafe { real::epoll_ctl(epoll, operation, fd, event) };
     if result == 0 && ask::has_broker() {

@@ -27,7 +27,7 @@ macro_rules! real {
             }
             // SAFETY: the symbol has this type by POSIX, and the caller vouches for the arguments.
             unsafe {
-                let function: unsafe extern "C" fn($($type),*) -> $result = mem::transmute(found);
+                let function: unsafe extern "C-unwind" fn($($type),*) -> $result = mem::transmute(found);
                 function($($arg),*)
             }
         })*
@@ -54,6 +54,14 @@ real! {
     getsockopt(fd: c_int, level: c_int, option: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int = c"getsockopt";
     setsockopt(fd: c_int, level: c_int, option: c_int, value: *const c_void, length: socklen_t) -> c_int = c"setsockopt";
     epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int = c"epoll_ctl";
+    close(fd: c_int) -> c_int = c"close";
+    read(fd: c_int, into: *mut c_void, count: size_t) -> ssize_t = c"read";
+    write(fd: c_int, from: *const c_void, count: size_t) -> ssize_t = c"write";
+    recv(fd: c_int, into: *mut c_void, count: size_t, flags: c_int) -> ssize_t = c"recv";
+    recvfrom(fd: c_int, into: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr, length: *mut socklen_t) -> ssize_t = c"recvfrom";
+    read_checked(fd: c_int, into: *mut c_void, count: size_t, room: size_t) -> ssize_t = c"__read_chk";
+    recv_checked(fd: c_int, into: *mut c_void, count: size_t, room: size_t, flags: c_int) -> ssize_t = c"__recv_chk";
+    send(fd: c_int, from: *const c_void, count: size_t, flags: c_int) -> ssize_t = c"send";
     sendto(fd: c_int, from: *const c_void, count: size_t, flags: c_int, address: *const sockaddr, length: socklen_t) -> ssize_t = c"sendto";
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t = c"sendmsg";
 }

@@ -26,7 +26,7 @@ use ri2n_session::{Answer, Operation, Token, Verdict};
 
 pub use self::life::{BrokerError, Catch, Session, serve};
 use self::{listen::Delivery, table::Table};
-use crate::{line::Line, networks::Networks, redirect::Redirect};
+use crate::{express::Express, line::Line, networks::Networks, redirect::Redirect};
 
 /// How a broker connects.
 #[derive(Clone, Debug)]
@@ -109,11 +109,18 @@ fn consider(broker: &Arc<Broker>, line: &Line) {
             if let Some(local) = request.local {
                 listen::begin(broker, local, Delivery::Claim);
             }
-            line.answer(&Answer::of(Verdict::Ready), None)
+            line.answer(&Answer::of(Verdict::Ready), &[])
+        }
+        Operation::Express => {
+            let express = broker.table().express(request.id);
+            match express.as_deref().map(Express::open) {
+                Some(Ok(descriptors)) => line.answer(&Answer::of(Verdict::Ready), &descriptors),
+                _ => line.answer(&Answer::of(Verdict::Plain), &[]),
+            }
         }
         Operation::State => {
             let state = broker.table().state(request.id);
-            line.answer(&Answer { id: request.id, ..Answer::of(state) }, None)
+            line.answer(&Answer { id: request.id, ..Answer::of(state) }, &[])
         }
     };
     if let Err(error) = result {

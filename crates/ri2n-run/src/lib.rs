@@ -18,6 +18,7 @@ pub mod proxy;
 pub mod signals;
 
 mod elf;
+mod express;
 mod greeting;
 mod line;
 mod pair;

@@ -64,14 +64,15 @@ impl Line {
         Some((Request::decode(bytes.get(..length)?)?, sockets.pop()))
     }
 
-    /// Answers, with a descriptor along if one is given.
+    /// Answers, with the given descriptors along.
     ///
     /// # Errors
     /// If the program is gone.
-    pub(crate) fn answer(&self, answer: &Answer, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    pub(crate) fn answer(&self, answer: &Answer, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let bytes = answer.encode();
-        let raw = descriptor.map(|descriptor| [descriptor.as_raw_fd()]);
-        let control: Vec<ControlMessage<'_>> = raw.iter().map(|raw| ControlMessage::ScmRights(raw)).collect();
+        let raw: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        let control: Vec<ControlMessage<'_>> =
+            if raw.is_empty() { Vec::new() } else { vec![ControlMessage::ScmRights(&raw)] };
         let parts = [IoSlice::new(&bytes)];
         sendmsg::<UnixAddr>(self.0.as_raw_fd(), &parts, &control, MsgFlags::MSG_NOSIGNAL, None)?;
         Ok(())

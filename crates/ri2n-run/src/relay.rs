@@ -14,12 +14,14 @@ use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
     os::{fd::AsRawFd, unix::net::UnixStream},
-    sync::{OnceLock, mpsc},
+    sync::{Arc, OnceLock, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
 use ri2n_io::Stream;
+
+use crate::express::{Downward, Express, Upward};
 
 /// Bytes carried at once; two buffers a stream.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -34,8 +36,8 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The end toward the program.
 pub(crate) enum Near {
-    /// A socket pair: the preload library is in the program.
-    Pair(UnixStream),
+    /// A socket pair: the preload library is in the program, and early copies may go beside it.
+    Pair(UnixStream, Option<Arc<Express>>),
     /// A TCP connection on this machine: the program knows nothing.
     Tcp(TcpStream),
 }
@@ -96,8 +98,9 @@ fn keep_a_while(kept: impl Send + 'static) {
 fn carry_up(near: &Near, far: &Far) {
     ri2n_io::prefer_short_turns();
     let mut buffer = vec![0; BUFFER_BYTES];
+    let mut source = near.source();
     loop {
-        match near.read(&mut buffer) {
+        match source.read(&mut buffer) {
             Ok(0) => {
                 let _ = far.finish();
                 return;
@@ -122,6 +125,7 @@ fn carry_up(near: &Near, far: &Far) {
 fn carry_down(far: &Far, near: &Near) {
     ri2n_io::prefer_short_turns();
     let mut buffer = vec![0; BUFFER_BYTES];
+    let mut sink = near.sink();
     loop {
         match far.read(&mut buffer) {
             Ok(0) => {
@@ -129,7 +133,7 @@ fn carry_down(far: &Far, near: &Near) {
                 return;
             }
             Ok(count) => {
-                if near.write_all(&buffer[..count]).is_err() {
+                if sink.write_all(&buffer[..count]).is_err() {
                     far.last_words();
                     far.reset();
                     return;
@@ -147,22 +151,22 @@ fn carry_down(far: &Far, near: &Near) {
 impl Near {
     fn socket(&self) -> i32 {
         match self {
-            Self::Pair(pair) => pair.as_raw_fd(),
+            Self::Pair(pair, _) => pair.as_raw_fd(),
             Self::Tcp(tcp) => tcp.as_raw_fd(),
         }
     }
 
-    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn source(&self) -> Source<'_> {
         match self {
-            Self::Pair(pair) => (&mut &*pair).read(buffer),
-            Self::Tcp(tcp) => (&mut &*tcp).read(buffer),
+            Self::Pair(pair, express) => Source::Pair(Upward::new(pair, express.as_deref())),
+            Self::Tcp(tcp) => Source::Tcp(tcp),
         }
     }
 
-    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+    fn sink(&self) -> Sink<'_> {
         match self {
-            Self::Pair(pair) => (&mut &*pair).write_all(bytes),
-            Self::Tcp(tcp) => (&mut &*tcp).write_all(bytes),
+            Self::Pair(pair, express) => Sink::Pair(Downward::new(pair, express.as_deref())),
+            Self::Tcp(tcp) => Sink::Tcp(tcp),
         }
     }
 
@@ -176,8 +180,41 @@ impl Near {
         if let Self::Tcp(tcp) = self {
             let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
+        if let Self::Pair(_, Some(express)) = self {
+            express.close();
+        }
         // SAFETY: the descriptor is open as long as `self` is.
         unsafe { libc::shutdown(self.socket(), libc::SHUT_RDWR) };
+    }
+}
+
+/// What the program writes.
+enum Source<'a> {
+    Pair(Upward<'a>),
+    Tcp(&'a TcpStream),
+}
+
+impl Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Pair(pair) => pair.read(buffer),
+            Self::Tcp(tcp) => tcp.read(buffer),
+        }
+    }
+}
+
+/// What the program reads.
+enum Sink<'a> {
+    Pair(Downward<'a>),
+    Tcp(&'a TcpStream),
+}
+
+impl Sink<'_> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Pair(pair) => pair.write_all(bytes),
+            Self::Tcp(tcp) => tcp.write_all(bytes),
+        }
     }
 }
 

@@ -54,6 +54,8 @@ pub enum Operation {
     Claim,
     /// What became of the connection `id`?
     State,
+    /// Early copies for the connection `id`: the block of memory and the UDP socket, if it can have them.
+    Express,
 }
 
 /// Whether the program wants to wait for a connection.
@@ -130,9 +132,8 @@ impl Request {
         if version != VERSION {
             return None;
         }
-        let operation = [Operation::Connect, Operation::Listen, Operation::Claim, Operation::State]
-            .into_iter()
-            .find(|known| *known as u8 == operation)?;
+        let known = [Operation::Connect, Operation::Listen, Operation::Claim, Operation::State, Operation::Express];
+        let operation = known.into_iter().find(|known| *known as u8 == operation)?;
         let waiting = [Waiting::Blocking, Waiting::NonBlocking].into_iter().find(|known| *known as u8 == waiting)?;
         let token = Token(get.array()?);
         let id = u64::from_le_bytes(get.array()?);
@@ -237,9 +238,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requests_come_back(token: [u8; 16], operation in 0..4usize, blocking: bool, id: u64,
+        fn requests_come_back(token: [u8; 16], operation in 0..5usize, blocking: bool, id: u64,
                               local in addresses(), remote in addresses()) {
-            let operation = [Operation::Connect, Operation::Listen, Operation::Claim, Operation::State][operation];
+            let known =
+                [Operation::Connect, Operation::Listen, Operation::Claim, Operation::State, Operation::Express];
+            let operation = known[operation];
             let waiting = if blocking { Waiting::Blocking } else { Waiting::NonBlocking };
             let request = Request { token: Token(token), operation, waiting, id, local, remote };
             prop_assert_eq!(Request::decode(&request.encode()), Some(request));

@@ -61,13 +61,34 @@ impl Reno {
     }
 }
 
+/// Bytes that pass between two looks at the TCP's acknowledgements: fewer than two packets. Where many wait for a look, the TCP
+/// sends in bursts that no TCP sends, and loses most of them.
+const LOOK_BYTES: f64 = 2500.0;
+
 /// One link, an RI2N stream and a Reno flow: each gets a fair part.
 #[test]
 fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
+    let pipe = Pipe { rate: 12.5e6, buffer: 60e3, delay: Duration::from_micros(200), ..Pipe::gigabit() };
+    let (ours, theirs) = shares_with_reno(&pipe, 12_500);
+    assert!(ours + theirs > 0.85, "the link is used: {ours:.2} + {theirs:.2}");
+    assert!(ours > 0.25 && theirs > 0.25, "shares of the link: ours {ours:.2}, TCP's {theirs:.2}");
+}
+
+/// The same on a fast link, whose queue the TCP never lets run empty.
+#[test]
+fn nor_does_a_tcp_starve_us_on_a_fast_link() {
+    let (ours, theirs) = shares_with_reno(&Pipe::gigabit(), 5_000);
+    assert!(ours + theirs > 0.85, "the link is used: {ours:.2} + {theirs:.2}");
+    assert!(ours > 0.15 && theirs > 0.25, "shares of the link: ours {ours:.2}, TCP's {theirs:.2}");
+}
+
+/// The shares of the link that an RI2N stream and a Reno flow get in so many milliseconds, but for the first quarter.
+fn shares_with_reno(pipe: &Pipe, milliseconds: u64) -> (f64, f64) {
+    let Pipe { rate, delay, .. } = *pipe;
+    let step = Duration::from_secs_f64(LOOK_BYTES / rate);
     let mut world = World::new(12);
     let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
-    let pipe = Pipe { rate: 12.5e6, buffer: 60e3, delay: Duration::from_micros(200), ..Pipe::gigabit() };
-    let (there, back) = world.join(client, server, 0, &pipe);
+    let (there, back) = world.join(client, server, 0, pipe);
     // The TCP's ends share the cables; nodes 2 and 3 have no connection, so their datagrams only take up room.
     let (tcp, sink) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
     world.routes.insert((ip(tcp, 0), ip(sink, 0)), vec![there]);
@@ -84,8 +105,8 @@ fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
     let (from, to) = (SocketAddr::new(ip(tcp, 0), 1), SocketAddr::new(ip(sink, 0), 1));
     let mut acks: VecDeque<(Time, u64)> = VecDeque::new();
     let (mut before, mut share_began) = (0, world.now);
-    let ends = world.after(13_000);
-    let warm = world.after(3_000);
+    let ends = world.after(milliseconds);
+    let warm = world.after(milliseconds / 4);
     while world.now < ends {
         // The pipe is a queue, so the moment of arrival is known when a packet enters.
         while reno.in_flight.len() < reno.window as usize {
@@ -96,12 +117,12 @@ fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
             world.send(Datagram { from, to, bytes: vec![0; 1472] });
             reno.in_flight.push_back((number, world.now));
             if world.pipes[there].dropped == dropped {
-                let wait = Duration::from_secs_f64((backlog + 1514.0) / 12.5e6) + Duration::from_micros(400);
+                let wait = Duration::from_secs_f64((backlog + 1514.0) / rate) + 2 * delay;
                 acks.push_back((world.now + wait, number));
             }
         }
-        let step = world.now + Duration::from_micros(200);
-        world.run(step, |_| false);
+        let next = world.now + step;
+        world.run(next, |_| false);
         while acks.front().is_some_and(|(at, _)| *at <= world.now) {
             let (_, number) = acks.pop_front().expect("looked at");
             reno.handle_ack(number);
@@ -118,8 +139,7 @@ fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
         }
     }
     let seconds = world.now.since(share_began).as_secs_f64();
-    let ours = (world.nodes[server].app.read - before) as f64 / seconds / 12.5e6;
-    let theirs = reno.delivered as f64 * 1472.0 / seconds / 12.5e6;
-    assert!(ours + theirs > 0.85, "the link is used: {ours:.2} + {theirs:.2}");
-    assert!(ours > 0.25 && theirs > 0.25, "shares of the link: ours {ours:.2}, TCP's {theirs:.2}");
+    let ours = (world.nodes[server].app.read - before) as f64 / seconds / rate;
+    let theirs = reno.delivered as f64 * 1472.0 / seconds / rate;
+    (ours, theirs)
 }

@@ -8,12 +8,16 @@ import ctypes
 import errno
 import fcntl
 import os
+import random
 import select
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import termios
+import threading
+import time
 
 LIMIT_S = 0.3
 
@@ -42,6 +46,8 @@ def serve(address):
 
 def echo(connection):
     kind = connection.recv(1)
+    if kind == b"e":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
     while True:
         try:
             data = connection.recv(1 << 16)
@@ -160,10 +166,200 @@ def nothing_is_a_socket_that_is_none(_):
     assert (result, ctypes.get_errno()) == (-1, errno.EBADF)
 
 
+def converse(connection, turns, most=700):
+    """Small messages there and back, each answered before the next: what RI2N carries by early copies."""
+    for _ in range(turns):
+        message = os.urandom(random.randint(1, most))
+        connection.sendall(message)
+        exactly(connection, message)
+
+
+def a_conversation_keeps_its_order(address):
+    """Every way to write and to read, in the middle of a conversation: some of them are the kernel's alone."""
+    def piecewise(connection, message):
+        for at in range(0, len(message), 100):
+            connection.sendall(message[at:at + 100])
+
+    def by_file(connection, message):
+        with tempfile.TemporaryFile() as file:
+            file.write(message)
+            file.flush()
+            sent = 0
+            while sent < len(message):
+                sent += os.sendfile(connection.fileno(), file.fileno(), sent, len(message) - sent)
+
+    def in_a_child(connection, message):
+        child = os.fork()
+        if child == 0:
+            connection.sendall(message)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+    def by_a_copy(connection, message):
+        copy = os.dup(connection.fileno())
+        assert os.write(copy, message) == len(message)
+        os.close(copy)
+
+    def at_once(connection, wanted):
+        got = connection.recv(len(wanted), socket.MSG_WAITALL)
+        assert got == wanted
+
+    def in_small_pieces(connection, wanted):
+        for at in range(0, len(wanted), 7):
+            exactly(connection, wanted[at:at + 7])
+
+    def after_a_peek(connection, wanted):
+        assert wanted.startswith(connection.recv(3, socket.MSG_PEEK))
+        exactly(connection, wanted)
+
+    def by_vector(connection, wanted):
+        buffer = bytearray(len(wanted))
+        got = os.readv(connection.fileno(), [buffer[:1]])
+        assert got == 1
+        exactly(connection, wanted[1:])
+
+    def when_selected(connection, wanted):
+        assert select.select([connection], [], [], 5)[0]
+        exactly(connection, wanted)
+
+    def without_waiting(connection, wanted):
+        connection.setblocking(False)
+        got = b""
+        while len(got) < len(wanted):
+            assert select.select([connection], [], [], 5)[0]
+            try:
+                got += connection.recv(len(wanted) - len(got))
+            except BlockingIOError:
+                pass
+        connection.setblocking(True)
+        assert got == wanted
+
+    def in_a_child_too(connection, wanted):
+        child = os.fork()
+        if child == 0:
+            exactly(connection, wanted)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+    ways_out = [socket.socket.sendall, piecewise, by_file, in_a_child, by_a_copy,
+                lambda connection, message: connection.sendmsg([message[:9], message[9:]]),
+                lambda connection, message: os.writev(connection.fileno(), [message[:5], message[5:]])]
+    ways_in = [exactly, at_once, in_small_pieces, after_a_peek, by_vector, when_selected, without_waiting, in_a_child_too]
+    with connect(address) as connection:
+        before = os.listdir("/proc/self/fd")
+        converse(connection, 100)
+        # A descriptor that is not ours: the socket of early copies.
+        assert (os.listdir("/proc/self/fd") != before) == ("RI2N_BROKER" in os.environ)
+        for size in (64, 1000, 5000):
+            for out in ways_out:
+                for way_in in ways_in:
+                    message = os.urandom(size)
+                    out(connection, message)
+                    way_in(connection, message)
+                    converse(connection, 5)
+
+
+def a_child_has_connections_of_its_own(address):
+    """At a number at which its parent converses."""
+    with connect(address) as connection:
+        converse(connection, 50)
+        child = os.fork()
+        if child == 0:
+            number = connection.fileno()
+            connection.close()
+            own = connect(address)
+            assert own.fileno() == number
+            converse(own, 50)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        converse(connection, 50)
+
+
+def a_conversation_may_pause_and_end(address):
+    connection = connect(address)
+    for pause in (0, 0.003, 0.03, 0.1):
+        for _ in range(10):
+            converse(connection, 10)
+            time.sleep(pause)
+    # The last message and the end go one after the other.
+    connection.sendall(b"last")
+    connection.shutdown(socket.SHUT_WR)
+    exactly(connection, b"last")
+    assert connection.recv(1) == b""
+    try:
+        connection.sendall(b"more")
+        raise AssertionError("written after the end")
+    except BrokenPipeError:
+        pass
+    connection.close()
+
+
+def threads_share_a_conversation(address):
+    """One thread writes, another reads, and they do not wait for each other."""
+    with connect(address) as connection:
+        converse(connection, 50)
+        messages = [os.urandom(random.choice((1, 20, 300, 3000))) for _ in range(2000)]
+        writer = threading.Thread(target=lambda: [connection.sendall(message) for message in messages])
+        writer.start()
+        exactly(connection, b"".join(messages))
+        writer.join()
+
+
+def signals_interrupt_a_conversation(address):
+    """As they do the kernel's own calls: a handler that asks for a restart is not seen, another is."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    seen = []
+    # Where handlers differ in this, waiting is left to the kernel. Python's own for Ctrl-C wants no restart.
+    before = signal.getsignal(signal.SIGINT)
+    for restarts, others in ((True, signal.SIG_DFL), (False, before), (True, before)):
+        signal.signal(signal.SIGINT, others)
+        signal.signal(signal.SIGALRM, lambda *_: seen.append(restarts))
+        signal.siginterrupt(signal.SIGALRM, not restarts)
+        with connect(address) as connection:
+            converse(connection, 50)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            if restarts:
+                # Only what arrives ends the call.
+                timer = threading.Timer(0.2, lambda: os.write(connection.fileno(), b"x"))
+                timer.start()
+            buffer = ctypes.create_string_buffer(8)
+            got = libc.recv(connection.fileno(), buffer, 8, 0)
+            assert (got, got < 0 and ctypes.get_errno()) == ((1, False) if restarts else (-1, errno.EINTR)), (restarts, got)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert seen == [True, False, True]
+
+
+def limits_hold_in_a_conversation(address):
+    with connect(address) as connection:
+        converse(connection, 50)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(LIMIT_S * 1e6)))
+        converse(connection, 50)
+        began = time.monotonic()
+        try:
+            connection.recv(1)
+            raise AssertionError("there is nothing to receive")
+        except BlockingIOError:
+            assert time.monotonic() - began > LIMIT_S * 0.9
+
+
 def no_descriptor_is_left(address):
     before = os.listdir("/proc/self/fd")
-    for _ in range(30):
-        connect(address).close()
+    for turns in [0] * 30 + [40] * 10:
+        connection = connect(address)
+        converse(connection, turns)
+        connection.close()
+    # The number is used again, for something else.
+    connection = connect(address)
+    converse(connection, 40)
+    ends = socket.socketpair()
+    os.dup2(ends[0].fileno(), connection.fileno())
+    for _ in range(40):
+        connection.sendall(b"to another")
+        exactly(ends[1], b"to another")
+        ends[1].sendall(b"from another")
+        exactly(connection, b"from another")
+    for each in connection, *ends:
+        each.close()
     assert os.listdir("/proc/self/fd") == before
 
 
@@ -172,8 +368,10 @@ def main():
     if sys.argv[1] == "serve":
         serve(address)
     corners = [addresses_are_left_out, a_copy_outlives_the_original, a_child_and_its_parent_write, waiting_bytes_are_seen,
-               flags_stay, writing_after_the_end_fails, signals_disturb_nothing, nothing_is_a_socket_that_is_none,
-               no_descriptor_is_left]
+               flags_stay, writing_after_the_end_fails, a_conversation_keeps_its_order,
+               a_child_has_connections_of_its_own, a_conversation_may_pause_and_end,
+               threads_share_a_conversation, signals_interrupt_a_conversation, limits_hold_in_a_conversation,
+               signals_disturb_nothing, nothing_is_a_socket_that_is_none, no_descriptor_is_left]
     for corner in corners:
         try:
             corner(address)

@@ -23,7 +23,8 @@ use socket2::{SockAddr, SockRef};
 
 use super::{Broker, forward::carry_tcp, listen::Held, table::Peer, warn};
 use crate::{
-    greeting::{self, Greeting, WELCOME_BYTES},
+    express::{Express, Proposal},
+    greeting::{self, Greeting, Offer, WELCOME_BYTES},
     line::Line,
     networks::source_for,
     pair::{self, Pair},
@@ -37,8 +38,8 @@ const WELCOME_MAX: Duration = Duration::from_secs(30);
 
 /// How an attempt came out.
 pub(super) enum Dialed {
-    /// The peer's program has it in its queue.
-    Stream(Stream),
+    /// The peer's program has it in its queue; perhaps early copies are possible.
+    Stream(Stream, Option<Arc<Express>>),
     /// Plain TCP must do.
     NotSpoken,
     /// RI2N is spoken there, and the program's answer is no.
@@ -51,7 +52,7 @@ pub(super) fn consider(
     request: &Request,
     socket: Option<OwnedFd>,
 ) -> io::Result<()> {
-    let plain = || line.answer(&Answer::of(Verdict::Plain), None);
+    let plain = || line.answer(&Answer::of(Verdict::Plain), &[]);
     let (Some(remote), Some(socket)) = (request.remote, socket) else { return plain() };
     let target = SocketAddr::new(remote.ip().to_canonical(), remote.port());
     if known_to_be_plain(broker, target) {
@@ -139,13 +140,14 @@ impl Attempt {
     /// Answers an attempt that is decided.
     fn settle(self, broker: &Broker, line: &Line, held: Held, dialed: Dialed) -> io::Result<()> {
         match dialed {
-            Dialed::NotSpoken => line.answer(&self.answer(Verdict::Plain), None),
-            Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), None),
-            Dialed::Stream(stream) => {
+            Dialed::NotSpoken => line.answer(&self.answer(Verdict::Plain), &[]),
+            Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), &[]),
+            Dialed::Stream(stream, express) => {
                 let Pair { ours, theirs } = pair::ready(&self.name(broker))?;
-                line.answer(&self.answer(Verdict::Ready), Some(theirs.as_fd()))?;
+                self.note(broker, express.as_ref());
+                line.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
                 drop(theirs);
-                relay::start(Near::Pair(ours), Far::Ri2n(stream), (held, self.socket))
+                relay::start(Near::Pair(ours, express), Far::Ri2n(stream), (held, self.socket))
             }
         }
     }
@@ -165,19 +167,20 @@ impl Attempt {
         }
         let Pair { mut ours, theirs } = pair::pending(&self.name(broker))?;
         broker.table().begin_pending(self.id);
-        let told = line.answer(&self.answer(Verdict::Pending), Some(theirs.as_fd()));
+        let told = line.answer(&self.answer(Verdict::Pending), &[theirs.as_fd()]);
         let far = told.and_then(|()| match receive.recv() {
-            Ok(Dialed::Stream(stream)) => Ok(Far::Ri2n(stream)),
+            Ok(Dialed::Stream(stream, express)) => Ok((Far::Ri2n(stream), express)),
             Ok(Dialed::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
-            Ok(Dialed::NotSpoken) => self.plain().map(Far::Tcp),
+            Ok(Dialed::NotSpoken) => self.plain().map(|tcp| (Far::Tcp(tcp), None)),
             Err(_) => Err(io::Error::from_raw_os_error(libc::ECONNABORTED)),
         });
         let error = match far {
-            Ok(far) => {
+            Ok((far, express)) => {
+                self.note(broker, express.as_ref());
                 // Before the program is told: it may connect again at once, which is to say that it is connected.
                 broker.table().end_pending(self.id, None);
                 match pair::stands(&mut ours, theirs) {
-                    Ok(()) => return relay::start(Near::Pair(ours), far, (held, self.socket)),
+                    Ok(()) => return relay::start(Near::Pair(ours, express), far, (held, self.socket)),
                     Err(error) => error,
                 }
             }
@@ -190,7 +193,13 @@ impl Attempt {
     }
 
     fn dial(&self, broker: &Broker) -> Dialed {
-        dial(broker, self.known, self.local, self.target)
+        dial(broker, self.known, self.local, self.target, Copies::Offered)
+    }
+
+    fn note(&self, broker: &Broker, express: Option<&Arc<Express>>) {
+        if let Some(express) = express {
+            broker.table().note_express(self.id, express);
+        }
     }
 
     fn copy(&self) -> io::Result<Self> {
@@ -206,8 +215,21 @@ impl Attempt {
     }
 }
 
+/// Whether the program's end knows early copies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copies {
+    Offered,
+    Unknown,
+}
+
 /// Connects by RI2N and waits for the peer's program.
-pub(super) fn dial(broker: &Broker, known: Option<Peer>, local: SocketAddr, target: SocketAddr) -> Dialed {
+pub(super) fn dial(
+    broker: &Broker,
+    known: Option<Peer>,
+    local: SocketAddr,
+    target: SocketAddr,
+    copies: Copies,
+) -> Dialed {
     let settings = &broker.settings;
     let patience = if known == Some(Peer::Speaks) { settings.patience_known } else { settings.patience };
     let mut config = settings.protocol.clone();
@@ -220,10 +242,16 @@ pub(super) fn dial(broker: &Broker, known: Option<Peer>, local: SocketAddr, targ
             return Dialed::NotSpoken;
         }
     };
-    match greet(&stream, Greeting { source: local, target }) {
-        Ok(()) => {
+    let proposal = match copies {
+        Copies::Offered => Proposal::new(&settings.protocol, local.ip().to_canonical()),
+        Copies::Unknown => None,
+    };
+    let offer = proposal.as_ref().and_then(Proposal::offer);
+    match greet(&stream, Greeting { source: local, target, offer }) {
+        Ok(theirs) => {
             note(Peer::Speaks);
-            Dialed::Stream(stream)
+            let express = proposal.zip(theirs).and_then(|(ours, theirs)| ours.meet(target.ip(), theirs));
+            Dialed::Stream(stream, express.map(Arc::new))
         }
         Err(error) => {
             stream.reset();
@@ -239,11 +267,11 @@ pub(super) fn dial(broker: &Broker, known: Option<Peer>, local: SocketAddr, targ
     }
 }
 
-/// Says who wants whom, and reads the answer.
+/// Says who wants whom, and reads the answer: the peer's offer of early copies, if it makes one.
 ///
 /// # Errors
 /// What the peer says, or that it says nothing.
-pub(crate) fn greet(stream: &Stream, greeting: Greeting) -> io::Result<()> {
+pub(crate) fn greet(stream: &Stream, greeting: Greeting) -> io::Result<Option<Offer>> {
     let mut rest = &greeting.encode()[..];
     while !rest.is_empty() {
         let written = stream.write(rest)?;

@@ -14,7 +14,7 @@ use socket2::SockRef;
 
 use super::{
     Broker, Settings,
-    connect::{Dialed, dial, known_to_be_plain},
+    connect::{Copies, Dialed, dial, known_to_be_plain},
     listen::{Held, answer, receive_greeting, refusal},
     table::Table,
     warn,
@@ -106,10 +106,10 @@ pub(super) fn carry_tcp(
         Dialed::NotSpoken
     } else {
         let known = broker.table().peer(target, Instant::now());
-        dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target)
+        dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target, Copies::Unknown)
     };
     let far = match dialed {
-        Dialed::Stream(stream) => Ok(Far::Ri2n(stream)),
+        Dialed::Stream(stream, _) => Ok(Far::Ri2n(stream)),
         Dialed::Refused(errno) => Err(io::Error::from_raw_os_error(errno)),
         Dialed::NotSpoken => plain(target).map(Far::Tcp),
     };
@@ -127,7 +127,7 @@ fn carry_stream(stream: &Stream, target: SocketAddr, held: Held) -> io::Result<(
     receive_greeting(stream)?;
     match plain(target) {
         Ok(near) => {
-            answer(stream, Ok(()))?;
+            answer(stream, Ok(None))?;
             relay::start(Near::Tcp(near), Far::Ri2n(stream.clone()), held)
         }
         Err(error) => answer(stream, Err(refusal(&error))).and(Err(error)),

@@ -25,7 +25,8 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{Broker, connect::read_exact, warn};
 use crate::{
-    greeting::{GREETING_BYTES, Greeting, encode_welcome},
+    express::{Express, Proposal},
+    greeting::{GREETING_BYTES, Greeting, Offer, encode_welcome},
     line::Line,
     pair::{self, Pair},
     relay::{self, Far, Near},
@@ -61,6 +62,7 @@ pub(super) struct Announced {
     greeting: Greeting,
     /// Locked until the peer has been told that it is welcome.
     welcomed: Arc<Mutex<()>>,
+    express: Option<Arc<Express>>,
     held: Held,
 }
 
@@ -173,7 +175,7 @@ fn receive(broker: &Arc<Broker>, stream: &Stream, port: u16, held: Held) -> io::
             }
             match knock.connect_timeout(&SockAddr::from(target), KNOCK_MAX) {
                 Ok(()) => {
-                    answer(stream, Ok(()))?;
+                    answer(stream, Ok(None))?;
                     let _ = knock.set_tcp_nodelay(true);
                     relay::start(Near::Tcp(knock.into()), Far::Ri2n(stream.clone()), held)
                 }
@@ -204,10 +206,11 @@ fn announce(
     let welcomed = Arc::new(Mutex::new(()));
     let guard = welcomed.lock().unwrap_or_else(PoisonError::into_inner);
     // The program may claim before `connect` returns here.
-    let announced = Announced { stream: stream.clone(), greeting, welcomed: Arc::clone(&welcomed), held };
+    let (ours, express) = meet(broker, &greeting);
+    let announced = Announced { stream: stream.clone(), greeting, welcomed: Arc::clone(&welcomed), express, held };
     broker.table().announced.insert(from, announced);
     let connected = knock.connect_timeout(&SockAddr::from(target), KNOCK_MAX);
-    let result = answer(stream, connected.as_ref().copied().map_err(refusal));
+    let result = answer(stream, connected.as_ref().map(|()| ours).map_err(refusal));
     drop(guard);
     if connected.is_ok() && result.is_ok() {
         // Nobody writes to a knock: it is readable when the program has closed it, unclaimed or in exchange for the stream.
@@ -228,8 +231,8 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request) -> io:
     let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
     let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
     let announced = broker.table().announced.remove(&key);
-    let Some(Announced { stream, greeting, welcomed, held }) = announced else {
-        return line.answer(&Answer::of(Verdict::Plain), None);
+    let Some(Announced { stream, greeting, welcomed, express, held }) = announced else {
+        return line.answer(&Answer::of(Verdict::Plain), &[]);
     };
     // The program's first bytes must not overtake the welcome.
     drop(welcomed.lock().unwrap_or_else(PoisonError::into_inner));
@@ -241,9 +244,22 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request) -> io:
     let (local, remote) = (as_program_sees(greeting.target), as_program_sees(greeting.source));
     let Pair { ours, theirs } = pair::ready(&Name { session: broker.session, id, local, remote })?;
     let answer = Answer { verdict: Verdict::Ready, id, local: Some(local), remote: Some(remote) };
-    line.answer(&answer, Some(theirs.as_fd()))?;
+    if let Some(express) = &express {
+        broker.table().note_express(id, express);
+    }
+    line.answer(&answer, &[theirs.as_fd()])?;
     drop(theirs);
-    relay::start(Near::Pair(ours), Far::Ri2n(stream), held)
+    relay::start(Near::Pair(ours, express), Far::Ri2n(stream), held)
+}
+
+/// Meets a client's offer of early copies, if it makes one; returns ours, and what comes of both.
+fn meet(broker: &Broker, greeting: &Greeting) -> (Option<Offer>, Option<Arc<Express>>) {
+    let met = greeting.offer.and_then(|theirs| {
+        let proposal = Proposal::new(&broker.settings.protocol, greeting.target.ip())?;
+        let ours = proposal.offer()?;
+        Some((ours, Arc::new(proposal.meet(greeting.source.ip().to_canonical(), theirs)?)))
+    });
+    met.unzip()
 }
 
 impl Listening {
@@ -284,7 +300,7 @@ fn vouched(stream: &Stream, claimed: SocketAddr) -> SocketAddr {
     if known(claimed.ip().to_canonical()) { claimed } else { SocketAddr::new(peer.ip().to_canonical(), peer.port()) }
 }
 
-pub(super) fn answer(stream: &Stream, result: Result<(), i32>) -> io::Result<()> {
+pub(super) fn answer(stream: &Stream, result: Result<Option<Offer>, i32>) -> io::Result<()> {
     let mut rest = &encode_welcome(result)[..];
     while !rest.is_empty() {
         let written = stream.write(rest)?;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     net::SocketAddr,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -12,6 +13,7 @@ use super::{
     STREAMS_MAX,
     listen::{Announced, Listening},
 };
+use crate::express::Express;
 
 /// Failed connections of which the error is remembered.
 const FAILURES_MAX: usize = 1024;
@@ -50,6 +52,8 @@ pub(super) struct Table {
     pub(super) listening: BTreeMap<u16, Listening>,
     /// By the address that the knock comes from.
     pub(super) announced: BTreeMap<SocketAddr, Announced>,
+    /// Of streams that can have early copies, by their number.
+    express: BTreeMap<u64, Weak<Express>>,
 }
 
 impl Table {
@@ -80,6 +84,19 @@ impl Table {
             }
             self.failures.push_back((id, errno));
         }
+    }
+
+    /// Remembers for early copies a stream that stands now.
+    pub(super) fn note_express(&mut self, id: u64, express: &Arc<Express>) {
+        if self.express.len() >= STREAMS_MAX {
+            self.express.retain(|_, express| express.strong_count() > 0);
+        }
+        self.express.insert(id, Arc::downgrade(express));
+    }
+
+    /// What a stream needs for early copies, if it can have them and still stands.
+    pub(super) fn express(&self, id: u64) -> Option<Arc<Express>> {
+        self.express.get(&id)?.upgrade()
     }
 
     /// What became of a connection; one that is not pending and has not failed stands, or stood.
