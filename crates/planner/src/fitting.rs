@@ -12,8 +12,6 @@
 
 use crate::StepLimit;
 
-/// How briefly to search for a plan that only shows whether there may be too much of something, in steps.
-pub(crate) const PROBE_STEPS: u64 = 2;
 /// Part of all steps after which a plan shows how much there is.
 const TRIAL_PART: u64 = 12;
 /// Most caps that are tried on the way up.
@@ -59,7 +57,7 @@ impl Fitting {
     /// How long to search for it, out of `all` steps; none as long as the watch lets it.
     pub(crate) fn steps(&self, all: impl Fn() -> StepLimit) -> Option<StepLimit> {
         match self.effort {
-            Effort::Probe => Some(StepLimit::new(PROBE_STEPS)),
+            Effort::Probe => Some(StepLimit::probe()),
             Effort::Trial => Some(all().part(TRIAL_PART)),
             Effort::Whole => None,
         }

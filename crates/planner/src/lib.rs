@@ -52,7 +52,7 @@ use fabric::{
 use crate::{
     cap::Rules,
     demand::Demand,
-    fitting::{Fitting, PROBE_STEPS},
+    fitting::Fitting,
     intents::Carrying,
     lanes::Lanes,
     measure::Measure,
@@ -260,7 +260,7 @@ fn sparing_plan(
 fn fewest_trees(topology: &Topology, policy: &Policy, bound: f64) -> Result<Candidate, PlanError> {
     let mut capped = Policy { vlans_max: Some(1), ..policy.clone() };
     loop {
-        let mut watch = StepLimit::new(PROBE_STEPS);
+        let mut watch = StepLimit::probe();
         let found = match policy.engine {
             EngineName::Auto => best_candidate(topology, &capped, bound, &mut watch),
             engine => candidate(topology, &capped, engine, bound, &mut watch),

@@ -63,6 +63,11 @@ impl StepLimit {
         Self::new(Self::by_size(topology).left * factor)
     }
 
+    /// As few steps as make a plan that only shows whether there may be too much of something.
+    pub const fn probe() -> Self {
+        Self::new(2)
+    }
+
     /// A part of these steps.
     pub(crate) const fn part(self, of: u64) -> Self {
         Self::new(self.left / of)

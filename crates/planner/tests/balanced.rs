@@ -91,6 +91,26 @@ fn any_number_of_threads_gives_the_same_plan() {
 }
 
 #[test]
+fn large_tori_are_searched_by_their_symmetries() {
+    let torus = Kind::parse("torus", &["8x10x8".to_owned()]).expect("a valid size");
+    let topology = generate(&torus, &Options { shuffle: Some(3), ..Options::default() }).expect("a sane size");
+    let flow_control = FlowControl::Pfc(2);
+    let dor = Policy { engine: EngineName::Dor, flow_control, ..Policy::default() };
+    let dor = plan_with(&topology, &dor, None, &mut StepLimit::new(0)).expect("a torus has structure");
+    let plans = [1, 2].map(|threads| {
+        let policy = Policy { engine: EngineName::Balanced, flow_control, ..Policy::default() };
+        let mut watch = Threaded { steps: StepLimit::new(150), threads };
+        plan_with(&topology, &policy, None, &mut watch).expect("balanced always plans")
+    });
+    assert_eq!(plans[0], plans[1]);
+    judge(&plans[0], "torus 8x10x8");
+    assert!(verify::check(&plans[0]).findings().is_empty());
+    // No routing can have less than 800.
+    assert_eq!(dor.summary.max_channel_load, 960.0);
+    assert!(plans[0].summary.max_channel_load <= 900.0, "{}", plans[0].summary.max_channel_load);
+}
+
+#[test]
 fn any_cap_on_vlans_is_kept() {
     let topology = known("random-regular", "n=24,d=4,seed=3");
     for vlans_max in [1, 2, 8, 24] {

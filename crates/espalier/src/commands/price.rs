@@ -11,8 +11,6 @@ use super::{patience::Patience, plan::busiest};
 
 /// Part of a time limit that goes into what a limit costs.
 const SHARE: u32 = 4;
-/// How briefly to search for a plan that only shows how many entries it takes, in steps.
-const PROBE_STEPS: u64 = 2;
 
 /// A limit that may cost something.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +49,7 @@ pub(super) fn limits(topology: &Topology, policy: &Policy) -> Result<Vec<Limit>>
         let mut builder = TopologyBuilder::of(topology);
         builder.change_models(|model| model.static_entries_max = model.static_entries_max.max(most));
         let unlimited = builder.finish().map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
-        let probe = planner::plan_with(&unlimited, policy, None, &mut StepLimit::new(PROBE_STEPS));
+        let probe = planner::plan_with(&unlimited, policy, None, &mut StepLimit::probe());
         let overflows = |plan: &Plan| {
             topology
                 .switches()

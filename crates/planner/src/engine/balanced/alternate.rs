@@ -152,6 +152,7 @@ impl Alternation {
         }
         let every = context.sources.len() as f32 / asked.len().max(1) as f32;
         let mut pull = vec![0.0_f32; net.turns];
+        let mut folded = vec![0.0_f32; if net.symmetry.is_some() { net.turns } else { 0 }];
         let share = self.share * between(1.0, SHARE_SPAN, context.rng.unit_f64());
         for lane in 0..state.rank.len() {
             pull.iter_mut().zip(&self.wanted[lane]).for_each(|(pull, wanted)| *pull = every * wanted);
@@ -170,9 +171,19 @@ impl Alternation {
                     }
                 }
             }
+            if let Some(symmetry) = &net.symmetry {
+                symmetry.fold_turns(net, lane, &pull, &mut folded);
+                continue;
+            }
             let sweeps = if share < 0.9 { 1 } else { 1 + context.rng.below(2) };
             let rank = &mut state.rank[lane];
             let visits = context.sifter.sift(net, rank, &pull, (sweeps, share), &mut context.rng);
+            context.work.spend(visits);
+        }
+        if let Some(symmetry) = &net.symmetry {
+            let sweeps = if share < 0.9 { 1 } else { 1 + context.rng.below(2) };
+            let visits = context.sifter.sift(net, &mut state.rank[0], &folded, (sweeps, share), &mut context.rng);
+            symmetry.spread(&mut state.rank);
             context.work.spend(visits);
         }
     }
@@ -193,7 +204,7 @@ pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut State) -> bool {
             continue;
         }
         let old = state.forest.tree(number).0.to_vec();
-        state.forest.lift(number, source);
+        state.forest.lift(net, number, source);
         old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         let inward = state.forest.tree_mut(number).0;
         for &switch in &fallen {
@@ -272,7 +283,7 @@ pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut State, sharpnes
     let (mut grown, mut other) = (vec![NONE; net.switches], vec![NONE; net.switches]);
     for number in context.shuffled_sources() {
         let source = &context.sources[number];
-        state.forest.lift(number, source);
+        state.forest.lift(net, number, source);
         let old = state.forest.tree(number).0;
         old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         let rule = |lane: usize| match state.rank.get(lane) {

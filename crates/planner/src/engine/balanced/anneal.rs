@@ -74,7 +74,12 @@ fn visits_per_batch(net: &Net, schedule: Schedule) -> u64 {
 
 /// Orders drawn by lot, one for each lane.
 pub(super) fn random_orders(net: &Net, lanes: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
-    (0..lanes).map(|_| ranks_by_key(&(0..net.channels).map(|_| rng.unit_f64()).collect::<Vec<_>>())).collect()
+    let mut rank: Vec<Vec<u32>> =
+        (0..lanes).map(|_| ranks_by_key(&(0..net.channels).map(|_| rng.unit_f64()).collect::<Vec<_>>())).collect();
+    if let Some(symmetry) = &net.symmetry {
+        symmetry.spread(&mut rank);
+    }
+    rank
 }
 
 /// Anneals `rank[lane][channel]`, given each source's lane; none if time was up before that was done, so that what comes
@@ -97,6 +102,8 @@ pub(super) fn anneal(
     let mut order = vec![0_u32; net.channels];
     let mut crews: Vec<Crew> = (0..CREWS).map(|_| Crew::new(net, schedule.sweeps)).collect();
     let mut sifter = Sifter::default();
+    let tables = if net.symmetry.is_some() { net.turns } else { 0 };
+    let (mut counted, mut folded) = (vec![0.0_f32; tables], vec![0.0_f32; tables]);
     // The pairs that broke the orders, and these.
     let mut best: Option<(f64, Vec<Vec<u32>>)> = None;
     let (mut round, mut extra) = ((schedule.done * schedule.rounds as f64) as usize, 0);
@@ -107,6 +114,7 @@ pub(super) fn anneal(
         let urgency = 1.0 + schedule.urgency * (progress * progress * exp(0.1 * late)) as f32;
         let before = (progress > DETAILED).then(|| rank.clone());
         let mut falls = 0.0;
+        folded.fill(0.0);
         for lane in 0..lanes {
             for (channel, &at) in rank[lane].iter().enumerate() {
                 order[at as usize] = channel as u32;
@@ -129,11 +137,29 @@ pub(super) fn anneal(
             }
             let fresh = if late > 0.0 { 0.3 } else { 1.0 - schedule.memory };
             let memory = if late > 0.0 { 0.97 } else { schedule.memory };
-            for (turn, wanted) in wanted[lane].iter_mut().enumerate() {
-                let used: f32 = crews[..crewed].iter().map(|crew| crew.used[turn]).sum();
-                *wanted = *wanted * memory + fresh * used;
+            let used = |turn: usize| crews[..crewed].iter().map(|crew| crew.used[turn]).sum::<f32>();
+            // Where lanes are alike, what is wanted on all of them decides the order of the first.
+            let sifted = match &net.symmetry {
+                None => {
+                    let wanted = wanted[lane].iter_mut().enumerate();
+                    wanted.for_each(|(turn, wanted)| *wanted = *wanted * memory + fresh * used(turn));
+                    Some(lane)
+                }
+                Some(symmetry) => {
+                    counted.iter_mut().enumerate().for_each(|(turn, counted)| *counted = used(turn));
+                    symmetry.fold_turns(net, lane, &counted, &mut folded);
+                    let wanted = wanted[0].iter_mut().zip(&folded);
+                    let is_last = lane + 1 == lanes;
+                    if is_last {
+                        wanted.for_each(|(wanted, used)| *wanted = *wanted * memory + fresh * used);
+                    }
+                    is_last.then_some(0)
+                }
+            };
+            let visits = sifted.map_or(0, |lane| sifter.sift(net, &mut rank[lane], &wanted[lane], (3, 1.0), rng));
+            if let (Some(symmetry), Some(_)) = (&net.symmetry, sifted) {
+                symmetry.spread(&mut rank);
             }
-            let visits = sifter.sift(net, &mut rank[lane], &wanted[lane], (3, 1.0), rng);
             if !work.spend(count * visits_per_batch(net, schedule) as usize + 2 * visits) {
                 return None;
             }
@@ -141,6 +167,9 @@ pub(super) fn anneal(
         load.fill(0.0);
         for batch in batches.iter().flatten() {
             load.iter_mut().zip(&batch.load).for_each(|(load, own)| *load += f64::from(*own));
+        }
+        if let Some(symmetry) = &net.symmetry {
+            symmetry.fold_loads(&mut load);
         }
         let time = |channel: usize| load[channel] * net.slowness_of(channel);
         let peak = (0..net.channels).map(time).fold(1e-9, f64::max);

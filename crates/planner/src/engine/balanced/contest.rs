@@ -24,12 +24,16 @@ use super::{
     seeds::{self, Ask},
     share::Sharing,
     state::{Context, State},
+    symmetry::Symmetry,
     work::Work,
 };
 
 /// Visits of the first slice, for each channel and source; at least so many in all.
 const SLICE: u64 = 60;
 const SLICE_MIN: u64 = 4_000_000;
+/// On a torus of so many switches, only trees that are images of a few are searched for at first, and for how many slices.
+const FOLDED_MIN: usize = 600;
+const FOLDED_SLICES: u64 = 60;
 /// Most starts that go on to the next round.
 const RUNNERS_MAX: usize = 3;
 /// Work so far for each unit of work spent on annealing, from which on more annealing is due.
@@ -114,7 +118,8 @@ enum Begin {
     Lots,
     /// With the best so far.
     Best(Vec<Vec<u32>>),
-    /// With up*/down* orders: what comes out is not as good, but never breaks.
+    /// With orders that serve everybody: up*/down* ones, where what comes out is not as good but never breaks; ring cuts where
+    /// trees are images of a few.
     Valid,
 }
 
@@ -135,44 +140,54 @@ impl<'a> Contest<'a> {
 
     /// Competes until time is up or nothing better is possible.
     pub(super) fn run(&mut self, work: &mut Work<'_>) {
-        let sources = self.sharing.one_source_a_switch();
         let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(0));
         self.add_seeds(Ask::Structured, lanes, work);
         self.rank_runners();
         if self.peak() <= self.enough {
             return;
         }
+        if !work.expired() {
+            self.add_folded(lanes, work);
+        }
+        self.compete(&self.sharing.one_source_a_switch(), lanes, work);
+    }
+
+    /// Lets an order that serves everybody, up*/down* routes and annealed orders compete with what there is.
+    fn compete(&mut self, sources: &[Source], lanes: usize, work: &mut Work<'_>) {
+        self.rank_runners();
         if self.runners.is_empty() || !work.expired() {
             let lane = (0..sources.len()).map(|number| (number % lanes.max(1)) as u8).collect();
-            let order = if lanes > 0 { vec![seeds::updown_order(self.net); lanes] } else { Vec::new() };
+            let order = self.valid_orders(lanes);
             let rng = Rng::new(self.rng.next_u64());
-            let own = self.start(sources.clone(), lane, order, Patience::Endless, rng, work);
+            let own = self.start(sources.to_vec(), lane, order, Patience::Endless, rng, work);
             self.runners.extend(own);
         }
         if work.expired() {
             return;
         }
         let annealable = lanes > 0 && self.net.turns <= TURNS_MAX;
-        let is_quick = self.net.channels * sources.len() <= UPDOWN_FIRST_MAX;
+        let is_folded = self.net.symmetry.is_some();
+        let is_quick = !is_folded && self.net.channels * sources.len() <= UPDOWN_FIRST_MAX;
         if is_quick {
             self.add_seeds(Ask::Updown, lanes, work);
             self.drop_the_worst();
         }
         let (mut annealing, mut challenges) = (0, 1);
         let mut hurried = false;
-        if annealable && self.is_hopeless() {
-            // Nothing has structure, so an order that is annealed in a hurry is far better than what there is.
+        if annealable && (is_folded || self.is_hopeless()) {
+            // Nothing has structure, so an order that is annealed in a hurry is far better than what there is; or the search is
+            // of so few trees that one is annealed soon.
             work.progress(self.peak() * self.sharing.quantum, self.bound);
             // On long paths haste does not pay: half of the orders are so bad that later ones hardly mend them.
-            let turn = usize::from(self.has_long_paths(&sources));
-            let challenge = self.challenge(&sources, lanes, turn);
+            let turn = usize::from(is_folded || self.has_long_paths(sources));
+            let challenge = self.challenge(sources, lanes, turn);
             let challenger = self.challenger(challenge, work);
             hurried = turn == 0 && challenger.is_some();
             self.runners.extend(challenger);
             annealing = work.total();
             challenges = turn + 1;
         }
-        if !is_quick && !hurried && !work.expired() {
+        if !is_folded && !is_quick && !hurried && !work.expired() {
             self.add_seeds(Ask::Updown, lanes, work);
         }
         self.drop_the_worst();
@@ -186,7 +201,7 @@ impl<'a> Contest<'a> {
             let slice = self.slice(sources.len()) << (round / 2).min(20) >> if hurried { 3 } else { 0 };
             // After an order that was annealed in a hurry, one that takes more time is due at once.
             let due = hurried || work.total() >= (ANNEALING_RARITY * annealing).max(self.slice(sources.len()));
-            let challenge = (annealable && due).then(|| self.challenge(&sources, lanes, challenges));
+            let challenge = (annealable && due).then(|| self.challenge(sources, lanes, challenges));
             let mut jobs = Vec::new();
             for (place, runner) in std::mem::take(&mut self.runners).into_iter().enumerate() {
                 let visits = if runner.slices == 0 { 2 * slice } else { slice >> place.min(1) };
@@ -219,6 +234,37 @@ impl<'a> Contest<'a> {
         }
     }
 
+    /// On a torus, lets trees compete that are images of a few, which are searched for first.
+    fn add_folded(&mut self, lanes: usize, work: &mut Work<'_>) {
+        // On one lane, orders that are alike under reflections alone are no better than the cuts that they come from.
+        if self.net.switches < FOLDED_MIN || lanes < 2 {
+            return;
+        }
+        let Some((symmetry, exchanged)) = Symmetry::of(self.topology, self.policy, self.net, lanes) else { return };
+        let all = self.sharing.one_source_a_switch();
+        let sources: Vec<Source> = all.iter().filter(|source| symmetry.is_first(source.root)).cloned().collect();
+        let net = self.net.folded(symmetry);
+        let mut folded = Contest::new(self.topology, self.policy, &net, self.sharing, self.bound);
+        folded.rng = Rng::new(self.rng.next_u64());
+        let visits = FOLDED_SLICES * folded.slice(sources.len());
+        work.part(visits, |work| folded.compete(&sources, exchanged, work));
+        folded.rank_runners();
+        let (Some(best), Some(symmetry)) = (folded.runners.first(), &net.symmetry) else { return };
+        let state = symmetry.unfold(self.net, &best.sources, &best.alternation.best, &all);
+        let context = Context::new(self.net, &all, self.rng.clone(), work);
+        let alternation = Alternation::new(&context, spread_lanes(state, lanes));
+        self.runners.push(Runner { sources: all, alternation, slices: 0 });
+    }
+
+    /// Orders in which every switch reaches all others, if there are to be any.
+    fn valid_orders(&self, lanes: usize) -> Vec<Vec<u32>> {
+        match &self.net.symmetry {
+            _ if lanes == 0 => Vec::new(),
+            Some(symmetry) => symmetry.cut_orders(lanes),
+            None => vec![seeds::updown_order(self.net); lanes],
+        }
+    }
+
     /// Visits of a first slice.
     fn slice(&self, sources: usize) -> u64 {
         (SLICE * (self.net.channels * sources) as u64).max(SLICE_MIN)
@@ -233,15 +279,8 @@ impl<'a> Contest<'a> {
             let quality = seed.state.quality(self.net);
             let peak = quality.0;
             self.others_peak = self.others_peak.min(peak);
-            let used = seed.state.rank.len();
-            if used > 0 && used < lanes && peak > self.enough {
-                for spare in used..lanes {
-                    seed.state.rank.push(seed.state.rank[spare % used].clone());
-                }
-                for (number, lane) in seed.state.lane.iter_mut().enumerate() {
-                    let copies = (lanes - usize::from(*lane)).div_ceil(used);
-                    *lane += (used * (number % copies)) as u8;
-                }
+            if peak > self.enough {
+                seed.state = spread_lanes(seed.state, lanes);
             }
             self.others.push((quality, seed.routing));
             // More than one tree a switch must be worth it.
@@ -318,7 +357,7 @@ impl<'a> Contest<'a> {
             Some(Runner { sources, alternation: Alternation { best, .. }, .. }) => {
                 (Begin::Best(best.rank.clone()), sources.clone(), best.lane.clone())
             }
-            None if sources.len() <= LOTS_MAX => (Begin::Lots, sources, lane),
+            None if sources.len() <= LOTS_MAX && self.net.symmetry.is_none() => (Begin::Lots, sources, lane),
             None => (Begin::Valid, sources, lane),
         };
         Challenge { sources, lane, lanes, begin, schedule, tries, rng }
@@ -342,7 +381,7 @@ impl<'a> Contest<'a> {
             let (rank, done) = match &begin {
                 Begin::Lots => (anneal::random_orders(self.net, lanes, &mut rng), 0.0),
                 Begin::Best(rank) => (rank.clone(), DONE_BEST),
-                Begin::Valid => (vec![seeds::updown_order(self.net); lanes], DONE_VALID),
+                Begin::Valid => (self.valid_orders(lanes), DONE_VALID),
             };
             let schedule = Schedule { done, ..schedule };
             let Some(rank) = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work) else {
@@ -447,4 +486,19 @@ impl<'a> Contest<'a> {
         };
         Routing { lane, numbering, ..Routing::by_source(trees, choice) }
     }
+}
+
+/// Lets each lane's order serve some of the spare ones too.
+fn spread_lanes(mut state: State, lanes: usize) -> State {
+    let used = state.rank.len();
+    if used > 0 && used < lanes {
+        for spare in used..lanes {
+            state.rank.push(state.rank[spare % used].clone());
+        }
+        for (number, lane) in state.lane.iter_mut().enumerate() {
+            let copies = (lanes - usize::from(*lane)).div_ceil(used);
+            *lane += (used * (number % copies)) as u8;
+        }
+    }
+    state
 }

@@ -97,12 +97,13 @@ impl Forest {
     }
 
     /// Takes a tree's load off its channels.
-    pub(super) fn lift(&mut self, number: usize, source: &Source) {
+    pub(super) fn lift(&mut self, net: &Net, number: usize, source: &Source) {
         let senders = source.senders();
         let (inward, below, load) = self.tree_mut(number);
         for (&channel, &below) in inward.iter().zip(&*below) {
             if channel != NONE {
-                load[channel as usize] -= u64::from(below) * senders;
+                let pairs = u64::from(below) * senders;
+                net.twins(channel).iter().for_each(|twin| load[*twin as usize] -= pairs);
             }
         }
     }
@@ -125,7 +126,8 @@ impl Forest {
                 if channel == NONE {
                     break;
                 }
-                load[channel as usize] += u64::from(below[at]) * senders;
+                let pairs = u64::from(below[at]) * senders;
+                net.twins(channel).iter().for_each(|twin| load[*twin as usize] += pairs);
                 let parent = net.tail(channel);
                 below[parent] += below[at];
                 waiting[parent] -= 1;

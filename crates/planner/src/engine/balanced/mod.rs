@@ -26,6 +26,7 @@ mod search;
 mod seeds;
 mod share;
 mod state;
+mod symmetry;
 mod work;
 
 use fabric::{Policy, Resilience, Tagging, Topology, Traffic};

@@ -13,10 +13,13 @@ use std::ops::Range;
 
 use fabric::{ChannelId, Topology};
 
+use super::symmetry::Symmetry;
+
 /// No channel: the entry of a root, and of switches that a tree leaves out.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A topology in flat arrays.
+#[derive(Clone)]
 pub(super) struct Net {
     /// Number of switches.
     pub(super) switches: usize,
@@ -44,6 +47,12 @@ pub(super) struct Net {
     number: Vec<u32>,
     /// `reverse[channel]`.
     reverse: Vec<u32>,
+    /// Under which trees and orders are kept alike; then only some of the sources are searched for.
+    pub(super) symmetry: Option<Symmetry>,
+    /// `twins[channel · twins_each ..]`: the channel's images, of which the first so many are so on the same lane.
+    twins: Vec<u32>,
+    twins_each: usize,
+    twins_by_lane: usize,
 }
 
 impl Net {
@@ -100,7 +109,31 @@ impl Net {
             into_start,
             id,
             number,
+            symmetry: None,
+            twins: (0..channels as u32).collect(),
+            twins_each: 1,
+            twins_by_lane: 1,
         }
+    }
+
+    /// The same, for a search that keeps trees and orders alike.
+    pub(super) fn folded(&self, symmetry: Symmetry) -> Self {
+        let images = |channel| symmetry.elements().iter().map(move |element| element.channel[channel]);
+        let twins = (0..self.channels).flat_map(images).collect();
+        let (twins_each, twins_by_lane) = (symmetry.order(), symmetry.keeping());
+        Self { twins, twins_each, twins_by_lane, symmetry: Some(symmetry), ..self.clone() }
+    }
+
+    /// A channel and its images, which carry the same load.
+    #[inline]
+    pub(super) fn twins(&self, channel: u32) -> &[u32] {
+        &self.twins[channel as usize * self.twins_each..][..self.twins_each]
+    }
+
+    /// A channel and its images on the same lane, which have the same place in the order.
+    #[inline]
+    pub(super) fn twins_by_lane(&self, channel: u32) -> &[u32] {
+        &self.twins(channel)[..self.twins_by_lane]
     }
 
     /// A channel's number.

@@ -35,10 +35,12 @@ impl Sifter {
     ) -> usize {
         let mut visits = 0;
         self.channels.clear();
-        self.channels.extend(0..net.channels as u32);
+        let first = |channel: &u32| net.twins_by_lane(*channel).iter().all(|twin| channel <= twin);
+        self.channels.extend((0..net.channels as u32).filter(first));
         self.place.clear();
         self.place.extend(rank.iter().map(|&rank| f64::from(rank)));
-        let count = ((share * net.channels as f64) as usize).clamp(1, net.channels.max(1));
+        let movable = self.channels.len();
+        let count = ((share * movable as f64) as usize).clamp(1, movable.max(1));
         for _ in 0..sweeps {
             rng.shuffle(&mut self.channels);
             let mut moved = 0;
@@ -103,7 +105,8 @@ impl Sifter {
         let beyond = 0.02 * net.channels as f64;
         let low = if gap > 0 { self.events[gap - 1].0 } else { self.events[0].0 - beyond };
         let high = self.events.get(gap).map_or(low + beyond, |event| event.0);
-        self.place[channel as usize] = low + (high - low) * (0.02 + 0.96 * rng.unit_f64());
+        let place = low + (high - low) * (0.02 + 0.96 * rng.unit_f64());
+        net.twins_by_lane(channel).iter().for_each(|twin| self.place[*twin as usize] = place);
         true
     }
 }

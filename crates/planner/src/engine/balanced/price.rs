@@ -43,15 +43,21 @@ impl Prices {
         let slope = sharpness / target.max(1.0);
         let mut prices =
             Self { sharpness, slope, weight: vec![0.0; net.channels], memo: vec![Factors::default(); 256] };
-        (0..net.channels).for_each(|channel| prices.update(net, load, channel));
+        (0..net.channels).for_each(|channel| prices.weight[channel] = prices.of(net, load, channel));
         prices
     }
 
     /// Follows a change of a channel's load.
     #[inline]
     pub(super) fn update(&mut self, net: &Net, load: &[u64], channel: usize) {
+        let weight = self.of(net, load, channel);
+        net.twins(channel as u32).iter().for_each(|twin| self.weight[*twin as usize] = weight);
+    }
+
+    #[inline]
+    fn of(&self, net: &Net, load: &[u64], channel: usize) -> f64 {
         let time = load[channel] as f64 * net.slowness_of(channel);
-        self.weight[channel] = exp(self.slope * time - self.sharpness);
+        exp(self.slope * time - self.sharpness)
     }
 
     /// The factors for a number of pairs. Cost: O(rates), O(1) if it was asked for lately.

@@ -258,7 +258,7 @@ fn sweep_tree(
         let mut at = switch;
         while at != root {
             let channel = inward[at] as usize;
-            load[channel] -= pairs;
+            net.twins(channel as u32).iter().for_each(|twin| load[*twin as usize] -= pairs);
             prices.update(net, load, channel);
             at = net.tail[channel] as usize;
             below[at] -= moved;
@@ -270,7 +270,7 @@ fn sweep_tree(
         at = switch;
         while at != root {
             let channel = inward[at] as usize;
-            load[channel] += pairs;
+            net.twins(channel as u32).iter().for_each(|twin| load[*twin as usize] += pairs);
             prices.update(net, load, channel);
             at = net.tail[channel] as usize;
             below[at] += moved;

@@ -101,14 +101,17 @@ impl PathPrices {
         if weighted > 0.0 {
             prices.scale = all / weighted;
         }
-        (0..net.channels as u32).for_each(|channel| prices.update(net, load, channel));
+        for channel in 0..net.channels {
+            prices.price[channel] = (prices.scale * prices.at(net, load, channel)) as f32;
+        }
         prices
     }
 
     /// Follows a change of a channel's load.
     #[inline]
     pub(super) fn update(&mut self, net: &Net, load: &[u64], channel: u32) {
-        self.price[channel as usize] = (self.scale * self.at(net, load, channel as usize)) as f32;
+        let price = (self.scale * self.at(net, load, channel as usize)) as f32;
+        net.twins(channel).iter().for_each(|twin| self.price[*twin as usize] = price);
     }
 
     #[inline]

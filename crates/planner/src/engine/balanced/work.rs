@@ -67,6 +67,16 @@ impl<'a> Work<'a> {
         self.watch.threads().max(1)
     }
 
+    /// Lets so many visits be made at most.
+    pub(crate) fn part<R>(&mut self, visits: u64, run: impl FnOnce(&mut Work<'_>) -> R) -> R {
+        let mut all = Heeded { watch: self.watch, expired: &mut self.expired };
+        let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(visits.div_ceil(VISITS_PER_STEP as u64)) };
+        let mut work = Work::new(&mut watch);
+        let result = run(&mut work);
+        self.total += work.total;
+        result
+    }
+
     /// Does jobs, at the same time if there are threads, and returns what they found in the order of the jobs. A job of so
     /// many visits sees its time expire about then. Where too few steps are left for all, those that come last get less, as
     /// if the jobs were done in turn: so with more steps every job gets at least as far.
@@ -157,7 +167,17 @@ impl Watch for Heeded<'_> {
         *self.expired
     }
 
-    fn progress(&mut self, _load: f64, _bound: f64) {}
+    fn progress(&mut self, load: f64, bound: f64) {
+        self.watch.progress(load, bound);
+    }
+
+    fn threads(&self) -> usize {
+        self.watch.threads()
+    }
+
+    fn steps_left(&self) -> u64 {
+        self.watch.steps_left()
+    }
 }
 
 /// The watch of the whole, seen from another thread.
