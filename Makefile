@@ -95,13 +95,15 @@ deny:
 	cargo deny --locked check bans licenses sources
 
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 fuzz:
-	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-	for target in native dot lldp ibnetdiscover containerlab graphml rendered linux_bridge networkd ifupdown2 open_vswitch \
-		powerconnect cisco_sb edge_core comware7 comware5 huawei zyxel tp_link fastpath routeros sonic eos ios junos management ssh serve models ri2n tagger; do \
+	@tools/setup fuzz
+	RUSTC_BOOTSTRAP=1 cargo fuzz build --sanitizer none
+	@for target in $(FUZZ_TARGETS); do \
+		echo "fuzz: $$target, $(FUZZ_SECONDS) s"; \
 		mkdir -p fuzz/corpus/$$target && \
-		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 || exit 1; \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -rss_limit_mb=2048 || exit 1; \
 	done
 
 soak: fuzz

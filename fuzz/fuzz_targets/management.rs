@@ -52,7 +52,13 @@ fn agent() -> Engine<Switch<Still>> {
         description: String::new(),
         address: Mac::local(0xaa),
         ports: (1..=4).map(port).collect(),
-        limits: Limits { vlans_max: 8, statics_max: 8, hybrid: HybridPorts::Allowed, learning: Learning::Independent },
+        limits: Limits {
+            vlans_max: 8,
+            statics_max: 8,
+            hybrid: HybridPorts::Allowed,
+            learning: Learning::Independent,
+            pfc_classes: 0,
+        },
     };
     let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
     Engine::new(Switch::new(facts, Config::factory(4), Still, b"engine", 1, 0), access, b"engine", 0)

@@ -276,6 +276,9 @@ pub(crate) struct Reach {
     /// How often a question is asked before a switch counts as silent.
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) attempts: u32,
+    /// Most switches that are spoken to at once.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) parallel: usize,
 }
 
 /// Find the cables of real switches: a topology from what they say of their neighbours.
@@ -377,9 +380,6 @@ pub(crate) struct Deploy {
     /// Go ahead although somebody else has deployed since.
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// Most switches that are spoken to at once.
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    pub(crate) parallel: usize,
     /// Where switches are managed over their data ports: how long one that has been changed may be cut off, before it takes
     /// the change back by itself and everything is rolled back. Spanning tree alone takes up to 50.
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
@@ -388,7 +388,12 @@ pub(crate) struct Deploy {
 
 /// Write down what switches hold.
 #[derive(Args)]
-#[command(after_help = "Example: espalier observe plan.json -o seen && espalier check plan.json --observed seen")]
+#[command(
+    after_help = "Examples:\n  espalier observe plan.json -o seen && espalier check plan.json --observed seen\n  \
+    espalier observe plan.json --parallel 4 -o seen\n\n\
+    The folder changes when all switches have been asked; Ctrl-C leaves it as it was. Exit code 1 means that a switch does\n\
+    not answer; what an earlier run wrote of it goes."
+)]
 pub(crate) struct Observe {
     /// The plan that the switches should hold.
     #[arg(value_name = "PLAN")]

@@ -10,10 +10,11 @@
 //! ```
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::UdpSocket,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -42,6 +43,46 @@ fn deploy_status_and_watch() {
 #[test]
 fn enrol() {
     play("enrol", LIMITS);
+}
+
+/// Three switches have been read and the fourth is awaited when somebody presses Ctrl-C: what was observed before is still
+/// there, all of it and nothing else.
+#[test]
+fn an_interrupted_observation_changes_nothing() {
+    let folder = Folder::new("interrupted");
+    let closet = Closet::open(LIMITS);
+    folder.write("credentials.toml", "[default]\ncommunity = \"private\"\nsave = \"by-hand\"\n");
+    folder.write("ring.yaml", &ring());
+    let told = run(&folder, &closet, "espalier plan ring.yaml --flow-control none -o plan.json");
+    assert!(told.contains("fit to deploy"), "{told}");
+    let told = run(&folder, &closet, "espalier observe plan.json -o seen");
+    assert_eq!(told, "4 of 4 switches observed into seen\n");
+    let seen = || -> BTreeMap<PathBuf, String> {
+        let paths = fs::read_dir(folder.0.join("seen")).expect("a folder").map(|entry| entry.expect("an entry").path());
+        paths.map(|path| (path.clone(), fs::read_to_string(&path).unwrap_or_default())).collect()
+    };
+    let before = seen();
+    assert_eq!(before.len(), 4);
+    closet.do_it("s1 dot1qPvid.3 = 1");
+    closet.do_it("s3 silent");
+    let port = closet.port.to_string();
+    let mut observing = Command::new(env!("CARGO_BIN_EXE_espalier"))
+        .args(["observe", "plan.json", "-o", "seen", "--port", &port, "--timeout", "0.5", "--attempts", "20"])
+        .current_dir(&folder.0)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    while seen().len() < 7 {
+        assert!(observing.try_wait().expect("a process").is_none(), "it ended before it was interrupted");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let pressed = Command::new("kill").args(["-INT", &observing.id().to_string()]).status().expect("kill runs");
+    assert!(pressed.success());
+    closet.do_it("s3 speaks");
+    let output = observing.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.as_str()), (Some(130), "espalier: interrupted; seen is as it was\n"));
+    assert_eq!(seen(), before);
 }
 
 const LIMITS: Limits = Limits {

@@ -6,6 +6,9 @@
 //!           p5         VLAN 1       left alone, as it came out of its box
 //!           p6         VLAN 4000    left alone, and VLAN 4000 with it: no named port is in it, and the plan has none such
 //! ```
+//! VLAN 1 counts only where it is the plan's own: for management in band. Then a port that was never told anything is in
+//! it, and a cable between two such ports would close a ring.
+//!
 //! A plan that names fewer ports than the one before leaves some behind that are open, in VLANs that go or that come to
 //! mean another tree: a switch refuses to remove a VLAN that is still a port's PVID, and a cable between two such ports
 //! closes a ring that no plan knows of. They take part in the deployment like named ones from the survey on, so that they
@@ -19,12 +22,14 @@ use super::{Order, Way};
 use crate::{PortConfig, SwitchConfig, read::align};
 
 /// Names of the ports from position `named` on that are in the way: they have to do with a VLAN of `wanted`, or with one
-/// that a port before them has to do with, or another that is in the way.
+/// that a port before them has to do with, or another that is in the way. VLAN 1 counts only if it is wanted.
 pub(crate) fn in_the_way(whole: &SwitchConfig, named: usize, wanted: &VlanSet) -> Vec<String> {
     let used = uses(whole);
     let mut claimed: BTreeSet<VlanId> = wanted.iter().collect();
     claimed.extend(used[..named].iter().flatten());
-    claimed.remove(&VlanId::MIN);
+    if !wanted.contains(VlanId::MIN) {
+        claimed.remove(&VlanId::MIN);
+    }
     let mut caught = BTreeSet::new();
     // What one that is caught drags along may catch others.
     while let Some(next) = (named..used.len()).find(|port| !caught.contains(port) && !used[*port].is_disjoint(&claimed))
@@ -130,6 +135,9 @@ mod tests {
         check(&[&[], &[7], &[8]], &[7], &["p2"]);
         // One drags the other along, whichever comes first.
         check(&[&[2], &[9], &[2, 9], &[8]], &[], &["p2", "p3"]);
+        // VLAN 1 is where everything comes out of its box, unless the plan is about it.
+        check(&[&[1, 2], &[1], &[1, 8], &[8], &[9]], &[2], &[]);
+        check(&[&[1, 2], &[1], &[1, 8], &[8], &[9]], &[1, 2], &["p2", "p3", "p4"]);
     }
 
     #[test]

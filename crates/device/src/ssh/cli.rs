@@ -1,6 +1,9 @@
 //! A vendor's command line: the running configuration is read through the dialect, differences are said line by line.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use fabric::VlanId;
 
@@ -30,6 +33,8 @@ pub(super) struct Cli<D, C> {
     pub(super) names: Vec<String>,
     pub(super) mark_vlan: VlanId,
     pub(super) mark_vlans: BTreeSet<VlanId>,
+    /// PVIDs that ports were read with, whether untagged frames get in or not.
+    pub(super) pvids: BTreeMap<String, VlanId>,
     pub(super) save: SaveMethod,
     pub(super) patience: Duration,
 }
@@ -79,12 +84,25 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
     /// The lines that lead from one state to another.
     fn changing(&self, before: &SwitchConfig, after: &SwitchConfig) -> Result<Vec<String>, Fault> {
         let mut memory = Memory::default();
-        write_transition(self.language.target, before, after, &mut memory)
+        write_transition(self.language.target, &self.bearing(before, after), after, &mut memory)
             .map_err(|error| Fault::Refused(error.to_string()))?;
         let lines = memory.files.values().flat_map(|text| {
             String::from_utf8_lossy(text).lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
         });
         Ok(lines.filter(|line| !line.is_empty()).collect())
+    }
+
+    /// The state that it is to leave, with the PVIDs that ports bear of VLANs which go, though no untagged frame gets in:
+    /// they are taken back as if they counted, since a switch does not remove a VLAN that is a port's PVID.
+    fn bearing(&self, before: &SwitchConfig, after: &SwitchConfig) -> SwitchConfig {
+        let goes = |vlan: &VlanId| before.vlans.contains(*vlan) && !after.vlans.contains(*vlan);
+        let mut bearing = before.clone();
+        for (port, goal) in bearing.ports.iter_mut().zip(&after.ports) {
+            if (port.pvid, goal.pvid) == (None, None) {
+                port.pvid = self.pvids.get(&port.name).copied().filter(goes);
+            }
+        }
+        bearing
     }
 
     /// Lines with the way to where rendered text is understood, and back.
@@ -126,7 +144,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
             let lines = terminal.say(language.show)?;
             read_running(language, &lines, &names).map_err(Fault::Refused)
         })?;
-        self.mark_vlans = running.mark_vlans;
+        (self.mark_vlans, self.pvids) = (running.mark_vlans, running.pvids);
         Ok((running.config, running.mark))
     }
 
@@ -172,5 +190,73 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         }
         let lines: Vec<String> = self.language.save.iter().map(|line| (*line).to_owned()).collect();
         self.say_each(&lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::{super::language::language, *};
+    use crate::{Target, TextFile, ssh::Arrived};
+
+    struct Nobody;
+
+    impl Channel for Nobody {
+        fn send(&mut self, _: &[u8]) -> io::Result<()> {
+            unreachable!("nothing is said")
+        }
+
+        fn receive(&mut self, _: Duration) -> io::Result<Arrived> {
+            unreachable!("nothing is awaited")
+        }
+
+        fn complaint(&mut self) -> Fault {
+            Fault::Silent
+        }
+    }
+
+    /// What is said is told to a switch that remembers the PVID, and refuses to remove the VLAN of one.
+    #[test]
+    fn a_port_that_bears_an_old_pvid_keeps_no_vlan() {
+        let (old, kept) = (VlanId::new(2).expect("in range"), VlanId::new(3).expect("in range"));
+        let cases = [
+            (Target::PowerConnect, "g1", "interface ethernet g1\nswitchport general pvid 2\nexit\n"),
+            (Target::CiscoSb, "gi1", "interface gi1\nswitchport general pvid 2\nexit\n"),
+            (Target::EdgeCore, "1/1", "interface ethernet 1/1\n switchport native vlan 2\nexit\n"),
+            (Target::Fastpath, "0/1", "configure\ninterface 0/1\nvlan pvid 2\nexit\nexit\n"),
+        ];
+        for (target, name, bear) in cases {
+            let mut before = SwitchConfig::blank([name.to_owned()]);
+            before.vlans = [old, kept].into_iter().collect();
+            before.ports[0].tagged = before.vlans.clone();
+            let mut after = before.clone();
+            after.vlans.remove(old);
+            after.ports[0].tagged.remove(old);
+            let mut cli = Cli {
+                dial: || -> Result<Nobody, Fault> { Err(Fault::Silent) },
+                terminal: None,
+                language: language(target).expect("spoken"),
+                login: Login::default(),
+                names: vec![name.to_owned()],
+                mark_vlan: VlanId::MAX,
+                mark_vlans: BTreeSet::new(),
+                pvids: BTreeMap::new(),
+                save: SaveMethod::Unknown,
+                patience: Duration::ZERO,
+            };
+            let told = |cli: &Cli<_, _>| {
+                let text = format!("{bear}{}\n", cli.changing(&before, &after).expect("it has words").join("\n"));
+                // The port takes tagged frames alone, as it did, so that what it bears does not show.
+                crate::read_back(target, &[TextFile { name: "", text: &text }], before.clone())
+            };
+            let refused = told(&cli).expect_err("the VLAN is a port's own");
+            assert!(refused.iter().any(|error| error.message.contains("still the PVID")), "{target}: {refused:?}");
+            cli.pvids.insert(name.to_owned(), old);
+            assert_eq!(told(&cli), Ok(after.clone()), "{target}");
+            // One of a VLAN that stays is left alone.
+            cli.pvids.insert(name.to_owned(), kept);
+            assert_eq!(cli.bearing(&before, &after), before, "{target}");
+        }
     }
 }

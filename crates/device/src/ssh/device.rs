@@ -1,7 +1,7 @@
 //! A switch by SSH in a deployment's driver seat: what is read, written and saved, each behind a fence.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::IpAddr,
     time::{Duration, Instant},
@@ -97,6 +97,7 @@ pub fn connect(
         names,
         mark_vlan: settings.mark_vlan,
         mark_vlans: BTreeSet::new(),
+        pvids: BTreeMap::new(),
         save: settings.save,
         patience,
     };

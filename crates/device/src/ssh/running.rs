@@ -27,6 +27,8 @@ pub(super) struct Running {
     pub(super) mark: Option<Mark>,
     /// VLANs without ports that bear marks.
     pub(super) mark_vlans: BTreeSet<VlanId>,
+    /// PVIDs as ports bear them, whether untagged frames get in or not.
+    pub(super) pvids: BTreeMap<String, VlanId>,
 }
 
 /// Reads a running configuration; the ports are `names`, in this order, and behind them any others that it shows.
@@ -43,8 +45,13 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
     lines = expand(language.target, lines, names)?;
     let ports = drop_foreign(language, &mut lines, names);
     let marks = marks(&lines);
+    let pvids = pvids(language, &lines);
     entries_last(language, &mut lines);
     let mut config = understand(language, lines, &ports, names)?;
+    for port in config.ports.iter_mut().skip(names.len()).filter(|port| port.pvid.is_none()) {
+        // Of a port that nobody named the number counts: its VLAN cannot be removed, whether frames get in or not.
+        port.pvid = pvids.get(&port.name).copied().filter(|pvid| *pvid != VlanId::MIN);
+    }
     if language.target == Target::RouterOs && config.spanning_tree == SpanningTree::On {
         // Without a bridge of ours nothing of it is there.
         (config.vlans, config.entries) = Default::default();
@@ -55,7 +62,7 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
             mark_vlans.insert(vlan);
         }
     }
-    Ok(Running { config, mark: marks.into_keys().next_back(), mark_vlans })
+    Ok(Running { config, mark: marks.into_keys().next_back(), mark_vlans, pvids })
 }
 
 /// Runs the dialect's reader, taking away what it does not know and what concerns nobody here.
@@ -243,6 +250,30 @@ fn marks(lines: &[String]) -> BTreeMap<Mark, Option<VlanId>> {
     marks
 }
 
+/// PVIDs that ports are told of, in languages that keep them where only tagged frames come in.
+fn pvids(language: &Language, lines: &[String]) -> BTreeMap<String, VlanId> {
+    let mut pvids = BTreeMap::new();
+    let mut port = None;
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["interface", ..] => {
+                port = match (language.section)(&words) {
+                    Section::Port(name) => Some(name),
+                    Section::Foreign | Section::Other => None,
+                };
+            }
+            ["switchport", "general", "pvid", id] | ["switchport", "native", "vlan", id] | ["vlan", "pvid", id] => {
+                if let (Some(port), Ok(pvid)) = (port, id.parse()) {
+                    pvids.insert(port.to_owned(), pvid);
+                }
+            }
+            _ => {}
+        }
+    }
+    pvids
+}
+
 /// `gigabitethernet1` is how the switch shows what it lets call `gi1`.
 fn short_ports(line: &str) -> String {
     let mut line = line.to_owned();
@@ -391,6 +422,33 @@ mod tests {
         let broken = text.replace("g(3,24)", "g(3;24)");
         let error = read(Target::PowerConnect, &broken, &["g1", "g2", "g3"]).expect_err("half a range");
         assert!(error.contains("g(3;24)"), "{error}");
+    }
+
+    /// A port that takes tagged frames alone has no PVID, and bears one all the same. The switch does not remove its VLAN.
+    #[test]
+    fn a_pvid_that_is_left_is_known() {
+        let vlan = |id| VlanId::new(id).expect("in range");
+        let check = |target: Target, (first, second): (&str, &str), text: &str| {
+            let running = read(target, text, &[first]).unwrap_or_else(|error| panic!("{target}: {error}"));
+            let borne = [(first.to_owned(), vlan(2)), (second.to_owned(), vlan(3))];
+            assert_eq!(running.pvids, BTreeMap::from(borne), "{target}");
+            let pvids: Vec<Option<VlanId>> = running.config.ports.iter().map(|port| port.pvid).collect();
+            // The second port is none of the plan's, and in the way by its number.
+            assert_eq!(pvids, [None, Some(vlan(3))], "{target}");
+        };
+        let general = "vlan database\nvlan 2-3\nexit\ninterface gi1\nswitchport mode general\nswitchport general pvid 2\n\
+            switchport general acceptable-frame-type tagged-only\nexit\ninterface gi2\nswitchport mode general\n\
+            switchport general pvid 3\nswitchport general acceptable-frame-type tagged-only\nexit\n";
+        check(Target::CiscoSb, ("gi1", "gi2"), general);
+        let older = general.replace("interface gi", "interface ethernet g");
+        check(Target::PowerConnect, ("g1", "g2"), &older);
+        let native = "vlan database\n vlan 2 media ethernet state active\n vlan 3 media ethernet state active\n!\n\
+            interface ethernet 1/1\n switchport native vlan 2\n switchport acceptable-frame-types tagged\n!\n\
+            interface ethernet 1/2\n switchport native vlan 3\n switchport acceptable-frame-types tagged\n!\n";
+        check(Target::EdgeCore, ("1/1", "1/2"), native);
+        let fastpath = "vlan database\nvlan 2-3\nexit\nconfigure\ninterface 0/1\nvlan pvid 2\nvlan acceptframe vlanonly\nexit\n\
+            interface 0/2\nvlan pvid 3\nvlan acceptframe vlanonly\nexit\nexit\n";
+        check(Target::Fastpath, ("0/1", "0/2"), fastpath);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{
     fs,
     net::{IpAddr, SocketAddr},
     path::Path,
+    sync::Mutex,
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -122,8 +123,8 @@ pub(super) fn drivers(devices: &mut [Connected]) -> Vec<Result<&mut dyn Driver, 
 
 /// Has switches take in the ports that no plan names but that have to do with its VLANs; their names, `[switch]`. One that
 /// cannot say is one that does not answer.
-pub(super) fn adopt_strangers(devices: &mut [Connected], vlans: &VlanSet) -> Vec<Vec<String>> {
-    each_device(devices, |_, device| adopt(device.driver(), vlans))
+pub(super) fn adopt_strangers(devices: &mut [Connected], vlans: &VlanSet, parallel: usize) -> Vec<Vec<String>> {
+    each_device(devices, parallel, |_, device| adopt(device.driver(), vlans))
 }
 
 /// The same for one switch.
@@ -137,69 +138,100 @@ pub(super) fn adopt(device: &mut dyn Driver, vlans: &VlanSet) -> Result<Vec<Stri
 }
 
 /// Has switches take in ports of these names, `[switch]`.
-pub(super) fn adopt_named(devices: &mut [Connected], names: &[Vec<String>]) {
-    each_device(devices, |at, device| device.driver().adopt(&names[at]));
+pub(super) fn adopt_named(devices: &mut [Connected], names: &[Vec<String>], parallel: usize) {
+    each_device(devices, parallel, |at, device| device.driver().adopt(&names[at]));
 }
 
-/// Does something with every switch that answers, some at a time; one that fails is one that does not.
+/// Does something with every switch that answers, so many at a time; one that fails is one that does not.
 fn each_device<R: Send + Default>(
     devices: &mut [Connected],
+    parallel: usize,
     work: impl Fn(usize, &mut Reached) -> Result<R, Fault> + Sync,
 ) -> Vec<R> {
-    let mut results = Vec::with_capacity(devices.len());
-    for (chunk, batch) in devices.chunks_mut(PARALLEL).enumerate() {
-        thread::scope(|scope| {
-            let work = &work;
-            let threads: Vec<_> = (batch.iter_mut().enumerate())
-                .map(|(at, device)| {
-                    scope.spawn(move || {
-                        let done = device.as_mut().map(|reached| work(chunk * PARALLEL + at, reached));
-                        match done {
-                            Ok(Ok(result)) => result,
-                            Ok(Err(fault)) => {
-                                *device = Err(fault);
-                                R::default()
-                            }
-                            Err(_) => R::default(),
-                        }
-                    })
-                })
-                .collect();
-            results.extend(threads.into_iter().map(|thread| thread.join().expect("the work does not panic")));
-        });
-    }
-    results
+    at_once(devices.iter_mut().enumerate().collect(), parallel, |(at, device): (usize, &mut Connected)| {
+        match device.as_mut().map(|reached| work(at, reached)) {
+            Ok(Ok(result)) => result,
+            Ok(Err(fault)) => {
+                *device = Err(fault);
+                R::default()
+            }
+            Err(_) => R::default(),
+        }
+    })
 }
 
-/// Every VLAN that these states know.
+/// Every VLAN that these states know, VLAN 1 only if a port is to be in it.
 pub(super) fn vlans_of<'a>(configs: impl IntoIterator<Item = &'a SwitchConfig>) -> VlanSet {
-    configs.into_iter().flat_map(|config| config.vlans.iter().collect::<Vec<_>>()).collect()
+    let known = |config: &SwitchConfig| config.vlans.iter().chain(config.memberships().iter()).collect::<Vec<_>>();
+    configs.into_iter().flat_map(known).collect()
 }
 
-/// Connects to every switch of a plan, `devices[switch]`, some at a time: by its command line if the credentials name an
-/// ssh-user for it, else by SNMP.
-///
-/// # Errors
-/// Bad input if a switch has no management address.
-pub(super) fn connect(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Connected>> {
-    self::reach(&plan.topology, mark_vlan(plan), reach)
+/// The ways to the switches of a topology: by its command line if the credentials name an ssh-user for a switch, else by
+/// SNMP.
+pub(super) struct Ways<'a> {
+    topology: &'a Topology,
+    mark_vlan: VlanId,
+    keyring: Keyring,
+    reach: &'a cli::Reach,
 }
 
-/// Connects to every switch of a topology, `devices[switch]`, some at a time; marks are left in `mark_vlan`.
-///
-/// # Errors
-/// Bad input if a switch has no management address.
-pub(super) fn reach(topology: &Topology, mark_vlan: VlanId, reach: &cli::Reach) -> Result<Vec<Connected>> {
-    let keyring = keyring(&reach.credentials)?;
-    warn_of_weak_algorithms(topology, &keyring);
-    each(topology, |switch, address| {
+impl<'a> Ways<'a> {
+    /// The ways to a plan's switches.
+    ///
+    /// # Errors
+    /// Bad input if a switch has no management address, or the credentials cannot be read.
+    pub(super) fn of(plan: &'a Plan, reach: &'a cli::Reach) -> Result<Self> {
+        Self::new(&plan.topology, mark_vlan(plan), reach)
+    }
+
+    /// The ways to a topology's switches; marks are left in `mark_vlan`.
+    ///
+    /// # Errors
+    /// Bad input if a switch has no management address, or the credentials cannot be read.
+    pub(super) fn new(topology: &'a Topology, mark_vlan: VlanId, reach: &'a cli::Reach) -> Result<Self> {
+        let keyring = keyring(&reach.credentials)?;
+        warn_of_weak_algorithms(topology, &keyring);
+        all_have_addresses(topology)?;
+        Ok(Self { topology, mark_vlan, keyring, reach })
+    }
+
+    /// Connects to one switch.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(super) fn connect(&self, switch: SwitchId) -> Connected {
+        let Self { topology, mark_vlan, keyring, reach } = self;
+        let address = address_of(topology, switch)?;
         let Some((login, save)) = keyring.login(&topology.switch(switch).name) else {
-            return Ok(Reached::Snmp(Box::new(by_snmp(&keyring, topology, switch, address, mark_vlan, reach)?)));
+            return Ok(Reached::Snmp(Box::new(by_snmp(keyring, topology, switch, address, *mark_vlan, reach)?)));
         };
         let target = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
-        let settings = Settings { mark_vlan, save };
+        let settings = Settings { mark_vlan: *mark_vlan, save };
         Ok(Reached::CommandLine(log_in(reach, address, login, target, &port_names(topology, switch), settings)?))
-    })
+    }
+
+    /// Connects to one switch to look at it: by SNMP if the credentials know how and it answers, since what it counts and
+    /// whom it hears is not asked otherwise, else by its command line.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(super) fn connect_to_look(&self, switch: SwitchId) -> Connected {
+        let Self { topology, mark_vlan, keyring, reach } = self;
+        let name = &topology.switch(switch).name;
+        if keyring.access(name).is_none() && keyring.login(name).is_some() {
+            return self.connect(switch);
+        }
+        let address = address_of(topology, switch)?;
+        match by_snmp(keyring, topology, switch, address, *mark_vlan, reach) {
+            Err(Fault::Silent) if keyring.login(name).is_some() => self.connect(switch),
+            found => found.map(|device| Reached::Snmp(Box::new(device))),
+        }
+    }
+
+    /// Connects to every switch, `devices[switch]`, some at a time.
+    pub(super) fn connect_all(&self) -> Vec<Connected> {
+        at_once(self.topology.switch_ids().collect(), self.reach.parallel, |switch| self.connect(switch))
+    }
 }
 
 /// Connects to one switch of a plan by SNMP.
@@ -212,29 +244,15 @@ pub(super) fn connect_one(
     switch: SwitchId,
     reach: &cli::Reach,
 ) -> Result<Device<UdpLink>, Fault> {
-    let address = plan.topology.switch(switch).mgmt;
-    let address = address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?;
+    let address = address_of(&plan.topology, switch)?;
     by_snmp(keyring, &plan.topology, switch, address, mark_vlan(plan), reach)
-}
-
-/// Connects to every switch of a plan by SNMP, `devices[switch]`: what it counts and whom it hears is not asked otherwise.
-///
-/// # Errors
-/// Bad input if a switch has no management address.
-pub(super) fn connect_by_snmp(plan: &Plan, reach: &cli::Reach) -> Result<Vec<Result<Device<UdpLink>, Fault>>> {
-    let (keyring, mark_vlan) = (keyring(&reach.credentials)?, mark_vlan(plan));
-    each(&plan.topology, |switch, address| by_snmp(&keyring, &plan.topology, switch, address, mark_vlan, reach))
 }
 
 fn mark_vlan(plan: &Plan) -> VlanId {
     free_vlan(&plan.trees.iter().map(|tree| tree.vlan).collect())
 }
 
-/// Does something to every switch by its address, some at a time.
-fn each<T: Send>(
-    topology: &Topology,
-    work: impl Fn(SwitchId, IpAddr) -> Result<T, Fault> + Sync,
-) -> Result<Vec<Result<T, Fault>>> {
+fn all_have_addresses(topology: &Topology) -> Result<()> {
     let missing: Vec<&str> =
         topology.switches().iter().filter(|switch| switch.mgmt.is_none()).map(|switch| switch.name.as_str()).collect();
     if !missing.is_empty() {
@@ -243,11 +261,11 @@ fn each<T: Send>(
             missing.join(", ")
         )));
     }
-    let one = |switch: SwitchId| {
-        let address = topology.switch(switch).mgmt;
-        work(switch, address.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))?)
-    };
-    Ok(at_once(topology.switch_ids().collect(), one))
+    Ok(())
+}
+
+fn address_of(topology: &Topology, switch: SwitchId) -> Result<IpAddr, Fault> {
+    topology.switch(switch).mgmt.ok_or_else(|| Fault::Refused("it has no management address".to_owned()))
 }
 
 fn port_names(topology: &Topology, switch: SwitchId) -> Vec<String> {
@@ -305,22 +323,26 @@ fn log_in(
     ssh::connect(address, login, target, ports, settings, Duration::from_secs_f64(patience))
 }
 
-/// Most sessions that are opened at once.
-pub(super) const PARALLEL: usize = 32;
-
-/// Does something for each item, some at a time; results in the items' order.
-pub(super) fn at_once<T: Copy + Send + Sync, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let mut results = Vec::with_capacity(items.len());
-    for batch in items.chunks(PARALLEL) {
-        thread::scope(|scope| {
-            let work = &work;
-            let threads: Vec<_> = batch.iter().map(|item| scope.spawn(move || work(*item))).collect();
-            for thread in threads {
-                results.push(thread.join().expect("the work does not panic"));
-            }
-        });
-    }
-    results
+/// Does something with each item, at most so many at a time; results in the items' order. One that takes long holds only
+/// its own place.
+pub(super) fn at_once<T: Send, R: Send>(items: Vec<T>, parallel: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let workers = items.len().min(parallel.max(1));
+    let queue = Mutex::new(items.into_iter().enumerate());
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            // Nobody holds the queue while something is done.
+            let next = queue.lock().expect("taking the next does not panic").next();
+            let Some((at, item)) = next else { return done };
+            done.push((at, work(item)));
+        }
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("the work does not panic")).collect()
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// What the plan asks of each switch.
@@ -341,4 +363,30 @@ pub(super) fn fresh_number() -> u64 {
     let mut hasher = std::hash::RandomState::new().build_hasher();
     hasher.write_u64(nanos);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// The first waits until all the others are done: with a place for it and one for them it is in nobody's way.
+    #[test]
+    fn one_that_takes_long_holds_only_its_own_place() {
+        let (busy, busiest, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = |item: usize| {
+            busiest.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            while item == 0 && done.load(Ordering::SeqCst) < 99 {
+                thread::yield_now();
+            }
+            done.fetch_add(1, Ordering::SeqCst);
+            busy.fetch_sub(1, Ordering::SeqCst);
+            10 * item
+        };
+        assert_eq!(at_once((0..100).collect(), 2, work), (0..100).map(|item| 10 * item).collect::<Vec<_>>());
+        assert_eq!(busiest.load(Ordering::SeqCst), 2);
+        assert_eq!(at_once(vec![7, 8], 0, |item| item), [7, 8], "at least one at a time");
+        assert!(at_once(Vec::<u8>::new(), 5, |item| item).is_empty());
+    }
 }

@@ -31,7 +31,7 @@ use rustix::{
 
 use super::{
     Output,
-    controller::{self, Reached, Said},
+    controller::{self, Reached, Said, Ways},
     interrupt::Interrupt,
     say,
 };
@@ -52,13 +52,14 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         return Err(bad_input(format!("{} is not fit to deploy; see espalier check", args.plan.display())));
     }
     let route = Route::new(&plan, args)?;
-    let mut devices = controller::reach(&route.topology, route.mark_vlan(), &args.reach)?;
+    let parallel = args.reach.parallel;
+    let mut devices = Ways::new(&route.topology, route.mark_vlan(), &args.reach)?.connect_all();
     let digest = plan_digest(&plan)?;
     let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {
-        let parked = controller::adopt_strangers(&mut devices, &route.vlans());
+        let parked = controller::adopt_strangers(&mut devices, &route.vlans(), parallel);
         tell_parked(&route, &parked);
-        return dry_run(&route, devices, &parked, digest, output);
+        return dry_run(&route, devices, &parked, digest, parallel, output);
     }
     let state = State::open(&args.state)?;
     let resume = match (args.resume || args.undo, state.journal()?) {
@@ -76,10 +77,10 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         Some(journal) => {
             let names =
                 further_ports(&route, journal).map_err(|why| bad_input(format!("{}: {why}", args.state.display())))?;
-            controller::adopt_named(&mut devices, &names);
+            controller::adopt_named(&mut devices, &names, parallel);
             names
         }
-        None => controller::adopt_strangers(&mut devices, &route.vlans()),
+        None => controller::adopt_strangers(&mut devices, &route.vlans(), parallel),
     };
     tell_parked(&route, &parked);
     let Route { topology, goals, way, management, sequence } = route;
@@ -100,7 +101,7 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         management,
         guard: Some(guard),
         sequence,
-        parallel_max: args.parallel,
+        parallel_max: parallel,
     };
     order.park(&parked);
     let interrupt = Interrupt::watch_in_order()?;
@@ -275,13 +276,18 @@ fn dry_run(
     devices: Vec<controller::Connected>,
     parked: &[Vec<String>],
     digest: u32,
+    parallel: usize,
     output: Output,
 ) -> Result<ExitCode> {
     let mut failed = false;
     let mut all = Vec::new();
-    for ((switch, device), parked) in route.topology.switch_ids().zip(devices).zip(parked) {
-        let name = &route.topology.switch(switch).name;
-        match device.and_then(|device| rehearse(route, switch, device, parked, digest)) {
+    let switches = route.topology.switch_ids().zip(devices).zip(parked).collect();
+    let one = |((switch, device), parked): ((SwitchId, controller::Connected), &Vec<String>)| {
+        device.and_then(|device| rehearse(route, switch, device, parked, digest))
+    };
+    for (switch, rehearsed) in route.topology.switches().iter().zip(controller::at_once(switches, parallel, one)) {
+        let name = &switch.name;
+        match rehearsed {
             Ok(stages) => {
                 if output == Output::Person {
                     let writes = stages.iter().map(|stage| stage.edits.len()).sum::<usize>();

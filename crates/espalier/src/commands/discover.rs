@@ -31,7 +31,7 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
     let expected = args.expect.as_deref().map(|path| read_topology(path, &args.own)).transpose()?;
     let asked = whom(args, expected.as_ref())?;
     let keyring = controller::keyring(&args.reach.credentials)?;
-    let answers = controller::at_once((0..asked.len()).collect(), |at: usize| {
+    let answers = controller::at_once((0..asked.len()).collect(), args.reach.parallel, |at: usize| {
         let (name, address) = &asked[at];
         let key = name.clone().unwrap_or_else(|| address.to_string());
         let mut session =

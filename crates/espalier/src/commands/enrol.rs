@@ -56,7 +56,7 @@ pub(super) fn run(args: &cli::Enrol, output: Output) -> Result<ExitCode> {
     fs::create_dir_all(&args.state).with_context(|| args.state.display().to_string())?;
     // The second Ctrl-C ends the program; the ledgers stay for --clean.
     let interrupt = Interrupt::watch()?;
-    let results = controller::at_once(args.addresses.clone(), |address| {
+    let results = controller::at_once(args.addresses.clone(), args.reach.parallel, |address| {
         let mut clerk = Clerk { args, address, interrupt: &interrupt };
         let enrolment = session(args, &keyring, address)
             .and_then(|session| enrol(session, &order(args), &mut clerk).map_err(|error| error.to_string()));

@@ -10,50 +10,82 @@ use std::{
 use anyhow::{Context, Result};
 use device::{
     align,
+    deploy::Fault,
     format::{Observed, parse_observed, write_observed},
     judge_settings,
     observe::{Drift, drift},
 };
-use fabric::{Finding, FindingKind, Plan, Severity, format::plan::ReadMode};
+use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, format::plan::ReadMode};
 
-use super::{Output, controller, say};
+use super::{
+    Output,
+    controller::{self, Ways},
+    interrupt::{INTERRUPTED, Interrupt},
+    say,
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{read_plan_file, write_file},
+    files::read_plan_file,
 };
 
 pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    let ways = Ways::of(&plan, &args.reach)?;
     fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
-    let mut failed = Vec::new();
-    let mut devices = controller::connect(&plan, &args.reach)?;
+    let interrupt = Interrupt::watch()?;
     // Ports that the plan does not name are none of its business, unless they have to do with its VLANs.
-    controller::adopt_strangers(&mut devices, &controller::vlans_of(&controller::goals(&plan)));
-    for (switch, device) in plan.topology.switch_ids().zip(devices) {
+    let vlans = controller::vlans_of(&controller::goals(&plan));
+    let one = |switch: SwitchId| -> Result<Answer> {
+        if interrupt.is_pressed() {
+            return Ok(Answer::NotAsked);
+        }
         let name = &plan.topology.switch(switch).name;
-        match device.and_then(|mut device| device.driver().read()) {
-            Ok(reading) => {
-                let observed = Observed {
-                    switch: name.clone(),
-                    taken_at: String::new(),
-                    mark: reading.mark.map(|mark| mark.to_string()),
-                    state: reading.config,
-                };
-                let text = write_observed(&observed);
-                write_file(&args.output.join(file_name(switch.index(), name)), |out| out.write_all(text.as_bytes()))?;
+        let read = ways.connect(switch).and_then(|mut device| {
+            controller::adopt(device.driver(), &vlans)?;
+            device.driver().read()
+        });
+        let reading = match read {
+            Ok(reading) => reading,
+            Err(fault) => return Ok(Answer::Fault(fault)),
+        };
+        let observed = Observed {
+            switch: name.clone(),
+            taken_at: String::new(),
+            mark: reading.mark.map(|mark| mark.to_string()),
+            state: reading.config,
+        };
+        Ok(Answer::Held(Draft::write(args.output.join(file_name(switch.index(), name)), &write_observed(&observed))?))
+    };
+    let answers = controller::at_once(plan.topology.switch_ids().collect(), args.reach.parallel, one);
+    let answers = answers.into_iter().collect::<Result<Vec<_>>>()?;
+    // What some switches hold now and others held some other time is no state that the fabric was ever in.
+    if interrupt.is_pressed() {
+        match output {
+            Output::Json => say!("{}", serde_json::json!({ "observed": 0, "failed": [], "interrupted": true })),
+            Output::Person => eprintln!("espalier: interrupted; {} is as it was", args.output.display()),
+        }
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let mut failed = Vec::new();
+    for (switch, answer) in plan.topology.switch_ids().zip(answers) {
+        let name = &plan.topology.switch(switch).name;
+        let fault = match answer {
+            Answer::Held(draft) => {
+                draft.publish()?;
+                continue;
             }
-            Err(fault) => {
-                failed.push((name.clone(), fault.to_string()));
-                // What it held some other time is not what it holds.
-                let stale = args.output.join(file_name(switch.index(), name));
-                match fs::remove_file(&stale) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(error).with_context(|| stale.display().to_string());
-                    }
-                    _ => {}
-                }
+            Answer::Fault(fault) => fault.to_string(),
+            Answer::NotAsked => "was not asked".to_owned(),
+        };
+        failed.push((name.clone(), fault));
+        // What it held some other time is not what it holds.
+        let stale = args.output.join(file_name(switch.index(), name));
+        match fs::remove_file(&stale) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| stale.display().to_string());
             }
+            _ => {}
         }
     }
     let seen = plan.topology.switches().len() - failed.len();
@@ -67,6 +99,41 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
         eprintln!("espalier: {name} {fault}");
     }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// What came of one switch.
+enum Answer {
+    Held(Draft),
+    Fault(Fault),
+    /// Somebody asked to stop before.
+    NotAsked,
+}
+
+/// A file under another name until all switches have been asked; one that is not published goes.
+struct Draft {
+    partial: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    fn write(path: PathBuf, text: &str) -> Result<Self> {
+        let mut partial = path.clone().into_os_string();
+        partial.push(format!(".partial-{}", std::process::id()));
+        let draft = Self { partial: partial.into(), path };
+        fs::write(&draft.partial, text).with_context(|| format!("write {}", draft.partial.display()))?;
+        Ok(draft)
+    }
+
+    fn publish(self) -> Result<()> {
+        fs::rename(&self.partial, &self.path).with_context(|| format!("write {}", self.path.display()))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // It is not there any more once it has been published.
+        let _ = fs::remove_file(&self.partial);
+    }
 }
 
 /// Names of switches may hold anything; those of files may not.

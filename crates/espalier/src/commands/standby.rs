@@ -114,7 +114,7 @@ fn start(
         if missing.is_empty() {
             return Ok(Some(found.into_values().collect()));
         }
-        for (switch, answer) in missing.iter().zip(controller::at_once(missing.clone(), one)) {
+        for (switch, answer) in missing.iter().zip(controller::at_once(missing.clone(), reach.parallel, one)) {
             match answer {
                 Ok(answer) => {
                     found.insert(*switch, answer);

@@ -9,15 +9,20 @@ use std::{
 use anyhow::Result;
 use device::{
     SwitchConfig,
-    deploy::{Driver as _, Fault, Mark},
+    deploy::{Fault, Mark},
     discover::{Station, cabling},
     observe::{Flow, Snapshot, drift, flow},
-    snmp::{Device, UdpLink},
 };
 use fabric::{Plan, SwitchId, format::plan::ReadMode, format_rate};
 use serde_json::{Value, json};
 
-use super::{Output, cables::differences, controller, interrupt::Interrupt, say};
+use super::{
+    Output,
+    cables::differences,
+    controller::{self, Connected, Reached, Ways},
+    interrupt::Interrupt,
+    say,
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -31,16 +36,16 @@ const SHOWN_MAX: usize = 12;
 const INTERVAL_MIN: f64 = 0.25;
 const INTERVAL_MAX: f64 = 3600.0;
 
-type Switches = Vec<Result<Device<UdpLink>, Fault>>;
-
 pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
     let (plan, goals, interval) = prepare(args)?;
-    let mut switches = controller::connect_by_snmp(&plan, &args.reach)?;
-    let before = counters(&mut switches);
+    let (ways, parallel) = (Ways::of(&plan, &args.reach)?, args.reach.parallel);
+    let mut switches =
+        controller::at_once(plan.topology.switch_ids().collect(), parallel, |switch| ways.connect_to_look(switch));
+    let before = counters(&mut switches, parallel);
     let started = Instant::now();
-    let seen = look(&plan, &goals, &mut switches);
+    let seen = look(&plan, &goals, &mut switches, parallel);
     thread::sleep(interval.saturating_sub(started.elapsed()));
-    let after = counters(&mut switches);
+    let after = counters(&mut switches, parallel);
     let picture = Picture::new(&plan, &goals, seen, &before, &after);
     picture.show(&plan, output)?;
     Ok(if picture.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
@@ -50,8 +55,10 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
     let (plan, goals, interval) = prepare(&args.status)?;
     let interrupt = Interrupt::watch_in_order()?;
     let stop = || interrupt.is_pressed();
-    let mut switches = controller::connect_by_snmp(&plan, &args.status.reach)?;
-    let mut before = counters(&mut switches);
+    let (ways, parallel) = (Ways::of(&plan, &args.status.reach)?, args.status.reach.parallel);
+    let mut switches =
+        controller::at_once(plan.topology.switch_ids().collect(), parallel, |switch| ways.connect_to_look(switch));
+    let mut before = counters(&mut switches, parallel);
     let mut done = 0;
     while !stop() && args.times.is_none_or(|times| done < times) {
         let due = Instant::now() + interval;
@@ -62,15 +69,12 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
             break;
         }
         // A switch that was away is sought again.
-        if switches.iter().any(Result::is_err) {
-            for (switch, found) in switches.iter_mut().zip(controller::connect_by_snmp(&plan, &args.status.reach)?) {
-                if switch.is_err() {
-                    *switch = found;
-                }
-            }
-        }
-        let seen = look(&plan, &goals, &mut switches);
-        let after = counters(&mut switches);
+        let lost = plan.topology.switch_ids().zip(&mut switches).filter(|(_, switch)| switch.is_err()).collect();
+        controller::at_once(lost, parallel, |(id, switch): (SwitchId, &mut Connected)| {
+            *switch = ways.connect_to_look(id);
+        });
+        let seen = look(&plan, &goals, &mut switches, parallel);
+        let after = counters(&mut switches, parallel);
         Picture::new(&plan, &goals, seen, &before, &after).show(&plan, output)?;
         if output == Output::Person {
             say!("");
@@ -90,49 +94,45 @@ fn prepare(args: &cli::Status) -> Result<(Plan, Vec<SwitchConfig>, Duration)> {
     Ok((plan, goals, Duration::from_secs_f64(args.interval)))
 }
 
-/// Asks every switch something, some at a time.
+/// Asks every switch something, so many at a time.
 fn ask<R: Send>(
-    switches: &mut Switches,
-    question: impl Fn(usize, &mut Device<UdpLink>) -> Result<R, Fault> + Sync,
+    switches: &mut [Connected],
+    parallel: usize,
+    question: impl Fn(usize, &mut Reached) -> Result<R, Fault> + Sync,
 ) -> Vec<Result<R, Fault>> {
-    let mut answers = Vec::with_capacity(switches.len());
-    for (chunk, batch) in switches.chunks_mut(controller::PARALLEL).enumerate() {
-        thread::scope(|scope| {
-            let question = &question;
-            let threads: Vec<_> = (batch.iter_mut().enumerate())
-                .map(|(at, switch)| {
-                    scope.spawn(move || match switch {
-                        Ok(device) => question(chunk * controller::PARALLEL + at, device),
-                        Err(fault) => Err(fault.clone()),
-                    })
-                })
-                .collect();
-            for thread in threads {
-                answers.push(thread.join().expect("questions do not panic"));
-            }
-        });
-    }
-    answers
+    let one = |(at, switch): (usize, &mut Connected)| match switch {
+        Ok(reached) => question(at, reached),
+        Err(fault) => Err(fault.clone()),
+    };
+    controller::at_once(switches.iter_mut().enumerate().collect(), parallel, one)
 }
 
-fn counters(switches: &mut Switches) -> Vec<Option<Snapshot>> {
-    ask(switches, |_, device| device.counters()).into_iter().map(Result::ok).collect()
+fn counters(switches: &mut [Connected], parallel: usize) -> Vec<Option<Snapshot>> {
+    let count = |_: usize, reached: &mut Reached| match reached {
+        Reached::Snmp(device) => device.counters().map(Some),
+        Reached::CommandLine(_) => Ok(None),
+    };
+    ask(switches, parallel, count).into_iter().map(|counted| counted.ok().flatten()).collect()
 }
 
 /// What a switch holds and whom it hears.
 struct Seen {
     config: SwitchConfig,
     mark: Option<Mark>,
-    station: Station,
+    /// None of one that was asked by its command line.
+    station: Option<Station>,
 }
 
-fn look(plan: &Plan, goals: &[SwitchConfig], switches: &mut Switches) -> Vec<Result<Seen, Fault>> {
+fn look(plan: &Plan, goals: &[SwitchConfig], switches: &mut [Connected], parallel: usize) -> Vec<Result<Seen, Fault>> {
     let vlans = controller::vlans_of(goals);
-    ask(switches, |at, device| {
+    ask(switches, parallel, |at, reached| {
         // Ports that the plan does not name, but that have to do with its VLANs.
-        controller::adopt(device, &vlans)?;
-        let reading = device.read()?;
-        let station = device.station(&plan.topology.switch(SwitchId::new(at)).name)?;
+        controller::adopt(reached.driver(), &vlans)?;
+        let reading = reached.driver().read()?;
+        let station = match reached {
+            Reached::Snmp(device) => Some(device.station(&plan.topology.switch(SwitchId::new(at)).name)?),
+            Reached::CommandLine(_) => None,
+        };
         Ok(Seen { config: reading.config, mark: reading.mark, station })
     })
 }
@@ -143,6 +143,8 @@ struct Picture {
     switches: Vec<Result<Held, Fault>>,
     /// Sentences about cables.
     cables: Vec<String>,
+    /// Switches that were asked by their command line, which says nothing of cables and counters.
+    unheard: usize,
     links: Vec<Carried>,
 }
 
@@ -154,7 +156,8 @@ struct Held {
 /// What a cable carries: from its first end to the second, and back.
 struct Carried {
     name: String,
-    running: bool,
+    /// None if neither end says.
+    running: Option<bool>,
     speed_bps: u64,
     rate_bps: [Option<u64>; 2],
     /// At both ends, received and sent.
@@ -172,10 +175,11 @@ impl Picture {
         before: &[Option<Snapshot>],
         after: &[Option<Snapshot>],
     ) -> Self {
-        let (mut switches, mut stations) = (Vec::new(), Vec::new());
+        let (mut switches, mut stations, mut unheard) = (Vec::new(), Vec::new(), 0);
         for (seen, goal) in seen.into_iter().zip(goals) {
             switches.push(seen.map(|Seen { config, mark, station }| {
-                stations.push(station);
+                unheard += usize::from(station.is_none());
+                stations.extend(station);
                 let sentence =
                     |drift: device::observe::Drift| format!("{}; {}", drift.sentence(&config), drift.remedy());
                 let further = config.ports[goal.ports.len()..].iter().map(|port| &port.name);
@@ -192,7 +196,7 @@ impl Picture {
                 _ => Vec::new(),
             })
             .collect();
-        Self { switches, cables, links: links(plan, &flows) }
+        Self { switches, cables, unheard, links: links(plan, &flows) }
     }
 
     fn is_sound(&self) -> bool {
@@ -225,8 +229,12 @@ impl Picture {
         for sentence in &self.cables {
             say!("{sentence}");
         }
-        if self.cables.is_empty() && self.switches.iter().all(Result::is_ok) {
-            say!("cables between switches are as planned: {}", plan.topology.links().len());
+        match self.unheard {
+            0 if self.cables.is_empty() && self.switches.iter().all(Result::is_ok) => {
+                say!("cables between switches are as planned: {}", plan.topology.links().len());
+            }
+            0 => {}
+            unheard => say!("cables and counters of {unheard} switches are not known: no SNMP"),
         }
         let mut table =
             Table::new(["link", "rate", "load", "load back", "errors", "discards", "PAUSE in", "PAUSE out"]);
@@ -236,7 +244,11 @@ impl Picture {
                 |way: usize| link.load(way).map_or_else(|| "?".to_owned(), |load| format!("{:.1} %", 100.0 * load));
             table.row([
                 link.name.clone(),
-                if link.running { format_rate(link.speed_bps) } else { "down".to_owned() },
+                match link.running {
+                    Some(true) => format_rate(link.speed_bps),
+                    Some(false) => "down".to_owned(),
+                    None => "?".to_owned(),
+                },
                 load(0),
                 load(1),
                 known(link.errors),
@@ -269,7 +281,9 @@ impl Picture {
                 })
             })
             .collect();
-        json!({ "sound": self.is_sound(), "switches": switches, "cables": self.cables, "links": links })
+        json!({
+            "sound": self.is_sound(), "switches": switches, "cables": self.cables, "unheard": self.unheard, "links": links,
+        })
     }
 }
 
@@ -299,7 +313,7 @@ fn links(plan: &Plan, flows: &[Vec<Option<Flow>>]) -> Vec<Carried> {
         let ends = || [&first, &second].into_iter().flatten();
         Carried {
             name,
-            running: (first.is_some() || second.is_some()) && ends().all(|flow| flow.running),
+            running: ends().map(|flow| flow.running).reduce(|one, other| one && other),
             speed_bps: ends().map(|flow| flow.speed_bps).filter(|speed| *speed > 0).min().unwrap_or(0),
             rate_bps: [rates[0][1].or(rates[1][0]), rates[0][0].or(rates[1][1])],
             errors: sum(|flow| flow.errors),
