@@ -4,7 +4,7 @@ mod folder;
 
 use std::{
     collections::BTreeMap,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     thread,
     time::Duration,
 };
@@ -229,14 +229,12 @@ fn tshark_reads_pause_and_priority_flow_control() {
     }
 }
 
-#[test]
-fn ctrl_c_keeps_what_there_is() {
-    let folder = planned("interrupt", "");
+/// Starts the program, presses Ctrl-C as soon as it catches that, and waits for its end.
+fn interrupted(folder: &Folder, arguments: &str) -> (Output, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_espalier"));
-    command.args("--json simulate ring.json --duration-ms 10000000 --csv flows.csv".split(' '));
+    command.args(arguments.split(' '));
     let child = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.expect("the program runs");
-    // Until the program catches the signal.
     let catches = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -249,10 +247,33 @@ fn ctrl_c_keeps_what_there_is() {
     assert!(killed.success());
     let output = child.wait_with_output().expect("it ends");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, error)
+}
+
+#[test]
+fn ctrl_c_keeps_what_there_is() {
+    let folder = planned("interrupt", "");
+    let arguments = "--json simulate ring.json --duration-ms 10000000 --csv flows.csv";
+    let (output, error) = interrupted(&folder, arguments);
     assert_eq!(output.status.code(), Some(130), "{error}");
     assert!(error.contains("stopped by Ctrl-C after"), "{error}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["interrupted"], true);
     assert!(json["elapsed_ps"].as_u64() < json["duration_ps"].as_u64());
     assert_eq!(table(&folder.read("flows.csv")).1.len(), 56);
+}
+
+/// The first Ctrl-C ends a program at the flow level too, which then says how far it came.
+#[test]
+fn ctrl_c_ends_a_program_at_the_flow_level() {
+    let folder = planned("interrupt-flow", "");
+    let arguments = "--json simulate ring.json --random 1000000 --level flow --csv messages.csv";
+    let (output, error) = interrupted(&folder, arguments);
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(error.contains("stopped by Ctrl-C after"), "{error}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["cut_short"], true);
+    let arrived = json["arrived"]["messages"].as_u64().expect("a number");
+    assert!(arrived < 1_000_000, "{arrived} messages arrived");
+    assert_eq!(table(&folder.read("messages.csv")).1.len() as u64, arrived);
 }

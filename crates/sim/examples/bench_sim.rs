@@ -1,9 +1,9 @@
 //! What the simulator does in a second of this processor, for `bench/sim/run`.
 //!
 //! ```text
-//!   bench_sim mesh [none|pause]     16 hosts, 4x4 mesh, all to all at 1 Gbit/s a host: frames a second
-//!   bench_sim burst [FILE]          64 hosts, 8x8 torus, sizes all different, at once: seconds, and ends to FILE
-//!   bench_sim phased N              N x N torus, one host a switch, all to all in phases: seconds and memory
+//!   bench_sim mesh [none|pause [MS]]   16 hosts, 4x4 mesh, all to all at 1 Gbit/s a host, for 2,000 ms unless it is said
+//!   bench_sim burst [FILE]             64 hosts, 8x8 torus, sizes all different, at once: seconds, and ends to FILE
+//!   bench_sim phased N                 N x N torus, one host a switch, all to all in phases: seconds and memory
 //! ```
 
 use std::{env, fs, process::ExitCode};
@@ -23,13 +23,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["mesh"] => mesh(FlowControlAt::Nowhere),
-        ["mesh", "pause"] => mesh(FlowControlAt::Everywhere),
+        ["mesh"] | ["mesh", "none"] => mesh(FlowControlAt::Nowhere, 2000),
+        ["mesh", "pause"] => mesh(FlowControlAt::Everywhere, 2000),
+        ["mesh", "none", ms] => mesh(FlowControlAt::Nowhere, ms.parse().expect("milliseconds")),
+        ["mesh", "pause", ms] => mesh(FlowControlAt::Everywhere, ms.parse().expect("milliseconds")),
         ["burst"] => burst(None),
         ["burst", file] => burst(Some(file)),
         ["phased", side] => phased(side),
         _ => {
-            eprintln!("usage: bench_sim mesh [pause] | burst [FILE] | phased N");
+            eprintln!("usage: bench_sim mesh [none|pause [MS]] | burst [FILE] | phased N");
             return ExitCode::from(2);
         }
     }
@@ -49,13 +51,13 @@ fn cpu_s() -> f64 {
     text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).expect("a number") / 1e9
 }
 
-fn mesh(flow_control: FlowControlAt) {
+fn mesh(flow_control: FlowControlAt, duration_ms: u64) {
     let plan = planned("mesh", "4x4");
     let pairs = Pattern::AllToAll.pairs(&plan.topology, 1).expect("any number of hosts");
     let transport = Transport::Udp { rate_bps: Some(1_000_000_000 / 15), arrivals: Arrivals::Even };
     let flows = pairs.iter().map(|pair| Flow { transport, ..Flow::flood(pair.source, pair.destination) });
     let workload = Workload { flows: flows.collect(), faults: Vec::new() };
-    let config = PacketConfig { flow_control, duration_ps: 2 * SECOND_PS, ..PacketConfig::default() };
+    let config = PacketConfig { flow_control, duration_ps: duration_ms * SECOND_PS / 1000, ..PacketConfig::default() };
     let begun = cpu_s();
     let outcome = Simulation::new(&plan, &workload, &config).finish();
     let seconds = cpu_s() - begun;

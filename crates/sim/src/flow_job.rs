@@ -40,7 +40,23 @@ pub struct FlowJobOutcome {
     pub carried: Vec<f64>,
     /// How often rates were shared.
     pub solutions: u64,
+    /// The time that was reached.
+    pub elapsed_ps: u64,
+    /// Whether it was stopped before the program had ended.
+    pub cut_short: bool,
 }
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobProgress {
+    /// The simulated clock.
+    pub now_ps: u64,
+    /// Messages that have arrived.
+    pub messages: u64,
+}
+
+/// Changes of rates between two looks at whether to go on.
+const CHANGES_A_LOOK: u64 = 16;
 
 struct Connection {
     way: Vec<u32>,
@@ -59,6 +75,19 @@ enum Due {
 /// # Errors
 /// If a pair is not connected.
 pub fn run_job(plan: &Plan, job: &Job, config: &PacketConfig) -> Result<FlowJobOutcome, NoRoute> {
+    run_job_while(plan, job, config, &mut |_| true)
+}
+
+/// The same for as long as `go_on` says yes, which is asked from time to time.
+///
+/// # Errors
+/// As [`run_job`].
+pub fn run_job_while(
+    plan: &Plan,
+    job: &Job,
+    config: &PacketConfig,
+    go_on: &mut dyn FnMut(JobProgress) -> bool,
+) -> Result<FlowJobOutcome, NoRoute> {
     let level = FlowLevel::new(plan);
     let mut connections = Vec::with_capacity(job.workload.flows.len());
     for flow in &job.workload.flows {
@@ -80,7 +109,7 @@ pub fn run_job(plan: &Plan, job: &Job, config: &PacketConfig) -> Result<FlowJobO
         carried: vec![0.0; capacity.len()],
         now_ps: 0,
     };
-    Ok(run.finish(Executor::new(&job.program, job.costs)))
+    Ok(run.finish(Executor::new(&job.program, job.costs), go_on))
 }
 
 struct Run<'a> {
@@ -96,11 +125,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn finish(mut self, mut executor: Executor<'_>) -> FlowJobOutcome {
+    fn finish(mut self, mut executor: Executor<'_>, go_on: &mut dyn FnMut(JobProgress) -> bool) -> FlowJobOutcome {
         executor.start();
         self.carry_out(&mut executor);
-        let mut ended = Vec::new();
+        let (mut ended, mut changes, mut cut_short) = (Vec::new(), 0, false);
         loop {
+            if changes % CHANGES_A_LOOK == 0 {
+                let progress = JobProgress { now_ps: self.now_ps, messages: executor.arrived_messages() };
+                if !go_on(progress) {
+                    cut_short = !executor.is_done();
+                    break;
+                }
+            }
+            changes += 1;
             self.live.settle(self.now_ps);
             let due_ps = self.due.peek().map(|Reverse((at_ps, ..))| *at_ps);
             let next_ps = match (due_ps, self.live.next_end_ps()) {
@@ -122,7 +159,13 @@ impl Run<'_> {
                 self.carry_out(&mut executor);
             }
         }
-        FlowJobOutcome { ran: executor.finish(), carried: self.carried, solutions: self.live.solutions }
+        FlowJobOutcome {
+            ran: executor.finish(),
+            carried: self.carried,
+            solutions: self.live.solutions,
+            elapsed_ps: self.now_ps,
+            cut_short,
+        }
     }
 
     fn carry_out(&mut self, executor: &mut Executor<'_>) {

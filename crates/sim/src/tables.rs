@@ -71,6 +71,8 @@ pub(crate) struct Tables {
     /// Bit sets over VLAN indices, `words` words a port.
     tagged: Vec<u64>,
     untagged: Vec<u64>,
+    /// VLANs of which a port takes tagged frames: it is up, and in them either way.
+    taken: Vec<u64>,
     words: usize,
     hosts: usize,
     dense: Vec<u16>,
@@ -153,6 +155,8 @@ impl Tables {
             if is_member { vlan } else { UNTAGGED }
         });
         let untagged_in = untagged_in.collect();
+        let taken = (0..ports * words).map(|word| if up[word / words] { tagged[word] | untagged[word] } else { 0 });
+        let taken = taken.collect();
         let by_host = topology.host_ids().next().is_some_and(|host| {
             // All hosts of a plan tag alike.
             plan.host_intent(host).tagging == HostTagging::ByHost
@@ -167,6 +171,7 @@ impl Tables {
             up,
             tagged,
             untagged,
+            taken,
             words,
             hosts,
             dense,
@@ -205,14 +210,12 @@ impl Tables {
     /// The VLAN that a frame is in once it has entered by a port with this tag; none if the port drops it.
     #[inline]
     pub(crate) fn enter(&self, port: u32, tag: u16) -> Option<u16> {
-        let vlan = if tag == UNTAGGED {
-            self.untagged_in[port as usize]
-        } else if self.leave(port, tag) == Leave::Not {
-            UNTAGGED
-        } else {
-            tag
-        };
-        (vlan != UNTAGGED).then_some(vlan)
+        if tag == UNTAGGED {
+            let vlan = self.untagged_in[port as usize];
+            return (vlan != UNTAGGED).then_some(vlan);
+        }
+        let word = self.taken[port as usize * self.words + usize::from(tag) / 64];
+        (word >> (tag % 64) & 1 == 1).then_some(tag)
     }
 
     /// How a frame of a VLAN leaves by a port.
@@ -328,6 +331,10 @@ mod tests {
                 let member =
                     intent.pvid.filter(|vlan| intent.tagged.contains(*vlan) || intent.untagged.contains(*vlan));
                 assert_eq!(by_pvid.map(|vlan| dense.vlan(vlan)), member.filter(|_| intent.admin == Admin::Up));
+                for vlan in 0..dense.vlans.len() as u16 {
+                    let leaves = dense.leave(port, vlan) != Leave::Not;
+                    assert_eq!(dense.enter(port, vlan), leaves.then_some(vlan));
+                }
             }
         }
     }

@@ -5,8 +5,11 @@
 //! one instant leave in the order in which they came in, so a run never depends on anything but its input.
 //!
 //! ```text
-//!    now ─▶ [ 3 1 2 ][ ][ 7 ][ 5 5 ] …   SLOTS slots of 2^SLOT_BITS ps      heap: 200 ms, 33 ms, …
+//!    now ─▶ [ 3 ─▶ 1 ─▶ 2 ][ ][ 7 ][ 5 ─▶ 5 ] …   SLOTS slots of 2^slot_bits ps      heap: 200 ms, 33 ms, …
 //! ```
+//! Slots are lists through one array of nodes, whose places are used again at once: what waits is a few hundred events in
+//! most networks, and the whole queue stays in the processor's first cache.
+//!
 //! Source: R. Brown, "Calendar queues: a fast O(1) priority queue implementation", 1988; here with a fixed slot, since the
 //! time of a frame sets the scale. Cost: O(1) a push and a pop for events within the ring, O(log n) beyond it.
 
@@ -15,6 +18,10 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 /// Slots in the ring.
 const SLOTS: usize = 2048;
 const WORDS: usize = SLOTS / 64;
+/// Events of a slot that are sorted one by one as they come out of it; more are sorted together.
+const INSERTED_MAX: usize = 16;
+/// No node.
+const NONE: u32 = u32::MAX;
 
 /// Something that happens at a time. Events of one instant keep the order in which they were pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +36,14 @@ pub(crate) struct Event<T> {
 pub(crate) struct Wheel<T> {
     /// Picoseconds of a slot, as a power of two.
     slot_bits: u32,
-    /// `slots[slot number mod SLOTS]`: in order of arrival.
-    slots: Vec<Vec<Event<T>>>,
+    /// `newest[slot number mod SLOTS]`: the node of the event that came last, or [`NONE`].
+    newest: [u32; SLOTS],
     /// Which slots hold anything.
     filled: [u64; WORDS],
+    /// Events in slots, and places without one.
+    nodes: Vec<Node<T>>,
+    /// The first of the places without an event.
+    unused: u32,
     /// The number of the slot whose events are in `due`.
     current: u64,
     /// Events of the current slot, the next one last.
@@ -40,7 +51,14 @@ pub(crate) struct Wheel<T> {
     /// Events beyond the ring, with a counter that keeps their order.
     beyond: BinaryHeap<Reverse<(u64, u64, Beyond<T>)>>,
     pushed: u64,
-    len: usize,
+}
+
+/// An event in a slot.
+#[derive(Clone, Copy)]
+struct Node<T> {
+    event: Event<T>,
+    /// The node that came into the slot before this one, or the next unused one.
+    older: u32,
 }
 
 /// Payload that never takes part in comparisons.
@@ -71,20 +89,15 @@ impl<T: Copy> Wheel<T> {
     pub(crate) fn new(grain_ps: u64) -> Self {
         Self {
             slot_bits: grain_ps.max(1).ilog2(),
-            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            newest: [NONE; SLOTS],
             filled: [0; WORDS],
+            nodes: Vec::new(),
+            unused: NONE,
             current: 0,
             due: Vec::new(),
             beyond: BinaryHeap::new(),
             pushed: 0,
-            len: 0,
         }
-    }
-
-    /// How many events wait.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     /// Adds an event; it must not lie before the one that was popped last.
@@ -92,15 +105,12 @@ impl<T: Copy> Wheel<T> {
     pub(crate) fn push(&mut self, at_ps: u64, what: T) {
         let slot = at_ps >> self.slot_bits;
         let event = Event { at_ps, what };
-        self.len += 1;
-        if slot <= self.current {
+        if slot.wrapping_sub(self.current + 1) < SLOTS as u64 - 1 {
+            self.link(slot, event);
+        } else if slot <= self.current {
             // Behind all of its instant: `due` runs backwards.
             let at = self.due.partition_point(|waiting| waiting.at_ps > at_ps);
             self.due.insert(at, event);
-        } else if slot - self.current < SLOTS as u64 {
-            let index = slot as usize % SLOTS;
-            self.slots[index].push(event);
-            self.filled[index / 64] |= 1 << (index % 64);
         } else {
             self.pushed += 1;
             self.beyond.push(Reverse((at_ps, self.pushed, Beyond(what))));
@@ -110,16 +120,38 @@ impl<T: Copy> Wheel<T> {
     /// Takes the earliest event if it is not after `limit_ps`.
     #[inline]
     pub(crate) fn pop_until(&mut self, limit_ps: u64) -> Option<Event<T>> {
-        while self.due.is_empty() {
+        loop {
+            if let Some(event) = self.due.last().copied() {
+                if event.at_ps > limit_ps {
+                    return None;
+                }
+                self.due.pop();
+                return Some(event);
+            }
             if !self.turn(limit_ps >> self.slot_bits) {
                 return None;
             }
         }
-        if self.due.last().is_some_and(|event| event.at_ps > limit_ps) {
-            return None;
-        }
-        self.len -= 1;
-        self.due.pop()
+    }
+
+    /// Puts an event into a slot of the ring.
+    #[inline]
+    fn link(&mut self, slot: u64, event: Event<T>) {
+        let index = slot as usize % SLOTS;
+        let node = Node { event, older: self.newest[index] };
+        let place = self.unused;
+        self.newest[index] = match self.nodes.get_mut(place as usize) {
+            Some(free) => {
+                self.unused = free.older;
+                *free = node;
+                place
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        };
+        self.filled[index / 64] |= 1 << (index % 64);
     }
 
     /// Moves to the next slot that holds anything, if there is one up to the slot `last`.
@@ -133,28 +165,35 @@ impl<T: Copy> Wheel<T> {
             return false;
         }
         self.current = next;
-        let index = next as usize % SLOTS;
-        std::mem::swap(&mut self.due, &mut self.slots[index]);
-        self.filled[index / 64] &= !(1 << (index % 64));
         // What lay beyond the ring was pushed before anything that the ring can now take, so it goes in front of it
         // without being compared: the slots that come into reach are still empty.
         while let Some(Reverse((at_ps, ..))) = self.beyond.peek() {
-            let slot = at_ps >> self.slot_bits;
-            if slot >= self.current + SLOTS as u64 {
+            if at_ps >> self.slot_bits >= self.current + SLOTS as u64 {
                 break;
             }
             let Some(Reverse((at_ps, _, Beyond(what)))) = self.beyond.pop() else { break };
-            if slot == self.current {
-                self.due.push(Event { at_ps, what });
-            } else {
-                let index = slot as usize % SLOTS;
-                self.slots[index].push(Event { at_ps, what });
-                self.filled[index / 64] |= 1 << (index % 64);
+            self.link(at_ps >> self.slot_bits, Event { at_ps, what });
+        }
+        let index = next as usize % SLOTS;
+        self.filled[index / 64] &= !(1 << (index % 64));
+        // The newest comes first, and stays before others of its instant: `due` runs backwards.
+        let mut at = std::mem::replace(&mut self.newest[index], NONE);
+        while let Some(node) = self.nodes.get_mut(at as usize) {
+            let event = node.event;
+            (at, node.older, self.unused) = (node.older, self.unused, at);
+            let mut place = self.due.len();
+            self.due.push(event);
+            if place < INSERTED_MAX {
+                while place > 0 && self.due[place - 1].at_ps < event.at_ps {
+                    self.due[place] = self.due[place - 1];
+                    place -= 1;
+                }
+                self.due[place] = event;
             }
         }
-        self.due.reverse();
-        // Stable on the reversed list keeps the order of one instant reversed, as `due` wants it.
-        self.due.sort_by_key(|event| Reverse(event.at_ps));
+        if self.due.len() > INSERTED_MAX {
+            self.due.sort_by_key(|event| Reverse(event.at_ps));
+        }
         true
     }
 
@@ -215,7 +254,7 @@ mod tests {
                 assert_eq!(Some(Reverse((event.at_ps, event.what))), reference.pop(), "seed {seed}");
                 popped.push(event.what);
             }
-            assert!(reference.is_empty() && wheel.len() == 0);
+            assert!(reference.is_empty());
             assert_eq!(popped.len() as u64, number);
         }
     }

@@ -6,11 +6,11 @@ use common::plan_of;
 use fabric::Policy;
 use proptest::prelude::*;
 use sim::{
-    flow_job::run_job,
+    flow_job::{run_job, run_job_while},
     job::{Job, Memory, Messaging, in_order},
     packet::{FlowControlAt, PacketConfig, Simulation},
     program::{
-        Program,
+        Action, Builder, Program, Until,
         collective::{Algorithm, Collective, Operation},
         executor::Costs,
     },
@@ -56,6 +56,37 @@ fn a_message_alone_takes_the_same_time_on_both_levels() {
             let difference = ran.end_ps().abs_diff(expected_ps);
             // The hosts' own cables carry no tag.
             assert!(difference <= (frames + 3) * 4 * 8000, "{level}: {bytes} take {} not {expected_ps}", ran.end_ps());
+        }
+    }
+}
+
+/// Two long messages against each other, the second asked for while the first is on its way: it is answered between the
+/// frames of the first, so both take their time at once, on both levels and however frames are sent.
+#[test]
+fn an_answer_does_not_wait_for_a_long_message_the_other_way() {
+    let plan = plan_of("mesh", "2", 1, &Policy::default());
+    const BYTES: u64 = 20_000_000;
+    let mut builder = Builder::new(2);
+    for rank in 0..2 {
+        let receive = builder.add(rank, Action::Receive { from: Some(1 - rank), tag: Some(0), cpu: 0 });
+        builder.join(receive);
+        // A hundred milliseconds are more than half of what one message takes.
+        let later = builder.add(rank, Action::Wait { ps: u64::from(rank) * SECOND_PS / 10 });
+        let send = builder.add(rank, Action::Send { to: 1 - rank, tag: 0, bytes: BYTES, cpu: 0 });
+        builder.after(send, later, Until::End);
+    }
+    let program = builder.build().expect("a program");
+    for transport in [UDP, Transport::Tcp(TcpVariant::Reno), Transport::Tcp(TcpVariant::Cubic), Transport::GoBackN] {
+        let hosts = in_order(&plan.topology, 2, 1);
+        let job = Job::new(&plan.topology, program.clone(), hosts, messaging(transport), Vec::new()).expect("a job");
+        let (_, packet) = Simulation::of_job(&plan, &job, &config()).finish_job();
+        let packet = packet.expect("a job").ran;
+        let flow = run_job(&plan, &job, &config()).expect("routes").ran;
+        let alone_ps = 8_000 * BYTES;
+        for (level, ran) in [("packet", &packet), ("flow", &flow)] {
+            assert_eq!((ran.messages, ran.bytes), (2, 2 * BYTES), "{level}, {transport:?}");
+            let behind_ps = ran.end_ps() - SECOND_PS / 10;
+            assert!(behind_ps < alone_ps * 13 / 10, "{level}, {transport:?}: {behind_ps} ps for {alone_ps}");
         }
     }
 }
@@ -106,6 +137,26 @@ fn lost_frames_delay_a_program_or_stop_it() {
             assert!(ran.ran.stalled.iter().any(waits), "{:?}", ran.ran.stalled);
         }
     }
+}
+
+/// A job at the flow level stops when it is told to, says how far it came, and what was left.
+#[test]
+fn a_job_stops_in_the_middle() {
+    let plan = plan_of("torus", "4x4", 1, &Policy::default());
+    let program = program(Collective::AllToAll, Algorithm::Pairwise, 200_000, 16);
+    let hosts = in_order(&plan.topology, 16, 1);
+    let job = Job::new(&plan.topology, program, hosts, messaging(UDP), Vec::new()).expect("a job");
+    let whole = run_job(&plan, &job, &config()).expect("routes");
+    assert!(!whole.cut_short && whole.elapsed_ps >= whole.ran.end_ps());
+    let mut looks = 0;
+    let half = run_job_while(&plan, &job, &config(), &mut |progress| {
+        looks += 1;
+        progress.messages < 60
+    });
+    let half = half.expect("routes");
+    assert!(half.cut_short && looks > 1, "{looks} looks");
+    assert!((60..240).contains(&half.ran.messages), "{} messages", half.ran.messages);
+    assert!(half.elapsed_ps < whole.elapsed_ps && !half.ran.stalled.is_empty());
 }
 
 /// A program that waits for what nobody sends stops at once, and says so.

@@ -10,7 +10,7 @@ use anyhow::Result;
 use fabric::{ChannelId, FdbMode, Plan, format::plan::ReadMode};
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
-    flow::{FlowLevel, Transfer},
+    flow::{FlowLevel, Progress, Transfer},
     packet::{Arp, FlowControlAt, Outcome, PacketConfig, Refresh, Simulation, Switching},
     pattern::{Pair, Pattern},
     workload::{Arrivals, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
@@ -34,7 +34,7 @@ const DURATION_MS: f64 = 100.0;
 /// Channels that a person is shown.
 const BUSIEST_SHOWN: usize = 5;
 /// Work that takes longer is shown to advance.
-const QUIET: Duration = Duration::from_secs(2);
+pub(super) const QUIET: Duration = Duration::from_secs(2);
 /// Steps from one look at the clock and at Ctrl-C to the next: so many a run, and no longer ones than this.
 const STEPS: u64 = 200;
 const STEP_PS_MAX: u64 = SECOND_PS / 1000;
@@ -340,14 +340,28 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
     let mut rest = pairs;
     let mut ends = args.outputs.csv.as_ref().map(|_| Vec::new());
     while let Some(first) = rest.first() {
-        if interrupt.is_pressed() {
-            eprintln!("espalier: stopped by Ctrl-C in phase {} of {phases}; nothing is written", first.phase + 1);
-            return Ok(ExitCode::from(INTERRUPTED));
-        }
+        let before = pairs.len() - rest.len();
+        let mut go_on = |progress: Progress| {
+            if bar.is_none() && begun.elapsed() > QUIET {
+                let template = "{elapsed} [{bar:40}] {human_pos} of {human_len} transfers";
+                let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+                bar = Some(ProgressBar::new(pairs.len() as u64).with_style(style));
+            }
+            if let Some(bar) = &bar {
+                bar.set_position((before + progress.ended) as u64);
+            }
+            !interrupt.is_pressed()
+        };
         let (phase, later) = rest.split_at(rest.partition_point(|pair| pair.phase == first.phase));
         let transfer = |pair: &Pair| Transfer { source: pair.source, destination: pair.destination, bits };
         let transfers: Vec<Transfer> = phase.iter().map(transfer).collect();
-        let shared = level.run(&transfers).map_err(no_route)?;
+        let Some(shared) = level.run_while(&transfers, &mut go_on).map_err(no_route)? else {
+            if let Some(bar) = bar {
+                bar.finish_and_clear();
+            }
+            eprintln!("espalier: stopped by Ctrl-C in phase {} of {phases}; nothing is written", first.phase + 1);
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
         for (resource, amount) in shared.carried.iter().enumerate() {
             carried[resource] += amount;
             loads[resource] += (amount / bits).round() as u32;
@@ -359,12 +373,6 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         }
         seconds += shared.seconds.iter().copied().fold(0.0, f64::max);
         rest = later;
-        if bar.is_none() && begun.elapsed() > QUIET {
-            bar = Some(ProgressBar::new(u64::from(phases)));
-        }
-        if let Some(bar) = &bar {
-            bar.set_position(u64::from(first.phase) + 1);
-        }
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();

@@ -1,12 +1,13 @@
 //! `espalier simulate` with a program instead of a pattern: collectives, schedules, traces, matrices, random messages.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::{fs, path::Path, process::ExitCode, time::Instant};
 
 use anyhow::Result;
 use fabric::{Plan, Traffic};
+use indicatif::ProgressBar;
 use sim::{
     fault::{parse_fault, read_faults},
-    flow_job::run_job,
+    flow_job::{FlowJobOutcome, JobProgress, run_job_while},
     job::{Job, Memory, Messaging, in_order},
     packet::{Outcome, PacketConfig, Simulation},
     program::{
@@ -24,7 +25,7 @@ use super::{
     Output,
     interrupt::{INTERRUPTED, Interrupt},
     outputs, say,
-    simulate::{Shown, drive},
+    simulate::{QUIET, Shown, drive},
 };
 use crate::{
     cli,
@@ -77,7 +78,7 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
     outputs::check(&plan.topology, args.level, &args.outputs)?;
     config.sample_ps = outputs::sample_ps(&args.outputs, config.duration_ps)?;
     let interrupt = Interrupt::watch()?;
-    let (ran, cut_short, outcome) = match args.level {
+    let (ran, cut_short, reached_ps, outcome) = match args.level {
         cli::SimulationLevel::Packet => {
             let mut simulation = Simulation::of_job(plan, &job, &config);
             drive(&mut simulation, config.duration_ps, Shown::Clock, &interrupt);
@@ -87,11 +88,11 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
             let run =
                 outputs::Ran { plan, workload: &workload, config: &config, outcome: &outcome, title: name.clone() };
             outputs::write_ports(&run, &args.outputs)?;
-            (job.ran, job.cut_short, Some(outcome))
+            (job.ran, job.cut_short, outcome.elapsed_ps, Some(outcome))
         }
         cli::SimulationLevel::Flow => {
-            let outcome = run_job(plan, &job, &config).map_err(|error| bad_input(error.to_string()))?;
-            (outcome.ran, false, None)
+            let outcome = run_at_flow_level(plan, &job, &config, &interrupt)?;
+            (outcome.ran, outcome.cut_short, outcome.elapsed_ps, None)
         }
     };
     if let Some(path) = &args.outputs.csv {
@@ -102,12 +103,32 @@ pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault
         Output::Person => print(plan, &name, &job, &ran, cut_short, outcome.as_ref())?,
     }
     if interrupt.is_pressed() {
-        let reached_s = outcome.as_ref().map_or(0.0, |outcome| outcome.elapsed_ps as f64 / 1e12);
-        eprintln!("espalier: stopped by Ctrl-C after {reached_s:.6} simulated seconds");
+        eprintln!("espalier: stopped by Ctrl-C after {:.6} simulated seconds", reached_ps as f64 / 1e12);
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let failed = !ran.stalled.is_empty() || outcome.is_some_and(|outcome| outcome.deadlock.is_some());
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// Runs to the end or to Ctrl-C, showing the simulated clock once it has taken a while.
+fn run_at_flow_level(plan: &Plan, job: &Job, config: &PacketConfig, interrupt: &Interrupt) -> Result<FlowJobOutcome> {
+    let (begun, mut bar) = (Instant::now(), None);
+    let mut go_on = |progress: JobProgress| {
+        if bar.is_none() && begun.elapsed() > QUIET {
+            bar = Some(ProgressBar::new_spinner());
+        }
+        if let Some(bar) = &bar {
+            let now_s = progress.now_ps as f64 / 1e12;
+            bar.set_message(format!("{now_s:.3} s simulated, {} messages arrived", progress.messages));
+            bar.tick();
+        }
+        !interrupt.is_pressed()
+    };
+    let outcome = run_job_while(plan, job, config, &mut go_on).map_err(|error| bad_input(error.to_string()));
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    outcome
 }
 
 /// Faults of the command line: each argument is one, or a file of them.

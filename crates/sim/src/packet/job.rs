@@ -3,7 +3,13 @@
 //! ```text
 //!   executor ── transfer ──▶ connection: [ message 0 | 1 | 2 ] ──▶ segments ──▶ … ──▶ in order ──▶ executor
 //! ```
-//! A message begins with a segment of its own, as programs that turn off Nagle's algorithm have it.
+//! A message begins with a segment of its own, as programs that turn off Nagle's algorithm have it. The answer to a long
+//! message's request does not wait for long messages the other way: it goes in front of what has not been sent, and cuts
+//! a message that is on its way in two.
+//!
+//! ```text
+//!   sent ▕ 0 0 0 ▏ 0 0 0 | 1 1     an answer comes     sent ▕ 0 0 0 ▏ a | 0 0 0 | 1 1
+//! ```
 
 use std::collections::VecDeque;
 
@@ -33,45 +39,79 @@ enum Wake {
 /// Messages on a connection that have not arrived.
 #[derive(Default)]
 pub(super) struct Messages {
-    queue: VecDeque<Message>,
+    queue: VecDeque<Piece>,
     /// The number of the next message's first frame.
     next_frame: u32,
 }
 
-struct Message {
+/// A message, or what of it travels without a break.
+#[derive(Clone, Copy)]
+struct Piece {
     token: Token,
     bytes: u64,
     first: u32,
     frames: u32,
     /// Frames that arrived, of a datagram sender's.
     arrived: u32,
+    /// Whether the message ends with it.
+    is_last: bool,
+}
+
+impl Piece {
+    /// The number after that of its last frame.
+    fn end(&self) -> u32 {
+        self.first.saturating_add(self.frames)
+    }
 }
 
 impl Messages {
-    /// Appends a message; how many frames it takes.
-    fn push(&mut self, token: Token, bytes: u64, payload_bytes: u32) -> u32 {
+    /// Puts a message behind those that wait, or an answer in front of what has not been sent: of frames from number
+    /// `unsent` on nobody has seen any. How many frames it takes.
+    fn push(&mut self, token: Token, bytes: u64, payload_bytes: u32, unsent: u32) -> u32 {
         let frames = bytes.div_ceil(u64::from(payload_bytes)).max(1);
         let frames = u32::try_from(frames).expect("a message of fewer than 2^32 frames");
-        self.queue.push_back(Message { token, bytes, first: self.next_frame, frames, arrived: 0 });
+        let at = if token.is_answer() { self.gap(unsent, payload_bytes) } else { self.queue.len() };
+        let first = self.queue.get(at).map_or(self.next_frame, |piece| piece.first);
         self.next_frame = self.next_frame.checked_add(frames).expect("a connection carries fewer than 2^32 frames");
+        self.queue.range_mut(at..).for_each(|piece| piece.first += frames);
+        self.queue.insert(at, Piece { token, bytes, first, frames, arrived: 0, is_last: true });
         frames
+    }
+
+    /// The place in the queue from which on nothing has been sent, behind answers that wait there already; a message of
+    /// which some frames have been sent is cut there.
+    fn gap(&mut self, unsent: u32, payload_bytes: u32) -> usize {
+        let mut at = self.queue.partition_point(|piece| piece.end() <= unsent);
+        if let Some(piece) = self.queue.get_mut(at).filter(|piece| piece.first < unsent) {
+            let rest = *piece;
+            piece.frames = unsent - piece.first;
+            piece.bytes = u64::from(piece.frames) * u64::from(payload_bytes);
+            piece.is_last = false;
+            let (frames, bytes) = (rest.frames - piece.frames, rest.bytes - piece.bytes);
+            at += 1;
+            self.queue.insert(at, Piece { first: unsent, frames, bytes, arrived: 0, ..rest });
+        }
+        while self.queue.get(at).is_some_and(|piece| piece.token.is_answer()) {
+            at += 1;
+        }
+        at
     }
 
     /// Octets in a frame; none if its message has arrived already.
     pub(super) fn payload(&self, number: u32, payload_bytes: u32) -> u32 {
-        let Some(message) = self.of(number).and_then(|at| self.queue.get(at)) else { return payload_bytes };
-        let before = u64::from(number - message.first) * u64::from(payload_bytes);
-        message.bytes.saturating_sub(before).min(u64::from(payload_bytes)) as u32
+        let Some(piece) = self.of(number).and_then(|at| self.queue.get(at)) else { return payload_bytes };
+        let before = u64::from(number - piece.first) * u64::from(payload_bytes);
+        piece.bytes.saturating_sub(before).min(u64::from(payload_bytes)) as u32
     }
 
-    /// The number after that of the last frame of a frame's message.
+    /// The number after that of the last frame of a frame's message, if what the frame belongs to is the message's end.
     pub(super) fn end(&self, number: u32) -> u32 {
-        let message = self.of(number).and_then(|at| self.queue.get(at));
-        message.map_or(u32::MAX, |message| message.first + message.frames)
+        let piece = self.of(number).and_then(|at| self.queue.get(at));
+        piece.filter(|piece| piece.is_last).map_or(u32::MAX, Piece::end)
     }
 
     fn of(&self, number: u32) -> Option<usize> {
-        self.queue.partition_point(|message| message.first <= number).checked_sub(1)
+        self.queue.partition_point(|piece| piece.first <= number).checked_sub(1)
     }
 }
 
@@ -147,7 +187,8 @@ impl Network<'_> {
     fn send_message(&mut self, flow: u32, token: Token, bytes: u64) {
         let payload_bytes = self.spec(flow).payload_bytes;
         let state = &mut self.flows[flow as usize];
-        let frames = state.messages.get_or_insert_default().push(token, bytes, payload_bytes);
+        let unsent = state.unsent();
+        let frames = state.messages.get_or_insert_default().push(token, bytes, payload_bytes, unsent);
         state.extend(frames);
         if self.flow_outcomes[flow as usize].started_ps.is_none() {
             self.handle_start(flow);
@@ -158,7 +199,6 @@ impl Network<'_> {
 
     /// A frame of a message has arrived, or for senders that see to it all up to `in_order`.
     pub(super) fn receive_message(&mut self, flow: u32, number: u32, in_order: Option<u32>) {
-        let payload_bytes = self.spec(flow).payload_bytes;
         let Some(messages) = &mut self.flows[flow as usize].messages else { return };
         if in_order.is_none() {
             let Some(at) = messages.of(number) else { return };
@@ -166,28 +206,86 @@ impl Network<'_> {
         }
         let mut done = Vec::new();
         let mut bytes = 0;
-        while let Some(message) = messages.queue.front() {
+        while let Some(piece) = messages.queue.front() {
             let whole = match in_order {
-                Some(upto) => upto >= message.first.saturating_add(message.frames),
-                None => message.arrived == message.frames,
+                Some(upto) => upto >= piece.end(),
+                None => piece.arrived == piece.frames,
             };
             if !whole {
                 break;
             }
-            bytes += message.bytes;
-            done.push(message.token);
+            bytes += piece.bytes;
+            if piece.is_last {
+                done.push(piece.token);
+            }
             messages.queue.pop_front();
         }
-        debug_assert!(payload_bytes > 0);
+        self.count_payload(flow, bytes);
         if done.is_empty() {
             return;
         }
-        self.count_payload(flow, bytes);
         for token in done {
             if let Some(running) = &mut self.job {
                 running.executor.handle_arrival(self.now_ps, token);
             }
         }
         self.carry_out();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fabric::rng::Rng;
+
+    /// Messages and answers at random, frames sent in between: every frame belongs to one message, every message has its
+    /// octets, long messages stay in order, and answers pass only what has not been sent.
+    #[test]
+    fn answers_go_in_front_of_what_has_not_been_sent() {
+        for seed in 0..200 {
+            let (mut rng, mut messages, mut unsent, mut total) = (Rng::new(seed), Messages::default(), 0, 0);
+            let mut sizes = Vec::new();
+            for number in 0..40 {
+                let token = Token::of_test(number, rng.below(3) == 0);
+                let bytes = if token.is_answer() { 0 } else { rng.below(3_000) as u64 };
+                total += messages.push(token, bytes, 100, unsent);
+                if token.is_answer() {
+                    let piece = messages.queue.iter().find(|piece| piece.token == token).expect("it waits");
+                    let before = messages.queue.iter().filter(|other| other.first < piece.first);
+                    let behind = before.filter(|other| other.end() > unsent && !other.token.is_answer()).count();
+                    assert_eq!(behind, 0, "seed {seed}: an answer waits for what has not been sent");
+                }
+                sizes.push((token, bytes));
+                unsent += rng.below((total - unsent) as usize + 1) as u32;
+            }
+            let mut next = 0;
+            for piece in &messages.queue {
+                assert_eq!(piece.first, next, "seed {seed}");
+                next = piece.end();
+            }
+            assert_eq!((next, messages.next_frame), (total, total), "seed {seed}");
+            for (token, bytes) in sizes {
+                let own: Vec<&Piece> = messages.queue.iter().filter(|piece| piece.token == token).collect();
+                assert_eq!(own.iter().map(|piece| piece.bytes).sum::<u64>(), bytes, "seed {seed}");
+                let last: Vec<bool> = own.iter().map(|piece| piece.is_last).collect();
+                assert_eq!(last.iter().filter(|is_last| **is_last).count(), 1, "seed {seed}");
+                assert_eq!(last.last(), Some(&true), "seed {seed}");
+                let payload: u64 = own
+                    .iter()
+                    .flat_map(|piece| piece.first..piece.end())
+                    .map(|frame| u64::from(messages.payload(frame, 100)))
+                    .sum();
+                assert_eq!(payload, bytes, "seed {seed}");
+            }
+            for wanted in [true, false] {
+                let ends: Vec<Token> = messages
+                    .queue
+                    .iter()
+                    .filter(|piece| piece.is_last && piece.token.is_answer() == wanted)
+                    .map(|piece| piece.token)
+                    .collect();
+                assert!(ends.is_sorted(), "seed {seed}: out of order");
+            }
+        }
     }
 }

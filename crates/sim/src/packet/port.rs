@@ -101,36 +101,47 @@ impl Network<'_> {
     /// Puts a frame into its queue; the caller has made room and set `at_ps`.
     #[inline]
     pub(super) fn enqueue(&mut self, port: u32, frame: u32) {
-        let (class, bytes) = {
-            let frame = &mut self.frames[frame as usize];
-            frame.next = NONE;
-            (frame.class, u32::from(frame.bytes))
-        };
-        let queue = &mut self.classes[port as usize * self.lanes + usize::from(class)];
-        if queue.head == NONE {
+        let now_ps = self.now_ps;
+        let waiting = &mut self.frames[frame as usize];
+        waiting.next = NONE;
+        let (class, bytes, at_ps) = (usize::from(waiting.class), u32::from(waiting.bytes), waiting.at_ps);
+        let state = &mut self.ports[port as usize];
+        state.queued_bytes += bytes;
+        let free_ps = state.busy_until_ps;
+        let most = &mut self.port_outcomes[port as usize].queue_bytes_max;
+        *most = (*most).max(state.queued_bytes);
+        let queue = &mut self.classes[port as usize * self.lanes + class];
+        let was_empty = queue.head == NONE;
+        if was_empty {
             queue.head = frame;
         } else {
             self.frames[queue.tail as usize].next = frame;
         }
         queue.tail = frame;
-        let state = &mut self.ports[port as usize];
-        state.queued_bytes += bytes;
-        let most = &mut self.port_outcomes[port as usize].queue_bytes_max;
-        *most = (*most).max(state.queued_bytes);
-        self.advance(port);
+        if free_ps > now_ps {
+            return;
+        }
+        if !was_empty || self.lanes > 1 {
+            return self.advance(port);
+        }
+        let start_ps = at_ps.max(queue.paused_until_ps).max(free_ps);
+        if start_ps > now_ps { self.kick(port, start_ps) } else { self.start(port, 0, start_ps) }
     }
 
     /// Starts whatever the port could have started by now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, port: u32) {
         if self.ports[port as usize].busy_until_ps > self.now_ps {
             return;
         }
-        if self.lanes == 1 { self.advance_alone(port) } else { self.advance_in_turns(port) }
+        if self.lanes > 1 {
+            self.advance_in_turns(port);
+        } else if self.classes[port as usize].head != NONE {
+            self.advance_alone(port);
+        }
     }
 
-    /// The same for ports with one class.
-    #[inline]
+    /// The same for ports with one class, of which a frame waits.
     fn advance_alone(&mut self, port: u32) {
         loop {
             let queue = &self.classes[port as usize];
@@ -147,6 +158,9 @@ impl Network<'_> {
                 return;
             }
             self.start(port, 0, start_ps);
+            if self.ports[port as usize].busy_until_ps > self.now_ps {
+                return;
+            }
         }
     }
 
@@ -188,6 +202,7 @@ impl Network<'_> {
     }
 
     /// Sends the first frame of a class, from `start_ps` on.
+    #[inline]
     fn start(&mut self, port: u32, class: usize, start_ps: u64) {
         let queue = &mut self.classes[port as usize * self.lanes + class];
         let frame = queue.head;
@@ -202,26 +217,36 @@ impl Network<'_> {
         let outcome = &mut self.port_outcomes[port as usize];
         outcome.frames += 1;
         outcome.wire_bytes += wire_bytes;
-        let (flight_ps, peer) = (state.flight_ps, state.peer);
-        let cut_through = self.config.switching == Switching::CutThrough && self.ports[peer as usize].switch != NONE;
-        if cut_through || flight_ps > SHORT_FLIGHT_PS_MAX {
-            // The last bit leaves long before the frame arrives, or after its head does: two events.
-            let sending = &mut self.ports[port as usize].sending;
-            if let Some((ingress, bytes, class)) = sending.replace((ingress, bytes, class as u8)) {
-                self.free(port, ingress, bytes, class);
-            }
-            self.wheel.push(end_ps, What::Sent { port });
-            if cut_through {
-                let head_ps = start_ps + HEADER_BYTES * self.ports[port as usize].ps_per_byte;
-                self.wheel.push(head_ps + flight_ps, What::Head { frame });
-            } else {
-                self.wheel.push(end_ps + flight_ps, What::Far { frame });
-            }
-        } else {
+        let flight_ps = state.flight_ps;
+        if flight_ps <= SHORT_FLIGHT_PS_MAX && self.config.switching == Switching::StoreAndForward {
             self.wheel.push(end_ps + flight_ps, What::Arrive { frame });
+        } else {
+            self.start_in_two(port, frame, (start_ps, end_ps), (ingress, bytes, class as u8));
         }
-        if self.captures(port) {
+        if self.capturing && self.captures(port) {
             self.capture(port, frame, end_ps, Direction::Out);
+        }
+    }
+
+    /// The same where the last bit leaves long before the frame arrives, or after its head does: two events.
+    fn start_in_two(&mut self, port: u32, frame: u32, (start_ps, end_ps): (u64, u64), sent: (u32, u32, u8)) {
+        let state = &mut self.ports[port as usize];
+        let (flight_ps, peer, ps_per_byte) = (state.flight_ps, state.peer, state.ps_per_byte);
+        let cut_through = self.config.switching == Switching::CutThrough && self.ports[peer as usize].switch != NONE;
+        if !cut_through && flight_ps <= SHORT_FLIGHT_PS_MAX {
+            self.wheel.push(end_ps + flight_ps, What::Arrive { frame });
+            return;
+        }
+        let before = self.ports[port as usize].sending.replace(sent);
+        if let Some((ingress, bytes, class)) = before {
+            self.free(port, ingress, bytes, class);
+        }
+        self.wheel.push(end_ps, What::Sent { port });
+        if cut_through {
+            let head_ps = start_ps + HEADER_BYTES * ps_per_byte;
+            self.wheel.push(head_ps + flight_ps, What::Head { frame });
+        } else {
+            self.wheel.push(end_ps + flight_ps, What::Far { frame });
         }
     }
 

@@ -100,6 +100,11 @@ impl Sender {
         self.total += segments;
     }
 
+    /// The segment from which on none was ever sent.
+    pub(crate) fn unsent(&self) -> u32 {
+        self.sent
+    }
+
     /// Whether all is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.una >= self.total

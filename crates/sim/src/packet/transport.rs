@@ -95,6 +95,11 @@ impl FlowState {
         if self.scheme.is_some() { self.sender.extend(frames) } else { self.left += frames }
     }
 
+    /// The number from which on no frame has been sent.
+    pub(super) fn unsent(&self) -> u32 {
+        if self.scheme.is_some() { self.sender.unsent() } else { self.made }
+    }
+
     /// A datagram flow that has made all that it will make.
     pub(super) fn is_spent(&self) -> bool {
         self.scheme.is_none() && self.left == 0 && self.messages.is_none()
@@ -149,13 +154,17 @@ impl Network<'_> {
     /// Puts a flow into its host's list of senders.
     #[inline]
     pub(super) fn make_ready(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
         let host = self.workload.flows[flow as usize].source.index();
-        if !state.is_ready {
-            state.is_ready = true;
-            self.ready[host].push_back(flow);
+        let nic = self.nic(host as u32);
+        if !self.flows[flow as usize].is_ready {
+            if self.ready[host].is_empty() && self.ports[nic as usize].queued_bytes < self.config.socket_bytes {
+                self.send_one(flow, nic);
+            } else {
+                self.flows[flow as usize].is_ready = true;
+                self.ready[host].push_back(flow);
+            }
         }
-        self.offer_room(self.nic(host as u32));
+        self.offer_room(nic);
     }
 
     /// Lets the senders of a host send, in turn, while its socket buffers have room.

@@ -94,6 +94,12 @@ impl Token {
     pub(crate) fn is_answer(self) -> bool {
         self.stage == Stage::Clear
     }
+
+    /// One that tests make up.
+    #[cfg(test)]
+    pub(crate) fn of_test(action: u32, is_answer: bool) -> Self {
+        Self { action, stage: if is_answer { Stage::Clear } else { Stage::Data } }
+    }
 }
 
 /// A program under way.
@@ -221,6 +227,11 @@ impl<'a> Executor<'a> {
             _ => self.end(now_ps, token.action),
         }
         self.run_ready(now_ps);
+    }
+
+    /// Messages that have arrived so far.
+    pub fn arrived_messages(&self) -> u64 {
+        self.outcome.messages
     }
 
     /// Whether every action has ended.

@@ -16,7 +16,7 @@ use sim::{
 };
 
 use super::{
-    measure::{CABLE_PS, MEGA, one_way_us, room, streams},
+    measure::{Bench, CABLE_PS, MEGA, room, streams},
     network::{Bundles, one_tree, partners_by_lot, two_switches},
     reproduction::{Reproduction, Statement, bars},
 };
@@ -82,22 +82,22 @@ pub(super) fn prototype() -> Result<Reproduction> {
     let [ours, lot] = &found;
     let average = PRINTED_PAIRS.1 * PRINTED_AVERAGE;
     let statements = [
-        Statement::new(
+        Statement::of_paper(
             format!("about 9 us for three switches (here {:.1})", ours.latency_us - PRINTED_BACK_TO_BACK.0),
             (ours.latency_us - PRINTED_BACK_TO_BACK.0 - 9.0).abs() < 1.0,
         ),
-        Statement::new(
+        Statement::of_paper(
             format!(
                 "no bandwidth is lost with all pairs at once (worst {:.3} of one switch)",
                 ours.worst / one_switch.1
             ),
             ours.worst > 0.98 * one_switch.1,
         ),
-        Statement::new(
+        Statement::of_paper(
             format!("more than 15 GB/s in all (here {:.2})", ours.total),
             ours.total > 0.99 * PRINTED_TOTAL.0,
         ),
-        Statement::new(
+        Statement::of_paper(
             format!(
                 "static routes are not free of contention: patterns that collide exist (by lot: mean {:.0} MB/s, worst {:.0})",
                 lot.mean, lot.worst
@@ -132,12 +132,12 @@ pub(super) fn forecast() -> Result<Reproduction> {
     let [ours, _] = &found;
     let entries = plan.summary.fdb_entries_max;
     let statements = [
-        Statement::new(format!("more than 50 GB/s in all (here {:.1})", ours.total), ours.total > PRINTED_TOTAL.1),
-        Statement::new(
+        Statement::of_paper(format!("more than 50 GB/s in all (here {:.1})", ours.total), ours.total > PRINTED_TOTAL.1),
+        Statement::of_paper(
             format!("no change of latency against 144 nodes (here {:.2} and {before:.2} us)", ours.latency_us),
             (ours.latency_us - before).abs() < 0.5,
         ),
-        Statement::new(
+        Statement::of_paper(
             format!("up to 12k entries a switch, 512 x 24 = {PRINTED_ENTRIES} (here 528 x 24 = {entries})"),
             entries == 528 * 24,
         ),
@@ -206,7 +206,7 @@ fn latency_us(plan: &Plan, pairs: &[(HostId, HostId)], fitted: &Fitted) -> Resul
 fn ping_us(plan: &Plan, pairs: &[(HostId, HostId)], config: &PacketConfig) -> Result<f64> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, ..Messaging::default() };
-    let times = one_way_us(plan, pairs, 0, ROUNDS, messaging, config)?;
+    let times = Bench { plan, pairs, messaging, config }.one_way_us(0, ROUNDS)?;
     Ok(times.into_iter().fold(0.0, f64::max))
 }
 

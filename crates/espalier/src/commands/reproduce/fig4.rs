@@ -9,7 +9,7 @@ use sim::{
 };
 
 use super::{
-    measure::{MEGA, exchange_bytes_per_s, one_way_us, room},
+    measure::{Bench, MEGA, room},
     network::row_of,
     reproduction::{Reproduction, Statement, lines},
 };
@@ -48,12 +48,12 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     let straight = latencies.windows(2).all(|pair| ((pair[1] - pair[0]) / slope - 1.0).abs() < 0.05);
     let two = rates[1];
     let statements = [
-        Statement::new(format!("one-way latency grows nearly linearly (here {slope:.2} us a switch)"), straight),
-        Statement::new(
+        Statement::of_paper(format!("one-way latency grows nearly linearly (here {slope:.2} us a switch)"), straight),
+        Statement::of_paper(
             format!("bandwidth falls much from beyond {KNEE} switches (here to {:.2} at ten)", rates[9] / two),
             rates[KNEE - 1] >= HELD * two && rates[KNEE] < rates[KNEE - 1] && rates[SWITCHES_MAX - 1] < 0.8 * two,
         ),
-        Statement::new("hops count for bandwidth as well as for latency", rates[SWITCHES_MAX - 1] < rates[0]),
+        Statement::of_paper("hops count for bandwidth as well as for latency", rates[SWITCHES_MAX - 1] < rates[0]),
     ];
     let mut table = Table::new(["[Otsuka] Fig. 4", "added us", "MB/s", "printed", "ratio"]);
     let mut rows = Vec::new();
@@ -106,14 +106,16 @@ fn ends(plan: &Plan) -> [(HostId, HostId); 1] {
 fn ping(plan: &Plan) -> Result<f64> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, ..Messaging::default() };
-    Ok(one_way_us(plan, &ends(plan), 0, 10, messaging, &PacketConfig { switch_latency_ps: SWITCH_PS, ..room() })?[0])
+    let config = PacketConfig { switch_latency_ps: SWITCH_PS, ..room() };
+    Ok(Bench { plan, pairs: &ends(plan), messaging, config: &config }.one_way_us(0, 10)?[0])
 }
 
 /// Octets a second of one direction while both ends send, in IMB's MByte/s, with so many frames under way.
 fn exchange(plan: &Plan, window: u32) -> Result<f64> {
     let messaging = Messaging { transport: Transport::GoBackN, payload_bytes: PAYLOAD_BYTES, ..Messaging::default() };
     let config = PacketConfig { switch_latency_ps: SWITCH_PS, ..pm(window) };
-    Ok(exchange_bytes_per_s(plan, &ends(plan), LARGE_BYTES, ROUNDS, messaging, &config)?[0] / MEGA)
+    let bench = Bench { plan, pairs: &ends(plan), messaging, config: &config };
+    Ok(bench.exchange_bytes_per_s(LARGE_BYTES, ROUNDS)?[0] / MEGA)
 }
 
 /// How many frames PM has under way: the fewest with which six switches keep the rate of two.

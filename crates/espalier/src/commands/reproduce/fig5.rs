@@ -10,7 +10,7 @@ use sim::{
 
 use super::{
     fig4::{PAYLOAD_BYTES, fitted_window, pm},
-    measure::{MEGA, exchange_bytes_per_s, room},
+    measure::{Bench, MEGA, room},
     network::{one_tree, two_switches},
     reproduction::{Reproduction, Statement, lines},
 };
@@ -61,11 +61,11 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     let last = SIZES.len() - 1;
     let alone = exchange_alone(window)?;
     let statements = [
-        Statement::new(
+        Statement::of_paper(
             "PAUSE shares the cable well: its long messages are faster than without",
             rates[0][last] > rates[1][last],
         ),
-        Statement::new(
+        Statement::of_paper(
             format!("the highest point with PAUSE is about 1/8 of what one pair has (here {:.3})", most(0) / alone),
             (most(0) / alone * PAIRS as f64 - 1.0).abs() < 0.05,
         ),
@@ -115,7 +115,7 @@ fn exchange(
         if transport == Transport::GoBackN { pm(window) } else { PacketConfig { window_bytes: 1 << 16, ..room() } };
     let config = PacketConfig { flow_control, ..of_hosts };
     let rounds = (OCTETS / bytes).clamp(1, 256) as u32;
-    let rates = exchange_bytes_per_s(plan, &pairs, bytes, rounds, messaging, &config)?;
+    let rates = Bench { plan, pairs: &pairs, messaging, config: &config }.exchange_bytes_per_s(bytes, rounds)?;
     Ok(rates.into_iter().fold(f64::INFINITY, f64::min) / MEGA)
 }
 

@@ -87,14 +87,14 @@ impl Rates {
             let words: Vec<String> = places.iter().map(ToString::to_string).collect();
             let holds = places.iter().all(|place| 2 * place <= tagged.len());
             let words = format!("{name} does well in both (here places {} of {})", words.join(" and "), tagged.len());
-            Statement::new(words, holds)
+            Statement::of_paper(words, holds)
         };
         vec![
-            Statement::new(
+            Statement::of_paper(
                 format!("most networks lose against Flat ({lose} of {} in one pattern at least)", tagged.len() + 1),
                 2 * lose > tagged.len() + 1,
             ),
-            Statement::new(
+            Statement::of_paper(
                 "the tagged ones are above M-Tree",
                 tagged.iter().all(|name| all(name, &|rate, pattern| rate > tree[pattern])),
             ),

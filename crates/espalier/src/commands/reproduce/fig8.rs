@@ -97,12 +97,12 @@ fn verdicts(programs: &[(&'static str, Program)], rows: &[(&str, Vec<f64>)]) -> 
     by_loss.sort_by(|a, b| a.1.total_cmp(&b.1));
     let worst: Vec<&str> = by_loss.iter().take(2).map(|(name, _)| *name).collect();
     vec![
-        Statement::new(
+        Statement::of_paper(
             format!("tagged topologies do almost as well as Flat in most ({same} of {} at 0.9 or more)", tagged.len()),
             2 * same > tagged.len(),
         ),
-        Statement::new("M-Tree is below all others in all but EP", lowest),
-        Statement::new(
+        Statement::of_paper("M-Tree is below all others in all but EP", lowest),
+        Statement::of_paper(
             format!("FT and IS lose most on M-Tree (here {})", worst.join(" and ")),
             worst.contains(&"FT") && worst.contains(&"IS"),
         ),

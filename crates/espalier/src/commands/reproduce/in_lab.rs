@@ -89,19 +89,19 @@ pub(super) fn fig_7(args: &cli::Reproduce) -> Result<Reproduction> {
     let far = ["Mesh (4 x 2)", "Torus (4 x 2)"];
     let least = near.iter().map(|name| all[0][at(name)]).fold(f64::INFINITY, f64::min);
     let statements = [
-        Statement::new(
+        Statement::of_paper(
             "M-Tree is the worst in every pattern",
             all.iter().all(|rates| rates.iter().all(|rate| *rate >= 0.97 * rates[tree])),
         ),
-        Statement::new(
+        Statement::of_paper(
             format!(
                 "4 x 4 mesh and torus, fat tree and Myri-Clos come close to Flat in all-to-all (here {:.2} at least)",
                 least / all[0][0]
             ),
             least > 0.75 * all[0][0] && far.iter().all(|name| all[0][at(name)] < least),
         ),
-        Statement::new(
-            format!("not the paper's but ours: lab and flow level within 15 % (here {worst:.2} at most)"),
+        Statement::of_ours(
+            format!("lab and flow level are within 15 % of each other (here {worst:.2} at most)"),
             (worst - 1.0).abs() <= CLOSE,
         ),
     ];
@@ -156,12 +156,12 @@ pub(super) fn miura_fig_6(args: &cli::Reproduce) -> Result<Reproduction> {
     let wanted = |cables: f64| flat * cables / SIDE as f64;
     let close = |rate: f64, cables: f64| (rate / wanted(cables) - 1.0).abs() < CLOSE;
     let statements = [
-        Statement::new(format!("Tree stays at one cable (here {tree:.2})"), close(tree, 1.0)),
-        Statement::new(
+        Statement::of_paper(format!("Tree stays at one cable (here {tree:.2})"), close(tree, 1.0)),
+        Statement::of_paper(
             "VBFT grows steadily with its cables",
             points.iter().all(|(cables, rate)| close(*rate, *cables)),
         ),
-        Statement::new(
+        Statement::of_paper(
             format!("with enough cables VBFT has what Flat has (here {:.3})", points[SIDE - 1].1 / flat),
             close(points[SIDE - 1].1, SIDE as f64),
         ),

@@ -23,42 +23,50 @@ pub(super) const CABLE_PS: u64 = 50_000;
 /// Simulated time after which a program has hung.
 const LONGEST_PS: u64 = 600 * SECOND_PS;
 
-/// Pairs of hosts that send to and fro, each message when the one before has come.
-///
-/// # Errors
-/// If the program does not end.
-pub(super) fn one_way_us(
-    plan: &Plan,
-    pairs: &[(HostId, HostId)],
-    bytes: u64,
-    rounds: u32,
-    messaging: Messaging,
-    config: &PacketConfig,
-) -> Result<Vec<f64>> {
-    let program = by_pairs(pairs.len(), rounds, |rank, peer| match rank < peer {
-        true => vec![vec![send(peer, bytes)], vec![receive(peer)]],
-        false => vec![vec![receive(peer)], vec![send(peer, bytes)]],
-    })?;
-    let ran = run(plan, program, pairs, messaging, config)?;
-    Ok((0..pairs.len()).map(|pair| ran.ended_ps[pair] as f64 / 1e6 / f64::from(2 * rounds)).collect())
+/// Pairs of hosts at work with messages, all at once: where, and how messages travel.
+pub(super) struct Bench<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) pairs: &'a [(HostId, HostId)],
+    pub(super) messaging: Messaging,
+    pub(super) config: &'a PacketConfig,
 }
 
-/// Pairs of hosts that exchange messages, both directions at once: octets a second of one direction, for each pair.
-///
-/// # Errors
-/// If the program does not end.
-pub(super) fn exchange_bytes_per_s(
-    plan: &Plan,
-    pairs: &[(HostId, HostId)],
-    bytes: u64,
-    rounds: u32,
-    messaging: Messaging,
-    config: &PacketConfig,
-) -> Result<Vec<f64>> {
-    let program = by_pairs(pairs.len(), rounds, |_, peer| vec![vec![send(peer, bytes), receive(peer)]])?;
-    let ran = run(plan, program, pairs, messaging, config)?;
-    let both_ended_s = |pair: usize| ran.ended_ps[pair].max(ran.ended_ps[pairs.len() + pair]) as f64 / 1e12;
-    Ok((0..pairs.len()).map(|pair| (bytes * u64::from(rounds)) as f64 / both_ended_s(pair)).collect())
+impl Bench<'_> {
+    /// To and fro, each message when the one before has come: microseconds of one way, for each pair.
+    ///
+    /// # Errors
+    /// If the program does not end.
+    pub(super) fn one_way_us(&self, bytes: u64, rounds: u32) -> Result<Vec<f64>> {
+        let program = by_pairs(self.pairs.len(), rounds, |rank, peer| match rank < peer {
+            true => vec![vec![send(peer, bytes)], vec![receive(peer)]],
+            false => vec![vec![receive(peer)], vec![send(peer, bytes)]],
+        })?;
+        let ran = self.run(program)?;
+        Ok((0..self.pairs.len()).map(|pair| ran.ended_ps[pair] as f64 / 1e6 / f64::from(2 * rounds)).collect())
+    }
+
+    /// Both directions at once: octets a second of one direction, for each pair.
+    ///
+    /// # Errors
+    /// If the program does not end.
+    pub(super) fn exchange_bytes_per_s(&self, bytes: u64, rounds: u32) -> Result<Vec<f64>> {
+        let pairs = self.pairs.len();
+        let program = by_pairs(pairs, rounds, |_, peer| vec![vec![send(peer, bytes), receive(peer)]])?;
+        let ran = self.run(program)?;
+        let both_ended_s = |pair: usize| ran.ended_ps[pair].max(ran.ended_ps[pairs + pair]) as f64 / 1e12;
+        Ok((0..pairs).map(|pair| (bytes * u64::from(rounds)) as f64 / both_ended_s(pair)).collect())
+    }
+
+    fn run(&self, program: Program) -> Result<Ran> {
+        let (first, second) = (self.pairs.iter().map(|pair| pair.0), self.pairs.iter().map(|pair| pair.1));
+        let hosts = first.chain(second).collect();
+        let job = Job::new(&self.plan.topology, program, hosts, self.messaging, Vec::new())?;
+        let (_, outcome) = Simulation::of_job(self.plan, &job, self.config).finish_job();
+        let outcome = outcome.expect("a job was run");
+        anyhow::ensure!(!outcome.cut_short, "a benchmark takes more than ten simulated minutes");
+        anyhow::ensure!(outcome.ran.stalled.is_empty(), "a benchmark stalls: {}", outcome.ran.stalled.join("; "));
+        Ok(outcome.ran)
+    }
 }
 
 /// Streams for a simulated time, each from its first host to its second: what was received once they run, by stream.
@@ -102,20 +110,4 @@ fn send(to: u32, bytes: u64) -> Action {
 
 fn receive(from: u32) -> Action {
     Action::Receive { from: Some(from), tag: Some(0), cpu: 0 }
-}
-
-fn run(
-    plan: &Plan,
-    program: Program,
-    pairs: &[(HostId, HostId)],
-    messaging: Messaging,
-    config: &PacketConfig,
-) -> Result<Ran> {
-    let hosts = pairs.iter().map(|(first, _)| *first).chain(pairs.iter().map(|(_, second)| *second)).collect();
-    let job = Job::new(&plan.topology, program, hosts, messaging, Vec::new())?;
-    let (_, outcome) = Simulation::of_job(plan, &job, config).finish_job();
-    let outcome = outcome.expect("a job was run");
-    anyhow::ensure!(!outcome.cut_short, "a benchmark takes more than ten simulated minutes");
-    anyhow::ensure!(outcome.ran.stalled.is_empty(), "a benchmark stalls: {}", outcome.ran.stalled.join("; "));
-    Ok(outcome.ran)
 }

@@ -13,7 +13,7 @@ use sim::{
 };
 
 use super::{
-    measure::{MEGA, one_way_us, room, streams},
+    measure::{Bench, MEGA, room, streams},
     network::{plain, tagged_by_hosts, two_switches},
     reproduction::{Reproduction, Statement, bars, lines},
 };
@@ -51,7 +51,7 @@ pub(super) fn fig_5() -> Result<Reproduction> {
     let most = times.iter().map(|(_, flat, tagged)| tagged / flat - 1.0).fold(0.0, f64::max);
     let long = times.iter().filter(|(bytes, ..)| *bytes >= 1024.0);
     let long = long.map(|(_, flat, tagged)| tagged / flat - 1.0).fold(0.0, f64::max);
-    let statements = [Statement::new(
+    let statements = [Statement::of_paper(
         format!(
             "no difference between drivers (here, on cables and switch alone, {:.1} % at most, {:.2} % from 1 KiB on)",
             100.0 * most,
@@ -102,11 +102,11 @@ pub(super) fn table_2() -> Result<Reproduction> {
         ours.push(mbps);
     }
     let statements = [
-        Statement::new(
+        Statement::of_paper(
             format!("a tag costs about 2 Mbit/s (here {:.1}, four octets of 1,538)", ours[0] - ours[1]),
             (ours[0] - ours[1] - 2.0).abs() < 1.0,
         ),
-        Statement::new("the driver costs nothing beside it", (ours[1] / ours[3] - 1.0).abs() < 0.005),
+        Statement::of_paper("the driver costs nothing beside it", (ours[1] / ours[3] - 1.0).abs() < 0.005),
     ];
     let notes = [
         "payload of one TCP stream. The printed numbers are those of a full cable if Iperf's Mbit is 2^20 bits, which is a reading",
@@ -143,12 +143,12 @@ pub(super) fn fig_6() -> Result<Reproduction> {
     let per_cable = flat / SIDE as f64;
     let close = |rate: f64, wanted: f64| (rate / wanted - 1.0).abs() < 0.05;
     let statements = [
-        Statement::new(format!("Tree stays at 1 Gbit/s (here {tree:.0} Mbit/s)"), close(tree, per_cable)),
-        Statement::new(
+        Statement::of_paper(format!("Tree stays at 1 Gbit/s (here {tree:.0} Mbit/s)"), close(tree, per_cable)),
+        Statement::of_paper(
             "VBFT grows steadily with its cables",
             vbft.iter().enumerate().all(|(at, rate)| close(*rate, per_cable * (at + 1) as f64)),
         ),
-        Statement::new(
+        Statement::of_paper(
             format!("with enough cables VBFT has what Flat has (here {:.3})", vbft[CABLES_MAX - 1] / flat),
             close(vbft[CABLES_MAX - 1], flat),
         ),
@@ -176,7 +176,8 @@ pub(super) fn fig_6() -> Result<Reproduction> {
 fn ping_us(plan: &Plan, bytes: u64) -> Result<f64> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, payload_bytes: 1472, ..Messaging::default() };
-    Ok(one_way_us(plan, &[(HostId::new(0), HostId::new(1))], bytes, ROUNDS, messaging, &room())?[0])
+    let pairs = [(HostId::new(0), HostId::new(1))];
+    Ok(Bench { plan, pairs: &pairs, messaging, config: &room() }.one_way_us(bytes, ROUNDS)?[0])
 }
 
 /// What TCP streams get, each, in bits of payload a second.

@@ -38,8 +38,8 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
     let small: Vec<&str> =
         relative.iter().filter(|(_, tree, vbft)| vbft / tree < 1.25).map(|(name, ..)| *name).collect();
     let statements = [
-        Statement::new("VBFT tends to be better than Tree", better && mean > 0.0),
-        Statement::new(
+        Statement::of_paper("VBFT tends to be better than Tree", better && mean > 0.0),
+        Statement::of_paper(
             format!(
                 "by less than the bisection, which is four times as wide (here by {:.0} % on average; below 25 %: {})",
                 100.0 * mean,
@@ -47,7 +47,7 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
             ),
             gains.iter().all(|gain| *gain < 3.0),
         ),
-        Statement::new(
+        Statement::of_paper(
             format!("Flat should be the best in theory (here VBFT has {least:.3} of it at least)"),
             relative.iter().all(|(_, _, vbft)| *vbft <= 1.0 / SAME),
         ),

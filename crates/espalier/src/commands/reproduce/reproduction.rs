@@ -35,26 +35,49 @@ pub(super) enum Verdict {
     Disagrees,
 }
 
-/// What a paper's text says of a figure, in words, and whether it is so here.
+/// Something that is said of a figure, in words, and whether it is so here.
 pub(super) struct Statement {
-    pub(super) words: String,
-    pub(super) holds: bool,
+    source: Source,
+    words: String,
+    holds: bool,
+}
+
+/// Who says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The paper's text.
+    Paper,
+    /// This program, of its own two ways to the figure.
+    Ours,
 }
 
 impl Statement {
-    /// A statement.
-    pub(super) fn new(words: impl Into<String>, holds: bool) -> Self {
-        Self { words: words.into(), holds }
+    /// What a paper's text says.
+    pub(super) fn of_paper(words: impl Into<String>, holds: bool) -> Self {
+        Self { source: Source::Paper, words: words.into(), holds }
+    }
+
+    /// What no paper says, and should hold.
+    pub(super) fn of_ours(words: impl Into<String>, holds: bool) -> Self {
+        Self { source: Source::Ours, words: words.into(), holds }
     }
 
     /// For people.
     pub(super) fn line(&self) -> String {
-        format!("{} the paper's text: {}", if self.holds { "holds  " } else { "DIFFERS" }, self.words)
+        let source = match self.source {
+            Source::Paper => "the paper's text",
+            Source::Ours => "our own check",
+        };
+        format!("{} {source}: {}", if self.holds { "holds  " } else { "DIFFERS" }, self.words)
     }
 
     /// For machines.
     pub(super) fn json(&self) -> Value {
-        serde_json::json!({ "paper": self.words, "holds": self.holds })
+        let source = match self.source {
+            Source::Paper => "paper",
+            Source::Ours => "ours",
+        };
+        serde_json::json!({ source: self.words, "holds": self.holds })
     }
 }
 

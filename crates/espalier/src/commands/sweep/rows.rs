@@ -244,12 +244,10 @@ fn flow_level(
     let mut carried = vec![0.0; level.resources()];
     let (mut seconds, mut rate_sum, mut slowest) = (0.0, 0.0, f64::INFINITY);
     for phase in pairs.chunk_by(|a, b| a.phase == b.phase) {
-        if interrupt.is_pressed() {
-            return Ok(None);
-        }
         let transfer = |pair: &Pair| Transfer { source: pair.source, destination: pair.destination, bits };
         let transfers: Vec<Transfer> = phase.iter().map(transfer).collect();
-        let shared = level.run(&transfers).map_err(|error| error.to_string())?;
+        let shared = level.run_while(&transfers, &mut |_| !interrupt.is_pressed());
+        let Some(shared) = shared.map_err(|error| error.to_string())? else { return Ok(None) };
         carried.iter_mut().zip(&shared.carried).for_each(|(sum, bits)| *sum += bits);
         rate_sum += shared.seconds.iter().map(|end| bits / end).sum::<f64>();
         let end = shared.seconds.iter().copied().fold(0.0, f64::max);
