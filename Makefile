@@ -54,6 +54,7 @@ test-vm:
 	@crates/lab/vm/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@HOSTS=64 crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@crates/lab/vm/systemd || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@crates/lab/vm/kept || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ib:
 	@tools/setup test

@@ -3,7 +3,9 @@
 #   vm_prepare PROGRAM...     skips (77), saying why, where something is missing; fetches the kernel once; begins an image
 #   vm_program PATH [NAME]    puts a program into /bin, or where NAME says, without what a debugger needs
 #   vm_modules NAME...        modules and what they need, loaded by vm_start in the guest
+#   vm_systemd UNIT...        Debian's systemd as init, with these units of its own besides the few that it needs
 #   vm_finish                 libraries of all programs; what the guest does comes from standard input
+#   vm_finish_systemd         the same for a guest whose systemd runs /proof
 #   vm_boot [QEMU OPTION]...  boots; what the guest says goes to standard output and to $cache/$vm_name.log
 #
 # A script sets vm_name before it sources this. $root, $cache, $image and $release are set for it.
@@ -102,4 +104,52 @@ vm_boot() {
 	timeout "${VM_TIMEOUT_S:-900}" qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 1 -nographic -no-reboot -nodefaults \
 		-serial mon:stdio -kernel "$kernel" -initrd "$cache/$vm_name.gz" -append "console=ttyS0 quiet panic=-1" "$@" \
 		</dev/null | tee "$cache/$vm_name.log"
+}
+
+vm_systemd() {
+	[ -x /lib/systemd/systemd ] || skip "/lib/systemd/systemd is missing; run tools/setup test"
+	vm_program /lib/systemd/systemd /lib/systemd/systemd
+	vm_program /bin/udevadm
+	vm_program /bin/systemctl
+	ln -s /bin/udevadm "$image/lib/systemd/systemd-udevd"
+	mkdir -p "$image/lib/systemd/system" "$image/lib/udev/rules.d" "$image/etc/systemd/system" "$image/var/lib" "$image/var/tmp" \
+		"$image/usr/bin" "$image/root"
+	# What makes a device a unit; nothing here has sysctl settings.
+	sed /systemd-sysctl/d /lib/udev/rules.d/99-systemd.rules >"$image/lib/udev/rules.d/99-systemd.rules"
+	for unit in basic sysinit local-fs swap sockets timers paths slices network network-pre multi-user shutdown umount final; do
+		cp -L /lib/systemd/system/$unit.target "$image/lib/systemd/system/"
+	done
+	for unit in systemd-udevd.service systemd-udevd-control.socket systemd-udevd-kernel.socket "$@"; do
+		cp -L "/lib/systemd/system/$unit" "$image/lib/systemd/system/"
+	done
+	cp /etc/os-release "$image/etc/"
+	echo 0123456789abcdef0123456789abcdef >"$image/etc/machine-id"
+	printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n' >"$image/etc/passwd"
+	printf 'root:x:0:\nnogroup:x:65534:\n' >"$image/etc/group"
+	printf '[Manager]\nShowStatus=no\nLogTarget=console\nLogLevel=notice\nDefaultStandardOutput=null\nDefaultStandardError=null\n' >"$image/etc/systemd/system.conf"
+	cat >"$image/lib/systemd/system/default.target" <<'UNIT'
+[Unit]
+Requires=basic.target systemd-udevd.service proof.service
+UNIT
+	cat >"$image/lib/systemd/system/proof.service" <<'UNIT'
+[Unit]
+After=basic.target systemd-udevd.service
+[Service]
+Type=oneshot
+StandardOutput=tty
+StandardError=tty
+Environment=PATH=/bin:/usr/local/bin
+ExecStart=/bin/sh /proof
+UNIT
+}
+
+vm_finish_systemd() {
+	vm_finish <<'INIT'
+# The root that the kernel begins with cannot be left by a sandbox; a tmpfs can.
+mkdir /new
+mount -t tmpfs new /new
+for entry in bin etc lib lib64 modules proof root sbin usr var; do [ -e /$entry ] && cp -a /$entry /new/; done
+for entry in dev proc sys run tmp; do mkdir /new/$entry; done
+exec switch_root /new /lib/systemd/systemd
+INIT
 }

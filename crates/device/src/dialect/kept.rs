@@ -6,7 +6,9 @@
 //! ```
 //! `change.sh` changes the running bridge first, by the commands of [`super::linux_bridge`] and in their order; then it puts
 //! files into place and takes away those that nobody needs; then it tells the program, which finds everything as its files
-//! say and touches nothing. The programs alone would not do: networkd before version 257 never takes a port out of a VLAN,
+//! say and touches nothing. A port that the plan names no longer is shut, loses its VLANs and its file; it stays a port of the
+//! bridge until the next start, since networkd puts one back that is taken out before the file is forgotten.
+//! The programs alone would not do: networkd before version 257 never takes a port out of a VLAN,
 //! no version removes entries, and both work on their own time; ifupdown2 takes VLANs away and gives them back when a PVID
 //! moves, and removes no entries either.
 //!
@@ -121,9 +123,6 @@ pub(super) fn write(keeper: &dyn Keeper, change: &Change<'_>, out: &mut Output<'
         writeln!(out, "{guard}")?;
     }
     linux_bridge::write(change, keeper.default_pvid(), out)?;
-    for port in &change.after.ports[change.kept..] {
-        writeln!(out, "ip link set dev {} nomaster", port.name)?;
-    }
     if !changed.is_empty() {
         writeln!(out, "cd -- \"$(dirname -- \"$0\")\"")?;
     }
@@ -230,7 +229,6 @@ impl Done {
                 self.told.clear();
                 self.removed.insert(name.to_owned());
             }
-            ["ip", "link", "set", "dev", name, "nomaster"] => script.ports.leave_bridge(name)?,
             ["networkctl" | "systemctl" | "ifreload", ..] => {
                 self.told.insert(line);
             }
