@@ -12,7 +12,7 @@
 
 use std::{collections::BTreeMap, io, time::Duration};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL};
 use nix::{errno::Errno, sys::socket::SockProtocol};
 
 use crate::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
@@ -63,6 +63,16 @@ impl<'a> Route<'a> {
         self.attribute(kind).and_then(number)
     }
 
+    /// Its attributes of these kinds, to be sent back.
+    fn picked(&self, kinds: &[u16]) -> Vec<DefaultNla> {
+        let wanted = attributes(self.attributes).filter(|(kind, _)| kinds.contains(kind));
+        wanted.map(|(kind, value)| attribute(kind, value)).collect()
+    }
+
+    fn is_ipv6(&self) -> bool {
+        i32::from(self.header[0]) == libc::AF_INET6
+    }
+
     fn is_ours(&self) -> bool {
         self.header[5] == OURS
     }
@@ -96,11 +106,7 @@ impl<'a> Route<'a> {
     /// IPv6 takes the least metric; IPv4 has routes of one metric in a row, and new ones come first.
     fn priority_of_copy(&self) -> Option<u32> {
         let priority = self.number(PRIORITY).unwrap_or(0) as u32;
-        if i32::from(self.header[0]) == libc::AF_INET6 {
-            priority.checked_sub(1).filter(|priority| *priority > 0)
-        } else {
-            Some(priority)
-        }
+        if self.is_ipv6() { priority.checked_sub(1).filter(|priority| *priority > 0) } else { Some(priority) }
     }
 
     /// Ours beside this one.
@@ -108,10 +114,7 @@ impl<'a> Route<'a> {
         let mut header = self.header;
         header[5] = OURS;
         header[8..].fill(0);
-        let mut copied: Vec<_> = (attributes(self.attributes))
-            .filter(|(kind, _)| [DESTINATION, DEVICE, PREFERRED_SOURCE, TABLE].contains(kind))
-            .map(|(kind, value)| attribute(kind, value))
-            .collect();
+        let mut copied = self.picked(&[DESTINATION, DEVICE, PREFERRED_SOURCE, TABLE]);
         copied.push(attribute(PRIORITY, &self.priority_of_copy()?.to_ne_bytes()));
         let before = self.attribute(METRICS).unwrap_or_default();
         let locked = find(before, LOCK).and_then(number).unwrap_or(0) as u32 | 1 << RTO_MIN;
@@ -129,17 +132,10 @@ impl<'a> Route<'a> {
         })
     }
 
-    fn is_ipv6(&self) -> bool {
-        i32::from(self.header[0]) == libc::AF_INET6
-    }
-
     fn removal(&self) -> Request {
         let mut header = self.header;
         header[8..].fill(0);
-        let named: Vec<_> = (attributes(self.attributes))
-            .filter(|(kind, _)| [DESTINATION, DEVICE, PRIORITY, TABLE].contains(kind))
-            .map(|(kind, value)| attribute(kind, value))
-            .collect();
+        let named = self.picked(&[DESTINATION, DEVICE, PRIORITY, TABLE]);
         Request { kind: libc::RTM_DELROUTE, flags: 0, body: [&header[..], &emit(&named)].concat() }
     }
 }
