@@ -19,7 +19,8 @@ use crate::format::{
 /// # Errors
 /// The first violation of YAML's syntax: what follows it cannot be understood.
 pub(crate) fn parse_yaml<'a>(source: &'a Source<'a>) -> Result<Rc<Node>, Box<Diagnostic>> {
-    let mut composer = Composer { source, open: Vec::new(), anchors: BTreeMap::new(), root: None };
+    let end = end_of(source);
+    let mut composer = Composer { source, end, open: Vec::new(), anchors: BTreeMap::new(), root: None };
     for event in Parser::new_from_str(source.text()) {
         let (event, span) = event.map_err(|error| Box::new(syntax_error(source, &error)))?;
         composer.handle_event(event, span)?;
@@ -57,6 +58,8 @@ const RESERVED: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", 
 
 struct Composer<'a> {
     source: &'a Source<'a>,
+    /// Behind the last character.
+    end: Place,
     open: Vec<Open>,
     anchors: BTreeMap<usize, (Rc<Node>, usize)>,
     root: Option<Rc<Node>>,
@@ -78,7 +81,7 @@ enum Shape {
 
 impl Composer<'_> {
     fn handle_event(&mut self, event: Event<'_>, span: Span) -> Result<(), Box<Diagnostic>> {
-        let place = place_of(span);
+        let place = within(place_of(span), self.end);
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let style = if style == ScalarStyle::Plain { Style::Plain } else { Style::Quoted };
@@ -154,16 +157,58 @@ fn place_of(span: Span) -> Place {
     Place { line: start.line(), column: start.col() + 1, width }
 }
 
+fn end_of(source: &Source<'_>) -> Place {
+    source.place(source.text().len(), source.text().len())
+}
+
+/// The place, or the end of the text where the parser counts on beyond it: what is missing at the end, a value or a key,
+/// stands on no line.
+fn within(place: Place, end: Place) -> Place {
+    if place.line > end.line { end } else { place }
+}
+
 fn syntax_error(source: &Source<'_>, error: &ScanError) -> Diagnostic {
     let mark = error.marker();
-    // Some errors are found only beyond the last line.
-    let end = source.place(source.text().len(), source.text().len());
-    let place = Place { line: mark.line(), column: mark.col() + 1, width: 1 };
-    let place = if place.line > end.line { end } else { place };
+    let place = within(Place { line: mark.line(), column: mark.col() + 1, width: 1 }, end_of(source));
     let diagnostic = source.at(place).error(format!("not YAML: {}", error.info()));
     let tabbed = (mark.line().saturating_sub(1)..=mark.line()).any(|line| {
         let content = source.line(line);
         content[..content.len() - content.trim_start().len()].contains('\t')
     });
     if tabbed { diagnostic.with_help("YAML allows no tab in indentation; use spaces") } else { diagnostic }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(node: &Node, found: &mut Vec<Place>) {
+        found.push(node.place);
+        match &node.value {
+            Value::Scalar { .. } => {}
+            Value::List(items) => items.iter().for_each(|item| places(item, found)),
+            Value::Map(entries) => entries.iter().for_each(|(key, value)| {
+                places(key, found);
+                places(value, found);
+            }),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_at_the_end_still_stands_on_a_line() {
+        for text in ["?\n ", "? \n", "a:\n ", "a:\n\n", "- \n ", "-\n", "? a\n:\n ", "{a:\n", "a:\n  ?\n \n"] {
+            let source = Source::new("f", text);
+            let lines = text.split('\n').count();
+            match parse_yaml(&source) {
+                Ok(root) => {
+                    let mut found = Vec::new();
+                    places(&root, &mut found);
+                    for place in found {
+                        assert!((1..=lines).contains(&place.line), "{text:?}: line {} of {lines}", place.line);
+                    }
+                }
+                Err(wrong) => assert!((1..=lines).contains(&wrong.line), "{text:?}: {wrong}"),
+            }
+        }
+    }
 }
