@@ -60,8 +60,7 @@ pub(crate) struct Tables {
     pub(crate) vlans: Vec<VlanId>,
     /// `lane[vlan]`: the class in which the VLAN's frames travel.
     pub(crate) lane: Vec<u8>,
-    /// `switch_of[port]`
-    switch_of: Vec<u32>,
+    /// `first_port[switch]`, and the number of ports behind the last.
     first_port: Vec<u32>,
     /// `pvid[port]`: the VLAN index of untagged frames, or [`UNTAGGED`] where there is none.
     pvid: Vec<u16>,
@@ -163,8 +162,9 @@ impl Tables {
         });
         Self {
             lane,
-            switch_of: topology.ports().iter().map(|port| port.switch.index() as u32).collect(),
-            first_port: topology.switch_ids().map(|switch| topology.switch_ports(switch).start as u32).collect(),
+            first_port: (topology.switch_ids().map(|switch| topology.switch_ports(switch).start as u32))
+                .chain([ports as u32])
+                .collect(),
             vlans,
             pvid,
             untagged_in,
@@ -195,20 +195,13 @@ impl Tables {
         }
     }
 
-    /// Which switch a port is on.
-    #[inline]
-    pub(crate) fn switch_of(&self, port: u32) -> u32 {
-        self.switch_of[port as usize]
-    }
-
     /// The ports of a switch.
     pub(crate) fn ports_of(&self, switch: u32) -> std::ops::Range<u32> {
-        let next = self.first_port.get(switch as usize + 1).copied().unwrap_or(self.switch_of.len() as u32);
-        self.first_port[switch as usize]..next
+        self.first_port[switch as usize]..self.first_port[switch as usize + 1]
     }
 
     /// The VLAN that a frame is in once it has entered by a port with this tag; none if the port drops it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(&self, port: u32, tag: u16) -> Option<u16> {
         if tag == UNTAGGED {
             let vlan = self.untagged_in[port as usize];
@@ -226,7 +219,7 @@ impl Tables {
     }
 
     /// The port that the static table names, and how a frame of the VLAN leaves it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn onward(&self, switch: u32, vlan: u16, destination: u32) -> Option<(u32, Leave)> {
         if !self.dense.is_empty() {
             let row = (switch as usize * self.vlans.len() + usize::from(vlan)) * self.hosts;
@@ -271,7 +264,7 @@ pub(crate) fn route(plan: &Plan, tables: &Tables, source: HostId, destination: H
     let mut ports = Vec::new();
     for _ in 0..=topology.switches().len() {
         let vlan = tables.enter(port, tag)?;
-        let switch = tables.switch_of(port);
+        let switch = topology.port(PortId::new(port as usize)).switch.index() as u32;
         let (exit, leave) = tables.onward(switch, vlan, destination.index() as u32)?;
         tag = match leave {
             _ if exit == port => return None,
@@ -309,6 +302,7 @@ mod tests {
             let topology = generate(&kind, &Options::default()).expect("a topology");
             let policy = Policy { tagging, ..Policy::default() };
             let plan = planner::plan(&topology, &policy, None).expect("a plan");
+            let switch_of = |port: u32| plan.topology.port(PortId::new(port as usize)).switch.index();
             let (dense, sparse) = (Tables::compile(&plan), Tables::compile_within(&plan, 0));
             assert!(!dense.dense.is_empty() && sparse.dense.is_empty());
             let mut known = 0;
@@ -320,13 +314,13 @@ mod tests {
                 assert_eq!(onward, sparse.onward(switch, vlan, host));
                 if let Some((port, leave)) = onward {
                     known += 1;
-                    assert_eq!((leave, dense.switch_of(port)), (dense.leave(port, vlan), switch));
+                    assert_eq!((leave, switch_of(port)), (dense.leave(port, vlan), switch as usize));
                 }
             }
             assert!(known > 100, "{known} entries");
-            for port in 0..dense.switch_of.len() as u32 {
+            for port in 0..plan.topology.ports().len() as u32 {
                 let by_pvid = dense.enter(port, UNTAGGED);
-                let device = &plan.devices[dense.switch_of(port) as usize];
+                let device = &plan.devices[switch_of(port)];
                 let intent = device.ports.iter().find(|intent| intent.port.index() as u32 == port).expect("a port");
                 let member =
                     intent.pvid.filter(|vlan| intent.tagged.contains(*vlan) || intent.untagged.contains(*vlan));

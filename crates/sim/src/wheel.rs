@@ -107,13 +107,21 @@ impl<T: Copy> Wheel<T> {
         let event = Event { at_ps, what };
         if slot.wrapping_sub(self.current + 1) < SLOTS as u64 - 1 {
             self.link(slot, event);
-        } else if slot <= self.current {
+        } else {
+            self.push_aside(slot, event);
+        }
+    }
+
+    /// Adds an event of the current slot, or one beyond the ring.
+    #[cold]
+    fn push_aside(&mut self, slot: u64, event: Event<T>) {
+        if slot <= self.current {
             // Behind all of its instant: `due` runs backwards.
-            let at = self.due.partition_point(|waiting| waiting.at_ps > at_ps);
+            let at = self.due.partition_point(|waiting| waiting.at_ps > event.at_ps);
             self.due.insert(at, event);
         } else {
             self.pushed += 1;
-            self.beyond.push(Reverse((at_ps, self.pushed, Beyond(what))));
+            self.beyond.push(Reverse((event.at_ps, self.pushed, Beyond(event.what))));
         }
     }
 

@@ -73,7 +73,7 @@ impl Network<'_> {
         }
         let waits = self.wait_graph();
         let stuck: BTreeSet<u32> = waits.keys().copied().collect();
-        let sent: Vec<u64> = self.port_outcomes.iter().map(|port| port.wire_bytes).collect();
+        let sent: Vec<u64> = self.ports.iter().map(|port| port.outcome.wire_bytes).collect();
         let watch_ps = self.watch_ps();
         let lasting: BTreeMap<u32, u32> = waits
             .iter()

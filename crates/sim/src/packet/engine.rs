@@ -64,7 +64,6 @@ pub(super) struct Network<'a> {
     phase_open: usize,
     pub(super) counters: Counters,
     pub(super) flow_outcomes: Vec<FlowOutcome>,
-    pub(super) port_outcomes: Vec<PortOutcome>,
     pub(super) watch: Watch,
     pub(super) deadlock: Option<Deadlock>,
     events: u64,
@@ -209,6 +208,9 @@ impl<'a> Network<'a> {
             state.flow_control = ports[host.port.index()].flow_control;
             ports.push(state);
         }
+        for index in 0..ports.len() {
+            ports[index].peer_switch = ports.get(ports[index].peer as usize).map_or(NONE, |peer| peer.switch);
+        }
         let phase_count = workload.flows.iter().map(|flow| flow.phase as usize + 1).max().unwrap_or(0);
         let mut phases = vec![Vec::new(); phase_count];
         // A job's connections begin with their first message.
@@ -238,7 +240,6 @@ impl<'a> Network<'a> {
             phase_open: 0,
             counters: Counters::default(),
             flow_outcomes: vec![FlowOutcome::default(); workload.flows.len()],
-            port_outcomes: vec![PortOutcome::default(); ports.len()],
             watch: Watch::new(ports.len() * lanes),
             deadlock: None,
             events: 0,
@@ -338,17 +339,17 @@ impl<'a> Network<'a> {
     #[inline]
     fn reach(&mut self, port: u32, frame: u32, whole_ps: u64) {
         let state = &self.ports[port as usize];
-        let peer = state.peer;
-        if !state.up || !self.ports[peer as usize].up || state.loss > 0 && self.rng.next_u64() >> 32 < state.loss {
+        let (peer, switch) = (state.peer, state.peer_switch);
+        if !state.carries || state.loss > 0 && self.rng.next_u64() >> 32 < state.loss {
             return self.drop_fault(frame);
         }
         if self.captures(peer) {
             self.capture(peer, frame, whole_ps, Direction::In);
         }
-        if self.ports[peer as usize].switch == NONE {
+        if switch == NONE {
             self.deliver(peer - self.switch_ports as u32, frame);
         } else {
-            self.switch_frame(peer, frame, whole_ps);
+            self.switch_frame(peer, switch, frame, whole_ps);
         }
     }
 
@@ -475,6 +476,7 @@ impl<'a> Network<'a> {
                 for port in [topology.link(link).a, topology.link(link).b] {
                     self.advance(port.index() as u32);
                     self.ports[port.index()].up = up;
+                    self.look_at_cable(port.index());
                 }
             }
             Change::SwitchDown(switch) | Change::SwitchUp(switch) => {
@@ -482,6 +484,7 @@ impl<'a> Network<'a> {
                 for port in topology.switch_ports(switch) {
                     self.advance(port as u32);
                     self.ports[port].up = up;
+                    self.look_at_cable(port);
                 }
             }
             Change::LinkLoses(link, share) => {
@@ -498,6 +501,16 @@ impl<'a> Network<'a> {
         }
     }
 
+    /// A port has gone up or down: so may have its cable.
+    fn look_at_cable(&mut self, port: usize) {
+        let peer = self.ports[port].peer;
+        if peer != NONE {
+            let carries = self.ports[port].up && self.ports[peer as usize].up;
+            self.ports[port].carries = carries;
+            self.ports[peer as usize].carries = carries;
+        }
+    }
+
     fn sample(&mut self) {
         let mut received_bytes = vec![0; self.ready.len()];
         for (flow, outcome) in self.workload.flows.iter().zip(&self.flow_outcomes) {
@@ -506,13 +519,13 @@ impl<'a> Network<'a> {
             }
         }
         // A frame counts when it starts: what of it is still to come is taken off again.
-        let sent = |(port, outcome): (&Port, &PortOutcome)| {
+        let sent = |port: &Port| {
             let to_come = port.busy_until_ps.saturating_sub(self.now_ps).div_ceil(port.ps_per_byte);
-            outcome.wire_bytes.saturating_sub(to_come)
+            port.outcome.wire_bytes.saturating_sub(to_come)
         };
         self.samples.push(Sample {
             at_ps: self.now_ps,
-            wire_bytes: self.ports.iter().zip(&self.port_outcomes).map(sent).collect(),
+            wire_bytes: self.ports.iter().map(sent).collect(),
             queue_bytes: self.ports.iter().map(|port| port.queued_bytes).collect(),
             received_bytes,
             delivered_bytes: self.delivered_bytes,
@@ -530,7 +543,7 @@ impl<'a> Network<'a> {
         for port in 0..self.ports.len() {
             for class in 0..self.lanes {
                 let queue = &self.classes[port * self.lanes + class];
-                self.port_outcomes[port].paused_ps +=
+                self.ports[port].outcome.paused_ps +=
                     queue.paused_until_ps.min(self.now_ps).saturating_sub(queue.paused_since_ps);
             }
         }
@@ -540,7 +553,7 @@ impl<'a> Network<'a> {
             warmup_ps: self.config.warmup_ps,
             counters: self.counters,
             flows: self.flow_outcomes,
-            ports: self.port_outcomes,
+            ports: self.ports.iter().map(|port| port.outcome).collect(),
             deadlock: self.deadlock,
             mean_in_network: self.area as f64 / self.now_ps.max(1) as f64,
             events: self.events,
@@ -593,14 +606,17 @@ impl Port {
             ps_per_byte: ps_per_byte(rate_bps),
             flight_ps,
             peer,
+            peer_switch: NONE,
             switch: NONE,
             queued_bytes: 0,
             turn: 0,
             kick_pending: false,
             flow_control: false,
             up: true,
+            carries: true,
             loss: 0,
             sending: None,
+            outcome: PortOutcome::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     engine::{Network, What},
 };
 use crate::{
-    packet::config::Switching,
+    packet::{config::Switching, outcome::PortOutcome},
     tables::{NONE, UNTAGGED},
     workload::WIRE_OVERHEAD_BYTES,
 };
@@ -27,6 +27,8 @@ pub(super) struct Port {
     /// Along the cable, and through the next switch until the frame is queued.
     pub(super) flight_ps: u64,
     pub(super) peer: u32,
+    /// The peer's switch; [`NONE`] if the peer is a host's own port, or there is none.
+    pub(super) peer_switch: u32,
     /// The switch; [`NONE`] for a host's own port.
     pub(super) switch: u32,
     /// Frames in queues and on the cable.
@@ -36,10 +38,13 @@ pub(super) struct Port {
     pub(super) kick_pending: bool,
     pub(super) flow_control: bool,
     pub(super) up: bool,
+    /// Whether both ends of the cable are up.
+    pub(super) carries: bool,
     /// Frames lost of 2^32.
     pub(super) loss: u64,
     /// A cut-through frame whose memory is to be freed: port that it came in by, octets, class.
     pub(super) sending: Option<(u32, u32, u8)>,
+    pub(super) outcome: PortOutcome,
 }
 
 /// A class of a port: a queue out, and an account of what came in.
@@ -57,8 +62,9 @@ pub(super) struct Class {
     pub(super) stopped_at_ps: u64,
 }
 
-/// A frame.
+/// A frame: a line of the processor's cache.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct Frame {
     pub(super) at_ps: u64,
     pub(super) born_ps: u64,
@@ -99,7 +105,7 @@ impl Frame {
 
 impl Network<'_> {
     /// Puts a frame into its queue; the caller has made room and set `at_ps`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, port: u32, frame: u32) {
         let now_ps = self.now_ps;
         let waiting = &mut self.frames[frame as usize];
@@ -108,8 +114,7 @@ impl Network<'_> {
         let state = &mut self.ports[port as usize];
         state.queued_bytes += bytes;
         let free_ps = state.busy_until_ps;
-        let most = &mut self.port_outcomes[port as usize].queue_bytes_max;
-        *most = (*most).max(state.queued_bytes);
+        state.outcome.queue_bytes_max = state.outcome.queue_bytes_max.max(state.queued_bytes);
         let queue = &mut self.classes[port as usize * self.lanes + class];
         let was_empty = queue.head == NONE;
         if was_empty {
@@ -142,6 +147,7 @@ impl Network<'_> {
     }
 
     /// The same for ports with one class, of which a frame waits.
+    #[inline(always)]
     fn advance_alone(&mut self, port: u32) {
         loop {
             let queue = &self.classes[port as usize];
@@ -202,7 +208,7 @@ impl Network<'_> {
     }
 
     /// Sends the first frame of a class, from `start_ps` on.
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, port: u32, class: usize, start_ps: u64) {
         let queue = &mut self.classes[port as usize * self.lanes + class];
         let frame = queue.head;
@@ -214,9 +220,8 @@ impl Network<'_> {
         state.turn = class as u8;
         let end_ps = start_ps + wire_bytes * state.ps_per_byte;
         state.busy_until_ps = end_ps;
-        let outcome = &mut self.port_outcomes[port as usize];
-        outcome.frames += 1;
-        outcome.wire_bytes += wire_bytes;
+        state.outcome.frames += 1;
+        state.outcome.wire_bytes += wire_bytes;
         let flight_ps = state.flight_ps;
         if flight_ps <= SHORT_FLIGHT_PS_MAX && self.config.switching == Switching::StoreAndForward {
             self.wheel.push(end_ps + flight_ps, What::Arrive { frame });
@@ -251,14 +256,15 @@ impl Network<'_> {
     }
 
     /// Frees the memory of a frame that has left by `port`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn free(&mut self, port: u32, ingress: u32, bytes: u32, class: u8) {
         let state = &mut self.ports[port as usize];
         state.queued_bytes -= bytes;
-        if state.switch == NONE {
+        let switch = state.switch;
+        if switch == NONE {
             self.offer_room(port);
         } else {
-            self.release(ingress, class, bytes);
+            self.release((ingress, switch), class, bytes);
         }
     }
 
@@ -269,8 +275,8 @@ impl Network<'_> {
         let end_ps = state.busy_until_ps.max(self.now_ps) + PAUSE_WIRE_BYTES * state.ps_per_byte;
         state.busy_until_ps = end_ps;
         self.counters.pauses += 1;
-        self.port_outcomes[port as usize].pauses += 1;
-        self.port_outcomes[port as usize].wire_bytes += PAUSE_WIRE_BYTES;
+        self.ports[port as usize].outcome.pauses += 1;
+        self.ports[port as usize].outcome.wire_bytes += PAUSE_WIRE_BYTES;
         self.wheel.push(end_ps + self.config.cable_ps, What::Pause { port, class, quanta });
         if self.captures(port) {
             self.capture_pause(port, end_ps, Direction::Out, class, quanta);
@@ -292,7 +298,7 @@ impl Network<'_> {
         let now_ps = self.now_ps;
         let queue = &mut self.classes[peer as usize * self.lanes + usize::from(class)];
         let held_ps = queue.paused_until_ps.min(now_ps).saturating_sub(queue.paused_since_ps);
-        self.port_outcomes[peer as usize].paused_ps += held_ps;
+        self.ports[peer as usize].outcome.paused_ps += held_ps;
         queue.paused_since_ps = now_ps;
         queue.paused_until_ps = until_ps;
         self.advance(peer);

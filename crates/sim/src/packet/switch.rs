@@ -3,7 +3,7 @@
 use super::{
     config::{Limit, Refresh},
     engine::{Network, What},
-    port::{Frame, QUANTUM_BITS},
+    port::QUANTUM_BITS,
 };
 use crate::tables::{Leave, NONE, UNTAGGED};
 
@@ -12,25 +12,22 @@ const LAPSE_PS: u64 = 4_000_000;
 
 impl Network<'_> {
     /// A frame has come in by `port`; its last bit comes at `whole_ps`.
-    pub(super) fn switch_frame(&mut self, port: u32, frame: u32, whole_ps: u64) {
-        let Frame { tag, destination, .. } = self.frames[frame as usize];
-        let Some(vlan) = self.tables.enter(port, tag) else {
+    pub(super) fn switch_frame(&mut self, port: u32, switch: u32, frame: u32, whole_ps: u64) {
+        let state = &mut self.frames[frame as usize];
+        let Some(vlan) = self.tables.enter(port, state.tag) else {
             return self.drop_filtered(frame);
         };
-        let switch = self.tables.switch_of(port);
-        {
-            let frame = &mut self.frames[frame as usize];
-            frame.vlan = vlan;
-            frame.ingress = port;
-            frame.at_ps = self.now_ps;
-            frame.class = self.tables.lane[usize::from(vlan)];
-        }
+        state.vlan = vlan;
+        state.ingress = port;
+        state.at_ps = self.now_ps;
+        state.class = self.tables.lane[usize::from(vlan)];
+        let destination = state.destination;
         let known = if destination == NONE { None } else { self.tables.onward(switch, vlan, destination) };
         if let Some((exit, leave)) = known {
             if exit == port || leave == Leave::Not {
                 return self.drop_filtered(frame);
             }
-            return self.admit(port, exit, frame, leave, whole_ps);
+            return self.admit((port, switch), exit, frame, leave, whole_ps);
         }
         // Out of every other port of the VLAN, one copy each.
         if destination != NONE {
@@ -44,44 +41,47 @@ impl Network<'_> {
             }
             if let Some((exit, leave)) = last.replace((exit, leave)) {
                 let copy = self.copy(frame);
-                self.admit(port, exit, copy, leave, whole_ps);
+                self.admit((port, switch), exit, copy, leave, whole_ps);
             }
         }
         match last {
-            Some((exit, leave)) => self.admit(port, exit, frame, leave, whole_ps),
+            Some((exit, leave)) => self.admit((port, switch), exit, frame, leave, whole_ps),
             None => self.drop_filtered(frame),
         }
     }
 
     /// Queues a frame if there is room for it, and asks its neighbour to stop if it is nearly too much.
-    fn admit(&mut self, port: u32, exit: u32, frame: u32, leave: Leave, whole_ps: u64) {
-        let (bytes, class, vlan) = {
-            let frame = &self.frames[frame as usize];
-            (u32::from(frame.bytes), frame.class, frame.vlan)
+    fn admit(&mut self, (port, switch): (u32, u32), exit: u32, frame: u32, leave: Leave, whole_ps: u64) {
+        let state = &self.frames[frame as usize];
+        let (bytes, class, vlan) = (u32::from(state.bytes), state.class, state.vlan);
+        let out = &self.ports[exit as usize];
+        if !out.up {
+            return self.drop_fault(frame);
+        }
+        let (queued, out_ps_per_byte) = (out.queued_bytes, out.ps_per_byte);
+        let (lossless, in_ps_per_byte) = {
+            let port = &self.ports[port as usize];
+            (port.flow_control, port.ps_per_byte)
         };
-        let account = port as usize * self.lanes + usize::from(class);
-        let switch = self.tables.switch_of(port) as usize;
         let buffers = &self.config.buffers;
-        let (held, stopping) = (self.classes[account].held_bytes, self.classes[account].stopping);
-        let lossless = self.ports[port as usize].flow_control;
-        let free = buffers.pool_bytes.saturating_sub(self.pool_used[switch]);
+        let account = &mut self.classes[port as usize * self.lanes + usize::from(class)];
+        let used = &mut self.pool_used[switch as usize];
+        let (held, stopping) = (account.held_bytes, account.stopping);
+        let free = buffers.pool_bytes.saturating_sub(*used);
         let most = |limit: Limit| match limit {
             Limit::Static(bytes) => u64::from(bytes),
             Limit::Dynamic(share) => (f64::from(share) * f64::from(free)) as u64,
         };
-        let headroom = if stopping { buffers.headroom_bytes } else { 0 };
         let own = buffers.reserved_bytes;
         let from_pool = (held + bytes).saturating_sub(own.max(held));
-        let queued = self.ports[exit as usize].queued_bytes;
-        let fits_ingress =
-            !lossless || u64::from(held + bytes) <= most(buffers.ingress) + u64::from(own) + u64::from(headroom);
-        let fits_egress = lossless || u64::from(queued + bytes) <= most(buffers.egress) + u64::from(own);
-        let up = self.ports[exit as usize].up;
-        if !up {
-            return self.drop_fault(frame);
-        }
-        if !(fits_ingress && fits_egress && from_pool <= free) {
-            self.port_outcomes[exit as usize].dropped += 1;
+        let fits = if lossless {
+            let headroom = if stopping { buffers.headroom_bytes } else { 0 };
+            u64::from(held + bytes) <= most(buffers.ingress) + u64::from(own) + u64::from(headroom)
+        } else {
+            u64::from(queued + bytes) <= most(buffers.egress) + u64::from(own)
+        };
+        if !fits || from_pool > free {
+            self.ports[exit as usize].outcome.dropped += 1;
             self.counters.dropped_full += 1;
             self.forget(frame);
             if lossless && stopping {
@@ -89,34 +89,32 @@ impl Network<'_> {
             }
             return;
         }
-        self.pool_used[switch] += from_pool;
-        let account = &mut self.classes[account];
-        account.held_bytes += bytes;
-        let over = account.held_bytes > buffers.xoff_bytes;
+        *used += from_pool;
+        account.held_bytes = held + bytes;
         if self.config.ecn_bytes.is_some_and(|limit| queued > limit) {
             self.frames[frame as usize].marked = true;
             self.counters.marked += 1;
         }
-        if lossless && over {
+        if lossless && held + bytes > buffers.xoff_bytes {
             if stopping { self.stop_again(port, class) } else { self.stop(port, class) }
         }
         let frame_state = &mut self.frames[frame as usize];
         frame_state.tag = if leave == Leave::Tagged { vlan } else { UNTAGGED };
         // A faster port must not run dry in the middle of a frame.
-        if whole_ps > self.now_ps && self.ports[exit as usize].ps_per_byte < self.ports[port as usize].ps_per_byte {
+        if whole_ps > self.now_ps && out_ps_per_byte < in_ps_per_byte {
             frame_state.at_ps = whole_ps;
         }
         self.enqueue(exit, frame);
     }
 
-    /// A frame that came in by `port` has gone.
-    pub(super) fn release(&mut self, port: u32, class: u8, bytes: u32) {
-        let switch = self.tables.switch_of(port) as usize;
+    /// A frame that came in by `port` of `switch` has gone.
+    #[inline(always)]
+    pub(super) fn release(&mut self, (port, switch): (u32, u32), class: u8, bytes: u32) {
         let buffers = &self.config.buffers;
         let account = &mut self.classes[port as usize * self.lanes + usize::from(class)];
         let from_pool = account.held_bytes.saturating_sub(buffers.reserved_bytes.max(account.held_bytes - bytes));
         account.held_bytes -= bytes;
-        self.pool_used[switch] -= from_pool;
+        self.pool_used[switch as usize] -= from_pool;
         if account.stopping && account.held_bytes <= buffers.xon_bytes {
             account.stopping = false;
             self.send_pause(port, class, 0);
