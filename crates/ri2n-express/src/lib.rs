@@ -28,11 +28,13 @@ mod datagram;
 mod lock;
 mod map;
 mod pair;
+mod talk;
 
-pub use block::{Block, Delivery, Down, Said, Sink, Talk, Up, Wrote};
+pub use block::{Block, Delivery, Down, Said, Sink, Up, Wrote};
 pub use datagram::{Copy, DATAGRAM_MAX, MESSAGE_MAX, encode};
 pub use map::Map;
 pub use pair::Pair;
+pub use talk::Talk;
 
 use std::time::Duration;
 
