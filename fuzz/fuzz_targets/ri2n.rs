@@ -1,4 +1,4 @@
-//! Any bytes as RI2N's datagrams: handshakes, packets, control frames.
+//! Any bytes as RI2N's datagrams: handshakes, packets, control frames, early copies.
 #![no_main]
 
 use ri2n::{
@@ -6,6 +6,7 @@ use ri2n::{
     handshake::{Protection, Response, Server},
     wire::{control, handshake, packet},
 };
+use ri2n_express::{Copy, DATAGRAM_MAX};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(read) = handshake::decode(data) {
@@ -28,4 +29,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         }
     }
     let _ = control::decode(data).count();
+    if let Some((token, copy)) = data.first_chunk().map(|token| u64::from_be_bytes(*token)).and_then(|token| {
+        assert_eq!(Copy::decode(data, !token), None, "a copy for somebody else");
+        Some((token, Copy::decode(data, token)?))
+    }) {
+        let mut written = [0; DATAGRAM_MAX];
+        let length = ri2n_express::encode(&copy, token, &mut written);
+        assert_eq!(&written[..length], data, "what was read is written alike");
+    }
 });

@@ -2,20 +2,20 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
-    time::Duration,
+    sync::atomic::{
+        AtomicU8, AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
 };
 
 use crate::{
-    HEARD_FOR,
     datagram::{Copy, MESSAGE_MAX},
-    lock::Lock,
+    lock::{Guard, Lock, Refused},
+    talk::Talk,
 };
 
 /// Bytes that may wait for the broker's next look.
 const RING_BYTES: usize = 16 << 10;
-/// Copies that are sent though none has come back; then every 64th only, in case the peer's program changes its ways.
-const UNHEARD_MAX: u32 = 64;
 const VERSION: u32 = 1;
 
 /// Neither side counts bytes yet.
@@ -68,16 +68,6 @@ pub struct Down {
     kept: [AtomicU8; MESSAGE_MAX],
 }
 
-/// What is known of the peer's program, and what it is told of ours.
-#[repr(C)]
-pub struct Talk {
-    heard_ns: AtomicU64,
-    /// Whether the peer's program waits for copies, and gets ours.
-    peer_listens: AtomicU32,
-    listens: AtomicU32,
-    unheard: AtomicU32,
-}
-
 /// Where a message went, and its offset in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
@@ -85,8 +75,21 @@ pub enum Said {
     Ring(u64),
     /// Into the pair, which wakes the broker.
     Pair(u64),
+    /// Into the pair, but others wrote at the same time: nobody knows its offset.
+    Somewhere,
     /// Nowhere: the program's own call must do.
     No,
+}
+
+/// What became of a write to the pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrote {
+    /// All is there, and nothing else.
+    Alone,
+    /// All is there, and so is what somebody else wrote meanwhile.
+    AmongOthers,
+    /// Nothing of it is there.
+    Nothing,
 }
 
 /// What became of a copy.
@@ -128,18 +131,20 @@ impl Up {
     /// Program: takes a message of at most [`MESSAGE_MAX`] bytes, if it can be told where in the stream it lies. It goes to
     /// the ring if `may_wait` and the broker looks there, otherwise to the pair at once.
     ///
-    /// `is_pair_empty` says whether the broker has read all that was written; `write_pair` writes all or nothing.
+    /// `is_pair_empty` says whether the broker has read all that was written; `write_pair` writes all or nothing. Other
+    /// threads and processes may write to the pair at any time, without this lock. What they write after the look comes after
+    /// the ring, but before or after what goes to the pair.
     pub fn say(
         &self,
         bytes: &[u8],
         may_wait: impl FnOnce() -> bool,
         is_pair_empty: impl FnOnce() -> bool,
-        write_pair: impl FnOnce() -> bool,
+        write_pair: impl FnOnce() -> Wrote,
     ) -> Said {
         if self.phase.load(Relaxed) != OPEN {
             return Said::No;
         }
-        let Some(_guard) = self.lock.try_lock() else { return Said::No };
+        let Ok(_guard) = self.lock.try_lock() else { return Said::No };
         if self.phase.load(Relaxed) != OPEN || !is_pair_empty() {
             return Said::No;
         }
@@ -153,53 +158,61 @@ impl Up {
             self.head.store(head + bytes.len() as u64, Relaxed);
             return Said::Ring(offset);
         }
-        if write_pair() { Said::Pair(offset) } else { Said::No }
+        match write_pair() {
+            Wrote::Alone => Said::Pair(offset),
+            Wrote::AmongOthers => Said::Somewhere,
+            Wrote::Nothing => Said::No,
+        }
     }
 
-    /// Broker: `piped` bytes were read from the pair so far; from now on [`Self::collect`] reads it.
-    pub fn begin(&self, piped: u64) {
-        let _guard = self.lock.lock();
+    /// Broker: `piped` bytes were read from the pair so far; from now on [`Self::collect`] reads it. Returns whether the
+    /// lock could be had.
+    pub fn begin(&self, piped: u64) -> bool {
+        let Ok(_guard) = self.lock.lock() else { return false };
         if self.phase.load(Relaxed) == NOT_YET {
             self.piped.store(piped, Relaxed);
             self.phase.store(OPEN, Relaxed);
         }
+        true
     }
 
-    /// Broker: takes out the ring, then what `read_pair` gives without waiting. Returns the bytes, and whether there may be
-    /// more: not after the end of the pair.
+    /// Broker: takes out the ring or, if nothing is there, what `read_pair` gives without waiting. Returns the bytes, and
+    /// whether there may be more: not after the end of the pair.
     ///
     /// # Errors
-    /// Those of `read_pair`, but for having nothing.
+    /// Those of `read_pair`, but for having nothing; a lock that is broken.
     ///
     /// # Panics
-    /// If `into` is not longer than the ring.
+    /// If `into` is shorter than the ring.
     pub fn collect(
         &self,
         into: &mut [u8],
         read_pair: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<(usize, bool)> {
-        assert!(into.len() > RING_BYTES, "the ring must fit");
-        let _guard = self.lock.lock();
+        assert!(into.len() >= RING_BYTES, "the ring must fit");
+        let Some(_guard) = taken(self.lock.lock())? else { return Ok((0, true)) };
         let (head, tail) = (self.head.load(Relaxed), self.tail.load(Relaxed));
         // A program that scribbles over its memory harms its own stream alone.
         let ringed = (head.wrapping_sub(tail) as usize).min(RING_BYTES);
-        for (k, byte) in into[..ringed].iter_mut().enumerate() {
-            *byte = self.ring[(tail as usize).wrapping_add(k) % RING_BYTES].load(Relaxed);
+        if ringed > 0 {
+            for (k, byte) in into[..ringed].iter_mut().enumerate() {
+                *byte = self.ring[(tail as usize).wrapping_add(k) % RING_BYTES].load(Relaxed);
+            }
+            self.tail.store(head, Relaxed);
+            // The pair has its turn next, with its error if there is one: what was written before it is not lost.
+            return Ok((ringed, true));
         }
-        self.tail.store(head, Relaxed);
-        match read_pair(&mut into[ringed..]) {
+        match read_pair(into) {
             Ok(0) => {
                 self.phase.store(CLOSED, Relaxed);
-                Ok((ringed, false))
+                Ok((0, false))
             }
             Ok(count) => {
                 self.piped.store(self.piped.load(Relaxed) + count as u64, Relaxed);
                 self.is_watched.store(u32::from(count <= MESSAGE_MAX), Relaxed);
-                Ok((ringed + count, true))
+                Ok((count, true))
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok((ringed, true))
-            }
+            Err(error) if is_nothing(&error) => Ok((0, true)),
             Err(error) => {
                 self.phase.store(CLOSED, Relaxed);
                 Err(error)
@@ -214,7 +227,7 @@ impl Up {
 
     /// Broker: stops looking into the ring, if nothing is there. Returns whether it may.
     pub fn rest(&self) -> bool {
-        let _guard = self.lock.lock();
+        let Ok(_guard) = self.lock.lock() else { return false };
         let is_empty = self.head.load(Relaxed) == self.tail.load(Relaxed);
         if is_empty {
             self.is_watched.store(0, Relaxed);
@@ -229,27 +242,28 @@ impl Up {
 }
 
 impl Down {
-    /// Broker: `written` bytes went to the pair so far.
-    pub fn begin(&self, written: u64) {
-        let _guard = self.lock.lock();
+    /// Broker: `written` bytes went to the pair so far. Returns whether the lock could be had.
+    pub fn begin(&self, written: u64) -> bool {
+        let Ok(_guard) = self.lock.lock() else { return false };
         if self.phase.load(Relaxed) == NOT_YET {
             self.position.store(written, Relaxed);
             self.phase.store(OPEN, Relaxed);
         }
+        true
     }
 
     /// Broker: passes on bytes of the stream that begin at `offset`, but for those that the program has from copies.
     /// Returns how many are through: fewer than there are if the pair is full.
     ///
     /// # Errors
-    /// Those of `write_pair`, which never waits, but for having no room.
+    /// Those of `write_pair`, which never waits, but for having no room; a lock that is broken.
     pub fn pass(
         &self,
         offset: u64,
         bytes: &[u8],
         write_pair: impl FnOnce(&[u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let _guard = self.lock.lock();
+        let Some(_guard) = taken(self.lock.lock())? else { return Ok(0) };
         let position = self.position.load(Relaxed);
         let known = usize::try_from(position.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
         if known == bytes.len() {
@@ -257,24 +271,25 @@ impl Down {
         }
         match write_pair(&bytes[known..]) {
             Ok(count) => {
-                self.writes.store(self.writes.load(Relaxed).wrapping_add(1), Relaxed);
+                // After the write itself: who sees the new count sees what was written.
+                self.writes.store(self.writes.load(Relaxed).wrapping_add(1), Release);
                 self.position.store(offset + (known + count) as u64, Relaxed);
                 Ok(known + count)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(known),
+            Err(error) if is_nothing(&error) => Ok(known),
             Err(error) => Err(error),
         }
     }
 
     /// Program: how things are before it looks whether the pair has something to read.
     pub fn look(&self) -> u64 {
-        self.writes.load(Relaxed)
+        self.writes.load(Acquire)
     }
 
     /// Program: delivers a copy, if it is the next, and nothing came by the pair since [`Self::look`] said `seen`, after which
     /// the pair was empty. One that may be next soon is kept for [`Self::deliver_kept`].
     pub fn deliver(&self, copy: &Copy<'_>, seen: u64, into: &mut impl Sink) -> Delivery {
-        let Some(_guard) = self.lock.lock() else { return Delivery::No };
+        let Some(_guard) = self.lock_to_deliver() else { return Delivery::No };
         let position = self.position.load(Relaxed);
         if self.phase.load(Relaxed) != OPEN || copy.offset.saturating_add(copy.bytes.len() as u64) <= position {
             return Delivery::No;
@@ -295,13 +310,15 @@ impl Down {
         Delivery::Bytes(count)
     }
 
+    /// Program: whether [`Self::deliver_kept`] may have something.
+    pub fn has_kept(&self) -> bool {
+        self.kept_length.load(Relaxed) > 0
+    }
+
     /// Program: delivers what was kept, if that is next and the pair is empty: the rest of a copy that was longer than the
     /// reader's buffer, or a copy that came too early.
     pub fn deliver_kept(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
-        if self.kept_length.load(Relaxed) == 0 {
-            return Delivery::No;
-        }
-        let Some(_guard) = self.lock.lock() else { return Delivery::No };
+        let Some(_guard) = self.lock_to_deliver() else { return Delivery::No };
         let (position, at) = (self.position.load(Relaxed), self.kept_at.load(Relaxed));
         let length = (self.kept_length.load(Relaxed) as usize).min(MESSAGE_MAX);
         let Some(known) = position.checked_sub(at) else { return Delivery::No };
@@ -323,6 +340,15 @@ impl Down {
         Delivery::Bytes(count)
     }
 
+    /// Whoever died with the lock may have written to the pair without noting it: nobody knows the position any more.
+    fn lock_to_deliver(&self) -> Option<Guard<'_>> {
+        let guard = self.lock.lock().ok()?;
+        if guard.is_inherited {
+            self.phase.store(CLOSED, Relaxed);
+        }
+        Some(guard)
+    }
+
     /// Keeps bytes, unless others are kept that come before them.
     fn keep(&self, position: u64, at: u64, bytes: &[u8]) {
         let kept_at = self.kept_at.load(Relaxed);
@@ -337,6 +363,19 @@ impl Down {
         self.kept_at.store(at, Relaxed);
         self.kept_length.store(bytes.len() as u32, Relaxed);
     }
+}
+
+/// A broker's lock, or nothing if it must try again.
+fn taken(lock: Result<Guard<'_>, Refused>) -> io::Result<Option<Guard<'_>>> {
+    match lock {
+        Ok(guard) => Ok(Some(guard)),
+        Err(Refused::Taken) => Ok(None),
+        Err(Refused::Broken) => Err(io::Error::other("a program destroyed the memory that it shares with its broker")),
+    }
+}
+
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// A reader's buffer.
@@ -354,41 +393,5 @@ impl Sink for Vec<u8> {
 
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
-    }
-}
-
-impl Talk {
-    /// A copy came from the peer.
-    pub fn hear(&self, copy: &Copy<'_>, now_ns: u64) {
-        self.heard_ns.store(now_ns, Relaxed);
-        self.peer_listens.store(u32::from(copy.listens && copy.hears), Relaxed);
-        self.unheard.store(0, Relaxed);
-    }
-
-    /// Whether copies have come of late.
-    pub fn hears(&self, now_ns: u64) -> bool {
-        Duration::from_nanos(now_ns.saturating_sub(self.heard_ns.load(Relaxed))) < HEARD_FOR
-    }
-
-    /// Whether the peer's program waits for copies and gets ours, as far as one can tell.
-    pub fn is_heard(&self, now_ns: u64) -> bool {
-        self.peer_listens.load(Relaxed) != 0 && self.hears(now_ns)
-    }
-
-    /// Whether a copy of the next message is worth sending; counts it.
-    pub fn is_worth_a_copy(&self) -> bool {
-        let unheard = self.unheard.load(Relaxed);
-        self.unheard.store(unheard.wrapping_add(1), Relaxed);
-        unheard < UNHEARD_MAX || unheard % UNHEARD_MAX == 0
-    }
-
-    /// Whether our program waits in calls that see copies.
-    pub fn listens(&self) -> bool {
-        self.listens.load(Relaxed) != 0
-    }
-
-    /// Notes how our program waited last.
-    pub fn set_listens(&self, listens: bool) {
-        self.listens.store(u32::from(listens), Relaxed);
     }
 }

@@ -19,17 +19,22 @@
 //! - A byte is delivered once: by a copy, which moves the position on, or by the broker, who leaves out what lies before it,
 //!   both under the other lock.
 //!
-//! The locks are robust: a program that dies with one leaves the block as it was before. Calls that this crate knows nothing
+//! The locks are robust: a program that dies with one leaves the block as it was before, and a broker that does ends the
+//! copies. Calls that this crate knows nothing
 //! of (`sendfile`, other processes, raw system calls) go through the pair, and are in order by the same rules.
 
 mod block;
 mod datagram;
 mod lock;
 mod map;
+mod pair;
+mod talk;
 
-pub use block::{Block, Delivery, Down, Said, Sink, Talk, Up};
+pub use block::{Block, Delivery, Down, Said, Sink, Up, Wrote};
 pub use datagram::{Copy, DATAGRAM_MAX, MESSAGE_MAX, encode};
 pub use map::Map;
+pub use pair::Pair;
+pub use talk::Talk;
 
 use std::time::Duration;
 

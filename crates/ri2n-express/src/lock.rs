@@ -10,7 +10,20 @@ pub(crate) struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 unsafe impl Sync for Lock {}
 
 /// Unlocks when it is dropped.
-pub(crate) struct Guard<'a>(&'a Lock);
+pub(crate) struct Guard<'a> {
+    lock: &'a Lock,
+    /// Whether the one before died with the lock in its hands.
+    pub(crate) is_inherited: bool,
+}
+
+/// Why a lock cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Somebody has it: this very thread if it would have waited, or one of the same number in another container.
+    Taken,
+    /// Its memory is no lock any more.
+    Broken,
+}
 
 impl Lock {
     /// Makes the lock; once, before anybody else sees the memory.
@@ -29,25 +42,29 @@ impl Lock {
         }
     }
 
-    /// Waits for the lock; `None` if this very thread has it.
-    pub(crate) fn lock(&self) -> Option<Guard<'_>> {
+    /// Waits for the lock.
+    pub(crate) fn lock(&self) -> Result<Guard<'_>, Refused> {
         // SAFETY: the mutex was made when its memory was.
         self.taken(unsafe { libc::pthread_mutex_lock(self.0.get()) })
     }
 
     /// Takes the lock if nobody has it.
-    pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
+    pub(crate) fn try_lock(&self) -> Result<Guard<'_>, Refused> {
         // SAFETY: the mutex was made when its memory was.
         self.taken(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
     }
 
-    fn taken(&self, result: libc::c_int) -> Option<Guard<'_>> {
+    fn taken(&self, result: libc::c_int) -> Result<Guard<'_>, Refused> {
         match result {
-            0 => Some(Guard(self)),
-            // Every change is one store at its end, so what the dead holder began has not happened.
-            // SAFETY: the mutex is locked by this thread.
-            libc::EOWNERDEAD => (unsafe { libc::pthread_mutex_consistent(self.0.get()) } == 0).then_some(Guard(self)),
-            _ => None,
+            0 => Ok(Guard { lock: self, is_inherited: false }),
+            libc::EOWNERDEAD => {
+                let guard = Guard { lock: self, is_inherited: true };
+                // SAFETY: the mutex is locked by this thread.
+                let is_whole = unsafe { libc::pthread_mutex_consistent(self.0.get()) } == 0;
+                is_whole.then_some(guard).ok_or(Refused::Broken)
+            }
+            libc::EBUSY | libc::EDEADLK => Err(Refused::Taken),
+            _ => Err(Refused::Broken),
         }
     }
 }
@@ -55,7 +72,7 @@ impl Lock {
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         // SAFETY: the guard's thread has locked it.
-        unsafe { libc::pthread_mutex_unlock(self.0.0.get()) };
+        unsafe { libc::pthread_mutex_unlock(self.lock.0.get()) };
     }
 }
 
@@ -74,17 +91,18 @@ mod tests {
     fn one_at_a_time_and_never_twice() {
         let lock = lock();
         let guard = lock.lock().unwrap();
-        assert!(lock.lock().is_none(), "the same thread");
-        assert!(std::thread::spawn(|| lock.try_lock().is_none()).join().unwrap(), "another thread");
+        assert_eq!(lock.lock().err(), Some(Refused::Taken), "the same thread");
+        let other = std::thread::spawn(|| lock.try_lock().err()).join().unwrap();
+        assert_eq!(other, Some(Refused::Taken), "another thread");
         drop(guard);
-        assert!(std::thread::spawn(|| lock.try_lock().is_some()).join().unwrap());
+        assert!(std::thread::spawn(|| lock.try_lock().is_ok()).join().unwrap());
     }
 
     #[test]
     fn a_holder_that_dies_leaves_it() {
         let lock = lock();
         std::thread::spawn(|| std::mem::forget(lock.lock().unwrap())).join().unwrap();
-        assert!(lock.lock().is_some());
-        assert!(lock.try_lock().is_some(), "from then on it is a lock like any other");
+        assert!(lock.lock().unwrap().is_inherited);
+        assert!(!lock.try_lock().unwrap().is_inherited, "from then on it is a lock like any other");
     }
 }

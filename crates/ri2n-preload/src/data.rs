@@ -4,7 +4,7 @@ use std::ptr;
 
 use libc::{c_int, c_void, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::{ask, descriptor, express, real};
+use crate::{ask, descriptor, express, real, slot};
 
 /// # Safety
 /// As `read(2)`.
@@ -102,13 +102,13 @@ pub unsafe extern "C-unwind" fn send(fd: c_int, from: *const c_void, count: size
 /// As `close(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    express::close(fd);
+    slot::close(fd);
     // SAFETY: no memory is involved.
     unsafe { real::close(fd) }
 }
 
 fn noted(fd: c_int, received: ssize_t) -> ssize_t {
-    express::received(fd, received);
+    slot::received(fd, received);
     received
 }
 

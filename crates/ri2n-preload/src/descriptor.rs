@@ -11,7 +11,7 @@ use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen
 use ri2n_express::Map;
 use ri2n_session::{NAME_BYTES, Name};
 
-use crate::{epoll, express, real};
+use crate::{epoll, real, slot};
 
 /// Room for any address.
 pub(crate) struct Storage {
@@ -135,7 +135,7 @@ pub(crate) fn swap(fd: c_int, stream: c_int) -> c_int {
     let error = errno();
     close(stream);
     if swapped >= 0 {
-        express::note(fd);
+        slot::note(fd);
     }
     set_errno(error);
     if swapped < 0 { -1 } else { 0 }
@@ -157,7 +157,7 @@ pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) -> bool {
     let error = errno();
     close(stream);
     if placed >= 0 {
-        express::note(accepted);
+        slot::note(accepted);
     }
     set_errno(error);
     placed >= 0

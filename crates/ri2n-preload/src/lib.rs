@@ -12,7 +12,7 @@
 //!  getsockname, getpeername      the addresses, read from the descriptor's bound name
 //!  getsockopt, setsockopt        options of TCP and IP; SO_ERROR, SO_DOMAIN, SO_PROTOCOL
 //!  sendto, sendmsg               an address, which TCP does not look at, is left out
-//!  send, write, recv, read, …    small messages of a conversation go by early copies (`express.rs`)
+//!  send, write, recv, read, …    small messages of a conversation go by early copies (`express.rs`, `slot.rs`)
 //!  close                         what belongs to them goes as well
 //!  epoll_ctl                     remembered, because a swap silently ends a registration
 //! ```
@@ -28,6 +28,7 @@ mod express;
 mod options;
 mod real;
 mod signals;
+mod slot;
 mod table;
 
 use std::net::SocketAddr;
@@ -201,7 +202,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
     // SAFETY: the arguments are the caller's, unchanged.
     let result = unsafe { real::setsockopt(fd, level, option, value, length) };
     if result == 0 && level == libc::SOL_SOCKET && option == libc::SO_RCVTIMEO {
-        express::note_time_limit(fd);
+        slot::note_time_limit(fd);
     }
     result
 }

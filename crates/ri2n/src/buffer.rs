@@ -1,6 +1,8 @@
 //! The stream's bytes on both sides: what was written and is not yet acknowledged, what arrived and is not yet read.
 //!
-//! Both are rings addressed by stream offset, so that a byte is copied in once and out once, wherever it arrives.
+//! Both are rings addressed by stream offset, so that a byte is copied in once and out once, wherever it arrives. They begin
+//! small and grow when they must: a ring goes round through all of its memory, and what fits the processor's cache is
+//! copied in half the time.
 //!
 //! ```text
 //!  send:     acknowledged | base … in flight, lost … | next … written, unsent | end
@@ -10,10 +12,15 @@
 use crate::ranges::RangeSet;
 use std::ops::Range;
 
+/// Memory of a ring at first, bytes: enough for two runs in flight and two that wait.
+const RING_BYTES_FIRST: usize = 256 << 10;
+
 /// Bytes from the application to the network.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     ring: Ring,
+    /// Bytes that the ring may grow to.
+    capacity: usize,
     /// Everything below is acknowledged.
     base: u64,
     /// Everything from here on was never sent.
@@ -26,19 +33,33 @@ pub(crate) struct SendBuffer {
 
 impl SendBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { ring: Ring::new(capacity), base: 0, next: 0, end: 0, acked: RangeSet::new(), lost: RangeSet::new() }
+        Self {
+            ring: Ring::new(capacity.min(RING_BYTES_FIRST)),
+            capacity: capacity.next_power_of_two(),
+            base: 0,
+            next: 0,
+            end: 0,
+            acked: RangeSet::new(),
+            lost: RangeSet::new(),
+        }
     }
 
     /// Copies in as much as there is room for.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.room());
+        self.ring.reserve(self.base, (self.end - self.base) as usize + taken);
         self.ring.copy_in(self.end, &bytes[..taken]);
         self.end += taken as u64;
         taken
     }
 
+    /// Bytes that [`Self::write`] takes. The ring grows once more than half of it is in flight, as then too little would wait to
+    /// be sent.
     pub(crate) fn room(&self) -> usize {
-        self.ring.capacity() - (self.end - self.base) as usize
+        let size = self.ring.size();
+        let wants_more = (self.next - self.base) as usize > size / 2;
+        let size = if wants_more { (2 * size).min(self.capacity) } else { size };
+        size - (self.end - self.base) as usize
     }
 
     pub(crate) fn base(&self) -> u64 {
@@ -120,6 +141,8 @@ impl SendBuffer {
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     ring: Ring,
+    /// Bytes that the ring may grow to: those that the peer may send.
+    capacity: usize,
     /// Everything below was read by the application.
     read: u64,
     /// Everything below arrived.
@@ -132,7 +155,14 @@ pub(crate) struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { ring: Ring::new(capacity), read: 0, next: 0, islands: RangeSet::new(), end: None }
+        Self {
+            ring: Ring::new(capacity.min(RING_BYTES_FIRST)),
+            capacity: capacity.next_power_of_two(),
+            read: 0,
+            next: 0,
+            islands: RangeSet::new(),
+            end: None,
+        }
     }
 
     pub(crate) fn next(&self) -> u64 {
@@ -141,11 +171,11 @@ impl ReceiveBuffer {
 
     /// The first offset that there is no room for.
     pub(crate) fn limit(&self) -> u64 {
-        self.read + self.ring.capacity() as u64
+        self.read + self.capacity as u64
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.ring.capacity()
+        self.capacity
     }
 
     /// Whether everything up to the end arrived.
@@ -178,6 +208,7 @@ impl ReceiveBuffer {
         if start >= end {
             return true;
         }
+        self.ring.reserve(self.read, (end - self.read) as usize);
         self.ring.copy_in(start, &bytes[(start - offset) as usize..]);
         if start > self.next {
             self.islands.insert(start..end);
@@ -223,13 +254,25 @@ struct Ring {
 }
 
 impl Ring {
-    /// `capacity` is rounded up to a power of two. Zeroed memory is not touched until it is used.
-    fn new(capacity: usize) -> Self {
-        Self { bytes: vec![0; capacity.next_power_of_two()] }
+    /// The size is rounded up to a power of two. Zeroed memory is not touched until it is used.
+    fn new(size: usize) -> Self {
+        Self { bytes: vec![0; size.next_power_of_two()] }
     }
 
-    fn capacity(&self) -> usize {
+    fn size(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Makes room for so many bytes from an offset on, before which nothing is needed any more.
+    fn reserve(&mut self, from: u64, bytes: usize) {
+        if bytes <= self.size() {
+            return;
+        }
+        let mut larger = Self::new(bytes);
+        let (head, tail) = self.slices(from..from + self.size() as u64);
+        larger.copy_in(from, head);
+        larger.copy_in(from + head.len() as u64, tail);
+        *self = larger;
     }
 
     fn at(&self, offset: u64) -> usize {
@@ -272,6 +315,56 @@ mod tests {
         assert_eq!(send.write(b"ABCDEFGH"), 8);
         let (head, tail) = send.slices(12..20);
         assert_eq!([head, tail].concat(), b"cdefABCD");
+    }
+
+    fn byte(offset: u64) -> u8 {
+        (offset ^ offset >> 8 ^ offset >> 16) as u8
+    }
+
+    fn bytes(range: Range<u64>) -> Vec<u8> {
+        range.map(byte).collect()
+    }
+
+    #[test]
+    fn the_send_ring_grows_when_half_of_it_is_in_flight() {
+        const FIRST: u64 = RING_BYTES_FIRST as u64;
+        let mut send = SendBuffer::new(4 * RING_BYTES_FIRST);
+        let begun = 1000;
+        assert_eq!(send.write(&bytes(0..begun)), begun as usize);
+        send.take(begun, u64::MAX);
+        send.handle_acked(0..begun);
+        let all = bytes(begun..begun + 8 * FIRST);
+        assert_eq!(send.write(&all), RING_BYTES_FIRST);
+        assert_eq!((send.write(&all), send.room()), (0, 0), "nothing of it is in flight");
+        send.take(FIRST / 2 + 1, u64::MAX);
+        assert_eq!(send.write(&all[FIRST as usize..]), RING_BYTES_FIRST);
+        assert_eq!(send.room(), 0, "less than half of it is in flight");
+        send.take(3 * FIRST, u64::MAX);
+        assert_eq!(send.write(&all[2 * FIRST as usize..]), 2 * RING_BYTES_FIRST);
+        send.take(4 * FIRST, u64::MAX);
+        assert_eq!(send.room(), 0, "as large as it may be");
+        let (head, tail) = send.slices(begun..begun + 4 * FIRST);
+        assert!([head, tail].concat() == all[..4 * FIRST as usize]);
+        send.handle_acked(begun..begun + FIRST);
+        assert_eq!(send.room(), RING_BYTES_FIRST);
+    }
+
+    #[test]
+    fn the_receive_ring_grows_around_islands() {
+        const FIRST: u64 = RING_BYTES_FIRST as u64;
+        let mut receive = ReceiveBuffer::new(4 * RING_BYTES_FIRST);
+        let mut into = vec![0; 4 * RING_BYTES_FIRST];
+        assert!(receive.insert(0, &bytes(0..700)));
+        assert_eq!(receive.read(&mut into), 700);
+        assert!(receive.insert(1000, &bytes(1000..FIRST)));
+        assert_eq!(receive.ring.size(), RING_BYTES_FIRST);
+        assert!(receive.insert(4 * FIRST, &bytes(4 * FIRST..4 * FIRST + 700)));
+        assert_eq!(receive.ring.size(), 4 * RING_BYTES_FIRST);
+        assert!(!receive.insert(4 * FIRST + 700, b"x"), "beyond the limit");
+        assert!(receive.insert(700, &bytes(700..1000)));
+        assert!(receive.insert(FIRST, &bytes(FIRST..4 * FIRST)));
+        assert_eq!(receive.read(&mut into), 4 * RING_BYTES_FIRST);
+        assert!(into == bytes(700..4 * FIRST + 700));
     }
 
     #[test]

@@ -1,0 +1,236 @@
+//! What is known of descriptor numbers that are streams of RI2N, and of the memory and the socket that serve their copies.
+//!
+//! Numbers are reused behind our back (by `fclose`, raw system calls, another process's habits), so before each use the kernel is
+//! asked for the cookies of both sockets: a number that is another socket by now is forgotten.
+
+use std::{
+    mem, ptr,
+    sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::SeqCst},
+};
+
+use libc::{c_int, ssize_t};
+use ri2n_express::{Block, Copy, DATAGRAM_MAX, MESSAGE_MAX, Map};
+use ri2n_session::{Operation, Verdict};
+
+use crate::{
+    ask::{self, Question, ask},
+    descriptor::{self, errno, set_errno},
+    signals::{self, Wish},
+    table::Table,
+};
+
+/// Turns of a conversation before copies are asked for.
+const TURNS: u32 = 16;
+/// Numbers from here on are for descriptors that the program knows nothing of, if its limit allows.
+const HIDDEN_FROM: c_int = 512;
+
+/// What is known of a number. Zeros: nothing.
+pub(crate) struct Slot {
+    /// Of the stream's socket.
+    cookie: AtomicU64,
+    /// Turns so far.
+    turns: AtomicU32,
+    /// Whether the last small thing was received.
+    has_received: AtomicBool,
+    /// Somebody asks the broker, or it said no.
+    is_settled: AtomicBool,
+    /// Receiving is left to the kernel, which knows what is not known here: time limits, which handlers interrupt.
+    is_kernels: AtomicBool,
+    /// Threads that use the block.
+    users: AtomicU32,
+    block: AtomicPtr<Block>,
+    /// A block that is given up once nobody uses it.
+    retired: AtomicPtr<Block>,
+    socket: AtomicI32,
+    socket_cookie: AtomicU64,
+    /// The process that asked for the block: a child after `vfork` has the same memory, and other descriptors.
+    process: AtomicI32,
+}
+
+static SLOTS: Table<Slot> = Table::new();
+
+/// Notes that a number is a stream of RI2N now.
+pub(crate) fn note(fd: c_int) {
+    let Some(slot) = SLOTS.make(fd) else { return };
+    slot.forget();
+    // One from before `fork` that is still there belongs to another stream. Its pages and its socket stay until we end.
+    slot.block.store(ptr::null_mut(), SeqCst);
+    slot.turns.store(0, SeqCst);
+    slot.has_received.store(false, SeqCst);
+    slot.is_settled.store(false, SeqCst);
+    slot.is_kernels.store(descriptor::has_time_limit(fd), SeqCst);
+    slot.cookie.store(cookie(fd), SeqCst);
+}
+
+/// Notes that the program has set a time limit, or taken it away.
+pub(crate) fn note_time_limit(fd: c_int) {
+    if let Some(slot) = slot(fd) {
+        slot.is_kernels.store(descriptor::has_time_limit(fd), SeqCst);
+    }
+}
+
+/// The program is about to close a number.
+pub(crate) fn close(fd: c_int) {
+    if let Some(slot) = slot(fd) {
+        let before = errno();
+        slot.forget();
+        set_errno(before);
+    }
+}
+
+/// Notes what the C library's call received.
+pub(crate) fn received(fd: c_int, count: ssize_t) {
+    if let Some(slot) = slot(fd) {
+        slot.has_received.store((1..=MESSAGE_MAX as ssize_t).contains(&count), SeqCst);
+    }
+}
+
+/// A block that stays mapped while this lives.
+pub(crate) struct Used {
+    slot: &'static Slot,
+    pub(crate) block: &'static Block,
+    pub(crate) socket: c_int,
+}
+
+impl Used {
+    /// Whether both numbers are still what they were.
+    pub(crate) fn is_right(&self, fd: c_int) -> bool {
+        let is_right =
+            cookie(fd) == self.slot.cookie.load(SeqCst) && cookie(self.socket) == self.slot.socket_cookie.load(SeqCst);
+        if !is_right {
+            self.slot.forget();
+        }
+        is_right
+    }
+
+    pub(crate) fn is_kernels(&self) -> bool {
+        self.slot.is_kernels.load(SeqCst)
+    }
+
+    pub(crate) fn leave_to_kernel(&self) {
+        self.slot.is_kernels.store(true, SeqCst);
+    }
+
+    pub(crate) fn receive<'a>(&self, datagram: &'a mut [u8; DATAGRAM_MAX]) -> Option<Copy<'a>> {
+        let (at, room) = (datagram.as_mut_ptr(), datagram.len());
+        // SAFETY: the buffer is as long as it says.
+        let count = unsafe { libc::syscall(libc::SYS_recvfrom, self.socket, at, room, libc::MSG_DONTWAIT, 0, 0) };
+        let count = usize::try_from(count).ok()?;
+        Copy::decode(&datagram[..count], self.block.token_in())
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        if self.slot.users.fetch_sub(1, SeqCst) == 1 && !self.slot.retired.load(SeqCst).is_null() {
+            self.slot.unmap();
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn enter(&'static self) -> Option<Used> {
+        if self.block.load(SeqCst).is_null() {
+            return None;
+        }
+        // Counted before it is looked at again: who retires the block looks at the count afterwards.
+        self.users.fetch_add(1, SeqCst);
+        let block = self.block.load(SeqCst);
+        if block.is_null() {
+            self.users.fetch_sub(1, SeqCst);
+            return None;
+        }
+        // SAFETY: mapped until the count falls to zero, which is after `Used` is gone.
+        Some(Used { slot: self, block: unsafe { &*block }, socket: self.socket.load(SeqCst) })
+    }
+
+    /// What is sent is no small message: the conversation begins anew.
+    pub(crate) fn break_off(&self) {
+        self.turns.store(0, SeqCst);
+    }
+
+    /// A small message is sent: after something small was received, that is a turn.
+    pub(crate) fn take_turn(&self, fd: c_int) {
+        if !self.has_received.swap(false, SeqCst) || self.turns.fetch_add(1, SeqCst) + 1 < TURNS {
+            return;
+        }
+        self.turns.store(0, SeqCst);
+        let is_fit =
+            cookie(fd) == self.cookie.load(SeqCst) && !descriptor::is_nonblocking(fd) && signals::wish() != Wish::Mixed;
+        if is_fit && !self.is_kernels.load(SeqCst) && !self.is_settled.swap(true, SeqCst) {
+            self.attach(fd);
+        }
+    }
+
+    /// Asks the broker for the block and the socket.
+    fn attach(&self, fd: c_int) {
+        let Some(name) = descriptor::name(fd) else { return };
+        let question = Question { operation: Operation::Express, id: name.id, ..Question::default() };
+        let reply = match ask(&question) {
+            Ok(reply) => reply,
+            Err(ask::Silent::Interrupted) => return self.is_settled.store(false, SeqCst),
+            Err(_) => return,
+        };
+        let map = reply.descriptor.filter(|_| reply.answer.verdict == Verdict::Ready).and_then(descriptor::map);
+        let socket = reply.second.and_then(|socket| descriptor::duplicate_from(socket, HIDDEN_FROM));
+        for given in [reply.descriptor, reply.second].into_iter().flatten() {
+            descriptor::close(given);
+        }
+        match (map, socket) {
+            (Some(map), Some(socket)) => {
+                self.socket.store(socket, SeqCst);
+                self.socket_cookie.store(cookie(socket), SeqCst);
+                self.process.store(process(), SeqCst);
+                self.block.store(Map::into_raw(map), SeqCst);
+            }
+            (_, Some(socket)) => descriptor::close(socket),
+            _ => {}
+        }
+    }
+
+    /// The number is not that stream any more.
+    fn forget(&self) {
+        if !self.block.load(SeqCst).is_null() && self.process.load(SeqCst) != process() {
+            // A child's: what it closes is closed for itself alone. Its own mapping goes with it.
+            return;
+        }
+        self.cookie.store(0, SeqCst);
+        let block = self.block.swap(ptr::null_mut(), SeqCst);
+        if block.is_null() {
+            return;
+        }
+        let socket = self.socket.load(SeqCst);
+        if cookie(socket) == self.socket_cookie.load(SeqCst) {
+            descriptor::close(socket);
+        }
+        // One that is still in use from before is lost: pages, not correctness.
+        self.retired.store(block, SeqCst);
+        if self.users.load(SeqCst) == 0 {
+            self.unmap();
+        }
+    }
+
+    fn unmap(&self) {
+        let block = self.retired.swap(ptr::null_mut(), SeqCst);
+        // SAFETY: it came from `into_raw`, was taken out once, and nobody is counted as its user.
+        drop(unsafe { Map::from_raw(block) });
+    }
+}
+
+pub(crate) fn slot(fd: c_int) -> Option<&'static Slot> {
+    SLOTS.find(fd).filter(|slot| slot.cookie.load(SeqCst) != 0)
+}
+
+/// What the kernel calls a socket, never to call another so; zero if the number is none.
+fn cookie(fd: c_int) -> u64 {
+    let (mut cookie, mut length) = (0_u64, mem::size_of::<u64>() as libc::socklen_t);
+    let (value, length) = (ptr::from_mut(&mut cookie), ptr::from_mut(&mut length));
+    // SAFETY: the value has the length that is told.
+    unsafe { libc::syscall(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, libc::SO_COOKIE, value, length) };
+    cookie
+}
+
+fn process() -> c_int {
+    // SAFETY: no memory is involved.
+    unsafe { libc::getpid() }
+}
