@@ -22,7 +22,7 @@ help:
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
 	@echo "make bench-hosts    hosts that tag: docs/benchmarks/bisection.md, failover.md, and what tagging costs"
 	@echo "make bench-ri2n     RI2N beside TCP and MPTCP: docs/benchmarks/ri2n.md (LONG=1 for outages of a minute)"
-	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner-*.md (SIZES=small, full or other)"
+	@echo "make bench-planner  our engines beside OpenSM's: docs/benchmarks/planner-*.md (SIZES=small, full, other or odd)"
 
 build:
 	@tools/setup build

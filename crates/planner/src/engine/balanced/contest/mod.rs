@@ -12,13 +12,16 @@
 //!   C            ▇▇    ▇     ▇▇▇       annealed
 //! ```
 
+mod challenge;
+
 use fabric::{FlowControl, Policy, Topology, Tree, rng::Rng};
 
 use crate::{attainable, routing::Routing};
 
+use self::challenge::Challenge;
 use super::{
-    alternate::{Alternation, Patience, TURNS_MAX, grow_all, rebuild},
-    anneal::{self, Schedule},
+    alternate::{Alternation, Patience, TURNS_MAX, grow_all},
+    anneal,
     forest::{Forest, Source},
     net::{NONE, Net},
     seeds::{self, Ask},
@@ -38,35 +41,12 @@ const FOLDED_SLICES: u64 = 60;
 const RUNNERS_MAX: usize = 3;
 /// Work so far for each unit of work spent on annealing, from which on more annealing is due.
 const ANNEALING_RARITY: u64 = 4;
-/// Rounds of annealing, which grow from one challenge to the next; the first is for where there is nothing else.
-const ANNEALING_ROUNDS: [usize; 3] = [30, 200, 400];
-/// The same for long paths, which are never annealed in a hurry.
-const ANNEALING_ROUNDS_LONG: usize = 250;
-/// Most batches of sources that are swept in a round of annealing, at first and once the penalty is high.
-const BATCHES_MAX: [usize; 2] = [32, usize::MAX];
-/// The same in the first challenge.
-const BATCHES_MAX_FIRST: [usize; 2] = [8, 32];
-/// Most orders annealed at a time, of which only that with the best trees joins.
-const TRIES_MAX: u64 = 4;
-/// How much of its annealing is done already when an order is not drawn by lot: the best so far is melted less than one
-/// that is merely valid.
-const DONE_BEST: f64 = 0.6;
-const DONE_VALID: f64 = 0.3;
-/// With more sources than this an order drawn by lot takes too long to become valid.
-const LOTS_MAX: usize = 1024;
-/// Sharpness of local search on trees within an order that was just annealed, and of rebuilding them.
-const SHARPNESS: f64 = 100.0;
-const REBUILDING: f64 = 20.0;
-/// How often they are rebuilt before orders are compared.
-const REBUILDS: usize = 2;
 /// Starts whose busiest channel carries this much more than the best one's are dropped.
 const LEAD: f64 = 1.5;
 /// If the best start carries this much more than the bound, an order is annealed before anything else.
 const HOPELESS: f64 = 2.0;
 /// Most sources times channels for which up*/down* routes are balanced by trial before any order is annealed.
 const UPDOWN_FIRST_MAX: usize = 1 << 20;
-/// Average hops from which on paths count as long.
-const HOPS_LONG: f64 = 5.0;
 /// A start with more than one tree a switch competes if its peak is less than this share of the first start's.
 const MORE_TREES: f64 = 0.6;
 /// A plan with fewer trees may be worse by this much and still win.
@@ -99,28 +79,6 @@ struct Runner {
 enum Task {
     GoOn(Runner),
     Challenge(Challenge),
-}
-
-/// Orders to anneal, and how.
-struct Challenge {
-    sources: Vec<Source>,
-    lane: Vec<u8>,
-    lanes: usize,
-    begin: Begin,
-    schedule: Schedule,
-    tries: u64,
-    rng: Rng,
-}
-
-/// Where annealing begins.
-enum Begin {
-    /// With orders drawn by lot.
-    Lots,
-    /// With the best so far.
-    Best(Vec<Vec<u32>>),
-    /// With orders that serve everybody: up*/down* ones, where what comes out is not as good but never breaks; ring cuts where
-    /// trees are images of a few.
-    Valid,
 }
 
 impl<'a> Contest<'a> {
@@ -308,118 +266,6 @@ impl<'a> Contest<'a> {
             return None;
         }
         let alternation = Alternation::new(&context, state);
-        Some(Runner { sources, alternation, slices: 0 })
-    }
-
-    /// What to anneal next.
-    fn challenge(&mut self, sources: &[Source], lanes: usize, turn: usize) -> Challenge {
-        let mut rng = Rng::new(self.rng.next_u64());
-        let mut lane: Vec<u8> = (0..sources.len()).map(|number| (number % lanes) as u8).collect();
-        rng.shuffle(&mut lane);
-        let long = self.has_long_paths(sources);
-        let stage = turn.min(2);
-        let schedule = match (long, turn) {
-            (false, 0) => Schedule {
-                rounds: ANNEALING_ROUNDS[0],
-                extra_max: 2 * ANNEALING_ROUNDS[0],
-                done: 0.0,
-                penalty: 0.2,
-                memory: 0.9,
-                urgency: 100.0,
-                sweeps: 2,
-                batches_max: BATCHES_MAX_FIRST,
-            },
-            (false, _) => Schedule {
-                rounds: ANNEALING_ROUNDS[stage],
-                extra_max: ANNEALING_ROUNDS[stage] / 2,
-                done: 0.0,
-                penalty: 0.2,
-                memory: if turn % 2 == 1 { 0.9 } else { 0.95 },
-                urgency: 100.0,
-                sweeps: 2,
-                batches_max: BATCHES_MAX,
-            },
-            // Long paths need more falls at first, and time to lose them.
-            (true, _) => Schedule {
-                rounds: ANNEALING_ROUNDS_LONG,
-                extra_max: ANNEALING_ROUNDS_LONG * 3 / 2,
-                done: 0.0,
-                penalty: 0.05,
-                memory: 0.5,
-                urgency: 300.0,
-                sweeps: 3,
-                batches_max: BATCHES_MAX,
-            },
-        };
-        let tries = (2 * self.slice(sources.len()) / anneal::cost(self.net, sources.len(), schedule).max(1)).max(1);
-        let (tries, sources) = (if turn == 0 { 1 } else { tries.min(TRIES_MAX) }, sources.to_vec());
-        let (begin, sources, lane) = match self.runners.first().filter(|_| turn % 2 == 0 && turn > 2) {
-            Some(Runner { sources, alternation: Alternation { best, .. }, .. }) => {
-                (Begin::Best(best.rank.clone()), sources.clone(), best.lane.clone())
-            }
-            None if sources.len() <= LOTS_MAX && self.net.symmetry.is_none() => (Begin::Lots, sources, lane),
-            None => (Begin::Valid, sources, lane),
-        };
-        Challenge { sources, lane, lanes, begin, schedule, tries, rng }
-    }
-
-    /// Whether the best paths so far are long.
-    fn has_long_paths(&self, sources: &[Source]) -> bool {
-        let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
-        let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
-        hops as f64 / pairs as f64 > HOPS_LONG
-    }
-
-    /// Anneals orders, grows trees within them, and keeps the best.
-    fn challenger(&self, challenge: Challenge, work: &mut Work<'_>) -> Option<Runner> {
-        let Challenge { sources, lane, lanes, mut begin, schedule, tries, mut rng } = challenge;
-        // The state to go on from, and the best one, which may differ a little.
-        let mut best: Option<(f64, State, State)> = None;
-        let mut turn = 0;
-        while turn < tries && !work.expired() {
-            turn += 1;
-            let (rank, done) = match &begin {
-                Begin::Lots => (anneal::random_orders(self.net, lanes, &mut rng), 0.0),
-                Begin::Best(rank) => (rank.clone(), DONE_BEST),
-                Begin::Valid => (self.valid_orders(lanes), DONE_VALID),
-            };
-            let schedule = Schedule { done, ..schedule };
-            let Some(rank) = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work) else {
-                break;
-            };
-            let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);
-            let mut state = State { forest: Forest::bare(self.net, sources.len()), lane: lane.clone(), rank };
-            // Where nothing is any good yet, what was annealed is made use of even if time is up.
-            let patience = if self.is_hopeless() { Patience::Endless } else { Patience::Short };
-            if !grow_all(&mut context, &mut state, patience) {
-                if let (Begin::Lots, None) = (&begin, &best) {
-                    // Something must come out of it.
-                    begin = Begin::Valid;
-                    turn -= 1;
-                }
-                continue;
-            }
-            context.polish(&mut state, SHARPNESS);
-            for _ in 0..REBUILDS {
-                rebuild(&mut context, &mut state, REBUILDING);
-                context.polish(&mut state, SHARPNESS);
-            }
-            let norm = state.forest.norm(self.net);
-            match &mut best {
-                None => best = Some((norm, state.clone(), state)),
-                Some((least, first, best)) => {
-                    if state.quality(self.net) < best.quality(self.net) {
-                        best.clone_from(&state);
-                    }
-                    if norm < *least {
-                        (*least, *first) = (norm, state);
-                    }
-                }
-            }
-        }
-        let (_, state, best) = best?;
-        let mut alternation = Alternation::new(&Context::new(self.net, &sources, rng, work), state);
-        alternation.best = best;
         Some(Runner { sources, alternation, slices: 0 })
     }
 
