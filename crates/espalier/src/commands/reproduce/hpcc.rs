@@ -174,6 +174,8 @@ fn run_in(lab: &Lab, folder: &Path, network: &str) -> Result<String> {
     let settings = [
         ("plm_rsh_agent", agent.as_str()),
         ("plm_rsh_no_tree_spawn", "1"),
+        // What it keeps for itself goes with the rest.
+        ("orte_tmpdir_base", folder_word.as_str()),
         ("pml", "ob1"),
         ("btl", "tcp,self"),
         ("oob_tcp_if_include", &addresses),
