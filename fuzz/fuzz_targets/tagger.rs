@@ -1,12 +1,36 @@
 //! Any bytes as what comes to a tagger: its configuration is read or refused, and read again as the same when written; a
-//! frame is a probe's reply or none.
+//! frame is what the socket of the probes hears, for the host that it names, or nothing; what the twin answers or lets in is
+//! no other frame than came.
 #![no_main]
+
+use fabric::{Mac, VlanId};
+use tagger::{
+    Table, twin,
+    twin::Ingress,
+    wire::{self, Heard},
+};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     if let Ok(config) = tagger::Config::parse("fuzz", &text) {
         assert_eq!(tagger::Config::parse("again", &config.text()), Ok(config));
     }
-    let _ = tagger::wire::read_reply(data);
+    hear(data);
     let _ = (tagger::layout::read_key(data), tagger::layout::read_entry(data));
 });
+
+/// A frame with its tag off, at the socket; and with it on, at the twin of the ingress program.
+fn hear(data: &[u8]) {
+    let Some(own) = data.first_chunk().copied().map(Mac::new) else { return };
+    let heard = wire::read(own, data);
+    if let Some(Heard::Warning { from, vlan }) = heard {
+        assert_eq!(from.octets(), data[6..12]);
+        let frame = wire::warning(from, own, VlanId::MIN, vlan);
+        assert_eq!(wire::read(own, &[&frame[..12], &frame[16..]].concat()), heard);
+    }
+    let table = Table { receive: [VlanId::MIN].into_iter().collect(), ..Table::default() };
+    if let Ingress::Answer(answer) = twin::ingress(&table, own, data) {
+        assert_eq!((&answer[..6], answer.len()), (&data[6..12], data.len()));
+    }
+    let _ = twin::egress(&table, data, |hash| hash);
+}

@@ -23,6 +23,7 @@
 #define PROBE_TYPE 0x88b6
 #define PROBE_REQUEST 1
 #define PROBE_REPLY 2
+#define PROBE_WARNING 3 /* of a sick path; the host that hears it decides */
 #define PROBE_PRIORITY 7 /* TC_PRIO_CONTROL */
 
 /* table_entry.spread */

@@ -6,7 +6,7 @@
 //! ```
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     time::{Duration, Instant},
@@ -26,11 +26,11 @@ use crate::{
     TaggerError,
     device::Tagged,
     error::Context,
-    health::{Activity, Health, Settings, Verdict},
+    health::{Activity, Health, PathId, Settings, Verdict, Why},
     layout::{PROBE_PRIORITY, PROBE_TYPE},
     paths::Paths,
-    table::Table,
-    wire::{self, ProbeFields},
+    table::{Route, Table},
+    wire::{self, Heard, ProbeFields},
 };
 
 /// How often traffic is looked at, to know which paths carry it.
@@ -39,6 +39,9 @@ const LOOK: Duration = Duration::from_millis(250);
 const NAP: Duration = Duration::from_millis(50);
 /// Room for the replies of a second in which the daemon has no processor.
 const RECEIVE_BYTES: usize = 2 << 20;
+
+/// Most hosts that are warned at once.
+const WARNED_MAX: usize = 64;
 
 /// What the daemon tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +100,7 @@ pub fn run(
         session: std::process::id() ^ tagged.ifindex() as u32,
         looked_ns: 0,
         seen: BTreeMap::new(),
+        talking: Vec::new(),
     };
     let mut next_look = start;
     while !stop() {
@@ -130,6 +134,8 @@ struct Watch<'a> {
     looked_ns: u64,
     /// Frames counted for each destination.
     seen: BTreeMap<Mac, u64>,
+    /// Destinations that were sent to lately.
+    talking: Vec<Mac>,
 }
 
 impl Watch<'_> {
@@ -145,12 +151,15 @@ impl Watch<'_> {
         let mut frame = [0; 256];
         loop {
             match recv(self.socket.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
-                Ok(length) => {
-                    let Some(probe) = wire::read_reply(&frame[..length]) else { continue };
-                    if probe.session == self.session {
+                Ok(length) => match wire::read(self.tagged.mac(), &frame[..length]) {
+                    Some(Heard::Reply(probe)) if probe.session == self.session => {
                         self.health.handle_reply(now_ns(), self.looked_ns, probe.path as usize, probe.sequence);
                     }
-                }
+                    Some(Heard::Warning { from, vlan }) => {
+                        self.paths.path(from, vlan).into_iter().for_each(|path| self.health.handle_warning(path));
+                    }
+                    Some(Heard::Reply(_)) | None => {}
+                },
                 Err(nix::Error::EAGAIN) => {
                     self.looked_ns = now_ns();
                     return Ok(());
@@ -169,8 +178,11 @@ impl Watch<'_> {
         let own = self.tagged.mac();
         let target = self.paths.target(own, site, self.turns[site]);
         let probe = ProbeFields { vlan, session: self.session, path: path as u32, sequence, sent_ns };
-        let frame = wire::request(own, target, &probe);
-        match nix::sys::socket::send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_DONTWAIT) {
+        self.emit(&wire::request(own, target, &probe))
+    }
+
+    fn emit(&self, frame: &[u8]) -> io::Result<()> {
+        match nix::sys::socket::send(self.socket.as_raw_fd(), frame, MsgFlags::MSG_DONTWAIT) {
             Err(error @ (nix::Error::ENXIO | nix::Error::ENODEV)) => Err(error.into()),
             Ok(_) | Err(_) => Ok(()),
         }
@@ -178,11 +190,15 @@ impl Watch<'_> {
 
     /// Carries changed verdicts out. A switch none of whose paths answers may just have a dead target: another is asked.
     fn carry_out(&mut self, tell: &mut dyn FnMut(Notice)) -> Result<(), TaggerError> {
-        let mut changed = Vec::new();
+        let (mut changed, mut failed) = (Vec::new(), BTreeSet::new());
         while let Some(change) = self.health.poll_change() {
             let (vlan, site) = self.paths.describe(change.path);
             let toward = self.paths.target(self.tagged.mac(), site, self.turns[site]);
             changed.push(Notice { vlan, toward, verdict: change.verdict, moved: 0 });
+            // Late is by comparison with this host's other paths.
+            if matches!(change.verdict, Verdict::Sick(Why::Silent | Why::Lossy)) {
+                failed.insert(change.path);
+            }
             let mut of_site = self.paths.groups().into_iter().enumerate().filter(|(_, group)| *group == site);
             if change.verdict != Verdict::Healthy
                 && of_site.all(|(path, _)| self.health.verdict(path) != Verdict::Healthy)
@@ -194,7 +210,25 @@ impl Watch<'_> {
         let Some(last) = changed.len().checked_sub(1) else { return Ok(()) };
         let routes = self.paths.reroute(self.base, |path| self.health.verdict(path) == Verdict::Healthy);
         changed[last].moved = self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
+        self.warn(&failed, &routes).at(self.tagged.device(), "send a warning")?;
         changed.into_iter().for_each(tell);
+        Ok(())
+    }
+
+    /// Tells hosts that frames were sent to over paths that failed, by paths that did not: their frames come the same way, and
+    /// both ends should leave it at once.
+    fn warn(&self, failed: &BTreeSet<PathId>, routes: &[(Mac, Route)]) -> io::Result<()> {
+        let hosts = routes.iter().filter(|(mac, _)| self.talking.contains(mac));
+        let warnings = hosts.flat_map(|(mac, route)| {
+            let sound = |path: &PathId| self.health.verdict(*path) == Verdict::Healthy;
+            let by = self.paths.of_route(*mac, route).find(sound).map(|path| self.paths.describe(path).0);
+            let sick = failed.iter().map(|path| self.paths.describe(*path).0);
+            let sick = sick.filter(|vlan| self.paths.path(*mac, *vlan).is_some_and(|path| failed.contains(&path)));
+            by.into_iter().flat_map(move |by| sick.clone().map(move |sick| (*mac, by, sick)))
+        });
+        for (mac, by, sick) in warnings.take(WARNED_MAX) {
+            self.emit(&wire::warning(self.tagged.mac(), mac, by, sick))?;
+        }
         Ok(())
     }
 
@@ -202,10 +236,12 @@ impl Watch<'_> {
     fn look(&mut self, now_ns: u64) -> Result<(), TaggerError> {
         let (table, frames) = self.tagged.destinations()?;
         let mut active = vec![Activity::Idle; self.paths.groups().len()];
+        self.talking.clear();
         for (mac, count) in frames {
             if self.seen.insert(mac, count).is_some_and(|before| before == count) {
                 continue;
             }
+            self.talking.push(mac);
             let routes = [table.destinations.get(&mac), self.base.destinations.get(&mac)];
             for path in routes.into_iter().flatten().flat_map(|route| self.paths.of_route(mac, route)) {
                 active[path] = Activity::Active;

@@ -17,10 +17,13 @@
 //! once, ten percent after some thirty probes and two percent after some two hundred, while one loss in a thousand is
 //! forgiven.
 //!
+//! Both ends of a path probe it, and chance lets one know before the other. A warning of the far end counts as all losses but
+//! the last: no verdict by itself, as the fault may be the other host's own, but the next loss here is one.
+//!
 //! Probes are bounded: paths that carry traffic are probed often, others seldom, and when that is too much for
 //! [`Settings::probes_per_s_max`] each kind more seldom.
 //!
-//! Call order: [`Health::poll_probe`] until it gives none, [`Health::handle_reply`] as replies come,
+//! Call order: [`Health::poll_probe`] until it gives none, [`Health::handle_reply`] and [`Health::handle_warning`] as they come,
 //! [`Health::poll_change`] until it gives none; [`Health::due_ns`] says when to come again. Time is nanoseconds of any clock that
 //! does not go back.
 //!
@@ -291,6 +294,13 @@ impl Health {
         }
     }
 
+    /// A host at the other end finds a path sick.
+    pub fn handle_warning(&mut self, path: PathId) {
+        if let Some(state) = self.paths.get_mut(path) {
+            state.score = state.score.max(LIMIT - LOST);
+        }
+    }
+
     /// The next verdict that changed.
     pub fn poll_change(&mut self) -> Option<Change> {
         self.changes.pop_front()
@@ -505,6 +515,39 @@ mod tests {
             world.pass(20_000 * MS, |_| (200, MS / 5));
             assert_eq!(world.changes, [], "seed {seed}: two lost of ten thousand");
         }
+    }
+
+    #[test]
+    fn a_warning_makes_the_next_loss_a_verdict_and_is_none_itself() {
+        // How long after one end the other leaves a path that loses one probe in five there and back.
+        let lag_ms = |seed: u64, warns: bool| {
+            let mut ends = [settled(&[0], seed), settled(&[0], seed + 1000)];
+            for ms in 0..2000 {
+                ends.iter_mut().for_each(|end| end.pass(MS, |_| (200_000, MS / 5)));
+                let left: Vec<bool> = ends.iter().map(|end| !end.changes.is_empty()).collect();
+                if left == [true, true] {
+                    let [first, second] = ends.each_ref().map(|end| end.changes[0].0);
+                    return first.abs_diff(second) / MS;
+                }
+                if warns && left[0] != left[1] {
+                    // Repeats change nothing.
+                    ends.iter_mut().for_each(|end| end.health.handle_warning(0));
+                }
+                assert!(ms < 1999, "seed {seed}: not left");
+            }
+            unreachable!()
+        };
+        let sum = |warns| (1..=100).map(|seed| lag_ms(seed, warns)).sum::<u64>();
+        let (alone, warned) = (sum(false), sum(true));
+        assert!(4 * warned <= 3 * alone, "{warned} ms after the other end on the whole, {alone} ms without a warning");
+
+        let mut sound = settled(&[0, 0], 1);
+        for _ in 0..100 {
+            sound.health.handle_warning(0);
+            sound.health.handle_warning(7);
+            sound.pass(20 * MS, |_| (0, MS / 5));
+        }
+        assert_eq!(sound.changes, [], "hearsay alone");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub const PROBE_BYTES: usize = 24;
 pub const PROBE_REQUEST: u8 = 1;
 /// `PROBE_REPLY`.
 pub const PROBE_REPLY: u8 = 2;
+/// `PROBE_WARNING`.
+pub const PROBE_WARNING: u8 = 3;
 /// `PROBE_PRIORITY`: `TC_PRIO_CONTROL` of `linux/pkt_sched.h`, whose frames leave before what waits.
 pub const PROBE_PRIORITY: u32 = 7;
 
@@ -165,6 +167,7 @@ mod tests {
             ("PROBE_TYPE", u32::from(PROBE_TYPE)),
             ("PROBE_REQUEST", u32::from(PROBE_REQUEST)),
             ("PROBE_REPLY", u32::from(PROBE_REPLY)),
+            ("PROBE_WARNING", u32::from(PROBE_WARNING)),
             ("PROBE_PRIORITY", PROBE_PRIORITY),
             ("EVENTS", Event::ALL.len() as u32),
             ("SPREAD_FIRST", 0),

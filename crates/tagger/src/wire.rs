@@ -3,10 +3,12 @@
 //! ```text
 //!   destination │ source │ 8100 priority,VLAN │ 88b6 │ kind version vlan path sequence session sent │ padding
 //! ```
+//! A warning is the same frame with another kind: the host that sends it finds the path toward the receiver's switch in
+//! `vlan` sick. It comes by a VLAN that is not, and nobody answers it.
 
 use fabric::{Mac, VlanId};
 
-use crate::layout::{PROBE_BYTES, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE};
+use crate::layout::{PROBE_BYTES, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE, PROBE_WARNING};
 
 /// Bytes of a probe's frame, tag included: the least that Ethernet carries.
 pub const FRAME_BYTES: usize = 64;
@@ -30,8 +32,31 @@ pub struct ProbeFields {
     pub sent_ns: u64,
 }
 
+/// What the socket of the probes hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A probe came back.
+    Reply(ProbeFields),
+    /// A host finds the path between its switch and ours sick.
+    Warning {
+        /// The host.
+        from: Mac,
+        /// The path's VLAN.
+        vlan: VlanId,
+    },
+}
+
 /// The frame of a request.
 pub fn request(own: Mac, target: Mac, probe: &ProbeFields) -> [u8; FRAME_BYTES] {
+    frame(own, target, probe.vlan, PROBE_REQUEST, probe)
+}
+
+/// The frame of a warning that goes `by` a VLAN.
+pub fn warning(own: Mac, target: Mac, by: VlanId, sick: VlanId) -> [u8; FRAME_BYTES] {
+    frame(own, target, by, PROBE_WARNING, &ProbeFields { vlan: sick, session: 0, path: 0, sequence: 0, sent_ns: 0 })
+}
+
+fn frame(own: Mac, target: Mac, by: VlanId, kind: u8, probe: &ProbeFields) -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
@@ -41,9 +66,9 @@ pub fn request(own: Mac, target: Mac, probe: &ProbeFields) -> [u8; FRAME_BYTES] 
     put(&target.octets());
     put(&own.octets());
     put(&0x8100_u16.to_be_bytes());
-    put(&(PRIORITY << 13 | probe.vlan.get()).to_be_bytes());
+    put(&(PRIORITY << 13 | by.get()).to_be_bytes());
     put(&PROBE_TYPE.to_be_bytes());
-    put(&[PROBE_REQUEST, VERSION]);
+    put(&[kind, VERSION]);
     put(&probe.vlan.get().to_be_bytes());
     put(&probe.path.to_be_bytes());
     put(&probe.sequence.to_be_bytes());
@@ -52,21 +77,26 @@ pub fn request(own: Mac, target: Mac, probe: &ProbeFields) -> [u8; FRAME_BYTES] 
     frame
 }
 
-/// Reads a reply whose tag was taken off. None for anything else.
-pub fn read_reply(frame: &[u8]) -> Option<ProbeFields> {
+/// Reads a frame whose tag was taken off. None for anything but replies and warnings for `own`.
+pub fn read(own: Mac, frame: &[u8]) -> Option<Heard> {
     let header = HEADER_BYTES - 4;
     let body = frame.get(header..header + PROBE_BYTES)?;
-    if frame[12..14] != PROBE_TYPE.to_be_bytes() || body[..2] != [PROBE_REPLY, VERSION] {
+    if frame[..6] != own.octets() || frame[12..14] != PROBE_TYPE.to_be_bytes() || body[1] != VERSION {
         return None;
     }
     let word = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
-    Some(ProbeFields {
-        vlan: VlanId::new(u16::from_be_bytes([body[2], body[3]])).ok()?,
-        path: word(4),
-        sequence: word(8),
-        session: word(12),
-        sent_ns: u64::from(word(16)) << 32 | u64::from(word(20)),
-    })
+    let vlan = VlanId::new(u16::from_be_bytes([body[2], body[3]])).ok()?;
+    match body[0] {
+        PROBE_REPLY => Some(Heard::Reply(ProbeFields {
+            vlan,
+            path: word(4),
+            sequence: word(8),
+            session: word(12),
+            sent_ns: u64::from(word(16)) << 32 | u64::from(word(20)),
+        })),
+        PROBE_WARNING => Some(Heard::Warning { from: Mac::new(std::array::from_fn(|at| frame[6 + at])), vlan }),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -84,8 +114,20 @@ mod tests {
         };
         assert_eq!(answer[..12], [Mac::local(1).octets(), Mac::local(2).octets()].concat());
         let untagged = [&answer[..12], &answer[16..]].concat();
-        assert_eq!(read_reply(&untagged), Some(probe));
-        assert_eq!(read_reply(&untagged[..30]), None);
-        assert_eq!(read_reply(&[&frame[..12], &frame[16..]].concat()), None, "a request is no reply");
+        assert_eq!(read(Mac::local(1), &untagged), Some(Heard::Reply(probe)));
+        assert_eq!(read(Mac::local(1), &untagged[..30]), None);
+        let asked = [&frame[..12], &frame[16..]].concat();
+        assert_eq!(read(Mac::local(2), &asked), None, "a request is no reply");
+    }
+
+    #[test]
+    fn a_warning_passes_the_far_end_as_it_is() {
+        let [by, sick] = [7, 9].map(|id| VlanId::new(id).expect("in range"));
+        let frame = warning(Mac::local(1), Mac::local(2), by, sick);
+        let table = crate::Table { receive: [by, sick].into_iter().collect(), ..crate::Table::default() };
+        assert_eq!(crate::twin::ingress(&table, Mac::local(2), &frame), crate::twin::Ingress::Pop(by));
+        let untagged = [&frame[..12], &frame[16..]].concat();
+        assert_eq!(read(Mac::local(2), &untagged), Some(Heard::Warning { from: Mac::local(1), vlan: sick }));
+        assert_eq!(read(Mac::local(3), &untagged), None, "flooded: for another host, whose path is another");
     }
 }

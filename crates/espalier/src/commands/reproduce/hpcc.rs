@@ -108,10 +108,15 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
     Ok(Reproduction::judged("fig8_lab", (table, chart), rows, &statements, notes))
 }
 
+/// Where the files of a lab's run are, for as long as it lasts.
+pub(super) fn folder(lab: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("espalier-{lab}"))
+}
+
 /// Runs hpcc on all hosts of a lab as far as it is read; its figures in the order of [`FIGURES`].
 fn run(lab: &Lab, network: &str) -> Result<Vec<f64>> {
     let layout = lab.layout();
-    let folder = std::env::temp_dir().join(format!("espalier-{}", layout.name));
+    let folder = folder(&layout.name);
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
     let said = run_in(lab, &folder, network);
     fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
@@ -169,6 +174,8 @@ fn run_in(lab: &Lab, folder: &Path, network: &str) -> Result<String> {
     let settings = [
         ("plm_rsh_agent", agent.as_str()),
         ("plm_rsh_no_tree_spawn", "1"),
+        // What it keeps for itself goes with the rest.
+        ("orte_tmpdir_base", folder_word.as_str()),
         ("pml", "ob1"),
         ("btl", "tcp,self"),
         ("oob_tcp_if_include", &addresses),

@@ -3,7 +3,7 @@
 //! Cables are slow, so that two processors carry a whole fabric; rates are told as shares of a cable, and as they would be
 //! on one of 1 Gbit/s.
 
-use std::thread;
+use std::{fs, io::ErrorKind, thread};
 
 use anyhow::{Context, Result};
 use fabric::{DEFAULT_RATE_BPS, HostId, Plan};
@@ -19,6 +19,7 @@ use sim::flow::{FlowLevel, Transfer};
 
 use super::{
     super::{lab::build, measure::measure_with_progress},
+    hpcc,
     miura::SIDE,
     network::{FIG_7, plain, tagged_by_hosts, two_switches},
     reproduction::{Reproduction, Statement, bars, lines},
@@ -202,7 +203,15 @@ impl Labs {
         let own = name.clone();
         thread::spawn(move || {
             if signals.forever().next().is_some() {
-                match lab::down(&own) {
+                // First what still writes there is ended.
+                let down = lab::down(&own);
+                let folder = hpcc::folder(&own);
+                if let Err(error) = fs::remove_dir_all(&folder)
+                    && error.kind() != ErrorKind::NotFound
+                {
+                    eprintln!("espalier: interrupted; {} is left: {error}", folder.display());
+                }
+                match down {
                     Ok(()) => eprintln!("espalier: interrupted; nothing is left behind"),
                     Err(error) => {
                         eprintln!("espalier: interrupted; to clean up: espalier lab --name {own} down ({error})");
