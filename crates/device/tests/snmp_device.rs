@@ -123,7 +123,8 @@ fn device(agent: &Agent, credentials: Credentials, weather: Weather, seed: u64) 
         now_ms: 1000 + seed % 100,
         sent: Arc::clone(&sent),
     };
-    let patience = Patience { timeout: Duration::from_millis(10), attempts: 12 };
+    // In foul weather one attempt in three fails, and twelve in a row do once in half a million exchanges.
+    let patience = Patience { timeout: Duration::from_millis(10), attempts: 24 };
     let session = Session::new(wire, credentials, patience, seed);
     let names: Vec<String> = (1..PORTS).map(|number| format!("p{number}")).collect();
     let settings = Settings { mark_vlan: VlanId::new(4093).expect("in range"), save: SaveMethod::Unknown };
@@ -250,4 +251,64 @@ fn a_wrong_password_and_a_wrong_word_are_told_apart_from_silence() {
     let wrong = Credentials::User { name, protocol, auth_password: "something else".to_owned(), privacy_password };
     assert!(matches!(try_it(wrong), Err(Fault::Refused(text)) if text.contains("password for signing")));
     assert_eq!(try_it(Credentials::Community("public".to_owned())), Err(Fault::Silent));
+}
+
+/// A link that fails: of the datagrams after so many, every third comes through garbled and the others are lost.
+struct Failing {
+    wire: Wire,
+    sound: usize,
+    failed: usize,
+}
+
+impl Link for Failing {
+    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+        if self.sound > 0 {
+            self.sound -= 1;
+            return self.wire.send(datagram);
+        }
+        self.failed += 1;
+        if self.failed % 3 == 0 {
+            let mut garbled = datagram.to_vec();
+            *garbled.last_mut().expect("not empty") ^= 1;
+            return self.wire.send(&garbled);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> io::Result<Option<Vec<u8>>> {
+        self.wire.receive(wait)
+    }
+}
+
+#[test]
+fn a_link_that_garbles_is_not_taken_for_a_wrong_password() {
+    let wire = Wire {
+        agent: agent(),
+        weather: Weather::Fair,
+        rng: Rng::new(1),
+        back: VecDeque::new(),
+        now_ms: 1000,
+        sent: Arc::default(),
+    };
+    let patience = Patience { timeout: Duration::from_millis(1), attempts: 6 };
+    let names: Vec<String> = (1..PORTS).map(|number| format!("p{number}")).collect();
+    let settings = Settings { mark_vlan: VlanId::new(4093).expect("in range"), save: SaveMethod::Unknown };
+    let connect = |sound, wire| {
+        let session = Session::new(Failing { wire, sound, failed: 0 }, user(), patience, 9);
+        Device::connect(session, &names, settings)
+    };
+    let sent = Arc::clone(&wire.sent);
+    connect(usize::MAX, wire).expect("a sound link");
+    let needed = *sent.lock().expect("no panic before");
+    let wire = Wire {
+        agent: agent(),
+        weather: Weather::Fair,
+        rng: Rng::new(1),
+        back: VecDeque::new(),
+        now_ms: 1000,
+        sent: Arc::clone(&sent),
+    };
+    let mut device = connect(needed, wire).expect("sound so far");
+    assert_eq!(device.read().map(drop), Err(Fault::Silent));
+    assert_eq!(*sent.lock().expect("no panic before"), 2 * needed + 2, "two of six came to the agent");
 }

@@ -215,7 +215,7 @@ impl<L: Link> Session<L> {
         self.request_id = if self.request_id >= 0x3fff_ffff { 1 } else { self.request_id + 1 };
         let pdu = Pdu { kind, request_id: self.request_id, status, index, bindings };
         let (mut reports, mut attempts) = (0, 0);
-        let mut refusal = None;
+        let (mut refusal, mut refusals) = (None, 0);
         while attempts < self.patience.attempts.max(1) {
             let datagram = self.message(&pdu)?;
             self.link.send(&datagram).map_err(SessionError::Link)?;
@@ -226,11 +226,13 @@ impl<L: Link> Session<L> {
                 // Nobody signs that, so it may be forged, or be about a request that was garbled on its way.
                 Heard::Refusal(why) => {
                     refusal = Some(why);
+                    refusals += 1;
                     attempts += 1;
                 }
             }
         }
-        match refusal {
+        // Said now and then among silence, it is the link that is bad.
+        match refusal.filter(|_| 2 * refusals >= attempts) {
             Some(why) => Err(SessionError::Credentials(why)),
             None => Err(SessionError::Silent { attempts, timeout_ms: self.patience.timeout.as_millis() }),
         }
