@@ -1,9 +1,12 @@
 //! Whole deployments against agents, message by message: the state machine, the manager's SNMP and the switch's, with
 //! faults at any SET. `SCHEDULES=N` runs more; the seed of a failure is printed, and `SEED=N` runs it alone.
 
+#[path = "common/wire.rs"]
+mod wire;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
-    env, io,
+    collections::BTreeMap,
+    env,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -19,10 +22,12 @@ use device::{
         BridgePort, Oid, Value,
         objects::{own, q_bridge, system},
     },
-    snmp::{Credentials, Device, Link, Patience, Row, SaveMethod, Session, Settings, VENDOR_SAVES, VendorSave},
+    snmp::{Credentials, Device, Patience, Row, SaveMethod, Session, Settings, VENDOR_SAVES, VendorSave},
     wire::{ErrorStatus, Pdu, PduKind},
 };
 use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet, rng::Rng};
+
+use wire::Wire;
 
 const SCHEDULES: u64 = 200;
 /// Every one of 528 hosts in every one of 24 VLANs: what ALiCEnext's switches hold.
@@ -108,31 +113,6 @@ impl Responder for Vendor {
     }
 }
 
-/// A link without a network: the time that passes is that of questions and of waiting.
-struct Wire {
-    agent: Agent,
-    now_ms: Arc<Mutex<u64>>,
-    back: VecDeque<Vec<u8>>,
-}
-
-impl Link for Wire {
-    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
-        let mut now_ms = self.now_ms.lock().expect("no panic before");
-        *now_ms += 1;
-        let reply = self.agent.lock().expect("no panic before").handle_datagram(*now_ms, datagram);
-        self.back.extend(reply.map(|reply| reply.datagram));
-        Ok(())
-    }
-
-    fn receive(&mut self, wait: Duration) -> io::Result<Option<Vec<u8>>> {
-        let datagram = self.back.pop_front();
-        if datagram.is_none() {
-            *self.now_ms.lock().expect("no panic before") += wait.as_millis() as u64;
-        }
-        Ok(datagram)
-    }
-}
-
 struct Site {
     agent: Agent,
     now_ms: Arc<Mutex<u64>>,
@@ -164,13 +144,13 @@ impl Site {
         }
     }
 
-    fn session(&self, seed: u64) -> Session<Wire> {
-        let wire = Wire { agent: Arc::clone(&self.agent), now_ms: Arc::clone(&self.now_ms), back: VecDeque::new() };
+    fn session(&self, seed: u64) -> Session<Wire<Faulty<Vendor>>> {
+        let wire = Wire::new(&self.agent, &self.now_ms, 1);
         let patience = Patience { timeout: Duration::from_millis(10), attempts: 3 };
         Session::new(wire, Credentials::Community("private".to_owned()), patience, seed)
     }
 
-    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire>, Fault> {
+    fn connect(&self, seed: u64, save: SaveMethod) -> Result<Device<Wire<Faulty<Vendor>>>, Fault> {
         let session = self.session(seed);
         Device::connect(session, &self.names, Settings { mark_vlan: VlanId::new(4093).expect("in range"), save })
     }
@@ -239,11 +219,11 @@ fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) ->
 
 fn deploy(topology: &Topology, sites: &[Site], order: Order, save: SaveMethod) -> (Outcome, Option<Journal>) {
     let seed = |at: usize| u64::from(order.nonce) << 34 | (at as u64) << 20;
-    let mut devices: Vec<Result<Device<Wire>, Fault>> =
+    let mut devices: Vec<Result<Device<Wire<Faulty<Vendor>>>, Fault>> =
         sites.iter().enumerate().map(|(at, site)| site.connect(seed(at), save)).collect();
     let mut order = order;
     let vlans = order.goals.iter().flat_map(|goal| goal.vlans.iter().collect::<Vec<_>>()).collect();
-    let further = |at: usize, device: &mut Device<Wire>| -> Result<Vec<String>, Fault> {
+    let further = |at: usize, device: &mut Device<Wire<Faulty<Vendor>>>| -> Result<Vec<String>, Fault> {
         let named = order.goals[at].ports.len();
         let names = match &order.resume {
             Some(journal) => journal.backup[at].ports[named..].iter().map(|port| port.name.clone()).collect(),

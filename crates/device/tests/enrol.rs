@@ -1,9 +1,11 @@
 //! Probes against the agent: what they find is what the agent was made with, and whatever happens on the way nothing of
 //! them is left, or what is left is named and cleaned up later. `SEED=N` runs one seed alone.
 
+#[path = "common/wire.rs"]
+mod wire;
+
 use std::{
     collections::{BTreeMap, VecDeque},
-    io,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -20,10 +22,12 @@ use device::{
         index::{StaticRow, VlanIndex},
         objects::{own, q_bridge},
     },
-    snmp::{Credentials, Link, Patience, Session},
+    snmp::{Credentials, Patience, Session},
     wire::{Binding, ErrorStatus, Pdu, PduKind},
 };
 use fabric::{Basis, Mac, Model, PortNames, VlanId, rng::Rng};
+
+use wire::Wire;
 
 const PORTS: u32 = 10;
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b'e'];
@@ -181,30 +185,6 @@ struct Site {
     before: Config,
 }
 
-struct Wire {
-    agent: Agent,
-    now_ms: Arc<Mutex<u64>>,
-    back: VecDeque<Vec<u8>>,
-}
-
-impl Link for Wire {
-    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
-        let mut now_ms = self.now_ms.lock().expect("no panic before");
-        *now_ms += 20;
-        let reply = self.agent.lock().expect("no panic before").handle_datagram(*now_ms, datagram);
-        self.back.extend(reply.map(|reply| reply.datagram));
-        Ok(())
-    }
-
-    fn receive(&mut self, wait: Duration) -> io::Result<Option<Vec<u8>>> {
-        let datagram = self.back.pop_front();
-        if datagram.is_none() {
-            *self.now_ms.lock().expect("no panic before") += wait.as_millis() as u64;
-        }
-        Ok(datagram)
-    }
-}
-
 /// What the switches of most tests hold and have room for.
 const LIMITS: Limits = Limits {
     vlans_max: 20,
@@ -255,8 +235,8 @@ impl Site {
         Self { agent: Arc::new(Mutex::new(engine)), now_ms: Arc::new(Mutex::new(1_000_000)), before: config }
     }
 
-    fn session(&self, seed: u64) -> Session<Wire> {
-        let wire = Wire { agent: Arc::clone(&self.agent), now_ms: Arc::clone(&self.now_ms), back: VecDeque::new() };
+    fn session(&self, seed: u64) -> Session<Wire<Faulty<Quirky>>> {
+        let wire = Wire::new(&self.agent, &self.now_ms, 20);
         let patience = Patience { timeout: Duration::from_millis(1500), attempts: 4 };
         Session::new(wire, Credentials::Community("private".to_owned()), patience, seed)
     }
