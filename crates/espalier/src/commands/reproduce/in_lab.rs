@@ -206,9 +206,8 @@ impl Labs {
                 // First what still writes there is ended.
                 let down = lab::down(&own);
                 let folder = hpcc::folder(&own);
-                if let Err(error) = fs::remove_dir_all(&folder)
-                    && error.kind() != ErrorKind::NotFound
-                {
+                let left = fs::remove_dir_all(&folder).err().filter(|error| error.kind() != ErrorKind::NotFound);
+                if let Some(error) = left {
                     eprintln!("espalier: interrupted; {} is left: {error}", folder.display());
                 }
                 match down {

@@ -81,10 +81,12 @@ impl Packer<'_> {
         best
     }
 
-    /// The best routes by pair for few trees and then for more, each time from trees spread over the network.
+    /// The best routes by pair for one tree, for few and then for more, each time from trees spread over the network.
     pub(super) fn climb_by_pair(&self, starts: &Starts<'_>, rng: &mut Rng, work: &mut Work<'_>) -> Option<Pairs> {
         let net = self.net;
-        let mut best: Option<Pairs> = None;
+        // A clone, as what follows shall not depend on how the one tree was found.
+        let single = starts.single(&mut rng.clone(), work);
+        let mut best = Pairs::from_share(net, &single);
         for trees in (2..=self.limits.trees).filter(|trees| trees.is_power_of_two() || is_thrice_a_power(*trees)) {
             let peak = best.as_ref().map_or(f64::INFINITY, |best| best.grove.peak(net));
             if peak <= self.enough || (work.expired() && best.is_some()) {
