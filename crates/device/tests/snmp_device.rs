@@ -282,33 +282,25 @@ impl Link for Failing {
 
 #[test]
 fn a_link_that_garbles_is_not_taken_for_a_wrong_password() {
-    let wire = Wire {
-        agent: agent(),
-        weather: Weather::Fair,
-        rng: Rng::new(1),
-        back: VecDeque::new(),
-        now_ms: 1000,
-        sent: Arc::default(),
-    };
+    let sent = Arc::<Mutex<usize>>::default();
     let patience = Patience { timeout: Duration::from_millis(1), attempts: 6 };
     let names: Vec<String> = (1..PORTS).map(|number| format!("p{number}")).collect();
     let settings = Settings { mark_vlan: VlanId::new(4093).expect("in range"), save: SaveMethod::Unknown };
-    let connect = |sound, wire| {
+    let connect = |sound| {
+        let wire = Wire {
+            agent: agent(),
+            weather: Weather::Fair,
+            rng: Rng::new(1),
+            back: VecDeque::new(),
+            now_ms: 1000,
+            sent: Arc::clone(&sent),
+        };
         let session = Session::new(Failing { wire, sound, failed: 0 }, user(), patience, 9);
         Device::connect(session, &names, settings)
     };
-    let sent = Arc::clone(&wire.sent);
-    connect(usize::MAX, wire).expect("a sound link");
+    connect(usize::MAX).expect("a sound link");
     let needed = *sent.lock().expect("no panic before");
-    let wire = Wire {
-        agent: agent(),
-        weather: Weather::Fair,
-        rng: Rng::new(1),
-        back: VecDeque::new(),
-        now_ms: 1000,
-        sent: Arc::clone(&sent),
-    };
-    let mut device = connect(needed, wire).expect("sound so far");
+    let mut device = connect(needed).expect("sound so far");
     assert_eq!(device.read().map(drop), Err(Fault::Silent));
     assert_eq!(*sent.lock().expect("no panic before"), 2 * needed + 2, "two of six came to the agent");
 }
