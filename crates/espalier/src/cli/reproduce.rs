@@ -56,7 +56,7 @@ pub(crate) struct Reproduce {
 pub(crate) enum Place {
     /// In simulated time.
     Simulator,
-    /// On namespaces of this machine: fig7, fig8 (by hpcc and Open MPI, where they are installed), miura-fig6.
+    /// On namespaces of this machine: fig7, fig8 (by Open MPI, a sort and hpcc, where they are installed), miura-fig6.
     Lab,
 }
 

@@ -3,7 +3,15 @@
 //! Cables are slow, so that two processors carry a whole fabric; rates are told as shares of a cable, and as they would be
 //! on one of 1 Gbit/s.
 
-use std::{fs, io::ErrorKind, thread};
+use std::{
+    fs,
+    io::ErrorKind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 use anyhow::{Context, Result};
 use fabric::{DEFAULT_RATE_BPS, HostId, Plan};
@@ -13,14 +21,15 @@ use lab::{
 };
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
+    flag,
     iterator::Signals,
 };
 use sim::flow::{FlowLevel, Transfer};
 
 use super::{
     super::{lab::build, measure::measure_with_progress},
-    hpcc,
     miura::SIDE,
+    mpi,
     network::{FIG_7, plain, tagged_by_hosts, two_switches},
     reproduction::{Reproduction, Statement, bars, lines},
 };
@@ -190,6 +199,16 @@ pub(super) fn miura_fig_6(args: &cli::Reproduce) -> Result<Reproduction> {
 pub(super) struct Labs {
     name: String,
     pub(super) rate_bps: u64,
+    is_interrupted: Arc<AtomicBool>,
+}
+
+impl Drop for Labs {
+    /// What fails because a signal takes the lab away is no error of its own: the thread that cleans up ends the program.
+    fn drop(&mut self) {
+        while self.is_interrupted.load(Ordering::SeqCst) {
+            thread::park();
+        }
+    }
 }
 
 impl Labs {
@@ -200,12 +219,16 @@ impl Labs {
     pub(super) fn new(args: &cli::Reproduce) -> Result<Self> {
         let name = format!("papers{}", std::process::id());
         let mut signals = Signals::new([SIGINT, SIGTERM]).context("watch for signals")?;
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&is_interrupted)).context("watch for signals")?;
+        }
         let own = name.clone();
         thread::spawn(move || {
             if signals.forever().next().is_some() {
                 // First what still writes there is ended.
                 let down = lab::down(&own);
-                let folder = hpcc::folder(&own);
+                let folder = mpi::folder(&own);
                 let left = fs::remove_dir_all(&folder).err().filter(|error| error.kind() != ErrorKind::NotFound);
                 if let Some(error) = left {
                     eprintln!("espalier: interrupted; {} is left: {error}", folder.display());
@@ -219,7 +242,7 @@ impl Labs {
                 std::process::exit(INTERRUPTED);
             }
         });
-        Ok(Self { name, rate_bps: args.rate })
+        Ok(Self { name, rate_bps: args.rate, is_interrupted })
     }
 
     /// Builds a plan's fabric.

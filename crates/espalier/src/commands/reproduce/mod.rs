@@ -11,11 +11,14 @@ mod fig4;
 mod fig5;
 mod fig7;
 mod fig8;
+mod fig8_lab;
 mod hpcc;
 mod in_lab;
+mod integer_sort;
 mod measure;
 mod miura;
 mod miura_fig7;
+mod mpi;
 mod network;
 mod npb;
 mod reproduction;
@@ -107,13 +110,13 @@ fn reproduced(name: &str, args: &cli::Reproduce) -> Result<Found> {
         return Ok(Found::Here(reproduce(name, args)?));
     }
     if name == "fig8" {
-        if let Some(program) = hpcc::missing() {
-            return Ok(Found::Skipped(format!("{program} is missing: apt-get install openmpi-bin hpcc")));
+        if let Some(wanted) = fig8_lab::wanted() {
+            return Ok(Found::Skipped(wanted));
         }
     }
     Ok(match name {
         "fig7" => Found::Here(in_lab::fig_7(args)?),
-        "fig8" => Found::Here(hpcc::reproduce(args)?),
+        "fig8" => Found::Here(fig8_lab::reproduce(args)?),
         "miura-fig6" => Found::Here(in_lab::miura_fig_6(args)?),
         _ => Found::Skipped(format!("the lab does {}; the others are simulated", IN_LAB.join(", "))),
     })
