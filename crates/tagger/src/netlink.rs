@@ -295,6 +295,8 @@ fn words(flags: u16, payload: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     #[test]
@@ -321,5 +323,22 @@ mod tests {
         assert_eq!((refused.at, refused.errno), (0, Errno::ENODEV));
         let devices = netlink.dump(&Request { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; 16] });
         assert!(devices.is_ok_and(|devices| !devices.is_empty()), "loopback is everywhere");
+    }
+
+    proptest! {
+        /// What is said of an acknowledgement, of attributes and of their values, whatever came.
+        #[test]
+        fn any_octets_are_read(octets in vec(any::<u8>(), 0..300), flags: u16) {
+            let mut taken = 0;
+            let whole = messages(&octets, |header, payload| {
+                taken += payload.len() + HEADER_LEN;
+                let _ = (errno_of(payload), words(header.flags, payload));
+                Ok(true)
+            });
+            prop_assert!(taken <= octets.len() && (whole.is_err() || octets.is_empty() || taken > 0));
+            let _ = (errno_of(&octets), words(flags, &octets));
+            let values: usize = attributes(&octets).map(|(_, value)| value.len() + text(value).len().min(1)).sum();
+            prop_assert!(values <= octets.len());
+        }
     }
 }

@@ -145,28 +145,17 @@ impl<'a> Route<'a> {
 pub(crate) fn set_rto_min(ifindex: i32, floor: Option<Duration>) -> io::Result<usize> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkRoute)?;
     let all = netlink.dump(&Request { kind: libc::RTM_GETROUTE, flags: 0, body: vec![0; RTMSG_LEN] })?;
-    let routes: Vec<Route<'_>> = all.iter().filter_map(|message| Route::read(message)).collect();
-    for route in routes.iter().filter(|route| route.is_ours() && route.is_through(ifindex)) {
-        match netlink.change(&[route.removal()]) {
+    let floor_ms = floor.map(|floor| floor.as_micros().div_ceil(1000).try_into().unwrap_or(u32::MAX));
+    let Changes { removals, copies } = changes(&all, ifindex, floor_ms);
+    for removal in removals {
+        match netlink.change(&[removal]) {
             // It went with its address meanwhile.
             Err(Refusal { errno: Errno::ESRCH, .. }) | Ok(()) => {}
             Err(refusal) => return Err(refusal.errno.into()),
         }
     }
-    let Some(floor) = floor else { return Ok(0) };
-    let floor_ms = floor.as_micros().div_ceil(1000).try_into().unwrap_or(u32::MAX);
-    let mut others: BTreeMap<Subnet, usize> = BTreeMap::new();
-    for route in routes.iter().filter(|route| !route.is_ours()) {
-        *others.entry(route.subnet()).or_default() += 1;
-    }
     let mut set = 0;
-    for route in routes.iter().filter(|route| !route.is_ours() && route.is_through(ifindex) && route.is_plain_subnet())
-    {
-        // With two routes to a subnet, one more would decide between them.
-        if others[&route.subnet()] > 1 && !is_link_local(route) {
-            continue;
-        }
-        let Some(copy) = route.copy(floor_ms) else { continue };
+    for copy in copies {
         match netlink.change(&[copy]) {
             Ok(()) => set += 1,
             Err(Refusal { errno: Errno::ESRCH | Errno::ENETUNREACH | Errno::EADDRNOTAVAIL, .. }) => {}
@@ -176,7 +165,135 @@ pub(crate) fn set_rto_min(ifindex: i32, floor: Option<Duration>) -> io::Result<u
     Ok(set)
 }
 
+/// What the kernel is to be told: first which of ours go, then which come.
+struct Changes {
+    removals: Vec<Request>,
+    copies: Vec<Request>,
+}
+
+/// What to change among all routes, as the kernel lists them, for this floor on a device.
+fn changes(all: &[Vec<u8>], ifindex: i32, floor_ms: Option<u32>) -> Changes {
+    let routes: Vec<Route<'_>> = all.iter().filter_map(|message| Route::read(message)).collect();
+    let (ours, others): (Vec<_>, Vec<_>) = routes.iter().partition(|route| route.is_ours());
+    let removals = ours.iter().filter(|route| route.is_through(ifindex)).map(|route| route.removal()).collect();
+    let Some(floor_ms) = floor_ms else { return Changes { removals, copies: Vec::new() } };
+    let mut ways: BTreeMap<Subnet, usize> = BTreeMap::new();
+    for route in &others {
+        *ways.entry(route.subnet()).or_default() += 1;
+    }
+    let copies = others
+        .iter()
+        .filter(|route| route.is_through(ifindex) && route.is_plain_subnet())
+        // With two routes to a subnet, one more would decide between them.
+        .filter(|route| ways[&route.subnet()] == 1 || is_link_local(route))
+        .filter_map(|route| route.copy(floor_ms))
+        .collect();
+    Changes { removals, copies }
+}
+
 /// Every device has the same subnet of its own, and who sends there names the device.
 fn is_link_local(route: &Route<'_>) -> bool {
     route.is_ipv6() && route.attribute(DESTINATION).is_some_and(|prefix| prefix.starts_with(&[0xfe, 0x80]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const DEVICE_INDEX: i32 = 7;
+
+    /// What a route is made of: header's protocol and type, then attributes.
+    fn route(protocol: u8, kind: u8, attributes: &[DefaultNla]) -> Vec<u8> {
+        let header = [libc::AF_INET as u8, 24, 0, 0, 254, protocol, 253, kind, 0, 0, 0, 0];
+        [&header[..], &emit(attributes)].concat()
+    }
+
+    fn plain(prefix: u8, more: Vec<DefaultNla>) -> Vec<DefaultNla> {
+        let mut all = vec![attribute(DESTINATION, &[10, prefix, 0, 0]), attribute(DEVICE, &DEVICE_INDEX.to_ne_bytes())];
+        all.extend(more);
+        all
+    }
+
+    #[test]
+    fn only_plain_subnets_are_copied_and_only_ours_removed() {
+        let elsewhere = attribute(GATEWAY, &[10, 0, 0, 1]);
+        let stated = nest(METRICS, &[attribute(RTO_MIN, &50_u32.to_ne_bytes())]);
+        let expiring = attribute(CACHE_INFO, &[0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0]);
+        let all = [
+            route(2, UNICAST, &plain(1, vec![])),
+            route(OURS, UNICAST, &plain(1, vec![])),
+            route(2, UNICAST, &plain(2, vec![elsewhere])),
+            route(2, UNICAST, &plain(3, vec![stated])),
+            route(2, UNICAST, &plain(4, vec![expiring])),
+            route(2, UNICAST + 1, &plain(5, vec![])),
+            // Two ways to one subnet.
+            route(2, UNICAST, &plain(6, vec![])),
+            route(3, UNICAST, &plain(6, vec![])),
+            vec![0; RTMSG_LEN - 1],
+        ];
+        let found = changes(&all, DEVICE_INDEX, Some(10));
+        assert_eq!((found.removals.len(), found.copies.len()), (1, 1));
+        let copy = Route::read(&found.copies[0].body).expect("a whole route");
+        assert!(copy.is_ours() && copy.is_through(DEVICE_INDEX));
+        assert_eq!(copy.attribute(DESTINATION), Some(&[10, 1, 0, 0][..]));
+        let metrics = copy.attribute(METRICS).expect("metrics");
+        assert_eq!(find(metrics, RTO_MIN).and_then(number), Some(10));
+        assert_eq!(find(metrics, LOCK).and_then(number), Some(1 << RTO_MIN));
+        let taken_away = changes(&all, DEVICE_INDEX, None);
+        assert_eq!((taken_away.removals.len(), taken_away.copies.len()), (1, 0));
+        assert!(changes(&all, DEVICE_INDEX + 1, Some(10)).copies.is_empty());
+    }
+
+    fn messages() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let kinds = prop::sample::select(vec![
+            DESTINATION,
+            DEVICE,
+            GATEWAY,
+            PRIORITY,
+            PREFERRED_SOURCE,
+            METRICS,
+            CACHE_INFO,
+            TABLE,
+            NEXT_HOP_OBJECT,
+            99,
+        ]);
+        let own = Just(attribute(DEVICE, &DEVICE_INDEX.to_ne_bytes()));
+        let other = (kinds, vec(any::<u8>(), 0..17)).prop_map(|(kind, value)| attribute(kind, &value));
+        let attributes = vec(prop_oneof![own, other], 0..6);
+        let said =
+            (prop::sample::select(vec![2, OURS]), 0_u8..3, attributes, any::<prop::sample::Index>(), any::<bool>());
+        let message = said.prop_map(|(protocol, kind, attributes, cut, is_cut)| {
+            let mut message = route(protocol, kind, &attributes);
+            if is_cut {
+                message.truncate(cut.index(message.len()));
+            }
+            message
+        });
+        vec(prop_oneof![message, vec(any::<u8>(), 0..80)], 0..8)
+    }
+
+    proptest! {
+        /// Whatever is listed: what goes was ours, and what comes stands beside a route of another's through the device.
+        #[test]
+        fn no_list_makes_it_touch_what_others_own(all in messages(), floor_ms in proptest::option::of(any::<u32>())) {
+            let found = changes(&all, DEVICE_INDEX, floor_ms);
+            let listed = |subnet: &Subnet, ours: bool| {
+                let mut routes = all.iter().filter_map(|message| Route::read(message));
+                routes.any(|route| route.is_ours() == ours && route.is_through(DEVICE_INDEX) && route.subnet() == *subnet)
+            };
+            for removal in &found.removals {
+                let route = Route::read(&removal.body).expect("a whole route");
+                prop_assert!(route.is_ours() && route.is_through(DEVICE_INDEX) && listed(&route.subnet(), true));
+            }
+            for copy in &found.copies {
+                let route = Route::read(&copy.body).expect("a whole route");
+                prop_assert!(route.is_ours() && route.is_through(DEVICE_INDEX) && listed(&route.subnet(), false));
+                let metrics = route.attribute(METRICS).unwrap_or_default();
+                prop_assert_eq!(find(metrics, RTO_MIN).and_then(number), floor_ms.map(u64::from));
+            }
+            prop_assert!(floor_ms.is_some() || found.copies.is_empty());
+        }
+    }
 }
