@@ -33,6 +33,13 @@ impl Pair {
         self.waiting(libc::TIOCOUTQ) == Some(0)
     }
 
+    /// Whether the kernel would still take bytes: not once an end has been shut down or closed for them, by whomever and by
+    /// whichever of its numbers.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        self.put(&[])
+    }
+
     /// Writes all or nothing, without waiting, and looks whether the message is alone. The pair was empty just now, and the
     /// other end does not read meanwhile.
     #[must_use]
@@ -88,7 +95,8 @@ fn try_out(length: usize) -> Option<libc::c_int> {
 #[cfg(test)]
 mod tests {
     use std::{
-        io::Read,
+        io::{Read, Write},
+        net::Shutdown,
         os::{fd::AsRawFd, unix::net::UnixStream},
     };
 
@@ -122,8 +130,22 @@ mod tests {
         let (near, far) = UnixStream::pair().unwrap();
         while Pair(near.as_raw_fd()).put(&[0; 1000]) {}
         assert_eq!(Pair(near.as_raw_fd()).write(&[0; 1000]), Wrote::Nothing);
+        assert!(Pair(near.as_raw_fd()).is_open() && Pair(far.as_raw_fd()).is_open());
         drop(far);
         assert_eq!(Pair(near.as_raw_fd()).write(&[0]), Wrote::Nothing);
+        assert!(!Pair(near.as_raw_fd()).is_open());
         assert!(!Pair(-1).is_read_empty() && !Pair(-1).is_written_empty());
+    }
+
+    #[test]
+    fn an_end_that_was_shut_down_is_not_open() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let copy = near.try_clone().unwrap();
+        (&near).write_all(b"x").unwrap();
+        copy.shutdown(Shutdown::Write).unwrap();
+        assert!(!Pair(near.as_raw_fd()).is_open() && Pair(far.as_raw_fd()).is_open());
+        // The question itself has left nothing.
+        assert_eq!(far.read(&mut [0; 9]).unwrap(), 1);
+        assert_eq!(far.read(&mut [0; 9]).unwrap(), 0);
     }
 }

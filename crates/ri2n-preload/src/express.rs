@@ -61,7 +61,8 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
     let pair = Pair(fd);
     let said = {
         let _held = Held::new();
-        used.block.up.say(bytes, || is_heard, || pair.is_written_empty(), || pair.write(bytes))
+        // The ring knows nothing of `shutdown`: the kernel is asked, and what it refuses is left to the caller's own call.
+        used.block.up.say(bytes, || is_heard && pair.is_open(), || pair.is_written_empty(), || pair.write(bytes))
     };
     let offset = match said {
         Said::Ring(offset) | Said::Pair(offset) => offset,

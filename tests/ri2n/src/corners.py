@@ -294,6 +294,29 @@ def a_conversation_may_pause_and_end(address):
     connection.close()
 
 
+def nothing_is_written_after_the_end(address):
+    """Not even at once, nor where another number of the same socket told the end."""
+    def by_a_copy(connection):
+        copy = socket.socket(fileno=os.dup(connection.fileno()))
+        copy.shutdown(socket.SHUT_WR)
+        copy.close()
+
+    ends = [lambda connection: connection.shutdown(socket.SHUT_WR), by_a_copy]
+    for round in range(40):
+        with connect(address) as connection:
+            converse(connection, 40)
+            connection.sendall(b"last")
+            ends[round % len(ends)](connection)
+            for _ in range(3):
+                try:
+                    connection.send(b"more")
+                    raise AssertionError("written after the end")
+                except BrokenPipeError:
+                    pass
+            exactly(connection, b"last")
+            assert connection.recv(1) == b"", "more came back"
+
+
 def threads_share_a_conversation(address):
     """One thread writes, another reads, and they do not wait for each other."""
     with connect(address) as connection:
@@ -370,8 +393,8 @@ def main():
     corners = [addresses_are_left_out, a_copy_outlives_the_original, a_child_and_its_parent_write, waiting_bytes_are_seen,
                flags_stay, writing_after_the_end_fails, a_conversation_keeps_its_order,
                a_child_has_connections_of_its_own, a_conversation_may_pause_and_end,
-               threads_share_a_conversation, signals_interrupt_a_conversation, limits_hold_in_a_conversation,
-               signals_disturb_nothing, nothing_is_a_socket_that_is_none, no_descriptor_is_left]
+               nothing_is_written_after_the_end, threads_share_a_conversation, signals_interrupt_a_conversation,
+               limits_hold_in_a_conversation, signals_disturb_nothing, nothing_is_a_socket_that_is_none, no_descriptor_is_left]
     for corner in corners:
         try:
             corner(address)
