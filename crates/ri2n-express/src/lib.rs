@@ -14,27 +14,31 @@
 //! dropped. What must hold is order at both ends, which the [`Block`] of shared memory keeps:
 //!
 //! - Bytes in the ring come before bytes in the socket pair that were written later, and the other way round: a program may
-//!   use the ring only when its broker has read the pair empty, and the broker reads the pair only with the ring drained,
-//!   both under one lock.
-//! - A byte is delivered once: by a copy, which moves the position on, or by the broker, who leaves out what lies before it,
-//!   both under the other lock.
+//!   use the ring only when its broker has read the pair empty, and the broker reads the pair only with the ring drained.
+//! - A byte is delivered once: by a copy, which moves the position on, or by the broker, who leaves out what lies before it.
 //!
-//! The locks are robust: a program that dies with one leaves the block as it was before, and a broker that does ends the
-//! copies. Calls that this crate knows nothing
+//! Both are kept without a lock: programs move on in one step, which fails if anything has moved since they looked, and
+//! brokers move in turns that hold such steps off (`place.rs`). So nobody waits for a program that is killed, stopped, or
+//! leaves a signal's handler by `longjmp`, and a broker that dies ends the copies. Calls that this crate knows nothing
 //! of (`sendfile`, other processes, raw system calls) go through the pair, and are in order by the same rules.
 
 mod block;
 mod datagram;
-mod lock;
+mod down;
 mod map;
 mod pair;
+mod place;
 mod talk;
+mod up;
 
-pub use block::{Block, Delivery, Down, Said, Sink, Up, Wrote};
+pub use block::Block;
 pub use datagram::{Copy, DATAGRAM_MAX, MESSAGE_MAX, encode};
+pub use down::{Delivery, Down, Sink};
 pub use map::Map;
 pub use pair::Pair;
+pub use place::Moment;
 pub use talk::Talk;
+pub use up::{Said, Up, Wrote};
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::block::Block;
 /// A mapped block, unmapped when it is dropped.
 pub struct Map(NonNull<Block>);
 
-// SAFETY: a block is made of atomics and locks.
+// SAFETY: a block is made of atomics.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicI32, Ordering::Relaxed},
 };
 
-use crate::{block::Wrote, datagram::MESSAGE_MAX};
+use crate::{datagram::MESSAGE_MAX, up::Wrote};
 
 /// Memory that a message of each length takes in a pair; zero if nobody asked yet.
 static TAKES: [AtomicI32; MESSAGE_MAX + 1] = [const { AtomicI32::new(0) }; MESSAGE_MAX + 1];
@@ -40,8 +40,8 @@ impl Pair {
         self.put(&[])
     }
 
-    /// Writes all or nothing, without waiting, and looks whether the message is alone. The pair was empty just now, and the
-    /// other end does not read meanwhile.
+    /// Writes all or nothing, without waiting, and looks whether the message is alone. The pair was empty just now; if the
+    /// other end reads meanwhile, the answer means nothing.
     #[must_use]
     pub fn write(self, bytes: &[u8]) -> Wrote {
         if !self.put(bytes) {

@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, io};
 
 use proptest::prelude::*;
-use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Said, Wrote, encode};
+use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Moment, Said, Wrote, encode};
 
 /// What a socket pair holds at most.
 const PAIR_BYTES: usize = 3000;
@@ -65,7 +65,7 @@ struct World {
     copies: Vec<Vec<u8>>,
     came: u64,
     by_copies: u64,
-    looked: Option<u64>,
+    looked: Option<Moment>,
 }
 
 /// The byte at an offset of the stream; neighbours, and bytes a ring apart, differ.
@@ -197,13 +197,13 @@ impl World {
     }
 
     /// The reader's look at the pair; what it notes when the pair is not empty is that it must not take copies.
-    fn look(&mut self) -> Option<u64> {
+    fn look(&mut self) -> Option<Moment> {
         let seen = self.there.down.look();
         self.looked = self.far_pair.is_empty().then_some(seen);
         self.looked
     }
 
-    fn arrive(&mut self, which: usize, room: usize, seen: Option<u64>) {
+    fn arrive(&mut self, which: usize, room: usize, seen: Option<Moment>) {
         let Some(seen) = seen else { return };
         let datagram = self.copies[which].clone();
         let copy = Copy::decode(&datagram, TOKEN).unwrap();

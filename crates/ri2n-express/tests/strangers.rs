@@ -6,7 +6,7 @@ use std::{
     os::{fd::AsRawFd, unix::net::UnixStream},
 };
 
-use ri2n_express::{Copy, Delivery, MESSAGE_MAX, Map, Pair, Said};
+use ri2n_express::{Copy, Delivery, Map, Pair, Said, Wrote};
 
 const ROUNDS: u32 = 5_000;
 
@@ -16,7 +16,7 @@ const ROUNDS: u32 = 5_000;
 fn messages_are_where_they_are_said_to_be() {
     let (near, far) = UnixStream::pair().unwrap();
     let map = Map::create(0, 0).unwrap().0;
-    assert!(map.up.begin(0));
+    map.up.begin(0);
     let strange = Cell::new(0);
     far.set_nonblocking(true).unwrap();
     let (mut stream, mut said, mut counts) = (Vec::new(), Vec::new(), [0; 4]);
@@ -107,7 +107,7 @@ fn collect_all(map: &Map, far: &UnixStream, stream: &mut Vec<u8>) {
 fn what_a_dying_broker_wrote_comes_once() {
     let (near, far) = UnixStream::pair().unwrap();
     let map = Map::create(0, 0).unwrap().0;
-    assert!(map.down.begin(0));
+    map.down.begin(0);
     // Ten bytes by a copy, of which the reader takes four: six are kept.
     let mut got = Vec::with_capacity(4);
     let copy = Copy { offset: 0, listens: true, hears: true, bytes: b"0123456789" };
@@ -141,7 +141,7 @@ fn what_a_dying_broker_wrote_comes_once() {
 #[test]
 fn what_was_written_comes_before_the_error() {
     let map = Map::create(0, 0).unwrap().0;
-    assert!(map.up.begin(0));
+    map.up.begin(0);
     let mut buffer = vec![0; 64 << 10];
     // The broker has seen a small message, so it looks into the ring from now on.
     assert_eq!(map.up.collect(&mut buffer, |_| Ok(1)).unwrap(), (1, true));
@@ -154,22 +154,60 @@ fn what_was_written_comes_before_the_error() {
     assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Said::No);
 }
 
-/// Neither the reader nor the broker waits for a lock that its own thread has, as one does who was interrupted in the middle.
+/// A program that is stopped in the middle of a call, or never comes back to it, holds nobody up, and does nothing when it
+/// goes on too late.
 #[test]
-fn nobody_waits_for_himself() {
+fn nobody_waits_for_a_program() {
     let map = Map::create(0, 0).unwrap().0;
-    assert!(map.up.begin(0) && map.down.begin(0));
+    map.up.begin(0);
+    map.down.begin(0);
+    let mut buffer = vec![0; 64 << 10];
+    assert_eq!(map.up.collect(&mut buffer, |_| Ok(1)).unwrap(), (1, true));
+    let stopped = || {
+        assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Said::No, "another goes by the pair");
+        assert_eq!(map.up.collect(&mut vec![0; 64 << 10], |_| Ok(1)).unwrap(), (1, true));
+        true
+    };
+    assert_eq!(map.up.say(b"late", || true, stopped, || unreachable!()), Said::No);
+    assert_eq!(map.up.say(b"early", || true, || true, || unreachable!()), Said::Ring(2));
+    assert_eq!(map.up.collect(&mut buffer, |_| unreachable!()).unwrap(), (5, true));
+    // As well if it was in the middle of its own write: where that is nobody knows.
+    let stopped = || {
+        assert_eq!(map.up.collect(&mut vec![0; 64 << 10], |_| Ok(9)).unwrap(), (9, true));
+        Wrote::Alone
+    };
+    assert_eq!(map.up.say(b"somewhere", || false, || true, stopped), Said::Somewhere);
+
+    let copy = |offset, bytes| Copy { offset, listens: true, hears: true, bytes };
+    let then = map.down.look();
+    assert_eq!(map.down.deliver(&copy(3, b"def"), then, &mut Vec::with_capacity(9)), Delivery::No, "it is kept");
+    assert_eq!(map.down.pass(0, b"abc", |bytes| Ok(bytes.len())).unwrap(), 3);
+    let stopped = || {
+        assert_eq!(map.down.pass(3, b"d", |bytes| Ok(bytes.len())).unwrap(), 1);
+        true
+    };
+    assert_eq!(map.down.deliver_kept(stopped, &mut Vec::with_capacity(9)), Delivery::No);
+    let mut rest = Vec::with_capacity(9);
+    assert_eq!(map.down.deliver_kept(|| true, &mut rest), Delivery::Bytes(2));
+    assert_eq!(rest, b"ef");
+}
+
+/// While a broker reads or writes the pair, nobody knows what is in it.
+#[test]
+fn a_broker_has_its_turn_alone() {
+    let map = Map::create(0, 0).unwrap().0;
+    map.up.begin(0);
+    map.down.begin(0);
+    let copy = Copy { offset: 0, listens: true, hears: true, bytes: b"abcd" };
     let passed = map.down.pass(0, b"abc", |bytes| {
+        assert_eq!(map.down.deliver(&copy, map.down.look(), &mut Vec::with_capacity(9)), Delivery::No);
         assert_eq!(map.down.deliver_kept(|| true, &mut Vec::with_capacity(9)), Delivery::No);
-        assert_eq!(map.down.pass(0, b"abc", |_| unreachable!()).unwrap(), 0);
         Ok(bytes.len())
     });
     assert_eq!(passed.unwrap(), 3);
     let collected = map.up.collect(&mut vec![0; 64 << 10], |_| {
         assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Said::No);
-        assert_eq!(map.up.collect(&mut vec![0; 64 << 10], |_| unreachable!()).unwrap(), (0, true));
-        assert!(!map.up.rest());
-        Ok(MESSAGE_MAX)
+        Ok(1)
     });
-    assert_eq!(collected.unwrap(), (MESSAGE_MAX, true));
+    assert_eq!(collected.unwrap(), (1, true));
 }

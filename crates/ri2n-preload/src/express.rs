@@ -16,7 +16,7 @@ use ri2n_express::{Block, Copy, DATAGRAM_MAX, Delivery, MESSAGE_MAX, Pair, Said,
 
 use crate::{
     descriptor::{self, errno, set_errno},
-    signals::{self, Held, Wish},
+    signals::{self, Wish},
     slot::{Slot, Used, slot},
 };
 
@@ -59,11 +59,9 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
         return false;
     }
     let pair = Pair(fd);
-    let said = {
-        let _held = Held::new();
-        // The ring knows nothing of `shutdown`: the kernel is asked, and what it refuses is left to the caller's own call.
-        used.block.up.say(bytes, || is_heard && pair.is_open(), || pair.is_written_empty(), || pair.write(bytes))
-    };
+    // The ring knows nothing of `shutdown`: the kernel is asked, and what it refuses is left to the caller's own call.
+    let may_wait = || is_heard && pair.is_open();
+    let said = used.block.up.say(bytes, may_wait, || pair.is_written_empty(), || pair.write(bytes));
     let offset = match said {
         Said::Ring(offset) | Said::Pair(offset) => offset,
         Said::Somewhere => return true,
@@ -118,7 +116,6 @@ unsafe fn receive_copy(fd: c_int, used: &Used, mut into: Buffer, flags: c_int) -
         if !down.has_kept() {
             return None;
         }
-        let _held = Held::new();
         match down.deliver_kept(|| pair.is_read_empty(), into) {
             Delivery::Bytes(count) => Some(count),
             Delivery::No => None,
@@ -163,7 +160,6 @@ unsafe fn receive_copy(fd: c_int, used: &Used, mut into: Buffer, flags: c_int) -
                 let mut datagram = [0; DATAGRAM_MAX];
                 let Some(copy) = used.receive(&mut datagram) else { continue };
                 talk.hear(&copy, now);
-                // Signals are not held back for this one: there is no system call in it, at whose end they would come.
                 if let Delivery::Bytes(count) = down.deliver(&copy, seen, &mut into) {
                     talk.set_listens(true);
                     return Received::Bytes(count);

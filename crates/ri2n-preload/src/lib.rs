@@ -17,8 +17,8 @@
 //!  epoll_ctl                     remembered, because a swap silently ends a registration
 //! ```
 //!
-//! It never allocates or starts a thread, and never waits for a lock that its own thread may have, so it is as safe in a signal
-//! handler, or between `fork` and `exec`, as the calls that it stands for; and without a broker it does nothing.
+//! It never allocates, starts a thread, holds a lock or keeps back a signal, so it is as safe in a signal handler, or between
+//! `fork` and `exec`, as the calls that it stands for; and without a broker it does nothing.
 
 mod ask;
 pub mod data;

@@ -7,33 +7,6 @@
 
 use std::{mem, ptr};
 
-/// Holds back this thread's signals while it lives: during system calls with a lock in our hands. A handler may leave by
-/// `longjmp`, and the lock would stay taken for good.
-pub(crate) struct Held(u64);
-
-impl Held {
-    pub(crate) fn new() -> Self {
-        Self(set_mask(u64::MAX))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        set_mask(self.0);
-    }
-}
-
-/// The kernel's call: the C library's leaves out its own signals. Returns the mask before.
-fn set_mask(mask: u64) -> u64 {
-    let mut before = 0_u64;
-    // SAFETY: both masks have the length that is told.
-    unsafe {
-        let (mask, before) = (&raw const mask, &raw mut before);
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, mask, before, mem::size_of::<u64>());
-    }
-    before
-}
-
 /// What handlers of this program want of a call that they interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {

@@ -135,8 +135,8 @@ impl<'a> Upward<'a> {
                 self.total += count as u64;
                 return Ok(count);
             };
-            while !self.has_begun {
-                self.has_begun = block.up.begin(self.total);
+            if !std::mem::replace(&mut self.has_begun, true) {
+                block.up.begin(self.total);
             }
             let tick =
                 if block.up.is_watched() { PollTimeout::from(TICK.as_millis() as u8) } else { PollTimeout::NONE };
@@ -175,8 +175,8 @@ impl<'a> Downward<'a> {
             self.total += bytes.len() as u64;
             return Ok(());
         };
-        while !self.has_begun {
-            self.has_begun = block.down.begin(self.total);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            block.down.begin(self.total);
         }
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         loop {

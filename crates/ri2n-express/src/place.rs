@@ -1,0 +1,177 @@
+//! How far one direction is, and who may move it; nobody ever waits for anybody.
+//!
+//! ```text
+//!  position 60 bits | watched | broker's turn | closed | open
+//!
+//!  program   look ─ system calls ─ move on, if the word is still the same; otherwise nothing has happened
+//!  broker    take the turn ─ read or write the pair ─ end it, at a new position
+//! ```
+//!
+//! Positions only grow, so a word that is the same says that no byte has moved meanwhile. A program that is killed, stopped
+//! or leaves a signal's handler by `longjmp` in the middle has not moved; a broker that dies in its turn leaves one that never
+//! ends, in which programs do without.
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
+
+const OPEN: u64 = 1;
+const CLOSED: u64 = 2;
+const TURN: u64 = 4;
+const WATCHED: u64 = 8;
+const FLAG_BITS: u32 = 4;
+
+/// The word. Zero: neither side counts bytes yet.
+#[repr(transparent)]
+pub(crate) struct Place(AtomicU64);
+
+/// What the word was at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment(u64);
+
+impl Moment {
+    pub(crate) fn position(self) -> u64 {
+        self.0 >> FLAG_BITS
+    }
+
+    /// Whether programs may move on from here.
+    pub(crate) fn is_free(self) -> bool {
+        self.0 & (OPEN | CLOSED | TURN) == OPEN
+    }
+
+    pub(crate) fn is_watched(self) -> bool {
+        self.0 & WATCHED != 0
+    }
+}
+
+impl Place {
+    /// What it is now: after all that was seen before, and before all that is seen later.
+    pub(crate) fn look(&self) -> Moment {
+        fence(SeqCst);
+        Moment(self.0.load(Acquire))
+    }
+
+    /// Broker: begins to count, once.
+    pub(crate) fn open(&self, position: u64) {
+        // It may have been closed before.
+        let _ = self.0.compare_exchange(0, position << FLAG_BITS | OPEN, Release, Relaxed);
+    }
+
+    /// Broker: programs move no more.
+    pub(crate) fn close(&self) {
+        self.0.fetch_or(CLOSED, AcqRel);
+    }
+
+    /// Program: moves on by so many bytes, if all is as it was.
+    pub(crate) fn advance(&self, then: Moment, count: usize) -> bool {
+        then.is_free() && self.change(then, then.0.wrapping_add((count as u64) << FLAG_BITS))
+    }
+
+    /// Broker: looks into the ring no more, if all is as it was.
+    pub(crate) fn rest(&self, then: Moment) -> bool {
+        self.change(then, then.0 & !WATCHED)
+    }
+
+    /// Broker: takes its turn, if all is as it was. Nobody else takes turns.
+    pub(crate) fn take_turn(&self, then: Moment) -> Option<Turn<'_>> {
+        let is_taken = self.change(then, then.0 | TURN);
+        // Whoever sees what the turn does to the pair sees the turn.
+        fence(SeqCst);
+        is_taken.then(|| Turn { place: self, position: then.position(), is_watched: then.is_watched() })
+    }
+
+    fn change(&self, then: Moment, to: u64) -> bool {
+        self.0.compare_exchange(then.0, to, SeqCst, Relaxed).is_ok()
+    }
+}
+
+/// A broker's turn, until it is dropped.
+#[must_use]
+pub(crate) struct Turn<'a> {
+    place: &'a Place,
+    pub(crate) position: u64,
+    pub(crate) is_watched: bool,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let ended = self.position << FLAG_BITS | if self.is_watched { WATCHED } else { 0 };
+        // Closing does not wait for the end of a turn.
+        let _ = self.place.0.fetch_update(SeqCst, Relaxed, |word| Some(ended | word & (OPEN | CLOSED)));
+    }
+}
+
+/// Memory that one thread of all programs uses at a time, while the others do without. One that leaves in the middle, by
+/// `longjmp` or by its death, leaves it taken for good.
+#[repr(transparent)]
+pub(crate) struct Claim(AtomicBool);
+
+impl Claim {
+    pub(crate) fn take(&self) -> Option<Claimed<'_>> {
+        (!self.0.swap(true, Acquire)).then(|| Claimed(self))
+    }
+}
+
+/// Gives the memory back when it is dropped.
+#[must_use]
+pub(crate) struct Claimed<'a>(&'a Claim);
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(false, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(position: u64) -> Place {
+        let place = Place(AtomicU64::new(0));
+        assert!(!place.look().is_free());
+        place.open(position);
+        place
+    }
+
+    #[test]
+    fn programs_move_between_turns_only() {
+        let place = place(7);
+        let then = place.look();
+        let mut turn = place.take_turn(then).unwrap();
+        assert!(!place.advance(then, 1) && !place.advance(place.look(), 1));
+        turn.position += 3;
+        drop(turn);
+        assert!(!place.advance(then, 1), "something has moved");
+        assert!(place.advance(place.look(), 5));
+        assert_eq!(place.look().position(), 15);
+        // A turn in which nothing moves changes nothing.
+        let then = place.look();
+        drop(place.take_turn(then));
+        assert!(place.advance(then, 1));
+        assert!(place.take_turn(then).is_none());
+    }
+
+    #[test]
+    fn what_is_closed_stays_closed() {
+        let place = place(7);
+        let turn = place.take_turn(place.look()).unwrap();
+        place.close();
+        drop(turn);
+        place.open(9);
+        assert!(!place.look().is_free() && place.look().position() == 7);
+        assert!(!place.advance(place.look(), 1));
+    }
+
+    #[test]
+    fn one_claims_at_a_time() {
+        let claim = Claim(AtomicBool::new(false));
+        let claimed = claim.take().unwrap();
+        assert!(claim.take().is_none());
+        assert!(claim.take().is_none(), "who does without changes nothing");
+        drop(claimed);
+        std::mem::forget(claim.take().unwrap());
+        assert!(claim.take().is_none(), "who leaves in the middle keeps it");
+    }
+}
