@@ -1,9 +1,9 @@
 //! The one thread of a process that looks after connections whose callers are elsewhere.
 //!
 //! For each connection it is in one of three moods. While callers come and go, it only looks every two milliseconds
-//! (eight, if they call all the time) whether a timer is due: to be handed the connection and to hand it back would cost
-//! more than a packet, and a look while they are at it costs a round trip. When a caller sleeps in a call, that caller
-//! receives. When nobody called for a tick, the helper watches the socket itself.
+//! (eight, if they call all the time; 24, if they only exchange messages) whether a timer is due: to be handed the connection
+//! and to hand it back would cost more than a packet, and a look while they are at it costs a round trip. When a caller sleeps
+//! in a call, that caller receives. When nobody called for a tick, the helper watches the socket itself.
 //!
 //! Handshakes of listeners and carrier events are its work too.
 
@@ -207,8 +207,10 @@ impl Helper {
         let next = match state.receiver {
             Receiver::Watching => Time::NEVER,
             // They are back within milliseconds, and see to timers then.
-            Receiver::Receiving => now + HELPER_TICK_BUSY,
-            Receiver::None if came_and_went >= CALLS_BUSY && !Shared::is_polled(&state) => now + HELPER_TICK_BUSY,
+            Receiver::Receiving => now + state.helper_tick_busy(),
+            Receiver::None if came_and_went >= CALLS_BUSY && !Shared::is_polled(&state) => {
+                now + state.helper_tick_busy()
+            }
             Receiver::None if came_and_went > 0 && !Shared::is_polled(&state) => soon,
             Receiver::None => {
                 self.watch(shared, notes);

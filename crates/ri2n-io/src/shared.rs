@@ -35,6 +35,9 @@ const SEND_PATIENCE: Duration = Duration::from_millis(5);
 pub(crate) const HELPER_TICK: Duration = Duration::from_millis(2);
 /// The same while callers are at it all the time: they see to timers themselves.
 pub(crate) const HELPER_TICK_BUSY: Duration = Duration::from_millis(8);
+/// The same in a conversation, where nothing waits for an acknowledgement to be sent, and a look would be among the slowest of a
+/// hundred round trips. Half of what a peer takes for silence.
+const HELPER_TICK_TALK: Duration = Duration::from_millis(24);
 /// How often timers are looked at while messages arrive.
 const TIMERS_EVERY: Duration = Duration::from_micros(250);
 
@@ -123,6 +126,11 @@ impl State {
         self.clock
     }
 
+    /// How late the helper may be while callers are at it all the time.
+    pub(crate) fn helper_tick_busy(&self) -> Duration {
+        if self.is_stamped { HELPER_TICK_BUSY } else { HELPER_TICK_TALK }
+    }
+
     /// The time at the last look.
     pub(crate) fn clock(&self) -> Time {
         self.clock
@@ -199,14 +207,14 @@ impl Shared {
 
     fn leave_quietly(&self, mut state: MutexGuard<'_, State>) {
         self.announce(&mut state);
-        let clock = state.clock;
+        let (clock, tick) = (state.clock, state.helper_tick_busy());
         drop(state);
-        self.call_helper(clock);
+        self.call_helper(clock, tick);
     }
 
-    /// Has the helper look within a tick.
-    pub(crate) fn call_helper(&self, now: Time) {
-        if self.helper_due.load(Ordering::Relaxed) > (now + HELPER_TICK_BUSY + HELPER_TICK).as_nanos() {
+    /// Has the helper look within a tick, unless it looks soon anyway.
+    fn call_helper(&self, now: Time, tick_busy: Duration) {
+        if self.helper_due.load(Ordering::Relaxed) > (now + tick_busy + HELPER_TICK).as_nanos() {
             let soon = sys::now() + HELPER_TICK;
             self.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
             if let Ok(helper) = helper::get() {
@@ -374,9 +382,9 @@ impl Shared {
     /// Sleeps in the receive call, for no longer than timers may be late. Returns whether something arrived.
     fn receive_blocking<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         state.receiver = Receiver::Receiving;
-        let (most, clock) = (if state.is_burst { MESSAGES } else { 1 }, state.clock);
+        let (most, clock, tick) = (if state.is_burst { MESSAGES } else { 1 }, state.clock, state.helper_tick_busy());
         drop(state);
-        self.call_helper(clock);
+        self.call_helper(clock, tick);
         let (mut state, error) = sys::with_inbox(|inbox| {
             let result = self.socket.receive(inbox, Block::Wait, most);
             let mut state = self.lock();
