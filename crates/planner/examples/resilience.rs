@@ -1,5 +1,5 @@
 //! What it takes to be ready for any one link to fail: `cargo run --release -p planner --example resilience
-//! [KIND SIZE ENGINE TAGGING FLOW-CONTROL]`.
+//! [KIND SIZE ENGINE TAGGING FLOW-CONTROL MAX-VLANS]`.
 
 use std::time::Instant;
 
@@ -17,7 +17,8 @@ fn main() {
     let engine: EngineName = word(2, "auto").parse().expect("an engine");
     let tagging = word(3, "switch").parse().expect("a tagging mode");
     let flow_control = word(4, "pause").parse().expect("a flow control");
-    let plain = Policy { engine, tagging, flow_control, ..Policy::default() };
+    let vlans_max = args.get(5).map(|cap| cap.parse().expect("a number of VLANs"));
+    let plain = Policy { engine, tagging, flow_control, vlans_max, ..Policy::default() };
     let ready = Policy { resilience: Resilience::OneLink, ..plain.clone() };
     for policy in [plain, ready] {
         let started = Instant::now();

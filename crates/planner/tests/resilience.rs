@@ -266,3 +266,37 @@ fn a_fat_tree_needs_no_further_vlan() {
     assert_eq!(ready.trees, plain.trees);
     assert!(failover.switch_overs.iter().all(|over| over.proof == Proof::Certificate), "one numbering serves all");
 }
+
+/// Under a cap that binds, trees of the plan serve failures as well: little is busier for being ready, and where frames have
+/// to be drained, hosts seldom end up on one tree together.
+#[test]
+fn a_cap_costs_little_more_where_a_plan_is_ready() {
+    let (mut drained, mut on_one_tree) = (0, 0);
+    for (kind, size, cap) in [
+        ("random-regular", "n=24,d=4", 12),
+        ("random-regular", "n=32,d=4", 16),
+        ("random-regular", "n=32,d=6", 12),
+        ("torus", "4x4", 12),
+        ("fat-tree", "k=4", 4),
+    ] {
+        let topology = generate(&Kind::parse(kind, &[size.to_owned()]).expect("a valid size"), &Options::default());
+        let topology = topology.expect("a sane size");
+        for flow_control in [FlowControl::None, FlowControl::Pause] {
+            let policy = Policy { flow_control, vlans_max: Some(cap), ..Policy::default() };
+            let plain = plan(&topology, &policy, None).expect("it plans");
+            let plan = plan(&topology, &ready(policy), None).expect("it plans");
+            assert!(plan.summary.vlans <= cap);
+            judged(&plan);
+            let (load, before) = (plan.summary.max_channel_load, plain.summary.max_channel_load);
+            assert!(load <= 1.5 * before, "{kind} {size}, {flow_control}: {before} pairs, {load} if ready");
+            let failover = plan.failover.as_ref().expect("it was asked for");
+            for over in failover.switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))) {
+                let after = over.apply(&plan.assignment);
+                let vlans: BTreeSet<VlanId> = topology.host_ids().map(|host| after.broadcast(host)).collect();
+                drained += 1;
+                on_one_tree += usize::from(vlans.len() == 1);
+            }
+        }
+    }
+    assert!(drained > 100 && 10 * on_one_tree < drained, "{on_one_tree} of {drained} leave a single tree");
+}

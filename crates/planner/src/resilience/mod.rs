@@ -15,8 +15,8 @@
 //! Proofs, the strongest first: all routes, of the plan and of all switch-overs, climb one numbering; a numbering that
 //! this failure shares with some others, or has for itself, is climbed by all routes of the plan and by those that
 //! replace the broken ones; only the routes after the switch-over climb one, so that the fabric must be drained before
-//! hosts move. The last always exists: everybody moves to one tree. Links that alone tie two parts together are left
-//! out (`fabric::dividing_links`).
+//! hosts move (`place/resettle.rs`). The last always exists: everybody moves to one tree. Links that alone tie two parts
+//! together are left out (`fabric::dividing_links`).
 
 mod book;
 mod group;

@@ -29,7 +29,7 @@ mod state;
 mod symmetry;
 mod work;
 
-use fabric::{Policy, Resilience, Tagging, Topology, Traffic};
+use fabric::{Policy, Tagging, Topology, Traffic};
 
 pub(crate) use self::price::exp;
 
@@ -49,10 +49,9 @@ pub(crate) fn shares_trees(topology: &Topology, policy: &Policy) -> bool {
         && number::capacity(topology, policy) < sources
 }
 
-/// Shared trees are searched for by how many hosts there are, which says nothing of a matrix; and plans that are to
-/// survive failures give up trees until those added for failures fit, in steps that must not depend on time left.
+/// Shared trees are searched for by how many hosts there are, which says nothing of a matrix.
 fn is_simple(policy: &Policy, sources: usize) -> bool {
-    policy.traffic == Traffic::AllToAll && policy.resilience == Resilience::None && sources > 1
+    policy.traffic == Traffic::AllToAll && sources > 1
 }
 
 /// The best routes that the watch leaves time for, then those of other engines, best first, and last a single tree, which

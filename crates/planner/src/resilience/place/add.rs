@@ -1,0 +1,162 @@
+//! Adding trees: what no tree of the plan can carry has one made for it.
+
+use std::collections::BTreeMap;
+
+use fabric::{LinkId, SwitchId, Tree, VlanId};
+
+use super::{Cut, Placer, choose::Offer};
+use crate::{
+    fan::Direction,
+    replan::{Cycles, Flow, Mender, Order},
+    resilience::{book::Book, both, grow, unit::Hung},
+};
+
+impl Placer<'_> {
+    /// A new tree for a cut unit, if its busiest channel is worth it; its routes are admitted.
+    pub(super) fn addition(
+        &mut self,
+        link: LinkId,
+        cut: &Cut,
+        worth: f64,
+        mut book: Option<&mut Book>,
+    ) -> Option<Offer> {
+        let (unit, own) = (cut.unit, self.units[cut.unit].tree);
+        if self.trees.len() - self.own >= self.additions_max {
+            return None;
+        }
+        let lanes = self.request.rank.map_or(1, <[_]>::len);
+        let former: Vec<(Tree, u8, VlanId)> = (self.request.former.iter())
+            .filter(|(tree, lane, vlan)| {
+                !tree.contains(link) && usize::from(*lane) < lanes && !self.vlan.contains(&Some(*vlan))
+            })
+            .cloned()
+            .collect();
+        for (tree, lane, vlan) in former {
+            if let Some(offer) = self.try_tree(cut, (tree, lane, Some(vlan)), worth, book.as_deref_mut()) {
+                return Some(offer);
+            }
+        }
+        let lane = self.lane[own];
+        let directions: Vec<Direction> = cut.streams.iter().map(|stream| stream.direction).collect();
+        let root = self.units[unit].root;
+        let avoid = self.not_avoided_yet(unit);
+        let mut sharers: Vec<SwitchId> = self.using[link.index()]
+            .iter()
+            .map(|&other| &self.units[other])
+            .filter(|other| other.tree == own)
+            .map(|other| other.root)
+            .collect();
+        sharers.dedup();
+        // One tree for all who share theirs, else one for this unit alone.
+        let own_links = self.trees[own].links().to_vec();
+        let by_pair = self.units[unit].by_pair;
+        let mut core = if by_pair { Vec::new() } else { grow::core(self.request.topology, &own_links, &sharers) };
+        if core.contains(&link) {
+            let mended = self.mended(link, own, book.as_deref_mut());
+            core = mended.map_or_else(Vec::new, |tree| grow::core(self.request.topology, tree.links(), &sharers));
+        }
+        let cores = if core.is_empty() { vec![core] } else { vec![core, Vec::new()] };
+        for core in cores {
+            let order = book.as_deref_mut().map(|book| book.lane(lane));
+            let Some(tree) = self.grown(root, &core, &directions, link, &avoid, order) else { continue };
+            if let Some(offer) = self.try_tree(cut, (tree, lane, None), worth, book.as_deref_mut()) {
+                return Some(offer);
+            }
+        }
+        let tree = self.mended(link, own, book.as_deref_mut())?;
+        self.try_tree(cut, (tree, lane, None), worth, book)
+    }
+
+    fn try_tree(
+        &mut self,
+        cut: &Cut,
+        (tree, lane, vlan): (Tree, u8, Option<VlanId>),
+        worth: f64,
+        book: Option<&mut Book>,
+    ) -> Option<Offer> {
+        let hung = Hung::new(self.request.topology, &tree, self.units[cut.unit].root);
+        let trace = hung.trace(self.request.topology, &cut.streams);
+        let offer = self.offer(self.trees.len(), trace);
+        if offer.peak > worth {
+            return None;
+        }
+        let number = self.add(tree, lane, vlan)?;
+        if self.admit(cut, &offer, book) {
+            self.made[self.units[cut.unit].tree].push(number);
+            return Some(offer);
+        }
+        self.forget(number);
+        None
+    }
+
+    pub(super) fn add(&mut self, tree: Tree, lane: u8, vlan: Option<VlanId>) -> Option<usize> {
+        if self.trees.len() - self.own >= self.request.extras_max {
+            return None;
+        }
+        self.trees.push(tree);
+        self.lane.push(lane);
+        self.vlan.push(vlan);
+        self.hung.push(BTreeMap::new());
+        Some(self.trees.len() - 1)
+    }
+
+    /// `avoid[link]`: links of a unit's tree that none of the trees that it moves to does without.
+    fn not_avoided_yet(&self, unit: usize) -> Vec<bool> {
+        let own = self.units[unit].tree;
+        let mut avoid = vec![false; self.using.len()];
+        for &link in self.trees[own].links() {
+            let others = self.known[unit].iter().chain(&self.made[own]);
+            avoid[link.index()] = others.into_iter().all(|&tree| self.trees[tree].contains(link));
+        }
+        avoid
+    }
+
+    fn grown(
+        &mut self,
+        root: SwitchId,
+        core: &[LinkId],
+        directions: &[Direction],
+        dead: LinkId,
+        avoid: &[bool],
+        order: Option<&mut Order>,
+    ) -> Option<Tree> {
+        let topology = self.request.topology;
+        let busy: Vec<f64> =
+            self.load.iter().zip(&self.per_pair).map(|(load, per_pair)| *load as f64 * per_pair).collect();
+        let peak = busy.iter().copied().fold(1.0, f64::max);
+        let busy: Vec<f64> = busy.into_iter().map(|busy| busy / peak).collect();
+        let wish = grow::Wish { topology, root, core, directions, dead, avoid, busy: &busy };
+        Tree::new(topology, grow::grow(&wish, order)?).ok()
+    }
+
+    /// A tree for everybody without a link. A new one does without links that the others all have as well.
+    pub(super) fn common_without(&mut self, link: LinkId) -> Option<usize> {
+        let free = |tree: &&usize| !self.trees[**tree].contains(link);
+        if let Some(&tree) = self.common.iter().find(free) {
+            return Some(tree);
+        }
+        let all_have = |link: LinkId| self.common.iter().all(|tree| self.trees[*tree].contains(link));
+        let avoid: Vec<bool> =
+            self.request.topology.link_ids().map(|link| !self.common.is_empty() && all_have(link)).collect();
+        let root = self.units.first()?.root;
+        let tree = self.grown(root, &[], &[Direction::Outward], link, &avoid, None)?;
+        let tree = self.add(tree, 0, None)?;
+        self.common.push(tree);
+        Some(tree)
+    }
+
+    /// A tree without a link, mended for all units that share it, or else for as many as can be.
+    fn mended(&mut self, link: LinkId, own: usize, book: Option<&mut Book>) -> Option<Tree> {
+        let book = book?;
+        let topology = self.request.topology;
+        let left: Vec<LinkId> = self.trees[own].links().iter().copied().filter(|other| *other != link).collect();
+        let sharers = self.using[link.index()].iter().map(|&other| &self.units[other]).filter(|unit| unit.tree == own);
+        let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams)).collect();
+        let mut stubs: Vec<SwitchId> = both(link).map(|channel| topology.tail(channel)).to_vec();
+        stubs.sort_unstable();
+        let mut mender = Mender::new(topology, Cycles::Forbidden, vec![book.lane(self.lane[own]).clone()]);
+        mender.do_without(&[link]);
+        let links = mender.mend(0, &left, &stubs, &flows).or_else(|| mender.regrow(0, &left, &flows))?;
+        Tree::new(topology, links).ok()
+    }
+}

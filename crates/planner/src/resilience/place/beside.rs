@@ -1,0 +1,104 @@
+//! Moving only what is cut: on which numbering that climbs beside everything that stays.
+
+use fabric::{LinkId, Proof};
+
+use super::{Cut, Further, Placed, Placer};
+use crate::resilience::{Move, book::Book};
+
+/// Further numberings, the latest, that are tried before there is a new one.
+const NUMBERINGS_TRIED_MAX: usize = 2;
+/// How many further numberings there may be before none is added only to carry less on the busiest channel.
+const NUMBERINGS_FOR_LOAD_MAX: usize = 64;
+
+/// Which numbering a failure's moves are to climb.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum On {
+    /// The plan's own.
+    First,
+    /// The further one of this position.
+    Further(usize),
+    /// A new one, for others to share or for this failure alone.
+    New { shared: bool },
+}
+
+impl Placer<'_> {
+    /// Moves what is cut while everything else stays, on the numbering that leaves the busiest channel within the limit:
+    /// the plan's own, else one of the latest further ones, else a new one. Where none does, on the one that comes
+    /// nearest.
+    pub(super) fn place_beside_all(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Vec<Move>, Proof)> {
+        let skipped = self.further.len().saturating_sub(NUMBERINGS_TRIED_MAX);
+        let shared = (skipped..self.further.len()).filter(|at| self.further[*at].shared).map(On::Further);
+        let group = self.group.get(&link).map(|at| On::Further(*at));
+        let mut ways: Vec<On> = group.into_iter().chain([On::First]).chain(shared).collect();
+        ways.extend([On::New { shared: true }, On::New { shared: false }]);
+        let mut best: Option<(f64, On)> = None;
+        for on in ways {
+            let for_load_alone = best.is_some() && matches!(on, On::New { .. });
+            if for_load_alone && (on == On::New { shared: false } || self.further.len() >= NUMBERINGS_FOR_LOAD_MAX) {
+                continue;
+            }
+            let trees = self.trees.len();
+            let Some((placed, book, mark)) = self.attempt_on(on, link, cuts) else { continue };
+            if placed.peak <= self.limit {
+                return Some(self.settle_on(on, placed, book));
+            }
+            if best.is_none_or(|(least, _)| placed.peak < least) {
+                best = Some((placed.peak, on));
+            }
+            self.forget(trees);
+            self.put_back(on, book, mark);
+        }
+        let (_, on) = best?;
+        let (placed, book, _) = self.attempt_on(on, link, cuts)?;
+        Some(self.settle_on(on, placed, book))
+    }
+
+    /// Tries to move what is cut on a numbering, whose book comes along with where it was before.
+    pub(super) fn attempt_on(&mut self, on: On, link: LinkId, cuts: &[Cut]) -> Option<(Placed, Book, usize)> {
+        let nothing = || Book::new(Vec::new());
+        let mut book = match on {
+            On::First => self.first.take().expect("a book of the plan's own routes"),
+            On::Further(at) => std::mem::replace(&mut self.further[at].book, nothing()),
+            On::New { shared } => {
+                let mut book = self.plain.clone().expect("a book of the plan's own routes");
+                if !shared {
+                    book.leave_out(link);
+                }
+                book
+            }
+        };
+        let mark = book.mark();
+        match self.attempt(link, cuts, Some(&mut book)) {
+            Some(placed) => Some((placed, book, mark)),
+            None => {
+                self.put_back(on, book, mark);
+                None
+            }
+        }
+    }
+
+    fn put_back(&mut self, on: On, mut book: Book, mark: usize) {
+        book.back_to(mark);
+        match on {
+            On::First => self.first = Some(book),
+            On::Further(at) => self.further[at].book = book,
+            On::New { .. } => {}
+        }
+    }
+
+    pub(super) fn settle_on(&mut self, on: On, placed: Placed, book: Book) -> (Vec<Move>, Proof) {
+        let moves = self.settle(placed);
+        let proof = match on {
+            On::First => {
+                self.first = Some(book);
+                Proof::Certificate
+            }
+            On::Further(at) => {
+                self.further[at].book = book;
+                Proof::Numbering(at)
+            }
+            On::New { shared } => Proof::Numbering(self.keep(Further { book, shared })),
+        };
+        (moves, proof)
+    }
+}

@@ -1,0 +1,163 @@
+//! Choosing: the tree that what is cut moves to.
+
+use std::{collections::BTreeSet, rc::Rc};
+
+use fabric::{ChannelId, LinkId, SwitchId};
+
+use super::{Beyond, Cut, Placer};
+use crate::resilience::{book::Book, unit::Trace};
+
+/// Trees of others that are looked at for one unit.
+pub(super) const OTHERS_MAX: usize = 24;
+/// Trees of others, the least busy ones, that are tried with a new numbering.
+const RENUMBERING_TRIES_MAX: usize = 6;
+/// How much lower the busiest channel of a unit's way must be for a tree to be added that could be done without.
+const ADDITION_GAIN: f64 = 0.8;
+
+/// A tree that a unit could move to.
+pub(super) struct Offer {
+    pub(super) tree: usize,
+    pub(super) peak: f64,
+    pub(super) trace: Trace,
+}
+
+impl Placer<'_> {
+    /// The tree that a cut unit moves to: its load is added, and its routes are admitted.
+    pub(super) fn choose(&mut self, link: LinkId, cut: &Cut, mut book: Option<&mut Book>) -> Option<usize> {
+        let unit = cut.unit;
+        let mine = self.units[unit].tree;
+        let own: BTreeSet<usize> = self.known[unit].iter().chain(&self.made[mine]).copied().collect();
+        let mut offers = self.offers(link, cut, own.iter().copied());
+        if let Some(at) = self.best_within(cut, &offers, self.limit, book.as_deref_mut()) {
+            return Some(self.take(offers.swap_remove(at)));
+        }
+        let others: Vec<usize> = self.others(unit).into_iter().filter(|tree| !own.contains(tree)).collect();
+        let mut more = self.offers(link, cut, others.into_iter());
+        if let Some(at) = self.best_within(cut, &more, self.limit, book.as_deref_mut()) {
+            return Some(self.take(more.swap_remove(at)));
+        }
+        if self.beyond == Beyond::Refused {
+            return None;
+        }
+        offers.append(&mut more);
+        offers.sort_by(|one, other| one.peak.total_cmp(&other.peak).then(one.tree.cmp(&other.tree)));
+        let mark = book.as_ref().map(|book| book.mark());
+        let last_resort = self.best_within(cut, &offers, f64::INFINITY, book.as_deref_mut());
+        if let (Some(mark), Some(book)) = (mark, book.as_deref_mut()) {
+            book.back_to(mark);
+        }
+        let worth = match last_resort {
+            Some(at) => ADDITION_GAIN * offers[at].peak,
+            None => f64::INFINITY,
+        };
+        let addition = if worth > 0.0 { self.addition(link, cut, worth, book.as_deref_mut()) } else { None };
+        if let Some(offer) = addition {
+            return Some(self.take(offer));
+        }
+        let at = last_resort?;
+        let admitted = self.admit(cut, &offers[at], book);
+        assert!(admitted, "what was admitted before and taken back is admitted again");
+        Some(self.take(offers.swap_remove(at)))
+    }
+
+    pub(super) fn take(&mut self, offer: Offer) -> usize {
+        offer.trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] += pairs);
+        offer.tree
+    }
+
+    /// What trees would mean for a cut unit; those with the link are left out.
+    pub(super) fn offers(&mut self, link: LinkId, cut: &Cut, trees: impl Iterator<Item = usize>) -> Vec<Offer> {
+        let mut offers: Vec<Offer> = Vec::new();
+        for tree in trees {
+            if !self.trees[tree].contains(link) {
+                let trace = self.hung(cut.unit, tree).trace(self.request.topology, &cut.streams);
+                offers.push(self.offer(tree, trace));
+            }
+        }
+        offers.sort_by(|one, other| one.peak.total_cmp(&other.peak).then(one.tree.cmp(&other.tree)));
+        offers
+    }
+
+    pub(super) fn offer(&self, tree: usize, trace: Trace) -> Offer {
+        let busy = |&(channel, pairs): &(ChannelId, u64)| {
+            (self.load[channel.index()] + pairs) as f64 * self.per_pair[channel.index()]
+        };
+        let peak = trace.crossed.iter().map(busy).fold(0.0, f64::max);
+        Offer { tree, peak, trace }
+    }
+
+    /// The first of sorted offers that is within a limit and whose routes are admitted: those that climb first.
+    fn best_within(&self, cut: &Cut, offers: &[Offer], limit: f64, book: Option<&mut Book>) -> Option<usize> {
+        let within = offers.iter().take_while(|offer| offer.peak <= limit).count();
+        let Some(book) = book else { return (within > 0).then_some(0) };
+        let climbs = |offer: &Offer, book: &mut Book| {
+            let whole = !self.units[cut.unit].by_pair && book.holds_whole(cut.unit, offer.tree);
+            let order = book.lane(self.lane[offer.tree]);
+            whole || offer.trace.dependencies.iter().all(|dependency| order.climbs(*dependency))
+        };
+        let climbing = (0..within).find(|&at| climbs(&offers[at], book));
+        let at = climbing.into_iter().chain(0..within.min(RENUMBERING_TRIES_MAX));
+        at.into_iter().find(|&at| self.admit(cut, &offers[at], Some(book)))
+    }
+
+    pub(super) fn admit(&self, cut: &Cut, offer: &Offer, book: Option<&mut Book>) -> bool {
+        let Some(book) = book else { return true };
+        let by_pair = self.units[cut.unit].by_pair;
+        if !by_pair && book.holds_whole(cut.unit, offer.tree) {
+            return true;
+        }
+        let admitted = book.admit(self.lane[offer.tree], &offer.trace.dependencies);
+        if admitted && !by_pair {
+            book.note_whole(cut.unit, offer.tree);
+        }
+        admitted
+    }
+
+    /// Trees of others that a unit may try: added ones, the latest first, and those of near switches.
+    fn others(&mut self, unit: usize) -> Vec<usize> {
+        let root = self.units[unit].root;
+        let near = self.near(root);
+        let added = (self.own..self.trees.len()).rev().take(OTHERS_MAX / 2);
+        self.common
+            .iter()
+            .copied()
+            .chain(added)
+            .chain(near.iter().copied())
+            .take(OTHERS_MAX + self.common.len())
+            .collect()
+    }
+
+    fn near(&mut self, root: SwitchId) -> Rc<Vec<usize>> {
+        if let Some(known) = &self.near[root.index()] {
+            return known.clone();
+        }
+        let topology = self.request.topology;
+        let mut of_switch: Vec<Vec<usize>> = vec![Vec::new(); topology.switches().len()];
+        for unit in &self.units {
+            of_switch[unit.root.index()].push(unit.tree);
+        }
+        let mut seen = vec![false; topology.switches().len()];
+        seen[root.index()] = true;
+        let (mut queue, mut trees, mut next) = (vec![root], Vec::new(), 0);
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            for &tree in &of_switch[at.index()] {
+                if !trees.contains(&tree) {
+                    trees.push(tree);
+                }
+            }
+            if trees.len() >= OTHERS_MAX {
+                break;
+            }
+            for &channel in topology.channels_from(at) {
+                let head = topology.head(channel);
+                if !std::mem::replace(&mut seen[head.index()], true) {
+                    queue.push(head);
+                }
+            }
+        }
+        let near = Rc::new(trees);
+        self.near[root.index()] = Some(near.clone());
+        near
+    }
+}

@@ -1,0 +1,467 @@
+//! Placing what a failed link cuts: unit by unit on trees that avoid it, the least busy that climbs first.
+
+mod add;
+mod beside;
+mod choose;
+mod resettle;
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use fabric::{HostId, LinkId, Proof, SwitchId, Traffic, Tree, VlanId};
+
+use self::beside::On;
+use super::{
+    LOAD_FACTOR, Move, Protection, Request, Thrift, TooFewTrees,
+    book::Book,
+    broadcast_tree,
+    group::{self, Copier, Copies},
+    must_climb, orders,
+    unit::{Hung, Stream, Unit},
+};
+use crate::{
+    measure::Measure,
+    replan::{Cycles, Order},
+};
+
+/// How many links are made ready for together, at least.
+const GROUP_LINKS_MIN: usize = 4;
+/// How often a failure is tried on a numbering, what found no place being placed first the next time.
+const ATTEMPTS_MAX: usize = 3;
+/// How many trees may be added for units, for each switch with hosts.
+const ADDITIONS_PER_SWITCH_MAX: usize = 8;
+/// How many more, however few there are.
+const ADDITIONS_MORE_MAX: usize = 16;
+/// What share of the trees that may be added is for units; the others are left for everybody.
+const ADDITIONS_SHARE: (usize, usize) = (3, 4);
+
+/// Everything that is known while link after link is made ready for.
+pub(super) struct Placer<'a> {
+    request: &'a Request<'a>,
+    units: Vec<Unit>,
+    /// The plan's own trees, then the added ones.
+    trees: Vec<Tree>,
+    lane: Vec<u8>,
+    /// The VLANs that added trees had.
+    vlan: Vec<Option<VlanId>>,
+    own: usize,
+    /// `using[link]`: units whose tree uses it.
+    using: Vec<Vec<usize>>,
+    /// `known[unit]`: trees that it moves to when some link fails.
+    known: Vec<Vec<usize>>,
+    /// `made[tree]`: trees that were added for units of this one.
+    made: Vec<Vec<usize>>,
+    /// Trees that were added for everybody.
+    common: Vec<usize>,
+    /// `near[switch]`: the plan's own trees, those of near switches first; filled as needed.
+    near: Vec<Option<Rc<Vec<usize>>>>,
+    /// `hung[tree]`, by root.
+    hung: Vec<BTreeMap<SwitchId, Rc<Hung>>>,
+    /// `base[channel]`: ordered pairs while all links are up; `load[channel]`: while one is being made ready for.
+    base: Vec<u64>,
+    load: Vec<u64>,
+    /// `per_pair[channel]`: how long it takes to carry one bit, in relation to the fastest link.
+    per_pair: Vec<f64>,
+    limit: f64,
+    /// What becomes of units for which no tree is within the limit.
+    beyond: Beyond,
+    additions_max: usize,
+    load_max: u64,
+    /// What climbs the plan's own certificate.
+    first: Option<Book>,
+    /// The plan's own routes alone.
+    plain: Option<Book>,
+    further: Vec<Further>,
+    /// By link: the further numbering of its group.
+    group: BTreeMap<LinkId, usize>,
+}
+
+/// A further numbering.
+struct Further {
+    book: Book,
+    /// Whether other switch-overs may share it.
+    shared: bool,
+}
+
+/// A unit, or by pair a part of one, that a link's failure cuts.
+struct Cut {
+    unit: usize,
+    streams: Vec<Stream>,
+}
+
+/// What moves when a link fails, not yet held on to.
+struct Placed {
+    moves: Vec<Move>,
+    /// Units, and the trees that they move to.
+    chosen: Vec<(usize, usize)>,
+    /// How long the busiest channel takes then, in pairs on the fastest link.
+    peak: f64,
+    /// Ordered pairs over the channel that most cross.
+    load: u64,
+}
+
+/// Whether units may move to where the busiest channel is beyond the limit, or have a tree added.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    Allowed,
+    Refused,
+}
+
+/// The state of a placer before anything is placed.
+pub(super) struct Bookmark {
+    first: Option<usize>,
+    trees: usize,
+}
+
+impl<'a> Placer<'a> {
+    pub(super) fn new(request: &'a Request<'a>) -> Self {
+        let topology = request.topology;
+        let units = Unit::all(topology, request.routing);
+        let trees = request.routing.trees.clone();
+        let mut using = vec![Vec::new(); topology.links().len()];
+        for (number, unit) in units.iter().enumerate() {
+            trees[unit.tree].links().iter().for_each(|link| using[link.index()].push(number));
+        }
+        let rates = topology.links().iter().map(|link| link.rate_bps);
+        let fastest = rates.max().unwrap_or(1) as f64;
+        let rate = |channel: fabric::ChannelId| topology.link(channel.link()).rate_bps as f64;
+        let per_pair: Vec<f64> = topology.channel_ids().map(|channel| fastest / rate(channel)).collect();
+        let load = Measure::of(topology, &Traffic::AllToAll, request.routing).load;
+        let base: Vec<u64> = load.into_iter().map(|pairs| pairs.round() as u64).collect();
+        let peak = base.iter().zip(&per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
+        let senders = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+        let (limit, additions_max) = match request.thrift {
+            Thrift::Balanced => {
+                let share = request.extras_max / ADDITIONS_SHARE.1 * ADDITIONS_SHARE.0;
+                (LOAD_FACTOR * peak, share.min(ADDITIONS_PER_SWITCH_MAX * senders + ADDITIONS_MORE_MAX))
+            }
+            Thrift::Sparing => (f64::INFINITY, 0),
+        };
+        let mut placer = Self {
+            request,
+            known: vec![Vec::new(); units.len()],
+            made: vec![Vec::new(); trees.len()],
+            near: vec![None; topology.switches().len()],
+            lane: request.lane.to_vec(),
+            vlan: vec![None; trees.len()],
+            own: trees.len(),
+            hung: vec![BTreeMap::new(); trees.len()],
+            common: Vec::new(),
+            units,
+            trees,
+            using,
+            load: base.clone(),
+            base,
+            per_pair,
+            limit,
+            beyond: Beyond::Allowed,
+            additions_max,
+            load_max: 0,
+            first: None,
+            plain: None,
+            further: Vec::new(),
+            group: BTreeMap::new(),
+        };
+        if must_climb(request) {
+            let mut book = Book::new(orders(request));
+            for unit in 0..placer.units.len() {
+                let streams = placer.units[unit].streams.clone();
+                let own = placer.units[unit].tree;
+                let trace = placer.hung(unit, own).trace(topology, &streams);
+                let climbs = book.admit(placer.lane[own], &trace.dependencies);
+                assert!(climbs, "the plan's own routes climb its certificate");
+            }
+            placer.plain = Some(book.clone());
+            placer.first = Some(book);
+        }
+        placer
+    }
+
+    /// Copies of the plan's trees without whole groups of links, as many groups as there may be trees for. By pair only
+    /// some receivers of a sender move, and trees of others serve.
+    pub(super) fn prepare(&mut self, links: &[LinkId]) {
+        let request = self.request;
+        let by_pair = self.units.iter().any(|unit| unit.by_pair);
+        let count = (self.additions_max / self.own.max(1)).min(links.len().div_ceil(GROUP_LINKS_MIN));
+        if by_pair || count == 0 {
+            return;
+        }
+        let channels = request.topology.channel_count();
+        let lanes = request.lane.iter().max().map_or(1, |lane| usize::from(*lane) + 1);
+        let (cycles, orders) = if must_climb(request) {
+            (Cycles::Forbidden, orders(request))
+        } else {
+            (Cycles::Allowed, vec![Order::new(&vec![0; channels]); lanes])
+        };
+        let own = (&request.routing.trees[..], request.lane);
+        let Some(copier) = Copier::new(request.topology, own, &self.units, cycles, orders) else { return };
+        for group in group::groups(request.topology, links, count) {
+            let Copies { trees, orders } = copier.copies(&group);
+            let mut book = Book::new(orders);
+            for (own, tree) in trees {
+                let known = |(former, lane, vlan): &(Tree, u8, VlanId)| {
+                    *former == tree && *lane == self.lane[own] && !self.vlan.contains(&Some(*vlan))
+                };
+                let vlan = request.former.iter().find(|former| known(former)).map(|(.., vlan)| *vlan);
+                let Some(number) = self.add(tree, self.lane[own], vlan) else { return };
+                self.made[own].push(number);
+                let users = (0..self.units.len()).filter(|unit| self.units[*unit].tree == own);
+                users.for_each(|unit| book.note_whole(unit, number));
+            }
+            if must_climb(request) {
+                let at = self.keep(Further { book, shared: false });
+                self.group.extend(group.iter().map(|link| (*link, at)));
+            }
+        }
+        self.additions_max += self.trees.len() - self.own;
+        self.additions_max = self.additions_max.min(request.extras_max / ADDITIONS_SHARE.1 * ADDITIONS_SHARE.0);
+    }
+
+    /// Units whose tree uses a link, and by pair hosts whose broadcasts do: more than zero if its failure matters.
+    pub(super) fn affected(&self, link: LinkId) -> Vec<usize> {
+        let broadcasts = self.cut_broadcasts(link).into_iter().map(HostId::index);
+        self.using[link.index()].iter().copied().chain(broadcasts).collect()
+    }
+
+    /// Where to come back to with [`back_to`](Self::back_to), before anything is placed.
+    pub(super) fn bookmark(&self) -> Bookmark {
+        Bookmark { first: self.first.as_ref().map(Book::mark), trees: self.trees.len() }
+    }
+
+    /// Forgets everything that was placed since nothing was.
+    pub(super) fn back_to(&mut self, Bookmark { first, trees }: Bookmark) {
+        if let (Some(book), Some(mark)) = (&mut self.first, first) {
+            book.back_to(mark);
+        }
+        self.forget(trees);
+        self.known.iter_mut().for_each(Vec::clear);
+        self.load_max = 0;
+    }
+
+    /// Makes ready for a link's failure with the plan's own trees, if they carry what is cut within the limit; none, and
+    /// nothing has changed, if not. Sparing plans come to that later.
+    pub(super) fn place_on_what_is_there(&mut self, link: LinkId) -> Option<(Vec<Move>, Proof)> {
+        if self.request.thrift == Thrift::Sparing {
+            return None;
+        }
+        let cuts = self.cuts(link);
+        let additions_max = std::mem::take(&mut self.additions_max);
+        self.beyond = Beyond::Refused;
+        let placed = if must_climb(self.request) {
+            let placed = self.attempt_on(On::First, link, &cuts);
+            placed.map(|(placed, book, _)| self.settle_on(On::First, placed, book))
+        } else {
+            let placed = self.attempt(link, &cuts, None);
+            placed.map(|placed| (self.settle(placed), Proof::Unneeded))
+        };
+        self.beyond = Beyond::Allowed;
+        self.additions_max = additions_max;
+        placed
+    }
+
+    /// Makes ready for a link's failure: what moves, and why nothing can wait for ever.
+    pub(super) fn place(&mut self, link: LinkId) -> Result<(Vec<Move>, Proof), TooFewTrees> {
+        let cuts = self.cuts(link);
+        if !must_climb(self.request) {
+            let placed = match self.attempt(link, &cuts, None) {
+                Some(placed) => placed,
+                None => {
+                    self.common_without(link).ok_or(TooFewTrees)?;
+                    self.attempt(link, &cuts, None).ok_or(TooFewTrees)?
+                }
+            };
+            return Ok((self.settle(placed), Proof::Unneeded));
+        }
+        if let Some(placed) = self.place_beside_all(link, &cuts) {
+            return Ok(placed);
+        }
+        let (placed, book) = self.resettle(link, &cuts).ok_or(TooFewTrees)?;
+        let moves = self.settle(placed);
+        Ok((moves, Proof::Drained(self.keep(Further { book, shared: false }))))
+    }
+
+    /// Holds on to what was placed.
+    fn settle(&mut self, placed: Placed) -> Vec<Move> {
+        let Placed { moves, chosen, load, .. } = placed;
+        for (unit, tree) in chosen {
+            if !self.known[unit].contains(&tree) {
+                self.known[unit].push(tree);
+            }
+        }
+        self.load_max = self.load_max.max(load);
+        moves
+    }
+
+    pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
+        let (own, mut moves) = (self.own, moves);
+        let mut tree_used = vec![false; self.trees.len()];
+        moves.iter().flat_map(|(_, moves, _)| moves).for_each(|change| tree_used[change.tree()] = true);
+        let mut numbering_used = vec![false; self.further.len()];
+        moves.iter().filter_map(|(.., proof)| numbering(*proof)).for_each(|at| numbering_used[at] = true);
+        let (trees, numberings) = (renumbered(own, &tree_used), renumbered(0, &numbering_used));
+        for (_, moves, proof) in &mut moves {
+            moves.iter_mut().for_each(|change| *change.tree_mut() = trees[change.tree()]);
+            *proof = match *proof {
+                Proof::Numbering(at) => Proof::Numbering(numberings[at]),
+                Proof::Drained(at) => Proof::Drained(numberings[at]),
+                proof => proof,
+            };
+        }
+        let added = self.trees.into_iter().zip(self.lane).zip(self.vlan).zip(tree_used).skip(own);
+        let ranks = |book: Book| book.into_ranks().expect("what was admitted climbs");
+        Protection {
+            extras: added.filter(|(_, used)| *used).map(|(((tree, lane), vlan), _)| (tree, lane, vlan)).collect(),
+            moves,
+            rank: self.first.map(ranks),
+            numberings: (self.further.into_iter().zip(numbering_used))
+                .filter(|(_, used)| *used)
+                .map(|(further, _)| ranks(further.book))
+                .collect(),
+            load_max: self.load_max,
+            links_dividing,
+        }
+    }
+
+    fn keep(&mut self, further: Further) -> usize {
+        self.further.push(further);
+        self.further.len() - 1
+    }
+
+    fn cuts(&mut self, link: LinkId) -> Vec<Cut> {
+        let using = self.using[link.index()].clone();
+        let cut = |unit: usize| {
+            let hung = self.hung(unit, self.units[unit].tree);
+            let streams = self.units[unit].beyond(self.request.topology, &hung, link)?;
+            Some(Cut { unit, streams })
+        };
+        using.into_iter().filter_map(cut).collect()
+    }
+
+    fn cut_broadcasts(&self, link: LinkId) -> Vec<HostId> {
+        let uses = |host: &HostId| {
+            let tree = broadcast_tree(&self.request.routing.assignment, *host);
+            tree.is_some_and(|tree| self.trees[tree].contains(link))
+        };
+        self.request.topology.host_ids().filter(uses).collect()
+    }
+
+    fn hung(&mut self, unit: usize, tree: usize) -> Rc<Hung> {
+        let root = self.units[unit].root;
+        let known = self.hung[tree].entry(root);
+        known.or_insert_with(|| Rc::new(Hung::new(self.request.topology, &self.trees[tree], root))).clone()
+    }
+
+    /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
+    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut book: Option<&mut Book>) -> Option<Placed> {
+        let (mark, trees) = (book.as_ref().map(|book| book.mark()), self.trees.len());
+        let mut waiting: Vec<&Cut> = cuts.iter().collect();
+        for _ in 0..ATTEMPTS_MAX {
+            let stuck = match self.move_all(link, &waiting, book.as_deref_mut()) {
+                Ok(placed) => return Some(placed),
+                Err(stuck) => stuck,
+            };
+            self.forget(trees);
+            if let (Some(book), Some(mark)) = (book.as_deref_mut(), mark) {
+                book.back_to(mark);
+            }
+            // What found no place comes first the next time.
+            let stuck = stuck?;
+            if stuck == 0 {
+                return None;
+            }
+            waiting[..=stuck].rotate_right(1);
+        }
+        None
+    }
+
+    /// Moves what waits, in this order; else the position of what found no place, if a unit found none.
+    fn move_all(
+        &mut self,
+        link: LinkId,
+        waiting: &[&Cut],
+        mut book: Option<&mut Book>,
+    ) -> Result<Placed, Option<usize>> {
+        self.load.copy_from_slice(&self.base);
+        waiting.iter().for_each(|cut| self.lift(cut));
+        let mut chosen: Vec<(usize, usize)> = Vec::with_capacity(waiting.len());
+        let mut moves = Vec::with_capacity(waiting.len());
+        for (at, &cut) in waiting.iter().enumerate() {
+            let tree = self.choose(link, cut, book.as_deref_mut()).ok_or(Some(at))?;
+            chosen.push((cut.unit, tree));
+            moves.push(self.change(cut, tree));
+        }
+        self.placed(link, chosen, moves).ok_or(None)
+    }
+
+    /// What has been moved, with the broadcasts that go along and what the busiest channel carries then.
+    fn placed(&mut self, link: LinkId, chosen: Vec<(usize, usize)>, mut moves: Vec<Move>) -> Option<Placed> {
+        let to = chosen.iter().map(|&(unit, tree)| (self.units[unit].owners[0], tree)).collect();
+        moves.extend(self.move_broadcasts(link, &self.cut_broadcasts(link), &to)?);
+        let peak = self.load.iter().zip(&self.per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
+        Some(Placed { moves, chosen, peak, load: self.load.iter().copied().max().unwrap_or(0) })
+    }
+
+    /// Takes what is cut away from where it was.
+    fn lift(&mut self, cut: &Cut) {
+        let trace = self.hung(cut.unit, self.units[cut.unit].tree).trace(self.request.topology, &cut.streams);
+        trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] -= pairs);
+    }
+
+    /// Forgets trees that were added in vain.
+    fn forget(&mut self, trees: usize) {
+        self.trees.truncate(trees);
+        self.lane.truncate(trees);
+        self.vlan.truncate(trees);
+        self.made.iter_mut().for_each(|made| made.retain(|tree| *tree < trees));
+        self.hung.truncate(trees);
+        self.common.retain(|tree| *tree < trees);
+    }
+
+    fn change(&self, cut: &Cut, tree: usize) -> Move {
+        let unit = &self.units[cut.unit];
+        let (root, streams) = (unit.root, &cut.streams);
+        if unit.by_pair {
+            return Move::Receivers { source: unit.owners[0], root, receivers: (*streams[0].peers).clone(), tree };
+        }
+        let streams = streams.iter().map(|stream| (stream.direction, (*stream.peers).clone())).collect();
+        Move::Owners { owners: unit.owners.clone(), root, streams, tree }
+    }
+
+    /// By pair, what hosts send to everybody goes where the rest goes, or into any tree without the link.
+    fn move_broadcasts(
+        &mut self,
+        link: LinkId,
+        hosts: &[HostId],
+        chosen: &BTreeMap<HostId, usize>,
+    ) -> Option<Vec<Move>> {
+        let mut moves = Vec::with_capacity(hosts.len());
+        for &source in hosts {
+            let free = |tree: &usize| !self.trees[*tree].contains(link);
+            let any = || (0..self.trees.len()).map(|turn| (turn + source.index()) % self.trees.len()).find(free);
+            let tree = match chosen.get(&source).copied().or_else(any) {
+                Some(tree) => tree,
+                None => self.common_without(link)?,
+            };
+            moves.push(Move::Broadcast { source, tree });
+        }
+        Some(moves)
+    }
+}
+
+/// The position that each of those that are used has among them, those before `kept` being used in any case.
+fn renumbered(kept: usize, used: &[bool]) -> Vec<usize> {
+    let mut next = 0;
+    let number = |(at, used): (usize, &bool)| {
+        let mine = next;
+        next += usize::from(*used || at < kept);
+        mine
+    };
+    used.iter().enumerate().map(number).collect()
+}
+
+/// The further numbering that a proof names.
+fn numbering(proof: Proof) -> Option<usize> {
+    match proof {
+        Proof::Numbering(at) | Proof::Drained(at) => Some(at),
+        Proof::Unneeded | Proof::Certificate => None,
+    }
+}
