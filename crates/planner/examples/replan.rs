@@ -13,11 +13,18 @@ use planner::{difference, plan, steps};
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let word = |at: usize, default: &str| args.get(at).cloned().unwrap_or_else(|| default.to_owned());
-    let kind = Kind::parse(&word(0, "torus"), &[word(1, "8x8x8")]).expect("a kind and its size");
+    let kind = Kind::parse(&word(0, "torus"), &word(1, "8x8x8").split(',').map(str::to_owned).collect::<Vec<_>>())
+        .expect("a kind and its size");
     let engine: EngineName = word(2, "auto").parse().expect("an engine");
     let runs: usize = word(3, "5").parse().expect("a number of runs");
     let topology = generate(&kind, &Options::default()).expect("a sane size");
-    let policy = Policy { engine, ..Policy::default() };
+    let policy = Policy {
+        engine,
+        flow_control: word(5, "pause").parse().expect("a flow control"),
+        tagging: word(6, "switch").parse().expect("a tagging"),
+        ..Policy::default()
+    };
+    let cables: usize = word(7, "3").parse().expect("a number of cables");
     let (before, first_ms) = timed(|| plan(&topology, &policy, None).expect("it plans"));
     println!(
         "{} switches, {} links, {}: {} VLANs, busiest {}, {} entries, {first_ms:.0} ms",
@@ -28,7 +35,8 @@ fn main() {
         before.summary.max_channel_load,
         before.summary.fdb_entries_total
     );
-    for link in [0, topology.links().len() / 2, topology.links().len() - 1] {
+    let last = topology.links().len() - 1;
+    for link in (0..cables).map(|turn| (last * turn).div_ceil(cables.max(2) - 1)) {
         let less = without_link(&topology, link);
         let mut again: Vec<f64> = (0..runs.max(1))
             .map(|_| processor_ms(|| plan(&less, &policy, Some(&before)).expect("it plans")).1)

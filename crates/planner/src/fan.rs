@@ -39,6 +39,16 @@ pub(crate) enum Direction {
     Inward,
 }
 
+impl Direction {
+    /// The other way.
+    pub(crate) const fn reverse(self) -> Self {
+        match self {
+            Self::Outward => Self::Inward,
+            Self::Inward => Self::Outward,
+        }
+    }
+}
+
 /// Visits every fan of a routing, grouped so that all fans of a tree follow each other in ascending order of trees.
 /// Cost: O(hosts) fans by source or destination, up to 2·hosts by priority, and one a row and tree by pair.
 pub(crate) fn for_each_fan(topology: &Topology, routing: &Routing, visit: impl FnMut(&Fan<'_>)) {

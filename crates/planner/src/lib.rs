@@ -57,7 +57,7 @@ use crate::{
     lanes::Lanes,
     measure::Measure,
     relation::Relation,
-    replan::{Replanned, Standing},
+    replan::{Replanned, SecondPass, Standing},
     resilience::{BackupFan, Protection, Request, Thrift},
     routing::{Routing, Unsuitable},
     watch::Shortened,
@@ -126,8 +126,11 @@ fn plan_data(
     previous: Option<&Plan>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
-    if let Some(plan) = previous.and_then(|previous| plan_again(topology, policy, previous, watch.threads())) {
-        return Ok(plan);
+    if let Some(previous) = previous {
+        let again = |second| plan_again(topology, policy, previous, second, watch.threads());
+        if let Some(plan) = again(SecondPass::Ease).or_else(|| again(SecondPass::None)) {
+            return Ok(plan);
+        }
     }
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
@@ -275,9 +278,16 @@ fn fewest_trees(topology: &Topology, policy: &Policy, bound: f64) -> Result<Cand
 }
 
 /// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
-fn plan_again(topology: &Topology, policy: &Policy, previous: &Plan, threads: usize) -> Option<Plan> {
+fn plan_again(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    second: SecondPass,
+    threads: usize,
+) -> Option<Plan> {
     let relation = Relation::between(&previous.topology, topology);
-    let Replanned { engine, routing, vlan, lane, rank } = replan::replan(topology, policy, previous, &relation)?;
+    let Replanned { engine, routing, vlan, lane, rank } =
+        replan::replan(topology, policy, previous, &relation, second)?;
     number::check_limits(topology, policy, engine, &routing).ok()?;
     let measure = Measure::of(topology, &policy.traffic, &routing);
     // Where cycles are allowed, what was noted on the way may have closed one that the routes themselves do not have.

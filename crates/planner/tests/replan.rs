@@ -6,8 +6,8 @@ mod common;
 
 use common::{Cabling, pairs};
 use fabric::{
-    FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology, VlanId, VlanPool,
-    dividing_links,
+    EngineName, FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology,
+    VlanId, VlanPool, dividing_links,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -247,6 +247,23 @@ fn a_lost_link_touches_only_the_trees_that_used_it() {
                 assert_eq!(same, tree.tree.links().len(), "{kind} {size}");
             }
         }
+    }
+}
+
+/// Hung from the first cable that climbs, what these cables carried takes the busiest channel to 1344 and 1280 pairs.
+#[test]
+fn what_a_lost_cable_carried_is_spread_over_others() {
+    let whole = generated("torus", "8x8x8");
+    let policy = Policy { engine: EngineName::Dor, ..Policy::default() };
+    let before = plan(&whole, &policy, None).expect("it plans");
+    assert_eq!(before.summary.max_channel_load, 768.0);
+    for (link, busiest) in [(768, 856.0), (256, 960.0)] {
+        let next = plan(&without_link(&whole, link), &policy, Some(&before)).expect("it plans");
+        assert!(next.summary.max_channel_load <= busiest, "{link}: {}", next.summary.max_channel_load);
+        let difference = difference(&before, &next);
+        let counts = (difference.vlans_added.len(), difference.vlans_removed.len(), difference.pvids_changed);
+        assert!(difference.entries.share_touched() < 0.005 && counts == (0, 0, 0), "{link}: {difference}");
+        assert_eq!(verify::check(&next).findings().len(), 0);
     }
 }
 

@@ -51,20 +51,20 @@ pub(crate) enum Cycles {
 /// Loads and numberings of all trees so far, and room for one tree to be mended.
 #[derive(Clone)]
 pub(crate) struct Mender<'a> {
-    topology: &'a Topology,
+    pub(super) topology: &'a Topology,
     cycles: Cycles,
     /// Links that are not to be used, though they are there; ascending.
     without: Vec<LinkId>,
     /// One a lane.
     pub(crate) orders: Vec<Order>,
     /// `load[channel]`: time to carry one bit of every pair that crosses it, in picoseconds.
-    load: Vec<f64>,
+    pub(super) load: Vec<f64>,
     /// `hosts[switch]`.
-    hosts: Vec<u32>,
+    pub(super) hosts: Vec<u32>,
     /// `beside[switch]`: the tree's channels that leave it.
     beside: Vec<Vec<ChannelId>>,
-    order: Vec<SwitchId>,
-    inward: Vec<Option<ChannelId>>,
+    pub(super) order: Vec<SwitchId>,
+    pub(super) inward: Vec<Option<ChannelId>>,
     below: Vec<u32>,
     dependencies: Vec<Dependency>,
 }
@@ -93,7 +93,7 @@ impl<'a> Mender<'a> {
     }
 
     /// The channels that leave a switch and may be used.
-    fn channels_from(&self, switch: SwitchId) -> impl Iterator<Item = ChannelId> + use<'_> {
+    pub(super) fn channels_from(&self, switch: SwitchId) -> impl Iterator<Item = ChannelId> + use<'_> {
         let channels = self.topology.channels_from(switch).iter().copied();
         channels.filter(|channel| self.without.binary_search(&channel.link()).is_err())
     }
@@ -236,7 +236,7 @@ impl<'a> Mender<'a> {
     }
 
     /// Lays links out by switch.
-    fn spread_out(&mut self, links: &[LinkId]) {
+    pub(super) fn spread_out(&mut self, links: &[LinkId]) {
         self.beside.iter_mut().for_each(Vec::clear);
         for &link in links {
             self.join(ChannelId::forward(link));
@@ -244,27 +244,27 @@ impl<'a> Mender<'a> {
     }
 
     /// The links that are laid out, ascending.
-    fn links(&self) -> Vec<LinkId> {
+    pub(super) fn links(&self) -> Vec<LinkId> {
         let forward = self.beside.iter().flatten().filter(|channel| channel.is_forward());
         let mut links: Vec<LinkId> = forward.map(|channel| channel.link()).collect();
         links.sort_unstable();
         links
     }
 
-    fn join(&mut self, channel: ChannelId) {
+    pub(super) fn join(&mut self, channel: ChannelId) {
         for channel in [channel, channel.reverse()] {
             self.beside[self.topology.tail(channel).index()].push(channel);
         }
     }
 
-    fn part(&mut self, channel: ChannelId) {
+    pub(super) fn part(&mut self, channel: ChannelId) {
         for channel in [channel, channel.reverse()] {
             self.beside[self.topology.tail(channel).index()].retain(|known| *known != channel);
         }
     }
 
     /// Hangs the piece of a switch up there: fills `order` and `inward`.
-    fn hang_from(&mut self, root: SwitchId) {
+    pub(super) fn hang_from(&mut self, root: SwitchId) {
         self.order.clear();
         self.order.push(root);
         self.inward[root.index()] = None;
@@ -319,21 +319,34 @@ impl<'a> Mender<'a> {
                 }
             }
         }
-        let order = &mut self.orders[usize::from(lane)];
-        let admitted = match self.cycles {
-            Cycles::Forbidden => order.admit(&self.dependencies),
-            Cycles::Allowed => {
-                order.note(&self.dependencies);
-                true
-            }
-        };
+        let dependencies = std::mem::take(&mut self.dependencies);
+        let admitted = self.admit(lane, &dependencies);
+        self.dependencies = dependencies;
         if admitted {
             weights.into_iter().for_each(|(channel, weight)| self.load[channel.index()] += weight);
         }
         admitted
     }
 
-    fn per_pair(&self, channel: ChannelId) -> f64 {
+    /// Adds dependencies; false, and nothing is added, if they close a cycle that must not be.
+    pub(super) fn admit(&mut self, lane: u8, dependencies: &[Dependency]) -> bool {
+        let order = &mut self.orders[usize::from(lane)];
+        match self.cycles {
+            Cycles::Forbidden => order.admit(dependencies),
+            Cycles::Allowed => {
+                order.note(dependencies);
+                true
+            }
+        }
+    }
+
+    /// The busiest channel and its load.
+    pub(super) fn busiest(&self) -> Option<(ChannelId, f64)> {
+        let loads = self.topology.channel_ids().zip(self.load.iter().copied());
+        loads.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    pub(super) fn per_pair(&self, channel: ChannelId) -> f64 {
         1e12 / self.topology.link(channel.link()).rate_bps as f64
     }
 
@@ -525,7 +538,7 @@ impl<'a> Mender<'a> {
     }
 
     /// Cuts branches that end at switches without hosts.
-    fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         let mut bare: Vec<usize> =
             (0..self.beside.len()).filter(|&at| self.hosts[at] == 0 && self.beside[at].len() == 1).collect();
         while let Some(at) = bare.pop() {

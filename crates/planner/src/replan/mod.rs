@@ -7,10 +7,12 @@
 //! ```
 //! A kept or mended tree keeps its VLAN, and every host that stays keeps its choice. The numbering of channels that
 //! proves the previous plan free of deadlock is kept as well: mended routes must climb it, or a numbering of everything
-//! that is kept and of the new routes together must exist (`order.rs`). If some tree can be neither mended nor
-//! replaced, there is no such plan, and the caller plans anew.
+//! that is kept and of the new routes together must exist (`order.rs`). Where mending makes a channel busier than any was
+//! before, trees are tied elsewhere (`ease.rs`). If some tree can be neither mended nor replaced, there is no such plan,
+//! and the caller plans anew.
 
 mod carry;
+mod ease;
 mod mend;
 mod order;
 mod stand;
@@ -22,9 +24,10 @@ use std::{
 
 use fabric::{
     Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
-    SwitchId, Tagging, Topology, Tree, VlanId, VlanSet,
+    SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet,
 };
 
+use self::ease::{Mended, ease};
 pub(crate) use self::{
     carry::carried_bound,
     mend::{Cycles, Flow, Mender},
@@ -44,6 +47,18 @@ pub const REPLAN_LOAD_FACTOR: f64 = 1.25;
 /// In how many orders broken trees are tried.
 const MENDING_ROUNDS_MAX: usize = 4;
 
+/// What share of the previous plan's entries easing may change, over those that mending does.
+const EASED_SHARE_MAX: f64 = 0.03;
+
+/// Whether mended trees are tied elsewhere to lower the busiest channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecondPass {
+    /// They are.
+    Ease,
+    /// They stay as they were mended first.
+    None,
+}
+
 /// A previous plan's routes, made fit for another cabling.
 pub(crate) struct Replanned {
     pub(crate) engine: EngineName,
@@ -58,11 +73,17 @@ pub(crate) struct Replanned {
 
 /// Fits a previous plan to a topology; none if it answers another request or cannot be fitted.
 /// Cost: O(flows · switches), and for each broken tree a bounded number of such passes over its own flows.
-pub(crate) fn replan(topology: &Topology, policy: &Policy, previous: &Plan, relation: &Relation) -> Option<Replanned> {
+pub(crate) fn replan(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    relation: &Relation,
+    second: SecondPass,
+) -> Option<Replanned> {
     if !is_same_request(policy, previous) {
         return None;
     }
-    let fitted = |cycles| fit(topology, policy, previous, relation, cycles);
+    let fitted = |cycles| fit(topology, policy, previous, relation, cycles, second);
     match (policy.flow_control, &previous.certificate) {
         (FlowControl::Pause | FlowControl::Pfc(_), _) => fitted(Cycles::Forbidden),
         // What was proven free of deadlock stays so if it can, even where nothing depends on it.
@@ -77,6 +98,7 @@ fn fit(
     previous: &Plan,
     relation: &Relation,
     cycles: Cycles,
+    second: SecondPass,
 ) -> Option<Replanned> {
     let trees: Vec<Remains> =
         previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
@@ -85,7 +107,7 @@ fn fit(
     let mut choices = Choices::carry_over(topology, previous, relation, position)?;
     let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
     let mut mender = Mender::new(topology, cycles, numberings(topology, previous, relation, lanes));
-    let flows = choices.flows(topology, trees.len());
+    let mut flows = choices.flows(topology, trees.len());
     let mut links: Vec<Option<Vec<LinkId>>> = vec![None; trees.len()];
     let mut broken = Vec::new();
     for (number, tree) in trees.iter().enumerate().filter(|(number, _)| !flows[*number].is_empty()) {
@@ -114,11 +136,30 @@ fn fit(
         }
     }
     choices.place_rest(topology, &mut mender, &trees, &links)?;
+    // What a mender knows of loads is about traffic between all pairs.
+    if second == SecondPass::Ease && [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2] {
+        if let Choices::OneEnd { .. } = choices {
+            flows = choices.flows(topology, trees.len());
+        }
+        let mut mended: Vec<Mended<'_>> = (trees.iter().zip(&flows).zip(&mut links))
+            .filter_map(|((tree, flows), links)| {
+                let Remains { lane, links: left, reused, .. } = tree;
+                Some(Mended { lane: *lane, left, reused, flows, links: links.as_mut()? })
+            })
+            .collect();
+        let entries_max = previous.summary.fdb_entries_total as f64 * EASED_SHARE_MAX;
+        ease(&mut mender, &mut mended, peak_before(previous), entries_max as usize);
+    }
     let rank: Option<Vec<Vec<u32>>> = mender.orders.into_iter().map(Order::into_rank).collect();
     if rank.is_none() && cycles == Cycles::Forbidden {
         return None;
     }
     finish(topology, policy, previous, trees, links, choices, rank)
+}
+
+/// The time that a bit of every pair took on the busiest channel, in picoseconds as a mender's loads are.
+fn peak_before(previous: &Plan) -> f64 {
+    previous.summary.max_channel_time * 1e12 / previous.topology.rate_max_bps().max(1) as f64
 }
 
 /// Trees by number with the links that mend them, if any do.
