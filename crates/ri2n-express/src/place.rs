@@ -12,7 +12,7 @@
 //! ends, in which programs do without.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
     fence,
 };
@@ -106,11 +106,11 @@ impl Drop for Turn<'_> {
 /// Memory that one thread of all programs uses at a time, while the others do without. One that leaves in the middle, by
 /// `longjmp` or by its death, leaves it taken for good.
 #[repr(transparent)]
-pub(crate) struct Claim(AtomicBool);
+pub(crate) struct Claim(AtomicU32);
 
 impl Claim {
     pub(crate) fn take(&self) -> Option<Claimed<'_>> {
-        (!self.0.swap(true, Acquire)).then(|| Claimed(self))
+        (self.0.swap(1, Acquire) == 0).then(|| Claimed(self))
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Claimed<'a>(&'a Claim);
 
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
-        self.0.0.store(false, Release);
+        self.0.0.store(0, Release);
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn one_claims_at_a_time() {
-        let claim = Claim(AtomicBool::new(false));
+        let claim = Claim(AtomicU32::new(0));
         let claimed = claim.take().unwrap();
         assert!(claim.take().is_none());
         assert!(claim.take().is_none(), "who does without changes nothing");
