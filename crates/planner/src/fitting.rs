@@ -84,8 +84,8 @@ impl Fitting {
         false
     }
 
-    /// A plan of so many trees, more than one, needs more entries than a limit, or more VLANs.
-    pub(crate) fn is_too_much(&mut self, trees: usize, need: usize, limit: usize) {
+    /// A plan of so many trees, more than one, needs more entries than a limit, or more VLANs, and may fit with so many.
+    pub(crate) fn is_too_much(&mut self, trees: usize, may_fit: usize) {
         if self.effort == Effort::Probe {
             self.effort = Effort::Trial;
             return;
@@ -94,7 +94,7 @@ impl Fitting {
         if self.effort == Effort::Trial && self.best.is_some() {
             self.go_up();
         } else {
-            self.cap = Some((trees * limit / need).clamp(1, trees - 1));
+            self.cap = Some(may_fit.clamp(1, trees - 1));
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
         for plans in 1..200 {
             let trees = fitting.cap().map_or(own, |cap| cap.min(own));
             if trees > 1 && entries(trees) > limit {
-                fitting.is_too_much(trees, entries(trees), limit);
+                fitting.is_too_much(trees, trees * limit / entries(trees));
             } else if fitting.fits(1.0 / trees as f64) {
                 return (trees, plans);
             }

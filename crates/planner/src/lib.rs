@@ -68,6 +68,9 @@ use crate::{
 const NEAR: f64 = 2.0;
 /// How briefly, in steps.
 const NEAR_STEPS: u64 = 256;
+/// What part of the VLANs, and one more, is left for failures where time decides how long trees are searched for.
+const RESERVED_PART: usize = 8;
+
 /// Plans a topology.
 ///
 /// Engines that can go on improving take a number of steps that depends on the size of the topology alone; [`plan_with`]
@@ -152,7 +155,16 @@ fn plan_anew(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     let threads = watch.threads();
-    let mut fitting = Fitting::new(policy.vlans_max, tables_are_tight(topology, policy));
+    let searches = matches!(policy.engine, EngineName::Auto | EngineName::Balanced);
+    let hurry = searches && policy.time_limit.is_some() && policy.resilience != Resilience::None;
+    let trees_max = if hurry && engine::shares_trees(topology, policy) {
+        // Sharing takes all the time there is, and how many more trees failures take shows only afterwards.
+        let capacity = number::capacity(topology, policy);
+        Some(capacity.saturating_sub(1 + capacity / RESERVED_PART).max(1))
+    } else {
+        policy.vlans_max
+    };
+    let mut fitting = Fitting::new(trees_max, tables_are_tight(topology, policy));
     let mut best = None;
     loop {
         let capped = Policy { vlans_max: fitting.cap(), ..policy.clone() };
@@ -191,13 +203,13 @@ fn plan_anew(
             }
             finished => finished,
         };
-        let gives_up_trees = matches!(policy.engine, EngineName::Auto | EngineName::Balanced) && own > 1;
+        let gives_up_trees = searches && own > 1;
         match finished {
             Err(PlanError::TooManyStaticEntries { need, limit, .. }) if gives_up_trees => {
-                fitting.is_too_much(own, need, limit);
+                fitting.is_too_much(own, own * limit / need);
             }
             Err(PlanError::TooManyVlansForResilience { need, limit, .. }) if gives_up_trees => {
-                fitting.is_too_much(own, need, limit.count());
+                fitting.is_too_much(own, limit.count().saturating_sub(need - own));
             }
             Ok(plan) => {
                 let time_max = plan.summary.max_channel_time;
@@ -209,7 +221,7 @@ fn plan_anew(
                     return Ok(best.expect("it was just found, or a better one was"));
                 }
             }
-            Err(error) => return Err(error),
+            Err(error) => return best.ok_or(error),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use common::{Cabling, pairs};
 use fabric::{
@@ -299,4 +302,20 @@ fn a_cap_costs_little_more_where_a_plan_is_ready() {
         }
     }
     assert!(drained > 100 && 10 * on_one_tree < drained, "{on_one_tree} of {drained} leave a single tree");
+}
+
+/// With a time limit the search for shared trees takes all the time. Where failures take a tree more, none is left for another
+/// search.
+#[test]
+fn a_time_limit_leaves_vlans_for_failures() {
+    let kind = Kind::parse("random-regular", &["n=32,d=4".to_owned()]).expect("a valid size");
+    let topology = generate(&kind, &Options::default()).expect("a sane size");
+    let policy = Policy { vlans_max: Some(8), time_limit: Some(Duration::from_secs(1)), ..Policy::default() };
+    let timed = |policy: &Policy| plan_with(&topology, policy, None, &mut StepLimit::new(100)).expect("it plans");
+    let (plain, ready) = (timed(&policy), timed(&ready(policy.clone())));
+    judged(&ready);
+    let failover = ready.failover.as_ref().expect("it was asked for");
+    assert!(failover.summary.vlans_extra > 0, "some cable is in all trees");
+    let (load, before) = (ready.summary.max_channel_load, plain.summary.max_channel_load);
+    assert!(load <= 1.5 * before, "{before} pairs, {load} if ready");
 }

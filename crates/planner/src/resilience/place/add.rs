@@ -1,6 +1,6 @@
 //! Adding trees: what no tree of the plan can carry has one made for it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use fabric::{LinkId, SwitchId, Tree, VlanId};
 
@@ -75,7 +75,7 @@ impl Placer<'_> {
         book: Option<&mut Book>,
     ) -> Option<Offer> {
         let hung = Hung::new(self.request.topology, &tree, self.units[cut.unit].root);
-        let trace = hung.trace(self.request.topology, &cut.streams);
+        let trace = Rc::new(hung.trace(self.request.topology, &cut.streams));
         let offer = self.offer(self.trees.len(), trace);
         if offer.peak > worth {
             return None;
@@ -97,6 +97,7 @@ impl Placer<'_> {
         self.lane.push(lane);
         self.vlan.push(vlan);
         self.hung.push(BTreeMap::new());
+        self.traces.push(BTreeMap::new());
         Some(self.trees.len() - 1)
     }
 

@@ -18,7 +18,7 @@ const ADDITION_GAIN: f64 = 0.8;
 pub(super) struct Offer {
     pub(super) tree: usize,
     pub(super) peak: f64,
-    pub(super) trace: Trace,
+    pub(super) trace: Rc<Trace>,
 }
 
 impl Placer<'_> {
@@ -70,7 +70,7 @@ impl Placer<'_> {
         let mut offers: Vec<Offer> = Vec::new();
         for tree in trees {
             if !self.trees[tree].contains(link) {
-                let trace = self.hung(cut.unit, tree).trace(self.request.topology, &cut.streams);
+                let trace = self.trace(cut, tree);
                 offers.push(self.offer(tree, trace));
             }
         }
@@ -78,7 +78,7 @@ impl Placer<'_> {
         offers
     }
 
-    pub(super) fn offer(&self, tree: usize, trace: Trace) -> Offer {
+    pub(super) fn offer(&self, tree: usize, trace: Rc<Trace>) -> Offer {
         let busy = |&(channel, pairs): &(ChannelId, u64)| {
             (self.load[channel.index()] + pairs) as f64 * self.per_pair[channel.index()]
         };

@@ -16,7 +16,7 @@ use super::{
     broadcast_tree,
     group::{self, Copier, Copies},
     must_climb, orders,
-    unit::{Hung, Stream, Unit},
+    unit::{Hung, Stream, Trace, Unit},
 };
 use crate::{
     measure::Measure,
@@ -54,6 +54,8 @@ pub(super) struct Placer<'a> {
     common: Vec<usize>,
     /// `near[switch]`: the plan's own trees, those of near switches first; filled as needed.
     near: Vec<Option<Rc<Vec<usize>>>>,
+    /// `traces[tree]`, by unit: what it crosses as a whole.
+    traces: Vec<BTreeMap<usize, Rc<Trace>>>,
     /// `hung[tree]`, by root.
     hung: Vec<BTreeMap<SwitchId, Rc<Hung>>>,
     /// `base[channel]`: ordered pairs while all links are up; `load[channel]`: while one is being made ready for.
@@ -144,6 +146,7 @@ impl<'a> Placer<'a> {
             lane: request.lane.to_vec(),
             vlan: vec![None; trees.len()],
             own: trees.len(),
+            traces: vec![BTreeMap::new(); trees.len()],
             hung: vec![BTreeMap::new(); trees.len()],
             common: Vec::new(),
             units,
@@ -350,6 +353,17 @@ impl<'a> Placer<'a> {
         known.or_insert_with(|| Rc::new(Hung::new(self.request.topology, &self.trees[tree], root))).clone()
     }
 
+    /// What is cut, or left of a unit, crosses in a tree.
+    fn trace(&mut self, cut: &Cut, tree: usize) -> Rc<Trace> {
+        let hung = self.hung(cut.unit, tree);
+        let trace = || Rc::new(hung.trace(self.request.topology, &cut.streams));
+        if self.units[cut.unit].by_pair {
+            trace()
+        } else {
+            self.traces[tree].entry(cut.unit).or_insert_with(trace).clone()
+        }
+    }
+
     /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
     fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut book: Option<&mut Book>) -> Option<Placed> {
         let (mark, trees) = (book.as_ref().map(|book| book.mark()), self.trees.len());
@@ -402,7 +416,7 @@ impl<'a> Placer<'a> {
 
     /// Takes what is cut away from where it was.
     fn lift(&mut self, cut: &Cut) {
-        let trace = self.hung(cut.unit, self.units[cut.unit].tree).trace(self.request.topology, &cut.streams);
+        let trace = self.trace(cut, self.units[cut.unit].tree);
         trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] -= pairs);
     }
 
@@ -413,6 +427,7 @@ impl<'a> Placer<'a> {
         self.vlan.truncate(trees);
         self.made.iter_mut().for_each(|made| made.retain(|tree| *tree < trees));
         self.hung.truncate(trees);
+        self.traces.truncate(trees);
         self.common.retain(|tree| *tree < trees);
     }
 

@@ -107,7 +107,7 @@ impl Placer<'_> {
     /// Leaves a unit where it is, if it climbs there.
     fn stays(&mut self, rest: &Cut, book: &mut Book) -> bool {
         let own = self.units[rest.unit].tree;
-        let trace = self.hung(rest.unit, own).trace(self.request.topology, &rest.streams);
+        let trace = self.trace(rest, own);
         let offer = self.offer(own, trace);
         let stays = self.admit(rest, &offer, Some(book));
         if stays {
