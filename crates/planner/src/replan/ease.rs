@@ -10,30 +10,24 @@
 //!        ──b──▶
 //!        ──c──▶
 //! ```
-//! Only frames between the pieces move. What they add to a channel depends on which side of it the tie is, so one pass up
-//! and one pass down a piece tell, for each of its switches, how busy the piece gets if it is tied there; every cable
-//! between the pieces then has its exact price at once. Source: rerooting, a folklore of dynamic programming on trees.
+//! Of trees that need a new VLAN anyway any branch beyond the busiest channel may be tied elsewhere. What each way costs is
+//! in `joint.rs`. It is local search: each tie lowers a busiest channel and makes no other as busy, so it ends.
 
-use fabric::{ChannelId, LinkId, PortId, SwitchId};
+use fabric::{ChannelId, LinkId, PortId};
 
 use super::{
+    joint::{Joint, Limits, NOTHING},
     mend::{Flow, Mender},
-    order::Dependency,
 };
-use crate::fan::Direction;
 
-/// Links that a tree may have gained to be tied elsewhere; one that gained more was grown anew.
-const GAINED_MAX: usize = 4;
+/// Branches beyond a channel that are looked at at a time, of a tree whose VLAN is a new one.
+const BRANCHES_MAX: usize = 32;
 /// Ties that are known at a time.
 const JOINTS_MAX: usize = 1024;
 /// How often ties are looked at, over all trees.
 const LOOKS_MAX: usize = 512;
 /// Ways that are tried against the numbering, over all trees.
 const TRIES_MAX: usize = 2048;
-/// Ways of one tie over one more switch that are looked at at a time.
-const DETOURS_MAX: usize = 4096;
-/// How much load is no difference, of the busiest.
-const NOTHING: f64 = 1e-9;
 
 /// A mended tree.
 pub(crate) struct Mended<'a> {
@@ -42,6 +36,8 @@ pub(crate) struct Mended<'a> {
     pub(crate) left: &'a [LinkId],
     /// Ports that lead elsewhere than they did: no place for a tie.
     pub(crate) reused: &'a [PortId],
+    /// Whether its VLAN can change in place, and so must be tied by one link for each that it lost.
+    pub(crate) in_place: bool,
     pub(crate) flows: &'a [Flow],
     /// Its links now, ascending.
     pub(crate) links: &'a mut Vec<LinkId>,
@@ -65,332 +61,41 @@ pub(crate) fn ease(mender: &mut Mender<'_>, trees: &mut [Mended<'_>], load_enoug
             .into_iter()
             .map(|(_, at)| &joints[at])
             .find(|joint| joint.retie(mender, &mut trees[joint.tree], peak, &mut limits));
-        let Some(&Joint { tree, .. }) = retied else { break };
+        let retied = retied.map(|joint| joint.tree).or_else(|| {
+            let mut fresh = trees.iter_mut().enumerate().filter(|(_, tree)| !tree.in_place);
+            fresh.find_map(|(at, tree)| regraft(mender, at, tree, (busiest, peak), &mut limits).then_some(at))
+        });
+        let Some(tree) = retied else { break };
         joints.retain(|joint| joint.tree != tree);
         joints.extend(Joint::all_of(mender, tree, &trees[tree]));
     }
 }
 
-/// What is left to spend.
-struct Limits {
-    load_enough: f64,
-    entries: usize,
-    looks: usize,
-    tries: usize,
-}
-
-/// A link that a tree has gained, and what it ties together.
-struct Joint {
-    tree: usize,
-    link: LinkId,
-    sides: [Side; 2],
-    /// What frames between the sides make of channels; ascending.
-    parts: Vec<(ChannelId, f64)>,
-}
-
-/// One side of a joint, hung up at the joint.
-struct Side {
-    /// Parents come first.
-    order: Vec<SwitchId>,
-    /// `parent[position]`; the first is its own.
-    parent: Vec<usize>,
-    /// `depth[position]`: links from the joint.
-    depth: Vec<usize>,
-    /// `inward[position]`: from the parent; none for the first.
-    inward: Vec<Option<ChannelId>>,
-    /// `sent[position]`: frames to the other side from there and beyond.
-    sent: Vec<Frames>,
-    /// `got[position]`: frames from the other side to there and beyond.
-    got: Vec<Frames>,
-    /// Hosts that get frames from the other side.
-    receivers: usize,
-}
-
-/// Frames from one side of a joint to the other.
-#[derive(Clone, Copy, Default)]
-struct Frames {
-    /// Pairs that exchange them.
-    pairs: u64,
-    /// The same where what is sent to everybody counts as well.
-    all: u64,
-}
-
-/// Another way to tie two sides together.
-struct Way {
-    /// The busiest channel that it burdens.
-    price: f64,
-    /// Entries that it changes, at most.
-    entries: usize,
-    /// From the smaller side to the larger.
-    channels: Vec<ChannelId>,
-    /// Positions of its ends.
-    ends: [usize; 2],
-}
-
-impl Joint {
-    /// The joints of a mended tree.
-    fn all_of(mender: &mut Mender<'_>, number: usize, tree: &Mended<'_>) -> Vec<Self> {
-        let gained = tree.links.iter().filter(|link| tree.left.binary_search(link).is_err());
-        if gained.clone().count() > GAINED_MAX {
-            return Vec::new();
+/// Ties a branch that passes the busiest channel elsewhere, of a tree that has a new VLAN whatever becomes of it.
+fn regraft(
+    mender: &mut Mender<'_>,
+    number: usize,
+    tree: &mut Mended<'_>,
+    (busiest, peak): (ChannelId, f64),
+    limits: &mut Limits,
+) -> bool {
+    if tree.links.binary_search(&busiest.link()).is_err() {
+        return false;
+    }
+    mender.spread_out(tree.links);
+    let mut branches = vec![busiest, busiest.reverse()];
+    let mut at = 0;
+    while at < branches.len() && branches.len() < BRANCHES_MAX {
+        let (from, head) = (branches[at], mender.topology.head(branches[at]));
+        branches.extend(mender.beside[head.index()].iter().filter(|channel| channel.link() != from.link()));
+        at += 1;
+    }
+    branches[1..].iter().any(|branch| {
+        limits.look() && {
+            let joint = Joint::new(mender, number, tree.links, branch.link(), tree.flows);
+            joint.part(busiest) > 0.0 && joint.retie(mender, tree, peak, limits)
         }
-        gained.map(|&link| Self::new(mender, number, tree.links, link, tree.flows)).collect()
-    }
-
-    fn new(mender: &mut Mender<'_>, tree: usize, links: &[LinkId], link: LinkId, flows: &[Flow]) -> Self {
-        let tie = ChannelId::forward(link);
-        mender.spread_out(links);
-        mender.part(tie);
-        let mut sides = [tie, tie.reverse()].map(|away| Side::hung_at(mender, mender.topology.tail(away)));
-        let mut place = vec![None; mender.hosts.len()];
-        for (number, side) in sides.iter().enumerate() {
-            side.order.iter().enumerate().for_each(|(at, switch)| place[switch.index()] = Some((number, at)));
-        }
-        for flow in flows {
-            let Some((own, root)) = place[flow.root.index()] else { continue };
-            let peers = flow.peers.as_ref().unwrap_or(&mender.hosts);
-            let mut sum = Frames::default();
-            let other = &mut sides[1 - own];
-            for at in 0..other.order.len() {
-                let frames = Frames::new(flow.owners, peers[other.order[at].index()]);
-                sum.add(frames);
-                other.of(flow.direction.reverse())[at].add(frames);
-            }
-            sides[own].of(flow.direction)[root].add(sum);
-        }
-        sides.iter_mut().for_each(|side| side.sum_up(&mender.hosts));
-        let mut parts = vec![(tie, sides[0].sent[0]), (tie.reverse(), sides[1].sent[0])];
-        for side in &sides {
-            for (at, inward) in side.inward.iter().enumerate() {
-                parts.extend(inward.map(|inward| (inward, side.got[at])));
-                parts.extend(inward.map(|inward| (inward.reverse(), side.sent[at])));
-            }
-        }
-        parts.retain(|(_, frames)| frames.pairs > 0);
-        let mut parts: Vec<(ChannelId, f64)> =
-            parts.into_iter().map(|(channel, frames)| (channel, frames.load(mender, channel))).collect();
-        parts.sort_unstable_by_key(|(channel, _)| *channel);
-        Self { tree, link, sides, parts }
-    }
-
-    /// What frames between the sides make of a channel.
-    fn part(&self, channel: ChannelId) -> f64 {
-        self.parts.binary_search_by_key(&channel, |(known, _)| *known).map_or(0.0, |at| self.parts[at].1)
-    }
-
-    /// Ties the tree elsewhere, if everything that it burdens there stays below the peak.
-    fn retie(&self, mender: &mut Mender<'_>, tree: &mut Mended<'_>, peak: f64, limits: &mut Limits) -> bool {
-        let Some(looks) = limits.looks.checked_sub(1) else { return false };
-        limits.looks = looks;
-        self.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] -= part);
-        let ways = self.ways(mender, tree, peak, limits);
-        for way in ways.into_iter().take(limits.tries) {
-            limits.tries -= 1;
-            if mender.admit(tree.lane, &self.dependencies(&way)) {
-                mender.spread_out(tree.links);
-                mender.part(ChannelId::forward(self.link));
-                way.channels.iter().for_each(|channel| mender.join(*channel));
-                mender.trim();
-                *tree.links = mender.links();
-                let moved = Self::new(mender, self.tree, tree.links, way.channels[0].link(), tree.flows);
-                moved.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] += part);
-                limits.entries -= way.entries;
-                return true;
-            }
-        }
-        self.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] += part);
-        false
-    }
-
-    /// Ways that keep below the peak, best first, with the loads less this joint's parts.
-    fn ways(&self, mender: &Mender<'_>, tree: &Mended<'_>, peak: f64, limits: &Limits) -> Vec<Way> {
-        let topology = mender.topology;
-        let [near, far] = self.small_first();
-        let prices = [near, far].map(|side| side.prices(mender));
-        let mut beyond = vec![None; mender.hosts.len()];
-        near.order.iter().for_each(|switch| beyond[switch.index()] = Some(usize::MAX));
-        far.order.iter().enumerate().for_each(|(at, switch)| beyond[switch.index()] = Some(at));
-        let place = |switch: SwitchId| beyond[switch.index()];
-        // Over a switch where something is left of the tree a cycle could close on the way from the old tree.
-        let mut idle: Vec<bool> = mender.hosts.iter().map(|hosts| *hosts == 0).collect();
-        for channel in tree.left.iter().map(|link| ChannelId::forward(*link)) {
-            [channel, channel.reverse()].into_iter().for_each(|end| idle[topology.tail(end).index()] = false);
-        }
-        let leads_as_before = |channel: &ChannelId| {
-            [topology.tail_port(*channel), topology.head_port(*channel)].iter().all(|port| !tree.reused.contains(port))
-        };
-        let receivers = near.receivers + far.receivers;
-        let mut ways = Vec::new();
-        let mut rate = |at: usize, to: usize, channels: &[ChannelId]| {
-            let busy =
-                channels.iter().map(|&c| near.sent[0].price(mender, c).max(far.sent[0].price(mender, c.reverse())));
-            let price = busy.fold(prices[0][at].max(prices[1][to]), f64::max);
-            let entries = (near.depth[at] + far.depth[to] + 1 + channels.len()) * receivers;
-            if price < peak * (1.0 - NOTHING) && entries <= limits.entries {
-                let price = price.max(limits.load_enough);
-                ways.push(Way { price, entries, channels: channels.to_vec(), ends: [at, to] });
-            }
-        };
-        let mut detours = 0;
-        for (at, &switch) in near.order.iter().enumerate() {
-            for first in mender.channels_from(switch).filter(leads_as_before) {
-                let middle = topology.head(first);
-                match place(middle) {
-                    Some(usize::MAX) => {}
-                    Some(to) => rate(at, to, &[first]),
-                    None if idle[middle.index()] && detours < DETOURS_MAX => {
-                        for last in mender.channels_from(middle).filter(leads_as_before) {
-                            if let Some(to) = place(topology.head(last)).filter(|to| *to != usize::MAX) {
-                                rate(at, to, &[first, last]);
-                                detours += 1;
-                            }
-                        }
-                    }
-                    None => {}
-                }
-            }
-        }
-        ways.sort_by(|one, other| {
-            one.price
-                .total_cmp(&other.price)
-                .then(one.entries.cmp(&other.entries))
-                .then(one.channels.cmp(&other.channels))
-        });
-        ways
-    }
-
-    fn small_first(&self) -> [&Side; 2] {
-        let [one, other] = &self.sides;
-        if other.order.len() < one.order.len() { [other, one] } else { [one, other] }
-    }
-
-    /// What frames between the sides depend on along a way, as far as that is new: they turn at other switches only
-    /// between where the sides were tied and where they are to be.
-    fn dependencies(&self, way: &Way) -> Vec<Dependency> {
-        let [near, far] = self.small_first();
-        let mut dependencies = Vec::new();
-        near.turns(way.ends[0], way.channels[0], &mut dependencies);
-        far.turns(way.ends[1], way.channels[way.channels.len() - 1].reverse(), &mut dependencies);
-        for pair in way.channels.windows(2) {
-            depend(near.sent[0], (pair[0], pair[1]), &mut dependencies);
-            depend(far.sent[0], (pair[1].reverse(), pair[0].reverse()), &mut dependencies);
-        }
-        dependencies
-    }
-}
-
-fn depend(frames: Frames, (from, to): (ChannelId, ChannelId), dependencies: &mut Vec<Dependency>) {
-    if frames.all > 0 {
-        dependencies.push((from.index() as u32, to.index() as u32));
-    }
-}
-
-impl Frames {
-    fn new(owners: u32, peers: u32) -> Self {
-        let [owners, peers] = [owners, peers].map(u64::from);
-        Self { pairs: owners * peers, all: owners.max(1) * peers }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.pairs += other.pairs;
-        self.all += other.all;
-    }
-
-    fn less(self, other: Self) -> Self {
-        Self { pairs: self.pairs - other.pairs, all: self.all - other.all }
-    }
-
-    /// What they make of a channel.
-    fn load(self, mender: &Mender<'_>, channel: ChannelId) -> f64 {
-        self.pairs as f64 * mender.per_pair(channel)
-    }
-
-    /// What becomes of a channel that is to carry them too; nothing if there are none.
-    fn price(self, mender: &Mender<'_>, channel: ChannelId) -> f64 {
-        if self.pairs == 0 { 0.0 } else { mender.load[channel.index()] + self.load(mender, channel) }
-    }
-}
-
-impl Side {
-    /// The piece of a switch, with no traffic yet.
-    fn hung_at(mender: &mut Mender<'_>, root: SwitchId) -> Self {
-        mender.hang_from(root);
-        let order = mender.order.clone();
-        let inward: Vec<Option<ChannelId>> = order.iter().map(|switch| mender.inward[switch.index()]).collect();
-        let mut place = vec![0; mender.hosts.len()];
-        order.iter().enumerate().for_each(|(at, switch)| place[switch.index()] = at);
-        let up = |inward: &Option<ChannelId>| inward.map_or(0, |inward| place[mender.topology.tail(inward).index()]);
-        let parent: Vec<usize> = inward.iter().map(up).collect();
-        let mut depth = vec![0; order.len()];
-        (1..order.len()).for_each(|at| depth[at] = depth[parent[at]] + 1);
-        let none = vec![Frames::default(); order.len()];
-        Self { order, parent, depth, inward, sent: none.clone(), got: none, receivers: 0 }
-    }
-
-    /// What leaves the side, or what comes in.
-    fn of(&mut self, direction: Direction) -> &mut [Frames] {
-        match direction {
-            Direction::Outward => &mut self.sent,
-            Direction::Inward => &mut self.got,
-        }
-    }
-
-    /// Adds what is beyond each switch to what is there.
-    fn sum_up(&mut self, hosts: &[u32]) {
-        let here = self.order.iter().zip(&self.got).filter(|(_, got)| got.all > 0);
-        self.receivers = here.map(|(switch, _)| hosts[switch.index()] as usize).sum();
-        for at in (1..self.order.len()).rev() {
-            let (parent, sent, got) = (self.parent[at], self.sent[at], self.got[at]);
-            self.sent[parent].add(sent);
-            self.got[parent].add(got);
-        }
-    }
-
-    /// `prices[position]`: the busiest channel of the side that is burdened if it is tied there.
-    fn prices(&self, mender: &Mender<'_>) -> Vec<f64> {
-        let on = |inward: ChannelId, got: Frames, sent: Frames| {
-            got.price(mender, inward).max(sent.price(mender, inward.reverse()))
-        };
-        let count = self.order.len();
-        // The busiest beyond each switch, and the busiest but for one child, if it is tied at or above it.
-        let (mut most, mut second) = (vec![0.0_f64; count], vec![0.0_f64; count]);
-        let mut through = vec![0.0_f64; count];
-        for at in (1..count).rev() {
-            let Some(inward) = self.inward[at] else { continue };
-            through[at] = on(inward, self.got[at], self.sent[at]).max(most[at]);
-            let parent = self.parent[at];
-            second[parent] = second[parent].max(through[at].min(most[parent]));
-            most[parent] = most[parent].max(through[at]);
-        }
-        // The busiest elsewhere if it is tied at or beyond each switch.
-        let mut above = vec![0.0_f64; count];
-        for at in 1..count {
-            let Some(inward) = self.inward[at] else { continue };
-            let parent = self.parent[at];
-            let siblings = if through[at] == most[parent] { second[parent] } else { most[parent] };
-            let turned = on(inward, self.sent[0].less(self.sent[at]), self.got[0].less(self.got[at]));
-            above[at] = turned.max(siblings).max(above[parent]);
-        }
-        above.iter().zip(most).map(|(above, most)| above.max(most)).collect()
-    }
-
-    /// On what frames depend at the switches from the top to a position, if they leave there by a channel.
-    fn turns(&self, end: usize, away: ChannelId, dependencies: &mut Vec<Dependency>) {
-        let (mut at, mut next, mut from) = (end, away, None);
-        loop {
-            let first = self.parent[1..].partition_point(|parent| *parent < at) + 1;
-            for child in (first..self.order.len()).take_while(|child| self.parent[*child] == at) {
-                if let Some(inward) = self.inward[child].filter(|_| from != Some(child)) {
-                    depend(self.sent[child], (inward.reverse(), next), dependencies);
-                    depend(self.got[child], (next.reverse(), inward), dependencies);
-                }
-            }
-            let Some(inward) = self.inward[at] else { break };
-            depend(self.sent[0].less(self.sent[at]), (inward, next), dependencies);
-            depend(self.got[0].less(self.got[at]), (next.reverse(), inward.reverse()), dependencies);
-            (from, next, at) = (Some(at), inward, self.parent[at]);
-        }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -423,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_second_pass_never_makes_the_busiest_channel_busier_and_touches_little_more() {
-        let (mut eased, mut alike, mut worse_before) = (0, 0, 0);
+        let (mut eased, mut alike, mut worse_before, mut tight_tables) = (0, 0, 0, 0);
         for (kind, size) in [
             ("torus", "4x4"),
             ("torus", "5x5"),
@@ -468,6 +173,16 @@ mod tests {
                         assert_eq!(plain.summary.deadlock_free, second.summary.deadlock_free, "{at}");
                         let findings = [&plain, &second].map(|plan| verify::check(plan).findings().len());
                         assert!(findings[1] <= findings[0], "{at}: {}", verify::check(&second));
+                        let largest = [&plain, &second].map(|plan| plan.summary.fdb_entries_max);
+                        if largest[1] > largest[0] {
+                            let mut tight = TopologyBuilder::of(&less);
+                            tight.change_models(|model| model.static_entries_max = largest[0]);
+                            let tight = tight.finish().expect("only the models differ");
+                            assert!(crate::plan_again(&tight, &policy, &before, SecondPass::Ease, 1).is_none(), "{at}");
+                            let next = crate::plan_with(&tight, &policy, Some(&before), few_steps).expect("it fits");
+                            assert_eq!(next.summary, plain.summary, "{at}: mended all the same");
+                            tight_tables += 1;
+                        }
                         worse_before += usize::from(peaks[0] > before.summary.max_channel_time);
                         eased += usize::from(peaks[1] < peaks[0]);
                         alike += 1;
@@ -475,7 +190,10 @@ mod tests {
                 }
             }
         }
-        eprintln!("{eased} eased, {worse_before} busier than before, of {alike}");
-        assert!(4 * eased > worse_before && worse_before > 100, "{eased} of {worse_before} of {alike}");
+        eprintln!("{eased} eased of {worse_before} that got busier, of {alike}; {tight_tables} with tight tables");
+        assert!(
+            3 * eased > worse_before && worse_before > 100 && tight_tables > 0,
+            "{eased} of {worse_before} of {alike}"
+        );
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct Mender<'a> {
     /// `hosts[switch]`.
     pub(super) hosts: Vec<u32>,
     /// `beside[switch]`: the tree's channels that leave it.
-    beside: Vec<Vec<ChannelId>>,
+    pub(super) beside: Vec<Vec<ChannelId>>,
     pub(super) order: Vec<SwitchId>,
     pub(super) inward: Vec<Option<ChannelId>>,
     below: Vec<u32>,

@@ -13,6 +13,7 @@
 
 mod carry;
 mod ease;
+mod joint;
 mod mend;
 mod order;
 mod stand;
@@ -143,8 +144,9 @@ fn fit(
         }
         let mut mended: Vec<Mended<'_>> = (trees.iter().zip(&flows).zip(&mut links))
             .filter_map(|((tree, flows), links)| {
-                let Remains { lane, links: left, reused, .. } = tree;
-                Some(Mended { lane: *lane, left, reused, flows, links: links.as_mut()? })
+                let links = links.as_mut().filter(|links| **links != tree.links)?;
+                let in_place = tree.vlan_kept(topology, policy, links).is_some();
+                Some(Mended { lane: tree.lane, left: &tree.links, reused: &tree.reused, in_place, flows, links })
             })
             .collect();
         let entries_max = previous.summary.fdb_entries_total as f64 * EASED_SHARE_MAX;
@@ -283,6 +285,17 @@ impl Remains {
             stubs,
             reused: reused_ports(topology, previous, &tree.tree, relation),
         }
+    }
+
+    /// Its VLAN, if that may stay and can change in place to other links.
+    fn vlan_kept(&self, topology: &Topology, policy: &Policy, links: &[LinkId]) -> Option<VlanId> {
+        let leads_astray = |port: &PortId| match topology.port(*port).attachment {
+            Attachment::Nothing => false,
+            Attachment::Host(_) => true,
+            Attachment::Link(link) => links.contains(&link),
+        };
+        let vlan = self.vlan.filter(|vlan| policy.vlans.contains(*vlan) && !self.reused.iter().any(leads_astray));
+        vlan.filter(|_| is_forest_with(topology, &self.links, links))
     }
 }
 
@@ -525,14 +538,7 @@ fn finish(
             continue;
         }
         let links = links?;
-        let vlan_kept = remains.vlan.filter(|vlan| policy.vlans.contains(*vlan));
-        let leads_astray = |port: &PortId| match topology.port(*port).attachment {
-            Attachment::Nothing => false,
-            Attachment::Host(_) => true,
-            Attachment::Link(link) => links.contains(&link),
-        };
-        let in_place = is_forest_with(topology, &remains.links, &links) && !remains.reused.iter().any(leads_astray);
-        let vlan_kept = vlan_kept.filter(|_| in_place);
+        let vlan_kept = remains.vlan_kept(topology, policy, &links);
         renumbered[number] = trees.len();
         trees.push(Tree::new(topology, links).ok()?);
         vlan.push(vlan_kept);
