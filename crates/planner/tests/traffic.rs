@@ -348,3 +348,17 @@ fn largest_first(columns: &[Vec<f64>], limits: &[f64]) -> f64 {
     }
     table[rows][width - 1]
 }
+
+/// Where hosts send nearly as much to each other, a cap costs about as much as where they send alike.
+#[test]
+fn a_cap_costs_as_much_as_without_a_matrix_that_says_little() {
+    let topology = topology("random-regular", "n=48,d=6");
+    let nearly = |source: HostId, to: HostId| 0.9 + 0.02 * ((5 * source.index() + 7 * to.index()) % 11) as f64;
+    let traffic = matrix(&topology, nearly);
+    let alike = Policy { vlans_max: Some(12), ..Policy::default() };
+    let plain = plan(&topology, &alike, None).expect("it plans");
+    let plan = plan(&topology, &Policy { traffic, ..alike }, None).expect("it plans");
+    judged(&plan);
+    let (load, before) = (plan.summary.max_channel_time, plain.summary.max_channel_time);
+    assert!(load <= 1.2 * before, "{before} where all send alike, {load}");
+}

@@ -29,11 +29,22 @@ mod state;
 mod symmetry;
 mod work;
 
-use fabric::{Policy, Tagging, Topology, Traffic};
+use fabric::{FlowControl, Policy, Tagging, Topology, Traffic};
 
 pub(crate) use self::price::exp;
 
-use crate::{Watch, engine::tree, merge::merge, number, routing::Routing, watch::Shortened};
+use crate::{
+    StepLimit, Watch,
+    bound::bound,
+    cap::{self, Rules},
+    demand::Demand,
+    engine::tree,
+    measure::Measure,
+    merge::merge,
+    number,
+    routing::Routing,
+    watch::Shortened,
+};
 
 use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};
 
@@ -49,7 +60,7 @@ pub(crate) fn shares_trees(topology: &Topology, policy: &Policy) -> bool {
         && number::capacity(topology, policy) < sources
 }
 
-/// Shared trees are searched for by how many hosts there are, which says nothing of a matrix.
+/// Shared trees are searched for by how many hosts there are, which says nothing of a matrix: there they only compete.
 fn is_simple(policy: &Policy, sources: usize) -> bool {
     policy.traffic == Traffic::AllToAll && sources > 1
 }
@@ -69,6 +80,16 @@ pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mu
     routings
 }
 
+/// Trees that sources share as if all sent as much to all, in a part of the steps.
+fn shared_alike(topology: &Topology, policy: &Policy, sources: usize, watch: &mut dyn Watch) -> Option<Routing> {
+    let alike = Policy { traffic: Traffic::AllToAll, ..policy.clone() };
+    let sharing = Sharing::new(topology, &alike);
+    let net = Net::new(topology, sharing.pairs_per_unit);
+    let least = bound(topology, &Demand::new(topology, &alike.traffic), watch.threads()).load;
+    let mut watch = Shortened { watch, steps: StepLimit::by_size(topology) };
+    search(topology, &alike, &net, &sharing, least, sources, &mut watch).into_iter().next()
+}
+
 /// A tree for every source, and where there are too few, or pairs may choose, routes that share trees before those.
 fn search(
     topology: &Topology,
@@ -85,8 +106,19 @@ fn search(
     }
     let mut contest = Contest::new(topology, policy, net, sharing, bound);
     if !is_simple(policy, sources) || !pack::applies(policy, sources, trees) {
+        let scarce = trees < sources && policy.tagging != Tagging::SourceDestination;
+        let shared = if scarce { shared_alike(topology, policy, sources, watch) } else { None };
         contest.run(&mut Work::new(watch));
-        return contest.finish();
+        let mut routings = contest.finish();
+        // What is left of a tree for every source may be worse, though those were made for this matrix.
+        let rules = if policy.flow_control == FlowControl::None { Rules::Any } else { Rules::Increasing };
+        let left = routings.first().and_then(|own| cap::fit(topology, &policy.traffic, own, trees, rules));
+        let time = |routing: &Routing| {
+            Measure::of(topology, &policy.traffic, &routing.clone().tagged(topology, policy.tagging)).time_max
+        };
+        let better = |shared: &Routing| left.as_ref().is_none_or(|left| time(shared) < time(left));
+        routings.splice(0..0, shared.filter(better));
+        return routings;
     }
     let steps = pack::steps_before(topology, policy, sources, trees);
     contest.run(&mut Work::new(&mut Shortened { watch, steps }));
