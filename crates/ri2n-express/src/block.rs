@@ -12,7 +12,7 @@ use crate::{down::Down, talk::Talk, up::Up};
 
 const VERSION: u32 = 2;
 
-/// The shared memory of one end of a connection. All zeros when it is new, but for what [`Self::set_up`] writes.
+/// The shared memory of one end of a connection. All zeros when it is new, but for its version and tokens.
 #[repr(C)]
 pub struct Block {
     version: AtomicU32,
