@@ -127,6 +127,7 @@ bench-planner:
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner-$(SIZES).md
 
 bench-ri2n:
+	@tools/setup test
 	cargo build --release --locked -p ri2n-cli -p ri2n-preload
 	bench/ri2n/run docs/benchmarks/ri2n.md
 
