@@ -1,6 +1,6 @@
 //! How long it takes to plan again after one cable died, and how much changes: `cargo run --release -p planner
-//! --example replan [KIND SIZE ENGINE RUNS [again]]`. Times of planning again are medians of processor time. With the last
-//! word nothing is planned anew for comparison.
+//! --example replan [KIND SIZE ENGINE RUNS [again [FLOW-CONTROL TAGGING CABLES]]]`. Times of planning again are medians of
+//! processor time. With `again` nothing is planned anew for comparison. CABLES die one at a time, far apart.
 
 use std::time::Instant;
 

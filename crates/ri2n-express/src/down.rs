@@ -8,11 +8,8 @@ use std::{
 use crate::{
     block::is_nothing,
     datagram::{Copy, MESSAGE_MAX},
-    place::{Claim, Moment, Place},
+    place::{Claim, Moment, Place, TRIES_MAX},
 };
-
-/// How often a broker tries to take its turn at one time.
-const TRIES_MAX: u32 = 1000;
 
 /// From the broker to the program.
 #[repr(C)]

@@ -17,6 +17,9 @@ use std::sync::atomic::{
     fence,
 };
 
+/// How often a broker tries to take its turn at one time: programs may be moving on again and again.
+pub(crate) const TRIES_MAX: u32 = 1000;
+
 const OPEN: u64 = 1;
 const CLOSED: u64 = 2;
 const TURN: u64 = 4;

@@ -11,13 +11,11 @@ use std::{
 use crate::{
     block::is_nothing,
     datagram::MESSAGE_MAX,
-    place::{Claim, Place},
+    place::{Claim, Place, TRIES_MAX},
 };
 
 /// Bytes that may wait for the broker's next look.
 const RING_BYTES: usize = 16 << 10;
-/// How often a broker tries to take its turn at one time: programs may be moving on again and again.
-const TRIES_MAX: u32 = 1000;
 
 /// From the program to the broker.
 #[repr(C)]
