@@ -32,17 +32,19 @@ impl Tree {
         links.sort_unstable();
         links.dedup();
         let mut pieces = Pieces::new(topology.switches().len());
+        let mut is_covered = vec![false; topology.switches().len()];
+        let mut covered = 0;
         for &link in &links {
-            let (a, b) = (topology.port(topology.link(link).a).switch, topology.port(topology.link(link).b).switch);
-            if !pieces.join(a.index(), b.index()) {
+            let channel = ChannelId::forward(link);
+            let ends = [topology.tail(channel).index(), topology.head(channel).index()];
+            if !pieces.join(ends[0], ends[1]) {
                 return Err(TreeError::Cycle(link));
             }
+            covered += ends.into_iter().filter(|&end| !std::mem::replace(&mut is_covered[end], true)).count();
         }
-        if let Some(first) = links.first() {
-            let root = pieces.find(topology.tail(ChannelId::forward(*first)).index());
-            if links.iter().any(|link| pieces.find(topology.tail(ChannelId::forward(*link)).index()) != root) {
-                return Err(TreeError::Disconnected);
-            }
+        // A forest has as many links as it covers switches, less one for each of its pieces.
+        if covered > links.len() + 1 {
+            return Err(TreeError::Disconnected);
         }
         Ok(Self { links })
     }

@@ -1,6 +1,7 @@
 //! How long it takes to plan again after one cable died, and how much changes: `cargo run --release -p planner
-//! --example replan [KIND SIZE ENGINE RUNS [again [FLOW-CONTROL TAGGING CABLES]]]`. Times of planning again are medians of
-//! processor time. With `again` nothing is planned anew for comparison. CABLES die one at a time, far apart.
+//! --example replan [KIND SIZE ENGINE RUNS [again [FLOW-CONTROL TAGGING CABLES]]]`. Times of planning again are medians: of
+//! one thread its processor time, and what goes by with as many threads as there are processors. With `again` nothing is
+//! planned anew for comparison. CABLES die one at a time, far apart.
 
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use fabric::{
     EngineName, Policy, SwitchSpec, Topology, TopologyBuilder,
     generate::{Kind, Options, generate},
 };
-use planner::{difference, plan, steps};
+use planner::{StepLimit, Watch, difference, plan, plan_with, steps};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -38,11 +39,11 @@ fn main() {
     let last = topology.links().len() - 1;
     for link in (0..cables).map(|turn| (last * turn).div_ceil(cables.max(2) - 1)) {
         let less = without_link(&topology, link);
-        let mut again: Vec<f64> = (0..runs.max(1))
-            .map(|_| processor_ms(|| plan(&less, &policy, Some(&before)).expect("it plans")).1)
-            .collect();
-        again.sort_by(f64::total_cmp);
-        let again_ms = again[again.len() / 2];
+        let again_ms = median(runs, || processor_ms(|| plan(&less, &policy, Some(&before)).expect("it plans")).1);
+        let threads_ms = median(runs, || {
+            let mut watch = Processors(StepLimit::by_request(&less, &policy));
+            timed(|| plan_with(&less, &policy, Some(&before), &mut watch).expect("it plans")).1
+        });
         let after = plan(&less, &policy, Some(&before)).expect("it plans");
         // Less a cable the structure that the engine needs may be gone.
         let any = Policy { engine: EngineName::Auto, ..policy.clone() };
@@ -56,7 +57,7 @@ fn main() {
         let (difference, difference_ms) = timed(|| difference(&before, &after));
         let (transition, steps_ms) = timed(|| steps(&before, &after));
         println!(
-            "less {}: again {again_ms:.0} ms; busiest {} (anew {anew}); {} VLANs; {:.2} % of entries, {} PVIDs, \
+            "less {}: again {again_ms:.0} ms, by all processors {threads_ms:.0} ms; busiest {} (anew {anew}); {} VLANs; {:.2} % of entries, {} PVIDs, \
              difference {difference_ms:.0} ms, {} steps in {steps_ms:.0} ms, judge: {}",
             topology.link_label(fabric::LinkId::new(link)),
             after.summary.max_channel_load,
@@ -67,6 +68,33 @@ fn main() {
             verify::check(&after).findings().len(),
         );
     }
+}
+
+/// Steps as `plan` takes, by as many threads as there are processors.
+struct Processors(StepLimit);
+
+impl Watch for Processors {
+    fn expired(&mut self) -> bool {
+        self.0.expired()
+    }
+
+    fn progress(&mut self, load: f64, bound: f64) {
+        self.0.progress(load, bound);
+    }
+
+    fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
+
+    fn steps_left(&self) -> u64 {
+        self.0.steps_left()
+    }
+}
+
+fn median(runs: usize, mut run: impl FnMut() -> f64) -> f64 {
+    let mut times: Vec<f64> = (0..runs.max(1)).map(|_| run()).collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {

@@ -299,9 +299,9 @@ fn plan_again(
 ) -> Option<Plan> {
     let relation = Relation::between(&previous.topology, topology);
     let Replanned { engine, routing, vlan, lane, rank } =
-        replan::replan(topology, policy, previous, &relation, second)?;
+        replan::replan(topology, policy, previous, &relation, second, threads)?;
     number::check_limits(topology, policy, engine, &routing).ok()?;
-    let measure = Measure::of(topology, &policy.traffic, &routing);
+    let measure = Measure::by_threads(topology, &policy.traffic, &routing, threads);
     // Where cycles are allowed, what was noted on the way may have closed one that the routes themselves do not have.
     let rank = rank.or_else(|| lanes::place(topology, policy, engine, &routing).ok()?.rank);
     let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };

@@ -1,11 +1,14 @@
 //! How good a routing is: channel loads and path lengths.
 
+use std::ops::Range;
+
 use fabric::{ChannelId, Topology, Traffic, TrafficMatrix};
 
 use crate::{
-    fan::{Direction, Fan, for_each_fan},
+    fan::{Direction, Fan, for_each_fan_of},
     host_set::HostSet,
     routing::Routing,
+    threads::with_each,
 };
 
 /// Loads and path lengths; exact counts where every pair sends one unit.
@@ -24,13 +27,33 @@ pub(crate) struct Measure {
 impl Measure {
     /// Measures a routing. Cost: O(fans · switches), and for a matrix O(demands) more for each fan of a host.
     pub(crate) fn of(topology: &Topology, traffic: &Traffic, routing: &Routing) -> Self {
-        let mut measure = Self { load: vec![0.0; topology.channel_count()], time_max: 0.0, hops_total: 0, hops_max: 0 };
-        let mut weigher = Weigher::new(topology, traffic);
-        let mut depth = vec![0; topology.switches().len()];
-        for_each_fan(topology, routing, |fan| measure.add(topology, routing, fan, &mut weigher, &mut depth));
-        let times = topology.channel_ids().map(|channel| measure.load[channel.index()] * topology.slowness(channel));
-        measure.time_max = times.fold(0.0, f64::max);
-        measure
+        Self::by_threads(topology, traffic, routing, 1)
+    }
+
+    /// The same by so many threads, where that makes no difference: sums of a matrix depend on their order.
+    pub(crate) fn by_threads(topology: &Topology, traffic: &Traffic, routing: &Routing, threads: usize) -> Self {
+        let nothing = Self { load: vec![0.0; topology.channel_count()], time_max: 0.0, hops_total: 0, hops_max: 0 };
+        let shares = if *traffic == Traffic::AllToAll { threads.max(1) } else { 1 };
+        let share = routing.trees.len().div_ceil(shares).max(1);
+        let starts = (0..routing.trees.len()).step_by(share);
+        let mut parts: Vec<(Range<usize>, Self)> =
+            starts.map(|start| (start..(start + share).min(routing.trees.len()), nothing.clone())).collect();
+        with_each(threads, &mut parts, |(trees, measure)| {
+            let mut weigher = Weigher::new(topology, traffic);
+            let mut depth = vec![0; topology.switches().len()];
+            for_each_fan_of(topology, routing, trees, |fan| {
+                measure.add(topology, routing, fan, &mut weigher, &mut depth);
+            });
+        });
+        let mut whole = nothing;
+        for (_, part) in parts {
+            whole.load.iter_mut().zip(&part.load).for_each(|(load, more)| *load += more);
+            whole.hops_total += part.hops_total;
+            whole.hops_max = whole.hops_max.max(part.hops_max);
+        }
+        let times = topology.channel_ids().map(|channel| whole.load[channel.index()] * topology.slowness(channel));
+        whole.time_max = times.fold(0.0, f64::max);
+        whole
     }
 
     fn add(

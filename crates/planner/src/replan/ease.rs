@@ -26,8 +26,8 @@ const BRANCHES_MAX: usize = 32;
 const JOINTS_MAX: usize = 1024;
 /// How often ties are looked at, over all trees.
 const LOOKS_MAX: usize = 512;
-/// Ways that are tried against the numbering, over all trees.
-const TRIES_MAX: usize = 2048;
+/// Ways for which a new numbering is tried, over all trees.
+const TRIES_MAX: usize = 64;
 
 /// A mended tree.
 pub(crate) struct Mended<'a> {

@@ -78,7 +78,7 @@ pub(super) struct Limits {
     pub(super) entries: usize,
     /// Joints that may be looked at.
     pub(super) looks: usize,
-    /// Ways that may be tried against the numbering.
+    /// Ways for which a new numbering may be tried.
     pub(super) tries: usize,
 }
 
@@ -146,9 +146,14 @@ impl Joint {
         }
         self.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] -= part);
         let ways = self.ways(mender, tree, peak, limits);
-        for way in ways.into_iter().take(limits.tries) {
-            limits.tries -= 1;
-            if mender.admit(tree.lane, &self.dependencies(&way)) {
+        for way in ways {
+            let dependencies = self.dependencies(&way);
+            if !mender.climbs_along(tree.lane, &dependencies) {
+                // A new numbering is rarely found, and looking for one is dear.
+                let Some(left) = limits.tries.checked_sub(1) else { continue };
+                limits.tries = left;
+            }
+            if mender.admit(tree.lane, &dependencies) {
                 mender.spread_out(tree.links);
                 mender.part(ChannelId::forward(self.link));
                 way.channels.iter().for_each(|channel| mender.join(*channel));

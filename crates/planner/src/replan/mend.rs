@@ -67,6 +67,7 @@ pub(crate) struct Mender<'a> {
     pub(super) inward: Vec<Option<ChannelId>>,
     below: Vec<u32>,
     dependencies: Vec<Dependency>,
+    weights: Vec<(ChannelId, f64)>,
 }
 
 impl<'a> Mender<'a> {
@@ -84,6 +85,7 @@ impl<'a> Mender<'a> {
             inward: vec![None; switches],
             below: vec![0; switches],
             dependencies: Vec::new(),
+            weights: Vec::new(),
         }
     }
 
@@ -92,10 +94,14 @@ impl<'a> Mender<'a> {
         self.without = links.to_vec();
     }
 
+    /// Whether a channel is not forbidden.
+    pub(super) fn may_use(&self, channel: ChannelId) -> bool {
+        self.without.binary_search(&channel.link()).is_err()
+    }
+
     /// The channels that leave a switch and may be used.
     pub(super) fn channels_from(&self, switch: SwitchId) -> impl Iterator<Item = ChannelId> + use<'_> {
-        let channels = self.topology.channels_from(switch).iter().copied();
-        channels.filter(|channel| self.without.binary_search(&channel.link()).is_err())
+        self.topology.channels_from(switch).iter().copied().filter(|channel| self.may_use(*channel))
     }
 
     /// Whether links tie together every switch with hosts.
@@ -106,16 +112,32 @@ impl<'a> Mender<'a> {
             return false;
         }
         self.hang_from(SwitchId::new(start));
+        self.reached_all()
+    }
+
+    /// Whether every switch with hosts is in the piece that was hung up last.
+    fn reached_all(&self) -> bool {
         let reached = self.order.iter().filter(|switch| self.hosts[switch.index()] > 0).count();
         reached == self.hosts.iter().filter(|hosts| **hosts > 0).count()
     }
 
-    /// Takes a tree as it is, less branches that nobody lives on any more. Its links, ascending; none if its flows close
-    /// a cycle that must not be.
+    /// Takes a tree as it is, less branches that nobody lives on any more. Its links, ascending; none if it does not reach
+    /// everybody, or if its flows do not climb where they must.
     pub(crate) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         self.spread_out(links);
-        self.trim();
-        self.settle(lane, flows).then(|| self.links())
+        let is_trimmed = self.trim();
+        self.weigh(flows);
+        let climbs = self.cycles == Cycles::Allowed || self.climbs_along(lane, &self.dependencies);
+        (climbs && self.reached_all() && self.settle(lane))
+            .then(|| if is_trimmed { self.links() } else { links.to_vec() })
+    }
+
+    /// On what flows along a tree depend.
+    pub(super) fn dependencies_of(&mut self, links: &[LinkId], flows: &[Flow]) -> &[Dependency] {
+        self.spread_out(links);
+        self.dependencies.clear();
+        flows.iter().for_each(|flow| self.trace(flow));
+        &self.dependencies
     }
 
     /// Ties the pieces of a tree together. `stubs` are the switches at the ends of what it lost.
@@ -137,7 +159,8 @@ impl<'a> Mender<'a> {
             self.tie(lane, flows, &ways)?;
         }
         self.trim();
-        self.settle(lane, flows).then(|| self.links())
+        self.weigh(flows);
+        self.settle(lane).then(|| self.links())
     }
 
     /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
@@ -156,47 +179,58 @@ impl<'a> Mender<'a> {
             Direction::Outward => i64::from(rank[channel.index()]),
             Direction::Inward => -i64::from(rank[channel.reverse().index()]),
         };
-        let may_be_used = |channel: &ChannelId| self.without.binary_search(&channel.link()).is_err();
-        let mut climbing: Vec<ChannelId> = self.topology.channel_ids().filter(may_be_used).collect();
+        let mut climbing: Vec<ChannelId> =
+            self.topology.channel_ids().filter(|&channel| self.may_use(channel)).collect();
         climbing.sort_unstable_by_key(|&channel| (key(channel), channel));
-        let mut grown: Vec<Option<ChannelId>>;
-        loop {
+        let ends = |channel: ChannelId| [self.topology.tail(channel), self.topology.head(channel)].map(SwitchId::index);
+        // By which channel each switch is reached first, if it may choose.
+        let grow = |kept: &[Option<ChannelId>]| {
             let mut arrival: Vec<Option<i64>> = vec![None; kept.len()];
+            let mut grown: Vec<Option<ChannelId>> = vec![None; kept.len()];
             arrival[root.index()] = Some(i64::MIN);
-            grown = vec![None; kept.len()];
             for &channel in &climbing {
-                let (tail, head) = (self.topology.tail(channel).index(), self.topology.head(channel).index());
+                let [tail, head] = ends(channel);
                 let open = arrival[head].is_none() && kept[head].is_none_or(|kept| kept == channel);
                 if open && arrival[tail].is_some_and(|arrival| arrival < key(channel)) {
                     arrival[head] = Some(key(channel));
                     grown[head] = Some(channel);
                 }
             }
-            // Those whose old channel leads on from a switch that was reached, but too late, have to let go of it.
-            let late: Vec<usize> = (0..kept.len())
-                .filter(|&at| {
-                    let tail = kept[at].map(|channel: ChannelId| self.topology.tail(channel).index());
-                    arrival[at].is_none() && tail.is_some_and(|tail| arrival[tail].is_some())
-                })
-                .collect();
-            if late.is_empty() {
-                let stuck: Vec<usize> =
-                    (0..kept.len()).filter(|&at| arrival[at].is_none() && kept[at].is_some()).collect();
-                if stuck.is_empty() {
-                    break;
-                }
-                stuck.into_iter().for_each(|at| kept[at] = None);
-            }
-            late.into_iter().for_each(|at| kept[at] = None);
-        }
-        let reached = |at: usize| at == root.index() || grown[at].is_some();
-        if !(0..self.hosts.len()).all(|at| self.hosts[at] == 0 || reached(at)) {
+            grown
+        };
+        let reached = |grown: &[Option<ChannelId>], at: usize| at == root.index() || grown[at].is_some();
+        let first = grow(&vec![None; kept.len()]);
+        if !(0..kept.len()).all(|at| self.hosts[at] == 0 || reached(&first, at)) {
             return None;
+        }
+        let mut grown: Vec<Option<ChannelId>>;
+        loop {
+            grown = grow(&kept);
+            let missed: Vec<usize> = (0..kept.len()).filter(|&at| !reached(&grown, at)).collect();
+            // Those whose old channel leads on from a switch that was reached, but too late, have to let go of it.
+            let is_late = |at: usize| kept[at].is_some_and(|kept: ChannelId| reached(&grown, ends(kept)[0]));
+            let late: Vec<usize> = missed.iter().copied().filter(|&at| is_late(at)).collect();
+            let cut_off: Vec<usize> = missed.iter().copied().filter(|&at| kept[at].is_some()).collect();
+            if !late.is_empty() {
+                late.into_iter().for_each(|at| kept[at] = None);
+            } else if !cut_off.is_empty() {
+                cut_off.into_iter().for_each(|at| kept[at] = None);
+            } else if let Some(&lost) = missed.iter().find(|&&at| self.hosts[at] > 0) {
+                // Some switch on the way is held back by what it keeps.
+                let mut at = lost;
+                while let Some(channel) = first[at] {
+                    kept[at] = Some(channel);
+                    at = ends(channel)[0];
+                }
+            } else {
+                break;
+            }
         }
         let links: Vec<LinkId> = grown.iter().flatten().map(|channel| channel.link()).collect();
         self.spread_out(&links);
         self.trim();
-        self.settle(lane, flows).then(|| self.links())
+        self.weigh(flows);
+        self.settle(lane).then(|| self.links())
     }
 
     /// By which channel frames from `root` enter each switch of its piece; in other pieces, as if they came in at the
@@ -305,25 +339,30 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// Adds the finished tree's dependencies and loads.
-    fn settle(&mut self, lane: u8, flows: &[Flow]) -> bool {
+    /// Finds what flows along the tree depend on, and what they add to channels.
+    fn weigh(&mut self, flows: &[Flow]) {
         self.dependencies.clear();
-        let mut weights: Vec<(ChannelId, f64)> = Vec::new();
+        self.weights.clear();
         for flow in flows {
             self.trace(flow);
             for at in 1..self.order.len() {
                 let switch = self.order[at].index();
                 if let Some(channel) = self.inward[switch].filter(|_| self.below[switch] > 0) {
                     let channel = crossed(channel, flow.direction);
-                    weights.push((channel, f64::from(self.below[switch] * flow.owners) * self.per_pair(channel)));
+                    let weight = f64::from(self.below[switch] * flow.owners) * self.per_pair(channel);
+                    self.weights.push((channel, weight));
                 }
             }
         }
+    }
+
+    /// Adds the finished tree's dependencies and loads, as they were weighed.
+    fn settle(&mut self, lane: u8) -> bool {
         let dependencies = std::mem::take(&mut self.dependencies);
         let admitted = self.admit(lane, &dependencies);
         self.dependencies = dependencies;
         if admitted {
-            weights.into_iter().for_each(|(channel, weight)| self.load[channel.index()] += weight);
+            self.weights.iter().for_each(|(channel, weight)| self.load[channel.index()] += weight);
         }
         admitted
     }
@@ -480,11 +519,12 @@ impl<'a> Mender<'a> {
     /// Takes the first way along which all flows climb, else the first that a new numbering allows.
     fn tie(&mut self, lane: u8, flows: &[Flow], ways: &[Vec<ChannelId>]) -> Option<()> {
         let entered: Vec<Vec<Option<ChannelId>>> = flows.iter().map(|flow| self.entered_from(flow.root)).collect();
-        for way in ways.iter().take(CLIMBING_TRIES_MAX) {
-            // Most ways are out of the question at their very ends.
-            if !flows.iter().zip(&entered).all(|(flow, entered)| self.ends_climb(lane, way, flow, entered)) {
-                continue;
-            }
+        // Most ways are out of the question at their very ends.
+        let at_ends = |way: &&Vec<ChannelId>| {
+            flows.iter().zip(&entered).all(|(flow, entered)| self.ends_climb(lane, way, flow, entered))
+        };
+        let promising: Vec<&Vec<ChannelId>> = ways.iter().take(CLIMBING_TRIES_MAX).filter(at_ends).collect();
+        for way in promising {
             way.iter().for_each(|&channel| self.join(channel));
             if flows.iter().all(|flow| self.climbs(lane, flow)) {
                 return Some(());
@@ -533,14 +573,20 @@ impl<'a> Mender<'a> {
     fn climbs(&mut self, lane: u8, flow: &Flow) -> bool {
         self.dependencies.clear();
         self.trace(flow);
-        let order = &self.orders[usize::from(lane)];
-        self.dependencies.iter().all(|&dependency| order.climbs(dependency))
+        self.climbs_along(lane, &self.dependencies)
     }
 
-    /// Cuts branches that end at switches without hosts.
-    pub(super) fn trim(&mut self) {
+    /// Whether dependencies climb as the numbering is.
+    pub(super) fn climbs_along(&self, lane: u8, dependencies: &[Dependency]) -> bool {
+        let order = &self.orders[usize::from(lane)];
+        dependencies.iter().all(|&dependency| order.climbs(dependency))
+    }
+
+    /// Cuts branches that end at switches without hosts; whether there were any.
+    pub(super) fn trim(&mut self) -> bool {
         let mut bare: Vec<usize> =
             (0..self.beside.len()).filter(|&at| self.hosts[at] == 0 && self.beside[at].len() == 1).collect();
+        let is_trimmed = !bare.is_empty();
         while let Some(at) = bare.pop() {
             let Some(&only) = self.beside[at].first() else { continue };
             self.part(only);
@@ -549,5 +595,6 @@ impl<'a> Mender<'a> {
                 bare.push(next);
             }
         }
+        is_trimmed
     }
 }

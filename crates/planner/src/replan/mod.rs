@@ -7,13 +7,15 @@
 //! ```
 //! A kept or mended tree keeps its VLAN, and every host that stays keeps its choice. The numbering of channels that
 //! proves the previous plan free of deadlock is kept as well: mended routes must climb it, or a numbering of everything
-//! that is kept and of the new routes together must exist (`order.rs`). Where mending makes a channel busier than any was
-//! before, trees are tied elsewhere (`ease.rs`). If some tree can be neither mended nor replaced, there is no such plan,
-//! and the caller plans anew.
+//! that is kept and of the new routes together must exist (`order.rs`). Where no route from a sender climbs any more, a
+//! channel gets another number, and the trees that suffer from it are grown anew (`lift.rs`). Where mending makes a
+//! channel busier than any was before, trees are tied elsewhere (`ease.rs`). If some tree can be neither mended nor
+//! replaced, there is no such plan, and the caller plans anew.
 
 mod carry;
 mod ease;
 mod joint;
+mod lift;
 mod mend;
 mod order;
 mod stand;
@@ -28,17 +30,21 @@ use fabric::{
     SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet,
 };
 
-use self::ease::{Mended, ease};
 pub(crate) use self::{
     carry::carried_bound,
     mend::{Cycles, Flow, Mender},
     order::{Dependency, Order},
     stand::Standing,
 };
+use self::{
+    ease::{Mended, ease},
+    lift::lift,
+};
 use crate::{
     fan::{Direction, for_each_fan},
     relation::Relation,
     routing::Routing,
+    threads::with_each,
 };
 
 /// How much more than a fresh plan's the busiest channel of a re-planned fabric may carry before it is worth planning
@@ -47,6 +53,12 @@ pub const REPLAN_LOAD_FACTOR: f64 = 1.25;
 
 /// In how many orders broken trees are tried.
 const MENDING_ROUNDS_MAX: usize = 4;
+
+/// How often numberings are changed for trees that nothing climbs for.
+const LIFTS_MAX: usize = 4;
+
+/// What part of all trees may be grown anew for that.
+const SUFFERERS_PART: usize = 2;
 
 /// What share of the previous plan's entries easing may change, over those that mending does.
 const EASED_SHARE_MAX: f64 = 0.03;
@@ -80,11 +92,12 @@ pub(crate) fn replan(
     previous: &Plan,
     relation: &Relation,
     second: SecondPass,
+    threads: usize,
 ) -> Option<Replanned> {
     if !is_same_request(policy, previous) {
         return None;
     }
-    let fitted = |cycles| fit(topology, policy, previous, relation, cycles, second);
+    let fitted = |cycles| fit(topology, policy, previous, relation, (cycles, second), threads);
     match (policy.flow_control, &previous.certificate) {
         (FlowControl::Pause | FlowControl::Pfc(_), _) => fitted(Cycles::Forbidden),
         // What was proven free of deadlock stays so if it can, even where nothing depends on it.
@@ -98,8 +111,8 @@ fn fit(
     policy: &Policy,
     previous: &Plan,
     relation: &Relation,
-    cycles: Cycles,
-    second: SecondPass,
+    (cycles, second): (Cycles, SecondPass),
+    threads: usize,
 ) -> Option<Replanned> {
     let trees: Vec<Remains> =
         previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
@@ -107,18 +120,27 @@ fn fit(
     let mut trees = trees;
     let mut choices = Choices::carry_over(topology, previous, relation, position)?;
     let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
-    let mut mender = Mender::new(topology, cycles, numberings(topology, previous, relation, lanes));
+    let mut orders = numberings(topology, previous, relation, lanes);
     let mut flows = choices.flows(topology, trees.len());
-    let mut links: Vec<Option<Vec<LinkId>>> = vec![None; trees.len()];
-    let mut broken = Vec::new();
-    for (number, tree) in trees.iter().enumerate().filter(|(number, _)| !flows[*number].is_empty()) {
-        if mender.covers(&tree.links) {
-            links[number] = Some(mender.take(tree.lane, &tree.links, &flows[number])?);
-        } else {
-            broken.push(number);
+    let mut first = Vec::new();
+    let mut lifts_left = LIFTS_MAX;
+    let mut sufferers_max = trees.len() / SUFFERERS_PART;
+    let (mut mender, mut links, stuck) = loop {
+        let mut mender = Mender::new(topology, cycles, orders);
+        let (links, stuck) = tie_all(&mut mender, &trees, &flows, &first);
+        let lifted = match lifts_left.checked_sub(1) {
+            Some(left) if !stuck.is_empty() => {
+                lifts_left = left;
+                lift(&mut mender, &trees, &links, &flows, &stuck, &mut sufferers_max)
+            }
+            _ => None,
+        };
+        match lifted {
+            Some(lifted) => orders = lifted,
+            None => break (mender, links, stuck),
         }
-    }
-    let stuck = mend_all(&mut mender, &trees, &flows, broken, &mut links);
+        first = stuck;
+    };
     for number in stuck {
         for (at, part) in choices.split(topology, number, trees.len())? {
             let Remains { lane, links: left, stubs, .. } = &trees[number];
@@ -156,7 +178,8 @@ fn fit(
     if rank.is_none() && cycles == Cycles::Forbidden {
         return None;
     }
-    finish(topology, policy, previous, trees, links, choices, rank)
+    let (routing, vlan, lane) = finish(topology, policy, trees, links, choices, threads)?;
+    Some(Replanned { engine: previous.engine, routing, vlan, lane, rank })
 }
 
 /// The time that a bit of every pair took on the busiest channel, in picoseconds as a mender's loads are.
@@ -166,6 +189,30 @@ fn peak_before(previous: &Plan) -> f64 {
 
 /// Trees by number with the links that mend them, if any do.
 type Tied = Vec<(usize, Option<Vec<LinkId>>)>;
+
+/// Takes the trees that are whole and climb, grows some anew, and mends the others. Their links, and those for which nothing
+/// climbs.
+fn tie_all(
+    mender: &mut Mender<'_>,
+    trees: &[Remains],
+    flows: &[Vec<Flow>],
+    first: &[usize],
+) -> (Vec<Option<Vec<LinkId>>>, Vec<usize>) {
+    let mut links: Vec<Option<Vec<LinkId>>> = vec![None; trees.len()];
+    for (number, tree) in trees.iter().enumerate().filter(|(number, _)| !flows[*number].is_empty()) {
+        if !first.contains(&number) {
+            links[number] = mender.take(tree.lane, &tree.links, &flows[number]);
+        }
+    }
+    // Looking for a new numbering may move what was just lifted.
+    for &number in first {
+        let Remains { lane, links: left, .. } = &trees[number];
+        links[number] = mender.regrow(*lane, left, &flows[number]);
+    }
+    let broken = (0..trees.len()).filter(|&number| links[number].is_none() && !flows[number].is_empty()).collect();
+    let stuck = mend_all(mender, trees, flows, broken, &mut links);
+    (links, stuck)
+}
 
 /// Mends broken trees one after the other. Those for which nothing climbs any more come first the next time, as long as
 /// fewer and fewer are left over: these are returned, and nothing of them is in the mender.
@@ -295,7 +342,7 @@ impl Remains {
             Attachment::Link(link) => links.contains(&link),
         };
         let vlan = self.vlan.filter(|vlan| policy.vlans.contains(*vlan) && !self.reused.iter().any(leads_astray));
-        vlan.filter(|_| is_forest_with(topology, &self.links, links))
+        vlan.filter(|_| links == self.links || is_forest_with(topology, &self.links, links))
     }
 }
 
@@ -509,16 +556,15 @@ fn routing(trees: Vec<Tree>, assignment: Assignment<usize>) -> Routing {
     Routing { trees, assignment, lane: None, numbering: None }
 }
 
-/// Puts the routing together; trees that nobody uses any more are left out.
+/// Puts the routing together, with `vlan[tree]` and `lane[tree]`; trees that nobody uses any more are left out.
 fn finish(
     topology: &Topology,
     policy: &Policy,
-    previous: &Plan,
     remains: Vec<Remains>,
     links: Vec<Option<Vec<LinkId>>>,
     choices: Choices,
-    rank: Option<Vec<Vec<u32>>>,
-) -> Option<Replanned> {
+    threads: usize,
+) -> Option<(Routing, Vec<Option<VlanId>>, Vec<u8>)> {
     let assignment = match choices {
         Choices::OneEnd { tagging, choice } => {
             let choice: Option<Vec<usize>> = choice.into_iter().collect();
@@ -531,21 +577,19 @@ fn finish(
     };
     let mut used = vec![false; remains.len()];
     assignment.map(|tree| used[tree] = true);
-    let (mut trees, mut vlan, mut lane) = (Vec::new(), Vec::new(), Vec::new());
     let mut renumbered = vec![usize::MAX; remains.len()];
-    for (number, (remains, links)) in remains.into_iter().zip(links).enumerate() {
-        if !used[number] {
-            continue;
-        }
-        let links = links?;
-        let vlan_kept = remains.vlan_kept(topology, policy, &links);
-        renumbered[number] = trees.len();
-        trees.push(Tree::new(topology, links).ok()?);
-        vlan.push(vlan_kept);
-        lane.push(remains.lane);
-    }
-    let routing = routing(trees, assignment.map(|tree| renumbered[tree]));
-    Some(Replanned { engine: previous.engine, routing, vlan, lane, rank })
+    (0..remains.len()).filter(|&number| used[number]).enumerate().for_each(|(new, number)| renumbered[number] = new);
+    let parts = remains.into_iter().zip(links).zip(&used).filter(|(_, used)| **used);
+    let mut finished: Vec<(Remains, Option<Vec<LinkId>>, Option<Tree>)> =
+        parts.map(|((remains, links), _)| (remains, links, None)).collect();
+    with_each(threads, &mut finished, |(remains, links, tree)| {
+        let links = links.take().unwrap_or_default();
+        remains.vlan = remains.vlan_kept(topology, policy, &links);
+        *tree = Tree::new(topology, links).ok();
+    });
+    let (vlan, lane) = finished.iter().map(|(remains, ..)| (remains.vlan, remains.lane)).unzip();
+    let trees: Option<Vec<Tree>> = finished.into_iter().map(|(.., tree)| tree).collect();
+    Some((routing(trees?, assignment.map(|tree| renumbered[tree])), vlan, lane))
 }
 
 /// Whether two sets of links together close no cycle: then a VLAN can go from one to the other switch by switch, in any

@@ -56,12 +56,16 @@ impl Order {
     /// Adds dependencies as [`admit`](Self::admit) does, and returns those that are new.
     pub(crate) fn try_admit(&mut self, dependencies: &[Dependency]) -> Option<Vec<Dependency>> {
         let mut added = Vec::new();
+        let moves = dependencies.iter().any(|dependency| !self.climbs(*dependency));
+        let before = moves.then(|| self.rank.clone());
         for &dependency in dependencies {
             match self.insert(dependency) {
                 Insertion::New => added.push(dependency),
                 Insertion::Known => {}
                 Insertion::Cycle => {
                     self.withdraw(&added);
+                    // Without a step down there is no cycle.
+                    self.rank = before.expect("some dependency does not climb");
                     return None;
                 }
             }
@@ -71,7 +75,14 @@ impl Order {
 
     /// Whether dependencies could be added; they are not.
     pub(crate) fn admits(&mut self, dependencies: &[Dependency]) -> bool {
-        self.try_admit(dependencies).map(|added| self.withdraw(&added)).is_some()
+        let moves = dependencies.iter().any(|dependency| !self.climbs(*dependency));
+        let before = moves.then(|| self.rank.clone());
+        let Some(added) = self.try_admit(dependencies) else { return false };
+        self.withdraw(&added);
+        if let Some(before) = before {
+            self.rank = before;
+        }
+        true
     }
 
     /// Takes back dependencies that were new when they were added, the latest first.
