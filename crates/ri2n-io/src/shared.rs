@@ -12,9 +12,9 @@
 use crate::{
     helper,
     status::Role,
-    sys::{self, Block, EventFd, Inbox, MESSAGES, RECEIVE_WAIT, Segment, Socket},
+    sys::{self, Block, EventFd, Inbox, MESSAGES_FEW, RECEIVE_WAIT, Segment, Socket},
 };
-use ri2n::{Arrival, Batch, Carrier, Connection, Health, Time};
+use ri2n::{Arrival, Batch, Carrier, Connection, Health, Target, Time};
 use std::{
     io,
     net::SocketAddr,
@@ -74,8 +74,8 @@ pub(crate) struct State {
     timers_at: Time,
     /// Whether messages tell when they arrived, which nobody needs to know of a conversation in single datagrams.
     is_stamped: bool,
-    /// Whether messages come in bursts, so that receiving several at once pays.
-    is_burst: bool,
+    /// Messages to ask for at once: one, unless they come in bursts.
+    most: usize,
     /// Whether a caller receives, and how.
     pub(crate) receiver: Receiver,
     waiters: u32,
@@ -151,7 +151,7 @@ impl Shared {
             clock: sys::now(),
             timers_at: Time::ZERO,
             is_stamped: false,
-            is_burst: false,
+            most: 1,
             receiver: Receiver::None,
             waiters: 0,
             readable: None,
@@ -292,15 +292,13 @@ impl Shared {
     }
 
     /// Takes in what the last receive call brought. Returns the time.
-    fn take_in(state: &mut State, inbox: &Inbox) -> Time {
+    fn take_in(state: &mut State, inbox: &Inbox, target: &mut Target<'_>) -> Time {
         // The clock of the day first: what passes between the looks makes arrivals later, and never a round trip shorter.
         let day_ns = if state.is_stamped { sys::day_ns() } else { 0 };
         let now = state.look_at_clock();
         for message in inbox.messages() {
             let arrival = Arrival { at: now - message.age(day_ns), from: message.from };
-            for datagram in message.bytes.chunks(message.segment) {
-                state.connection.handle_datagram(now, arrival, datagram);
-            }
+            state.connection.handle_datagrams(now, arrival, message.bytes, message.segment, target);
         }
         now
     }
@@ -337,10 +335,11 @@ impl Shared {
         sys::with_inbox(|inbox| {
             let (mut nothing, mut refused) = (true, false);
             for _ in 0..RECEIVES_MAX {
-                match self.socket.receive(inbox, Block::Never, MESSAGES) {
+                match self.socket.receive(inbox, Block::Never, state.most.max(MESSAGES_FEW)) {
                     Ok(count) if count > 0 => {
                         nothing = false;
-                        Self::take_in(state, inbox);
+                        state.most = inbox.most_expected();
+                        Self::take_in(state, inbox, &mut Target::default());
                         self.transmit(state, sys::now());
                     }
                     // The error comes before packets that arrived earlier, which may be the peer's last word.
@@ -359,7 +358,17 @@ impl Shared {
     }
 
     /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.
-    pub(crate) fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
+    pub(crate) fn wait<'a>(&'a self, state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
+        self.wait_into(state, until, &mut Target::default())
+    }
+
+    /// The same for a reader, in whose memory bytes may be that count as read.
+    pub(crate) fn wait_into<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        until: Option<Time>,
+        target: &mut Target<'_>,
+    ) -> MutexGuard<'a, State> {
         self.transmit_if_wanted(&mut state);
         if state.receiver != Receiver::None {
             state.waiters += 1;
@@ -369,7 +378,7 @@ impl Shared {
             return state;
         }
         let is_short = until.is_some_and(|until| until.since(sys::now()) < RECEIVE_WAIT);
-        let (mut state, received) = if is_short { (state, false) } else { self.receive_blocking(state) };
+        let (mut state, received) = if is_short { (state, false) } else { self.receive_blocking(state, target) };
         if !received {
             state = self.watch(state, until);
         }
@@ -380,9 +389,13 @@ impl Shared {
     }
 
     /// Sleeps in the receive call, for no longer than timers may be late. Returns whether something arrived.
-    fn receive_blocking<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+    fn receive_blocking<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        target: &mut Target<'_>,
+    ) -> (MutexGuard<'a, State>, bool) {
         state.receiver = Receiver::Receiving;
-        let (most, clock, tick) = (if state.is_burst { MESSAGES } else { 1 }, state.clock, state.helper_tick_busy());
+        let (most, clock, tick) = (state.most, state.clock, state.helper_tick_busy());
         drop(state);
         self.call_helper(clock, tick);
         let (mut state, error) = sys::with_inbox(|inbox| {
@@ -390,11 +403,11 @@ impl Shared {
             let mut state = self.lock();
             state.receiver = Receiver::None;
             let now = if result.is_ok() {
-                state.is_burst = inbox.is_burst();
-                if state.is_burst {
+                state.most = inbox.most_expected();
+                if !state.is_stamped && inbox.is_burst() {
                     self.stamp_arrivals(&mut state);
                 }
-                Self::take_in(&mut state, inbox)
+                Self::take_in(&mut state, inbox, target)
             } else {
                 state.look_at_clock()
             };

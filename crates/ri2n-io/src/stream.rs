@@ -7,7 +7,7 @@ use crate::{
     status::ConnectionStatus,
     sys::{self, EventFd},
 };
-use ri2n::{CloseReason, ReadError, StreamState, Time, WriteError};
+use ri2n::{CloseReason, ReadError, StreamState, Target, Time, WriteError};
 use std::{
     io,
     net::{Shutdown, SocketAddr},
@@ -80,12 +80,18 @@ impl Stream {
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut state = self.shared.enter();
         let mut until = None;
+        let mut target = Target::new(into);
         loop {
             let clock = state.clock();
-            match state.connection.read(clock, into) {
+            let filled = target.filled();
+            match state.connection.read(clock, target.rest()) {
                 Ok(count) => {
                     self.shared.leave(state);
-                    return Ok(count);
+                    return Ok(filled + count);
+                }
+                Err(_) if filled > 0 => {
+                    self.shared.leave(state);
+                    return Ok(filled);
                 }
                 Err(ReadError::Closed(reason)) => return Err(closed(reason)),
                 Err(ReadError::WouldBlock) => {}
@@ -96,7 +102,7 @@ impl Stream {
                 self.shared.leave(state);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            state = self.shared.wait(state, until);
+            state = self.shared.wait_into(state, until, &mut target);
         }
     }
 

@@ -14,9 +14,17 @@ use std::{
 };
 
 /// Messages that one receive call takes, at most.
-pub(crate) const MESSAGES: usize = 8;
+pub(crate) const MESSAGES: usize = 32;
+/// The same where they are long, for memory.
+pub(crate) const MESSAGES_FEW: usize = 8;
 /// Longest message: what receive offload puts together.
 const MESSAGE_LEN: usize = 65_536;
+/// From one message's buffer to the next: such that their beginnings do not share sets of the processor's cache.
+const MESSAGE_STRIDE: usize = MESSAGE_LEN + 4096 + 1536;
+/// A shorter message that came alone is one of a conversation: the next comes after an answer.
+const MESSAGE_LEN_ALONE: usize = 1200;
+/// What receive offload puts together is longer than this, and so are a few datagrams of large frames.
+const MESSAGE_LEN_FEW: usize = 4096;
 /// Room for control messages, of which the largest set (packet info, segment size, stamp) needs 88 bytes.
 const CONTROL_LEN: usize = 128;
 /// Socket buffers asked for; the system may grant less to who is not root.
@@ -421,12 +429,17 @@ pub(crate) fn with_inbox<R>(run: impl FnOnce(&mut Inbox) -> R) -> R {
 #[repr(align(16))]
 struct ControlBuffer([u8; CONTROL_LEN]);
 
+/// What the system tells of a message beside its bytes.
+struct Slot {
+    name: libc::sockaddr_storage,
+    iovec: libc::iovec,
+    control: ControlBuffer,
+}
+
 /// Buffers for messages. Pages are touched only as far as messages fill them.
 pub(crate) struct Inbox {
     headers: [libc::mmsghdr; MESSAGES],
-    names: [libc::sockaddr_storage; MESSAGES],
-    iovecs: [libc::iovec; MESSAGES],
-    controls: [ControlBuffer; MESSAGES],
+    slots: [Slot; MESSAGES],
     bytes: Vec<u8>,
     /// Messages that the last call brought.
     count: usize,
@@ -440,10 +453,8 @@ impl Inbox {
         let mut inbox = unsafe {
             Box::new(Self {
                 headers: mem::zeroed(),
-                names: mem::zeroed(),
-                iovecs: mem::zeroed(),
-                controls: [const { ControlBuffer([0; CONTROL_LEN]) }; MESSAGES],
-                bytes: vec![0; MESSAGES * MESSAGE_LEN],
+                slots: mem::zeroed(),
+                bytes: vec![0; MESSAGES * MESSAGE_STRIDE],
                 count: 0,
                 used: MESSAGES,
             })
@@ -455,14 +466,15 @@ impl Inbox {
     /// Makes every header ready that the system may have written to. The box stays where it is, and so do the buffers.
     fn prepare(&mut self) {
         for at in 0..self.used {
-            let base = self.bytes[at * MESSAGE_LEN..].as_mut_ptr();
-            self.iovecs[at] = libc::iovec { iov_base: base.cast(), iov_len: MESSAGE_LEN };
+            let base = self.bytes[at * MESSAGE_STRIDE..].as_mut_ptr();
+            let slot = &mut self.slots[at];
+            slot.iovec = libc::iovec { iov_base: base.cast(), iov_len: MESSAGE_LEN };
             let header = &mut self.headers[at].msg_hdr;
-            header.msg_name = ptr::from_mut(&mut self.names[at]).cast();
-            header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            header.msg_iov = ptr::from_mut(&mut self.iovecs[at]);
+            header.msg_name = ptr::from_mut(&mut slot.name).cast();
+            header.msg_namelen = mem::size_of_val(&slot.name) as libc::socklen_t;
+            header.msg_iov = &raw mut slot.iovec;
             header.msg_iovlen = 1;
-            header.msg_control = self.controls[at].0.as_mut_ptr().cast();
+            header.msg_control = slot.control.0.as_mut_ptr().cast();
             header.msg_controllen = CONTROL_LEN;
             header.msg_flags = 0;
         }
@@ -470,13 +482,23 @@ impl Inbox {
         (self.count, self.used) = (0, 1);
     }
 
-    /// Whether more may wait than one plain message, going by the last call.
+    /// How many messages to ask for at the next call, going by the last: how many may wait.
+    pub(crate) fn most_expected(&self) -> usize {
+        let longest = self.headers[..self.count].iter().map(|header| header.msg_len as usize).max().unwrap_or(0);
+        match (self.count, longest) {
+            (_, MESSAGE_LEN_FEW..) => MESSAGES_FEW,
+            (..=1, ..MESSAGE_LEN_ALONE) => 1,
+            _ => MESSAGES,
+        }
+    }
+
+    /// Whether the last call brought part of a long transfer: a run, or more datagrams than those of links being opened.
     pub(crate) fn is_burst(&self) -> bool {
-        self.count > 1 || self.messages().any(|message| message.segment < message.bytes.len())
+        self.count >= MESSAGES_FEW || self.messages().any(|message| message.segment < message.bytes.len())
     }
 
     fn buffer(&self, at: usize) -> &[u8] {
-        &self.bytes[at * MESSAGE_LEN..(at + 1) * MESSAGE_LEN]
+        &self.bytes[at * MESSAGE_STRIDE..][..MESSAGE_LEN]
     }
 
     /// The messages that the last receive call brought.
@@ -484,7 +506,7 @@ impl Inbox {
         (0..self.count).filter_map(|at| {
             let header = &self.headers[at];
             let len = header.msg_len as usize;
-            let from = from_sockaddr(&self.names[at])?;
+            let from = from_sockaddr(&self.slots[at].name)?;
             let (mut segment, mut local, mut stamp_ns) = (len.max(1), None, None);
             for_each_control(&header.msg_hdr, |level, kind, data| match (level, kind) {
                 (libc::SOL_UDP, libc::UDP_GRO) => {

@@ -140,6 +140,41 @@ impl SendBuffer {
     }
 }
 
+/// Memory of a reader that waits: what arrives next in the stream goes straight there.
+#[derive(Debug, Default)]
+pub struct Target<'a> {
+    into: &'a mut [u8],
+    filled: usize,
+}
+
+impl<'a> Target<'a> {
+    /// Memory to fill from its beginning.
+    #[must_use]
+    pub fn new(into: &'a mut [u8]) -> Self {
+        Self { into, filled: 0 }
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// What is not written yet.
+    pub fn rest(&mut self) -> &mut [u8] {
+        &mut self.into[self.filled..]
+    }
+
+    /// Takes as much as there is room for. Returns how many bytes that is.
+    fn put(&mut self, bytes: &[u8]) -> usize {
+        let rest = &mut self.into[self.filled..];
+        let count = bytes.len().min(rest.len());
+        copy(&mut rest[..count], &bytes[..count]);
+        self.filled += count;
+        count
+    }
+}
+
 /// Bytes from the network to the application.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
@@ -200,19 +235,25 @@ impl ReceiveBuffer {
         self.end.is_some()
     }
 
-    /// Takes in bytes at an offset. Returns whether they are acceptable: a sender that passes the limit or changes the
-    /// end of the stream is not.
-    pub(crate) fn insert(&mut self, offset: u64, bytes: &[u8]) -> bool {
+    /// Takes in bytes at an offset; those that a reader waits for, into its memory. Returns whether they are acceptable: a
+    /// sender that passes the limit or changes the end of the stream is not.
+    pub(crate) fn insert(&mut self, offset: u64, bytes: &[u8], target: &mut Target<'_>) -> bool {
         let end = offset + bytes.len() as u64;
         if end > self.limit() || self.end.is_some_and(|last| end > last) {
             return false;
         }
-        let start = offset.max(self.next);
+        let mut start = offset.max(self.next);
         if start >= end {
             return true;
         }
-        self.ring.reserve(self.read, (end - self.read) as usize);
-        self.ring.copy_in(start, &bytes[(start - offset) as usize..]);
+        if start == self.read {
+            start += target.put(&bytes[(start - offset) as usize..]) as u64;
+            (self.read, self.next) = (start, start);
+        }
+        if start < end {
+            self.ring.reserve(self.read, (end - self.read) as usize);
+            self.ring.copy_in(start, &bytes[(start - offset) as usize..]);
+        }
         if start > self.next {
             self.islands.insert(start..end);
             return true;
@@ -328,6 +369,10 @@ mod tests {
         assert_eq!([head, tail].concat(), b"cdefABCD");
     }
 
+    fn put(receive: &mut ReceiveBuffer, offset: u64, bytes: &[u8]) -> bool {
+        receive.insert(offset, bytes, &mut Target::default())
+    }
+
     fn byte(offset: u64) -> u8 {
         (offset ^ offset >> 8 ^ offset >> 16) as u8
     }
@@ -365,15 +410,15 @@ mod tests {
         const FIRST: u64 = RING_BYTES_FIRST as u64;
         let mut receive = ReceiveBuffer::new(4 * RING_BYTES_FIRST);
         let mut into = vec![0; 4 * RING_BYTES_FIRST];
-        assert!(receive.insert(0, &bytes(0..700)));
+        assert!(put(&mut receive, 0, &bytes(0..700)));
         assert_eq!(receive.read(&mut into), 700);
-        assert!(receive.insert(1000, &bytes(1000..FIRST)));
+        assert!(put(&mut receive, 1000, &bytes(1000..FIRST)));
         assert_eq!(receive.ring.size(), RING_BYTES_FIRST);
-        assert!(receive.insert(4 * FIRST, &bytes(4 * FIRST..4 * FIRST + 700)));
+        assert!(put(&mut receive, 4 * FIRST, &bytes(4 * FIRST..4 * FIRST + 700)));
         assert_eq!(receive.ring.size(), 4 * RING_BYTES_FIRST);
-        assert!(!receive.insert(4 * FIRST + 700, b"x"), "beyond the limit");
-        assert!(receive.insert(700, &bytes(700..1000)));
-        assert!(receive.insert(FIRST, &bytes(FIRST..4 * FIRST)));
+        assert!(!put(&mut receive, 4 * FIRST + 700, b"x"), "beyond the limit");
+        assert!(put(&mut receive, 700, &bytes(700..1000)));
+        assert!(put(&mut receive, FIRST, &bytes(FIRST..4 * FIRST)));
         assert_eq!(receive.read(&mut into), 4 * RING_BYTES_FIRST);
         assert!(into == bytes(700..4 * FIRST + 700));
     }
@@ -381,17 +426,37 @@ mod tests {
     #[test]
     fn islands_join() {
         let mut receive = ReceiveBuffer::new(8);
-        assert!(receive.insert(4, b"efgh"));
-        assert!(!receive.insert(8, b"i"), "beyond the limit");
+        assert!(put(&mut receive, 4, b"efgh"));
+        assert!(!put(&mut receive, 8, b"i"), "beyond the limit");
         assert_eq!(receive.ready(), 0);
-        assert!(receive.insert(0, b"abcde"));
+        assert!(put(&mut receive, 0, b"abcde"));
         let mut bytes = [0; 5];
         assert_eq!(receive.read(&mut bytes), 5);
         assert_eq!(&bytes, b"abcde");
-        assert!(receive.insert(8, b"ijk"));
+        assert!(put(&mut receive, 8, b"ijk"));
         assert!(!receive.finish(10), "less than what arrived");
         assert!(receive.finish(11) && !receive.finish(12));
         assert_eq!((receive.read(&mut bytes), receive.read(&mut bytes)), (5, 1));
         assert!(receive.is_finished());
+    }
+
+    #[test]
+    fn a_reader_that_waits_is_given_what_comes_next() {
+        let mut receive = ReceiveBuffer::new(16);
+        let mut memory = [0; 6];
+        let mut target = Target::new(&mut memory);
+        assert!(receive.insert(6, b"ghij", &mut target));
+        assert_eq!((target.filled(), receive.ready()), (0, 0), "a hole is before it");
+        assert!(receive.insert(0, b"ab", &mut target) && receive.insert(0, b"abcd", &mut target));
+        assert_eq!((target.filled(), receive.ready(), receive.limit()), (4, 0, 20));
+        assert!(receive.insert(4, b"efg", &mut target));
+        assert_eq!((target.filled(), receive.ready(), receive.next()), (6, 4, 10), "the memory is full");
+        assert!(receive.insert(10, b"k", &mut target));
+        assert_eq!(&memory, b"abcdef");
+        let mut rest = [0; 6];
+        assert_eq!((receive.read(&mut rest), &rest[..5]), (5, &b"ghijk"[..]));
+        let mut target = Target::new(&mut memory);
+        assert!(receive.insert(11, b"l", &mut target) && receive.finish(12) && receive.is_finished());
+        assert_eq!(target.rest().len(), 5);
     }
 }

@@ -7,12 +7,12 @@
 //! ```text
 //!  application ── write ─▶ SendBuffer ─ schedule ─▶ Link 0 ─▶ Batch ─▶ datagrams
 //!              ◀─ read ── ReceiveBuffer ◀─────────┐ Link 1 ─▶ …
-//!                                                 └─ handle_datagram ◀─ datagrams
+//!                                                 └─ handle_datagrams ◀─ datagrams
 //! ```
 //!
 //! # Order of calls
 //! 1. [`handshake::Client`] and [`handshake::Server`] make a [`Connection`] on each side.
-//! 2. Whenever something arrives, [`Connection::handle_datagram`]; when [`Connection::poll_timeout`] is due,
+//! 2. Whenever something arrives, [`Connection::handle_datagrams`]; when [`Connection::poll_timeout`] is due,
 //!    [`Connection::handle_timeout`]; when the application acts, [`Connection::read`], [`Connection::write`] and so on.
 //! 3. After any of them, [`Connection::poll_transmit`] until it returns `false`.
 //!
@@ -33,6 +33,7 @@ mod seal;
 mod time;
 pub mod wire;
 
+pub use buffer::Target;
 pub use connection::{
     Arrival, BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Neighbour, Part, ReadError, Settings,
     StreamState, WriteError,

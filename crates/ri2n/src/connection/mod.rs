@@ -1,9 +1,9 @@
 //! A connection: one stream each way over its links.
 //!
 //! ```text
-//!  handle_datagram ─▶ receive.rs ─┐                    ┌─▶ transmit.rs ─▶ poll_transmit
-//!  handle_timeout ──▶ timers.rs ──┼─▶ links, buffers ──┤
-//!  read, write, shutdown ─────────┘                    └─▶ poll_timeout
+//!  handle_datagrams ─▶ receive.rs ─┐                    ┌─▶ transmit.rs ─▶ poll_transmit
+//!  handle_timeout ───▶ timers.rs ──┼─▶ links, buffers ──┤
+//!  read, write, shutdown ──────────┘                    └─▶ poll_timeout
 //! ```
 
 mod receive;

@@ -2,6 +2,7 @@
 
 use super::{CloseReason, Connection, Fin, Reads, Role, UNREACHABLE_MAX};
 use crate::{
+    buffer::Target,
     congestion::Limited,
     health::{Others, SUSPICION},
     link::{AckContext, Fate, Link, LinkId, Outcome, Path},
@@ -11,7 +12,7 @@ use crate::{
         packet::{self, End, Header},
     },
 };
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, ops::Range, time::Duration};
 
 /// Acknowledgements a millisecond of packets that arrive fast, on all links together.
 const ACKS_A_MS: u64 = 4;
@@ -48,6 +49,98 @@ impl Connection {
         if self.closed.is_some() || self.take_in(now, arrival, bytes).is_none() {
             self.rejected += 1;
         }
+    }
+
+    /// Takes in datagrams that arrived as one message: each `segment` bytes long, the last perhaps shorter. What comes next in
+    /// the stream counts as read as far as there is room for it in `target`, the memory of a reader that waits.
+    ///
+    /// # Panics
+    /// If `segment` is zero.
+    pub fn handle_datagrams(
+        &mut self,
+        now: Time,
+        arrival: Arrival,
+        bytes: &[u8],
+        segment: usize,
+        target: &mut Target<'_>,
+    ) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = &rest[self.take_in_run(now, arrival, rest, segment, target)..];
+            let (datagram, after) = rest.split_at(segment.min(rest.len()));
+            if !datagram.is_empty() {
+                self.handle_datagram(now, arrival, datagram);
+            }
+            rest = after;
+        }
+    }
+
+    /// Takes in those of the first datagrams that are nothing but data and follow each other on their link and in the stream,
+    /// as most do: what is decided for one of them is decided for all. Returns how many bytes they are.
+    fn take_in_run(
+        &mut self,
+        now: Time,
+        arrival: Arrival,
+        bytes: &[u8],
+        segment: usize,
+        target: &mut Target<'_>,
+    ) -> usize {
+        if self.closed.is_some() || self.seal.tag_len() > 0 {
+            return 0;
+        }
+        let (mut index, mut run, mut stretch, mut taken) = (0, 0..0, 0..0, 0);
+        for datagram in bytes.chunks(segment) {
+            if packet::has_control(datagram) {
+                break;
+            }
+            let Ok(raw) = packet::decode(datagram) else { break };
+            if taken == 0 {
+                index = usize::from(raw.link);
+                let Some(link) = &self.links[index] else { break };
+                (run, stretch) = (link.seen_end()..link.seen_end(), self.receive.next()..self.receive.next());
+            }
+            let same_link = usize::from(raw.link) == index;
+            let header = raw.resolve(self.local_token, run.end, stretch.end).filter(|_| same_link);
+            let Some(header) = header else { break };
+            let Some((offset, End::Open)) = header.data else { break };
+            if taken == 0 {
+                stretch = offset..offset;
+            }
+            let follows = (header.number, offset) == (run.end, stretch.end);
+            if !follows || !self.receive.insert(offset, raw.payload, target) {
+                break;
+            }
+            run.end += 1;
+            stretch.end += raw.payload.len() as u64;
+            taken += datagram.len();
+        }
+        if taken == 0 {
+            return 0;
+        }
+        let packets = (run.end - run.start) as u32;
+        self.handle_heard(now, arrival, packets);
+        if let Some(link) = &mut self.links[index] {
+            link.handle_seen(arrival.at, run, stretch.end - stretch.start);
+            link.unacked += packets;
+        }
+        self.consider_ack(now, index, Order::Next);
+        self.handle_fresh_data(now);
+        taken
+    }
+
+    fn handle_heard(&mut self, now: Time, arrival: Arrival, packets: u32) {
+        self.heard_at = now;
+        self.lateness.handle_wait(arrival.at, now);
+        let usable = self.each_link().filter(|link| link.monitor.is_usable()).count();
+        self.arrivals.handle(arrival.at, packets, usable as u32);
+    }
+
+    fn handle_fresh_data(&mut self, now: Time) {
+        self.active_at = now;
+        if self.reads == Reads::Discarded {
+            self.receive.discard();
+        }
+        self.consider_window(now);
     }
 
     fn take_in(&mut self, now: Time, arrival: Arrival, bytes: &[u8]) -> Option<()> {
@@ -87,12 +180,9 @@ impl Connection {
         if !self.insert_data(&header, data) {
             return None;
         }
-        self.heard_at = now;
-        self.lateness.handle_wait(arrival.at, now);
-        let usable = self.each_link().filter(|link| link.monitor.is_usable()).count();
-        self.arrivals.handle(arrival.at, usable as u32);
+        self.handle_heard(now, arrival, 1);
         let link = self.links[index].as_mut()?;
-        let in_order = link.handle_seen(arrival.at, header.number, data.len());
+        let in_order = link.handle_seen(arrival.at, header.number..header.number + 1, data.len() as u64);
         link.unacked += u32::from(eliciting);
         if frames.ping.is_some() {
             link.pong = frames.ping;
@@ -114,11 +204,7 @@ impl Connection {
             self.consider_ack(now, index, in_order);
         }
         if !data.is_empty() {
-            self.active_at = now;
-            if self.reads == Reads::Discarded {
-                self.receive.discard();
-                self.consider_window(now);
-            }
+            self.handle_fresh_data(now);
         }
         Some(())
     }
@@ -165,7 +251,7 @@ impl Connection {
     fn insert_data(&mut self, header: &Header, data: &[u8]) -> bool {
         let Some((offset, end)) = header.data else { return true };
         let Some(last) = offset.checked_add(data.len() as u64) else { return false };
-        self.receive.insert(offset, data) && (end == End::Open || self.receive.finish(last))
+        self.receive.insert(offset, data, &mut Target::default()) && (end == End::Open || self.receive.finish(last))
     }
 
     /// Decides when to acknowledge: at once what tells of loss or fills a batch, soon everything else.
@@ -325,8 +411,8 @@ impl Arrivals {
         Self { count: 0, since: now, ack_every: 2 }
     }
 
-    fn handle(&mut self, now: Time, links: u32) {
-        self.count += 1;
+    fn handle(&mut self, now: Time, packets: u32, links: u32) {
+        self.count += packets;
         let elapsed = now.since(self.since);
         if elapsed >= Duration::from_millis(1) {
             let each = u64::from(self.count) * 1_000_000 / (elapsed.as_nanos() as u64 * ACKS_A_MS).max(1);
@@ -364,15 +450,15 @@ impl Link {
         number < self.seen_floor || self.seen.contains(number)
     }
 
-    fn handle_seen(&mut self, arrived: Time, number: u64, data_len: usize) -> Order {
-        let order = if number == self.seen_end() { Order::Next } else { Order::Gap };
-        self.seen.insert(number..number + 1);
+    fn handle_seen(&mut self, arrived: Time, numbers: Range<u64>, data_len: u64) -> Order {
+        let order = if numbers.start == self.seen_end() { Order::Next } else { Order::Gap };
+        self.packets_received += numbers.end - numbers.start;
+        self.seen.insert(numbers);
         if self.seen.len() > SEEN_RANGES_MAX {
             self.seen.keep_highest(SEEN_RANGES_MAX);
             self.seen_floor = self.seen.first().map_or(0, |range| range.start);
         }
-        self.packets_received += 1;
-        self.bytes_received += data_len as u64;
+        self.bytes_received += data_len;
         (self.seen_at, self.told) = (self.seen_at.max(arrived), 0);
         order
     }

@@ -130,6 +130,12 @@ pub fn encode(out: &mut Vec<u8>, width: Width, header: &Header, control: &[u8]) 
     out.extend_from_slice(control);
 }
 
+/// Whether a packet has control frames, which its first byte tells.
+#[must_use]
+pub fn has_control(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|flags| flags & CONTROL != 0)
+}
+
 /// Takes a packet apart.
 ///
 /// # Errors

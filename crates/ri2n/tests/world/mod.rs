@@ -8,7 +8,7 @@
 #![allow(dead_code)] // each test uses its part
 
 use ri2n::{
-    Arrival, Batch, Carrier, Connection, Integrity, Key, LinkId, Path, Settings, Time,
+    Arrival, Batch, Carrier, Connection, Integrity, Key, LinkId, Path, Settings, Target, Time,
     handshake::{Client, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
@@ -124,6 +124,15 @@ pub(crate) struct Datagram {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
     pub(crate) bytes: Vec<u8>,
+}
+
+impl Datagram {
+    /// Whether a system would hand over both as one message: equally long data of one sender.
+    fn may_go_with(&self, next: &Self) -> bool {
+        let is_plain = |datagram: &Self| !ri2n::wire::handshake::is_handshake(&datagram.bytes);
+        let same = |a: &Self, b: &Self| (a.from, a.to, a.bytes.len()) == (b.from, b.to, b.bytes.len());
+        same(self, next) && is_plain(self) && is_plain(next)
+    }
 }
 
 /// What happens at a moment.
@@ -319,8 +328,11 @@ impl World {
 
     fn wake(&mut self, node: usize) {
         self.nodes[node].sleeps_until = None;
-        for (at, datagram) in std::mem::take(&mut self.nodes[node].inbox) {
-            self.arrive(node, at, &datagram);
+        let inbox = std::mem::take(&mut self.nodes[node].inbox);
+        for message in inbox.chunk_by(|(_, a), (_, b)| a.may_go_with(b)) {
+            let bytes: Vec<u8> = message.iter().flat_map(|(_, datagram)| &datagram.bytes).copied().collect();
+            let (at, first) = &message[0];
+            self.arrive(node, *at, &Datagram { bytes, ..*first }, first.bytes.len());
         }
         self.act(node);
         if let Some(Sharing::Naps { awake_us: (least, most), .. }) = self.nodes[node].sharing {
@@ -442,7 +454,7 @@ impl World {
                         if self.waits(node) {
                             self.nodes[node].inbox.push((now, datagram));
                         } else {
-                            self.arrive(node, now, &datagram);
+                            self.arrive(node, now, &datagram, datagram.bytes.len());
                             self.act(node);
                         }
                     }
@@ -486,8 +498,8 @@ impl World {
         false
     }
 
-    /// Hands a node what arrived at that moment, which is earlier if the node slept.
-    fn arrive(&mut self, index: usize, at: Time, datagram: &Datagram) {
+    /// Hands a node what arrived at that moment, which is earlier if the node slept: datagrams of this length as one message.
+    fn arrive(&mut self, index: usize, at: Time, datagram: &Datagram, segment: usize) {
         let now = self.now;
         let path = Path { local: Some(datagram.to.ip()), interface: 0, remote: datagram.from };
         if ri2n::wire::handshake::is_handshake(&datagram.bytes) {
@@ -500,7 +512,13 @@ impl World {
         }
         let node = &mut self.nodes[index];
         if let Some(connection) = &mut node.connection {
-            connection.handle_datagram(now, Arrival { at, from: datagram.from }, &datagram.bytes);
+            // One end always waits to read, the other looks afterwards.
+            let mut memory = vec![0; if index % 2 == 0 || !node.app.reads(now) { 0 } else { node.app.chunk }];
+            let mut target = Target::new(&mut memory);
+            let arrival = Arrival { at, from: datagram.from };
+            connection.handle_datagrams(now, arrival, &datagram.bytes, segment.max(1), &mut target);
+            let filled = target.filled();
+            node.app.take(now, &memory[..filled]);
         }
     }
 
@@ -625,20 +643,29 @@ impl App {
         if self.written == self.to_write && !self.keeps_open {
             connection.shutdown_write();
         }
-        while now >= self.reads_from && !self.finished_reading {
+        while self.reads(now) {
             match connection.read(now, &mut buffer) {
                 Ok(0) => self.finished_reading = true,
-                Ok(count) => {
-                    for (index, byte) in buffer[..count].iter().enumerate() {
-                        let offset = self.read + index as u64;
-                        assert_eq!(*byte, pattern(self.peer_seed, offset), "byte {offset} of the stream is altered");
-                    }
-                    self.read += count as u64;
-                    self.longest_pause = self.longest_pause.max(now.since(self.progressed_at));
-                    self.progressed_at = now;
-                }
+                Ok(count) => self.take(now, &buffer[..count]),
                 Err(_) => break,
             }
         }
+    }
+
+    fn reads(&self, now: Time) -> bool {
+        now >= self.reads_from && !self.finished_reading
+    }
+
+    fn take(&mut self, now: Time, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        for (index, byte) in bytes.iter().enumerate() {
+            let offset = self.read + index as u64;
+            assert_eq!(*byte, pattern(self.peer_seed, offset), "byte {offset} of the stream is altered");
+        }
+        self.read += bytes.len() as u64;
+        self.longest_pause = self.longest_pause.max(now.since(self.progressed_at));
+        self.progressed_at = now;
     }
 }
