@@ -59,3 +59,14 @@ impl Connecting {
         Ok(config)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn no_two_options_of_a_verb_have_the_same_name() {
+        Cli::command().debug_assert();
+    }
+}

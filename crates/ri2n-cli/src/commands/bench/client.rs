@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &Client) -> anyhow::Result<ExitCode> {
     } else {
         send(arguments, &mut stream, chunk, before_kib)?;
     }
-    if arguments.links {
+    if arguments.report {
         print_links(&stream);
     }
     stream.shutdown(Shutdown::Write)?;

@@ -87,7 +87,7 @@ struct Client {
     pause: u64,
     /// Say how the links are at the end
     #[arg(long)]
-    links: bool,
+    report: bool,
     #[command(flatten)]
     connecting: Connecting,
 }
