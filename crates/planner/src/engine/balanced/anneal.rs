@@ -14,6 +14,8 @@
 //!   order  bc  ab  sa            sweep 1: s reaches a only; sweep 2: b, after one fall; then c would take two
 //! ```
 
+use std::borrow::Cow;
+
 use fabric::rng::Rng;
 
 use crate::threads::with_each;
@@ -60,6 +62,25 @@ const CREWS: usize = 8;
 /// From this share of the rounds on the penalty counts as high.
 const DETAILED: f64 = 0.8;
 
+/// Where flow comes from, and what goes where.
+pub(super) struct Origin<'a> {
+    /// The switches at any of which its paths may begin, and what that costs; a hop costs 1 on average.
+    pub(super) roots: Vec<(u32, f32)>,
+    /// How many send, and what each sends to every switch.
+    pub(super) senders: u64,
+    pub(super) shares: &'a [u32],
+}
+
+/// An origin for each source.
+pub(super) fn origins<'a>(net: &'a Net, sources: &'a [Source]) -> Vec<Origin<'a>> {
+    let origin = |source: &'a Source| Origin {
+        roots: vec![(source.root as u32, 0.0)],
+        senders: source.senders(),
+        shares: source.shares(net),
+    };
+    sources.iter().map(origin).collect()
+}
+
 /// About what annealing costs, in visits.
 pub(super) fn cost(net: &Net, sources: usize, schedule: Schedule) -> u64 {
     let batches = sources.div_ceil(BATCH);
@@ -82,20 +103,23 @@ pub(super) fn random_orders(net: &Net, lanes: usize, rng: &mut Rng) -> Vec<Vec<u
     rank
 }
 
-/// Anneals `rank[lane][channel]`, given each source's lane; none if time was up before that was done, so that what comes
-/// out never depends on how much time was left.
+/// Anneals `rank[lane][channel]`, given each origin's lane; none if time was up before that was done, so that what comes
+/// out never depends on how much time was left. Nothing goes through channels with `closed[lane][channel]`, of which there
+/// are none where that is empty.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn anneal(
     net: &Net,
-    sources: &[Source],
+    origins: &[Origin<'_>],
     lane: &[u8],
     mut rank: Vec<Vec<u32>>,
+    closed: &[Vec<bool>],
     schedule: Schedule,
     rng: &mut Rng,
     work: &mut Work<'_>,
 ) -> Option<Vec<Vec<u32>>> {
     let lanes = rank.len();
     let mut batches: Vec<Vec<Batch>> =
-        (0..lanes).map(|number| batches(net, sources, lane, number as u8, rng)).collect();
+        (0..lanes).map(|number| batches(net, origins, lane, number as u8, rng)).collect();
     let mut wanted = vec![vec![0.0_f32; net.turns]; lanes];
     let mut load = vec![0.0_f64; net.channels];
     let mut price = vec![1.0_f32; net.channels];
@@ -127,8 +151,9 @@ pub(super) fn anneal(
             let share = count.div_ceil(CREWS).max(1);
             let mut jobs: Vec<(&mut Crew, &mut [Batch])> =
                 crews.iter_mut().zip(own[..count].chunks_mut(share)).collect();
+            let toll = tolls(&price, closed.get(lane));
             with_each(work.threads(), &mut jobs, |(crew, batches)| {
-                crew.route(net, batches, &order, &price, penalty, urgency);
+                crew.route(net, batches, &order, &toll, penalty, urgency);
             });
             let crewed = jobs.len();
             own.rotate_right(middle);
@@ -194,10 +219,21 @@ pub(super) fn anneal(
     best.map(|best| best.1)
 }
 
-/// Sources of one lane that are swept together, and their averaged load.
+/// What a channel costs on a lane.
+fn tolls<'p>(price: &'p [f32], closed: Option<&Vec<bool>>) -> Cow<'p, [f32]> {
+    match closed {
+        None => Cow::Borrowed(price),
+        Some(closed) => {
+            let toll = |(&price, &closed): (&f32, &bool)| if closed { f32::INFINITY } else { price };
+            Cow::Owned(price.iter().zip(closed).map(toll).collect())
+        }
+    }
+}
+
+/// Origins of one lane that are swept together, and their averaged load.
 struct Batch {
-    roots: Vec<u32>,
-    /// `units[switch]`: what each source sends there.
+    roots: Vec<Vec<(u32, f32)>>,
+    /// `units[switch]`: what each origin sends there.
     units: Vec<Floats>,
     /// `load[channel]`.
     load: Vec<f32>,
@@ -205,12 +241,20 @@ struct Batch {
     rounds: usize,
 }
 
-fn batches(net: &Net, sources: &[Source], lane: &[u8], number: u8, rng: &mut Rng) -> Vec<Batch> {
-    let mut own: Vec<usize> = (0..sources.len()).filter(|&source| lane[source] == number).collect();
+impl Batch {
+    /// Place in the batch, switch, and what it costs to begin there.
+    fn each_root(&self) -> impl Iterator<Item = (usize, usize, f32)> {
+        let slots = self.roots.iter().enumerate();
+        slots.flat_map(|(slot, roots)| roots.iter().map(move |&(root, start)| (slot, root as usize, start)))
+    }
+}
+
+fn batches(net: &Net, origins: &[Origin<'_>], lane: &[u8], number: u8, rng: &mut Rng) -> Vec<Batch> {
+    let mut own: Vec<usize> = (0..origins.len()).filter(|&origin| lane[origin] == number).collect();
     rng.shuffle(&mut own);
     let batch = |chunk: &[usize]| Batch {
-        roots: chunk.iter().map(|&source| sources[source].root as u32).collect(),
-        units: units(net, sources, chunk),
+        roots: chunk.iter().map(|&origin| origins[origin].roots.clone()).collect(),
+        units: units(net, origins, chunk),
         load: vec![0.0; net.channels],
         rounds: 0,
     };
@@ -249,11 +293,11 @@ impl Crew {
     }
 }
 
-fn units(net: &Net, sources: &[Source], chunk: &[usize]) -> Vec<Floats> {
+fn units(net: &Net, origins: &[Origin<'_>], chunk: &[usize]) -> Vec<Floats> {
     let mut units = vec![[0.0; BATCH]; net.switches];
-    for (slot, &source) in chunk.iter().enumerate() {
-        let senders = sources[source].senders() as f32;
-        for (units, &share) in units.iter_mut().zip(sources[source].shares(net)) {
+    for (slot, &origin) in chunk.iter().enumerate() {
+        let senders = origins[origin].senders as f32;
+        for (units, &share) in units.iter_mut().zip(origins[origin].shares) {
             units[slot] = share as f32 * senders;
         }
     }
@@ -324,15 +368,15 @@ impl Sweeper {
     fn spread(&mut self, net: &Net, batch: &Batch, order: &[u32], price: &[f32], penalty: f32) {
         self.cost.fill([f32::INFINITY; BATCH]);
         self.last.fill([START; BATCH]);
-        for (slot, &root) in batch.roots.iter().enumerate() {
-            self.cost[root as usize][slot] = 0.0;
+        for (slot, root, start) in batch.each_root() {
+            self.cost[root][slot] = start;
         }
         for sweep in 0..self.sweeps {
             let base = (sweep * net.channels) as u32;
             if sweep > 0 {
                 self.cost.iter_mut().flatten().for_each(|cost| *cost += penalty);
-                for (slot, &root) in batch.roots.iter().enumerate() {
-                    self.cost[root as usize][slot] = f32::INFINITY;
+                for (slot, root, _) in batch.each_root() {
+                    self.cost[root][slot] = f32::INFINITY;
                 }
             }
             let before = &mut self.before[base as usize..base as usize + net.channels];
@@ -361,9 +405,9 @@ impl Sweeper {
                     }
                 }
             }
-            for (slot, &root) in batch.roots.iter().enumerate() {
-                self.best_cost[root as usize][slot] = 0.0;
-                self.best_last[root as usize][slot] = START;
+            for (slot, root, start) in batch.each_root() {
+                self.best_cost[root][slot] = start;
+                self.best_last[root][slot] = START;
             }
         }
     }

@@ -53,14 +53,15 @@ impl Builder {
 
     /// Grows a tree into `inward[switch]` and says whether it reaches every switch with hosts.
     pub(super) fn grow(&mut self, net: &Net, root: usize, price: &[f32], rule: Rule<'_>, inward: &mut [u32]) -> bool {
-        self.grow_from(net, &[root], price, rule, inward)
+        self.grow_from(net, &[root], &[0.0], price, rule, inward)
     }
 
-    /// The same from several switches at once: a path may begin at any of them.
+    /// The same from several switches at once: a path may begin at any of them, at a cost of its own that is not negative.
     pub(super) fn grow_from(
         &mut self,
         net: &Net,
         roots: &[usize],
+        start: &[f32],
         price: &[f32],
         rule: Rule<'_>,
         inward: &mut [u32],
@@ -69,8 +70,8 @@ impl Builder {
         self.done.fill(false);
         inward.fill(NONE);
         self.queue.clear();
-        for &root in roots {
-            self.cost[root] = 0.0;
+        for (&root, &start) in roots.iter().zip(start) {
+            self.cost[root] = start;
             self.done[root] = true;
         }
         let scale = 1.0 / net.channels as f32;
@@ -80,7 +81,7 @@ impl Builder {
             Rule::Free | Rule::Soft(..) => cost,
         };
         for &channel in roots.iter().flat_map(|root| net.from(*root)) {
-            let key = key_of(price[channel as usize], channel);
+            let key = key_of(self.cost[net.tail(channel)] + price[channel as usize], channel);
             let head = net.head(channel);
             if key < self.key[head] && !self.done[head] {
                 self.key[head] = key;

@@ -21,6 +21,11 @@ use crate::{StepLimit, Watch, watch::Shortened};
 /// Channel visits in one step, some milliseconds of work.
 const VISITS_PER_STEP: usize = 1 << 18;
 
+/// Visits in so many steps.
+pub(crate) fn visits_in(steps: &StepLimit) -> u64 {
+    steps.steps_left().saturating_mul(VISITS_PER_STEP as u64)
+}
+
 /// Counts work and asks the watch at every step whether to go on.
 pub(crate) struct Work<'a> {
     watch: &'a mut dyn Watch,

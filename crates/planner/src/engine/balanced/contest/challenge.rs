@@ -129,6 +129,7 @@ impl Contest<'_> {
     /// Anneals orders, grows trees within them, and keeps the best.
     pub(super) fn challenger(&self, challenge: Challenge, work: &mut Work<'_>) -> Option<Runner> {
         let Challenge { sources, lane, lanes, mut begin, schedule, tries, mut rng } = challenge;
+        let origins = anneal::origins(self.net, &sources);
         // The state to go on from, and the best one, which may differ a little.
         let mut best: Option<(f64, State, State)> = None;
         let mut turn = 0;
@@ -140,7 +141,7 @@ impl Contest<'_> {
                 Begin::Valid => (self.valid_orders(lanes), DONE_VALID),
             };
             let schedule = Schedule { done, ..schedule };
-            let Some(rank) = anneal::anneal(self.net, &sources, &lane, rank, schedule, &mut rng, work) else {
+            let Some(rank) = anneal::anneal(self.net, &origins, &lane, rank, &[], schedule, &mut rng, work) else {
                 break;
             };
             let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);

@@ -25,11 +25,11 @@ use super::{
 };
 
 /// Switches that hang together.
-struct Cluster {
+pub(super) struct Cluster {
     /// Its switches, the middle first and parents before children.
-    switches: Vec<usize>,
+    pub(super) switches: Vec<usize>,
     /// `stem[i]`: the channel by which frames from the middle enter `switches[i]`; [`NONE`] at the middle.
-    stem: Vec<u32>,
+    pub(super) stem: Vec<u32>,
 }
 
 /// Sharpness of prices while trees are grown, and grown again.
@@ -60,7 +60,8 @@ pub(super) fn clustered(net: &Net, mut units: Vec<Unit>, count: usize, rng: &mut
             if round > 0 {
                 share.carry_all(net, number, &mut prices, Load::Off);
             }
-            builder.grow_from(net, &cluster.switches, &prices.price, Rule::Free, &mut inward);
+            let start = vec![0.0; cluster.switches.len()];
+            builder.grow_from(net, &cluster.switches, &start, &prices.price, Rule::Free, &mut inward);
             for (&switch, &stem) in cluster.switches.iter().zip(&cluster.stem) {
                 inward[switch] = stem;
             }
@@ -80,14 +81,14 @@ pub(super) fn clustered(net: &Net, mut units: Vec<Unit>, count: usize, rng: &mut
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Load {
+pub(super) enum Load {
     On,
     Off,
 }
 
 impl Share {
     /// Puts all that a tree carries on its channels, or takes it off.
-    fn carry_all(&mut self, net: &Net, tree: usize, prices: &mut PathPrices, which: Load) {
+    pub(super) fn carry_all(&mut self, net: &Net, tree: usize, prices: &mut PathPrices, which: Load) {
         for (channel, pairs) in self.loads(net, tree) {
             let load = &mut self.grove.load[channel as usize];
             *load = if which == Load::On { *load + pairs } else { *load - pairs };
@@ -97,7 +98,7 @@ impl Share {
 }
 
 /// Parts the switches with senders into so many clusters, about as large as each other; and `cluster[switch]`.
-fn clusters(net: &Net, senders: &[u32], count: usize, rng: &mut Rng) -> (Vec<Cluster>, Vec<usize>) {
+pub(super) fn clusters(net: &Net, senders: &[u32], count: usize, rng: &mut Rng) -> (Vec<Cluster>, Vec<usize>) {
     const NOBODY: usize = usize::MAX;
     let seeds = far_apart(net, senders, count, rng);
     let mut owner = vec![NOBODY; net.switches];

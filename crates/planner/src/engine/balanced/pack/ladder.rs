@@ -22,6 +22,7 @@ use super::{
     Packer,
     cluster::clustered,
     grove::{Toll, is_better},
+    ordered::ordered,
     pairs::{Pairs, improve as improve_pairs},
     share::{self, Share, improve},
     start::Starts,
@@ -41,8 +42,26 @@ const COPIES: usize = 16;
 const CLUSTERS_MIN: usize = 32;
 /// A plan made afresh is improved if its busiest channel carries no more than so many times as much as the best one's.
 const PROMISING: f64 = 1.3;
+/// Where paths must rise, orders are annealed for so many clusters or more, and how often if they come to nothing; after each
+/// landing on which all of them did, once less.
+const ORDERED_MIN: usize = 8;
+const ORDERED_TRIES: usize = 2;
+/// Where sharing makes some channel so many times as busy as the bound, trees of an annealed order are so good that little is
+/// improved between landings.
+const SCARCE: f64 = 1.5;
+/// With fewer channels a switch on average that no cluster takes, clusters wall each other in.
+const OPEN_MIN: f64 = 3.0;
+/// Where sharing need not make any channel more than this part as busy as the bound, order is not what is scarce.
+const PLENTY: f64 = 0.5;
 /// Sharpness of prices while the halves of a split tree part.
 const PARTING: [f64; 3] = [6.0, 15.0, 40.0];
+
+/// A plan to go on from.
+struct Rung {
+    share: Share,
+    /// Whether it comes from an order that was annealed for clusters.
+    is_ordered: bool,
+}
 
 impl Packer<'_> {
     /// The best routes by source on as many trees as there may be, as far as there is time; `landing` is told of the best so
@@ -55,30 +74,97 @@ impl Packer<'_> {
         work: &mut Work<'_>,
         landing: &mut dyn FnMut(&Share, &mut Rng, &mut Work<'_>),
     ) -> Share {
-        let net = self.net;
         let single = starts.single(rng, work);
-        let mut best = if self.waits() { starts.copies(&single, 1) } else { single.clone() };
+        let first = if self.waits() { starts.copies(&single, 1) } else { single.clone() };
+        self.climb_from(Rung { share: first, is_ordered: false }, Some(&single), starts, routings, rng, work, landing)
+    }
+
+    /// The same from the middle of the way on: from half as many trees as there may be.
+    pub(super) fn climb_half(
+        &self,
+        starts: &Starts<'_>,
+        routings: &[Routing],
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Option<Share> {
+        let half = (self.limits.trees.next_power_of_two() / 2).max(ORDERED_MIN);
+        let half = half.min(self.limits.trees);
+        let share = self.ordered(starts, half, (ORDERED_TRIES, f64::INFINITY), rng, work)?;
+        let first = Rung { share, is_ordered: true };
+        Some(self.climb_from(first, None, starts, routings, rng, work, &mut |_, _, _| {}))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn climb_from(
+        &self,
+        first: Rung,
+        single: Option<&Share>,
+        starts: &Starts<'_>,
+        routings: &[Routing],
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+        landing: &mut dyn FnMut(&Share, &mut Rng, &mut Work<'_>),
+    ) -> Share {
+        let net = self.net;
+        let Rung { share: mut best, mut is_ordered } = first;
+        let mut tries = ORDERED_TRIES;
         let sources = starts.units().len();
         let landings: BTreeSet<usize> = routings.iter().map(|routing| routing.trees.len()).collect();
-        for trees in 2..=self.limits.trees {
+        for trees in best.grove.len() + 1..=self.limits.trees {
             if best.grove.peak(net) <= self.enough {
                 break;
             }
             work.progress(best.grove.peak(net), self.limits.bound);
-            best = self.one_more(best, trees, rng, work);
+            best = self.one_more(best, trees, is_ordered, rng, work);
             let near_all = sources.checked_sub(trees).is_some_and(usize::is_power_of_two);
             if trees.is_power_of_two() || near_all || landings.contains(&trees) {
                 best = self.or_afresh(best, starts, routings, trees, rng, work);
             }
-            if trees == COPIES && self.waits() {
-                let copies = improve(net, starts.copies(&single, COPIES), self.cycles(CYCLES_FEW), rng, work);
-                best = better(net, best, copies);
+            if self.waits() && trees >= ORDERED_MIN && (trees.is_power_of_two() || is_thrice_a_power(trees)) {
+                match self.ordered(starts, trees, (tries, best.grove.peak(net)), rng, work) {
+                    Some(share) if is_better(share.grove.quality(net), best.grove.quality(net)) => {
+                        (best, is_ordered) = (share, true);
+                    }
+                    Some(_) => {}
+                    None => tries = tries.saturating_sub(1),
+                }
+            }
+            if trees == COPIES && self.waits() && !is_ordered {
+                if let Some(single) = single {
+                    let copies = improve(net, starts.copies(single, COPIES), self.briefly(CYCLES_FEW, work), rng, work);
+                    best = better(net, best, copies);
+                }
             }
             if trees.is_power_of_two() {
                 landing(&best, rng, work);
             }
         }
         best
+    }
+
+    /// So many trees for clusters whose order was annealed for them, where paths must rise; none if so many tries come to
+    /// nothing, or to more than a few times as much as `limit` on the busiest channel.
+    pub(super) fn ordered(
+        &self,
+        starts: &Starts<'_>,
+        trees: usize,
+        (tries, limit): (usize, f64),
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Option<Share> {
+        let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(1));
+        let (units, net) = (starts.units(), self.net);
+        let open = net.channels.saturating_sub(2 * units.len().saturating_sub(trees));
+        let is_walled = (open as f64) < OPEN_MIN * net.switches as f64;
+        for _ in 0..tries {
+            if work.expired() || is_walled || self.least(trees) < PLENTY * self.limits.bound {
+                return None;
+            }
+            if let Some(share) = ordered(net, units.clone(), trees, lanes, (limit, self.shaping), rng, work) {
+                return Some(improve(net, share, self.briefly(CYCLES, work), rng, work));
+            }
+        }
+        None
     }
 
     /// The best routes by pair for one tree, for few and then for more, each time from trees spread over the network.
@@ -138,12 +224,12 @@ impl Packer<'_> {
         let Some(fresh) = fresh.filter(|fresh| fresh.grove.peak(net) <= PROMISING * best.grove.peak(net)) else {
             return best;
         };
-        let fresh = improve(net, fresh, self.cycles(CYCLES), rng, work);
+        let fresh = improve(net, fresh, self.briefly(CYCLES, work), rng, work);
         better(net, best, fresh)
     }
 
     /// A plan with one more tree that is no worse.
-    fn one_more(&self, before: Share, trees: usize, rng: &mut Rng, work: &mut Work<'_>) -> Share {
+    fn one_more(&self, before: Share, trees: usize, is_ordered: bool, rng: &mut Rng, work: &mut Work<'_>) -> Share {
         let net = self.net;
         if work.expired() {
             return before;
@@ -166,9 +252,14 @@ impl Packer<'_> {
             }
         }
         let part = trees.next_power_of_two() / 2 / GROWTH;
-        if trees.is_power_of_two() || (trees > FEW && trees % part == 0) {
+        let due = if is_ordered && self.least(trees) > SCARCE * self.limits.bound {
+            is_thrice_a_power(trees)
+        } else {
+            trees > FEW && trees % part == 0
+        };
+        if trees.is_power_of_two() || due {
             let cycles = if trees <= FEW { CYCLES_FEW } else { CYCLES };
-            best = improve(net, best, self.cycles(cycles), rng, work);
+            best = improve(net, best, self.briefly(cycles, work), rng, work);
         }
         best
     }

@@ -20,8 +20,10 @@
 mod cluster;
 mod grove;
 mod ladder;
+mod ordered;
 mod pairs;
 mod rising;
+mod shape;
 mod share;
 mod start;
 mod sweep;
@@ -30,7 +32,10 @@ use fabric::{FlowControl, Policy, Tagging, Topology, rng::Rng};
 
 use crate::{StepLimit, routing::Routing};
 
-use super::{net::Net, work::Work};
+use super::{
+    net::Net,
+    work::{Work, visits_in},
+};
 
 use self::{
     grove::is_better,
@@ -39,6 +44,18 @@ use self::{
     share::{Share, Stop, improve},
     start::Starts,
 };
+
+/// How many orders are annealed in a row of which nothing better comes, where time counts.
+const TRIES_IN_VAIN: usize = 3;
+/// So many times the load that some channel must have is far from it.
+const FAR: f64 = 2.0;
+
+/// Part of all steps that one improvement may take on the way to more trees where paths must rise.
+const BRIEF_PART: u64 = 16;
+/// The same for clusters that take shape.
+const SHAPING_PART: u64 = 32;
+/// Visits that an improvement may make in any case.
+const BRIEF_MIN: u64 = 1 << 26;
 
 /// What is to fit where.
 pub(super) struct Limits {
@@ -79,7 +96,9 @@ pub(super) fn pack(
         return Vec::new();
     }
     let enough = if net.slowness.len() <= 1 { (limits.bound - 1e-6).ceil() } else { limits.bound };
-    let packer = Packer { policy, net, limits, enough };
+    let brief = visits_in(&StepLimit::by_request(topology, policy).part(BRIEF_PART)).max(BRIEF_MIN);
+    let shaping = visits_in(&StepLimit::by_request(topology, policy).part(SHAPING_PART));
+    let packer = Packer { policy, net, limits, enough, brief, shaping };
     let starts = Starts::new(topology, policy, net);
     let mut rng = Rng::new(policy.seed);
     if policy.tagging == Tagging::Pair {
@@ -94,23 +113,78 @@ struct Packer<'a> {
     net: &'a Net,
     limits: &'a Limits,
     enough: f64,
+    /// Most visits of one improvement on the way where paths must rise.
+    brief: u64,
+    /// Most visits while clusters take shape.
+    shaping: u64,
 }
 
 impl Packer<'_> {
     fn by_source(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {
-        let mut best = self.climb(starts, routings, rng, work, &mut |_, _, _| {});
+        let net = self.net;
+        let mut tries = 0;
+        let mut best = match self.climb_in_time(starts, routings, rng, work) {
+            Some(best) => {
+                tries = TRIES_IN_VAIN;
+                best
+            }
+            None => self.climb(starts, routings, rng, work, &mut |_, _, _| {}),
+        };
         // Where time counts, not steps, all of it is used.
-        while self.policy.time_limit.is_some() && !work.expired() && best.grove.peak(self.net) > self.enough {
-            work.progress(best.grove.peak(self.net), self.limits.bound);
-            best = improve(self.net, best, self.cycles(2), rng, work);
+        while self.policy.time_limit.is_some() && !work.expired() && best.grove.peak(net) > self.enough {
+            work.progress(best.grove.peak(net), self.limits.bound);
+            best = improve(net, best, self.cycles(2), rng, work);
+            if tries > 0 {
+                tries -= 1;
+                let limit = best.grove.peak(net);
+                if let Some(other) = self.ordered(starts, self.limits.trees, (1, limit), rng, work) {
+                    if is_better(other.grove.quality(net), best.grove.quality(net)) {
+                        (best, tries) = (other, TRIES_IN_VAIN);
+                    }
+                }
+            }
         }
         best.drop_unused(self.net);
         vec![starts.by_source(&best)]
     }
 
+    /// Where time counts and paths must rise, the best that comes of orders annealed for clusters, and if that is far from
+    /// what it could be, of all plans with fewer trees.
+    fn climb_in_time(
+        &self,
+        starts: &Starts<'_>,
+        routings: &[Routing],
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Option<Share> {
+        if self.policy.time_limit.is_none() || !self.waits() {
+            return None;
+        }
+        let best = self.climb_half(starts, routings, rng, work)?;
+        let least = self.limits.bound.max(self.least(self.limits.trees));
+        if best.grove.peak(self.net) <= FAR * least {
+            return Some(best);
+        }
+        let other = self.climb(starts, routings, rng, work, &mut |_, _, _| {});
+        Some(if is_better(other.grove.quality(self.net), best.grove.quality(self.net)) { other } else { best })
+    }
+
+    /// What some channel carries at least if so many trees are shared by senders that all sit apart.
+    fn least(&self, trees: usize) -> f64 {
+        let hosts = f64::from(self.net.hosts.iter().sum::<u32>());
+        let senders = (hosts / trees as f64).max(1.0);
+        hosts * (senders - 1.0) / senders
+    }
+
     /// Stops after so many cycles.
     fn cycles(&self, cycles: usize) -> Stop {
         Stop { enough: self.enough, cycles, visits: u64::MAX }
+    }
+
+    /// The same, but after a part of all steps at the latest where paths must rise, since there it takes long on large networks.
+    fn briefly(&self, cycles: usize, work: &Work<'_>) -> Stop {
+        let visits = if self.waits() { work.total() + self.brief } else { u64::MAX };
+        Stop { visits, ..self.cycles(cycles) }
     }
 
     fn by_pair(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {

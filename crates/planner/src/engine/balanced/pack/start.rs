@@ -221,7 +221,7 @@ impl<'a> Starts<'a> {
 }
 
 /// Hangs up what a tree leaves out wherever it can be reached.
-fn span(net: &Net, root: usize, inward: &mut [u32]) {
+pub(super) fn span(net: &Net, root: usize, inward: &mut [u32]) {
     let mut covered: Vec<usize> = (0..net.switches).filter(|&at| at == root || inward[at] != NONE).collect();
     let mut next = 0;
     while let Some(&switch) = covered.get(next) {

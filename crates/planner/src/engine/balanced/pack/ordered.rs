@@ -1,0 +1,326 @@
+//! Near-by senders share a tree where paths must rise: orders annealed for clusters, not for single senders.
+//!
+//! On a cluster's stems frames run both ways, up to where the senders' ways part and down again; beyond them only outward. So
+//! stems come first in the order, those that lead up before those that lead down, and are kept from all other clusters; what
+//! is left of the network is ordered as for as many sources as there are clusters, each of which may begin at any switch of
+//! its own (`anneal.rs`). Trees are grown within that order, each against the load of the others, again and again.
+//!
+//! ```text
+//!   [a]──[m]──[b]      order   am bm │ ma mb │ a▶x  m▶y  b▶z  x▶y …     stems up, stems down, and all others as annealed
+//!    x    y    z
+//! ```
+
+use fabric::rng::Rng;
+
+use super::super::{
+    anneal::{self, Origin, Schedule},
+    build::{Builder, Lateness, Rule},
+    net::{NONE, Net},
+    order::ranks_by_key,
+    state::PathPrices,
+    work::Work,
+};
+use super::{
+    cluster::{Cluster, Load, clusters},
+    grove::{Grove, is_better},
+    rising::Orders,
+    shape::shaped,
+    share::{Share, Unit},
+    start::span,
+};
+
+/// How orders are annealed: a few clusters take few rounds.
+const SCHEDULE: Schedule = Schedule {
+    rounds: 120,
+    extra_max: 120,
+    done: 0.0,
+    penalty: 0.2,
+    memory: 0.9,
+    urgency: 100.0,
+    sweeps: 2,
+    batches_max: [32, usize::MAX],
+};
+/// Sharpness of prices while trees are grown, and grown again.
+const SHARPNESS: [f64; 6] = [4.0, 8.0, 12.0, 16.0, 20.0, 30.0];
+/// Hops cost this much beside the price of load.
+const FLOOR: f64 = 0.05;
+/// Ways to grow a tree, until one reaches every switch.
+const ATTEMPTS: [Lateness; 4] = [Lateness::Costs(0.0), Lateness::Costs(1.0), Lateness::Costs(10.0), Lateness::Decides];
+/// How often trees are grown before there is an order, to find out where paths should begin.
+const ROUNDS_UNORDERED: usize = 3;
+/// How often a tree is grown with other biases, at first and again, until its stems are hardly busier than they must be.
+const BALANCINGS: [usize; 2] = [10, 4];
+const BALANCED: f64 = 1.05;
+/// Trees are worth going on with if their busiest channel carries no more than so many times as much as the best one's, before
+/// there is an order and within it.
+const PROMISING_UNORDERED: f64 = 2.0;
+const PROMISING: f64 = 4.0;
+/// How often switches are offered to other clusters.
+const TRADES: usize = 12;
+
+/// A tree for each of so many clusters, on lanes by turns; none if no order was found that serves them all, or if the busiest
+/// channel is far above `limit`. Clusters take shape in `shaping` visits at most.
+pub(super) fn ordered(
+    net: &Net,
+    mut units: Vec<Unit>,
+    count: usize,
+    lanes: usize,
+    (limit, shaping): (f64, u64),
+    rng: &mut Rng,
+    work: &mut Work<'_>,
+) -> Option<Share> {
+    let mut senders = vec![0_u32; net.switches];
+    units.iter().for_each(|unit| senders[unit.switch] += unit.hosts.len() as u32);
+    let clusters = clusters(net, &senders, count, rng).0;
+    work.spend(net.channels * TRADES);
+    let clusters = shaped(net, &clusters, &senders, shaping, rng, work)?;
+    let mut cluster_of = vec![0; net.switches];
+    for (number, cluster) in clusters.iter().enumerate() {
+        cluster.switches.iter().for_each(|&switch| cluster_of[switch] = number);
+    }
+    units.iter_mut().for_each(|unit| unit.tree = cluster_of[unit.switch]);
+    let lane: Vec<u8> = (0..clusters.len()).map(|number| (number % lanes) as u8).collect();
+    let Hulls { closed, key } = Hulls::new(net, &clusters, &lane, lanes);
+    let balances = clusters.iter().map(|cluster| Balance::new(net, cluster, &senders)).collect();
+    let (units, builder) = (units.clone(), Builder::new(net));
+    let mut plot = Plot { net, clusters: &clusters, lane: &lane, closed: &closed, balances, builder };
+    // First without an order, to find out where paths should begin.
+    let unordered = plot.grow(Share { grove: Grove::new(net, None), units: units.clone() }, None, rng, work)?;
+    if unordered.grove.peak(net) > PROMISING_UNORDERED * limit {
+        return None;
+    }
+    let origins: Vec<Origin<'_>> = (clusters.iter().zip(&plot.balances))
+        .map(|(cluster, balance)| Origin {
+            roots: cluster.switches.iter().map(|&switch| switch as u32).zip(balance.starts(net, cluster)).collect(),
+            senders: u64::from(balance.all),
+            shares: &net.hosts,
+        })
+        .collect();
+    let rank = anneal::random_orders(net, lanes, rng);
+    let annealed = anneal::anneal(net, &origins, &lane, rank, &closed, SCHEDULE, rng, work)?;
+    let rank: Vec<Vec<u32>> = (annealed.iter().zip(&key))
+        .map(|(rank, key)| {
+            let place = |(&rank, &key): (&u32, &f64)| if key < 0.0 { key } else { f64::from(rank) };
+            ranks_by_key(&rank.iter().zip(key).map(place).collect::<Vec<f64>>())
+        })
+        .collect();
+    let grove = Grove::new(net, Some(Orders::new(net, rank.clone())));
+    plot.grow(Share { grove, units }, Some(&rank), rng, work).filter(|share| share.grove.peak(net) <= PROMISING * limit)
+}
+
+/// What trees are grown from.
+struct Plot<'a> {
+    net: &'a Net,
+    clusters: &'a [Cluster],
+    lane: &'a [u8],
+    closed: &'a [Vec<bool>],
+    balances: Vec<Balance>,
+    builder: Builder,
+}
+
+impl Plot<'_> {
+    /// Trees for all clusters, grown again and again; the best of them, if there are any.
+    fn grow(
+        &mut self,
+        mut share: Share,
+        rank: Option<&[Vec<u32>]>,
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Option<Share> {
+        let net = self.net;
+        let mut best: Option<Share> = None;
+        let rounds = if rank.is_none() { ROUNDS_UNORDERED } else { SHARPNESS.len() };
+        for (round, sharpness) in SHARPNESS.into_iter().enumerate().take(rounds) {
+            let mut prices = PathPrices::new(net, &share.grove.load, sharpness, FLOOR);
+            let mut turn: Vec<usize> = (0..self.clusters.len()).collect();
+            if round > 0 {
+                rng.shuffle(&mut turn);
+            }
+            for number in turn {
+                let (root, lane) = (self.clusters[number].switches[0], self.lane[number]);
+                if round > 0 {
+                    share.carry_all(net, number, &mut prices, Load::Off);
+                }
+                let rank = rank.map(|rank| &rank[usize::from(lane)][..]);
+                let balancings = BALANCINGS[round.min(1)];
+                let Some(inward) = self.grow_one(number, balancings, &prices.price, rank, work) else { return best };
+                if round == 0 {
+                    share.grove.push(root, &inward, lane);
+                } else {
+                    share.grove.tree_mut(number).copy_from_slice(&inward);
+                }
+                share.carry_all(net, number, &mut prices, Load::On);
+                if work.expired() && round > 0 {
+                    return best;
+                }
+            }
+            if best.as_ref().is_none_or(|best| is_better(share.grove.quality(net), best.grove.quality(net))) {
+                let mut settled = share.clone();
+                if settled.settle(net) {
+                    best = Some(settled);
+                }
+            }
+        }
+        best
+    }
+
+    /// The tree of a cluster that loads its stems least, of a few.
+    fn grow_one(
+        &mut self,
+        number: usize,
+        balancings: usize,
+        price: &[f32],
+        rank: Option<&[u32]>,
+        work: &mut Work<'_>,
+    ) -> Option<Vec<u32>> {
+        let (net, cluster) = (self.net, &self.clusters[number]);
+        let closed = &self.closed[usize::from(self.lane[number])];
+        let tolls: Vec<f32> =
+            price.iter().zip(closed).map(|(&price, &closed)| if closed { f32::INFINITY } else { price }).collect();
+        let mut inward = vec![NONE; net.switches];
+        let mut best: Option<(f64, Vec<u32>, Vec<f64>)> = None;
+        for step in 0..balancings {
+            let start = self.balances[number].starts(net, cluster);
+            let grown = match rank {
+                None => self.builder.grow_from(net, &cluster.switches, &start, &tolls, Rule::Free, &mut inward),
+                Some(rank) => ATTEMPTS.iter().any(|&lateness| {
+                    let rule = Rule::Strict(rank, lateness);
+                    self.builder.grow_from(net, &cluster.switches, &start, &tolls, rule, &mut inward)
+                }),
+            };
+            work.spend(8 * net.channels);
+            if !grown {
+                break;
+            }
+            let balance = &mut self.balances[number];
+            let before = balance.bias.clone();
+            let peak = balance.adjust(net, cluster, &inward, 1.0 / (1.0 + 0.3 * step as f64));
+            if best.as_ref().is_none_or(|best| peak < best.0) {
+                best = Some((peak, inward.clone(), before));
+            }
+            if peak <= balance.least() * BALANCED {
+                break;
+            }
+        }
+        let (_, mut inward, bias) = best?;
+        self.balances[number].bias = bias;
+        for (&switch, &stem) in cluster.switches.iter().zip(&cluster.stem) {
+            inward[switch] = stem;
+        }
+        span(net, cluster.switches[0], &mut inward);
+        Some(inward)
+    }
+}
+
+/// How many hosts should lie beyond each stem of a cluster.
+struct Balance {
+    /// `senders[i]`: at or below `switches[i]`; and all.
+    senders: Vec<u32>,
+    all: u32,
+    /// `bias[i]`: what it costs a path to begin at or below `switches[i]`.
+    bias: Vec<f64>,
+    hosts: u32,
+}
+
+impl Balance {
+    fn new(net: &Net, cluster: &Cluster, senders: &[u32]) -> Self {
+        let mut own: Vec<u32> = cluster.switches.iter().map(|&switch| senders[switch]).collect();
+        gather(net, cluster, &mut own);
+        let (all, hosts) = (own[0], net.hosts.iter().sum());
+        Self { bias: vec![0.0; own.len()], senders: own, all, hosts }
+    }
+
+    /// A load that some stem must have.
+    fn least(&self) -> f64 {
+        let (all, hosts) = (f64::from(self.all), f64::from(self.hosts));
+        let of = |&k: &u32| f64::from(k) * (all - f64::from(k)) * hosts / all;
+        self.senders.iter().map(of).fold(0.0, f64::max)
+    }
+
+    /// What it costs a path to begin at each switch.
+    fn starts(&self, net: &Net, cluster: &Cluster) -> Vec<f32> {
+        let mut sum = self.bias.clone();
+        let mut place = vec![0; net.switches];
+        for (at, (&switch, &stem)) in cluster.switches.iter().zip(&cluster.stem).enumerate() {
+            place[switch] = at;
+            if stem != NONE {
+                sum[at] += sum[place[net.tail(stem)]];
+            }
+        }
+        let least = sum.iter().copied().fold(f64::INFINITY, f64::min);
+        sum.iter().map(|sum| (sum - least) as f32).collect()
+    }
+
+    /// Makes it dearer to begin beyond stems that are busier outward, and cheaper beyond others; the load of the busiest.
+    fn adjust(&mut self, net: &Net, cluster: &Cluster, inward: &[u32], step: f64) -> f64 {
+        // Where the path to each switch begins.
+        let mut begin = vec![usize::MAX; net.switches];
+        for (at, &switch) in cluster.switches.iter().enumerate() {
+            begin[switch] = at;
+        }
+        let mut hosts: Vec<u32> = vec![0; cluster.switches.len()];
+        let mut way = Vec::new();
+        for switch in 0..net.switches {
+            let mut at = switch;
+            while begin[at] == usize::MAX && inward[at] != NONE {
+                way.push(at);
+                at = net.tail(inward[at]);
+            }
+            let found = begin[at];
+            way.drain(..).for_each(|at| begin[at] = found);
+            if found != usize::MAX {
+                hosts[found] += net.hosts[switch];
+            }
+        }
+        gather(net, cluster, &mut hosts);
+        let mut peak: f64 = 0.0;
+        let least = self.least().max(1.0);
+        for ((&h, &k), bias) in hosts.iter().zip(&self.senders).zip(&mut self.bias).skip(1) {
+            let (k, h) = (f64::from(k), f64::from(h));
+            let up = k * (f64::from(self.hosts) - h);
+            let down = (f64::from(self.all) - k) * h;
+            peak = peak.max(up).max(down);
+            *bias += step * ((down - least).max(0.0) - (up - least).max(0.0)) / least;
+        }
+        peak
+    }
+}
+
+/// Adds up what is at or below each switch of a cluster.
+fn gather(net: &Net, cluster: &Cluster, counts: &mut [u32]) {
+    let mut place = vec![0; net.switches];
+    cluster.switches.iter().enumerate().for_each(|(at, &switch)| place[switch] = at);
+    for at in (1..counts.len()).rev() {
+        counts[place[net.tail(cluster.stem[at])]] += counts[at];
+    }
+}
+
+/// The channels of all stems.
+struct Hulls {
+    /// `closed[lane][channel]`.
+    closed: Vec<Vec<bool>>,
+    /// `key[lane][channel]`: negative on stems, rising in the order that they come in.
+    key: Vec<Vec<f64>>,
+}
+
+impl Hulls {
+    fn new(net: &Net, clusters: &[Cluster], lane: &[u8], lanes: usize) -> Self {
+        let (mut closed, mut key) = (vec![vec![false; net.channels]; lanes], vec![vec![0.0; net.channels]; lanes]);
+        let far = net.switches as f64;
+        let mut depth = vec![0.0; net.switches];
+        for (cluster, &lane) in clusters.iter().zip(lane) {
+            let (closed, key) = (&mut closed[usize::from(lane)], &mut key[usize::from(lane)]);
+            for (&switch, &stem) in cluster.switches.iter().zip(&cluster.stem) {
+                depth[switch] = 0.0;
+                if stem != NONE {
+                    depth[switch] = depth[net.tail(stem)] + 1.0;
+                    let back = net.reverse(stem);
+                    (closed[stem as usize], closed[back as usize]) = (true, true);
+                    key[back as usize] = -2.0 * far - depth[switch];
+                    key[stem as usize] = -2.0 * far + depth[switch];
+                }
+            }
+        }
+        Self { closed, key }
+    }
+}
