@@ -4,7 +4,8 @@
 //! and a cap of V ends it at the V-th: whatever the cap, the first V plans are the same, and the same number of steps
 //! never makes a worse plan of a larger cap. From one plan to the next the busiest tree is split, which any order of
 //! channels allows. On *landings* plans made afresh for so many trees compete: trees for clusters of senders
-//! (`cluster.rs`), trees spread over the network, or what is left of routes with more trees.
+//! (`cluster.rs`), where paths must rise within an order annealed for them (`ordered.rs`), trees spread
+//! over the network, or what is left of routes with more trees.
 //!
 //! ```text
 //!   trees     1 ── 2 ── 3 ── 4 ── 5 ── 6 ── 7 ── 8 ── …       ── one tree split, and its halves bend apart

@@ -8,6 +8,7 @@
 //! ```text
 //!   one tree ─▶ split ─▶ split ─▶ …                  ─┐
 //!   trees spread over the network, or for clusters    ├─▶ improve ─▶ best so far, up to the cap (`ladder.rs`)
+//!   trees for clusters, within an order for them     ─┤
 //!   what is left of a tree for every source          ─┘
 //! ```
 //!
