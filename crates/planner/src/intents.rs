@@ -67,7 +67,7 @@ pub(crate) fn intents(
         }
     }
     if let Some(standing) = standing {
-        devices.iter_mut().for_each(|device| standing.add_to(device.switch, &mut device.fdb));
+        with_each(threads, &mut devices, |device| standing.add_to(device.switch, &mut device.fdb));
     }
     devices
 }

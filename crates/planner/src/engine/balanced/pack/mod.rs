@@ -205,12 +205,21 @@ impl Packer<'_> {
             found = pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work));
         } else if self.waits() {
             // From trees that senders share.
-            by_source = Some(self.climb(starts, routings, rng, work, &mut |share, rng, work| {
-                if let Some(pairs) = Pairs::from_share(net, share) {
-                    let pairs = improve_pairs(net, pairs, self.cycles(1), rng, work);
-                    found = Some(better_pairs(net, found.take(), pairs));
+            by_source = self.climb_in_time(starts, routings, rng, work);
+            match &by_source {
+                Some(share) => {
+                    let pairs = Pairs::from_share(net, share);
+                    found = pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work));
                 }
-            }));
+                None => {
+                    by_source = Some(self.climb(starts, routings, rng, work, &mut |share, rng, work| {
+                        if let Some(pairs) = Pairs::from_share(net, share) {
+                            let pairs = improve_pairs(net, pairs, self.cycles(1), rng, work);
+                            found = Some(better_pairs(net, found.take(), pairs));
+                        }
+                    }));
+                }
+            }
         } else {
             found = self.climb_by_pair(starts, rng, work);
         }
