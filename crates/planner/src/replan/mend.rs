@@ -519,12 +519,11 @@ impl<'a> Mender<'a> {
     /// Takes the first way along which all flows climb, else the first that a new numbering allows.
     fn tie(&mut self, lane: u8, flows: &[Flow], ways: &[Vec<ChannelId>]) -> Option<()> {
         let entered: Vec<Vec<Option<ChannelId>>> = flows.iter().map(|flow| self.entered_from(flow.root)).collect();
-        // Most ways are out of the question at their very ends.
-        let at_ends = |way: &&Vec<ChannelId>| {
-            flows.iter().zip(&entered).all(|(flow, entered)| self.ends_climb(lane, way, flow, entered))
-        };
-        let promising: Vec<&Vec<ChannelId>> = ways.iter().take(CLIMBING_TRIES_MAX).filter(at_ends).collect();
-        for way in promising {
+        for way in ways.iter().take(CLIMBING_TRIES_MAX) {
+            // Most ways are out of the question at their very ends.
+            if !flows.iter().zip(&entered).all(|(flow, entered)| self.ends_climb(lane, way, flow, entered)) {
+                continue;
+            }
             way.iter().for_each(|&channel| self.join(channel));
             if flows.iter().all(|flow| self.climbs(lane, flow)) {
                 return Some(());

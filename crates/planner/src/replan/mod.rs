@@ -128,18 +128,13 @@ fn fit(
     let (mut mender, mut links, stuck) = loop {
         let mut mender = Mender::new(topology, cycles, orders);
         let (links, stuck) = tie_all(&mut mender, &trees, &flows, &first);
-        let lifted = match lifts_left.checked_sub(1) {
-            Some(left) if !stuck.is_empty() => {
-                lifts_left = left;
-                lift(&mut mender, &trees, &links, &flows, &stuck, &mut sufferers_max)
-            }
-            _ => None,
-        };
-        match lifted {
-            Some(lifted) => orders = lifted,
+        if stuck.is_empty() || lifts_left == 0 {
+            break (mender, links, stuck);
+        }
+        match lift(&mut mender, &trees, &links, &flows, &stuck, &mut sufferers_max) {
+            Some(lifted) => (orders, first, lifts_left) = (lifted, stuck, lifts_left - 1),
             None => break (mender, links, stuck),
         }
-        first = stuck;
     };
     for number in stuck {
         for (at, part) in choices.split(topology, number, trees.len())? {
@@ -583,7 +578,7 @@ fn finish(
     let mut finished: Vec<(Remains, Option<Vec<LinkId>>, Option<Tree>)> =
         parts.map(|((remains, links), _)| (remains, links, None)).collect();
     with_each(threads, &mut finished, |(remains, links, tree)| {
-        let links = links.take().unwrap_or_default();
+        let Some(links) = links.take() else { return };
         remains.vlan = remains.vlan_kept(topology, policy, &links);
         *tree = Tree::new(topology, links).ok();
     });

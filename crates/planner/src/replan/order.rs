@@ -56,8 +56,7 @@ impl Order {
     /// Adds dependencies as [`admit`](Self::admit) does, and returns those that are new.
     pub(crate) fn try_admit(&mut self, dependencies: &[Dependency]) -> Option<Vec<Dependency>> {
         let mut added = Vec::new();
-        let moves = dependencies.iter().any(|dependency| !self.climbs(*dependency));
-        let before = moves.then(|| self.rank.clone());
+        let before = self.rank_at_risk(dependencies);
         for &dependency in dependencies {
             match self.insert(dependency) {
                 Insertion::New => added.push(dependency),
@@ -75,14 +74,18 @@ impl Order {
 
     /// Whether dependencies could be added; they are not.
     pub(crate) fn admits(&mut self, dependencies: &[Dependency]) -> bool {
-        let moves = dependencies.iter().any(|dependency| !self.climbs(*dependency));
-        let before = moves.then(|| self.rank.clone());
+        let before = self.rank_at_risk(dependencies);
         let Some(added) = self.try_admit(dependencies) else { return false };
         self.withdraw(&added);
         if let Some(before) = before {
             self.rank = before;
         }
         true
+    }
+
+    /// The numbering as it is, if adding dependencies may change it: if some do not climb.
+    fn rank_at_risk(&self, dependencies: &[Dependency]) -> Option<Vec<u32>> {
+        dependencies.iter().any(|dependency| !self.climbs(*dependency)).then(|| self.rank.clone())
     }
 
     /// Takes back dependencies that were new when they were added, the latest first.
