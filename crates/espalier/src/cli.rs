@@ -690,6 +690,9 @@ pub(crate) enum TaggerCommand {
         /// How frames are spread over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
         #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
         spread: Spread,
+        /// Frames leave in the class that their DSCP asks for, 0 to 5, instead of all in class 0.
+        #[arg(long)]
+        dscp: bool,
         /// Where to write; standard output unless given.
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
@@ -755,6 +758,9 @@ pub(crate) struct TaggerSource {
     /// With --plan: how frames are spread over the VLANs of a pair: first, flow, flowlet, flowlet=500us.
     #[arg(long, default_value = "first", value_name = "HOW", conflicts_with = "config", value_parser = spread)]
     pub(crate) spread: Spread,
+    /// With --plan: frames leave in the class that their DSCP asks for, 0 to 5, instead of all in class 0.
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) dscp: bool,
 }
 
 fn spread(text: &str) -> Result<Spread, String> {

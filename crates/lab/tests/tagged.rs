@@ -24,7 +24,8 @@ use std::{
 
 use common::{Guard, StopOnDrop, cabling, lab_name, plan, setting, skipped, watch};
 use fabric::{
-    Assignment, FdbMode, FdbRun, HostId, HostRun, LinkId, Plan, Policy, SwitchId, Tagging, Tree, VlanId, VlanSet,
+    Assignment, FdbMode, FdbRun, FlowControl, HostId, HostRun, LinkId, Plan, Policy, SwitchId, Tagging, Tree, VlanId,
+    VlanSet,
     generate::{Kind, Options, generate},
 };
 use lab::{
@@ -33,7 +34,7 @@ use lab::{
     measure::{Load, Pattern, measure},
     netns::within,
     table::SwitchTable,
-    tagger::{self, Spread, device::Tagged, health::Verdict},
+    tagger::{self, Classes, Spread, device::Tagged, health::Verdict},
     twin::{FrameHead, Tag, deliver},
 };
 
@@ -101,6 +102,31 @@ fn a_configuration_that_spreads_lists_every_vlan_that_carries_all_of_a_host() {
 }
 
 /// On a torus whose plan is proven for PAUSE, hosts may use more VLANs than they were assigned, but not all of them.
+#[test]
+fn hosts_send_in_the_class_of_a_vlan_s_lane() {
+    for mode in [Tagging::Source, Tagging::Pair] {
+        let mut plan = vbft(4, mode);
+        plan.policy.flow_control = FlowControl::Pfc(2);
+        for (number, tree) in plan.trees.iter_mut().enumerate() {
+            tree.lane = number as u8 % 2;
+        }
+        let lanes = Classes::Vlan([3, 5].map(|id| (VlanId::new(id).expect("in range"), 1)).into());
+        let config = tagger::plan::config(&plan, Spread::First).expect("hosts tag");
+        assert_eq!(config.classes, lanes, "the lanes of VLANs 2 to 5 are 0, 1, 0, 1");
+        assert!(config.text().contains("class 1 3,5\n"), "{}", config.text());
+        for host in plan.topology.host_ids() {
+            let table = tagger::plan::table(&plan, host, Spread::First).expect("hosts tag");
+            assert_eq!(table.classes, lanes);
+        }
+        assert_eq!(tagger::plan::by_dscp(&plan), Err(tagger::plan::PlanError::Lanes));
+        // Without priority flow control there are no lanes, and programs may say what is urgent.
+        plan.policy.flow_control = FlowControl::None;
+        let table = tagger::plan::table(&plan, HostId::new(0), Spread::First).expect("hosts tag");
+        assert_eq!(table.classes, Classes::default());
+        assert_eq!(tagger::plan::by_dscp(&plan), Ok(Classes::Dscp));
+    }
+}
+
 #[test]
 fn what_is_spread_or_moved_under_pause_closes_no_circle() {
     let topology = generate(&Kind::parse("torus", &["5x5".to_owned()]).expect("a known family"), &Options::default())

@@ -2,7 +2,7 @@
 /*
  * A host that tags its own frames, as two tc programs on its network device.
  *
- *   stack ─▶ egress:  destination -> VLAN by the table -> push the tag ─▶ cable
+ *   stack ─▶ egress:  destination -> VLAN and class by the table -> push the tag ─▶ cable
  *   stack ◀─ ingress: VLAN is ours -> pop the tag, count              ◀─ cable
  *                     a probe's request -> swap addresses, back into the same VLAN
  *
@@ -37,8 +37,8 @@
 /* The golden ratio's part of 2^32. */
 #define GOLDEN 0x9e3779b1u
 
-/* What a test run reads: the VLAN that was pushed, or popped. */
-#define TRACE_VLAN 0x10000
+/* What a test run reads: the tag that was pushed, or the VLAN of the one that was popped. */
+#define TRACE_TAG 0x10000
 
 static __always_inline void count_event(__u32 event)
 {
@@ -84,12 +84,12 @@ static __always_inline const __u8 *octets(struct __sk_buff *skb, __u32 count)
 }
 
 /* struct table_key in one word, so that it is stored in one piece: what is read wider than it was written waits. */
-static __always_inline __u64 key_of(__u16 first, __u16 second, __u16 third, __u16 vlan)
+static __always_inline __u64 key_of(__u16 first, __u16 second, __u16 third)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return first | (__u64)second << 16 | (__u64)third << 32 | (__u64)vlan << 48;
+	return first | (__u64)second << 16 | (__u64)third << 32;
 #else
-	return (__u64)first << 48 | (__u64)second << 32 | (__u64)third << 16 | vlan;
+	return (__u64)first << 48 | (__u64)second << 32 | (__u64)third << 16;
 #endif
 }
 
@@ -225,6 +225,20 @@ static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_en
 	return among(flowlet->choice, entry->choices);
 }
 
+/* The class that an IP frame asks for: the upper half of its DSCP (RFC 2474, 4.2.2). */
+static __always_inline __u16 dscp_class(struct __sk_buff *skb, __u16 type)
+{
+	__u8 start[2];
+	__u16 class;
+
+	if (type != TYPE_IPV4 && type != TYPE_IPV6)
+		return 0;
+	if (bpf_skb_load_bytes(skb, ETH_HEADER_BYTES, start, sizeof(start)))
+		return 0;
+	class = type == TYPE_IPV4 ? start[1] >> 5 : (start[0] & 0xf) >> 1;
+	return class < DSCP_CLASS_MAX ? class : DSCP_CLASS_MAX;
+}
+
 SEC("tc")
 int tagger_egress(struct __sk_buff *skb)
 {
@@ -236,7 +250,7 @@ int tagger_egress(struct __sk_buff *skb)
 	struct vlan_count *count;
 	const __u8 *header;
 	const __u16 *mac;
-	__u16 type, vlan;
+	__u16 type, tag, vlan;
 	void *table;
 
 	skb->cb[0] = 0;
@@ -254,10 +268,10 @@ int tagger_egress(struct __sk_buff *skb)
 		return drop(EVENT_NO_VLAN);
 	/* Frames begin at even addresses. */
 	mac = (const void *)header;
-	key = key_of(mac[0], mac[1], mac[2], 0);
+	key = key_of(mac[0], mac[1], mac[2]);
 	entry = header[0] & 1 ? 0 : bpf_map_lookup_elem(table, &key);
 	if (!entry) {
-		key = key_of(0xffff, 0xffff, 0xffff, 0);
+		key = key_of(0xffff, 0xffff, 0xffff);
 		entry = bpf_map_lookup_elem(table, &key);
 	}
 	if (!entry || !entry->choices)
@@ -265,13 +279,16 @@ int tagger_egress(struct __sk_buff *skb)
 	chosen = choose(skb, entry, type, header);
 	if (chosen >= CHOICES_MAX)
 		return drop(EVENT_NO_VLAN);
-	vlan = entry->choice[chosen] & VID_MASK;
+	tag = entry->choice[chosen];
+	vlan = tag & VID_MASK;
 	if (!vlan)
 		return drop(EVENT_NO_VLAN);
+	if (entry->by_dscp)
+		tag = vlan | dscp_class(skb, type) << PCP_SHIFT;
 
-	if (bpf_skb_vlan_push(skb, bpf_htons(TPID_CUSTOMER), vlan))
+	if (bpf_skb_vlan_push(skb, bpf_htons(TPID_CUSTOMER), tag))
 		return drop(EVENT_PUSH_FAILED);
-	skb->cb[0] = TRACE_VLAN | vlan;
+	skb->cb[0] = TRACE_TAG | tag;
 	destination = bpf_map_lookup_elem(&tagger_dests, &entry->slot);
 	if (destination) {
 		__sync_fetch_and_add(&destination->frames, frames);
@@ -309,12 +326,11 @@ int tagger_ingress(struct __sk_buff *skb)
 {
 	__u64 frames = skb->gso_segs ? skb->gso_segs : 1, bytes = skb->len;
 	__u32 zero = 0, slot, at = ETH_HEADER_BYTES;
-	__u64 key;
+	const struct own *own;
 	struct vlan_count *count;
 	const __u8 *header;
 	__u8 tag[TAG_BYTES];
 	__u16 type, vlan;
-	void *table;
 
 	skb->cb[0] = 0;
 	header = octets(skb, ETH_HEADER_BYTES);
@@ -338,9 +354,8 @@ int tagger_ingress(struct __sk_buff *skb)
 		return leave(EVENT_UNTAGGED_IN);
 	}
 
-	table = bpf_map_lookup_elem(&tagger_current, &zero);
-	key = key_of(0, 0, 0, vlan);
-	if (!table || !vlan || !bpf_map_lookup_elem(table, &key))
+	own = bpf_map_lookup_elem(&tagger_own, &zero);
+	if (!own || !own->vlan[vlan])
 		return leave(EVENT_FOREIGN_IN);
 	/* Before its turn back: a switch that does not know us yet floods, and what is for others is not ours to answer. */
 	if (type == PROBE_TYPE && skb->pkt_type == 0 && !(header[6] & 1)) {
@@ -351,7 +366,7 @@ int tagger_ingress(struct __sk_buff *skb)
 	}
 	if (bpf_skb_vlan_pop(skb))
 		return drop(EVENT_TRUNCATED);
-	skb->cb[0] = TRACE_VLAN | vlan;
+	skb->cb[0] = TRACE_TAG | vlan;
 	slot = vlan;
 	count = bpf_map_lookup_elem(&tagger_vlans, &slot);
 	if (count) {

@@ -17,7 +17,10 @@
 #define TPID_CUSTOMER 0x8100
 #define TPID_SERVICE 0x88a8
 #define VID_MASK 0x0fff
-#define PCP_MASK 0xf000
+#define PCP_SHIFT 13
+#define CLASS_MASK 7
+/* What a frame may ask for by its DSCP: the classes above are the network's own. */
+#define DSCP_CLASS_MAX 5
 
 /* IEEE Std 802: the second local experimental type, which no stack answers. */
 #define PROBE_TYPE 0x88b6
@@ -30,6 +33,10 @@
 #define SPREAD_FIRST 0   /* always choice[0] */
 #define SPREAD_FLOW 1    /* by the flow's hash */
 #define SPREAD_FLOWLET 2 /* a new choice after a pause */
+
+/* own.vlan */
+#define OWN_VLAN 0x80    /* its tag is taken off */
+#define OWN_BY_DSCP 0x40 /* its frames leave in the class of their DSCP; otherwise in that of the low three bits */
 
 /* Slots of `events`. */
 #define EVENT_TAGGED_ALREADY 0 /* left as it was: whoever tagged it knows why */
@@ -44,21 +51,26 @@
 
 /*
  * One table holds all that a replacement swaps:
- *   {destination, 0}        -> where frames for it go
- *   {ff:ff:ff:ff:ff:ff, 0}  -> where broadcast, multicast and frames for unknown destinations go
- *   {00:00:00:00:00:00, v}  -> VLAN v is ours: its tag is taken off what comes in
+ *   destination        -> where frames for it go
+ *   ff:ff:ff:ff:ff:ff  -> where broadcast, multicast and frames for unknown destinations go
  */
 struct table_key {
 	__u8 mac[6];
-	__u16 vlan;
+	__u16 zero;
 };
 
 struct table_entry {
-	__u16 choice[CHOICES_MAX];
-	__u16 choices; /* how many of them count */
-	__u16 spread;
+	__u16 choice[CHOICES_MAX]; /* what the tag says: class and VLAN */
+	__u16 choices;             /* how many of them count */
+	__u8 spread;
+	__u8 by_dscp; /* the class is the frame's own */
 	__u32 gap_us; /* of SPREAD_FLOWLET: the shortest pause */
 	__u32 slot;   /* of `destinations` */
+};
+
+/* What is said of each VLAN; 0 of those that are not ours. */
+struct own {
+	__u8 vlan[VLAN_IDS];
 };
 
 /* What one destination was sent. */

@@ -20,6 +20,14 @@ struct {
 	.values = { [0] = &tagger_none },
 };
 
+/* While a table is replaced, VLANs of the old one and of the new one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct own);
+} tagger_own SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -4,6 +4,7 @@
 //!   mode source-destination          # by whose VLAN: source, destination, source-destination, pair
 //!   spread flowlet 500us             # first, flow, flowlet PAUSE
 //!   vlans 2-5                        # VLANs of the fabric; those of the lines unless given
+//!   class 1 4-5                      # lanes: the class of VLANs, 0 unless given; or: class dscp
 //!   # address           VLANs  priority  switch
 //!   02:00:00:00:00:01   2      8         sw1
 //!   02:00:00:00:00:02   3,2    7         sw1
@@ -23,7 +24,7 @@ use std::{
 use fabric::{Mac, VlanId, VlanSet};
 use thiserror::Error;
 
-use crate::table::{CHOICES_MAX, DESTINATIONS_MAX, Route, Spread, Table};
+use crate::table::{CHOICES_MAX, CLASS_MAX, Classes, DESTINATIONS_MAX, Route, Spread, Table};
 
 /// Most pairs of a configuration: beyond, give hosts the plan itself.
 pub const PAIRS_MAX: usize = 1 << 20;
@@ -33,6 +34,7 @@ pub const GAP_US: std::ops::RangeInclusive<u32> = 10..=1_000_000;
 
 const GAP_US_DEFAULT: u32 = 500;
 const PROBLEMS_MAX: usize = 20;
+const CLASSES_TWICE: &str = "classes are those of VLANs or those of DSCP: keep one of the two";
 
 /// What all hosts share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct Config {
     pub pairs: BTreeMap<(Mac, Mac), Vec<VlanId>>,
     /// VLANs of the fabric.
     pub vlans: VlanSet,
+    /// The class of traffic that frames leave in.
+    pub classes: Classes,
 }
 
 /// What is said of one host.
@@ -161,7 +165,7 @@ impl Config {
             })
             .collect();
         let group = line.vlans.first().map(|vlan| Route::single(*vlan));
-        Ok(Table { destinations, group, receive: self.vlans.clone() })
+        Ok(Table { destinations, group, receive: self.vlans.clone(), classes: self.classes.clone() })
     }
 
     /// The same as text that [`Config::parse`] reads.
@@ -175,6 +179,9 @@ impl Config {
         };
         if !self.vlans.is_empty() {
             let _ = writeln!(text, "vlans {}", self.vlans);
+        }
+        for line in self.classes.lines() {
+            let _ = writeln!(text, "class {line}");
         }
         let words = |vlans: &[VlanId]| vlans.iter().map(VlanId::to_string).collect::<Vec<_>>().join(",");
         text += "# address VLANs priority switch\n";
@@ -194,6 +201,7 @@ struct Reader {
     mode: Option<Mode>,
     spread: Option<Spread>,
     vlans: Option<VlanSet>,
+    classes: Option<Classes>,
     hosts: BTreeMap<Mac, HostLine>,
     pairs: BTreeMap<(Mac, Mac), Vec<VlanId>>,
     /// Where each host and pair stands.
@@ -208,6 +216,7 @@ impl Reader {
             mode: None,
             spread: None,
             vlans: None,
+            classes: None,
             hosts: BTreeMap::new(),
             pairs: BTreeMap::new(),
             lines: BTreeMap::new(),
@@ -236,6 +245,26 @@ impl Reader {
                 let set: VlanSet = set.parse().map_err(|error| format!("{error}: write them as 2-5,10"))?;
                 once(&mut self.vlans, set, "vlans")
             }
+            ["class", "dscp"] => match self.classes.replace(Classes::Dscp) {
+                None => Ok(()),
+                Some(Classes::Dscp) => Err("class dscp is given twice: keep one".to_owned()),
+                Some(Classes::Vlan(_)) => Err(CLASSES_TWICE.to_owned()),
+            },
+            ["class", class, set] => {
+                let class = class.parse().ok().filter(|class| *class <= CLASS_MAX);
+                let class = class.ok_or_else(|| {
+                    format!("{} is no class: write a number from 0 to {CLASS_MAX}, or `class dscp`", shown(words[1]))
+                })?;
+                let set: VlanSet = set.parse().map_err(|error| format!("{error}: write them as 2-5,10"))?;
+                let Classes::Vlan(classes) = self.classes.get_or_insert_default() else {
+                    return Err(CLASSES_TWICE.to_owned());
+                };
+                match set.iter().find(|vlan| classes.insert(*vlan, class).is_some()) {
+                    None => Ok(()),
+                    Some(vlan) => Err(format!("VLAN {vlan} has a class already: keep one")),
+                }
+            }
+            ["class", ..] => Err("a class is written as: class NUMBER VLANS, or class dscp".to_owned()),
             ["pair", from, to, vlans] => {
                 let (from, to) = (station(from)?, station(to)?);
                 if from == to {
@@ -272,7 +301,9 @@ impl Reader {
             [mac, ..] if is_address(mac) => {
                 Err("a host is written as: ADDRESS VLANS PRIORITY, and its switch if paths are watched".to_owned())
             }
-            [word, ..] => Err(format!("{} is neither an address nor one of mode, spread, vlans, pair", shown(word))),
+            [word, ..] => {
+                Err(format!("{} is neither an address nor one of mode, spread, vlans, class, pair", shown(word)))
+            }
         }
     }
 
@@ -308,6 +339,17 @@ impl Reader {
         if let Some(vlan) = outside.first() {
             self.problem(0, format!("VLAN {vlan} is used but not among `vlans {vlans}`: add it there"));
         }
+        let mut classes = self.classes.take().unwrap_or_default();
+        if let Classes::Vlan(classes) = &mut classes {
+            let stranger = classes.keys().find(|vlan| !vlans.contains(**vlan));
+            if let Some(vlan) = stranger.filter(|_| self.problems.is_empty()) {
+                self.problem(
+                    0,
+                    format!("VLAN {vlan} has a class but is not among VLANs {vlans}: add it there (`vlans`)"),
+                );
+            }
+            classes.retain(|_, class| *class > 0);
+        }
         match mode {
             Some(mode) if self.problems.is_empty() => Ok(Config {
                 mode,
@@ -315,6 +357,7 @@ impl Reader {
                 hosts: self.hosts,
                 pairs: self.pairs,
                 vlans,
+                classes,
             }),
             _ => {
                 self.problems.sort_by_key(|problem| problem.line);
@@ -432,6 +475,16 @@ mod tests {
     }
 
     #[test]
+    fn lanes_are_classes_of_vlans_or_frames_have_their_own() {
+        let classes = |lines: &str| Config::parse("t", &format!("{TEXT}{lines}")).expect("right").classes;
+        assert_eq!(classes(""), Classes::default());
+        assert_eq!(classes("class dscp\n"), Classes::Dscp);
+        let lanes = classes("class 1 4-5\nclass 0 2\nclass 3 3\n");
+        assert_eq!(lanes, Classes::Vlan([(vlan(3), 3), (vlan(4), 1), (vlan(5), 1)].into()));
+        assert_eq!([2, 4].map(|id| lanes.of(vlan(id))), [Some(0), Some(1)]);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let cases = [
             ("", "t: no mode: add a line such as `mode source-destination`"),
@@ -447,7 +500,12 @@ mod tests {
             ("mode source\nvlans 3\n02:00:00:00:00:01 2 1\n", "t: VLAN 2 is used but not among `vlans 3`"),
             ("mode source\nspread wide\n", "t:2: spread is one of: first, flow, flowlet, flowlet 500us"),
             ("mode source\nspread flowlet 1us\n", "t:2: \"1us\" is no pause"),
-            ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, pair"),
+            ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, class, pair"),
+            ("mode source\nclass 8 2\n", "t:2: \"8\" is no class: write a number from 0 to 7, or `class dscp`"),
+            ("mode source\nclass 1\n", "t:2: a class is written as: class NUMBER VLANS, or class dscp"),
+            ("mode source\nclass 1 2-3\nclass 2 3-4\n", "t:3: VLAN 3 has a class already: keep one"),
+            ("mode source\nclass 1 2\nclass dscp\n", "t:3: classes are those of VLANs or those of DSCP: keep one"),
+            ("mode source\n02:00:00:00:00:01 2 1\nclass 1 3\n", "t: VLAN 3 has a class but is not among VLANs 2"),
             (
                 "mode pair\n02:00:00:00:00:01 2 1\npair 02:00:00:00:00:01 02:00:00:00:00:02 3\n",
                 "t:3: 02:00:00:00:00:02 has",
@@ -466,7 +524,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_read_without_panic_and_what_is_written_comes_back(
-            text in "(mode (source|pair)|spread flow|[0-9a-f:]{0,17}|[ \n#,]|pair|vlans 2-9|02:00:00:00:00:0[1-4] [2-5] [0-9]\n){0,40}"
+            text in "(mode (source|pair)|spread flow|[0-9a-f:]{0,17}|[ \n#,]|pair|vlans 2-9|class [0-8] [2-5]\n|class dscp\n|02:00:00:00:00:0[1-4] [2-5] [0-9]\n){0,40}"
         ) {
             if let Ok(config) = Config::parse("t", &text) {
                 proptest::prop_assert_eq!(Config::parse("again", &config.text()), Ok(config));

@@ -8,22 +8,22 @@
 //! All functions act in the network namespace of the calling thread.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::fd::{AsFd, AsRawFd},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use fabric::{Mac, VlanId};
+use fabric::{Mac, VlanId, VlanSet};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, libbpf_sys::bpf_map_create_opts};
 
 use crate::{
     TaggerError,
     error::Context,
-    layout::{self, Event, Key, destination_key, entry_bytes, receive_key},
+    layout::{self, Event, Key, destination_key, entry_bytes, own_bytes},
     routes,
-    table::{Route, Table, assign_slots},
-    tc::{self, Side},
+    table::{Classes, Route, Table, assign_slots},
+    tc::{self, Occupant, Side},
 };
 
 pub(crate) const OBJECT: &[u8] = include_bytes!("../bpf/tagger.bpf.o");
@@ -31,7 +31,11 @@ pub(crate) const OBJECT: &[u8] = include_bytes!("../bpf/tagger.bpf.o");
 /// Least room for destinations, unless more is asked for.
 const ROOM_MIN: u32 = 1024;
 
-const MAPS: [&str; 5] = ["tagger_current", "tagger_dests", "tagger_vlans", "tagger_events", "tagger_flowlets"];
+const MAPS: [&str; 6] =
+    ["tagger_current", "tagger_own", "tagger_dests", "tagger_vlans", "tagger_events", "tagger_flowlets"];
+
+/// The key of a map with one value.
+const ZERO: [u8; 4] = [0; 4];
 
 /// A device that tags.
 pub struct Tagged {
@@ -39,6 +43,8 @@ pub struct Tagged {
     ifindex: i32,
     mac: Mac,
     current: MapHandle,
+    /// Of the ingress program alone; the others the egress program has too.
+    own: MapHandle,
     destinations: MapHandle,
     vlans: MapHandle,
     events: MapHandle,
@@ -157,12 +163,14 @@ impl Tagged {
         libbpf_rs::set_print(None);
         let (ifindex, mac) = find(device)?;
         let missing = || TaggerError::NotAttached { device: device.to_owned() };
-        let program = check_place(device, ifindex, Side::Out)?.ok_or_else(missing)?;
-        check_place(device, ifindex, Side::In)?.ok_or_else(missing)?;
-        let (_, ids) = tc::program_info(program).at(device, "read the program's maps")?;
+        let mut ids = BTreeSet::new();
+        for side in Side::BOTH {
+            let program = check_place(device, ifindex, side)?.ok_or_else(missing)?;
+            ids.extend(tc::program_info(program).at(device, "read the programs' maps")?.1);
+        }
         let mut maps = BTreeMap::new();
         for id in ids {
-            let map = MapHandle::from_map_id(id).at(device, "open the program's maps")?;
+            let map = MapHandle::from_map_id(id).at(device, "open the programs' maps")?;
             maps.insert(map.name().to_string_lossy().into_owned(), map);
         }
         let mut take = |at: usize| maps.remove(MAPS[at]).ok_or_else(missing);
@@ -171,10 +179,11 @@ impl Tagged {
             ifindex,
             mac,
             current: take(0)?,
-            destinations: take(1)?,
-            vlans: take(2)?,
-            events: take(3)?,
-            flowlets: take(4)?,
+            own: take(1)?,
+            destinations: take(2)?,
+            vlans: take(3)?,
+            events: take(4)?,
+            flowlets: take(5)?,
             table: Mutex::new(None),
         })
     }
@@ -182,17 +191,18 @@ impl Tagged {
     fn of(object: &Object, device: &str, ifindex: i32, mac: Mac) -> Result<Self, TaggerError> {
         let map = |at: usize| {
             let map = object.maps().find(|map| map.name() == MAPS[at]).expect("the object has its maps");
-            MapHandle::try_from(&map).at(device, "open the program's maps")
+            MapHandle::try_from(&map).at(device, "open the programs' maps")
         };
         Ok(Self {
             device: device.to_owned(),
             ifindex,
             mac,
             current: map(0)?,
-            destinations: map(1)?,
-            vlans: map(2)?,
-            events: map(3)?,
-            flowlets: map(4)?,
+            own: map(1)?,
+            destinations: map(2)?,
+            vlans: map(3)?,
+            events: map(4)?,
+            flowlets: map(5)?,
             table: Mutex::new(None),
         })
     }
@@ -235,22 +245,32 @@ impl Tagged {
                 done.at(&self.device, "clear counters")?;
             }
         }
-        let entries = table.destinations.len() + table.receive.len() + 1;
-        let next = new_table(entries).at(&self.device, "make a table")?;
-        let write = |key: [u8; layout::KEY_BYTES], value: [u8; layout::ENTRY_BYTES]| {
-            next.update(&key, &value, MapFlags::ANY).at(&self.device, "write the table")
-        };
-        for (mac, route) in &table.destinations {
-            write(destination_key(*mac), entry_bytes(Some(route), slots[mac]))?;
+        let next = new_table(table.destinations.len() + 1).at(&self.device, "make a table")?;
+        let group = table.group.iter().map(|route| (&Mac::BROADCAST, route));
+        for (mac, route) in table.destinations.iter().chain(group) {
+            let value = entry_bytes(route, slots[mac], &table.classes);
+            next.update(&destination_key(*mac), &value, MapFlags::ANY).at(&self.device, "write the table")?;
         }
-        if let Some(route) = &table.group {
-            write(destination_key(Mac::BROADCAST), entry_bytes(Some(route), slots[&Mac::BROADCAST]))?;
-        }
-        for vlan in table.receive.iter() {
-            write(receive_key(vlan), entry_bytes(None, 0))?;
-        }
+        // What others send by their old tables, or by their new ones already, is let in meanwhile.
+        let (vlans, classes) = self.own()?;
+        let both: VlanSet = vlans.iter().chain(table.receive.iter()).collect();
+        self.set_own(&both, &table.classes)?;
         let fd = next.as_fd().as_raw_fd().to_ne_bytes();
-        self.current.update(&0_u32.to_ne_bytes(), &fd, MapFlags::ANY).at(&self.device, "put the table in force")
+        let done = self.current.update(&ZERO, &fd, MapFlags::ANY).at(&self.device, "put the table in force");
+        match done {
+            Ok(()) => self.set_own(&table.receive, &table.classes),
+            Err(_) => self.set_own(&vlans, &classes).and(done),
+        }
+    }
+
+    /// VLANs that are let in, and the classes that frames leave in.
+    fn own(&self) -> Result<(VlanSet, Classes), TaggerError> {
+        let value = self.own.lookup(&ZERO, MapFlags::ANY).at(&self.device, "read the table")?;
+        Ok(value.as_deref().and_then(layout::read_own).unwrap_or_default())
+    }
+
+    fn set_own(&self, vlans: &VlanSet, classes: &Classes) -> Result<(), TaggerError> {
+        self.own.update(&ZERO, &own_bytes(vlans, classes), MapFlags::ANY).at(&self.device, "write the table")
     }
 
     /// Changes the VLANs of some destinations of the table in force, each at once; [`Mac::BROADCAST`] is the group's.
@@ -260,13 +280,14 @@ impl Tagged {
     /// What the kernel refused.
     pub fn set_routes<'a>(&self, routes: impl Iterator<Item = (Mac, &'a Route)>) -> Result<usize, TaggerError> {
         let Some(table) = self.in_force()? else { return Ok(0) };
+        let (_, classes) = self.own()?;
         let mut changed = 0;
         for (mac, route) in routes {
             let key = destination_key(mac);
             let known = table.lookup(&key, MapFlags::ANY).at(&self.device, "read the table")?;
             let Some((before, slot)) = known.as_deref().and_then(layout::read_entry) else { continue };
             if before != *route {
-                let value = entry_bytes(Some(route), slot);
+                let value = entry_bytes(route, slot, &classes);
                 table.update(&key, &value, MapFlags::EXIST).at(&self.device, "write the table")?;
                 changed += 1;
             }
@@ -336,7 +357,7 @@ impl Tagged {
 
     /// The map of the table in force.
     fn in_force(&self) -> Result<Option<Arc<MapHandle>>, TaggerError> {
-        let value = self.current.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).at(&self.device, "read the table")?;
+        let value = self.current.lookup(&ZERO, MapFlags::ANY).at(&self.device, "read the table")?;
         let id = value.and_then(|value| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?)));
         let Some(id) = id.filter(|id| *id != 0) else { return Ok(None) };
         let mut known = self.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -352,12 +373,10 @@ impl Tagged {
     fn read(&self) -> Result<(Table, BTreeMap<Mac, u32>), TaggerError> {
         let (mut table, mut slots) = (Table::default(), BTreeMap::new());
         let Some(map) = self.in_force()? else { return Ok((table, slots)) };
+        (table.receive, table.classes) = self.own()?;
         for key in map.keys() {
             let Some(value) = map.lookup(&key, MapFlags::ANY).at(&self.device, "read the table")? else { continue };
             match (layout::read_key(&key), layout::read_entry(&value)) {
-                (Some(Key::Receive(vlan)), _) => {
-                    table.receive.insert(vlan);
-                }
                 (Some(Key::Group), Some((route, slot))) => {
                     table.group = Some(route);
                     slots.insert(Mac::BROADCAST, slot);
@@ -380,10 +399,17 @@ pub(crate) fn load(device: &str, maps_of: Option<&Tagged>, slots: u32) -> Result
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match maps_of {
-            None if name == MAPS[1] => map.set_max_entries(slots).at(device, step)?,
+            None if name == MAPS[2] => map.set_max_entries(slots).at(device, step)?,
             None => {}
             Some(tagged) => {
-                let known = [&tagged.current, &tagged.destinations, &tagged.vlans, &tagged.events, &tagged.flowlets];
+                let known = [
+                    &tagged.current,
+                    &tagged.own,
+                    &tagged.destinations,
+                    &tagged.vlans,
+                    &tagged.events,
+                    &tagged.flowlets,
+                ];
                 if let Some(at) = MAPS.iter().position(|known| *known == name) {
                     map.reuse_fd(known[at].as_fd()).at(device, step)?;
                 }
@@ -412,9 +438,8 @@ fn hang(object: &Object, device: &str, ifindex: i32, before: Before) -> Result<(
             )?;
         }
         for side in Side::BOTH {
-            let id = tc::occupant(ifindex, side).at(device, "read tc filters")?;
-            let name = id.map(tc::program_info).transpose().at(device, "read tc filters")?.map(|(name, _)| name);
-            if name.as_deref() != Some(side.program()) {
+            let occupant = tc::occupant(ifindex, side).at(device, "look who has our place")?;
+            if !matches!(occupant, Occupant::We(_)) {
                 return Err(TaggerError::NoEgress { device: device.to_owned() });
             }
         }
@@ -439,18 +464,17 @@ fn find(device: &str) -> Result<(i32, Mac), TaggerError> {
 
 /// Our program's number, if it is there; somebody else's is an error.
 fn check_place(device: &str, ifindex: i32, side: Side) -> Result<Option<u32>, TaggerError> {
-    let Some(id) = tc::occupant(ifindex, side).at(device, "read tc filters")? else { return Ok(None) };
-    let (program, _) = tc::program_info(id).at(device, "read tc filters")?;
-    if program == side.program() {
-        return Ok(Some(id));
+    match tc::occupant(ifindex, side).at(device, "look who has our place")? {
+        Occupant::Nobody => Ok(None),
+        Occupant::We(id) => Ok(Some(id)),
+        Occupant::Other(program) => Err(TaggerError::PlaceTaken {
+            device: device.to_owned(),
+            hook: side.word(),
+            program,
+            priority: tc::PRIORITY,
+            handle: tc::HANDLE,
+        }),
     }
-    Err(TaggerError::PlaceTaken {
-        device: device.to_owned(),
-        hook: side.word(),
-        program,
-        priority: tc::PRIORITY,
-        handle: tc::HANDLE,
-    })
 }
 
 fn new_table(entries: usize) -> libbpf_rs::Result<MapHandle> {

@@ -1,8 +1,14 @@
 //! Keys and values of the maps, byte by byte: the Rust side of `bpf/tagger.h`.
 
-use fabric::{Mac, VlanId};
+use fabric::{Mac, VlanId, VlanSet};
 
-use crate::table::{CHOICES_MAX, Route, Spread};
+use crate::table::{CHOICES_MAX, Classes, Route, Spread};
+
+const VID_MASK: u16 = 0x0fff;
+const PCP_SHIFT: u32 = 13;
+const CLASS_MASK: u8 = 7;
+const OWN_VLAN: u8 = 0x80;
+const OWN_BY_DSCP: u8 = 0x40;
 
 /// Flows that are told apart when flowlets are.
 pub const FLOWLETS_MAX: usize = 4096;
@@ -12,6 +18,10 @@ pub const KEY_BYTES: usize = 8;
 pub const ENTRY_BYTES: usize = 28;
 /// `sizeof(struct destination_count)`.
 pub const DESTINATION_COUNT_BYTES: usize = 16;
+/// `sizeof(struct own)`: one for each VLAN id.
+pub const OWN_BYTES: usize = 4096;
+/// `DSCP_CLASS_MAX`: the highest class that a frame may ask for.
+pub const DSCP_CLASS_MAX: u8 = 5;
 /// Type of a probe's frame.
 pub const PROBE_TYPE: u16 = 0x88b6;
 /// `sizeof(struct probe)`.
@@ -80,12 +90,6 @@ pub fn destination_key(mac: Mac) -> [u8; KEY_BYTES] {
     [a, b, c, d, e, f, 0, 0]
 }
 
-/// The key of a VLAN whose tag is taken off.
-pub fn receive_key(vlan: VlanId) -> [u8; KEY_BYTES] {
-    let [low, high] = vlan.get().to_ne_bytes();
-    [0, 0, 0, 0, 0, 0, low, high]
-}
-
 /// What a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
@@ -93,37 +97,33 @@ pub enum Key {
     Destination(Mac),
     /// Broadcast, multicast, unknown stations.
     Group,
-    /// A VLAN whose tag is taken off.
-    Receive(VlanId),
 }
 
 /// Reads a key.
 pub fn read_key(bytes: &[u8]) -> Option<Key> {
     let mac: [u8; 6] = bytes.get(..6)?.try_into().ok()?;
-    let vlan = u16::from_ne_bytes(bytes.get(6..KEY_BYTES)?.try_into().ok()?);
-    match (Mac::new(mac), vlan) {
-        (Mac::BROADCAST, 0) => Some(Key::Group),
-        (mac, 0) => Some(Key::Destination(mac)),
-        (mac, vlan) => mac.is_zero().then_some(Key::Receive(VlanId::new(vlan).ok()?)),
+    match Mac::new(mac) {
+        Mac::BROADCAST => Some(Key::Group),
+        mac => Some(Key::Destination(mac)),
     }
 }
 
 /// `struct table_entry`.
-pub fn entry_bytes(route: Option<&Route>, slot: u32) -> [u8; ENTRY_BYTES] {
+pub fn entry_bytes(route: &Route, slot: u32, classes: &Classes) -> [u8; ENTRY_BYTES] {
     let mut bytes = [0; ENTRY_BYTES];
-    if let Some(route) = route {
-        for (at, vlan) in route.choices().iter().enumerate() {
-            bytes[2 * at..2 * at + 2].copy_from_slice(&vlan.get().to_ne_bytes());
-        }
-        let (spread, gap_us) = match route.how() {
-            Spread::First => (0_u16, 0),
-            Spread::Flow => (1, 0),
-            Spread::Flowlet { gap_us } => (2, gap_us),
-        };
-        bytes[16..18].copy_from_slice(&(route.choices().len() as u16).to_ne_bytes());
-        bytes[18..20].copy_from_slice(&spread.to_ne_bytes());
-        bytes[20..24].copy_from_slice(&gap_us.to_ne_bytes());
+    for (at, vlan) in route.choices().iter().enumerate() {
+        let tag = u16::from(classes.of(*vlan).unwrap_or(0)) << PCP_SHIFT | vlan.get();
+        bytes[2 * at..2 * at + 2].copy_from_slice(&tag.to_ne_bytes());
     }
+    let (spread, gap_us) = match route.how() {
+        Spread::First => (0, 0),
+        Spread::Flow => (1, 0),
+        Spread::Flowlet { gap_us } => (2, gap_us),
+    };
+    bytes[16..18].copy_from_slice(&(route.choices().len() as u16).to_ne_bytes());
+    bytes[18] = spread;
+    bytes[19] = (*classes == Classes::Dscp).into();
+    bytes[20..24].copy_from_slice(&gap_us.to_ne_bytes());
     bytes[24..28].copy_from_slice(&slot.to_ne_bytes());
     bytes
 }
@@ -134,13 +134,34 @@ pub fn read_entry(bytes: &[u8]) -> Option<(Route, u32)> {
     let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
     let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let count = usize::from(half(16)).min(CHOICES_MAX);
-    let choices = (0..count).map(|at| VlanId::new(half(2 * at))).collect::<Result<Vec<_>, _>>().ok()?;
-    let spread = match half(18) {
+    let choices = (0..count).map(|at| VlanId::new(half(2 * at) & VID_MASK)).collect::<Result<Vec<_>, _>>().ok()?;
+    let spread = match bytes[18] {
         0 => Spread::First,
         1 => Spread::Flow,
         _ => Spread::Flowlet { gap_us: word(20) },
     };
     Some((Route::spread(choices, spread)?, word(24)))
+}
+
+/// `struct own`.
+pub fn own_bytes(vlans: &VlanSet, classes: &Classes) -> [u8; OWN_BYTES] {
+    let mut bytes = [0; OWN_BYTES];
+    for vlan in vlans.iter() {
+        bytes[usize::from(vlan.get())] = OWN_VLAN | classes.of(vlan).unwrap_or(OWN_BY_DSCP);
+    }
+    bytes
+}
+
+/// Reads a `struct own`.
+pub fn read_own(bytes: &[u8]) -> Option<(VlanSet, Classes)> {
+    let bytes: &[u8; OWN_BYTES] = bytes.try_into().ok()?;
+    let own = || (0_u16..).zip(bytes).filter_map(|(id, said)| (*said != 0).then_some((VlanId::new(id).ok()?, *said)));
+    let classes = if own().any(|(_, said)| said & OWN_BY_DSCP != 0) {
+        Classes::Dscp
+    } else {
+        Classes::Vlan(own().map(|(vlan, said)| (vlan, said & CLASS_MASK)).filter(|(_, class)| *class > 0).collect())
+    };
+    Some((own().map(|(vlan, _)| vlan).collect(), classes))
 }
 
 #[cfg(test)]
@@ -169,6 +190,13 @@ mod tests {
             ("PROBE_REPLY", u32::from(PROBE_REPLY)),
             ("PROBE_WARNING", u32::from(PROBE_WARNING)),
             ("PROBE_PRIORITY", PROBE_PRIORITY),
+            ("VLAN_IDS", OWN_BYTES as u32),
+            ("VID_MASK", u32::from(VID_MASK)),
+            ("PCP_SHIFT", PCP_SHIFT),
+            ("CLASS_MASK", u32::from(CLASS_MASK)),
+            ("OWN_VLAN", u32::from(OWN_VLAN)),
+            ("OWN_BY_DSCP", u32::from(OWN_BY_DSCP)),
+            ("DSCP_CLASS_MAX", u32::from(DSCP_CLASS_MAX)),
             ("EVENTS", Event::ALL.len() as u32),
             ("SPREAD_FIRST", 0),
             ("SPREAD_FLOW", 1),
@@ -185,9 +213,10 @@ mod tests {
 
     #[test]
     fn structures_have_the_layout_of_the_header() {
-        assert_eq!(structure("table_key"), (vec![("mac", 0), ("vlan", 6)], KEY_BYTES));
-        let entry = vec![("choice", 0), ("choices", 16), ("spread", 18), ("gap_us", 20), ("slot", 24)];
+        assert_eq!(structure("table_key"), (vec![("mac", 0), ("zero", 6)], KEY_BYTES));
+        let entry = vec![("choice", 0), ("choices", 16), ("spread", 18), ("by_dscp", 19), ("gap_us", 20), ("slot", 24)];
         assert_eq!(structure("table_entry"), (entry, ENTRY_BYTES));
+        assert_eq!(structure("own").1, OWN_BYTES);
         assert_eq!(structure("destination_count").1, DESTINATION_COUNT_BYTES);
         assert_eq!(structure("vlan_count").1, 32);
         let probe = vec![("kind", 0), ("version", 1), ("vlan", 2), ("path", 4), ("sequence", 8), ("session", 12)];
@@ -211,6 +240,7 @@ mod tests {
             let (field, count) = match field.split_once('[') {
                 None => (field, 1),
                 Some((field, "CHOICES_MAX]")) => (field, CHOICES_MAX),
+                Some((field, "VLAN_IDS]")) => (field, OWN_BYTES),
                 Some((field, count)) => (field, count.trim_end_matches(']').parse().expect("a number")),
             };
             end = end.next_multiple_of(width);
@@ -224,14 +254,19 @@ mod tests {
     #[test]
     fn entries_and_keys_come_back() {
         let vlan = |id| VlanId::new(id).expect("in range");
+        let lanes = Classes::Vlan([(vlan(3), 1), (vlan(4094), 7)].into());
         for spread in [Spread::First, Spread::Flow, Spread::Flowlet { gap_us: 500 }] {
-            let route = Route::spread([vlan(2), vlan(4094)], spread).expect("some");
-            assert_eq!(read_entry(&entry_bytes(Some(&route), 7)), Some((route, 7)));
+            for classes in [&lanes, &Classes::Dscp, &Classes::default()] {
+                let route = Route::spread([vlan(2), vlan(4094)], spread).expect("some");
+                assert_eq!(read_entry(&entry_bytes(&route, 7, classes)), Some((route, 7)));
+                let vlans: VlanSet = [2, 3, 4094].map(vlan).into_iter().collect();
+                assert_eq!(read_own(&own_bytes(&vlans, classes)), Some((vlans, classes.clone())));
+            }
         }
-        assert_eq!(read_entry(&entry_bytes(None, 0)), None);
+        assert_eq!(read_entry(&[0; ENTRY_BYTES]), None);
+        assert_eq!(read_own(&[0; OWN_BYTES]), Some((VlanSet::new(), Classes::default())));
         assert_eq!(read_key(&destination_key(Mac::local(3))), Some(Key::Destination(Mac::local(3))));
         assert_eq!(read_key(&destination_key(Mac::BROADCAST)), Some(Key::Group));
-        assert_eq!(read_key(&receive_key(vlan(77))), Some(Key::Receive(vlan(77))));
         assert_eq!(read_key(&[1, 2, 3]), None);
     }
 }

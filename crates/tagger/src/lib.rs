@@ -31,4 +31,4 @@ mod tc;
 
 pub use config::Config;
 pub use error::TaggerError;
-pub use table::{Route, Spread, Table};
+pub use table::{Classes, Route, Spread, Table};

@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::{
     config::{Config, HostLine, Mode},
-    table::{CHOICES_MAX, Route, Spread, Table},
+    table::{CHOICES_MAX, Classes, Route, Spread, Table},
 };
 
 /// Why a plan gives no configuration.
@@ -37,6 +37,12 @@ pub enum PlanError {
          --spread first"
     )]
     NothingToSpread,
+    /// Frames were to have classes of their own, and its lanes are classes.
+    #[error(
+        "the lanes of this plan are classes, and the proof against deadlock holds for frames in that of their VLAN: leave \
+         classes by DSCP away, or plan with --flow-control pause or none"
+    )]
+    Lanes,
 }
 
 /// The table of one host of a plan; a plan whose switches tag gives none. With a spread over flows, a pair's VLANs are
@@ -57,7 +63,8 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<Table> {
     };
     let destinations =
         (plan.topology.host_ids()).filter(|to| *to != host).map(|to| (plan.topology.host(to).mac, route(to))).collect();
-    Some(Table { destinations, group: Some(Route::single(plan.assignment.broadcast(host))), receive: vlans })
+    let group = Some(Route::single(plan.assignment.broadcast(host)));
+    Some(Table { destinations, group, receive: vlans, classes: lanes(plan) })
 }
 
 /// The configuration that all hosts of a plan share. With a spread over flows a host's VLANs are its own, then those after
@@ -113,7 +120,29 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
     if spread != Spread::First && vlans.len() > 1 && lists.all(|list| list.len() < 2) {
         return Err(PlanError::NothingToSpread);
     }
-    Ok(Config { mode, spread, hosts, pairs, vlans })
+    Ok(Config { mode, spread, hosts, pairs, vlans, classes: lanes(plan) })
+}
+
+/// Classes by each frame's DSCP, instead of those that the plan's hosts send in otherwise.
+///
+/// # Errors
+/// [`PlanError::Lanes`].
+pub fn by_dscp(plan: &Plan) -> Result<Classes, PlanError> {
+    match plan.policy.flow_control {
+        FlowControl::Pfc(_) => Err(PlanError::Lanes),
+        FlowControl::Pause | FlowControl::None => Ok(Classes::Dscp),
+    }
+}
+
+/// The class of each VLAN's frames: its lane, where the plan has lanes.
+fn lanes(plan: &Plan) -> Classes {
+    match plan.policy.flow_control {
+        FlowControl::Pfc(_) => {
+            let lanes = plan.trees.iter().map(|tree| (tree.vlan, tree.lane));
+            Classes::Vlan(lanes.filter(|(_, lane)| *lane > 0).collect())
+        }
+        FlowControl::Pause | FlowControl::None => Classes::default(),
+    }
 }
 
 /// The host of a plan with this address.

@@ -4,7 +4,7 @@
 //!   02:00:00:00:00:05   ─▶ 3
 //!   02:00:00:00:00:06   ─▶ 2, 4 by flow
 //!   group, unknown      ─▶ 2            one VLAN a source, so that one copy arrives
-//!   tags taken off      2-5
+//!   tags taken off      2-5           in classes of their own, if the plan has lanes
 //! ```
 
 use std::{collections::BTreeMap, fmt};
@@ -17,6 +17,9 @@ pub const CHOICES_MAX: usize = 8;
 /// Most destinations of a table.
 pub const DESTINATIONS_MAX: usize = 65_536;
 
+/// The highest class of traffic (IEEE 802.1Q).
+pub const CLASS_MAX: u8 = 7;
+
 /// A host's table.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Table {
@@ -26,6 +29,44 @@ pub struct Table {
     pub group: Option<Route>,
     /// VLANs whose tag is taken off what comes in.
     pub receive: VlanSet,
+    /// The class that frames leave in.
+    pub classes: Classes,
+}
+
+/// Which of the eight classes of traffic (IEEE 802.1Q priorities) frames leave in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Classes {
+    /// That of their VLAN, 0 to 7; those that are not listed have 0. A plan with priority flow control has a class for each
+    /// lane, and its proof against deadlock holds for frames in the class of their VLAN's lane.
+    Vlan(BTreeMap<VlanId, u8>),
+    /// That which each asks for by its DSCP: the upper three bits, at most 5, as those above are the network's own; 0
+    /// for what is not IP.
+    Dscp,
+}
+
+impl Classes {
+    /// The class of a VLAN's frames; none if each has its own.
+    pub fn of(&self, vlan: VlanId) -> Option<u8> {
+        match self {
+            Self::Vlan(classes) => Some(classes.get(&vlan).copied().unwrap_or(0)),
+            Self::Dscp => None,
+        }
+    }
+
+    /// As a [configuration](crate::Config) says it after `class`: a class and its VLANs, one line for each but class 0, or
+    /// `dscp`.
+    pub fn lines(&self) -> Vec<String> {
+        let Self::Vlan(classes) = self else { return vec!["dscp".to_owned()] };
+        let vlans = |class| classes.iter().filter(move |(_, of)| **of == class).map(|(vlan, _)| *vlan);
+        let line = |class| Some((class, vlans(class).collect::<VlanSet>())).filter(|(_, vlans)| !vlans.is_empty());
+        (1..=CLASS_MAX).filter_map(line).map(|(class, vlans)| format!("{class} {vlans}")).collect()
+    }
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self::Vlan(BTreeMap::new())
+    }
 }
 
 /// The VLANs for one destination.

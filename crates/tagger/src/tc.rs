@@ -1,33 +1,32 @@
 //! Places of our programs on a network device, and who else has one.
 //!
 //! ```text
-//!   clsact ─ ingress ─ priority 1, handle 0xe5a1: ours   ─▶ the next filter, as ours decides nothing
-//!          └ egress  ─ priority 1, handle 0xe5a1: ours   ─▶ …
+//!            Linux 6.6 and later               before
+//!   stack ─▶ tcx egress: ours first, others ─▶ clsact egress: priority 1, handle 0xe5a1 ─▶ the next filter ─▶ cable
+//!   stack ◀─ the next filter ◀─ clsact ingress ◀────────────── tcx ingress ◀────────────────────────────── cable
 //! ```
+//! Ours decide nothing, so that those after them have their turn.
 //!
-//! Source: `linux/rtnetlink.h`, `linux/pkt_sched.h`, `linux/if_arp.h`.
+//! Source: `linux/if_arp.h`.
+
+mod clsact;
+mod tcx;
 
 use std::{
     ffi::{CString, OsString, c_char},
-    fs::File,
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd},
     os::unix::ffi::OsStringExt,
 };
 
 use fabric::Mac;
 use libbpf_rs::{
-    ErrorKind, Program, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder,
+    ErrorKind, Program,
     libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info},
 };
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use crate::netlink::{Netlink, Request};
-
-/// First among filters: those after ours see frames as the stack does.
-pub(crate) const PRIORITY: u32 = 1;
-/// Ours among the filters of that priority.
-pub(crate) const HANDLE: u32 = 0xe5a1;
+pub(crate) use clsact::{HANDLE, PRIORITY};
 
 /// `ARPHRD_ETHER`.
 const ETHERNET: u16 = 1;
@@ -37,6 +36,16 @@ const ETHERNET: u16 = 1;
 pub(crate) enum Side {
     In,
     Out,
+}
+
+/// Who has our place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Nobody,
+    /// We: the number of our program.
+    We(u32),
+    /// Another program, of this name.
+    Other(String),
 }
 
 impl Side {
@@ -54,20 +63,6 @@ impl Side {
         match self {
             Self::In => "tagger_ingress",
             Self::Out => "tagger_egress",
-        }
-    }
-
-    fn point(self) -> TcAttachPoint {
-        match self {
-            Self::In => TC_INGRESS,
-            Self::Out => TC_EGRESS,
-        }
-    }
-
-    fn parent(self) -> u32 {
-        match self {
-            Self::In => 0xffff_fff2,
-            Self::Out => 0xffff_fff3,
         }
     }
 }
@@ -101,17 +96,6 @@ pub(crate) fn find(device: &str) -> io::Result<Option<(i32, Option<Mac>)>> {
     Ok(Some((index as i32, (address.sa_family == ETHERNET).then_some(mac))))
 }
 
-/// What has our place: the number of a program, if one does.
-pub(crate) fn occupant(ifindex: i32, side: Side) -> io::Result<Option<u32>> {
-    let nothing = File::open("/dev/null")?;
-    match hook(nothing.as_fd(), ifindex, side).query() {
-        Ok(id) => Ok(Some(id)),
-        // No filter of ours, or no clsact at all.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => Ok(None),
-        Err(error) => Err(io::Error::other(error)),
-    }
-}
-
 /// A program's name and the numbers of its maps.
 pub(crate) fn program_info(id: u32) -> libbpf_rs::Result<(String, Vec<u32>)> {
     let fd = Program::fd_from_id(id)?;
@@ -130,33 +114,60 @@ pub(crate) fn program_info(id: u32) -> libbpf_rs::Result<(String, Vec<u32>)> {
     Ok((OsString::from_vec(name).to_string_lossy().into_owned(), maps))
 }
 
+/// What has our place on a side of a device.
+pub(crate) fn occupant(ifindex: i32, side: Side) -> libbpf_rs::Result<Occupant> {
+    let first = tcx::programs(ifindex, side)?;
+    if let Some(ours) = first.as_deref().map(|ids| ours(ids, side)).transpose()?.flatten() {
+        return Ok(Occupant::We(ours));
+    }
+    let Some(id) = clsact::occupant(ifindex, side)? else { return Ok(Occupant::Nobody) };
+    let (name, _) = program_info(id)?;
+    Ok(match first {
+        _ if name == side.program() => Occupant::We(id),
+        // Where we do not want it, the place is free.
+        Some(_) => Occupant::Nobody,
+        None => Occupant::Other(name),
+    })
+}
+
 /// Puts a program in our place, instead of the one that is there.
 pub(crate) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
-    let mut hook = hook(program, ifindex, side);
-    hook.create()?;
-    hook.attach().map(drop)
-}
-
-/// Takes our program away, and clsact too if nobody is left there.
-pub(crate) fn take_down(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
-    let nothing = File::open("/dev/null")?;
-    let mut hook = hook(nothing.as_fd(), ifindex, side);
-    hook.detach()?;
-    if Side::BOTH.into_iter().all(|side| filters(ifindex, side).is_ok_and(|count| count == 0)) {
-        // Somebody else's empty qdisc, or one that went meanwhile, is no failure of ours.
-        let _ = hook.attach_point(TC_INGRESS | TC_EGRESS).destroy();
+    let Some(ids) = tcx::programs(ifindex, side)? else { return clsact::hang(program, ifindex, side) };
+    tcx::hang(program, ifindex, side, ours(&ids, side)?)?;
+    // One that was hung where there was no better place leaves alone what the new one has tagged.
+    match clsact_ours(ifindex, side)? {
+        true => clsact::take_down(ifindex, side),
+        false => Ok(()),
     }
-    Ok(())
 }
 
-fn hook(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> TcHook {
-    TcHookBuilder::new(program).ifindex(ifindex).replace(true).handle(HANDLE).priority(PRIORITY).hook(side.point())
+/// Takes our program away, wherever it is, and clsact too if nobody is left there.
+pub(crate) fn take_down(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+    let ids = tcx::programs(ifindex, side)?.unwrap_or_default();
+    if let Some(id) = ours(&ids, side)? {
+        tcx::take_down(id, ifindex, side)?;
+    }
+    match clsact_ours(ifindex, side)? {
+        true => clsact::take_down(ifindex, side),
+        false => Ok(()),
+    }
 }
 
-/// How many filters a side of a device has, whoever's.
-fn filters(ifindex: i32, side: Side) -> io::Result<usize> {
-    // struct tcmsg: family, index, handle, parent, info.
-    let body = [0, ifindex as u32, 0, side.parent(), 0].into_iter().flat_map(u32::to_ne_bytes).collect();
-    let request = Request { kind: libc::RTM_GETTFILTER, flags: 0, body };
-    Ok(Netlink::open(SockProtocol::NetlinkRoute)?.dump(&request)?.len())
+fn clsact_ours(ifindex: i32, side: Side) -> libbpf_rs::Result<bool> {
+    let Some(id) = clsact::occupant(ifindex, side)? else { return Ok(false) };
+    Ok(program_info(id)?.0 == side.program())
+}
+
+/// Our program among several.
+fn ours(ids: &[u32], side: Side) -> libbpf_rs::Result<Option<u32>> {
+    for &id in ids {
+        match program_info(id) {
+            Ok((name, _)) if name == side.program() => return Ok(Some(id)),
+            // Another, or one that went meanwhile.
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }

@@ -6,7 +6,7 @@
 use fabric::{Mac, VlanId};
 
 use crate::{
-    layout::{Event, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE},
+    layout::{DSCP_CLASS_MAX, Event, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE},
     table::{Route, Spread, Table},
 };
 
@@ -21,8 +21,15 @@ const PORT_PROTOCOLS: [u8; 3] = [6, 17, 132];
 /// What happens to a frame that the host sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Egress {
-    /// It gets a tag, and counts for this destination: the one that it is for, or [`Mac::BROADCAST`].
-    Tag(VlanId, Mac),
+    /// It gets a tag.
+    Tag {
+        /// The tag's VLAN.
+        vlan: VlanId,
+        /// The tag's priority, 0 to 7.
+        class: u8,
+        /// Which destination it counts for: the one that it is for, or [`Mac::BROADCAST`].
+        counted: Mac,
+    },
     /// It stays as it is.
     Leave(Event),
     /// It is dropped.
@@ -59,7 +66,8 @@ pub fn egress(table: &Table, frame: &[u8], flowlet: impl FnOnce(u32) -> u32) -> 
     else {
         return Egress::Drop(Event::NoVlan);
     };
-    Egress::Tag(route.choices()[choose(route, frame, kind, flowlet)], counted)
+    let vlan = route.choices()[choose(route, frame, kind, flowlet)];
+    Egress::Tag { vlan, class: table.classes.of(vlan).unwrap_or_else(|| dscp_class(frame, kind)), counted }
 }
 
 /// A frame on its way in, addressed to this host or not.
@@ -92,6 +100,17 @@ pub fn ingress(table: &Table, own: Mac, frame: &[u8]) -> Ingress {
         return Ingress::Drop(Event::Truncated);
     }
     Ingress::Pop(vlan)
+}
+
+/// The class that a frame of this type asks for.
+fn dscp_class(frame: &[u8], kind: u16) -> u8 {
+    let Some(&[first, second]) = frame.get(HEADER_BYTES..HEADER_BYTES + 2) else { return 0 };
+    let asked = match kind {
+        TYPE_IPV4 => second >> 5,
+        TYPE_IPV6 => (first & 0xf) >> 1,
+        _ => 0,
+    };
+    asked.min(DSCP_CLASS_MAX)
 }
 
 /// What tells flows apart; both directions alike. 0 for a frame too short for its kind.

@@ -5,17 +5,20 @@
 //! ```
 
 use std::{
+    io::{BufRead, BufReader},
     net::UdpSocket,
-    process::Command,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use fabric::{Mac, VlanId};
+use libbpf_rs::libbpf_sys as sys;
 use nix::sched::{CloneFlags, setns};
 use tagger::{
-    Config, Table, TaggerError,
+    Classes, Config, Table, TaggerError,
     device::{self, Tagged},
     layout::Event,
     table::Route,
@@ -61,10 +64,50 @@ fn the_stack_sees_a_flat_network_and_the_cable_sees_tags() {
 }
 
 #[test]
+fn frames_leave_in_their_class() {
+    let Some(hosts) = Hosts::make() else { return };
+    if Command::new("tshark").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: tshark is not installed; apt-get install tshark");
+        return;
+    }
+    hosts.run("a", "ip", &["neigh", "replace", "10.9.0.2", "lladdr", &Mac::local(2).to_string(), "dev", "eth0"]);
+    let lanes = |classes: &[(u16, u8)]| Classes::Vlan(classes.iter().map(|(id, class)| (vlan(*id), *class)).collect());
+    // A lane's frames leave in its class whatever they ask for; by DSCP those of the network's own classes are out of reach.
+    let cases = [
+        (lanes(&[]), ["0", "0", "0", "0"]),
+        (lanes(&[(2, 1), (3, 6)]), ["6", "6", "6", "6"]),
+        (Classes::Dscp, ["0", "1", "5", "5"]),
+    ];
+    for (classes, expect) in cases {
+        let table = Table { classes, ..table(1) };
+        hosts.in_a(|| device::attach("eth0", &table, None).map(drop).expect("attached"));
+        let fields = ["-T", "fields", "-e", "vlan.id", "-e", "vlan.priority", "-e", "ip.dsfield.dscp"];
+        let listening = ["-q", "-l", "-n", "-i", "eth0", "-a", "duration:20", "-c", "4", "-f", "vlan and icmp"];
+        let mut command = hosts.command("b", "tshark", &[&listening[..], &fields].concat());
+        let mut tshark = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it is installed");
+        // It says so when it listens.
+        let mut said = BufReader::new(tshark.stderr.take().expect("asked for")).lines();
+        assert!(said.any(|line| line.expect("text").contains("Capturing on")), "tshark listens");
+        thread::sleep(Duration::from_millis(500));
+        for asked in ["0", "0x20", "0xb8", "0xe0"] {
+            hosts.ping(&["-c", "1", "-W", "0.2", "-Q", asked, "10.9.0.2"]);
+        }
+        let seen = tshark.wait_with_output().expect("it ends").stdout;
+        let seen: Vec<Vec<&str>> =
+            std::str::from_utf8(&seen).expect("text").lines().map(|line| line.split('\t').collect()).collect();
+        let wanted: Vec<Vec<&str>> =
+            expect.iter().zip(["0", "8", "46", "56"]).map(|(class, dscp)| vec!["3", class, dscp]).collect();
+        assert_eq!(seen, wanted, "{:?}", table.classes);
+    }
+}
+
+#[test]
 fn detaching_gives_the_device_back_and_leaves_others_alone() {
     let Some(hosts) = Hosts::make() else { return };
     hosts.attach_both();
     let filters = |host: &str| hosts.output(host, "tc", &["filter", "show", "dev", "eth0", "egress"]);
+    // Where ours are filters themselves there is one already.
+    let _ = hosts.command("a", "tc", &["qdisc", "add", "dev", "eth0", "clsact"]).output();
     let other =
         ["filter", "add", "dev", "eth0", "egress", "pref", "9", "u32", "match", "u32", "0", "0", "flowid", "1:1"];
     hosts.run("a", "tc", &other);
@@ -136,15 +179,24 @@ fn tcp_retransmits_early_on_the_device_s_subnets_and_nothing_else_changes() {
 #[test]
 fn a_failed_attach_leaves_the_device_as_it_was() {
     let Some(hosts) = Hosts::make() else { return };
-    // The older qdisc has no egress: what is hung there lands among what comes in, instead of our own program.
-    hosts.run("a", "tc", &["qdisc", "add", "dev", "eth0", "ingress"]);
     let filters = || hosts.output("a", "tc", &["filter", "show", "dev", "eth0", "ingress"]);
-    let before = filters();
-    let error = hosts.in_a(|| device::attach("eth0", &table(1), None).map(drop).expect_err("no egress"));
-    assert!(matches!(error, TaggerError::NoEgress { .. }), "{error}");
-    assert_eq!(filters(), before);
-    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "the host is not cut off");
-    hosts.run("a", "tc", &["qdisc", "del", "dev", "eth0", "ingress"]);
+    let attach = || hosts.in_a(|| device::attach("eth0", &table(1), None).map(drop));
+    if let Some(others) = hosts.in_a(|| fill_egress("eth0")) {
+        let error = attach().expect_err("no room among what leaves");
+        assert!(matches!(error, TaggerError::Bpf { step: "hang the egress program", .. }), "{error}");
+        assert!(hosts.in_a(|| matches!(Tagged::open("eth0"), Err(TaggerError::NotAttached { .. }))));
+        assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "the host is not cut off");
+        hosts.in_a(|| others.into_iter().for_each(drop_egress("eth0")));
+    } else {
+        // The older qdisc has no egress: what is hung there lands among what comes in, instead of our own program.
+        hosts.run("a", "tc", &["qdisc", "add", "dev", "eth0", "ingress"]);
+        let before = filters();
+        let error = attach().expect_err("no egress");
+        assert!(matches!(error, TaggerError::NoEgress { .. }), "{error}");
+        assert_eq!(filters(), before);
+        assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "the host is not cut off");
+        hosts.run("a", "tc", &["qdisc", "del", "dev", "eth0", "ingress"]);
+    }
     // A table that does not fit changes nothing either.
     hosts.attach_both();
     hosts.in_a(|| {
@@ -156,6 +208,23 @@ fn a_failed_attach_leaves_the_device_as_it_was() {
         assert_eq!(tagged.table().expect("readable"), table(1));
     });
     assert!(hosts.ping(&["-c", "1", "10.9.0.2"]));
+}
+
+#[test]
+fn programs_of_others_have_their_turn_after_ours() {
+    let Some(hosts) = Hosts::make() else { return };
+    let Some(others) = hosts.in_a(|| fill_egress("eth0")) else { return println!("skipped: no tcx before Linux 6.6") };
+    hosts.in_a(|| others.into_iter().skip(1).for_each(drop_egress("eth0")));
+    hosts.attach_both();
+    let list = |hosts: &Hosts| hosts.in_a(|| egress_programs("eth0"));
+    let [ours, other] = list(&hosts)[..] else { panic!("two programs: {:?}", list(&hosts)) };
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]));
+    // Again, ours changes in its place.
+    hosts.in_a(|| device::attach("eth0", &table(1), None).map(drop).expect("attached"));
+    let again = list(&hosts);
+    assert!(again.len() == 2 && again[0] != ours && again[1] == other, "{ours}, {other}, then {again:?}");
+    hosts.in_a(|| device::detach("eth0").expect("attached"));
+    assert_eq!(list(&hosts), [other]);
 }
 
 #[test]
@@ -204,7 +273,7 @@ fn a_thousand_replacements_drop_and_reorder_nothing_of_others() {
             }
         });
         let mut sent = 0_u32;
-        while !stop.load(Ordering::SeqCst) && !receiving.is_finished() {
+        while !(stop.load(Ordering::SeqCst) || replacing.is_finished() || receiving.is_finished()) {
             // No more on the way than sockets and queues hold.
             if sent - acknowledged.load(Ordering::SeqCst) < 64 {
                 sender.send_to(&sent.to_be_bytes(), "10.9.0.2:5000").expect("a route");
@@ -232,6 +301,57 @@ fn vlan(id: u16) -> VlanId {
 fn table(own: u32) -> Table {
     let text = "mode destination\n02:00:00:00:00:01 2 1\n02:00:00:00:00:02 3 1\n";
     Config::parse("test", text).expect("right").table(Mac::local(own)).expect("listed")
+}
+
+/// Programs that do nothing, as many as a device has room for among what leaves; none where the kernel has no such list.
+fn fill_egress(device: &str) -> Option<Vec<OwnedFd>> {
+    let target = nix::net::if_::if_nametoindex(device).expect("made before") as i32;
+    // r0 = TCX_NEXT, exit.
+    let code: [u64; 2] = [0xffff_ffff_0000_00b7, 0x95];
+    let mut hung = Vec::new();
+    loop {
+        // SAFETY: the code and the words outlive the call, with their true lengths.
+        let program = unsafe {
+            sys::bpf_prog_load(
+                sys::BPF_PROG_TYPE_SCHED_CLS,
+                c"other".as_ptr(),
+                c"GPL".as_ptr(),
+                code.as_ptr().cast(),
+                code.len() as u64,
+                std::ptr::null_mut(),
+            )
+        };
+        assert!(program >= 0, "the kernel takes it: {program}");
+        // SAFETY: just made, and nobody else's.
+        let program = unsafe { OwnedFd::from_raw_fd(program) };
+        // SAFETY: no options are a valid choice.
+        match unsafe { sys::bpf_prog_attach_opts(program.as_raw_fd(), target, sys::BPF_TCX_EGRESS, std::ptr::null()) } {
+            0 => hung.push(program),
+            _ => return (!hung.is_empty()).then_some(hung),
+        }
+    }
+}
+
+fn drop_egress(device: &str) -> impl Fn(OwnedFd) {
+    let target = nix::net::if_::if_nametoindex(device).expect("made before") as i32;
+    move |program| {
+        // SAFETY: no options are a valid choice.
+        let done =
+            unsafe { sys::bpf_prog_detach_opts(program.as_raw_fd(), target, sys::BPF_TCX_EGRESS, std::ptr::null()) };
+        assert_eq!(done, 0);
+    }
+}
+
+/// The numbers of the programs among what leaves, in the order of their turns.
+fn egress_programs(device: &str) -> Vec<u32> {
+    let target = nix::net::if_::if_nametoindex(device).expect("made before") as i32;
+    let (mut ids, mut count, mut flags) = ([0; 64], 64, 0);
+    // SAFETY: the array outlives the call, with its true length.
+    let done = unsafe {
+        sys::bpf_prog_query(target, sys::BPF_TCX_EGRESS, 0, &raw mut flags, ids.as_mut_ptr(), &raw mut count)
+    };
+    assert_eq!(done, 0);
+    ids[..count as usize].to_vec()
 }
 
 struct Hosts {

@@ -22,9 +22,13 @@ use crate::{
 
 pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
     match &args.command {
-        TaggerCommand::Config { plan: path, spread, output: to } => {
+        TaggerCommand::Config { plan: path, spread, dscp, output: to } => {
             let plan = read_plan_file(path, ReadMode::Strict)?;
-            let config = plan::config(&plan, *spread).map_err(|error| unfit(&path.display().to_string(), &error))?;
+            let unfit = |error| unfit(&path.display().to_string(), &error);
+            let mut config = plan::config(&plan, *spread).map_err(unfit)?;
+            if *dscp {
+                config.classes = plan::by_dscp(&plan).map_err(unfit)?;
+            }
             write_file(to, |out| out.write_all(config.text().as_bytes()))?;
             if plan.policy.flow_control != FlowControl::None && plan.trees.len() > 1 {
                 eprintln!(
@@ -105,7 +109,11 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(Table, Paths)> {
             let plan = read_plan_file(path, ReadMode::Strict)?;
             let own = device::address(device)?;
             let host = plan::host_of(&plan.topology, own).ok_or_else(|| strange(&name, own))?;
-            let table = plan::table(&plan, host, source.spread).ok_or_else(|| unfit(&name, &PlanError::BySwitch))?;
+            let mut table =
+                plan::table(&plan, host, source.spread).ok_or_else(|| unfit(&name, &PlanError::BySwitch))?;
+            if source.dscp {
+                table.classes = plan::by_dscp(&plan).map_err(|error| unfit(&name, &error))?;
+            }
             let topology = &plan.topology;
             let hosts = topology
                 .host_ids()
@@ -156,12 +164,15 @@ fn status(tagged: &Tagged, output: Output) -> Result<()> {
             "{}",
             serde_json::json!({
                 "device": tagged.device(), "address": tagged.mac().to_string(), "room": tagged.room(),
-                "receives": table.receive.to_string(), "destinations": destinations, "vlans": vlans, "events": events,
+                "receives": table.receive.to_string(), "classes": table.classes.lines(), "destinations": destinations, "vlans": vlans, "events": events,
             })
         );
         return Ok(());
     }
     say!("{} ({}): takes tags {} off", tagged.device(), tagged.mac(), table.receive);
+    for line in table.classes.lines() {
+        say!("class {line}");
+    }
     let mut lines = TextTable::new(["destination", "VLANs", "frames", "bytes"]);
     for (mac, route) in routes {
         let count = count(mac);
