@@ -169,6 +169,16 @@ impl<'a> Change<'a> {
         entries.map(move |(&(vlan, mac), &slot)| (vlan, mac, self.after.port(slot).name.as_str()))
     }
 
+    /// Whether frames are to be served in the class of their priority from now on.
+    pub(crate) fn starts_classes(self) -> bool {
+        !self.before.has_classes() && self.after.has_classes()
+    }
+
+    /// Whether frames need no longer be served in the class of their priority.
+    pub(crate) fn stops_classes(self) -> bool {
+        self.before.has_classes() && !self.after.has_classes()
+    }
+
     /// Whether spanning tree is to be turned on again.
     pub(crate) fn starts_spanning_tree(self) -> bool {
         (self.before.spanning_tree, self.after.spanning_tree) == (SpanningTree::Off, SpanningTree::On)

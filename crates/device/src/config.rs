@@ -233,6 +233,11 @@ impl SwitchConfig {
         &self.ports[slot.index()]
     }
 
+    /// Whether some port has priority flow control, so that frames are to be served in the class of their priority.
+    pub(crate) fn has_classes(&self) -> bool {
+        self.ports.iter().any(|port| matches!(port.flow_control, FlowControlMode::Pfc { .. }))
+    }
+
     /// VLANs that some port is a member of.
     pub fn memberships(&self) -> VlanSet {
         self.ports.iter().flat_map(|port| port.tagged.iter().chain(port.untagged.iter())).collect()

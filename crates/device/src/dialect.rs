@@ -333,6 +333,14 @@ impl FromStr for Target {
     }
 }
 
+/// How many priorities a tag tells apart, and how many classes there are at most.
+const PRIORITIES: usize = 8;
+
+/// Whether each of the first `lanes` classes holds the frames of its own priority and no others: `class_of[priority]`.
+fn are_apart(class_of: [u8; PRIORITIES], lanes: u8) -> bool {
+    (0..).zip(class_of).all(|(priority, class)| priority == class || lanes <= priority.min(class))
+}
+
 /// Reads the only file of a dialect that has one.
 fn read_only(files: &[TextFile<'_>], read: impl FnOnce(&str) -> Result<(), Vec<LineError>>) -> Result<(), FileErrors> {
     let at = |errors: Vec<LineError>, file| errors.into_iter().map(|error| (file, error)).collect();

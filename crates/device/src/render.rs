@@ -10,10 +10,10 @@ use std::{
     io,
 };
 
-use fabric::{Admin, Basis, DeviceIntent, Plan, PortRole, SwitchId, VlanSet};
+use fabric::{Admin, Basis, DeviceIntent, FlowControlMode, Plan, PortRole, SwitchId, VlanSet};
 
 use crate::{
-    Folder, Part, Phase, Reach, RenderError, SwitchConfig, Target,
+    Folder, Part, Phase, PortConfig, Reach, RenderError, SwitchConfig, Target,
     change::{Change, Stage, phases},
     dialect::{Full, Output},
     read::align,
@@ -67,6 +67,7 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
         }
     };
     let surviving: VlanSet = request.plan.trees.iter().map(|tree| tree.vlan).collect();
+    let apart: VlanSet = request.plan.trees.iter().filter(|tree| tree.lane > 0).map(|tree| tree.vlan).collect();
     // Everything is refused before anything is written.
     let targets: Vec<Target> =
         switches.iter().map(|switch| target(request.plan, *switch, request.target)).collect::<Result<_, _>>()?;
@@ -76,6 +77,7 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
         let name = &topology.switch(switch).name;
         let goal = SwitchConfig::of_intent(topology, &request.plan.devices[switch.index()]);
         target.refuse(name, &goal)?;
+        refuse_lanes(target, name, &goal, &apart)?;
         let job = Job { request, switch, target };
         let previous = request.since.and_then(|since| {
             let old = since.plan.topology.find_switch(name)?;
@@ -92,6 +94,24 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
         }
     }
     Ok(parts)
+}
+
+/// Refuses untagged frames of VLANs that have a lane other than the first: `apart`. They have no priority of their own,
+/// and no language here gives them one.
+fn refuse_lanes(target: Target, switch: &str, goal: &SwitchConfig, apart: &VlanSet) -> Result<(), RenderError> {
+    let is_mixed = |port: &&PortConfig| {
+        matches!(port.flow_control, FlowControlMode::Pfc { .. }) && port.pvid.is_some_and(|pvid| apart.contains(pvid))
+    };
+    match goal.ports.iter().find(is_mixed) {
+        None => Ok(()),
+        Some(port) => Err(RenderError::Inexpressible {
+            switch: switch.to_owned(),
+            port: port.name.clone(),
+            target: target.name(),
+            what: "a priority for untagged frames, which tells their VLAN's lane".to_owned(),
+            way_out: "let hosts tag: plan with --tagging source",
+        }),
+    }
 }
 
 /// Writes the full configuration of one switch, without a head.

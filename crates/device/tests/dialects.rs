@@ -46,7 +46,7 @@ fn wish() -> impl Strategy<Value = Wish> {
         proptest::collection::vec((vlan(), any::<bool>()), 0..12),
         proptest::option::of(0..12_usize),
         any::<bool>(),
-        0..4_u8,
+        0..5_u8,
         any::<bool>(),
     )
         .prop_map(|(members, pvid, up, flow_control, learns)| Wish { members, pvid, up, flow_control, learns })
@@ -80,6 +80,7 @@ fn config(target: Target, (wishes, entries): &(Vec<Wish>, Vec<(usize, usize, u32
         port.admin = if wish.up { Admin::Up } else { Admin::Down };
         port.flow_control = match (wish.flow_control, target) {
             (1, Target::Sonic) | (2, Target::Sonic | Target::Eos) => FlowControlMode::Pfc { lanes: 3 },
+            (3, Target::Sonic | Target::Eos) => FlowControlMode::Pfc { lanes: 8 },
             (1, Target::Ios) => FlowControlMode::Off,
             (1, _) => FlowControlMode::Pause,
             _ => FlowControlMode::Off,
@@ -315,6 +316,83 @@ fn ports_that_do_not_filter_at_ingress_say_so() {
     let findings = device::judge_settings("s", &config, &config);
     assert_eq!(findings.len(), 3, "{findings:?}");
     assert!(findings.iter().any(|finding| finding.subject == "s:1"), "{findings:?}");
+}
+
+/// What a switch of two lossless classes is told: its file's name and text.
+fn two_lanes(target: Target) -> (String, String) {
+    let mut config = target.factory(port_names(target, 2));
+    for port in &mut config.ports {
+        (port.pvid, port.untagged, port.tagged) = (None, VlanSet::new(), set("2"));
+        (port.admin, port.flow_control) = (Admin::Up, FlowControlMode::Pfc { lanes: 2 });
+    }
+    config.vlans = set("2");
+    let mut memory = Memory::default();
+    write_full(target, &config, &mut memory).expect("it can be said");
+    texts(&memory).into_iter().find(|(name, _)| !name.ends_with(".txt")).expect("a file")
+}
+
+#[test]
+fn priorities_that_are_not_kept_apart_are_refused() {
+    let table: &[(Target, &str, &str, &str)] = &[
+        (Target::Eos, "qos map cos 0 to traffic-class 0\n", "", "classes 1,1,2,3,4,5,6,7 do not keep"),
+        (Target::Eos, "qos map cos 1 to traffic-class 1\n", "", "classes 0,0,2,3,4,5,6,7 do not keep"),
+        (Target::Eos, "cos 7 to traffic-class 7", "cos 5 7 to traffic-class 1", "classes 0,1,2,3,4,1,6,1 do not keep"),
+        (Target::Eos, "cos 1 to traffic-class 1", "cos 8 to traffic-class 1", "\"8\" is no number from 0 to 7"),
+        (Target::Eos, " qos trust cos\n", "", "has lossless classes, and does not go by"),
+        (Target::Eos, "trust cos", "trust dscp", "has lossless classes, and does not go by"),
+        (Target::Eos, " priority-flow-control on\n", "", "in classes with gaps"),
+        (Target::Eos, "priority 0 no-drop", "priority 0 drop", "in classes with gaps"),
+        (Target::Sonic, "\"1\":\"1\"", "\"1\":\"0\"", "does not keep priorities 0 to 1 apart"),
+        (Target::Sonic, "\"6\":\"6\"", "\"6\":\"1\"", "does not keep priorities 0 to 1 apart"),
+        (Target::Sonic, ",\"7\":\"7\"", "", "does not keep priorities 0 to 1 apart"),
+        (Target::Sonic, "\"2\":\"2\"", "\"2\":\"two\"", "a map leads \"2\" to \"two\""),
+        (Target::Sonic, "\"espalier\": {", "\"other\": {", "does not keep priorities 0 to 1 apart"),
+        (Target::Sonic, "_map\":\"espalier\"", "_map\":\"other\"", "does not keep priorities 0 to 1 apart"),
+        (Target::Sonic, "\"dot1p_to_tc_map\"", "\"dscp_to_tc_map\"", "does not keep priorities 0 to 1 apart"),
+        (Target::Sonic, "\"pfc_enable\"", "\"dscp_to_tc_map\":\"x\",\"pfc_enable\"", "dscp_to_tc_map may put frames"),
+    ];
+    for &(target, from, to, expected) in table {
+        let (name, text) = two_lanes(target);
+        let places: Vec<usize> = text.match_indices(from).map(|(at, _)| at).collect();
+        assert!(!places.is_empty(), "{target}: nothing says {from:?}");
+        for at in places {
+            let changed = format!("{}{}", &text[..at], text[at..].replacen(from, to, 1));
+            let start = target.factory(port_names(target, 2));
+            let errors = read_back(target, &[TextFile { name: &name, text: &changed }], start).expect_err(expected);
+            assert!(errors[0].message.contains(expected), "{target}: {from:?} ▶ {to:?}: {}", errors[0]);
+            assert_eq!(errors[0].file, name);
+            let line = changed.lines().nth(errors[0].line - 1).expect("a line of the text");
+            assert!(target == Target::Eos || line.contains("pfc_enable"), "{}: {line:?}", errors[0]);
+        }
+    }
+}
+
+#[test]
+fn priorities_without_a_lane_may_share_a_class() {
+    let (eos, sonic) = (two_lanes(Target::Eos), two_lanes(Target::Sonic));
+    for (target, (name, text), from, to) in [
+        (Target::Eos, eos, "qos map cos 7 to traffic-class 7", "qos map cos 4 5 6 7 to traffic-class 2"),
+        (Target::Sonic, sonic, "\"7\":\"7\"", "\"7\":\"2\""),
+    ] {
+        let text = text.replace(from, to);
+        let start = target.factory(port_names(target, 2));
+        let config = read_back(target, &[TextFile { name: &name, text: &text }], start).expect("lanes are apart");
+        assert_eq!(config.ports[1].flow_control, FlowControlMode::Pfc { lanes: 2 }, "{target}");
+    }
+}
+
+#[test]
+fn a_port_keeps_no_classes_for_later() {
+    let (name, text) = two_lanes(Target::Eos);
+    let end = |lines: &str| {
+        let text = format!("{text}interface Ethernet1\n{lines} exit\n");
+        let start = Target::Eos.factory(port_names(Target::Eos, 2));
+        read_back(Target::Eos, &[TextFile { name: &name, text: &text }], start)
+            .map(|mut c| c.ports.remove(0).flow_control)
+    };
+    assert!(end(" no priority-flow-control\n").is_err());
+    let off = " no priority-flow-control\n priority-flow-control priority 0 drop\n no priority-flow-control priority 1 no-drop\n";
+    assert_eq!(end(off), Ok(FlowControlMode::Off));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn the_same_plan_gives_the_same_bytes() {
 }
 
 /// What the third switch of a square is told: everything, hosts tagging; everything, switches tagging, where the language
-/// knows hybrid ports; and the way there from a single tree.
+/// knows hybrid ports; the way there from a single tree; and, where there are lanes, the way on to a plan without.
 fn sample(target: Target) -> String {
     let topology = named_topology(target, "torus 4", 1);
     let flow_control = match target {
@@ -51,6 +51,10 @@ fn sample(target: Target) -> String {
     }
     let tree = plan(&topology, spec(EngineName::Tree, tagging)).expect("a plan");
     section(&mut text, "since a single tree", target, &goal, Some(&tree));
+    if matches!(flow_control, FlowControl::Pfc(_)) {
+        let spec = PlanSpec { flow_control: FlowControl::None, ..spec(EngineName::Dor, tagging) };
+        section(&mut text, "since lanes", target, &plan(&topology, spec).expect("a plan"), Some(&goal));
+    }
     text
 }
 

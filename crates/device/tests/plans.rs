@@ -25,7 +25,7 @@ const FABRICS: [(&str, &[EngineName]); 4] = [
 /// The flow control that a language has words for.
 fn flow_control(target: Target) -> FlowControl {
     match target {
-        Target::Sonic => FlowControl::Pfc(2),
+        Target::Sonic | Target::Eos => FlowControl::Pfc(2),
         Target::Ios => FlowControl::None,
         _ => FlowControl::Pause,
     }
@@ -369,6 +369,29 @@ fn walk_phases(target: Target, old: &Plan, new: &Plan, label: &str) -> usize {
         assert_eq!(&align(now, &names), goal, "{label}, switch {switch}");
     }
     states
+}
+
+/// Untagged frames have the priority that a port gives them, which is 0 where no language says otherwise.
+#[test]
+fn untagged_frames_of_a_later_lane_are_refused() {
+    for target in [Target::Sonic, Target::Eos] {
+        let spec = PlanSpec {
+            engine: EngineName::Tree,
+            tagging: Tagging::Switch,
+            fdb: FdbMode::Minimal,
+            flow_control: FlowControl::Pfc(2),
+        };
+        let mut plan = plan(&named_topology(target, "torus 4", 1), spec).expect("a single tree");
+        let render = |plan: &Plan| {
+            let named = TargetChoice::Named(target);
+            let request = Request { plan, digest: "x", target: named, switch: None, since: None };
+            device::render(&request, &mut Memory::default()).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!((plan.trees.len(), plan.trees[0].lane, render(&plan)), (1, 0, Ok(())));
+        plan.trees[0].lane = 1;
+        let error = render(&plan).expect_err("nobody can say it");
+        assert!(error.contains("a priority for untagged frames") && error.ends_with("--tagging source"), "{error}");
+    }
 }
 
 #[test]

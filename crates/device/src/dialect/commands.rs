@@ -5,7 +5,7 @@
 //! ```
 //! A port joins VLANs and gets its PVID before it leaves others, because switches reset the PVID of a port that leaves its
 //! VLAN, and refuse PVIDs of VLANs that a port is not in. Entries need the membership of their port. Spanning tree goes
-//! while the ports are shut.
+//! while the ports are shut. Classes are served before ports have priority flow control, and until none has it.
 
 use std::io;
 
@@ -29,6 +29,14 @@ pub(super) trait Commands {
     fn remove_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()>;
     /// Changes a port's VLANs, PVID and flow control.
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()>;
+    /// Has every frame served in the class of its priority; said only where ports may have priority flow control.
+    fn serve_classes(&self, _out: &mut dyn Folder) -> io::Result<()> {
+        Ok(())
+    }
+    /// Has frames served in the factory's classes again.
+    fn forget_classes(&self, _out: &mut dyn Folder) -> io::Result<()> {
+        Ok(())
+    }
     /// Sets entries.
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()>;
     /// Removes entries.
@@ -54,8 +62,14 @@ pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output
     if !made.is_empty() {
         commands.make_vlans(out, &made)?;
     }
+    if change.starts_classes() {
+        commands.serve_classes(out)?;
+    }
     for port in change.ports() {
         commands.port(out, &port)?;
+    }
+    if change.stops_classes() {
+        commands.forget_classes(out)?;
     }
     let set: Vec<Entry<'_>> = change.entries_set().collect();
     if !set.is_empty() {

@@ -4,20 +4,29 @@
 //!   {"VLAN": {"Vlan2": {"vlanid": "2"}},
 //!    "VLAN_MEMBER": {"Vlan2|Ethernet0": {"tagging_mode": "tagged"}},
 //!    "FDB": {"Vlan2|02:00:00:00:00:01": {"port": "Ethernet0"}},
-//!    "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "0,1"}},
+//!    "DOT1P_TO_TC_MAP": {"espalier": {"0": "0", "1": "1", …}},
+//!    "PORT_QOS_MAP": {"Ethernet0": {"dot1p_to_tc_map": "espalier", …, "pfc_enable": "0,1"}},
 //!    "PORT": {"Ethernet0": {"admin_status": "up"}}}
 //! ```
 //! A full configuration is merged by `config load`; a difference is a JSON patch (RFC 6902) for `config apply-patch`, which
 //! has no empty tables, so that a table comes and goes with its rows. A port is down unless it says otherwise, and no
 //! spanning tree runs. JSON has no comments, so what the file is stands in another beside it. Static addresses by table
 //! `FDB` are as new as SONiC#2468; nobody has tried it here.
+//!
+//! A frame's class follows from the maps of the port where it enters; a port without them puts every frame into class
+//! and queue 0. So where there is priority flow control, four maps lead each of the eight priorities to the class, the
+//! queue and the buffers of its own number. Sources: YANG models of sonic-buildimage, `qosorch.cpp` of sonic-swss,
+//! `saiport.h` of SAI.
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 use serde_json::{Map, Value, json};
 
-use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{
+    Ability, Dialect, FileErrors, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, are_apart, is_word,
+    read_only,
+};
 use crate::{
     PortConfig, PortLearning, Slot, SwitchConfig,
     change::{Change, Stage},
@@ -27,8 +36,23 @@ use crate::{
 /// The language.
 pub(super) struct Sonic;
 
+/// Rows by table and key, of any names.
+type Database = BTreeMap<String, BTreeMap<String, Value>>;
+
 /// Rows by table and key.
 type Tables = BTreeMap<&'static str, BTreeMap<String, Value>>;
+
+/// The maps by which a port finds a frame's class, queue and buffers, and the queue that a PAUSE of one class stops:
+/// the port's field, and the table.
+const MAPS: [(&str, &str); 4] = [
+    ("dot1p_to_tc_map", "DOT1P_TO_TC_MAP"),
+    ("tc_to_queue_map", "TC_TO_QUEUE_MAP"),
+    ("tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"),
+    ("pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE"),
+];
+
+/// What each of the maps is called.
+const MAP: &str = "espalier";
 
 impl Dialect for Sonic {
     fn traits(&self) -> Traits {
@@ -85,8 +109,15 @@ fn tables(config: &SwitchConfig) -> Tables {
         row("PORT", port.name.clone(), json!({ "admin_status": status }));
         if let FlowControlMode::Pfc { lanes } = port.flow_control {
             let classes: Vec<String> = (0..lanes).map(|class| class.to_string()).collect();
-            row("PORT_QOS_MAP", port.name.clone(), json!({ "pfc_enable": classes.join(",") }));
+            let mut fields = json!({ "pfc_enable": classes.join(",") });
+            MAPS.iter().for_each(|(field, _)| fields[field] = json!(MAP));
+            row("PORT_QOS_MAP", port.name.clone(), fields);
         }
+    }
+    if config.has_classes() {
+        let same = |priority: usize| (priority.to_string(), json!(priority.to_string()));
+        let map: Map<String, Value> = (0..PRIORITIES).map(same).collect();
+        MAPS.iter().for_each(|(_, table)| row(table, MAP.to_owned(), json!(map)));
     }
     for (&(vlan, mac), &slot) in &config.entries {
         row("FDB", format!("Vlan{vlan}|{mac}"), json!({ "port": config.port(slot).name }));
@@ -109,7 +140,8 @@ fn write_tables(out: &mut Output<'_>, tables: &Tables) -> io::Result<()> {
 
 /// The order in which rows go and come: entries before memberships before VLANs on the way out, the other way round on
 /// the way in.
-const ORDER: [&str; 5] = ["VLAN", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB", "PORT"];
+const ORDER: [&str; 9] =
+    ["VLAN", "VLAN_MEMBER", MAPS[0].1, MAPS[1].1, MAPS[2].1, MAPS[3].1, "PORT_QOS_MAP", "FDB", "PORT"];
 
 fn write_patch(out: &mut Output<'_>, before: &Tables, after: &Tables) -> io::Result<()> {
     let none = BTreeMap::new();
@@ -154,15 +186,16 @@ fn read(text: &str, config: &mut SwitchConfig) -> Result<(), Vec<LineError>> {
     let parsed: Value = serde_json::from_str(text).map_err(|error| {
         vec![LineError { line: error.line().clamp(1, last), message: format!("not JSON: {error}") }]
     })?;
-    let mut database: BTreeMap<String, BTreeMap<String, Value>> =
-        tables(config).into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
+    let mut database: Database = tables(config).into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
     let mut errors = Vec::new();
     let merged = match &parsed {
         Value::Object(tables) => merge(&mut database, tables),
         Value::Array(steps) => steps.iter().try_for_each(|step| patch(&mut database, step)),
-        _ => Err((String::new(), "neither tables nor a patch".to_owned())),
+        _ => Err(Wrong { table: String::new(), key: String::new(), message: "neither tables nor a patch".to_owned() }),
     };
-    let mut wrong = |(key, message): (String, String)| errors.push(LineError { line: line_of(text, &key), message });
+    let mut wrong = |Wrong { table, key, message }| {
+        errors.push(LineError { line: line_of(text, &table, &key), message });
+    };
     if let Err(error) = merged {
         wrong(error);
     } else {
@@ -171,17 +204,27 @@ fn read(text: &str, config: &mut SwitchConfig) -> Result<(), Vec<LineError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The first line that mentions a key.
-fn line_of(text: &str, key: &str) -> usize {
-    text.lines().position(|line| !key.is_empty() && line.contains(key)).map_or(1, |index| index + 1)
+/// The line of a row: the first that mentions its key, from where its table is named on.
+fn line_of(text: &str, table: &str, key: &str) -> usize {
+    let names = |line: &str| !table.is_empty() && line.split(['"', '/']).any(|word| word == table);
+    let from = text.lines().position(names).unwrap_or(0);
+    let down = text.lines().skip(from).position(|line| line.contains(key)).unwrap_or(0);
+    from + down + 1
 }
 
-/// What is wrong, and the key that it is about.
-type Wrong = (String, String);
+/// What is wrong, and the row that it is about.
+struct Wrong {
+    table: String,
+    key: String,
+    message: String,
+}
 
-fn merge(database: &mut BTreeMap<String, BTreeMap<String, Value>>, tables: &Map<String, Value>) -> Result<(), Wrong> {
+fn merge(database: &mut Database, tables: &Map<String, Value>) -> Result<(), Wrong> {
     for (table, rows) in tables {
-        let rows = rows.as_object().ok_or_else(|| (table.clone(), format!("{table} is no table")))?;
+        let rows = rows.as_object().ok_or_else(|| {
+            let message = format!("{table} is no table");
+            Wrong { table: table.clone(), key: String::new(), message }
+        })?;
         let to = database.entry(table.clone()).or_default();
         to.extend(rows.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
@@ -189,9 +232,13 @@ fn merge(database: &mut BTreeMap<String, BTreeMap<String, Value>>, tables: &Map<
 }
 
 /// One step of a patch: a table, or a row of one.
-fn patch(database: &mut BTreeMap<String, BTreeMap<String, Value>>, step: &Value) -> Result<(), Wrong> {
+fn patch(database: &mut Database, step: &Value) -> Result<(), Wrong> {
     let path = step["path"].as_str().unwrap_or_default();
-    let wrong = |message: &str| Err((path.to_owned(), format!("{path:?}: {message}")));
+    let about = |message: &str| {
+        let message = format!("{path:?}: {message}");
+        Wrong { table: String::new(), key: path.to_owned(), message }
+    };
+    let wrong = |message: &str| Err(about(message));
     let mut names = path.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
     let (Some(table), key, None) = (names.next(), names.next(), names.next()) else {
         return wrong("a step is about a table or one of its rows");
@@ -211,12 +258,12 @@ fn patch(database: &mut BTreeMap<String, BTreeMap<String, Value>>, step: &Value)
             }
         }
         (Some("add" | "replace"), None) => {
-            let rows = value().ok_or_else(|| (path.to_owned(), format!("{path:?} is given no rows")))?;
+            let rows = value().ok_or_else(|| about("it is given no rows"))?;
             database.insert(table, rows.into_iter().collect());
             Ok(())
         }
         (Some(op @ ("add" | "replace")), Some(key)) => {
-            let row = value().ok_or_else(|| (path.to_owned(), format!("{path:?} is given no row")))?;
+            let row = value().ok_or_else(|| about("it is given no row"))?;
             match database.get_mut(&table) {
                 Some(rows) if op == "replace" && !rows.contains_key(&key) => wrong("there is no such row to replace"),
                 Some(rows) => {
@@ -238,23 +285,24 @@ fn fresh(ports: Vec<String>) -> SwitchConfig {
 }
 
 /// Takes the state from the database.
-fn load(database: &BTreeMap<String, BTreeMap<String, Value>>, config: &mut SwitchConfig) -> Vec<Wrong> {
+fn load(database: &Database, config: &mut SwitchConfig) -> Vec<Wrong> {
     let mut wrong = Vec::new();
     *config = fresh(config.ports.iter().map(|port| port.name.clone()).collect());
     for table in ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"] {
         for (key, row) in database.get(table).into_iter().flatten() {
-            if let Err(message) = load_row(config, table, key, row) {
-                wrong.push((key.clone(), message));
+            if let Err(message) = load_row(config, database, table, key, row) {
+                wrong.push(Wrong { table: table.to_owned(), key: key.clone(), message });
             }
         }
     }
-    let known = ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"];
-    for table in database.keys().filter(|table| !known.contains(&table.as_str())) {
-        wrong.push((table.clone(), format!("table {table} is not one that this reader knows")));
+    for table in database.keys().filter(|table| !ORDER.contains(&table.as_str())) {
+        let message = format!("table {table} is not one that this reader knows");
+        wrong.push(Wrong { table: table.clone(), key: String::new(), message });
     }
     for PortConfig { name, untagged, pvid, .. } in &mut config.ports {
         if untagged.len() > 1 {
-            wrong.push((name.clone(), format!("port {name} is untagged in VLANs {untagged}; SONiC allows one")));
+            let message = format!("port {name} is untagged in VLANs {untagged}; SONiC allows one");
+            wrong.push(Wrong { table: "VLAN_MEMBER".to_owned(), key: name.clone(), message });
         }
         *pvid = untagged.iter().next();
     }
@@ -262,7 +310,7 @@ fn load(database: &BTreeMap<String, BTreeMap<String, Value>>, config: &mut Switc
     wrong
 }
 
-fn load_row(config: &mut SwitchConfig, table: &str, key: &str, row: &Value) -> Result<(), String> {
+fn load_row(config: &mut SwitchConfig, database: &Database, table: &str, key: &str, row: &Value) -> Result<(), String> {
     let field = |name: &str| row[name].as_str().ok_or_else(|| format!("{table}|{key} lacks {name}"));
     let slot = |config: &SwitchConfig, name: &str| -> Result<Slot, String> {
         config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
@@ -304,7 +352,20 @@ fn load_row(config: &mut SwitchConfig, table: &str, key: &str, row: &Value) -> R
             if !in_order || classes.len() > 8 {
                 return Err(format!("the lossless classes {} are not 0, 1, … in order", classes.join(",")));
             }
-            config.ports[slot.index()].flow_control = FlowControlMode::Pfc { lanes: classes.len() as u8 };
+            let lanes = classes.len() as u8;
+            for (name, of) in MAPS {
+                let map = database.get(of).and_then(|maps| maps.get(field(name).ok()?));
+                if !are_apart(map.map_or(Ok([0; PRIORITIES]), numbers)?, lanes) {
+                    return Err(format!("port {key}: {name} does not keep priorities 0 to {} apart", lanes - 1));
+                }
+            }
+            let known = |name: &String| name == "pfc_enable" || MAPS.iter().any(|(field, _)| field == name);
+            if let Some(name) = row.as_object().and_then(|fields| fields.keys().find(|name| !known(name))) {
+                return Err(format!(
+                    "port {key}: {name} may put frames into another class than that of their priority"
+                ));
+            }
+            config.ports[slot.index()].flow_control = FlowControlMode::Pfc { lanes };
         }
         _ => {
             let (name, address) = key.split_once('|').ok_or("an entry is called VLAN|address")?;
@@ -313,4 +374,18 @@ fn load_row(config: &mut SwitchConfig, table: &str, key: &str, row: &Value) -> R
         }
     }
     Ok(())
+}
+
+/// What a map leads each priority to; those that it does not name go to 0.
+fn numbers(map: &Value) -> Result<[u8; PRIORITIES], String> {
+    let mut numbers = [0; PRIORITIES];
+    for (from, to) in map.as_object().into_iter().flatten() {
+        let place = from.parse().ok().and_then(|from: usize| numbers.get_mut(from));
+        let number = to.as_str().and_then(|to| to.parse().ok());
+        let (Some(place), Some(number)) = (place, number) else {
+            return Err(format!("a map leads {from:?} to {to}"));
+        };
+        *place = number;
+    }
+    Ok(numbers)
 }

@@ -6,17 +6,24 @@
 //!   no spanning-tree vlan 1-4094 (IOS)    switchport trunk allowed vlan none
 //!                                         switchport trunk allowed vlan add 2-9
 //!   mac address-table static 0200.0000.0001 vlan 2 interface Ethernet1
+//!
+//!   qos map cos 0 to traffic-class 0     interface Ethernet1               (EOS, priority flow control)
+//!   …                                     qos trust cos
+//!   qos map cos 7 to traffic-class 7      priority-flow-control on
+//!                                         priority-flow-control priority 0 no-drop
 //! ```
 //! A port is an access port in VLAN 1 until it is a trunk, and a trunk allows *every* VLAN until it is told which. Frames of
 //! the native VLAN have no tag; it is VLAN 1 unless named, and untagged frames are dropped where the trunk does not allow
-//! it. Sources: the vendors' guides; nobody has tried it here.
+//! it. EOS, as 802.1Q proposes, serves priorities 0 and 1 in each other's class until told otherwise; a port that is not
+//! told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. Sources: the
+//! vendors' guides; nobody has tried it here.
 
 use std::io;
 
 use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, are_apart,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -119,6 +126,14 @@ impl Commands for Trunk {
         writeln!(out, " exit")
     }
 
+    fn serve_classes(&self, out: &mut dyn Folder) -> io::Result<()> {
+        (0..self.classes()).try_for_each(|class| writeln!(out, "qos map cos {class} to traffic-class {class}"))
+    }
+
+    fn forget_classes(&self, out: &mut dyn Folder) -> io::Result<()> {
+        (0..self.classes()).try_for_each(|class| writeln!(out, "no qos map cos {class}"))
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
@@ -147,20 +162,38 @@ impl Commands for Trunk {
 }
 
 impl Trunk {
+    /// How many classes ports may tell apart.
+    fn classes(&self) -> usize {
+        match self {
+            Self::Eos => PRIORITIES,
+            Self::Ios => 0,
+        }
+    }
+
     fn flow_control(&self, out: &mut dyn Folder, before: &FlowControlMode, to: &FlowControlMode) -> io::Result<()> {
-        match before {
-            FlowControlMode::Pause => writeln!(out, " flowcontrol send off\n flowcontrol receive off")?,
-            FlowControlMode::Pfc { .. } => writeln!(out, " no priority-flow-control")?,
-            FlowControlMode::Off => {}
+        let lanes = |mode: &FlowControlMode| match mode {
+            FlowControlMode::Pfc { lanes } => *lanes,
+            FlowControlMode::Off | FlowControlMode::Pause => 0,
+        };
+        let (old, new) = (lanes(before), lanes(to));
+        if *before == FlowControlMode::Pause {
+            writeln!(out, " flowcontrol send off\n flowcontrol receive off")?;
         }
-        match to {
-            FlowControlMode::Off => Ok(()),
-            FlowControlMode::Pause => writeln!(out, " flowcontrol send on\n flowcontrol receive on"),
-            FlowControlMode::Pfc { lanes } => {
-                writeln!(out, " priority-flow-control on")?;
-                (0..*lanes).try_for_each(|class| writeln!(out, " priority-flow-control priority {class} no-drop"))
-            }
+        match (old, new) {
+            (0, 1..) => writeln!(out, " qos trust cos\n priority-flow-control on")?,
+            (1.., 0) => writeln!(out, " no priority-flow-control\n default qos trust")?,
+            _ => {}
         }
+        for class in new..old {
+            writeln!(out, " no priority-flow-control priority {class} no-drop")?;
+        }
+        for class in old..new {
+            writeln!(out, " priority-flow-control priority {class} no-drop")?;
+        }
+        if *to == FlowControlMode::Pause {
+            writeln!(out, " flowcontrol send on\n flowcontrol receive on")?;
+        }
+        Ok(())
     }
 }
 
@@ -178,7 +211,9 @@ struct Memory {
     pause_send: bool,
     pause_receive: bool,
     priority: bool,
-    lossless: [bool; 8],
+    lossless: [bool; PRIORITIES],
+    /// Whether it was told to go by the priority of frames.
+    trusts: bool,
 }
 
 struct Reader<'a> {
@@ -186,6 +221,17 @@ struct Reader<'a> {
     config: &'a mut SwitchConfig,
     ports: Vec<Memory>,
     here: Option<Slot>,
+    /// `class_of[priority]`.
+    class_of: [u8; PRIORITIES],
+}
+
+/// The classes of the eight priorities as the switch comes.
+const FACTORY_CLASSES: [u8; PRIORITIES] = [1, 0, 2, 3, 4, 5, 6, 7];
+
+/// A priority, or a class.
+fn number(word: &str) -> Result<usize, String> {
+    let number = word.parse().ok().filter(|number| *number < PRIORITIES);
+    number.ok_or_else(|| format!("{word:?} is no number from 0 to 7"))
 }
 
 fn every_vlan() -> VlanSet {
@@ -196,7 +242,7 @@ impl<'a> Reader<'a> {
     fn new(language: &'a Trunk, config: &'a mut SwitchConfig) -> Self {
         let memory = |port: &PortConfig| {
             let trunk = !is_access(port);
-            let mut lossless = [false; 8];
+            let mut lossless = [false; PRIORITIES];
             let mut priority = false;
             if let FlowControlMode::Pfc { lanes } = port.flow_control {
                 priority = true;
@@ -212,10 +258,12 @@ impl<'a> Reader<'a> {
                 pause_receive: pause,
                 priority,
                 lossless,
+                trusts: priority,
             }
         };
         let ports = config.ports.iter().map(memory).collect();
-        Self { language, config, ports, here: None }
+        let class_of = if config.has_classes() { [0, 1, 2, 3, 4, 5, 6, 7] } else { FACTORY_CLASSES };
+        Self { language, config, ports, here: None, class_of }
     }
 
     fn line(&mut self, words: &[&str]) -> Result<(), String> {
@@ -256,6 +304,20 @@ impl<'a> Reader<'a> {
                     Some(slot) if slot == self.slot(port)? => Ok(()),
                     _ => Err(format!("there is no static entry for {address} in VLAN {number} to {port}")),
                 }
+            }
+            ["qos", "map", "cos", priorities @ .., "to", "traffic-class", class] if self.language.classes() > 0 => {
+                let class = number(class)? as u8;
+                priorities.iter().try_for_each(|priority| {
+                    self.class_of[number(priority)?] = class;
+                    Ok(())
+                })
+            }
+            ["no" | "default", "qos", "map", "cos", priorities @ ..] if self.language.classes() > 0 => {
+                priorities.iter().try_for_each(|priority| {
+                    let priority = number(priority)?;
+                    self.class_of[priority] = FACTORY_CLASSES[priority];
+                    Ok(())
+                })
             }
             words => {
                 let off = match (self.language, words) {
@@ -301,15 +363,16 @@ impl<'a> Reader<'a> {
             (_, ["flowcontrol", "receive", "on"]) => memory.pause_receive = true,
             (_, ["flowcontrol", "receive", "off"]) => memory.pause_receive = false,
             (Trunk::Eos, ["priority-flow-control", "on"]) => memory.priority = true,
-            (Trunk::Eos, ["no", "priority-flow-control"]) => {
-                memory.priority = false;
-                memory.lossless = [false; 8];
-            }
+            // It may leave classes lossless for when it is on again.
+            (Trunk::Eos, ["no", "priority-flow-control"]) => memory.priority = false,
             (Trunk::Eos, ["priority-flow-control", "priority", class, kind @ ("drop" | "no-drop")]) => {
-                let class: usize = class.parse().map_err(|_| format!("{class:?} is no class from 0 to 7"))?;
-                let lossless = memory.lossless.get_mut(class).ok_or("classes run from 0 to 7")?;
-                *lossless = *kind == "no-drop";
+                memory.lossless[number(class)?] = *kind == "no-drop";
             }
+            (Trunk::Eos, ["no", "priority-flow-control", "priority", class, "drop" | "no-drop"]) => {
+                memory.lossless[number(class)?] = false;
+            }
+            (Trunk::Eos, ["qos", "trust", by @ ("cos" | "dscp")]) => memory.trusts = *by == "cos",
+            (Trunk::Eos, ["no" | "default", "qos", "trust"]) => memory.trusts = false,
             _ => return unknown(words),
         }
         Ok(())
@@ -333,17 +396,25 @@ impl<'a> Reader<'a> {
             port.pvid = is_in.then_some(native);
             port.tagged = members.iter().filter(|vlan| *vlan != native).collect();
             let lanes = memory.lossless.iter().take_while(|class| **class).count();
+            let has_gaps = memory.lossless[lanes..].contains(&true);
+            let name = &port.name;
             port.flow_control = match (memory.pause_send, memory.pause_receive, memory.priority) {
-                (false, false, false) => FlowControlMode::Off,
-                (true, true, false) => FlowControlMode::Pause,
-                (false, false, true) if memory.lossless.iter().filter(|class| **class).count() == lanes => {
-                    FlowControlMode::Pfc { lanes: lanes as u8 }
-                }
+                (false, false, false) if lanes == 0 && !has_gaps => FlowControlMode::Off,
+                (true, true, false) if lanes == 0 && !has_gaps => FlowControlMode::Pause,
+                (false, false, true) if lanes > 0 && !has_gaps => FlowControlMode::Pfc { lanes: lanes as u8 },
                 _ => {
-                    let name = &port.name;
-                    return Err(format!("port {name} has flow control in one direction only, or in classes with gaps"));
+                    let what = "flow control in one direction only, in classes with gaps, or classes without it";
+                    return Err(format!("port {name} has {what}"));
                 }
             };
+            let FlowControlMode::Pfc { lanes } = port.flow_control else { continue };
+            if !memory.trusts {
+                return Err(format!("port {name} has lossless classes, and does not go by the priority of frames"));
+            }
+            if !are_apart(self.class_of, lanes) {
+                let classes = self.class_of.map(|class| class.to_string()).join(",");
+                return Err(format!("port {name}: classes {classes} do not keep priorities 0 to {} apart", lanes - 1));
+            }
         }
         Ok(())
     }
