@@ -391,8 +391,8 @@ fn a_port_keeps_no_classes_for_later() {
             .map(|mut c| c.ports.remove(0).flow_control)
     };
     assert!(end(" no priority-flow-control\n").is_err());
-    let off = " no priority-flow-control\n priority-flow-control priority 0 drop\n no priority-flow-control priority 1 no-drop\n";
-    assert_eq!(end(off), Ok(FlowControlMode::Off));
+    let off = " priority-flow-control priority 0 drop\n no priority-flow-control priority 1 no-drop\n";
+    assert_eq!(end(&format!(" no priority-flow-control\n{off}")), Ok(FlowControlMode::Off));
 }
 
 #[test]
@@ -448,6 +448,13 @@ fn errors_name_file_line_and_reason() {
         let errors = read_back(target, &[TextFile { name: file, text }], start).expect_err(expected);
         assert_eq!(errors[0].to_string().replace("f.json", "f"), expected, "{target}");
     }
+}
+
+#[test]
+fn errors_of_json_are_not_those_of_the_text_beside_it() {
+    let files = [TextFile { name: "s.txt", text: "what it is\n" }, TextFile { name: "s.json", text: "{\n\"x\": 1}\n" }];
+    let errors = read_back(Target::Sonic, &files, Target::Sonic.factory(Vec::new())).expect_err("x is no table");
+    assert_eq!(errors[0].to_string(), "s.json:2: x is no table");
 }
 
 #[test]

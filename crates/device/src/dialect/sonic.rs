@@ -83,8 +83,12 @@ impl Dialect for Sonic {
     }
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
-        let texts: Vec<TextFile<'_>> = files.iter().copied().filter(|file| file.name.ends_with(".json")).collect();
-        read_only(&texts, |text| read(text, config))
+        let own = files.iter().copied().enumerate().filter(|(_, file)| file.name.ends_with(".json"));
+        let (places, texts): (Vec<usize>, Vec<TextFile<'_>>) = own.unzip();
+        read_only(&texts, |text| read(text, config)).map_err(|errors| {
+            let among_all = |(file, error)| (places.get(file).copied().unwrap_or_default(), error);
+            errors.into_iter().map(among_all).collect()
+        })
     }
 }
 

@@ -14,8 +14,8 @@
 //! ```
 //! A port is an access port in VLAN 1 until it is a trunk, and a trunk allows *every* VLAN until it is told which. Frames of
 //! the native VLAN have no tag; it is VLAN 1 unless named, and untagged frames are dropped where the trunk does not allow
-//! it. EOS, as 802.1Q proposes, serves priorities 0 and 1 in each other's class until told otherwise; a port that is not
-//! told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. Sources: the
+//! it. EOS, as 802.1Q proposes, serves priorities 0 and 1 in each other's class until told otherwise; a port that is
+//! not told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. Sources: the
 //! vendors' guides; nobody has tried it here.
 
 use std::io;
