@@ -376,7 +376,7 @@ impl Hosts {
             ip(&format!("netns add {}-{host}", hosts.name));
         }
         ip(&format!(
-            "link add eth0 mtu 9000 netns {name}-a type veth peer name eth0 mtu 9000 netns {name}-b",
+            "-n {name}-a link add eth0 mtu 9000 type veth peer name eth0 mtu 9000 netns {name}-b",
             name = hosts.name
         ));
         for (number, host) in [(1, "a"), (2, "b")] {

@@ -227,7 +227,7 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
             frame.extend([
                 0x86,
                 0xdd,
-                0x60 | pick[2] % 16,
+                0x60 | (pick[2] % 16),
                 pick[3],
                 0,
                 0,
