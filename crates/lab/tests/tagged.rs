@@ -300,6 +300,57 @@ fn a_silent_cable_is_left_and_taken_back_without_a_lost_connection() {
 }
 
 #[test]
+fn of_two_silent_cables_the_one_that_fell_last_is_kept() {
+    let Some(backend) = Backend::ALL.iter().copied().find(|backend| !skipped(*backend)) else { return };
+    let options = LabOptions { backend: Some(backend), ..LabOptions::new(lab_name("last")) };
+    let plan = vbft(2, Tagging::Destination);
+    let lab = Guard::up(&plan, &options);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let guard = StopOnDrop(&stop);
+        let (sender, notices) = std::sync::mpsc::channel();
+        let (own, far) = (HostId::new(0), HostId::new(4));
+        let (watched, known, end) = (&lab.0, &plan, &stop);
+        scope.spawn(move || watch(watched, known, own, end, &mut |notice| drop(sender.send(notice))));
+        // Paths that carry traffic are probed often.
+        let (near, target) = (&lab.0.layout().hosts[0], SocketAddr::new(lab.0.layout().hosts[4].address, 9));
+        let sender =
+            within(&near.namespace, || UdpSocket::bind("0.0.0.0:0").expect("a free port")).expect("a namespace");
+        scope.spawn(move || {
+            while !end.load(Ordering::SeqCst) {
+                let _ = sender.send_to(&[0; 500], target);
+                thread::sleep(NAP);
+            }
+        });
+        let next = |verdict: &str, is: fn(Verdict) -> bool| {
+            let notice = notices.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("{verdict}"));
+            assert!(is(notice.verdict), "{verdict}, not {notice:?}");
+            notice.vlan
+        };
+        let taken = || {
+            let open = || Tagged::open("eth0").and_then(|tagged| tagged.table());
+            let table = within(&lab.0.layout().hosts[0].namespace, open).expect("a namespace").expect("tagged");
+            table.destinations[&plan.topology.host(far).mac].choices()[0]
+        };
+        let (home, other) = (cable_of(&plan, far), cable_of(&plan, HostId::new(5)));
+        let sick = |verdict| verdict != Verdict::Healthy;
+        thread::sleep(Duration::from_millis(500));
+        let own_vlan = taken();
+        lab.0.fail(&home, FailMode::Silent).expect("a cable");
+        assert_eq!(next("the first cable is left", sick), own_vlan);
+        let other_vlan = taken();
+        assert_ne!(other_vlan, own_vlan);
+        lab.0.fail(&other, FailMode::Silent).expect("a cable");
+        assert_eq!(next("the second is found silent", sick), other_vlan);
+        assert_eq!(taken(), other_vlan, "there is nothing to leave it for");
+        lab.0.heal(&home).expect("a cable");
+        assert_eq!(next("the first heals", |verdict| verdict == Verdict::Healthy), own_vlan);
+        assert_eq!(taken(), own_vlan);
+        drop(guard);
+    });
+}
+
+#[test]
 fn without_watching_a_silent_cable_stays_dead() {
     let Some(backend) = Backend::ALL.iter().copied().find(|backend| !skipped(*backend)) else { return };
     let plan = vbft(2, Tagging::Destination);

@@ -208,7 +208,8 @@ impl Watch<'_> {
             }
         }
         let Some(last) = changed.len().checked_sub(1) else { return Ok(()) };
-        let routes = self.paths.reroute(self.base, |path| self.health.verdict(path) == Verdict::Healthy);
+        let fit = self.health.fit();
+        let routes = self.paths.reroute(self.base, |path| fit[path]);
         changed[last].moved = self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
         self.warn(&failed, &routes).at(self.tagged.device(), "send a warning")?;
         changed.into_iter().for_each(tell);
@@ -253,7 +254,8 @@ impl Watch<'_> {
         // Somebody may have replaced the table, and the verdicts with it.
         let healthy = |path| self.health.verdict(path) == Verdict::Healthy;
         if !(0..self.paths.groups().len()).all(healthy) {
-            let routes = self.paths.reroute(self.base, healthy);
+            let fit = self.health.fit();
+            let routes = self.paths.reroute(self.base, |path| fit[path]);
             self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
         }
         Ok(())

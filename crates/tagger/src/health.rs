@@ -29,7 +29,7 @@
 //!
 //! Source: Page 1954 (cumulative sums); Miura et al. 2005, 5 (hosts that notice a broken link themselves).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Score of a lost probe: 100 times the logarithm of 2 % over 0.1 %.
 const LOST: i32 = 300;
@@ -99,8 +99,8 @@ pub enum Verdict {
     Sick(Why),
 }
 
-/// Why a path is sick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a path is sick, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// Nothing comes back.
     Silent,
@@ -167,6 +167,8 @@ struct Path {
     /// How far replies are from that, smoothed.
     deviation_ns: u64,
     sound_since_ns: u64,
+    /// When it was found sick last.
+    sick_ns: u64,
     healed_ns: u64,
     hold_ns: u64,
 }
@@ -196,6 +198,7 @@ impl Health {
                 round_trip_ns: None,
                 deviation_ns: 0,
                 sound_since_ns: now_ns,
+                sick_ns: 0,
                 healed_ns: 0,
                 hold_ns: settings.hold_ns,
             });
@@ -206,6 +209,29 @@ impl Health {
     /// What is known of a path.
     pub fn verdict(&self, path: PathId) -> Verdict {
         self.paths[path].verdict
+    }
+
+    /// `fit[path]`: whether it is to carry traffic. Healthy paths are; toward a switch that has none, the one that fell last of
+    /// those least sick: that verdict may be a far host's fault or a processor's, and there is nothing better to leave it for.
+    /// Cost: O(paths).
+    pub fn fit(&self) -> Vec<bool> {
+        let mut best: BTreeMap<usize, (Option<(Why, u64)>, PathId)> = BTreeMap::new();
+        let mut fit = vec![false; self.paths.len()];
+        for (id, path) in self.paths.iter().enumerate() {
+            let rank = match path.verdict {
+                Verdict::Healthy => {
+                    fit[id] = true;
+                    None
+                }
+                Verdict::Sick(why) => Some((why, path.sick_ns)),
+            };
+            let known = best.entry(path.group).or_insert((rank, id));
+            if known.0.is_some_and(|known| rank.is_none_or(|rank| rank > known)) {
+                *known = (rank, id);
+            }
+        }
+        best.into_values().for_each(|(_, id)| fit[id] = true);
+        fit
     }
 
     /// The smoothed time that a probe takes there and back; none before the first reply.
@@ -363,8 +389,9 @@ impl Health {
         let before = self.paths[path].is_eager();
         let state = &mut self.paths[path];
         state.verdict = verdict;
-        if verdict == Verdict::Healthy {
-            state.score = 0;
+        match verdict {
+            Verdict::Healthy => state.score = 0,
+            Verdict::Sick(_) => state.sick_ns = now_ns,
         }
         self.changes.push_back(Change { path, verdict });
         self.recount(now_ns, path, before);
@@ -481,6 +508,22 @@ mod tests {
         world.pass(1000 * MS, |_| (0, MS / 5));
         assert_eq!(world.changes, [], "seed {seed}");
         world
+    }
+
+    #[test]
+    fn a_verdict_on_the_last_path_does_not_send_traffic_back_to_a_dead_one() {
+        let mut world = World::new(&[0, 0, 1], 5);
+        let dead = |path| (if path == 0 { 1_000_000 } else { 0 }, MS / 4);
+        world.pass(500 * MS, |_| (0, MS / 4));
+        assert_eq!(world.health.fit(), [true; 3]);
+        world.pass(1000 * MS, dead);
+        assert_eq!(world.health.fit(), [false, true, true]);
+        // Nobody there has a processor: the other path is found silent too.
+        world.pass(1000 * MS, |path| (if path < 2 { 1_000_000 } else { 0 }, MS / 4));
+        assert_eq!(world.health.verdict(1), Verdict::Sick(Why::Silent));
+        assert_eq!(world.health.fit(), [false, true, true], "what fell last is kept");
+        world.pass(2000 * MS, |path| (if path == 1 { 1_000_000 } else { 0 }, MS / 4));
+        assert_eq!(world.health.fit(), [true, false, true], "what heals first is taken");
     }
 
     #[test]

@@ -88,16 +88,16 @@ impl Paths {
         route.choices().iter().filter_map(move |vlan| self.path(mac, *vlan))
     }
 
-    /// What a table becomes when only these paths are healthy; all routes that paths decide, [`Mac::BROADCAST`]
-    /// standing for the group's. A route keeps its healthy VLANs; if it has none, its destinations are spread over the
-    /// healthy ones that are not barred; if there are none, it stays as it is. Cost: O(destinations · VLANs).
-    pub fn reroute(&self, base: &Table, healthy: impl Fn(PathId) -> bool) -> Vec<(Mac, Route)> {
+    /// What a table becomes when only these paths are [fit](crate::health::Health::fit); all routes that paths decide,
+    /// [`Mac::BROADCAST`] standing for the group's. A route keeps its fit VLANs; if it has none, its destinations are spread
+    /// over the fit ones that are not barred; if there are none, it stays as it is. Cost: O(destinations · VLANs).
+    pub fn reroute(&self, base: &Table, is_fit: impl Fn(PathId) -> bool) -> Vec<(Mac, Route)> {
         let mut routes = Vec::new();
         for (mac, route) in &base.destinations {
             if !self.site_of.contains_key(mac) {
                 continue;
             }
-            let fit = |vlan: &VlanId| self.path(*mac, *vlan).is_none_or(&healthy);
+            let fit = |vlan: &VlanId| self.path(*mac, *vlan).is_none_or(&is_fit);
             let kept: Vec<VlanId> = route.choices().iter().copied().filter(fit).collect();
             let open = |vlan: &VlanId| self.path(*mac, *vlan).is_none_or(|path| !self.barred.contains(&path));
             let others = || -> Vec<VlanId> { self.vlans.iter().copied().filter(fit).filter(open).collect() };
@@ -114,7 +114,7 @@ impl Paths {
             // Groups are for everybody, so the VLAN counts that reaches most switches.
             let sick = |vlan: VlanId| {
                 let Ok(at) = self.vlans.binary_search(&vlan) else { return 0 };
-                (0..self.sites.len()).filter(|site| !healthy(site * self.vlans.len() + at)).count()
+                (0..self.sites.len()).filter(|site| !is_fit(site * self.vlans.len() + at)).count()
             };
             let own = group.choices()[0];
             let open =
