@@ -738,7 +738,7 @@ pub(crate) enum TaggerCommand {
         #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         probes: u32,
         /// Shortest silence that makes a path sick, in milliseconds; less than five probes is none.
-        #[arg(long, default_value_t = 20, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        #[arg(long, default_value_t = 10, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
         silence: u32,
         /// Milliseconds after which TCP sends again at the earliest on the device's subnets; 0 leaves them to Linux.
         #[arg(long, default_value_t = 10, value_name = "MS", value_parser = clap::value_parser!(u32).range(..=200))]

@@ -72,14 +72,14 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// 2 ms and 100 ms between probes, 2,000 of a second, 20 ms of silence, 0.5 s to 60 s to heal, 20 ms late.
+    /// 2 ms and 100 ms between probes, 2,000 of a second, 10 ms of silence, 0.5 s to 60 s to heal, 20 ms late.
     fn default() -> Self {
         const MS: u64 = 1_000_000;
         Self {
             active_interval_ns: 2 * MS,
             idle_interval_ns: 100 * MS,
             probes_per_s_max: 2000,
-            silence_ns: 20 * MS,
+            silence_ns: 10 * MS,
             hold_ns: 500 * MS,
             hold_ns_max: 60_000 * MS,
             late_ns: 20 * MS,

@@ -285,9 +285,10 @@ pub fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut
             .host_ids()
             .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
         let paths = Paths::new(tagged.mac(), hosts, &base.receive);
+        // Eight hosts share the processors of one, and other tests run beside them.
+        let settings = Settings { silence_ns: 20_000_000, ..Settings::default() };
         let prepared = daemon::prepare(&tagged).expect("root may");
-        daemon::run(&prepared, &base, &paths, Settings::default(), &|| stop.load(Ordering::SeqCst), tell)
-            .expect("it watches");
+        daemon::run(&prepared, &base, &paths, settings, &|| stop.load(Ordering::SeqCst), tell).expect("it watches");
     };
     within(&lab.layout().hosts[host.index()].namespace, work).expect("a namespace");
 }
