@@ -208,12 +208,17 @@ impl Watch<'_> {
             }
         }
         let Some(last) = changed.len().checked_sub(1) else { return Ok(()) };
-        let fit = self.health.fit();
-        let routes = self.paths.reroute(self.base, |path| fit[path]);
+        let routes = self.routes();
         changed[last].moved = self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
         self.warn(&failed, &routes).at(self.tagged.device(), "send a warning")?;
         changed.into_iter().for_each(tell);
         Ok(())
+    }
+
+    /// Where frames go by the verdicts there are.
+    fn routes(&self) -> Vec<(Mac, Route)> {
+        let fit = self.health.fit();
+        self.paths.reroute(self.base, |path| fit[path])
     }
 
     /// Tells hosts that frames were sent to over paths that failed, by paths that did not: their frames come the same way, and
@@ -254,9 +259,7 @@ impl Watch<'_> {
         // Somebody may have replaced the table, and the verdicts with it.
         let healthy = |path| self.health.verdict(path) == Verdict::Healthy;
         if !(0..self.paths.groups().len()).all(healthy) {
-            let fit = self.health.fit();
-            let routes = self.paths.reroute(self.base, |path| fit[path]);
-            self.tagged.set_routes(routes.iter().map(|(mac, route)| (*mac, route)))?;
+            self.tagged.set_routes(self.routes().iter().map(|(mac, route)| (*mac, route)))?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     os::fd::{AsFd, AsRawFd},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -31,8 +32,7 @@ pub(crate) const OBJECT: &[u8] = include_bytes!("../bpf/tagger.bpf.o");
 /// Least room for destinations, unless more is asked for.
 const ROOM_MIN: u32 = 1024;
 
-const MAPS: [&str; 6] =
-    ["tagger_current", "tagger_own", "tagger_dests", "tagger_vlans", "tagger_events", "tagger_flowlets"];
+const DESTINATIONS: &str = "tagger_dests";
 
 /// The key of a map with one value.
 const ZERO: [u8; 4] = [0; 4];
@@ -173,38 +173,40 @@ impl Tagged {
             let map = MapHandle::from_map_id(id).at(device, "open the programs' maps")?;
             maps.insert(map.name().to_string_lossy().into_owned(), map);
         }
-        let mut take = |at: usize| maps.remove(MAPS[at]).ok_or_else(missing);
+        Self::with(device, ifindex, mac, |name| maps.remove(name).ok_or_else(missing))
+    }
+
+    fn of(object: &Object, device: &str, ifindex: i32, mac: Mac) -> Result<Self, TaggerError> {
+        Self::with(device, ifindex, mac, |name| {
+            let map = object.maps().find(|map| map.name() == name).expect("the object has its maps");
+            MapHandle::try_from(&map).at(device, "open the programs' maps")
+        })
+    }
+
+    fn with(
+        device: &str,
+        ifindex: i32,
+        mac: Mac,
+        mut map: impl FnMut(&str) -> Result<MapHandle, TaggerError>,
+    ) -> Result<Self, TaggerError> {
         Ok(Self {
             device: device.to_owned(),
             ifindex,
             mac,
-            current: take(0)?,
-            own: take(1)?,
-            destinations: take(2)?,
-            vlans: take(3)?,
-            events: take(4)?,
-            flowlets: take(5)?,
+            current: map("tagger_current")?,
+            own: map("tagger_own")?,
+            destinations: map(DESTINATIONS)?,
+            vlans: map("tagger_vlans")?,
+            events: map("tagger_events")?,
+            flowlets: map("tagger_flowlets")?,
             table: Mutex::new(None),
         })
     }
 
-    fn of(object: &Object, device: &str, ifindex: i32, mac: Mac) -> Result<Self, TaggerError> {
-        let map = |at: usize| {
-            let map = object.maps().find(|map| map.name() == MAPS[at]).expect("the object has its maps");
-            MapHandle::try_from(&map).at(device, "open the programs' maps")
-        };
-        Ok(Self {
-            device: device.to_owned(),
-            ifindex,
-            mac,
-            current: map(0)?,
-            own: map(1)?,
-            destinations: map(2)?,
-            vlans: map(3)?,
-            events: map(4)?,
-            flowlets: map(5)?,
-            table: Mutex::new(None),
-        })
+    /// The map of this name, if the programs share it with us.
+    fn map(&self, name: &OsStr) -> Option<&MapHandle> {
+        let maps = [&self.current, &self.own, &self.destinations, &self.vlans, &self.events, &self.flowlets];
+        maps.into_iter().find(|map| map.name() == name)
     }
 
     /// The device's name.
@@ -397,21 +399,12 @@ pub(crate) fn load(device: &str, maps_of: Option<&Tagged>, slots: u32) -> Result
     let step = "load the programs";
     let mut open = ObjectBuilder::default().open_memory(OBJECT).at(device, step)?;
     for mut map in open.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
         match maps_of {
-            None if name == MAPS[2] => map.set_max_entries(slots).at(device, step)?,
+            None if map.name() == DESTINATIONS => map.set_max_entries(slots).at(device, step)?,
             None => {}
             Some(tagged) => {
-                let known = [
-                    &tagged.current,
-                    &tagged.own,
-                    &tagged.destinations,
-                    &tagged.vlans,
-                    &tagged.events,
-                    &tagged.flowlets,
-                ];
-                if let Some(at) = MAPS.iter().position(|known| *known == name) {
-                    map.reuse_fd(known[at].as_fd()).at(device, step)?;
+                if let Some(known) = tagged.map(map.name()) {
+                    map.reuse_fd(known.as_fd()).at(device, step)?;
                 }
             }
         }

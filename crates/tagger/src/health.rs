@@ -90,13 +90,13 @@ impl Default for Settings {
 /// A path, by its position.
 pub type PathId = usize;
 
-/// What is known of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is known of a path, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Fit for traffic.
-    Healthy,
     /// To be left.
     Sick(Why),
+    /// Fit for traffic.
+    Healthy,
 }
 
 /// Why a path is sick, the worst first.
@@ -215,23 +215,16 @@ impl Health {
     /// those least sick: that verdict may be a far host's fault or a processor's, and there is nothing better to leave it for.
     /// Cost: O(paths).
     pub fn fit(&self) -> Vec<bool> {
-        let mut best: BTreeMap<usize, (Option<(Why, u64)>, PathId)> = BTreeMap::new();
-        let mut fit = vec![false; self.paths.len()];
+        let rank = |id: PathId| (self.paths[id].verdict, self.paths[id].sick_ns);
+        let mut best: BTreeMap<usize, PathId> = BTreeMap::new();
         for (id, path) in self.paths.iter().enumerate() {
-            let rank = match path.verdict {
-                Verdict::Healthy => {
-                    fit[id] = true;
-                    None
-                }
-                Verdict::Sick(why) => Some((why, path.sick_ns)),
-            };
-            let known = best.entry(path.group).or_insert((rank, id));
-            if known.0.is_some_and(|known| rank.is_none_or(|rank| rank > known)) {
-                *known = (rank, id);
+            let known = best.entry(path.group).or_insert(id);
+            if rank(id) > rank(*known) {
+                *known = id;
             }
         }
-        best.into_values().for_each(|(_, id)| fit[id] = true);
-        fit
+        let is_fit = |(id, path): (PathId, &Path)| path.verdict == Verdict::Healthy || best[&path.group] == id;
+        self.paths.iter().enumerate().map(is_fit).collect()
     }
 
     /// The smoothed time that a probe takes there and back; none before the first reply.

@@ -116,17 +116,13 @@ pub(crate) fn program_info(id: u32) -> libbpf_rs::Result<(String, Vec<u32>)> {
 
 /// What has our place on a side of a device.
 pub(crate) fn occupant(ifindex: i32, side: Side) -> libbpf_rs::Result<Occupant> {
-    let first = tcx::programs(ifindex, side)?;
-    if let Some(ours) = first.as_deref().map(|ids| ours(ids, side)).transpose()?.flatten() {
-        return Ok(Occupant::We(ours));
-    }
-    let Some(id) = clsact::occupant(ifindex, side)? else { return Ok(Occupant::Nobody) };
-    let (name, _) = program_info(id)?;
-    Ok(match first {
-        _ if name == side.program() => Occupant::We(id),
-        // Where we do not want it, the place is free.
-        Some(_) => Occupant::Nobody,
-        None => Occupant::Other(name),
+    let (listed, filter) = (tcx::programs(ifindex, side)?, clsact::occupant(ifindex, side)?);
+    let ids: Vec<u32> = listed.iter().flatten().copied().chain(filter).collect();
+    Ok(match (ours(&ids, side)?, filter) {
+        (Some(id), _) => Occupant::We(id),
+        // Beside a list nobody needs the filter's place.
+        (None, Some(id)) if listed.is_none() => Occupant::Other(program_info(id)?.0),
+        (None, _) => Occupant::Nobody,
     })
 }
 
@@ -134,11 +130,8 @@ pub(crate) fn occupant(ifindex: i32, side: Side) -> libbpf_rs::Result<Occupant> 
 pub(crate) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
     let Some(ids) = tcx::programs(ifindex, side)? else { return clsact::hang(program, ifindex, side) };
     tcx::hang(program, ifindex, side, ours(&ids, side)?)?;
-    // One that was hung where there was no better place leaves alone what the new one has tagged.
-    match clsact_ours(ifindex, side)? {
-        true => clsact::take_down(ifindex, side),
-        false => Ok(()),
-    }
+    // A filter of ours leaves alone what the new program has tagged, until it is gone.
+    leave_clsact(ifindex, side)
 }
 
 /// Takes our program away, wherever it is, and clsact too if nobody is left there.
@@ -147,15 +140,15 @@ pub(crate) fn take_down(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
     if let Some(id) = ours(&ids, side)? {
         tcx::take_down(id, ifindex, side)?;
     }
-    match clsact_ours(ifindex, side)? {
-        true => clsact::take_down(ifindex, side),
-        false => Ok(()),
-    }
+    leave_clsact(ifindex, side)
 }
 
-fn clsact_ours(ifindex: i32, side: Side) -> libbpf_rs::Result<bool> {
-    let Some(id) = clsact::occupant(ifindex, side)? else { return Ok(false) };
-    Ok(program_info(id)?.0 == side.program())
+/// Takes our program away from the filters, if it is there.
+fn leave_clsact(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+    match ours(clsact::occupant(ifindex, side)?.as_slice(), side)? {
+        Some(_) => clsact::take_down(ifindex, side),
+        None => Ok(()),
+    }
 }
 
 /// Our program among several.
