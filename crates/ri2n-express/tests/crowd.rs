@@ -4,10 +4,11 @@ use std::{
     io::{self, Read, Write},
     os::{fd::AsRawFd, unix::net::UnixStream},
     sync::{
-        Mutex,
+        Mutex, RwLock,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use ri2n_express::{Copy, Delivery, Map, Pair, Said, Sink};
@@ -35,6 +36,15 @@ fn until(is_done: impl Fn() -> bool) {
     }
 }
 
+/// Waits for what others do whichever processor they get.
+fn wait_until(is_done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_done() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "nothing goes on");
+        thread::yield_now();
+    }
+}
+
 /// Two threads send in calls that look for copies, one in calls that do not, and a broker reads, rests, and is slow at times.
 /// Every message arrives whole and once, each sender's in order, and where it was said to be.
 #[test]
@@ -46,12 +56,23 @@ fn many_write_while_a_broker_reads() {
     let map = Map::create(0, 0).unwrap().0;
     map.up.begin(0);
     let (said, is_done) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    // Of those who write: all of them, or one that is alone.
+    let writing = RwLock::new(());
     let write = |who: u8| {
         let pair = Pair(near.as_raw_fd());
+        let mut alone = None;
         for round in 0..ROUNDS {
             let bytes = message(who, round);
-            // Now and then all have been read, whoever has the processors.
-            if round % 3 > 0 {
+            // Two messages in sixteen find that all has been read, whoever has the processors; others may.
+            match round % 16 {
+                0 if who != STRANGER => alone = Some(writing.write().unwrap()),
+                2 => alone = None,
+                _ => {}
+            }
+            let _among_others = alone.is_none().then(|| writing.read().unwrap());
+            if alone.is_some() {
+                wait_until(|| pair.is_written_empty());
+            } else if round % 3 > 0 {
                 until(|| pair.is_written_empty());
             }
             let came = if who == STRANGER {
@@ -77,7 +98,7 @@ fn many_write_while_a_broker_reads() {
             if turns % 64 == 0 {
                 map.up.rest();
             }
-            if turns % 64 < 8 {
+            if turns % 64 < 8 || count == 0 {
                 thread::yield_now();
             }
             if count == 0 && is_last {
@@ -124,11 +145,16 @@ fn a_broker_writes_while_copies_come() {
     let map = Map::create(0, 0).unwrap().0;
     map.down.begin(0);
     let pair = Pair(near.as_raw_fd());
-    // Neither gets far ahead of the other.
+    // Neither gets far ahead of the other. In one stretch of four the program is ahead, which it can be by copies alone, and in
+    // another one the broker.
+    let stretch = |at: usize| at / 4096 % 4;
     let (passed, read, is_over) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let pass = || {
         let mut at = 0;
         while at < bytes.len() && !is_over.load(SeqCst) {
+            if stretch(at) == 0 {
+                wait_until(|| at < read.load(SeqCst) || is_over.load(SeqCst));
+            }
             until(|| at < read.load(SeqCst) + AHEAD);
             let end = bytes.len().min(at + 1 + at % 300);
             at += map.down.pass(at as u64, &bytes[at..end], |bytes| (&far).write(bytes)).unwrap();
@@ -139,6 +165,9 @@ fn a_broker_writes_while_copies_come() {
     thread::scope(|scope| {
         scope.spawn(pass);
         while at < bytes.len() {
+            if stretch(at) == 2 {
+                wait_until(|| at < passed.load(SeqCst));
+            }
             until(|| at < passed.load(SeqCst) + AHEAD);
             turn = turn * 25 % 1009;
             let mut into = Vec::with_capacity(1 + turn % 100);
