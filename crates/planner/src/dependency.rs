@@ -52,6 +52,12 @@ impl Dependencies {
         }
     }
 
+    /// Every dependency.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ChannelId, ChannelId)> + '_ {
+        let numbered = self.next.iter().enumerate();
+        numbered.flat_map(|(from, next)| next.iter().map(move |to| (ChannelId::new(from), *to)))
+    }
+
     /// Adds every dependency of another graph.
     pub(crate) fn add_all(&mut self, other: &Self) {
         for (from, next) in other.next.iter().enumerate() {

@@ -5,17 +5,27 @@
 //!   now      the cable s1-s2 is gone: s0-s1 and s0-s3 stay, s3-s2 joins them
 //! ```
 //! A switch can be told of another way only over the one that it has, so no cable of the tree is given up while it is there.
+//!
+//! Where full buffers wait, frames of the tree wait with those of data, in the class of lane 0. The tree then takes cables
+//! by which what goes out, and comes back, closes no ring with data; others only where none of these leads to a switch, and
+//! the judge says so.
 
 use std::collections::VecDeque;
 
-use fabric::{Attachment, ChannelId, DeviceIntent, InBand, LinkId, Plan, PortRole, SwitchId, Topology};
+use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, SwitchId, Topology};
 
-use crate::relation::Relation;
+use crate::{
+    dependency::Dependencies,
+    fan::for_each_fan,
+    relation::Relation,
+    replan::{Dependency, Order},
+    routing::Routing,
+};
 
 /// Adds the management VLAN to what switches are to hold: the cables of its tree, and the controller's port.
-pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Plan>, devices: &mut [DeviceIntent]) {
-    let links = tree(topology, in_band, previous);
-    for device in devices {
+pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Plan>, plan: &mut Plan) {
+    let links = tree(topology, in_band, previous, plan);
+    for device in &mut plan.devices {
         for port in &mut device.ports {
             let carries = match topology.port(port.port).attachment {
                 Attachment::Link(link) => links.binary_search(&link).is_ok(),
@@ -32,12 +42,15 @@ pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Pl
     }
 }
 
-/// The links of the tree, ascending: those of the previous plan that are still there, then the nearest.
-fn tree(topology: &Topology, in_band: InBand, previous: Option<&Plan>) -> Vec<LinkId> {
+/// The links of the tree, ascending: those of the previous plan that are still there, then those that close no ring with
+/// the plan's data, then the nearest.
+fn tree(topology: &Topology, in_band: InBand, previous: Option<&Plan>, plan: &Plan) -> Vec<LinkId> {
     let kept = previous.map_or_else(Vec::new, |previous| kept(topology, in_band, previous));
+    let root = topology.port(in_band.controller).switch;
+    let climbing = order_of_data(topology, plan).map_or_else(Vec::new, |order| climbing(topology, root, order));
     let mut part: Vec<usize> = (0..topology.switches().len()).collect();
     let mut links: Vec<LinkId> = Vec::new();
-    for link in kept.into_iter().chain(nearest(topology, topology.port(in_band.controller).switch)) {
+    for link in kept.into_iter().chain(climbing).chain(nearest(topology, root)) {
         let ends = [topology.link(link).a, topology.link(link).b];
         let [a, b] = ends.map(|port| part[topology.port(port).switch.index()]);
         if a != b {
@@ -57,6 +70,51 @@ fn kept(topology: &Topology, in_band: InBand, previous: &Plan) -> Vec<LinkId> {
     let relation = Relation::between(&previous.topology, topology);
     let links = before.links(&previous.topology, &previous.devices);
     links.iter().filter_map(|link| Some(relation.channel[ChannelId::forward(*link).index()]?.link())).collect()
+}
+
+/// What frames of data wait for in lane 0; none where nothing waits.
+fn order_of_data(topology: &Topology, plan: &Plan) -> Option<Order> {
+    plan.policy.flow_control.lanes()?;
+    let rank = plan.certificate.as_ref()?.rank.first()?;
+    let position = |vlan| plan.trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("every VLAN has its tree");
+    let trees = plan.trees.iter().map(|tree| tree.tree.clone()).collect();
+    let routing = Routing { trees, assignment: plan.assignment.map(position), numbering: None, lane: None };
+    let (mut data, mut used) = (Dependencies::none(topology), Vec::new());
+    for_each_fan(topology, &routing, |fan| {
+        if plan.trees[fan.tree].lane == 0 {
+            data.add_fan(topology, &routing, fan, &mut used);
+        }
+    });
+    let mut order = Order::new(rank);
+    let data: Vec<Dependency> = data.iter().map(|(from, to)| (from.index() as u32, to.index() as u32)).collect();
+    order.admit(&data).then_some(order)
+}
+
+/// The links by which a search in breadth from `root` first reaches switches without closing a ring, out or back; those
+/// that it does not reach so are left out.
+fn climbing(topology: &Topology, root: SwitchId, mut order: Order) -> Vec<LinkId> {
+    let mut reached = vec![false; topology.switches().len()];
+    reached[root.index()] = true;
+    let mut queue = VecDeque::from([(root, None::<ChannelId>)]);
+    let mut links = Vec::new();
+    while let Some((at, inward)) = queue.pop_front() {
+        for &channel in topology.channels_from(at) {
+            let next = topology.head(channel);
+            if reached[next.index()] || inward.is_some_and(|inward| !admits_both(&mut order, inward, channel)) {
+                continue;
+            }
+            reached[next.index()] = true;
+            links.push(channel.link());
+            queue.push_back((next, Some(channel)));
+        }
+    }
+    links
+}
+
+/// Lets frames go from one channel to the next, and back, unless that closes a ring.
+fn admits_both(order: &mut Order, inward: ChannelId, onward: ChannelId) -> bool {
+    let number = |channel: ChannelId| channel.index() as u32;
+    order.admit(&[(number(inward), number(onward)), (number(onward.reverse()), number(inward.reverse()))])
 }
 
 /// The links by which a search in breadth from `root` first reaches each switch.

@@ -107,7 +107,7 @@ pub fn plan_with(
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);
     let mut plan = plan_data(topology, &policy, previous, watch)?;
-    in_band::overlay(topology, in_band, previous, &mut plan.devices);
+    in_band::overlay(topology, in_band, previous, &mut plan);
     Ok(plan)
 }
 

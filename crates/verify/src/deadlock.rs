@@ -9,8 +9,9 @@
 //!   s3 ◀─ s2
 //! ```
 //! The plan's numbering is held against every dependency that unicast frames were seen to make; what broadcasts add is
-//! looked at apart. Whether or not the numbering stands, channels that lie on no cycle are peeled away (A. B. Kahn,
-//! 1962), and among the rest breadth-first searches find a shortest cycle, within a budget.
+//! looked at apart, as is what frames of a management VLAN add: the certificate is not about them. Whether or not the
+//! numbering stands, channels that lie on no cycle are peeled away (A. B. Kahn, 1962), and among the rest breadth-first
+//! searches find a shortest cycle, within a budget.
 
 use std::collections::VecDeque;
 
@@ -47,6 +48,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
     }
     if must_hold {
         judge_spread(state, traffic, findings);
+        judge_management(state, traffic, findings);
     }
     let channels = state.topology.channel_count();
     let Some(certificate) = &state.plan.certificate else {
@@ -89,22 +91,44 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
 /// certificate is about routes, and broadcasts are few, so such a ring is a note.
 fn judge_spread(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
     for (lane, spread) in traffic.spread_lanes.iter().enumerate() {
-        let mut together = spread.clone();
-        if let Some(unicast) = traffic.lanes.get(lane) {
-            if shortest_cycle(unicast).is_some() {
-                continue;
-            }
-            for (from, next) in unicast.next.iter().enumerate() {
-                next.iter().for_each(|&to| together.insert(from as u32, to));
-            }
-        }
-        let Some(cycle) = shortest_cycle(&together) else { continue };
+        let Some(cycle) = ring_of_both(traffic.lanes.get(lane), spread) else { continue };
         findings.note(FindingKind::DependencyCycle, || {
             let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
             let message = format!("unicast frames cannot block, but broadcasts close a ring: {}", listed(channels));
             (format!("lane {lane}"), message)
         });
     }
+}
+
+/// A ring that frames between the controller and the switches close with those of data. They are few, so that it takes more
+/// than data at its worst to fill such a ring: a warning.
+fn judge_management(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
+    let (Some(management), Some(in_band)) = (&traffic.management, state.topology.in_band()) else { return };
+    let Some(cycle) = ring_of_both(traffic.lanes.first(), management) else { return };
+    findings.warn(FindingKind::DependencyCycle, || {
+        let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
+        let message = format!(
+            "frames of data cannot block, but with those of management {} wait for each other in a ring: {}; give \
+             management a network of its own, or plan with --flow-control none",
+            counted(cycle.len(), "channel"),
+            listed(channels)
+        );
+        (format!("management VLAN {}", in_band.vlan), message)
+    });
+}
+
+/// A shortest cycle of what unicast frames do and what others add; none if unicast frames alone make one.
+fn ring_of_both(unicast: Option<&Dependencies>, more: &Dependencies) -> Option<Vec<ChannelId>> {
+    let mut together = more.clone();
+    if let Some(unicast) = unicast {
+        if shortest_cycle(unicast).is_some() {
+            return None;
+        }
+        for (from, next) in unicast.next.iter().enumerate() {
+            next.iter().for_each(|&to| together.insert(from as u32, to));
+        }
+    }
+    shortest_cycle(&together)
 }
 
 /// A shortest cycle of dependencies, from its lowest channel on.

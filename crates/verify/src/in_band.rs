@@ -10,12 +10,14 @@ use fabric::{Attachment, FindingKind, InBand, PortId, SwitchId};
 
 use crate::{
     findings::{Findings, listed},
+    spread::{note_dependencies, walk_forest},
     state::State,
+    unicast::{Dependencies, Traffic},
     view::View,
 };
 
-/// Judges the management VLAN.
-pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, findings: &mut Findings) {
+/// Judges the management VLAN, and adds what its frames wait for where flow control makes them wait.
+pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, traffic: &mut Traffic, findings: &mut Findings) {
     let topology = state.topology;
     let subject = || format!("management VLAN {}", in_band.vlan);
     if state.lanes.contains_key(&in_band.vlan) {
@@ -29,10 +31,16 @@ pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, findings: &
         findings.fatal(FindingKind::NotATree, || (subject(), format!("its links close a cycle, by {links}")));
     }
     let astray: Vec<_> = view.one_way.iter().chain(&view.leaks).map(|link| topology.link_label(*link)).collect();
+    let is_forest = closing.is_empty() && astray.is_empty();
     if !astray.is_empty() {
         findings.fatal(FindingKind::OneSidedMembership, || {
             (subject(), format!("its frames do not pass both ways over {}", listed(astray)))
         });
+    }
+    if is_forest && state.plan.policy.flow_control.lanes().is_some() {
+        traffic.management = Some(dependencies(state, view, in_band));
+        // Agents ask everybody for addresses.
+        note_dependencies(state, view, &topology.switch_ids().collect(), traffic.spread_lane(0));
     }
     let home = pieces.of(topology.port(in_band.controller).switch);
     let cut: Vec<SwitchId> = topology.switch_ids().filter(|switch| pieces.of(*switch) != home).collect();
@@ -73,4 +81,14 @@ pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, findings: &
             });
         }
     }
+}
+
+/// What frames from the controller to the switches, and back, hold while they wait.
+fn dependencies(state: &State<'_>, view: &View, in_band: InBand) -> Dependencies {
+    let mut dependencies = Dependencies::none(state.topology.channel_count());
+    walk_forest(state, view, state.topology.port(in_band.controller).switch, |inward, onward| {
+        dependencies.insert(inward.index() as u32, onward.index() as u32);
+        dependencies.insert(onward.reverse().index() as u32, inward.reverse().index() as u32);
+    });
+    dependencies
 }

@@ -95,7 +95,7 @@ fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
     for vlan in vlans.iter() {
         let view = View::of(state, vlan);
         if let Some(in_band) = state.topology.in_band().filter(|in_band| in_band.vlan == vlan) {
-            in_band::judge(state, &view, in_band, findings);
+            in_band::judge(state, &view, in_band, &mut traffic, findings);
             continue;
         }
         agreement::judge_vlan(state, &view, findings);

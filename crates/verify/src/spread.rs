@@ -27,7 +27,7 @@ use crate::{
     demand::Demand,
     findings::{Findings, counted, listed},
     state::{Hop, State},
-    unicast::Traffic,
+    unicast::{Dependencies, Traffic},
     view::{View, ends},
     walk::{Budget, Copies, Decision, Disposition, Receiver, Walk, walk_frame},
 };
@@ -56,7 +56,8 @@ pub(crate) fn judge(
     if closing.is_empty() && view.leaks.is_empty() && view.one_way.is_empty() && !has_broadcast_entry {
         judge_forest(state, view, senders, &piece, findings);
         if state.plan.policy.flow_control.lanes().is_some() {
-            note_dependencies(state, view, senders, traffic);
+            let origins = senders.iter().map(|source| state.topology.switch_of(*source)).collect();
+            note_dependencies(state, view, &origins, traffic.spread_lane(state.lane(view.vlan)));
         }
     } else {
         walk_broadcasts(state, view, senders, budget, findings);
@@ -104,24 +105,39 @@ fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[Swi
     }
 }
 
-/// Notes which channels follow each other when frames spread from each sender's switch.
-fn note_dependencies(state: &State<'_>, view: &View, senders: &[HostId], traffic: &mut Traffic) {
+/// Notes which channels follow each other when frames spread from these switches, in a VLAN that is a forest.
+pub(crate) fn note_dependencies(
+    state: &State<'_>,
+    view: &View,
+    origins: &BTreeSet<SwitchId>,
+    dependencies: &mut Dependencies,
+) {
+    for &origin in origins {
+        walk_forest(state, view, origin, |inward, onward| {
+            dependencies.insert(inward.index() as u32, onward.index() as u32);
+        });
+    }
+}
+
+/// Every two channels that follow each other on the way from a switch to all others, in a VLAN that is a forest.
+pub(crate) fn walk_forest(
+    state: &State<'_>,
+    view: &View,
+    origin: SwitchId,
+    mut follow: impl FnMut(ChannelId, ChannelId),
+) {
     let topology = state.topology;
-    let dependencies = traffic.spread_lane(state.lane(view.vlan));
-    let origins: BTreeSet<SwitchId> = senders.iter().map(|source| topology.switch_of(*source)).collect();
-    for origin in origins {
-        let mut stack: Vec<(SwitchId, Option<ChannelId>)> = vec![(origin, None)];
-        while let Some((at, inward)) = stack.pop() {
-            for &channel in topology.channels_from(at) {
-                let passes = matches!(view.hop[topology.tail_port(channel).index()], Hop::Switch { .. });
-                if !passes || inward.is_some_and(|inward| inward.link() == channel.link()) {
-                    continue;
-                }
-                if let Some(inward) = inward {
-                    dependencies.insert(inward.index() as u32, channel.index() as u32);
-                }
-                stack.push((topology.head(channel), Some(channel)));
+    let mut stack: Vec<(SwitchId, Option<ChannelId>)> = vec![(origin, None)];
+    while let Some((at, inward)) = stack.pop() {
+        for &channel in topology.channels_from(at) {
+            let passes = matches!(view.hop[topology.tail_port(channel).index()], Hop::Switch { .. });
+            if !passes || inward.is_some_and(|inward| inward.link() == channel.link()) {
+                continue;
             }
+            if let Some(inward) = inward {
+                follow(inward, channel);
+            }
+            stack.push((topology.head(channel), Some(channel)));
         }
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct Traffic {
     pub(crate) lanes: Vec<Dependencies>,
     /// By lane: the same for what is sent to everybody; kept only where flow control makes frames wait.
     pub(crate) spread_lanes: Vec<Dependencies>,
+    /// The same of frames between the controller and the switches that it manages over their data ports; they have the
+    /// class of lane 0.
+    pub(crate) management: Option<Dependencies>,
 }
 
 /// `next[channel]`: the channels that frames take right after it, ascending.
@@ -57,6 +60,7 @@ impl Traffic {
             hops_max: 0,
             lanes: Vec::new(),
             spread_lanes: Vec::new(),
+            management: None,
         }
     }
 
@@ -72,10 +76,14 @@ impl Traffic {
 }
 
 impl Dependencies {
+    pub(crate) fn none(channels: usize) -> Self {
+        Self { next: vec![Vec::new(); channels] }
+    }
+
     fn of_lane(lanes: &mut Vec<Self>, lane: u8, channels: usize) -> &mut Self {
         let lane = usize::from(lane);
         if lanes.len() <= lane {
-            lanes.resize(lane + 1, Self { next: vec![Vec::new(); channels] });
+            lanes.resize(lane + 1, Self::none(channels));
         }
         &mut lanes[lane]
     }

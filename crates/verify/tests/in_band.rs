@@ -2,19 +2,26 @@
 
 mod common;
 
-use common::{Wish, plan, ring, vlan};
-use fabric::{Admin, FdbRun, FindingKind, HostId, InBand, LinkId, Plan, PortId, PortIntent, TopologyBuilder};
+use common::{Wish, plan, ring, topology, vlan};
+use fabric::{
+    Admin, FdbRun, FindingKind, FlowControl, HostId, InBand, LinkId, Plan, PortId, PortIntent, Severity, Topology,
+    TopologyBuilder,
+};
 use verify::check;
 
 /// A ring of five switches, managed in VLAN `id` from a port of the first one along all links but the last.
 fn managed(id: usize) -> Plan {
-    let mut builder = TopologyBuilder::of(&ring());
+    managed_over(&ring(), id, FlowControl::Pause)
+}
+
+fn managed_over(topology: &Topology, id: usize, flow_control: FlowControl) -> Plan {
+    let mut builder = TopologyBuilder::of(topology);
     let switch = builder.switch("s0").expect("the first switch");
     let controller = builder.add_port(switch, "ctl").expect("a free name");
     builder.set_in_band(InBand { vlan: vlan(id), controller }).expect("a free port");
     let topology = builder.finish().expect("a ring");
     let in_band = topology.in_band().expect("as was said");
-    let mut plan = plan(&topology, Wish::switch_tagged());
+    let mut plan = plan(&topology, Wish { flow_control, ..Wish::switch_tagged() });
     plan.policy.vlans.reserved.insert(in_band.vlan);
     let links: Vec<LinkId> = topology.link_ids().skip(1).collect();
     let ends = links.iter().flat_map(|link| [topology.link(*link).a, topology.link(*link).b]);
@@ -36,7 +43,7 @@ fn controller(plan: &Plan) -> PortId {
 /// Kinds and words of what is fatal.
 fn fatal(plan: &Plan) -> Vec<(FindingKind, String)> {
     let report = check(plan);
-    let fatal = report.findings().iter().filter(|finding| finding.severity == fabric::Severity::Fatal);
+    let fatal = report.findings().iter().filter(|finding| finding.severity == Severity::Fatal);
     fatal.map(|finding| (finding.kind, finding.to_string())).collect()
 }
 
@@ -113,4 +120,27 @@ fn every_damage_is_named() {
         fdb.push(run);
         fdb.sort_unstable();
     });
+}
+
+/// Data goes from s4 by s0 to s1, from s0 by s1 to s2 and back, which is no ring; management goes from s1 by s2 and s3 to s4
+/// and s0, which closes one.
+#[test]
+fn a_ring_that_management_closes_is_said() {
+    let ring = |hosts: [usize; 5]| topology(&hosts, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]);
+    let said = |plan: &Plan| -> Vec<(Severity, String)> {
+        let report = check(plan);
+        let rings = report.findings().iter().filter(|finding| finding.kind == FindingKind::DependencyCycle);
+        rings.map(|finding| (finding.severity, finding.to_string())).collect()
+    };
+    for id in [1, 4000] {
+        let closed = said(&managed_over(&ring([1, 1, 1, 0, 1]), id, FlowControl::Pause));
+        let words =
+            format!("management VLAN {id}: frames of data cannot block, but with those of management 5 channels wait");
+        let warned = closed.iter().find(|(severity, _)| *severity == Severity::Warning);
+        assert!(warned.is_some_and(|(_, text)| text.contains(&words)), "VLAN {id}: {closed:?}");
+        assert!(!closed.iter().any(|(severity, _)| *severity == Severity::Fatal), "VLAN {id}: {closed:?}");
+        // Without data between s0 and s2 the ring stays open, and where nothing waits there is none.
+        assert_eq!(said(&managed_over(&ring([0, 1, 0, 0, 1]), id, FlowControl::Pause)), []);
+        assert_eq!(said(&managed_over(&ring([1, 1, 1, 0, 1]), id, FlowControl::None)), []);
+    }
 }
