@@ -15,8 +15,7 @@ use std::collections::VecDeque;
 use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, SwitchId, Topology};
 
 use crate::{
-    dependency::Dependencies,
-    fan::for_each_fan,
+    lanes,
     relation::Relation,
     replan::{Dependency, Order},
     routing::Routing,
@@ -75,18 +74,15 @@ fn kept(topology: &Topology, in_band: InBand, previous: &Plan) -> Vec<LinkId> {
 /// What frames of data wait for in lane 0; none where nothing waits.
 fn order_of_data(topology: &Topology, plan: &Plan) -> Option<Order> {
     plan.policy.flow_control.lanes()?;
-    let rank = plan.certificate.as_ref()?.rank.first()?;
+    let rank = &plan.certificate.as_ref()?.rank;
     let position = |vlan| plan.trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("every VLAN has its tree");
     let trees = plan.trees.iter().map(|tree| tree.tree.clone()).collect();
     let routing = Routing { trees, assignment: plan.assignment.map(position), numbering: None, lane: None };
-    let (mut data, mut used) = (Dependencies::none(topology), Vec::new());
-    for_each_fan(topology, &routing, |fan| {
-        if plan.trees[fan.tree].lane == 0 {
-            data.add_fan(topology, &routing, fan, &mut used);
-        }
-    });
-    let mut order = Order::new(rank);
-    let data: Vec<Dependency> = data.iter().map(|(from, to)| (from.index() as u32, to.index() as u32)).collect();
+    let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
+    let lanes = lanes::dependencies(topology, &routing, &lane, rank.len());
+    let number = |channel: ChannelId| channel.index() as u32;
+    let data: Vec<Dependency> = lanes.first()?.iter().map(|(from, to)| (number(from), number(to))).collect();
+    let mut order = Order::new(rank.first()?);
     order.admit(&data).then_some(order)
 }
 

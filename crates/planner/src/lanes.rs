@@ -74,14 +74,21 @@ fn keep(topology: &Topology, routing: &Routing) -> Option<Lanes> {
     let mut used = lane.clone();
     used.sort_unstable();
     used.dedup();
-    let number = |lane: u8| used.partition_point(|&other| other < lane);
-    let mut dependencies = vec![Dependencies::none(topology); used.len()];
-    let mut marks = Vec::new();
+    let number = |lane: u8| used.partition_point(|&other| other < lane) as u8;
+    let lane: Vec<u8> = lane.iter().map(|&lane| number(lane)).collect();
+    let rank: Option<Vec<Vec<u32>>> =
+        dependencies(topology, routing, &lane, used.len()).iter().map(|lane| lane.rank().ok()).collect();
+    Some(Lanes { count: used.len(), lane, rank: Some(rank?) })
+}
+
+/// What frames wait for, by lane; `lane[tree]` is less than `count`.
+pub(crate) fn dependencies(topology: &Topology, routing: &Routing, lane: &[u8], count: usize) -> Vec<Dependencies> {
+    let mut dependencies = vec![Dependencies::none(topology); count];
+    let mut used = Vec::new();
     for_each_fan(topology, routing, |fan| {
-        dependencies[number(lane[fan.tree])].add_fan(topology, routing, fan, &mut marks);
+        dependencies[usize::from(lane[fan.tree])].add_fan(topology, routing, fan, &mut used);
     });
-    let rank: Option<Vec<Vec<u32>>> = dependencies.iter().map(|lane| lane.rank().ok()).collect();
-    Some(Lanes { count: used.len(), lane: lane.iter().map(|&lane| number(lane) as u8).collect(), rank: Some(rank?) })
+    dependencies
 }
 
 fn first_fit(topology: &Topology, lanes_max: u8, by_tree: &[Dependencies]) -> Option<Lanes> {

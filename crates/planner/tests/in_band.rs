@@ -77,8 +77,8 @@ proptest! {
     }
 }
 
-/// Where full buffers wait, management rarely closes a ring with data, and the judge says so where no tree does not. The
-/// nearest cables do in nine plans of ten under PAUSE.
+/// Where full buffers wait, management rarely closes a ring with data, and the judge says where it does. The nearest cables
+/// close one in most of these plans.
 #[test]
 fn management_waits_in_few_rings() {
     let (mut plans, mut rings) = (0, Vec::new());

@@ -37,8 +37,9 @@ pub(crate) enum Proof {
 /// Judges every lane, and the plan's certificate.
 pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Proof {
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
-    for (lane, dependencies) in traffic.lanes.iter().enumerate() {
-        let Some(cycle) = shortest_cycle(dependencies) else { continue };
+    let cycles: Vec<Option<Vec<ChannelId>>> = traffic.lanes.iter().map(shortest_cycle).collect();
+    for (lane, cycle) in cycles.iter().enumerate() {
+        let Some(cycle) = cycle else { continue };
         let severity = if must_hold { Severity::Fatal } else { Severity::Note };
         findings.add(severity, FindingKind::DependencyCycle, || {
             let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
@@ -47,8 +48,11 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
         });
     }
     if must_hold {
-        judge_spread(state, traffic, findings);
-        judge_management(state, traffic, findings);
+        let may_block = |lane: usize| cycles.get(lane).is_some_and(Option::is_some);
+        judge_spread(state, traffic, may_block, findings);
+        if !may_block(0) {
+            judge_management(state, traffic, findings);
+        }
     }
     let channels = state.topology.channel_count();
     let Some(certificate) = &state.plan.certificate else {
@@ -89,8 +93,8 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
 
 /// Rings that exist only because broadcasts spread over links that no unicast frame of their VLAN takes next. The
 /// certificate is about routes, and broadcasts are few, so such a ring is a note.
-fn judge_spread(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
-    for (lane, spread) in traffic.spread_lanes.iter().enumerate() {
+fn judge_spread(state: &State<'_>, traffic: &Traffic, may_block: impl Fn(usize) -> bool, findings: &mut Findings) {
+    for (lane, spread) in traffic.spread_lanes.iter().enumerate().filter(|(lane, _)| !may_block(*lane)) {
         let Some(cycle) = ring_of_both(traffic.lanes.get(lane), spread) else { continue };
         findings.note(FindingKind::DependencyCycle, || {
             let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
@@ -117,16 +121,11 @@ fn judge_management(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
     });
 }
 
-/// A shortest cycle of what unicast frames do and what others add; none if unicast frames alone make one.
+/// A shortest cycle of what unicast frames wait for and what others add.
 fn ring_of_both(unicast: Option<&Dependencies>, more: &Dependencies) -> Option<Vec<ChannelId>> {
     let mut together = more.clone();
-    if let Some(unicast) = unicast {
-        if shortest_cycle(unicast).is_some() {
-            return None;
-        }
-        for (from, next) in unicast.next.iter().enumerate() {
-            next.iter().for_each(|&to| together.insert(from as u32, to));
-        }
+    for (from, next) in unicast.into_iter().flat_map(|unicast| unicast.next.iter().enumerate()) {
+        next.iter().for_each(|&to| together.insert(from as u32, to));
     }
     shortest_cycle(&together)
 }
