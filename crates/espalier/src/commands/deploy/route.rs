@@ -1,0 +1,117 @@
+//! Where a deployment leads: the states of every switch on the way from what it holds to the plan.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use device::{
+    SwitchConfig,
+    deploy::{Management, Way, far_first},
+};
+use fabric::{DeviceIntent, Plan, SwitchId, Topology, VlanId, VlanSet, format::plan::ReadMode};
+use planner::Part;
+
+use super::super::controller;
+use crate::{cli, failure::bad_input, files::read_plan_file};
+
+/// Where the switches are to get, and how.
+pub(super) struct Route {
+    /// The cabling, with the ports of both plans where there are two.
+    pub(super) topology: Topology,
+    pub(super) goals: Vec<SwitchConfig>,
+    pub(super) way: Way,
+    pub(super) management: Management,
+    pub(super) sequence: Vec<SwitchId>,
+}
+
+impl Route {
+    /// # Errors
+    /// Bad input if the old plan cannot be read, or no live change leads from it to the new one.
+    pub(super) fn new(plan: &Plan, args: &cli::Deploy) -> Result<Self> {
+        let Some(since) = &args.since else {
+            let way = if args.undo { Way::Undo } else { Way::Drained };
+            return Ok(Self {
+                topology: plan.topology.clone(),
+                goals: controller::goals(plan),
+                way,
+                management: Management::of(&plan.topology, &plan.devices),
+                sequence: far_first(&plan.topology, &plan.devices),
+            });
+        };
+        let old = read_plan_file(since, ReadMode::Strict)?;
+        let transition = planner::steps(&old, plan).map_err(|error| bad_input(error.to_string()))?;
+        let topology = transition.topology;
+        let config = |device: &DeviceIntent| SwitchConfig::of_intent(&topology, device);
+        let management = Management::of(&topology, &transition.goal.devices);
+        if management != Management::of(&topology, &transition.start.devices) {
+            return Err(bad_input(
+                "the plans manage the switches by different cables; plan with --previous, which keeps the old ones, or \
+                 deploy without --since"
+                    .to_owned(),
+            ));
+        }
+        let sequence = far_first(&topology, &transition.goal.devices);
+        let start: Vec<SwitchConfig> = transition.start.devices.iter().map(config).collect();
+        let goals: Vec<SwitchConfig> = transition.goal.devices.iter().map(config).collect();
+        let (mut state, mut stages) = (transition.start, Vec::new());
+        for step in &transition.steps {
+            let mut stage = BTreeMap::new();
+            for part in &step.parts {
+                match part {
+                    Part::Host(..) => {
+                        return Err(bad_input(
+                            "hosts tag their frames in these plans, and must change their tables between two steps, \
+                             which deploy cannot see to; deploy without --since"
+                                .to_owned(),
+                        ));
+                    }
+                    Part::Switch(change) => {
+                        planner::apply(part, &mut state);
+                        stage.insert(change.switch, config(&state.devices[change.switch.index()]));
+                    }
+                }
+            }
+            stages.push(stage);
+        }
+        Ok(Self { goals, way: Way::Live { start, stages }, topology, management, sequence })
+    }
+
+    /// Every VLAN on the whole way, that of management included.
+    pub(super) fn vlans(&self) -> VlanSet {
+        let mut used = controller::vlans_of(&self.goals);
+        if let Way::Live { start, stages } = &self.way {
+            used.extend(controller::vlans_of(start.iter().chain(stages.iter().flat_map(BTreeMap::values))).iter());
+        }
+        if let Management::InBand { vlan, .. } = self.management {
+            used.insert(vlan);
+        }
+        used
+    }
+
+    /// The highest VLAN id that stays free on the whole way.
+    pub(super) fn mark_vlan(&self) -> VlanId {
+        controller::free_vlan(&self.vlans())
+    }
+
+    /// The states that a switch passes through, the last one included, and what they are called.
+    pub(super) fn states(
+        &self,
+        switch: SwitchId,
+        found: &SwitchConfig,
+        parked: &[String],
+    ) -> Vec<(String, SwitchConfig)> {
+        let goal = &self.goals[switch.index()].with_parked(parked);
+        match &self.way {
+            Way::Live { stages, .. } => (stages.iter().zip(1..))
+                .filter_map(|(stage, number)| {
+                    Some((format!("live step {number}"), stage.get(&switch)?.with_parked(parked)))
+                })
+                .collect(),
+            Way::Drained | Way::Undo if found == goal => Vec::new(),
+            Way::Drained | Way::Undo => vec![
+                ("drain".to_owned(), self.management.shut(switch, found)),
+                ("configure".to_owned(), self.management.shut(switch, goal)),
+                ("open".to_owned(), goal.clone()),
+            ],
+        }
+    }
+}
