@@ -2,10 +2,7 @@
 
 use fabric::VlanId;
 
-use super::{
-    Device, Link,
-    device::{fault, vlan_id},
-};
+use super::{Device, Link, device::fault, read::vlan_id};
 use crate::{
     Slot,
     deploy::{Edit, Fault, Mark},

@@ -11,6 +11,7 @@ mod device;
 mod glance;
 mod link;
 mod look;
+mod read;
 mod save;
 mod session;
 mod station;
