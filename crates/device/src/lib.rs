@@ -32,6 +32,7 @@ mod console;
 mod dialect;
 mod error;
 mod manifest;
+mod names;
 mod read;
 mod render;
 mod text;
@@ -42,5 +43,6 @@ pub use config::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, Sw
 pub use dialect::{Folder, Target, TextFile};
 pub use error::{ParseError, RenderError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
+pub use names::{canonical_port, near_ports, same_port};
 pub use read::{align, judge_settings, read_back};
 pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full, write_transition};
