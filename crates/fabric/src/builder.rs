@@ -12,8 +12,8 @@ use std::{
 use thiserror::Error;
 
 use crate::{
-    Attachment, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, Model, Models, NAME_BYTES_MAX,
-    Port, PortId, SWITCHES_MAX, SwitchId, Topology, topology::DraftSwitch,
+    Attachment, BadIdentity, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, Model, Models,
+    NAME_BYTES_MAX, Port, PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology, topology::DraftSwitch,
 };
 
 /// What is wrong with a piece of cabling.
@@ -105,6 +105,17 @@ pub enum Fault {
         /// Who has it.
         owner: String,
     },
+    /// Two switches of one management address.
+    #[error("management address {address} already belongs to switch {switch}")]
+    DuplicateMgmt {
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        switch: String,
+    },
+    /// A text that no switch is known by.
+    #[error(transparent)]
+    BadIdentity(#[from] BadIdentity),
     /// More of something than Espalier will hold.
     #[error("more than {limit} {what}")]
     TooMany {
@@ -143,6 +154,7 @@ impl Fault {
             Self::UnknownPort { known, .. } => Some(format!("its ports are {known}")),
             Self::PortUsedTwice { .. } => Some("a port takes one cable; check the number at both ends".to_owned()),
             Self::MulticastMac { .. } => Some("the first octet of a station's address is even".to_owned()),
+            Self::DuplicateMgmt { .. } => Some("every switch has a management address of its own".to_owned()),
             Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),
             _ => None,
         }
@@ -164,6 +176,7 @@ pub struct TopologyBuilder {
     models: Models,
     switches: Vec<DraftSwitch>,
     switch_by_name: BTreeMap<String, SwitchId>,
+    switch_by_mgmt: BTreeMap<IpAddr, SwitchId>,
     /// Ports in order of mention.
     ports: Vec<Port>,
     /// By switch, then by name: position in `ports`.
@@ -198,10 +211,11 @@ impl TopologyBuilder {
             ..Self::default()
         };
         for (id, switch) in topology.switch_ids().zip(topology.switches()) {
-            let crate::Switch { name, model, mgmt, guid, .. } = switch.clone();
+            let crate::Switch { name, model, mgmt, guid, identity, .. } = switch.clone();
             builder.owner_by_guid.extend(guid.map(|guid| (guid, format!("switch {name}"))));
             builder.switch_by_name.insert(name.clone(), id);
-            builder.switches.push(DraftSwitch { name, model, mgmt, guid });
+            builder.switch_by_mgmt.extend(mgmt.map(|address| (address.to_canonical(), id)));
+            builder.switches.push(DraftSwitch { name, model, mgmt, guid, identity });
             let ports = topology.port_ids(id).map(|port| (topology.port(port).name.clone(), port));
             builder.port_by_name.push(ports.collect());
         }
@@ -214,11 +228,12 @@ impl TopologyBuilder {
         builder
     }
 
-    /// Adds a switch. If only its model is unknown the switch is added all the same, as a generic one, so that the
-    /// rest of a file can be judged.
+    /// Adds a switch. If only its model is unknown, or its management address taken, the switch is added all the same, as
+    /// a generic one or without the address, so that the rest of a file can be judged.
     ///
     /// # Errors
-    /// [`Fault`] if the name is unusable or taken, the model unknown, or the bound on switches reached.
+    /// [`Fault`] if the name is unusable or taken, the model unknown, the management address taken, or the bound on
+    /// switches reached.
     pub fn add_switch(&mut self, name: &str, spec: SwitchSpec) -> Result<SwitchId, Fault> {
         check_name(name)?;
         if self.switch_by_name.contains_key(name) {
@@ -230,7 +245,8 @@ impl TopologyBuilder {
         let model = spec.model.as_deref().map_or_else(|| Some(Model::generic()), |name| self.models.by_name(name));
         let id = SwitchId::new(self.switches.len());
         let known = model.clone().unwrap_or_else(Model::generic);
-        self.switches.push(DraftSwitch { name: name.to_owned(), model: known, mgmt: spec.mgmt, guid: None });
+        let identity = SwitchIdentity::default();
+        self.switches.push(DraftSwitch { name: name.to_owned(), model: known, mgmt: None, guid: None, identity });
         self.switch_by_name.insert(name.to_owned(), id);
         self.port_by_name.push(BTreeMap::new());
         match (model, spec.model) {
@@ -239,8 +255,30 @@ impl TopologyBuilder {
                 let similar = most_similar(&name, known.iter().copied());
                 Err(Fault::UnknownModel { similar, known: known.join(", "), name })
             }
-            _ => Ok(id),
+            _ => spec.mgmt.map_or(Ok(()), |address| self.set_switch_mgmt(id, address)).map(|()| id),
         }
+    }
+
+    /// Gives a switch its management address.
+    ///
+    /// # Errors
+    /// [`Fault::DuplicateMgmt`] if another switch has it; an IPv4 address in IPv6's notation is the same address.
+    pub fn set_switch_mgmt(&mut self, switch: SwitchId, address: IpAddr) -> Result<(), Fault> {
+        let owner = *self.switch_by_mgmt.entry(address.to_canonical()).or_insert(switch);
+        if owner != switch {
+            return Err(Fault::DuplicateMgmt { address, switch: self.switches[owner.index()].name.clone() });
+        }
+        self.switches[switch.index()].mgmt = Some(address);
+        Ok(())
+    }
+
+    /// Says who a switch is.
+    ///
+    /// # Errors
+    /// [`Fault::BadIdentity`] if an item is no text that files can hold.
+    pub fn set_switch_identity(&mut self, switch: SwitchId, identity: SwitchIdentity) -> Result<(), Fault> {
+        self.switches[switch.index()].identity = identity.checked()?;
+        Ok(())
     }
 
     /// Changes what switches can do, such as to ask what another make would be worth.

@@ -16,6 +16,7 @@ mod failover;
 mod gravity;
 mod guid;
 mod id;
+mod identity;
 mod in_band;
 mod intent;
 mod limits;
@@ -37,6 +38,7 @@ pub use failover::{Failover, FailoverSummary, PairRun, Proof, SwitchOver, dividi
 pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
+pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
 pub use in_band::InBand;
 pub use intent::{
     Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, Learning, PortIntent,

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use crate::{ChannelId, Guid, HostId, InBand, LinkId, Mac, Model, PortId, SwitchId};
+use crate::{ChannelId, Guid, HostId, InBand, LinkId, Mac, Model, PortId, SwitchId, SwitchIdentity};
 
 /// A switch and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Switch {
     pub mgmt: Option<IpAddr>,
     /// Its InfiniBand GUID, if it is an InfiniBand switch.
     pub guid: Option<Guid>,
+    /// What its maker gave it, as far as that is known: whether the device at `mgmt` is this switch.
+    pub identity: SwitchIdentity,
     first_port: PortId,
     port_count: usize,
 }
@@ -26,6 +28,7 @@ pub(crate) struct DraftSwitch {
     pub(crate) model: Arc<Model>,
     pub(crate) mgmt: Option<IpAddr>,
     pub(crate) guid: Option<Guid>,
+    pub(crate) identity: SwitchIdentity,
 }
 
 /// A switch port.
@@ -115,10 +118,10 @@ impl Topology {
         let switches = switches
             .into_iter()
             .zip(counts)
-            .map(|(DraftSwitch { name, model, mgmt, guid }, port_count)| {
+            .map(|(DraftSwitch { name, model, mgmt, guid, identity }, port_count)| {
                 let first_port = PortId::new(next);
                 next += port_count;
-                Switch { name, model, mgmt, guid, first_port, port_count }
+                Switch { name, model, mgmt, guid, identity, first_port, port_count }
             })
             .collect::<Vec<_>>();
         let (mut out, mut out_start, mut rim, mut rim_start) = (Vec::new(), vec![0], Vec::new(), vec![0]);

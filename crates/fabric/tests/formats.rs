@@ -3,7 +3,7 @@
 use std::{fs, net::IpAddr, path::PathBuf};
 
 use fabric::{
-    Guid, Mac, SwitchSpec, Topology, TopologyBuilder,
+    Guid, Mac, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder,
     format::{
         diagnostic::DIAGNOSTICS_MAX,
         exchange::{Format, ImportOptions, Imported, export, import},
@@ -16,6 +16,49 @@ use proptest::{collection::vec, prelude::*, sample::select};
 fn every_mistake_of_a_native_file_is_reported_in_one_pass() {
     let wrong = parse_native("bad.yaml", &sample("bad.yaml")).expect_err("it is full of mistakes");
     assert_golden("bad.yaml.golden", &wrong.to_string());
+}
+
+/// Whatever format names management addresses, two switches of one address are refused, with the place of both.
+#[test]
+fn an_address_that_two_switches_have_is_refused_in_every_format() {
+    let check = |format: Format, text: &str, second: &str, first: &str| {
+        let options = ImportOptions::default();
+        let message = import(format, &[("a.txt", text)], &options).expect_err("an address of two switches").to_string();
+        assert!(message.contains("management address 192.0.2.1 already belongs to switch a"), "{message}");
+        assert!(message.contains(second) && message.contains(first), "{format:?}: {message}");
+    };
+    check(
+        Format::Native,
+        "switches:\n  a: {mgmt: 192.0.2.1}\n  b: {mgmt: 192.0.2.1}\nlinks:\n  - a:1 -- b:1\n",
+        "a.txt:3:13",
+        "first on line 2",
+    );
+    check(
+        Format::Dot,
+        "graph g {\n\"a\" [mgmt=\"192.0.2.1\", role=\"switch\"]\n\"b\" [mgmt=\"192.0.2.1\", role=\"switch\"]\n\"a\":\"1\" -- \"b\":\"1\"\n}\n",
+        "a.txt:3:",
+        "a has it in a.txt:2",
+    );
+    check(
+        Format::Containerlab,
+        "topology:\n  nodes:\n    a: {kind: bridge, labels: {espalier-mgmt: 192.0.2.1}}\n    b: {kind: bridge, labels: {espalier-mgmt: 192.0.2.1}}\n  links:\n    - endpoints: [\"a:1\", \"b:1\"]\n",
+        "a.txt:4:",
+        "a has it in a.txt:3",
+    );
+    let keys = "<graphml><key id=\"m\" for=\"node\" attr.name=\"mgmt\"/><graph edgedefault=\"undirected\">";
+    check(
+        Format::GraphMl,
+        &format!(
+            "{keys}\n<node id=\"a\"><data key=\"m\">192.0.2.1</data></node>\n<node id=\"b\"><data key=\"m\">192.0.2.1</data></node>\n<edge source=\"a\" target=\"b\" sourceport=\"1\" targetport=\"1\"/></graph></graphml>"
+        ),
+        "a.txt:3:",
+        "a has it in a.txt:2",
+    );
+    // Two notations of one address.
+    let mixed = "switches:\n  a: {mgmt: 192.0.2.1}\n  b: {mgmt: \"::ffff:192.0.2.1\"}\nlinks:\n  - a:1 -- b:1\n";
+    assert!(
+        parse_native("a.yaml", mixed).expect_err("one address").to_string().contains("already belongs to switch a")
+    );
 }
 
 #[test]
@@ -454,9 +497,17 @@ prop_compose! {
         let mut switches = Vec::new();
         for (name, (model, mgmt)) in names.iter().zip(facts) {
             let model = [None, Some("linux-bridge"), None, Some("powerconnect-5324")][usize::from(model)];
-            let mgmt: Option<IpAddr> = [None, Some("192.0.2.1"), Some("fe80::")][usize::from(mgmt)].map(|text| text.parse().unwrap());
+            let number = switches.len();
+            let mgmt: Option<IpAddr> = [None, Some(format!("192.0.2.{number}")), Some(format!("fe80::{number}"))][usize::from(mgmt)].as_ref().map(|text| text.parse().unwrap());
             let spec = SwitchSpec { model: model.map(str::to_owned), mgmt };
             if let Ok(switch) = builder.add_switch(name, spec) {
+                let item = |bit: usize, text: String| (number & bit != 0).then_some(text);
+                let identity = SwitchIdentity {
+                    chassis: item(1, format!("02:00:00:00:00:0{number}")),
+                    engine: item(2, format!("8000{number}")),
+                    serial: item(4, format!("\"TX\" {{é}}: {number} # \\")),
+                };
+                builder.set_switch_identity(switch, identity).unwrap();
                 if let Some(guid) = Guid::new(switch.index() as u64 % 3 * 0xffff_ffff + switch.index() as u64) {
                     builder.set_switch_guid(switch, guid).unwrap();
                 }

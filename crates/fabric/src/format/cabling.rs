@@ -212,9 +212,17 @@ impl<'a> Cabling<'a> {
             switches[index] = match builder.add_switch(&device.name, spec) {
                 Ok(switch) => Some(switch),
                 Err(fault) => {
-                    diagnostics.push(device.site.fault(&fault));
-                    // A switch of unknown model is there all the same.
-                    let known = matches!(fault, Fault::UnknownModel { .. });
+                    let mut diagnostic = device.site.fault(&fault);
+                    if let Fault::DuplicateMgmt { switch, .. } = &fault {
+                        let first = self.devices.iter().find(|device| device.name == *switch);
+                        if let Some(Site { source, place }) = first.map(|device| device.site) {
+                            let at = format!("{switch} has it in {}:{}", source.file(), place.line);
+                            diagnostic = diagnostic.with_help(format!("{at}; every switch has an address of its own"));
+                        }
+                    }
+                    diagnostics.push(diagnostic);
+                    // A switch of unknown model, or with the address of another, is there all the same.
+                    let known = matches!(fault, Fault::UnknownModel { .. } | Fault::DuplicateMgmt { .. });
                     builder.switch(&device.name).ok().filter(|_| known)
                 }
             };

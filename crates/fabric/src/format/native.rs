@@ -4,6 +4,7 @@
 //! switches:
 //!   sw1: {model: powerconnect-5324, mgmt: 192.0.2.1}
 //!   sw2: {ports: [swp1, swp2]}     # ports: only to fix an order, or to name ports without a cable
+//!   sw4: {mgmt: 192.0.2.4, id: {chassis: "02:00:00:00:01:04", serial: "TX12345"}}    # who it is, as `discover` writes it
 //!   sw3:                           # nothing to say: a generic switch
 //! links:
 //!   - sw1:g23 -- sw2:swp1
@@ -20,8 +21,8 @@
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
-    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchSpec, Topology,
-    TopologyBuilder, VlanId,
+    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchIdentity,
+    SwitchSpec, Topology, TopologyBuilder, VlanId,
     builder::most_similar,
     format::{
         diagnostic::{Diagnostics, Place, Site, Source},
@@ -74,6 +75,13 @@ pub fn write_native(topology: &Topology) -> String {
         }
         if let Some(guid) = switch.guid {
             fields.push(format!("guid: \"{guid}\""));
+        }
+        if !switch.identity.is_empty() {
+            let item = |(key, text): (&str, &str)| format!("{key}: {}", double_quote(text));
+            fields.push(format!(
+                "id: {{{}}}",
+                switch.identity.items().into_iter().map(item).collect::<Vec<_>>().join(", ")
+            ));
         }
         if let Some(names) = unexpected_port_order(topology, id) {
             fields.push(format!("ports: [{}]", names.join(", ")));
@@ -142,7 +150,8 @@ fn address(address: IpAddr) -> String {
 
 const SECTIONS: [&str; 4] = ["switches", "links", "hosts", "management"];
 const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
-const SWITCH_KEYS: [&str; 4] = ["model", "mgmt", "ports", "guid"];
+const SWITCH_KEYS: [&str; 5] = ["model", "mgmt", "ports", "guid", "id"];
+const IDENTITY_KEYS: [&str; 3] = ["chassis", "engine", "serial"];
 const HOST_KEYS: [&str; 5] = ["mac", "port", "ip", "rate", "guid"];
 const LINK_HELP: &str = "write switch:port -- switch:port, and if need be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
 
@@ -152,6 +161,8 @@ struct Reader<'a> {
     builder: TopologyBuilder,
     /// Where each switch is named.
     switch_sites: BTreeMap<String, (SwitchId, Place)>,
+    /// The line that gives a management address to a switch.
+    managed: BTreeMap<IpAddr, usize>,
     /// The line that plugged a cable into a port.
     plugged: BTreeMap<PortId, usize>,
     /// For each switch, another one that some cable was meant to join it to: a union-find forest.
@@ -167,7 +178,8 @@ struct End {
 impl<'a> Reader<'a> {
     fn new(source: &'a Source<'a>, diagnostics: &'a mut Diagnostics, models: &Models) -> Self {
         let (builder, joined) = (TopologyBuilder::with_models(models.clone()), Vec::new());
-        Self { source, diagnostics, builder, switch_sites: BTreeMap::new(), plugged: BTreeMap::new(), joined }
+        let (switch_sites, managed, plugged) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { source, diagnostics, builder, switch_sites, managed, plugged, joined }
     }
 
     fn topology(mut self, root: &Node) -> Option<Topology> {
@@ -214,9 +226,6 @@ impl<'a> Reader<'a> {
             if let Some(model) = fields.get("model") {
                 spec.model = self.word(model, "a model", "model: linux-bridge").map(str::to_owned);
             }
-            if let Some(mgmt) = fields.get("mgmt") {
-                spec.mgmt = self.address(mgmt, "mgmt: 192.0.2.1");
-            }
             if let Err(fault) = self.builder.add_switch(name, spec) {
                 let culprit = match (&fault, fields.get("model")) {
                     (Fault::UnknownModel { .. }, Some(model)) => model,
@@ -232,6 +241,12 @@ impl<'a> Reader<'a> {
                 self.switch_sites.insert(name.to_owned(), (switch, key.place));
                 self.joined.push(switch.index());
             }
+            if let Some(mgmt) = fields.get("mgmt") {
+                self.read_mgmt(switch, mgmt);
+            }
+            if let Some(identity) = fields.get("id") {
+                self.read_identity(switch, identity);
+            }
             if let Some(ports) = fields.get("ports") {
                 self.read_ports(switch, ports);
             }
@@ -239,6 +254,29 @@ impl<'a> Reader<'a> {
                 self.refuse(node, |builder| builder.set_switch_guid(switch, guid));
             }
         }
+    }
+
+    fn read_mgmt(&mut self, switch: SwitchId, node: &Node) {
+        let Some(address) = self.address(node, "mgmt: 192.0.2.1") else { return };
+        let first = *self.managed.entry(address.to_canonical()).or_insert(node.place.line);
+        if let Err(fault) = self.builder.set_switch_mgmt(switch, address) {
+            let help = format!("it is given first on line {first}; every switch has an address of its own");
+            self.diagnostics.push(self.at(node).fault(&fault).with_help(help));
+        }
+    }
+
+    fn read_identity(&mut self, switch: SwitchId, node: &Node) {
+        const EXAMPLE: &str = "{chassis: \"02:00:00:00:01:01\"}";
+        if !self.expect_map(node, "id", EXAMPLE) {
+            return;
+        }
+        let fields = self.checked_entries(node, &IDENTITY_KEYS, "key");
+        let mut item = |key: &str| {
+            let node: &Node = fields.get(key)?;
+            self.word(node, "a text", "serial: \"TX12345\"").map(str::to_owned)
+        };
+        let identity = SwitchIdentity { chassis: item("chassis"), engine: item("engine"), serial: item("serial") };
+        self.refuse(node, |builder| builder.set_switch_identity(switch, identity));
     }
 
     fn read_ports(&mut self, switch: SwitchId, list: &Node) {

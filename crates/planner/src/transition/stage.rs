@@ -48,6 +48,7 @@ fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
         let switch = new.switch(id);
         let spec = SwitchSpec { model: Some(switch.model.name.clone()), mgmt: switch.mgmt };
         let twin = builder.add_switch(&switch.name, spec).expect(refused);
+        builder.set_switch_identity(twin, switch.identity.clone()).expect(refused);
         for port in new.port_ids(id) {
             ports.push(builder.add_port(twin, &new.port(port).name).expect(refused));
         }

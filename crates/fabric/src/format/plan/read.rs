@@ -19,8 +19,8 @@ use super::{
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
     FlowControlMode, HostId, HostRun, InBand, Learning, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent,
-    PortRole, Resilience, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree,
-    VlanId, VlanPool, VlanSet, VlanTree,
+    PortRole, Resilience, Summary, SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic,
+    TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -151,13 +151,20 @@ fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
     let mut order: Vec<(SwitchId, String)> = Vec::new();
     let switches_at = at.field("switches")?;
     for at in switches_at.items()? {
-        at.only(&["name", "model", "mgmt", "guid", "ports"])?;
+        at.only(&["name", "model", "mgmt", "guid", "id", "ports"])?;
         let name = at.field("name")?.text()?;
         let model = Some(at.field("model")?.text()?.to_owned());
         let mgmt = optional_address(&at, "mgmt")?;
         let switch = builder.add_switch(name, SwitchSpec { model, mgmt }).map_err(|fault| refused(&at, &fault))?;
         if let Some(at) = at.optional("guid")? {
             builder.set_switch_guid(switch, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+        }
+        if let Some(at) = at.optional("id")? {
+            at.only(&["chassis", "engine", "serial"])?;
+            let item = |key| at.optional(key)?.map(|at| at.text().map(str::to_owned)).transpose();
+            let identity =
+                SwitchIdentity { chassis: item("chassis")?, engine: item("engine")?, serial: item("serial")? };
+            builder.set_switch_identity(switch, identity).map_err(|fault| refused(&at, &fault))?;
         }
         for at in at.field("ports")?.items()? {
             let port = at.text()?;

@@ -240,6 +240,22 @@ fn guids_are_kept_and_unique() {
     assert_eq!(refusal, "topology.hosts[0].guid: GUID 0x0002c90200405a10 already belongs to switch a");
 }
 
+#[test]
+fn identities_are_kept() {
+    let text = "switches:\n  a: {mgmt: 192.0.2.1, id: {chassis: \"02:00:00:00:01:01\", serial: \"TX \\\"1\\\"\"}}\n  b:\nlinks: [\"a:1 -- b:1\"]\n";
+    let topology = crate::format::native::parse_native("f", text).expect("valid");
+    let identity = &topology.switches()[0].identity;
+    assert_eq!(identity.items(), [("chassis", "02:00:00:00:01:01"), ("serial", "TX \"1\"")]);
+    let plan = sample(topology, 1, Tagging::Destination, 1);
+    let text = written(&plan);
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(plan));
+    // Whoever is nobody is written as before.
+    assert_eq!(text.matches("\"id\":").count(), 1);
+    let odd = text.replace("TX \\\"1\\\"", "TX\\n1");
+    let refusal = read_plan(odd.as_bytes(), ReadMode::IgnoreDigest).expect_err("a line break").to_string();
+    assert!(refusal.starts_with("topology.switches[0].id: serial:"), "{refusal}");
+}
+
 fn small() -> Plan {
     sample(topology("mesh", "2x2", &Options::default()), 2, Tagging::Switch, 1)
 }

@@ -142,6 +142,14 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         if let Some(guid) = switch.guid {
             push_field(&mut text, "guid", Quoted(guid));
         }
+        if !switch.identity.is_empty() {
+            let mut items = String::new();
+            for (key, item) in switch.identity.items() {
+                // A maker may put anything into a serial number.
+                push_field(&mut items, key, serde_json::Value::from(item));
+            }
+            push_field(&mut text, "id", format_args!("{{{items}}}"));
+        }
         let ports: Vec<String> =
             topology.port_ids(id).map(|port| Quoted(&topology.port(port).name).to_string()).collect();
         push_field(&mut text, "ports", format_args!("[{}]", ports.join(",")));
