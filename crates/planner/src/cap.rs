@@ -12,7 +12,7 @@
 
 use fabric::{Assignment, ChannelId, HostId, SwitchId, Topology, Traffic, Tree};
 
-use crate::{demand::sent_by, routing::Routing};
+use crate::{demand::sent_by, exponential::exp, routing::Routing};
 
 /// Part of the surplus that is given up at once.
 const BATCH: usize = 8;
@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
     fn costs(&self, sharpness: f64) -> Vec<Vec<(usize, f64)>> {
         let peak = self.peak().max(f64::MIN_POSITIVE);
         let price: Vec<f64> = (self.topology.channel_ids().zip(&self.load))
-            .map(|(channel, load)| ((sharpness * (load / peak - 1.0)).exp() + 1e-6) * self.topology.slowness(channel))
+            .map(|(channel, load)| (exp(sharpness * (load / peak - 1.0)) + 1e-6) * self.topology.slowness(channel))
             .collect();
         let mut costs = vec![Vec::new(); self.groups.len()];
         let mut from = vec![0.0; self.topology.switches().len()];

@@ -16,6 +16,7 @@ mod dependency;
 mod difference;
 mod engine;
 mod error;
+mod exponential;
 mod fan;
 mod fitting;
 mod host_set;
@@ -617,7 +618,7 @@ fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> 
             _ => {}
         }
     }
-    Ok(())
+    number::check_any(topology, policy)
 }
 
 /// Refuses what switches that learn are not known to survive.

@@ -14,7 +14,7 @@
 //!        └1─·─1┘
 //! ```
 
-use crate::engine::exp;
+use crate::exponential::exp;
 
 use super::{LoadBound, Search, rounded, shortest::Shortest};
 

@@ -11,6 +11,7 @@
 //! ```
 
 use super::{LoadBound, Search, rounded};
+use crate::exponential::exp;
 
 /// Work spent, in channel relaxations.
 const RELAXATIONS_MAX: usize = 12_000_000;
@@ -55,7 +56,7 @@ impl Search<'_> {
             }
             let sharpness = 2.0 + SHARPENING * round as f64;
             for ((weight, average), slowness) in weights.iter_mut().zip(&average_load).zip(&self.slowness) {
-                *weight = (sharpness * (average * slowness / peak - 1.0)).exp() + 1e-6;
+                *weight = exp(sharpness * (average * slowness / peak - 1.0)) + 1e-6;
             }
         }
         self.keep_better(&rounded(&average_lengths), best);

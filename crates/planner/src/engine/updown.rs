@@ -22,7 +22,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Traffic, Tree};
 
-use crate::{demand::sent_by, measure::Measure, routing::Routing};
+use crate::{demand::sent_by, exponential::exp, measure::Measure, routing::Routing};
 
 /// Roots tried.
 const ROOTS_MAX: usize = 4;
@@ -187,7 +187,7 @@ impl<'a> Builder<'a> {
         let peak = self.load.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let price = |channel: ChannelId| {
             let load = self.load[channel.index()] / peak;
-            if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + (6.0 * (load - 1.0)).exp() * (1.0 + pass as f64) }
+            if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + exp(6.0 * (load - 1.0)) * (1.0 + pass as f64) }
         };
         let ancestors = self.sweep(&mut cost, &mut inward, &[source], &price, |channel| self.is_up(channel));
         let mut is_ancestor = vec![false; cost.len()];

@@ -143,7 +143,8 @@ fn cost(
         None => 0.0,
     };
     let turns: f64 = turns(wish, before, channel).map(turn).sum();
-    so_far + ((1.0 + LOAD_WEIGHT * wish.busy[channel.index()].powi(2) + avoid + turns) * 1024.0) as u64
+    let busy = wish.busy[channel.index()];
+    so_far + ((1.0 + LOAD_WEIGHT * busy * busy + avoid + turns) * 1024.0) as u64
 }
 
 /// The dependencies of frames that go on through a channel.

@@ -14,10 +14,10 @@
 use super::{
     build::{Lateness, Rule},
     net::{NONE, Net},
-    price::between,
     search::Effort,
     state::{Context, PathPrices, State, rank_of},
 };
+use crate::exponential::between;
 
 /// Most turns for which orders are changed: tables are as large as that.
 pub(super) const TURNS_MAX: usize = 1 << 24;

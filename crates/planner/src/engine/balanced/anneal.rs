@@ -18,13 +18,15 @@ use std::borrow::Cow;
 
 use fabric::rng::Rng;
 
-use crate::threads::with_each;
+use crate::{
+    exponential::{between, exp},
+    threads::with_each,
+};
 
 use super::{
     forest::Source,
     net::Net,
     order::{Sifter, ranks_by_key},
-    price::{between, exp},
     work::Work,
 };
 

@@ -14,10 +14,8 @@
 
 use fabric::HostId;
 
-use super::{
-    net::{NONE, Net},
-    price::{exp, ln},
-};
+use super::net::{NONE, Net};
+use crate::exponential::{exp, ln};
 
 /// Hosts of one switch that share a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,8 +31,6 @@ mod work;
 
 use fabric::{FlowControl, Policy, Tagging, Topology, Traffic};
 
-pub(crate) use self::price::exp;
-
 use crate::{
     StepLimit, Watch,
     bound::bound,
@@ -106,7 +104,9 @@ fn search(
     }
     let mut contest = Contest::new(topology, policy, net, sharing, bound);
     if !is_simple(policy, sources) || !pack::applies(policy, sources, trees) {
-        let scarce = trees < sources && policy.tagging != Tagging::SourceDestination;
+        // All-to-all is its own likeness.
+        let by_matrix = policy.traffic != Traffic::AllToAll;
+        let scarce = by_matrix && trees < sources && policy.tagging != Tagging::SourceDestination;
         let shared = if scarce { shared_alike(topology, policy, sources, watch) } else { None };
         contest.run(&mut Work::new(watch));
         let mut routings = contest.finish();

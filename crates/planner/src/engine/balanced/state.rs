@@ -7,10 +7,10 @@ use super::{
     forest::{Forest, Source},
     net::Net,
     order::Sifter,
-    price::exp,
     search::{Effort, Scratch, reattach},
     work::Work,
 };
+use crate::exponential::exp;
 
 /// Trees, lanes and orders. Without orders every turn is allowed.
 #[derive(Clone)]

@@ -12,11 +12,9 @@
 //!     [b]   [c]
 //! ```
 
-use super::super::{
-    net::{NONE, Net},
-    price::exp,
-};
+use super::super::net::{NONE, Net};
 use super::rising::Orders;
+use crate::exponential::exp;
 
 /// Shared trees, all spanning.
 #[derive(Clone)]

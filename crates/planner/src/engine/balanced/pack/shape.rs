@@ -15,10 +15,10 @@ use fabric::rng::Rng;
 
 use super::super::{
     net::{NONE, Net},
-    price::{between, exp},
     work::Work,
 };
 use super::cluster::Cluster;
+use crate::exponential::{between, exp};
 
 /// Most moves tried for each switch.
 const MOVES: usize = 200;
