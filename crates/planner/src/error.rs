@@ -28,7 +28,7 @@ pub enum PlanError {
         reason: Unsuitable,
     },
     /// More VLANs are needed than are allowed.
-    #[error("engine {engine} needs {need} VLANs, but {limit}; {way_out}")]
+    #[error("engine {engine} needs {}, but {limit}; {way_out}", counted(*need, "VLAN"))]
     TooManyVlans {
         /// The engine.
         engine: EngineName,
@@ -172,6 +172,11 @@ impl PlanError {
             _ => self,
         }
     }
+}
+
+/// A number and what it counts, in the singular where it is one.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn abridged(cycle: &[String]) -> String {

@@ -32,7 +32,7 @@ pub(crate) fn place(
     routing: &Routing,
 ) -> Result<Lanes, PlanError> {
     let mut together = Dependencies::none(topology);
-    let apart = matches!(policy.flow_control, FlowControl::Pfc(2..)) && routing.lane.is_none();
+    let apart = matches!(policy.flow_control, FlowControl::Pfc(_)) && routing.lane.is_none();
     let mut by_tree = if apart { vec![Dependencies::none(topology); routing.trees.len()] } else { Vec::new() };
     let mut used = Vec::new();
     for_each_fan(topology, routing, |fan| {

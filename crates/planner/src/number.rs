@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Assignment, EngineName, LinkId, Plan, Policy, Topology, Tree, VlanId, VlanTree};
 
-use crate::{PlanError, VlanLimit, routing::Routing};
+use crate::{PlanError, VlanLimit, error::counted, routing::Routing};
 
 /// Trees by ascending VLAN, who uses which, and the VLANs in the order of the routing's trees.
 pub(crate) type Numbered = (Vec<VlanTree>, Assignment<VlanId>, Vec<VlanId>);
@@ -20,14 +20,7 @@ pub(crate) fn check_limits(
     routing: &Routing,
 ) -> Result<(), PlanError> {
     let need = routing.trees.len();
-    let refuse = |need, limit: VlanLimit| {
-        let way_out = match &limit {
-            VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}, or use --engine auto or tree"),
-            VlanLimit::Pool(_) => format!("widen --vlans to {need} ids, or use --engine auto or tree"),
-            VlanLimit::Model { .. } => format!("use a model with {need} VLANs there, or --engine auto or tree"),
-        };
-        Err(PlanError::TooManyVlans { engine, need, limit, way_out })
-    };
+    let refuse = |need, limit: VlanLimit| Err(too_many(policy, engine, need, limit));
     if let Some(limit) = policy.vlans_max.filter(|&limit| need > limit) {
         return refuse(need, VlanLimit::Policy(limit));
     }
@@ -56,6 +49,35 @@ pub(crate) fn check_limits(
         }
     }
     Ok(())
+}
+
+/// The refusal of a plan that needs more VLANs than there are. Engines that make do with fewer trees are advised only where
+/// another one was asked for.
+fn too_many(policy: &Policy, engine: EngineName, need: usize, limit: VlanLimit) -> PlanError {
+    let spares = [policy.engine, engine].iter().any(|engine| matches!(engine, EngineName::Auto | EngineName::Tree));
+    let other = if spares { "" } else { ", or use --engine auto or tree" };
+    let way_out = match &limit {
+        VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}{other}"),
+        VlanLimit::Pool(_) => format!("widen --vlans to {}{other}", counted(need, "id")),
+        VlanLimit::Model { .. } => format!("use a model with {} there{other}", counted(need, "VLAN")),
+    };
+    PlanError::TooManyVlans { engine, need, limit, way_out }
+}
+
+/// Checks that there is a VLAN for at least one tree, which every plan needs.
+///
+/// # Errors
+/// [`PlanError::TooManyVlans`], naming what leaves none.
+pub(crate) fn check_any(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    let pool = policy.vlans.iter().count();
+    let own = management_vlans(topology);
+    let limit = match topology.switches().iter().find(|switch| switch.model.vlans_max <= own) {
+        _ if policy.vlans_max == Some(0) => VlanLimit::Policy(0),
+        _ if pool == 0 => VlanLimit::Pool(0),
+        Some(switch) => VlanLimit::Model { switch: switch.name.clone(), model: switch.model.name.clone(), limit: 0 },
+        None => return Ok(()),
+    };
+    Err(too_many(policy, EngineName::Tree, 1, limit))
 }
 
 /// How many trees fit everywhere: the policy's cap and range, and the smallest VLAN table of any switch.

@@ -100,3 +100,43 @@ fn few_vlans_and_entries_cap_the_plan() {
         plan(&ring(model(|model| model.static_entries_max = 5)), &Policy::default(), None).expect_err("six hosts");
     assert!(error.to_string().contains("holds 5 static entries, but 6 are needed"), "{error}");
 }
+
+/// Where nothing is left for even one tree, that is said before anything is searched for, with what would do.
+#[test]
+fn no_vlan_at_all_is_refused_at_once() {
+    let two = |extra: &str| {
+        let text = format!(
+            "switches:\n  a:\nhosts:\n  h0: {{mac: \"02:00:00:00:00:01\", port: \"a:p0\"}}\n  \
+             h1: {{mac: \"02:00:00:00:00:02\", port: \"a:p1\"}}\n{extra}"
+        );
+        fabric::format::native::parse_native("two.yaml", &text).expect("a topology")
+    };
+    let id = |id| fabric::VlanId::new(id).expect("a VLAN");
+    let mut none = Policy::default();
+    (none.vlans.first, none.vlans.last) = (id(2), id(2));
+    none.vlans.reserved.insert(id(2));
+    for topology in [two(""), ring((*Model::generic()).clone())] {
+        for engine in [fabric::EngineName::Auto, fabric::EngineName::Balanced, fabric::EngineName::Tree] {
+            let refused = plan(&topology, &Policy { engine, ..none.clone() }, None).expect_err("no VLAN").to_string();
+            assert!(refused.contains("needs 1 VLAN, but the range of VLAN ids has 0"), "{refused}");
+            assert!(refused.contains("widen --vlans to 1 id") && !refused.contains("--engine auto"), "{refused}");
+        }
+    }
+}
+
+/// A single lossless class is PAUSE with another name: what one lane can carry is planned, else refused, never lost.
+#[test]
+fn one_class_is_planned_like_pause() {
+    let topology =
+        generate(&Kind::parse("torus", &["5".to_owned()]).expect("a size"), &Options::default()).expect("sane");
+    for &tagging in Tagging::ALL {
+        let policy = |flow_control| Policy { tagging, flow_control, ..Policy::default() };
+        let (one, pause) = (policy(FlowControl::Pfc(1)), policy(FlowControl::Pause));
+        let (one, pause) = (plan(&topology, &one, None), plan(&topology, &pause, None));
+        assert_eq!(one.is_ok(), pause.is_ok(), "{tagging}");
+        if let (Ok(one), Ok(pause)) = (one, pause) {
+            assert!(verify::check(&one).is_deployable(), "{tagging}");
+            assert_eq!(one.summary.max_channel_load, pause.summary.max_channel_load, "{tagging}");
+        }
+    }
+}
