@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+pub(crate) mod numbers;
 mod outputs;
 mod reproduce;
 mod sweep;
@@ -10,6 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, b
 use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
 use tagger::Spread;
 
+use numbers::{count, port, real, short, whole};
+
+pub(crate) use numbers::accept_negative;
 pub(crate) use outputs::{PcapAt, SimulateOutputs};
 pub(crate) use reproduce::{Place, REPRODUCTIONS, Reproduce};
 pub(crate) use sweep::{Filter, Shard, Sweep, SweepVerb};
@@ -77,16 +81,16 @@ pub(crate) struct Generate {
     #[arg(value_name = "KIND")]
     pub(crate) kind: String,
     /// Its sizes, in the field's notation.
-    #[arg(value_name = "SIZE")]
+    #[arg(value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) sizes: Vec<String>,
     /// Hosts on each switch that has any.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count(0..=4096))]
     pub(crate) hosts_per_switch: Option<usize>,
     /// Rate of the cables between switches, such as 10gbit.
-    #[arg(long, value_parser = parse_rate, default_value = "1gbit", value_name = "RATE")]
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, default_value = "1gbit", value_name = "RATE")]
     pub(crate) rate: u64,
     /// Rate of the hosts' cables; the same unless given.
-    #[arg(long, value_parser = parse_rate, value_name = "RATE")]
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, value_name = "RATE")]
     pub(crate) host_rate: Option<u64>,
     /// Model of every switch, which also names the ports.
     #[arg(long)]
@@ -94,7 +98,7 @@ pub(crate) struct Generate {
     #[command(flatten)]
     pub(crate) own: OwnModels,
     /// Permute names, ports and order, so that the structure must be found from the cables.
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = whole(0..=u64::MAX))]
     pub(crate) shuffle: Option<u64>,
     /// Where to write; standard output unless given.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -186,26 +190,26 @@ pub(crate) struct Plan {
     pub(crate) fdb: FdbMode,
     /// Most VLANs to use. What that costs is printed: it takes as long again to plan without the cap, or a quarter of the
     /// time limit. The same goes for switches whose static tables are too small for good routes.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count(1..=4094))]
     pub(crate) max_vlans: Option<usize>,
     /// VLAN ids to draw from.
-    #[arg(long, default_value = "2-4094", value_name = "FIRST-LAST")]
+    #[arg(long, default_value = "2-4094", allow_hyphen_values = true, value_name = "FIRST-LAST")]
     pub(crate) vlans: VlanSet,
     /// VLAN ids to leave alone.
-    #[arg(long, default_value = "1002-1005", value_name = "LIST")]
+    #[arg(long, default_value = "1002-1005", allow_hyphen_values = true, value_name = "LIST")]
     pub(crate) reserved_vlans: VlanSet,
     /// Subnet for hosts that state no address.
     #[arg(long, default_value_t = Subnet::default(), value_name = "NETWORK/BITS")]
     pub(crate) subnet: Subnet,
     /// Largest IP packet on hosts, in bytes.
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u16).range(576..=9216), value_name = "BYTES")]
+    #[arg(long, default_value_t = 1500, value_parser = port(576..=9216), value_name = "BYTES")]
     pub(crate) mtu: u16,
     /// What hosts send to each other, as lines of source,destination,demand or a square table; unless given, all send as
     /// much to all. `espalier traffic` estimates it from counters.
     #[arg(long, value_name = "FILE")]
     pub(crate) traffic: Option<PathBuf>,
     /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Manage the switches over their data ports, in this VLAN; 1 travels without a tag, as switches leave the factory. The
     /// topology's section management: says the same.
@@ -220,7 +224,7 @@ pub(crate) struct Plan {
     pub(crate) resilience: Resilience,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(f64))]
+    #[arg(long, value_name = "SECONDS", value_parser = real(0.0..=1e9))]
     pub(crate) time_limit: Option<f64>,
     /// The plan that the fabric runs now: what still stands of it is kept, and what changes is printed.
     #[arg(long, value_name = "PLAN")]
@@ -268,16 +272,16 @@ pub(crate) struct Reach {
     #[arg(long, value_name = "FILE", default_value = "credentials.toml")]
     pub(crate) credentials: PathBuf,
     /// UDP port of SNMP.
-    #[arg(long, value_name = "PORT", default_value_t = 161)]
+    #[arg(long, value_name = "PORT", default_value_t = 161, value_parser = port(1..=65_535))]
     pub(crate) port: u16,
     /// How long an answer may take, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 1.5)]
+    #[arg(long, value_name = "S", default_value_t = 1.5, value_parser = real(0.01..=600.0))]
     pub(crate) timeout: f64,
     /// How often a question is asked before a switch counts as silent.
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = short(1..=1000))]
     pub(crate) attempts: u32,
     /// Most switches that are spoken to at once.
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = count(1..=4096))]
     pub(crate) parallel: usize,
 }
 
@@ -322,10 +326,10 @@ pub(crate) struct Enrol {
     #[arg(long = "at", value_name = "PORT")]
     pub(crate) ports: Vec<String>,
     /// Static entries beyond which no more are made.
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(4..=60_000).map(|n| n as usize))]
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = count(4..=60_000))]
     pub(crate) max_entries: usize,
     /// VLANs beyond which no more are made.
-    #[arg(long, value_name = "N", default_value_t = 130, value_parser = clap::value_parser!(u64).range(4..=4094).map(|n| n as usize))]
+    #[arg(long, value_name = "N", default_value_t = 130, value_parser = count(4..=4094))]
     pub(crate) max_vlans: usize,
     /// What the model is to be called; as it is known already, or after what the switch says, unless given.
     #[arg(long, value_name = "NAME")]
@@ -382,7 +386,7 @@ pub(crate) struct Deploy {
     pub(crate) take_over: bool,
     /// Where switches are managed over their data ports: how long one that has been changed may be cut off, before it takes
     /// the change back by itself and everything is rolled back. Spanning tree alone takes up to 50.
-    #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 90.0, value_parser = real(2.0..=3600.0))]
     pub(crate) deadline: f64,
 }
 
@@ -418,7 +422,7 @@ pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) reach: Reach,
     /// How long counters are watched, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = real(0.25..=3600.0))]
     pub(crate) interval: f64,
 }
 
@@ -429,7 +433,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) status: Status,
     /// End after so many times.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub(crate) times: Option<u64>,
 }
 
@@ -447,13 +451,13 @@ pub(crate) struct Standby {
     #[command(flatten)]
     pub(crate) reach: Reach,
     /// How often each switch is looked at, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 0.5)]
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = real(0.05..=60.0))]
     pub(crate) interval: f64,
     /// How long a cable must carry again before hosts go back, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = real(0.0..=86_400.0))]
     pub(crate) hold: f64,
     /// How long frames may be on their way, in seconds: for so long hosts are stopped where a switch-over asks for it.
-    #[arg(long, value_name = "S", default_value_t = 0.5)]
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = real(0.05..=60.0))]
     pub(crate) drain: f64,
 }
 
@@ -520,10 +524,10 @@ pub(crate) struct Export {
     #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::ALL, sim::pattern::Pattern::word), value_name = "PATTERN")]
     pub(crate) pattern: sim::pattern::Pattern,
     /// For htsim: bytes that each pair sends.
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) bytes: u64,
     /// For htsim: seed of a pattern by lot.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Where to write: a file, standard output unless given; for ansible a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -566,10 +570,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: std::net::IpAddr,
     /// UDP port of TFTP; 0 leaves it out.
-    #[arg(long, value_name = "PORT", default_value_t = 69)]
+    #[arg(long, value_name = "PORT", default_value_t = 69, value_parser = port(0..=65_535))]
     pub(crate) tftp_port: u16,
     /// TCP port of HTTP; 0 leaves it out.
-    #[arg(long, value_name = "PORT", default_value_t = 80)]
+    #[arg(long, value_name = "PORT", default_value_t = 80, value_parser = port(0..=65_535))]
     pub(crate) http_port: u16,
 }
 
@@ -595,10 +599,10 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         own: OwnModels,
         /// Rate of the fastest host cable; all others keep their proportion.
-        #[arg(long, value_parser = parse_rate, default_value = "100mbit")]
+        #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, default_value = "100mbit")]
         rate: u64,
         /// Most bytes that wait for one direction of a cable.
-        #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = clap::value_parser!(u32).range(1600..))]
+        #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = short(1600..=u32::MAX))]
         queue: u32,
         /// What plays the switches.
         #[arg(long, default_value = "auto")]
@@ -644,7 +648,7 @@ pub(crate) enum LabCommand {
         #[arg(long)]
         silent: bool,
         /// So many per cent of its frames vanish, by chance; the link stays up.
-        #[arg(long, value_name = "PERCENT", conflicts_with = "silent", value_parser = loss_ppm)]
+        #[arg(long, value_name = "PERCENT", conflicts_with = "silent", allow_hyphen_values = true, value_parser = loss_ppm)]
         loss: Option<u32>,
     },
     /// Mend a cable.
@@ -705,10 +709,10 @@ pub(crate) enum TaggerCommand {
         #[command(flatten)]
         source: TaggerSource,
         /// Destinations to make room for; twice those of the table unless given.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = short(1..=16_777_216))]
         room: Option<u32>,
         /// Milliseconds after which TCP sends again at the earliest on the device's subnets; 0 leaves them to Linux.
-        #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(..=200))]
+        #[arg(long, value_name = "MS", value_parser = short(0..=200))]
         rto_min: Option<u32>,
     },
     /// Take the programs off a device, and the routes that --rto-min set; other tc programs stay.
@@ -732,16 +736,16 @@ pub(crate) enum TaggerCommand {
         #[command(flatten)]
         source: TaggerSource,
         /// Destinations to make room for; twice those of the table unless given.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = short(1..=16_777_216))]
         room: Option<u32>,
         /// Most probes of a second.
-        #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        #[arg(long, default_value_t = 2000, value_name = "N", value_parser = short(1..=1_000_000))]
         probes: u32,
         /// Shortest silence that makes a path sick, in milliseconds; less than five probes is none.
-        #[arg(long, default_value_t = 10, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        #[arg(long, default_value_t = 10, value_name = "MS", value_parser = short(1..=10_000))]
         silence: u32,
         /// Milliseconds after which TCP sends again at the earliest on the device's subnets; 0 leaves them to Linux.
-        #[arg(long, default_value_t = 10, value_name = "MS", value_parser = clap::value_parser!(u32).range(..=200))]
+        #[arg(long, default_value_t = 10, value_name = "MS", value_parser = short(0..=200))]
         rto_min: u32,
     },
 }
@@ -776,7 +780,7 @@ pub(crate) struct Measure {
     #[arg(value_name = "HOST")]
     pub(crate) hosts: Vec<String>,
     /// Bytes that each pair transfers.
-    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) bytes: u64,
     /// Datagrams instead of TCP: what the fabric cannot carry is lost.
     #[arg(long)]
@@ -821,27 +825,27 @@ pub(crate) struct Simulate {
     /// Every frame, or only rates.
     #[arg(long, value_enum, default_value = "packet")]
     pub(crate) level: SimulationLevel,
-    /// How hosts send, at the packet level.
-    #[arg(long, value_enum, default_value = "udp")]
-    pub(crate) transport: TransportChoice,
+    /// How hosts send, at the packet level; udp unless given.
+    #[arg(long, value_enum)]
+    pub(crate) transport: Option<TransportChoice>,
     /// Bytes that each pair sends; as many as fit into the time unless given (1,000,000 at the flow level).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) bytes: Option<u64>,
     /// Simulated time, in milliseconds; with sizes, the most. 100 unless given, an hour for programs.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = real(1e-9..=1e10))]
     pub(crate) duration_ms: Option<f64>,
-    /// Where PAUSE or priority flow control is on.
-    #[arg(long, value_enum, default_value = "as-planned")]
-    pub(crate) flow_control: FlowControlChoice,
+    /// Where PAUSE or priority flow control is on, at the packet level; as planned unless given.
+    #[arg(long, value_enum)]
+    pub(crate) flow_control: Option<FlowControlChoice>,
     /// Send PAUSE again before it runs out.
     #[arg(long)]
     pub(crate) refresh_pause: bool,
     /// Switches send a frame on before they have all of it.
     #[arg(long)]
     pub(crate) cut_through: bool,
-    /// Seed of everything random.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    /// Seed of everything random; 1 unless given.
+    #[arg(long, value_parser = whole(0..=u64::MAX))]
+    pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) workload: crate::workload_args::WorkloadArgs,
     #[command(flatten)]
@@ -910,10 +914,10 @@ pub(crate) struct Switchd {
 #[command(after_help = "Example: espalier demo")]
 pub(crate) struct Demo {
     /// Rate of every cable.
-    #[arg(long, value_parser = parse_rate, default_value = "50mbit")]
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, default_value = "50mbit")]
     pub(crate) rate: u64,
     /// Bytes that each pair of hosts transfers.
-    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) bytes: u64,
 }
 

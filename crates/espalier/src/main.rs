@@ -4,6 +4,9 @@
 //! diagnostics to standard error.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod tell;
+
 mod cli;
 mod commands;
 mod failure;
@@ -14,10 +17,11 @@ mod workload_args;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let command = cli::accept_negative(cli::Cli::command());
+    let cli = cli::Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
     let json = cli.json;
     match commands::run(cli) {
         Ok(code) => code,

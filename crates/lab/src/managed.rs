@@ -368,8 +368,11 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
                     let mut server = server?;
                     while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
                         step(&mut server).context("serve", &layout.switches[switch].name, "answer").inspect_err(
-                            // The others go on, so this is the only word of it until they end.
-                            |error| eprintln!("espalier: {error}"),
+                            // The others go on, so this is the only word of it until they end, if anybody reads it.
+                            |error| {
+                                let words = format!("espalier: {error}\n");
+                                let _ = io::Write::write_all(&mut io::stderr().lock(), words.as_bytes());
+                            },
                         )?;
                     }
                     Ok(())

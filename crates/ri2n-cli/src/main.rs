@@ -1,5 +1,8 @@
 //! The program `ri2n`: one file a verb in `commands/`.
 
+#[macro_use]
+mod tell;
+
 mod cli;
 mod commands;
 

@@ -21,7 +21,7 @@ pub(crate) struct SimulateOutputs {
     #[arg(long, value_name = "FILE")]
     pub(crate) goodput: Option<PathBuf>,
     /// Length of an interval of these, in milliseconds; a two-hundredth of the simulated time unless given.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = super::numbers::real(1e-9..=1e10))]
     pub(crate) sample_ms: Option<f64>,
     /// Draw what hosts received over time: .svg or .png.
     #[arg(long, value_name = "FILE")]

@@ -34,7 +34,7 @@ pub(crate) struct Reproduce {
     #[arg(long = "in", value_enum, default_value_t = Place::Simulator, value_name = "WHERE")]
     pub(crate) in_place: Place,
     /// In the lab: rate of a host's cable.
-    #[arg(long, value_parser = parse_rate, default_value = "20mbit")]
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, default_value = "20mbit")]
     pub(crate) rate: u64,
     /// Draw it, too: .svg or .png; for `all` a folder, a file each.
     #[arg(long, value_name = "FILE")]
@@ -44,7 +44,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "DIR")]
     pub(crate) traces: Option<PathBuf>,
     /// For NAS benchmarks: nanoseconds that a flop of the traces takes; the papers' processors were slower than today's.
-    #[arg(long, default_value_t = 4.0, value_name = "NS")]
+    #[arg(long, default_value_t = 4.0, value_name = "NS", value_parser = super::numbers::real(0.0..=1e9))]
     pub(crate) ns_per_flop: f64,
     /// For fig8: write the values, for plots.
     #[arg(long, value_name = "FILE")]

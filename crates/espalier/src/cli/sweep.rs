@@ -27,10 +27,10 @@ pub(crate) struct Sweep {
     #[arg(short, long, value_name = "DIR", required = true)]
     pub(crate) output: Option<PathBuf>,
     /// Only every N-th row, from the I-th on: for N machines.
-    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    #[arg(long, value_name = "I/N", default_value = "1/1", allow_hyphen_values = true)]
     pub(crate) shard: Shard,
     /// Rows at a time; as many as there are processors unless given.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZero<usize>>,
 }
 
@@ -73,6 +73,11 @@ pub(crate) enum SweepVerb {
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
+}
+
+fn jobs(text: &str) -> Result<NonZero<usize>, String> {
+    super::numbers::count(1..=65_536)(text)
+        .and_then(|jobs| NonZero::new(jobs).ok_or_else(|| "it must be 1 at least".to_owned()))
 }
 
 /// A share of the rows.

@@ -33,6 +33,7 @@ mod show;
 mod simgrid;
 mod simulate;
 mod simulate_job;
+mod simulate_options;
 mod since;
 mod standby;
 mod status;

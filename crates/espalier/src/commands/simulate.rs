@@ -20,7 +20,7 @@ use super::{
     Output,
     interrupt::{INTERRUPTED, Interrupt},
     outputs::{self, Ran, Settings, Shared, packet_json},
-    say, simulate_job,
+    say, simulate_job, simulate_options,
 };
 use crate::{
     cli,
@@ -31,6 +31,8 @@ use crate::{
 
 /// Simulated time unless it is said, in milliseconds.
 const DURATION_MS: f64 = 100.0;
+/// Seed unless it is said.
+pub(super) const SEED: u64 = 1;
 /// Channels that a person is shown.
 const BUSIEST_SHOWN: usize = 5;
 /// Work that takes longer is shown to advance.
@@ -40,6 +42,7 @@ const STEPS: u64 = 200;
 const STEP_PS_MAX: u64 = SECOND_PS / 1000;
 
 pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
+    simulate_options::check(args)?;
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
     if plan.policy.fdb == FdbMode::Learned {
         return Err(bad_input(
@@ -50,25 +53,29 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
         return Err(bad_input("traffic needs two hosts at least"));
     }
     let faults = simulate_job::read_fault_arguments(&plan, &args.fabric.fault)?;
-    if matches!(args.level, cli::SimulationLevel::Flow)
-        && (!faults.is_empty() || args.fabric.ecn.is_some() || args.fabric.arp)
-    {
-        return Err(bad_input("faults, marks and address requests are of frames: leave out --level flow"));
-    }
     if args.workload.is_program() {
         let (transport, payload_bytes) = transport(args);
         let way = simulate_job::Way { transport, payload_bytes, config: packet_config(args) };
         return simulate_job::run(&plan, args, way, faults, output);
     }
-    let pairs = args.pattern.pairs(&plan.topology, args.seed).map_err(|error| bad_input(error.to_string()))?;
+    let pairs =
+        args.pattern.pairs(&plan.topology, args.seed.unwrap_or(SEED)).map_err(|error| bad_input(error.to_string()))?;
     match args.level {
         cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, faults, output),
         cli::SimulationLevel::Flow => flow_level(&plan, &pairs, args, output),
     }
 }
 
+fn transport_of(args: &cli::Simulate) -> cli::TransportChoice {
+    args.transport.unwrap_or(cli::TransportChoice::Udp)
+}
+
+fn flow_control_of(args: &cli::Simulate) -> cli::FlowControlChoice {
+    args.flow_control.unwrap_or(cli::FlowControlChoice::AsPlanned)
+}
+
 fn transport(args: &cli::Simulate) -> (Transport, u32) {
-    match args.transport {
+    match transport_of(args) {
         cli::TransportChoice::Udp => (Transport::Udp { rate_bps: None, arrivals: Arrivals::Even }, 1472),
         cli::TransportChoice::Reno => (Transport::Tcp(TcpVariant::Reno), 1448),
         cli::TransportChoice::Cubic => (Transport::Tcp(TcpVariant::Cubic), 1448),
@@ -80,7 +87,7 @@ fn packet_config(args: &cli::Simulate) -> PacketConfig {
     let duration_ps = (args.duration_ms.unwrap_or(DURATION_MS) * (SECOND_PS as f64) / 1e3) as u64;
     PacketConfig {
         switching: if args.cut_through { Switching::CutThrough } else { Switching::StoreAndForward },
-        flow_control: match args.flow_control {
+        flow_control: match flow_control_of(args) {
             cli::FlowControlChoice::AsPlanned => FlowControlAt::AsPlanned,
             cli::FlowControlChoice::None => FlowControlAt::Nowhere,
             cli::FlowControlChoice::All => FlowControlAt::Everywhere,
@@ -93,7 +100,7 @@ fn packet_config(args: &cli::Simulate) -> PacketConfig {
         duration_ps,
         // Sizes end by themselves; rates are those of the second half, when queues have settled.
         warmup_ps: if args.bytes.is_some() { 0 } else { duration_ps / 2 },
-        seed: args.seed,
+        seed: args.seed.unwrap_or(SEED),
         ..PacketConfig::default()
     }
 }
@@ -107,6 +114,7 @@ fn packet_level(
 ) -> Result<ExitCode> {
     let flow_level = FlowLevel::new(plan);
     let loads = flow_level.loads(pairs).map_err(|error| bad_input(error.to_string()))?;
+    let together = loads_at_once(&flow_level, pairs)?;
     let (transport, payload_bytes) = transport(args);
     let captures = outputs::check(&plan.topology, args.level, &args.outputs)?;
     if args.bytes.is_none() && args.pattern == Pattern::AllToAllPhased {
@@ -128,20 +136,20 @@ fn packet_level(
     let mut simulation = Simulation::new(plan, &workload, &config);
     drive(&mut simulation, duration_ps, Shown::Share, &interrupt);
     let outcome = simulation.stop();
-    let title = format!("{}, {} hosts, {}", args.pattern, plan.topology.hosts().len(), word(args.transport));
+    let title = format!("{}, {} hosts, {}", args.pattern, plan.topology.hosts().len(), word(transport_of(args)));
     let ran = Ran { plan, workload: &workload, config: &config, outcome: &outcome, title };
     outputs::write_packet(&ran, &args.outputs, &captures)?;
-    let view = View::new(plan, &loads, pairs, args);
+    let view = View::new(plan, &loads, &together, pairs, args);
     let contradiction = outcome.deadlock.is_some()
         && plan.certificate.is_some()
-        && matches!(args.flow_control, cli::FlowControlChoice::AsPlanned);
+        && matches!(flow_control_of(args), cli::FlowControlChoice::AsPlanned);
     match output {
         Output::Json => {
             let busiest = view.busiest.map(|(channel, load)| (plan.topology.channel_label(channel), load));
             let settings = Settings {
                 pattern: view.pattern.word(),
-                transport: word(args.transport),
-                flow_control: word(args.flow_control),
+                transport: word(transport_of(args)),
+                flow_control: word(flow_control_of(args)),
                 bytes: args.bytes,
                 interrupted: interrupt.is_pressed(),
                 fair_bps: view.fair_bps,
@@ -161,6 +169,16 @@ fn packet_level(
         eprintln!("espalier: the plan is certified free of deadlock and deadlocked: please report this as a bug");
     }
     Ok(if outcome.deadlock.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// `loads[resource]`: the most pairs that share it at one time. Phases follow each other.
+fn loads_at_once(level: &FlowLevel<'_>, pairs: &[Pair]) -> Result<Vec<u32>> {
+    let mut most = vec![0; level.resources()];
+    for phase in pairs.chunk_by(|one, other| one.phase == other.phase) {
+        let loads = level.loads(phase).map_err(|error| bad_input(error.to_string()))?;
+        most.iter_mut().zip(loads).for_each(|(most, load)| *most = load.max(*most));
+    }
+    Ok(most)
 }
 
 /// How a person sees that a run advances.
@@ -222,11 +240,12 @@ struct View {
 }
 
 impl View {
-    fn new(plan: &Plan, loads: &[u32], pairs: &[Pair], args: &cli::Simulate) -> Self {
+    /// `loads` are pairs over each resource in all, `together` those that share it at one time.
+    fn new(plan: &Plan, loads: &[u32], together: &[u32], pairs: &[Pair], args: &cli::Simulate) -> Self {
         let topology = &plan.topology;
         let channels = topology.channel_count();
         let rate = |channel: ChannelId| topology.link(channel.link()).rate_bps as f64;
-        let share = |(channel, load): &(ChannelId, u32)| rate(*channel) / f64::from(*load);
+        let share = |(channel, _): &(ChannelId, u32)| rate(*channel) / f64::from(together[channel.index()].max(1));
         let mut by_load: Vec<(ChannelId, u32)> = topology
             .channel_ids()
             .map(|channel| (channel, loads[channel.index()]))
@@ -235,8 +254,8 @@ impl View {
         by_load.sort_by(|a, b| share(a).total_cmp(&share(b)));
         let hosts = topology.hosts().len();
         let cable = (0..2 * hosts)
-            .filter(|cable| loads[channels + cable] > 0)
-            .map(|cable| topology.hosts()[cable % hosts].rate_bps as f64 / f64::from(loads[channels + cable]))
+            .filter(|cable| together[channels + cable] > 0)
+            .map(|cable| topology.hosts()[cable % hosts].rate_bps as f64 / f64::from(together[channels + cable]))
             .fold(f64::INFINITY, f64::min);
         let busiest = by_load.first().copied();
         let fair_bps = busiest.as_ref().map_or(cable, |busiest| share(busiest).min(cable));
@@ -260,14 +279,15 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
     let rates: Vec<f64> = (0..outcome.flows.len()).map(|flow| outcome.goodput_bps(flow)).collect();
     let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
     say!("{}: {} pairs, {:.1} ms simulated", view.pattern, view.pairs, outcome.elapsed_ps as f64 / 1e9);
-    let mut table = Table::new(["", "Mbit/s a pair", "of the bound"]);
-    let mut row = |name: &str, bps: f64| {
-        table.row([name.to_owned(), format!("{:.1}", bps / 1e6), format!("{:.0} %", 100.0 * bps / view.bound_bps)]);
-    };
-    row("payload that arrived, mean", mean);
-    row("payload that arrived, slowest pair", slowest);
-    row("the plan's busiest channel, shared evenly", view.fair_bps);
-    row(&format!("the bound: {}", view.bound_of), view.bound_bps);
+    let mut table = Table::new(["", "Mbit/s for each pair", "of the bound"]);
+    let of_bound = |bps: f64| format!("{:.0} %", 100.0 * bps / view.bound_bps);
+    let mut row =
+        |name: &str, bps: f64, share: String| table.row([name.to_owned(), format!("{:.1}", bps / 1e6), share]);
+    // The bound is what all pairs can have at the same time; the mean exceeds it where some of them have faster cables.
+    row("payload that arrived, mean", mean, String::new());
+    row("payload that arrived, slowest pair", slowest, of_bound(slowest));
+    row("the plan's most loaded channel, shared evenly", view.fair_bps, of_bound(view.fair_bps));
+    row(&format!("the bound for the slowest pair: {}", view.bound_of), view.bound_bps, of_bound(view.bound_bps));
     say!("{table}\n");
     match view.busiest {
         Some((channel, load)) => {
@@ -387,7 +407,7 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         .max_by(|a, b| (carried[*a] / level.capacity_bps()[*a]).total_cmp(&(carried[*b] / level.capacity_bps()[*b])))
         .unwrap_or(0);
     let least = carried[busiest] / level.capacity_bps()[busiest];
-    let view = View::new(plan, &loads, pairs, args);
+    let view = View::new(plan, &loads, &loads, pairs, args);
     let bound = bits / view.bound_bps;
     match output {
         Output::Json => say!(

@@ -25,7 +25,7 @@ use super::{
     Output,
     interrupt::{INTERRUPTED, Interrupt},
     outputs, say,
-    simulate::{QUIET, Shown, drive},
+    simulate::{QUIET, SEED, Shown, drive},
 };
 use crate::{
     cli,
@@ -36,6 +36,8 @@ use crate::{
 
 /// Octets of a collective's block or vector unless it is said.
 const BYTES: u64 = 64 << 10;
+/// Messages up to here are sent without asking the receiver first, in octets, unless it is said.
+const EAGER_BYTES: u64 = 65_536;
 /// Simulated time that a program may take unless it is said, in milliseconds.
 const DURATION_MS: f64 = 3_600_000.0;
 /// Classes of sizes, in octets, whose times are told apart.
@@ -53,15 +55,20 @@ pub(super) struct Way {
 pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault>, output: Output) -> Result<ExitCode> {
     let (name, program) = read_program(plan, args)?;
     let workload = &args.workload;
-    let overhead_ps = (workload.overhead_us.clamp(0.0, 1e9) * 1e6) as u64;
+    let overhead_ps = (workload.overhead_us.unwrap_or(0.0) * 1e6) as u64;
     let messaging = Messaging {
         transport: way.transport,
         payload_bytes: way.payload_bytes,
-        costs: Costs { eager_bytes_max: workload.eager, send_ps: overhead_ps, receive_ps: overhead_ps },
+        costs: Costs {
+            eager_bytes_max: workload.eager.unwrap_or(EAGER_BYTES),
+            send_ps: overhead_ps,
+            receive_ps: overhead_ps,
+        },
         memory: Memory::default(),
     };
-    let hosts = in_order(&plan.topology, program.ranks(), workload.ranks_per_host);
-    let used = program.ranks().div_ceil(workload.ranks_per_host.max(1));
+    let ranks_per_host = workload.ranks_per_host.unwrap_or(1);
+    let hosts = in_order(&plan.topology, program.ranks(), ranks_per_host);
+    let used = program.ranks().div_ceil(ranks_per_host);
     if used > plan.topology.hosts().len() {
         let per_host = program.ranks().div_ceil(plan.topology.hosts().len());
         return Err(bad_input(format!(
@@ -153,8 +160,9 @@ fn read_program(plan: &Plan, args: &cli::Simulate) -> Result<(String, Program)> 
     let hosts = plan.topology.hosts().len() as u32;
     let wrong = |error: &dyn std::fmt::Display| bad_input(error.to_string());
     if let Some((collective, algorithm)) = workload.collective {
-        let ranks = workload.ranks.unwrap_or(hosts * workload.ranks_per_host.max(1) as u32);
-        let operation = Operation { collective, algorithm, bytes: args.bytes.unwrap_or(BYTES), root: workload.root };
+        let ranks = workload.ranks.unwrap_or(hosts * workload.ranks_per_host.unwrap_or(1) as u32);
+        let operation =
+            Operation { collective, algorithm, bytes: args.bytes.unwrap_or(BYTES), root: workload.root.unwrap_or(0) };
         let operation = operation.resolve(ranks).map_err(|error| wrong(&error))?;
         let name = format!("{collective}, {}, of {} octets", operation.algorithm, operation.bytes);
         return Ok((name, operation.program(ranks, workload.times).map_err(|error| wrong(&error))?));
@@ -180,7 +188,8 @@ fn read_program(plan: &Plan, args: &cli::Simulate) -> Result<(String, Program)> 
         return Ok((path.display().to_string(), program));
     }
     let Some(messages) = workload.random else { return Err(bad_input("no program is named")) };
-    let random = Random { messages, load: workload.load, sizes: workload.sizes.clone(), seed: args.seed };
+    let random =
+        Random { messages, load: workload.load, sizes: workload.sizes.clone(), seed: args.seed.unwrap_or(SEED) };
     let program = random.program(&plan.topology).map_err(|error| wrong(&error))?;
     Ok((format!("{messages} random messages, {}, load {}", workload.sizes, workload.load), program))
 }

@@ -358,7 +358,9 @@ impl DataPlane for Plane {
                 self.held = held;
             }
             let refused = self.refused(&error);
-            eprintln!("espalier: serve {}: {refused}", self.bridge);
+            // Whoever read standard error may be gone; the bridge is served all the same.
+            let words = format!("espalier: serve {}: {refused}\n", self.bridge);
+            let _ = io::Write::write_all(&mut io::stderr().lock(), words.as_bytes());
             refused
         })
     }
