@@ -4,9 +4,10 @@
 //! chassis │ port │ seconds to live │ description │ name │ … │ end        each: type (7 bits), length (9 bits), value
 //! ```
 //!
-//! No clock: `now_ms` comes with each call. At most [`NEIGHBOURS_MAX`] neighbours are kept.
+//! [`Neighbourhood`] keeps who was heard, [`Transmitter`] says when to speak. No clock: `now_ms` comes with each call. At
+//! most [`NEIGHBOURS_MAX`] neighbours are kept.
 //!
-//! Source: IEEE 802.1AB-2005, clauses 8 to 10.
+//! Source: IEEE 802.1AB-2005, clauses 8 to 10; IEEE 802.1AB-2016, 9.2.5 and 9.2.7 (fast start).
 
 use std::collections::BTreeMap;
 
@@ -133,6 +134,15 @@ pub struct Neighbourhood {
     next_index: u32,
 }
 
+/// Whether an announcement is the first of its neighbour on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighting {
+    /// The neighbour was not in the table.
+    New,
+    /// It was, or it takes itself back, or the table is full.
+    Known,
+}
+
 /// Local port, chassis and port identifier.
 type Speaker = (u32, Vec<u8>, Vec<u8>);
 
@@ -143,7 +153,7 @@ impl Neighbourhood {
     }
 
     /// Takes an announcement that came in by a port. `up_cs` is sysUpTime.
-    pub fn handle_announcement(&mut self, now_ms: u64, up_cs: u32, local_port: u32, heard: Announcement) {
+    pub fn handle_announcement(&mut self, now_ms: u64, up_cs: u32, local_port: u32, heard: Announcement) -> Sighting {
         let identifier = |subtype: i32, id: &[u8]| [&[subtype as u8][..], id].concat();
         let key = (
             local_port,
@@ -175,8 +185,10 @@ impl Neighbourhood {
                 self.table.rows.insert(row, heard.info);
                 self.table.inserts = self.table.inserts.wrapping_add(1);
                 self.table.changed_cs = up_cs;
+                return Sighting::New;
             }
         }
+        Sighting::Known
     }
 
     /// Forgets who has fallen silent.
@@ -205,6 +217,88 @@ impl Neighbourhood {
         self.table.rows.remove(row);
         self.table.deletes = self.table.deletes.wrapping_add(1);
         self.table.changed_cs = up_cs;
+    }
+}
+
+/// How often a port announces itself in a row after its link came up or a new neighbour was heard (txFastInit).
+pub const FAST_COUNT: u8 = 4;
+/// How far apart those announcements are (msgFastTx).
+pub const FAST_INTERVAL_MS: u64 = 1000;
+/// Most announcements of a port at once (txCreditMax); one more is allowed each second.
+pub const CREDIT_MAX: u8 = 5;
+
+/// When each port announces itself: at once when its link comes up and when a new neighbour is heard, quickly a few times
+/// after that, and then at an interval.
+///
+/// Call order: [`Transmitter::handle_link_up`], [`Transmitter::handle_link_down`] and [`Transmitter::handle_neighbour`] as
+/// things happen, then [`Transmitter::poll_due`], whose answer must be sent. Cost: O(ports) a poll.
+///
+/// Source: IEEE 802.1AB-2016, 9.2.5.14 to 9.2.5.23 (txTTR, txFast, txCredit), 9.2.7.
+#[derive(Clone, Debug)]
+pub struct Transmitter {
+    interval_ms: u64,
+    /// `ports[port]`; none while its link is down.
+    ports: Vec<Option<Schedule>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    due_ms: u64,
+    /// Quick announcements that are still to come.
+    fast: u8,
+    credit: u8,
+    credited_ms: u64,
+}
+
+impl Transmitter {
+    /// Ports 0 to `ports - 1`, all links down, that announce themselves every `interval_ms`.
+    pub fn new(ports: usize, interval_ms: u64) -> Self {
+        Self { interval_ms, ports: vec![None; ports] }
+    }
+
+    /// A port's link came up: it is due at once. One that is up already goes on as it was.
+    pub fn handle_link_up(&mut self, now_ms: u64, port: usize) {
+        self.ports[port].get_or_insert(Schedule {
+            due_ms: now_ms,
+            fast: FAST_COUNT,
+            credit: CREDIT_MAX,
+            credited_ms: now_ms,
+        });
+    }
+
+    /// A port's link went down: it says nothing any more.
+    pub fn handle_link_down(&mut self, port: usize) {
+        self.ports[port] = None;
+    }
+
+    /// A neighbour was heard that was not known: it is told at once who is here.
+    pub fn handle_neighbour(&mut self, now_ms: u64, port: usize) {
+        if let Some(schedule) = &mut self.ports[port] {
+            (schedule.due_ms, schedule.fast) = (now_ms, FAST_COUNT);
+        }
+    }
+
+    /// The ports that announce themselves now, ascending; they are due again later.
+    pub fn poll_due(&mut self, now_ms: u64) -> Vec<usize> {
+        let interval_ms = self.interval_ms;
+        let mut due = Vec::new();
+        for (port, schedule) in self.ports.iter_mut().enumerate() {
+            let Some(schedule) = schedule else { continue };
+            while schedule.credit < CREDIT_MAX && schedule.credited_ms + 1000 <= now_ms {
+                (schedule.credit, schedule.credited_ms) = (schedule.credit + 1, schedule.credited_ms + 1000);
+            }
+            if schedule.credit == CREDIT_MAX {
+                schedule.credited_ms = now_ms;
+            }
+            if schedule.due_ms <= now_ms && schedule.credit > 0 {
+                schedule.credit -= 1;
+                schedule.fast = schedule.fast.saturating_sub(1);
+                let fast = schedule.fast > 0;
+                schedule.due_ms = now_ms + if fast { interval_ms.min(FAST_INTERVAL_MS) } else { interval_ms };
+                due.push(port);
+            }
+        }
+        due
     }
 }
 
@@ -252,6 +346,7 @@ mod tests {
             all.table().rows.keys().map(|row| (row.time_mark, row.local_port, row.index)).collect::<Vec<_>>()
         };
         assert_eq!(rows(&all), [(0, 3, 1)]);
+        assert_eq!(all.handle_announcement(1500, 150, 3, announced("g1", 4)), Sighting::Known);
         let mut renamed = announced("g1", 4);
         renamed.info.system_name = b"other".to_vec();
         all.handle_announcement(2000, 200, 3, renamed);
@@ -267,6 +362,38 @@ mod tests {
         all.handle_announcement(3200, 320, 5, announced("g1", 9));
         all.handle_down(330, 5);
         assert_eq!(rows(&all).len(), 0);
+    }
+
+    #[test]
+    fn a_link_that_comes_up_is_announced_at_once_and_quickly_a_few_times() {
+        let mut transmitter = Transmitter::new(2, 30_000);
+        let sent = |transmitter: &mut Transmitter, from_ms: u64, to_ms: u64| -> Vec<(u64, usize)> {
+            (from_ms..to_ms)
+                .flat_map(|now| transmitter.poll_due(now).into_iter().map(move |port| (now, port)))
+                .collect()
+        };
+        assert_eq!(sent(&mut transmitter, 0, 100), []);
+        transmitter.handle_link_up(100, 1);
+        assert_eq!(sent(&mut transmitter, 100, 10_000), [(100, 1), (1100, 1), (2100, 1), (3100, 1)]);
+        assert_eq!(sent(&mut transmitter, 10_000, 40_000), [(33_100, 1)]);
+        // A new neighbour does not wait for the interval.
+        transmitter.handle_neighbour(40_000, 1);
+        assert_eq!(sent(&mut transmitter, 40_000, 50_000), [(40_000, 1), (41_000, 1), (42_000, 1), (43_000, 1)]);
+        transmitter.handle_link_down(1);
+        transmitter.handle_neighbour(50_000, 1);
+        assert_eq!(sent(&mut transmitter, 50_000, 90_000), []);
+    }
+
+    #[test]
+    fn neighbours_that_come_and_go_do_not_make_a_port_chatter() {
+        let mut transmitter = Transmitter::new(1, 30_000);
+        transmitter.handle_link_up(0, 0);
+        let mut sent = 0;
+        for now_ms in 0..10_000 {
+            transmitter.handle_neighbour(now_ms, 0);
+            sent += transmitter.poll_due(now_ms).len();
+        }
+        assert_eq!(sent, usize::from(CREDIT_MAX) + 9);
     }
 
     #[test]

@@ -621,8 +621,11 @@ pub(crate) enum LabCommand {
     #[command(hide = true)]
     Agents,
     /// Take a lab down and leave nothing behind, whatever state it is in.
-    #[command(after_help = "Example: espalier lab down --name night-run")]
-    Down,
+    #[command(after_help = "Examples:\n  espalier lab down\n  espalier lab down night")]
+    Down {
+        /// The lab; without it, the one of --name.
+        lab: Option<String>,
+    },
     /// List the labs that exist.
     #[command(after_help = "Example: espalier lab list")]
     List,
@@ -656,6 +659,15 @@ pub(crate) enum LabCommand {
     Heal {
         /// The cable, as `switch:port -- switch:port`, or one end of it.
         link: String,
+    },
+    /// Exchange the plugs in two switch ports; where one port is empty, the plug moves there. Switches see the links go down
+    /// and come up; the same command again takes it back.
+    #[command(after_help = "Examples:\n  espalier lab plug s0-0:p1 s0-0:p2\n  espalier lab plug s0-0:p4 s1-2:p9")]
+    Plug {
+        /// A port, as `switch:port`.
+        port: String,
+        /// The other port.
+        other: String,
     },
     /// Check that every pair answers, and that ARP, DHCP, neighbour discovery and multicast reach everybody once.
     #[command(after_help = "Example: espalier lab ping")]

@@ -16,12 +16,15 @@ use crate::{
     layout::{Layout, SwitchSite},
     name::BRIDGE_DEVICE,
     status::Traffic,
-    table::{Learning, SwitchTable},
-    tool::{Batch, Place, output, run_batch},
+    table::{Learning, PORT_IFINDEX_BASE, SwitchTable},
+    tool::{Batch, Place, output_json, run_batch},
 };
 
 /// The bridge counts frames from the network header on; a frame has this much more.
 const ETH_HEADER_BYTES: u64 = 14;
+
+/// Indexes of the peers of devices in empty ports: above those of ports.
+const EMPTY_PEER_IFINDEX_BASE: usize = 4096;
 
 /// Makes one switch of a lab.
 ///
@@ -43,11 +46,100 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
 /// # Errors
 /// [`LabError::Tool`] if the bridge is gone.
 pub(crate) fn read_traffic(site: &SwitchSite) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
+    let mut traffic = device_traffic(site)?;
+    for (number, port) in site.ports.iter().enumerate() {
+        for (vlan, counts) in &port.before.traffic {
+            let entry = traffic.entry((number as u16, *vlan)).or_insert(traffic_of([0; 4]));
+            *entry = traffic_of([
+                entry.in_frames + counts[0],
+                entry.in_bytes + counts[1],
+                entry.out_frames + counts[2],
+                entry.out_bytes + counts[3],
+            ]);
+        }
+    }
+    Ok(traffic)
+}
+
+/// Traffic of a switch since each of its devices came to its port.
+///
+/// # Errors
+/// As [`read_traffic`].
+pub(crate) fn device_traffic(site: &SwitchSite) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
     let place = Place { operation: "status", device: &site.name, step: "read bridge" };
-    let text = output("bridge", &["-j", "-s", "vlan", "show"], Some(&site.namespace), place)?;
-    let parsed: serde_json::Value = serde_json::from_slice(&text)
-        .map_err(|source| LabError::State { path: "bridge -j -s vlan show".into(), source })?;
-    Ok(parse_traffic(&parsed, site))
+    Ok(parse_traffic(&output_json("bridge", &["-j", "-s", "vlan", "show"], &site.namespace, place)?, site))
+}
+
+/// Counters of devices, frames and bytes received and sent, as traffic.
+fn traffic_of([in_frames, in_bytes, out_frames, out_bytes]: [u64; 4]) -> Traffic {
+    let (flooded_unknown, flooded_multicast, flooded_broadcast) = (None, None, None);
+    Traffic { in_frames, in_bytes, out_frames, out_bytes, flooded_unknown, flooded_multicast, flooded_broadcast }
+}
+
+/// What the bridge holds of a device, as commands that give it to the next device of the port: options for `ip`, then
+/// VLANs and static entries for `bridge`.
+///
+/// # Errors
+/// [`LabError::Tool`] if the bridge is gone.
+pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
+    let place = |step| Place { operation: "plug", device: &site.name, step };
+    let json = |tool, args: &[&str], step| output_json(tool, args, &site.namespace, place(step));
+    let link = json("ip", &["-d", "-j", "link", "show", "dev", device], "read port")?;
+    let learning = link[0]["linkinfo"]["info_slave_data"]["learning"].as_bool().unwrap_or(false);
+    let vlans = json("bridge", &["-j", "vlan", "show", "dev", device], "read VLANs")?;
+    let mut script = String::new();
+    for vlan in vlans[0]["vlans"].as_array().into_iter().flatten() {
+        let flag = |flag: &str| vlan["flags"].as_array().is_some_and(|flags| flags.iter().any(|word| word == flag));
+        let pvid = if flag("PVID") { " pvid" } else { "" };
+        let untagged = if flag("Egress Untagged") { " untagged" } else { "" };
+        let (Some(first), last) = (vlan["vlan"].as_u64(), vlan["vlanEnd"].as_u64()) else { continue };
+        let range = last.map_or_else(|| first.to_string(), |last| format!("{first}-{last}"));
+        let _ = writeln!(script, "vlan add dev {device} vid {range}{pvid}{untagged}");
+    }
+    let entries = json("bridge", &["-j", "fdb", "show", "brport", device], "read entries")?;
+    for entry in entries.as_array().into_iter().flatten().filter(|entry| entry["state"] == "static") {
+        if let (Some(mac), Some(vlan)) = (entry["mac"].as_str(), entry["vlan"].as_u64()) {
+            let _ = writeln!(script, "fdb replace {mac} dev {device} master static vlan {vlan}");
+        }
+    }
+    Ok(Held { learning: if learning { "on" } else { "off" }, script })
+}
+
+/// What a bridge holds of a device.
+#[derive(Debug)]
+pub(crate) struct Held {
+    learning: &'static str,
+    script: String,
+}
+
+impl Held {
+    /// What it holds of a port that nothing was ever plugged into.
+    pub(crate) fn nothing() -> Self {
+        Self { learning: "off", script: String::new() }
+    }
+}
+
+/// Makes a device a port of the bridge, with what the bridge held of the port's device before.
+///
+/// # Errors
+/// [`LabError::Tool`].
+pub(crate) fn fit(site: &SwitchSite, device: &str, held: &Held) -> Result<(), LabError> {
+    let place = |step| Place { operation: "plug", device: &site.name, step };
+    let namespace = Some(site.namespace.as_str());
+    run_batch(&Batch { tool: "ip", namespace, script: slave_script(device, held.learning) }, place("join bridge"))?;
+    run_batch(&Batch { tool: "bridge", namespace, script: held.script.clone() }, place("write VLANs and entries"))
+}
+
+/// Gives an empty port a device without a carrier, so that the bridge keeps what it holds of the port.
+///
+/// # Errors
+/// [`LabError::Tool`].
+pub(crate) fn fill_empty(site: &SwitchSite, port: usize) -> Result<(), LabError> {
+    let Some(device) = &site.ports[port].device else { return Ok(()) };
+    let (ifindex, peer) = (PORT_IFINDEX_BASE as usize + port, EMPTY_PEER_IFINDEX_BASE + port);
+    let script = format!("link add name {device} index {ifindex} type veth peer name empty{port}~ index {peer}\n");
+    let place = Place { operation: "plug", device: &site.name, step: "make device" };
+    run_batch(&Batch { tool: "ip", namespace: Some(&site.namespace), script }, place)
 }
 
 fn parse_traffic(parsed: &serde_json::Value, site: &SwitchSite) -> BTreeMap<(u16, u16), Traffic> {
@@ -61,15 +153,12 @@ fn parse_traffic(parsed: &serde_json::Value, site: &SwitchSite) -> BTreeMap<(u16
             let count = |key: &str| vlan[key].as_u64().unwrap_or(0);
             let Some(vid) = vlan["vid"].as_u64().and_then(|vid| u16::try_from(vid).ok()) else { continue };
             let (in_frames, out_frames) = (count("rx_packets"), count("tx_packets"));
-            let entry = Traffic {
+            let entry = traffic_of([
                 in_frames,
-                in_bytes: count("rx_bytes") + ETH_HEADER_BYTES * in_frames,
+                count("rx_bytes") + ETH_HEADER_BYTES * in_frames,
                 out_frames,
-                out_bytes: count("tx_bytes") + ETH_HEADER_BYTES * out_frames,
-                flooded_unknown: None,
-                flooded_multicast: None,
-                flooded_broadcast: None,
-            };
+                count("tx_bytes") + ETH_HEADER_BYTES * out_frames,
+            ]);
             traffic.insert((number as u16, vid), entry);
         }
     }
@@ -88,11 +177,7 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
     for (number, device) in site.ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.device.as_ref()?))) {
         let learns = table.ports.get(number).is_some_and(|port| port.learning != Learning::Off);
         let learning = if learns { "on" } else { "off" };
-        let _ = writeln!(script, "link set dev {device} master {BRIDGE_DEVICE}");
-        let _ = writeln!(
-            script,
-            "link set dev {device} type bridge_slave learning {learning} flood on mcast_flood on bcast_flood on neigh_suppress off"
-        );
+        script += &slave_script(device, learning);
     }
     if let Some(ageing_s) = ageing_s {
         // In hundredths of a second.
@@ -100,6 +185,14 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
     }
     let _ = writeln!(script, "link set {BRIDGE_DEVICE} up");
     script
+}
+
+/// The commands that make a device a port of the bridge.
+fn slave_script(device: &str, learning: &str) -> String {
+    format!(
+        "link set dev {device} master {BRIDGE_DEVICE}\nlink set dev {device} type bridge_slave learning {learning} \
+         flood on mcast_flood on bcast_flood on neigh_suppress off\n"
+    )
 }
 
 fn table_script(site: &SwitchSite, table: &SwitchTable) -> Result<String, LabError> {
@@ -135,7 +228,7 @@ fn table_script(site: &SwitchSite, table: &SwitchTable) -> Result<String, LabErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{PortSite, Shut};
+    use crate::layout::{Carried, PortSite, Shut};
 
     /// What `bridge -j -s vlan show` of iproute2 6.1 prints.
     const SHOWN: &str = r#"[
@@ -149,6 +242,8 @@ mod tests {
             name: name.to_owned(),
             device: device.map(str::to_owned),
             shut: Shut::No,
+            plugged: 0,
+            before: Carried::default(),
         };
         let ports = vec![port("g0", None), port("g1", Some("g1"))];
         SwitchSite { name: "s".to_owned(), namespace: "esp-t-s".to_owned(), ports }

@@ -37,7 +37,7 @@ use crate::{
     Backend, Lab, LabError, backlog, bridge, ebpf,
     error::Context,
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
-    managed,
+    link, managed,
     name::{HOST_DEVICE, check_lab_name},
     netns, ready,
     signal::Watch,
@@ -367,6 +367,11 @@ fn switch(
         Backend::Ebpf => ebpf::build_switch(layout, switch, table)?,
         Backend::Bridge => bridge::build_switch(layout, switch, table)?,
     }
+    netns::within(&site.namespace, || name_ports(site)).and_then(|result| result).context(
+        "up",
+        &site.name,
+        "name ports",
+    )?;
     run_batch(&Batch { tool: "ip", namespace, script: port_script(site, mtu_bytes) }, place("start ports"))
 }
 
@@ -437,13 +442,23 @@ fn queue_frames(queue_bytes: u32, mtu_bytes: u16) -> u64 {
     (u64::from(queue_bytes) / (u64::from(mtu_bytes) + FRAME_EXTRA_BYTES)).max(1)
 }
 
+/// Largest IP packet of a switch port where hosts have this one: tags need room.
+pub(crate) fn port_mtu_bytes(mtu_bytes: u16) -> u16 {
+    mtu_bytes.saturating_add(TAG_ROOM_BYTES)
+}
+
+/// Gives devices that could not have their port's name that name beside their own.
+fn name_ports(site: &SwitchSite) -> io::Result<()> {
+    let named = site.ports.iter().zip(PORT_IFINDEX_BASE..).filter(|(port, _)| port.device.is_some());
+    let mut aliases = named.filter(|(port, _)| !port.alias().is_empty());
+    aliases.try_for_each(|(port, ifindex)| link::set_alias(ifindex, port.alias()))
+}
+
 fn port_script(site: &SwitchSite, mtu_bytes: u16) -> String {
     let mut script = String::new();
     for port in &site.ports {
         let Some(device) = &port.device else { continue };
-        let mtu_bytes = mtu_bytes.saturating_add(TAG_ROOM_BYTES);
-        let alias = if *device == port.name { String::new() } else { format!(" alias {}", port.name) };
-        let _ = writeln!(script, "link set dev {device} mtu {mtu_bytes}{alias}");
+        let _ = writeln!(script, "link set dev {device} mtu {}", port_mtu_bytes(mtu_bytes));
         if port.shut == Shut::No {
             let _ = writeln!(script, "link set dev {device} up");
         }

@@ -12,12 +12,12 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Read},
-    os::fd::AsFd,
+    os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
 };
 
 use fabric::{Mac, VlanId};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, TC_INGRESS, TcHookBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, Program, TC_INGRESS, TcHookBuilder};
 use nix::mount::{MsFlags, mount};
 
 use crate::{
@@ -99,19 +99,43 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
     let devices: Vec<i32> =
         (0..table.ports.len()).filter(has_device).map(|number| (PORT_IFINDEX_BASE + number as u32) as i32).collect();
     let fd = program.as_fd();
-    let attach = || {
-        devices.iter().try_for_each(|ifindex| {
-            let mut hook =
-                TcHookBuilder::new(fd).ifindex(*ifindex).replace(true).handle(1).priority(1).hook(TC_INGRESS);
-            hook.create()?;
-            hook.attach().map(drop)
-        })
-    };
+    let attach = || devices.iter().try_for_each(|ifindex| attach(fd, *ifindex));
     netns::within(&site.namespace, attach).context("up", device, "enter namespace")?.context(
         "up",
         device,
         "attach program",
     )
+}
+
+/// Hangs the program of a running switch on a device that has come to one of its ports.
+///
+/// # Errors
+/// [`LabError::Bpf`] if the pin is gone or the kernel refuses.
+pub(crate) fn attach_pinned(layout: &Layout, switch: usize, ifindex: u32) -> Result<(), LabError> {
+    let site = &layout.switches[switch];
+    let pin = switch_pins(&layout.name, switch).join("program");
+    let fd = Program::fd_from_pinned_path(pin).context("plug", &site.name, "open the pinned program")?;
+    netns::within(&site.namespace, || attach(fd.as_fd(), ifindex as i32))
+        .context("plug", &site.name, "enter namespace")?
+        .context("plug", &site.name, "attach program")
+}
+
+/// Hangs a program on a device of the calling thread's namespace.
+fn attach(program: BorrowedFd<'_>, ifindex: i32) -> Result<(), libbpf_rs::Error> {
+    let mut hook = TcHookBuilder::new(program).ifindex(ifindex).replace(true).handle(1).priority(1).hook(TC_INGRESS);
+    hook.create()?;
+    hook.attach().map(drop)
+}
+
+/// Whether a port of a running switch is administratively up.
+///
+/// # Errors
+/// [`LabError::Bpf`] if the pin is gone.
+pub(crate) fn is_up(lab: &str, switch: usize, device: &str, port: usize) -> Result<bool, LabError> {
+    let ports = pinned(lab, switch, device, "ports")?;
+    let value = ports.lookup(&(port as u32).to_ne_bytes(), MapFlags::ANY).context("status", device, "read ports")?;
+    let flags = value.as_deref().and_then(|value| value.get(2..4)?.try_into().ok()).map_or(0, u16::from_ne_bytes);
+    Ok(flags & PORT_UP != 0)
 }
 
 /// Traffic of a switch, by port number and VLAN.
@@ -258,6 +282,14 @@ impl Tables {
     /// Forgets what was learned.
     pub(crate) fn forget(&self) -> Result<(), LabError> {
         self.learned.keys().try_for_each(|key| self.remove(&self.learned, &key, "forget addresses"))
+    }
+
+    /// Forgets what was learned at a port.
+    pub(crate) fn forget_at(&self, port: u16) -> Result<(), LabError> {
+        let learned = self.learned()?.into_iter().filter(|(_, at)| *at == port);
+        learned
+            .map(|((vlan, mac), _)| fdb_key(vlan, mac))
+            .try_for_each(|key| self.remove(&self.learned, &key, "forget addresses"))
     }
 
     /// Learned addresses that have not aged.

@@ -38,6 +38,16 @@ pub enum LabError {
         /// The host as asked for.
         host: String,
     },
+    /// A switch port that the lab does not have.
+    #[error("lab {lab} has no port {port}: {}", ways_to_name_ports(.known))]
+    NoSuchPort {
+        /// The lab.
+        lab: String,
+        /// The port as asked for.
+        port: String,
+        /// The ports of the switch, if the lab has that.
+        known: Vec<String>,
+    },
     /// A cable that the lab does not have.
     #[error("lab {lab} has no cable {cable}: name a host, a port such as sw1:g23, or both ends as sw1:g23 -- sw2:g23")]
     NoSuchCable {
@@ -106,8 +116,10 @@ pub enum LabError {
         source: libbpf_rs::Error,
     },
     /// A state file that this version cannot read.
-    #[error("{}: {source}: written by another version? take the lab down and bring it up again", .path.display())]
+    #[error("{}: {source}: written by another version? take the lab down (espalier lab down {name}) and bring it up again", .path.display())]
     State {
+        /// The lab.
+        name: String,
         /// The file.
         path: PathBuf,
         /// Where and why.
@@ -168,4 +180,16 @@ impl<T> Context<T> for Result<T, libbpf_rs::Error> {
 
 fn known_labs(known: &[String]) -> String {
     if known.is_empty() { "; none is up".to_owned() } else { format!("; up are: {}", known.join(", ")) }
+}
+
+/// Most ports that an error lists.
+const PORTS_LISTED_MAX: usize = 12;
+
+fn ways_to_name_ports(known: &[String]) -> String {
+    let listed = known.iter().take(PORTS_LISTED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match known.len().saturating_sub(PORTS_LISTED_MAX) {
+        _ if known.is_empty() => "write a switch and its port as s0:p1; espalier lab status lists them".to_owned(),
+        0 => format!("that switch has {listed}"),
+        more => format!("that switch has {listed} and {more} more"),
+    }
 }

@@ -8,21 +8,21 @@
 //! layout: esp-demo-sw1/g1 ═ esp-demo-sw2/g1 100 Mbit/s,  esp-demo-sw1/g2 ═ esp-demo-n1/eth0 100 Mbit/s
 //! ```
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use fabric::{Attachment, HostId, HostTagging, Mac, PortId, SwitchId, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backend, LabError, LabOptions, Managed, Offload, Start,
+    Backend, FailMode, LabError, LabOptions, Managed, Offload, Start,
     managed::Management,
     name::{HOST_DEVICE, check_lab_name, host_namespace, port_device, switch_namespace},
-    table::{Service, SwitchTable},
+    table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     twin::{FrameHead, Tag, deliver},
 };
 
 /// Version of the state file.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// Most switches and hosts of one lab together: beyond this a namespace for each no longer fits one machine.
 pub const NODES_MAX: usize = 2048;
@@ -50,7 +50,7 @@ pub struct Layout {
     pub switches: Vec<SwitchSite>,
     /// `hosts[host]`.
     pub hosts: Vec<HostSite>,
-    /// `cables[link]` between switches, then one a host, in order.
+    /// `cables[link]` between switches, then one a host, in the plan's order, which stays when plugs are moved.
     pub cables: Vec<Cable>,
 }
 
@@ -70,10 +70,24 @@ pub struct SwitchSite {
 pub struct PortSite {
     /// Its name in the plan.
     pub name: String,
-    /// The device in the switch's namespace, if it has a cable.
+    /// The device in the switch's namespace, if there is one. A port that has no cable may have one: an end whose peer is
+    /// down.
     pub device: Option<String>,
     /// Whether the plan shuts it.
     pub shut: Shut,
+    /// How often a plug was put in, pulled or exchanged since the lab came up.
+    pub plugged: u32,
+    /// Counters of devices that were in the port before.
+    pub before: Carried,
+}
+
+/// Counters of devices that are in a port no more: what they add to those of the device that is there now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Frames that found the queue toward the cable full.
+    pub queue_drops: u64,
+    /// Frames and bytes received, frames and bytes sent, by VLAN, where the device keeps them and not the switch.
+    pub traffic: BTreeMap<u16, [u64; 4]>,
 }
 
 /// Whether a plan shuts a port.
@@ -112,10 +126,80 @@ pub struct Cable {
     pub label: String,
     /// Capacity of each direction.
     pub rate_bps: u64,
+    /// How it is broken, if it is.
+    pub failed: Option<FailMode>,
     /// One end; the switch's, of a host cable.
     pub a: CableEnd,
     /// The other end; the host's, of a host cable.
     pub b: CableEnd,
+}
+
+/// Which end of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// [`Cable::a`].
+    A,
+    /// [`Cable::b`].
+    B,
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub fn far(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+impl Cable {
+    /// The end of a side.
+    pub fn end(&self, side: Side) -> &CableEnd {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+
+    /// Whether it is broken so that its ends have no carrier.
+    pub(crate) fn is_down(&self) -> bool {
+        self.failed == Some(FailMode::Down)
+    }
+
+    /// The end of a side, to be changed.
+    pub(crate) fn end_mut(&mut self, side: Side) -> &mut CableEnd {
+        match side {
+            Side::A => &mut self.a,
+            Side::B => &mut self.b,
+        }
+    }
+}
+
+impl CableEnd {
+    /// The position of its port in its switch, if it is a switch's end.
+    pub(crate) fn port(&self) -> usize {
+        (self.ifindex - PORT_IFINDEX_BASE) as usize
+    }
+}
+
+impl PortSite {
+    /// The name that the device bears beside its own, where the kernel would not have the port's for a device.
+    pub(crate) fn alias(&self) -> &str {
+        if self.device.as_deref() == Some(&self.name) { "" } else { &self.name }
+    }
+}
+
+impl Carried {
+    /// Adds the counters of another device that has left.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.queue_drops += other.queue_drops;
+        for (vlan, counts) in &other.traffic {
+            let sum = self.traffic.entry(*vlan).or_default();
+            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
 }
 
 /// One end of a cable.
@@ -214,14 +298,61 @@ impl Layout {
         self.hosts.iter().find(|host| host.name == name).ok_or_else(missing)
     }
 
+    /// The switch and the port, by their positions, that people mean by `switch:port`.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchPort`].
+    pub fn port(&self, label: &str) -> Result<(usize, usize), LabError> {
+        let mut known = Vec::new();
+        for (switch, site) in self.switches.iter().enumerate() {
+            let Some(name) = label.strip_prefix(site.name.as_str()).and_then(|rest| rest.strip_prefix(':')) else {
+                continue;
+            };
+            if let Some(port) = site.ports.iter().position(|port| port.name == name) {
+                return Ok((switch, port));
+            }
+            known = site.ports.iter().map(|port| port.name.clone()).collect();
+        }
+        Err(LabError::NoSuchPort { lab: self.name.clone(), port: label.to_owned(), known })
+    }
+
+    /// The cable that is plugged into a port, by its position, and which of its ends is there. Cost: O(cables).
+    pub fn plug(&self, switch: usize, port: usize) -> Option<(usize, Side)> {
+        let (site, ifindex) = (&self.switches[switch], PORT_IFINDEX_BASE + port as u32);
+        let at = |end: &CableEnd| end.ifindex == ifindex && end.namespace == site.namespace;
+        self.cables.iter().enumerate().find_map(|(position, cable)| match (at(&cable.a), at(&cable.b)) {
+            (true, _) => Some((position, Side::A)),
+            (false, true) => Some((position, Side::B)),
+            (false, false) => None,
+        })
+    }
+
+    /// The switch, by its position, that an end of a cable is plugged into; none for a host's own end.
+    pub fn switch_of(&self, end: &CableEnd) -> Option<usize> {
+        self.switches.iter().position(|site| site.namespace == end.namespace)
+    }
+
+    /// Largest IP packet of any host, in bytes.
+    pub fn mtu_bytes(&self) -> u16 {
+        self.hosts.iter().map(|host| host.mtu_bytes).max().unwrap_or(1500)
+    }
+
     /// The cable that people mean by a host's name, a port (`sw1:g23`) or both ends (`sw1:g23 -- sw2:g23`, either way
     /// round).
     ///
     /// # Errors
     /// [`LabError::NoSuchCable`].
     pub fn cable(&self, label: &str) -> Result<&Cable, LabError> {
+        self.cable_position(label).map(|position| &self.cables[position])
+    }
+
+    /// The position of the cable that [`Layout::cable`] finds.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchCable`].
+    pub fn cable_position(&self, label: &str) -> Result<usize, LabError> {
         let ends: Vec<&str> = label.split(" -- ").map(str::trim).collect();
-        let found = self.cables.iter().find(|cable| {
+        let found = self.cables.iter().position(|cable| {
             let (a, b) = (cable.a.label.as_str(), cable.b.label.as_str());
             match ends[..] {
                 [end] => end == a || end == b,
@@ -248,13 +379,14 @@ fn switch_site(topology: &Topology, tables: &[SwitchTable], options: &LabOptions
     let port_site = |(number, id): (usize, PortId)| {
         let port = topology.port(id);
         let cabled = port.attachment != Attachment::Nothing || controller == Some(id);
-        let shut = start == Start::Planned
-            && cabled
-            && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);
+        let shut =
+            start == Start::Planned && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);
         PortSite {
             name: port.name.clone(),
             device: cabled.then(|| port_device(&port.name, number)),
             shut: if shut { Shut::Yes } else { Shut::No },
+            plugged: 0,
+            before: Carried::default(),
         }
     };
     let name = topology.switch(switch).name.clone();
@@ -295,24 +427,26 @@ fn cables(
             label: topology.port_label(port),
             namespace: site.namespace.clone(),
             device: port_device(&site.ports[number].name, number),
-            ifindex: crate::table::PORT_IFINDEX_BASE + number as u32,
+            ifindex: PORT_IFINDEX_BASE + number as u32,
         }
     };
     let links = (topology.links().iter()).map(|link| Cable {
         label: String::new(),
         rate_bps: scaled(link.rate_bps),
+        failed: None,
         a: at_port(link.a),
         b: at_port(link.b),
     });
     let rim = topology.hosts().iter().zip(hosts).map(|(host, site)| Cable {
         label: String::new(),
         rate_bps: scaled(host.rate_bps),
+        failed: None,
         a: at_port(host.port),
         b: CableEnd {
             label: host.name.clone(),
             namespace: site.namespace.clone(),
             device: HOST_DEVICE.to_owned(),
-            ifindex: crate::table::PORT_IFINDEX_BASE,
+            ifindex: PORT_IFINDEX_BASE,
         },
     });
     let mut cables: Vec<Cable> = links.chain(rim).collect();

@@ -70,6 +70,8 @@ use crate::{
 const SWITCH_DEVICE: &str = "mgmt~";
 /// The port by which a switch takes part in its own data plane, where it is managed over data ports.
 const OWN_PORT_DEVICE: &str = "cpu~";
+/// The manager's device, where switches are managed over data ports.
+pub(crate) const MANAGER_DEVICE: &str = "m0";
 /// Its index: below those of ports.
 const SWITCH_IFINDEX: u32 = 8;
 /// The manager's own address.
@@ -238,12 +240,13 @@ fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite)
     let device = entry.ports[in_band.port].device.as_deref().unwrap_or_default();
     let port_index = |number: usize| PORT_IFINDEX_BASE + number as u32;
     let mut cables = format!(
-        "link add name {device} index {} netns {} type veth peer name m0 netns {}\n",
+        "link add name {device} index {} netns {} type veth peer name {MANAGER_DEVICE} netns {}\n",
         port_index(in_band.port),
         entry.namespace,
         management.namespace
     );
-    let mut center = format!("link set lo up\naddr add {CONTROLLER}/32 dev m0\nlink set m0 up\n");
+    let mut center =
+        format!("link set lo up\naddr add {CONTROLLER}/32 dev {MANAGER_DEVICE}\nlink set {MANAGER_DEVICE} up\n");
     for (switch, site) in layout.switches.iter().zip(&management.switches) {
         let _ = writeln!(
             cables,
@@ -252,7 +255,7 @@ fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite)
             switch.namespace,
             switch.namespace
         );
-        let _ = writeln!(center, "route add {}/32 dev m0 src {CONTROLLER}", site.address);
+        let _ = writeln!(center, "route add {}/32 dev {MANAGER_DEVICE} src {CONTROLLER}", site.address);
     }
     run_batch(&Batch { tool: "ip", namespace: None, script: cables }, place("make cables"))?;
     for (switch, site) in layout.switches.iter().zip(&management.switches) {
@@ -268,7 +271,7 @@ fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite)
         &Batch { tool: "ip", namespace: Some(&management.namespace), script: center },
         place("configure addresses"),
     )?;
-    whole_frames(&management.namespace, "m0")
+    whole_frames(&management.namespace, MANAGER_DEVICE)
 }
 
 /// Lets a device send frames as they are on a cable, with their checksums.

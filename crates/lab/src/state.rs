@@ -4,11 +4,13 @@
 //! /run/espalier/lab/NAME/layout.json   where everything is
 //!                        plan          the plan's own text, if the builder had it
 //!                        finished      there once the lab is whole
+//!                        lock          held by whoever changes the layout, or must not see it change
 //! ```
 
 use std::{
     fs::{self, File},
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
     thread,
@@ -17,17 +19,16 @@ use std::{
 
 use nix::{
     errno::Errno,
+    fcntl::{Flock, FlockArg},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use serde::Deserialize;
 
 use crate::{
-    LabError, Status, backlog,
-    build::shaper,
-    ebpf,
+    LabError, Status, backlog, ebpf,
     error::Context,
-    layout::{CableEnd, LAYOUT_VERSION, Layout},
-    loss,
+    layout::{LAYOUT_VERSION, Layout},
     name::{check_lab_name, namespace_prefix},
     netns, rootless, status,
     tool::{Batch, Place, run_batch},
@@ -44,20 +45,6 @@ pub struct Lab {
     layout: Layout,
 }
 
-/// How a cable fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FailMode {
-    /// Both ends see the link go down.
-    Down,
-    /// Frames vanish, and neither end notices.
-    Silent,
-    /// Some frames vanish, by chance.
-    Lossy {
-        /// How many of a million.
-        loss_ppm: u32,
-    },
-}
-
 impl Lab {
     /// Finds a lab, also one that another process built.
     ///
@@ -65,25 +52,12 @@ impl Lab {
     /// [`LabError::NoSuchLab`], [`LabError::Unfinished`], or [`LabError::State`] if another version wrote its state.
     pub fn open(name: &str) -> Result<Self, LabError> {
         check_lab_name(name)?;
-        let directory = Directory::of(name);
-        let text = match fs::read(directory.layout()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.path.exists() => {
-                return Err(LabError::NoSuchLab { name: name.to_owned(), known: list()? });
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(LabError::Unfinished { name: name.to_owned() });
-            }
-            text => text.context("open", name, "read layout")?,
-        };
-        if !directory.finished().exists() {
-            return Err(LabError::Unfinished { name: name.to_owned() });
-        }
-        let state_error = |source| LabError::State { path: directory.layout(), source };
-        let layout: Layout = serde_json::from_slice(&text).map_err(state_error)?;
-        if layout.version != LAYOUT_VERSION {
-            return Err(state_error(serde::de::Error::custom(format!("format version {}", layout.version))));
-        }
-        Ok(Self { layout })
+        Directory::of(name).read().map(|layout| Self { layout })
+    }
+
+    /// The layout, which another process changes when it moves plugs or breaks cables.
+    pub(crate) fn take(&mut self, changed: Changing) {
+        self.layout = changed.layout;
     }
 
     /// Where everything is.
@@ -126,48 +100,8 @@ impl Lab {
     /// # Errors
     /// Any [`LabError`] of the back end.
     pub fn status(&self) -> Result<Status, LabError> {
-        status::read(&self.layout)
-    }
-
-    /// Cuts a cable, named by a host, a port or both ends.
-    ///
-    /// # Errors
-    /// [`LabError::NoSuchCable`], or the tool's refusal.
-    pub fn fail(&self, cable: &str, mode: FailMode) -> Result<(), LabError> {
-        let cable = self.layout.cable(cable)?;
-        for end in [&cable.a, &cable.b] {
-            let device = &end.device;
-            match mode {
-                FailMode::Down => self.at(end, "ip", format!("link set dev {device} down\n"), "cut cable")?,
-                FailMode::Silent => {
-                    self.at(end, "tc", format!("qdisc replace dev {device} root blackhole\n"), "cut cable")?
-                }
-                FailMode::Lossy { loss_ppm } => {
-                    netns::within(&end.namespace, || loss::begin(end.ifindex, loss_ppm))
-                        .context("cable", &end.label, "enter namespace")?
-                        .context("cable", &end.label, "lose frames")?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Mends a cable, however it failed.
-    ///
-    /// # Errors
-    /// As [`Lab::fail`].
-    pub fn heal(&self, cable: &str) -> Result<(), LabError> {
-        let cable = self.layout.cable(cable)?;
-        let mtu_bytes = self.layout.hosts.iter().map(|host| host.mtu_bytes).max().unwrap_or(1500);
-        for end in [&cable.a, &cable.b] {
-            netns::within(&end.namespace, || loss::end(end.ifindex))
-                .context("cable", &end.label, "enter namespace")?
-                .context("cable", &end.label, "mend cable")?;
-            let shaper = shaper(&self.layout, &end.device, cable.rate_bps, mtu_bytes);
-            self.at(end, "tc", shaper, "mend cable")?;
-            self.at(end, "ip", format!("link set dev {} up\n", end.device), "mend cable")?;
-        }
-        Ok(())
+        // Another process may have moved plugs since.
+        status::read(&Self::open(&self.layout.name)?.layout)
     }
 
     /// Takes the lab down.
@@ -176,11 +110,6 @@ impl Lab {
     /// As [`down`].
     pub fn down(self) -> Result<(), LabError> {
         down(&self.layout.name)
-    }
-
-    fn at(&self, end: &CableEnd, tool: &'static str, script: String, step: &'static str) -> Result<(), LabError> {
-        let place = Place { operation: "cable", device: &end.label, step };
-        run_batch(&Batch { tool, namespace: Some(&end.namespace), script }, place)
     }
 }
 
@@ -242,6 +171,70 @@ fn end_inhabitants(namespaces: &[String]) {
     }
 }
 
+/// The layout of a lab that nobody else reads or changes while this lives.
+pub(crate) struct Changing {
+    pub(crate) layout: Layout,
+    _lock: Flock<File>,
+}
+
+impl Changing {
+    /// Waits until nobody else reads or changes the layout of a lab, and reads it.
+    ///
+    /// # Errors
+    /// As [`Lab::open`].
+    pub(crate) fn begin(name: &str) -> Result<Self, LabError> {
+        check_lab_name(name)?;
+        let directory = Directory::of(name);
+        // A lab that is not there has no lock, and says so best itself.
+        directory.read()?;
+        let lock = directory.lock(FlockArg::LockExclusive)?;
+        Ok(Self { layout: directory.read()?, _lock: lock })
+    }
+
+    /// Writes the layout as it is now.
+    ///
+    /// # Errors
+    /// [`LabError::Io`]; the file is then as it was.
+    pub(crate) fn keep(&self) -> Result<(), LabError> {
+        Directory::of(&self.layout.name).write_layout("change", &self.layout)
+    }
+}
+
+/// The layout of a lab as its agents know it: read again when it has changed.
+pub(crate) struct Current {
+    directory: Directory,
+    /// The file that was read, and its inode. Every change makes another file, and as long as this one is open none gets its
+    /// inode.
+    read: Option<(File, u64)>,
+}
+
+impl Current {
+    /// The layout of a lab as it will be read first.
+    pub(crate) fn of(name: &str) -> Self {
+        Self { directory: Directory::of(name), read: None }
+    }
+
+    /// Keeps everybody from changing the layout while what is returned lives; none if the lab is just going down.
+    pub(crate) fn hold(&self) -> Option<Flock<File>> {
+        self.directory.lock(FlockArg::LockShared).ok()
+    }
+
+    /// The layout, if it has changed since the last call.
+    pub(crate) fn changed(&mut self) -> Option<Layout> {
+        let path = self.directory.layout();
+        let known = self.read.as_ref().map(|(_, inode)| *inode);
+        if known.is_some() && known == fs::metadata(&path).ok().map(|metadata| metadata.ino()) {
+            return None;
+        }
+        let file = File::open(&path).ok()?;
+        let inode = file.metadata().ok()?.ino();
+        let layout = self.directory.read().ok()?;
+        // A layout that came after the file was opened is read twice, and none is missed.
+        self.read = Some((file, inode));
+        Some(layout)
+    }
+}
+
 /// A lab's state directory.
 pub(crate) struct Directory {
     name: String,
@@ -277,11 +270,54 @@ impl Directory {
         Err(LabError::NameInUse { name: name.to_owned() })
     }
 
+    /// The layout of a finished lab.
+    fn read(&self) -> Result<Layout, LabError> {
+        let name = self.name.as_str();
+        let text = match fs::read(self.layout()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.path.exists() => {
+                return Err(LabError::NoSuchLab { name: name.to_owned(), known: list()? });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(LabError::Unfinished { name: name.to_owned() });
+            }
+            text => text.context("open", name, "read layout")?,
+        };
+        if !self.finished().exists() {
+            return Err(LabError::Unfinished { name: name.to_owned() });
+        }
+        let state_error = |source| LabError::State { name: name.to_owned(), path: self.layout(), source };
+        // Layouts of other versions have other fields, and the version is what to say of them.
+        let Version { version } = serde_json::from_slice(&text).map_err(state_error)?;
+        if version != LAYOUT_VERSION {
+            return Err(state_error(serde::de::Error::custom(format!("format version {version}"))));
+        }
+        serde_json::from_slice(&text).map_err(state_error)
+    }
+
+    fn lock(&self, how: FlockArg) -> Result<Flock<File>, LabError> {
+        let path = self.path.join("lock");
+        let file = File::options().create(true).truncate(false).write(true).open(path);
+        let file = file.context("open", &self.name, "lock")?;
+        Flock::lock(file, how).map_err(|(_, errno)| errno).context("open", &self.name, "lock")
+    }
+
     pub(crate) fn write(&self, layout: &Layout, plan_text: Option<&str>) -> Result<(), LabError> {
-        let text =
-            serde_json::to_vec_pretty(layout).map_err(|source| LabError::State { path: self.layout(), source })?;
-        fs::write(self.layout(), text).context("up", &self.name, "write layout")?;
+        self.write_layout("up", layout)?;
         plan_text.map_or(Ok(()), |text| fs::write(self.plan(), text)).context("up", &self.name, "write plan")
+    }
+
+    /// Puts a layout in the place of the one that is there, at once: a reader finds either.
+    fn write_layout(&self, operation: &'static str, layout: &Layout) -> Result<(), LabError> {
+        let text = serde_json::to_vec_pretty(layout).map_err(|source| LabError::State {
+            name: self.name.clone(),
+            path: self.layout(),
+            source,
+        })?;
+        let draft = self.path.join("layout.json.new");
+        fs::write(&draft, text)
+            .and_then(|()| fs::rename(&draft, self.layout()))
+            .inspect_err(|_| drop(fs::remove_file(&draft)))
+            .context(operation, &self.name, "write layout")
     }
 
     pub(crate) fn finish(&self) -> Result<(), LabError> {
@@ -312,6 +348,12 @@ impl Directory {
     fn finished(&self) -> PathBuf {
         self.path.join("finished")
     }
+}
+
+/// What every layout begins with.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
 }
 
 #[derive(PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::{
     error::Context,
     layout::{Layout, SwitchSite},
     link::links,
-    tool::{Place, output},
+    tool::{Place, output_json},
     twin::DropReason,
 };
 
@@ -169,7 +169,10 @@ fn read_switch(
     let ports = (site.ports.iter().enumerate())
         .map(|(number, port)| {
             let device = port.device.as_deref();
-            let carrier = match device {
+            let rate_bps = device.and_then(|device| rates.get(&(site.namespace.as_str(), device)).copied());
+            let manages = layout.management.as_ref().and_then(|management| management.in_band.as_ref());
+            let cabled = rate_bps.is_some() || manages.is_some_and(|at| (at.switch, at.port) == (switch, number));
+            let carrier = match device.filter(|_| cabled) {
                 None => Carrier::None,
                 Some(device) if links.get(device).is_some_and(|link| link.running) => Carrier::Up,
                 Some(_) => Carrier::Down,
@@ -178,7 +181,7 @@ fn read_switch(
             PortStatus {
                 name: port.name.clone(),
                 carrier,
-                rate_bps: device.and_then(|device| rates.get(&(site.namespace.as_str(), device)).copied()),
+                rate_bps,
                 traffic: traffic
                     .range((key, 0)..=(key, u16::MAX))
                     .map(|((_, vlan), counts)| (*vlan, *counts))
@@ -191,12 +194,21 @@ fn read_switch(
     Ok(SwitchStatus { name: site.name.clone(), ports })
 }
 
-/// Drops of the queues toward cables, by device.
+/// Drops of the queues toward cables, by device, those of devices that were in its port before included.
 pub(crate) fn queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, LabError> {
+    let mut drops = device_queue_drops(site)?;
+    for (device, before) in site.ports.iter().filter_map(|port| Some((port.device.as_ref()?, &port.before))) {
+        if before.queue_drops > 0 {
+            *drops.entry(device.clone()).or_default() += before.queue_drops;
+        }
+    }
+    Ok(drops)
+}
+
+/// Drops of the queues toward cables, by device, since each device was made.
+pub(crate) fn device_queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, LabError> {
     let place = Place { operation: "status", device: &site.name, step: "read queues" };
-    let text = output("tc", &["-s", "-j", "qdisc", "show"], Some(&site.namespace), place)?;
-    let shown: serde_json::Value = serde_json::from_slice(&text)
-        .map_err(|source| LabError::State { path: "tc -s -j qdisc show".into(), source })?;
+    let shown = output_json("tc", &["-s", "-j", "qdisc", "show"], &site.namespace, place)?;
     let roots = shown.as_array().into_iter().flatten().filter(|queue| queue["root"].as_bool() == Some(true));
     Ok(roots.filter_map(|queue| Some((queue["dev"].as_str()?.to_owned(), queue["drops"].as_u64()?))).collect())
 }

@@ -49,6 +49,26 @@ pub(crate) fn output(
     feed(tool, args, namespace, "", place)
 }
 
+/// Runs one command in a namespace and reads the JSON that it prints.
+///
+/// # Errors
+/// As [`run_batch`], and [`LabError::Tool`] if what it prints is none.
+pub(crate) fn output_json(
+    tool: &'static str,
+    args: &[&str],
+    namespace: &str,
+    place: Place<'_>,
+) -> Result<serde_json::Value, LabError> {
+    let text = output(tool, args, Some(namespace), place)?;
+    serde_json::from_slice(&text).map_err(|error| LabError::Tool {
+        operation: place.operation,
+        device: place.device.to_owned(),
+        step: place.step,
+        tool,
+        message: format!("{} printed no JSON: {error}", args.join(" ")),
+    })
+}
+
 fn feed(
     tool: &'static str,
     args: &[&str],

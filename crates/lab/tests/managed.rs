@@ -2,33 +2,20 @@
 //! in circles.
 
 mod common;
-
-use std::{
-    net::{Ipv4Addr, UdpSocket},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+mod manager;
 
 use common::{Guard, Shape, grid, lab_name, setting, skipped};
-use device::{
-    mib::{
-        AcceptableFrames, BridgePort, Enabled, IfStatus, Oid, PortList, RowStatus, StaticStatus, StpState, Value,
-        index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
-        objects::{bridge, if_mib, lldp, own, q_bridge, system},
-    },
-    wire::{Binding, CommunityMessage, ErrorStatus, Message, Pdu, PduKind, Version},
+use device::mib::{
+    AcceptableFrames, BridgePort, Enabled, IfStatus, PortList, RowStatus, StaticStatus, StpState, Value,
+    index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
+    objects::{bridge, if_mib, lldp, own, q_bridge, system},
 };
 use fabric::{DeviceIntent, Plan, VlanId};
 use lab::{
-    Backend, Lab, LabError, LabOptions, Managed, Start,
+    Backend, Lab, LabOptions, Managed, Start,
     delivery::{Probe, check},
-    managed::{SNMP_PORT, WRITE_COMMUNITY, serve},
-    netns,
 };
+use manager::{Agents, Manager, wait_for};
 
 fn options(word: &str, start: Start) -> LabOptions {
     LabOptions {
@@ -37,90 +24,6 @@ fn options(word: &str, start: Start) -> LabOptions {
         managed: Managed::Yes,
         start,
         ..LabOptions::new(lab_name(word))
-    }
-}
-
-/// The agents of a lab, on threads of this process.
-struct Agents {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(), LabError>>>,
-}
-
-impl Agents {
-    fn start(lab: &Lab) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (name, flag) = (lab.layout().name.clone(), Arc::clone(&stop));
-        let thread = Some(thread::spawn(move || serve(&name, &flag)));
-        Self { stop, thread }
-    }
-}
-
-impl Drop for Agents {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let served = self.thread.take().expect("started once").join();
-        match served {
-            Ok(Ok(())) => {}
-            // A panic inside a panic would hide both.
-            wrong if thread::panicking() => println!("agents: {wrong:?}"),
-            wrong => panic!("agents: {wrong:?}"),
-        }
-    }
-}
-
-/// A manager in the management namespace.
-struct Manager {
-    socket: UdpSocket,
-    address: Ipv4Addr,
-    next_id: i32,
-}
-
-impl Manager {
-    fn of(lab: &Lab, switch: usize) -> Self {
-        let management = lab.layout().management.as_ref().expect("managed");
-        let socket = netns::within(&management.namespace, || UdpSocket::bind("0.0.0.0:0")).expect("a namespace");
-        let socket = socket.expect("a socket");
-        socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a socket");
-        Self { socket, address: management.switches[switch].address, next_id: 0 }
-    }
-
-    fn ask(&mut self, kind: PduKind, bindings: Vec<Binding>) -> Pdu {
-        self.next_id += 1;
-        let pdu = Pdu { kind, request_id: self.next_id, status: 0, index: 0, bindings };
-        let community = WRITE_COMMUNITY.as_bytes().to_vec();
-        let message = Message::Community(CommunityMessage { version: Version::V2c, community, pdu }).encode();
-        for _ in 0..40 {
-            self.socket.send_to(&message, (self.address, SNMP_PORT)).expect("a route");
-            let mut buffer = [0; 65_536];
-            if let Ok((len, _)) = self.socket.recv_from(&mut buffer) {
-                match Message::decode(&buffer[..len]) {
-                    Ok(Message::Community(answer)) if answer.pdu.request_id == self.next_id => return answer.pdu,
-                    _ => {}
-                }
-            }
-        }
-        panic!("{} does not answer", self.address);
-    }
-
-    fn get(&mut self, oid: Oid) -> Value {
-        self.ask(PduKind::Get, vec![(oid, Value::Null)]).bindings.remove(0).1
-    }
-
-    fn set(&mut self, bindings: Vec<Binding>) {
-        let answer = self.ask(PduKind::Set, bindings.clone());
-        assert_eq!(ErrorStatus::of(answer.status), ErrorStatus::NoError, "binding {} of {bindings:?}", answer.index);
-    }
-
-    fn states(&mut self, ports: u32) -> Vec<Value> {
-        (1..=ports).map(|port| self.get(bridge::STP_PORT_STATE.row(&BridgePort(port)))).collect()
-    }
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !done() {
-        assert!(since.elapsed() < Duration::from_secs(20 * setting("LAB_SLOWNESS", 1)), "{what}");
-        thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -274,17 +177,11 @@ fn what_is_written_is_what_the_data_plane_does() {
 
     // The neighbours are those at the other ends of the cables.
     let heard = |manager: &mut Manager| {
-        let root = lldp::REM_SYS_NAME.root();
-        let (mut names, mut at) = (Vec::new(), root.clone());
-        loop {
-            let (oid, value) = manager.ask(PduKind::GetNext, vec![(at, Value::Null)]).bindings.remove(0);
-            if oid.strip_prefix(root.parts()).is_none() {
-                names.sort();
-                return names;
-            }
-            names.extend(value.octets().map(|name| String::from_utf8_lossy(name).into_owned()));
-            at = oid;
-        }
+        let rows = manager.walk(&lldp::REM_SYS_NAME.root());
+        let name = |(_, value): &(_, Value)| value.octets().map(|name| String::from_utf8_lossy(name).into_owned());
+        let mut names: Vec<String> = rows.iter().filter_map(name).collect();
+        names.sort();
+        names
     };
     wait_for("neighbours", || heard(&mut manager) == ["s1", "s2"]);
     // Counters have seen the probes.

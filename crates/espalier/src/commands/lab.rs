@@ -45,7 +45,8 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             up(plan, own, options, output)?;
         }
         LabCommand::Agents => lab::managed::serve(name, &AtomicBool::new(false))?,
-        LabCommand::Down => {
+        LabCommand::Down { lab } => {
+            let name = lab.as_ref().unwrap_or(name);
             lab::down(name)?;
             eprintln!("lab {name} is down");
         }
@@ -61,6 +62,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             Lab::open(name)?.fail(link, mode)?;
         }
         LabCommand::Heal { link } => Lab::open(name)?.heal(link)?,
+        LabCommand::Plug { port, other } => plug(&mut Lab::open(name)?, port, other, output)?,
         LabCommand::Ping => return ping::run(&Lab::open(name)?, output),
         LabCommand::Measure(args) => measure::run(&Lab::open(name)?, args, output)?,
     }
@@ -181,6 +183,27 @@ fn list(output: Output) -> Result<()> {
         Output::Person => {
             for name in names {
                 say!("{name}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn plug(lab: &mut Lab, port: &str, other: &str, output: Output) -> Result<()> {
+    let ports = lab.plug(port, other)?;
+    match output {
+        Output::Json => say!(
+            "{}",
+            (ports.iter())
+                .map(|plugged| serde_json::json!({ "port": plugged.port, "cable": plugged.cable }))
+                .collect::<serde_json::Value>()
+        ),
+        Output::Person => {
+            for plugged in &ports {
+                match &plugged.cable {
+                    Some(cable) => eprintln!("{}: cable {cable}", plugged.port),
+                    None => eprintln!("{}: empty", plugged.port),
+                }
             }
         }
     }

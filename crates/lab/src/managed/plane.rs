@@ -1,5 +1,8 @@
 //! The eBPF switch as an agent's data plane: what managers write goes into its tables, what its ports hear goes to
 //! spanning tree and LLDP, and what those decide goes back into the tables.
+//!
+//! Plugs are moved and cables break while it runs: whenever devices change, it reads the lab's layout again if that has
+//! changed, and takes a link that was down in between for one that went down, even if it never saw it so.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +16,7 @@ use device::{
         Change, Config, Counters, DataPlane, Facts, PortConfig, PortSensor, Refused, Sensors, StpPortSensor, StpSensor,
         VlanConfig, bridge_id,
     },
-    lldp::{Announcement, Neighbourhood, bridge_announcement},
+    lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
     mib::{
         AcceptableFrames, Enabled, IfStatus, LldpAdmin, StpState,
         index::{FdbRow, PortVlan, VlanIndex},
@@ -26,8 +29,9 @@ use super::wire::{Ears, Speech, drain, link_events, wait};
 use crate::{
     LabError,
     ebpf::Tables,
-    layout::{Layout, SwitchSite},
+    layout::{Cable, Layout, SwitchSite},
     link,
+    state::Current,
     status::queue_drops,
     table::{Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
     tool::{Batch, Place, run_batch},
@@ -46,7 +50,13 @@ const CHECK_BYTES: u64 = 4;
 /// One switch of a lab.
 pub(super) struct Plane {
     tables: Tables,
+    /// The lab's layout, which others change.
+    current: Current,
+    /// The switch's position in it.
+    switch: usize,
     site: SwitchSite,
+    /// `down_cables[port]`: whether there is a cable that is broken so that it has no carrier.
+    down_cables: Vec<bool>,
     facts: Facts,
     /// The VLAN in which the switch itself takes part, by a port behind those that people know.
     own_vlan: Option<VlanId>,
@@ -62,8 +72,10 @@ pub(super) struct Plane {
     ageing_s: u32,
     stp_priority: u16,
     running: Vec<bool>,
+    /// `seen[port]`: how often a plug was moved there, and how often its device had lost its carrier, at the last look.
+    seen: Vec<(u32, u32)>,
     changed_cs: Vec<u32>,
-    announce_at_ms: u64,
+    transmitter: Transmitter,
     now_ms: u64,
     up_cs: u32,
     read_at: Option<Instant>,
@@ -85,20 +97,17 @@ impl Plane {
         config: &Config,
         tables: Tables,
     ) -> io::Result<Self> {
-        let site = layout.switches[switch].clone();
-        let ends = layout.cables.iter().flat_map(|cable| [(&cable.a, cable.rate_bps), (&cable.b, cable.rate_bps)]);
-        let rates: BTreeMap<u32, u64> = (ends.filter(|(end, _)| end.namespace == site.namespace))
-            .map(|(end, rate_bps)| (end.ifindex, rate_bps))
-            .collect();
-        let rates: Vec<u64> =
-            facts.ports.iter().map(|port| rates.get(&port.if_index).copied().unwrap_or(layout.rate_bps)).collect();
+        let (rates, down_cables) = cables(layout, switch);
         let count = facts.ports.len();
         let ports = stp_ports(&config.ports, &rates);
         let id = bridge_id(config.stp_priority, facts.address);
         let mut plane = Self {
             tables,
+            current: Current::of(&layout.name),
+            switch,
             rates,
-            mtu_bytes: layout.hosts.iter().map(|host| u32::from(host.mtu_bytes)).max().unwrap_or(1500),
+            down_cables,
+            mtu_bytes: u32::from(layout.mtu_bytes()),
             stp: Bridge::new(id, &ports, Timers::SHORT, 0),
             neighbourhood: Neighbourhood::default(),
             stp_ears: Ears::open(Speech::Stp)?,
@@ -109,8 +118,9 @@ impl Plane {
             ageing_s: config.ageing_s,
             stp_priority: config.stp_priority,
             running: vec![false; count],
+            seen: vec![(0, 0); count],
             changed_cs: vec![0; count],
-            announce_at_ms: 0,
+            transmitter: Transmitter::new(count, LLDP_INTERVAL_MS),
             now_ms: 0,
             up_cs: 0,
             read_at: None,
@@ -120,7 +130,7 @@ impl Plane {
             own_vlan: (layout.management.as_ref())
                 .and_then(|management| management.in_band.as_ref())
                 .and_then(|in_band| VlanId::new(in_band.vlan).ok()),
-            site,
+            site: layout.switches[switch].clone(),
         };
         plane.look_at_links()?;
         Ok(plane)
@@ -149,30 +159,30 @@ impl Plane {
             let listens = |port: &usize| matches!(self.ports[*port].lldp, LldpAdmin::RxOnly | LldpAdmin::TxAndRx);
             let port = self.port_of(heard.ifindex).filter(listens);
             if let (Some(port), Ok(said)) = (port, Announcement::decode(&heard.octets)) {
-                self.neighbourhood.handle_announcement(now_ms, up_cs, port as u32 + 1, said);
+                if self.neighbourhood.handle_announcement(now_ms, up_cs, port as u32 + 1, said) == Sighting::New {
+                    self.transmitter.handle_neighbour(now_ms, port);
+                }
             }
         }
         // What was heard comes before what was not.
         let effects = self.stp.handle_tick(now_ms);
         self.perform(effects)?;
         self.neighbourhood.handle_tick(now_ms, up_cs);
-        if now_ms >= self.announce_at_ms {
-            self.announce_at_ms = now_ms + LLDP_INTERVAL_MS;
-            self.announce()?;
+        for number in self.transmitter.poll_due(now_ms) {
+            self.announce(number)?;
         }
         Ok(())
     }
 
-    fn announce(&self) -> io::Result<()> {
-        for (number, (port, config)) in self.facts.ports.iter().zip(&self.ports).enumerate() {
-            if self.running[number] && matches!(config.lldp, LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {
-                let description = self.facts.description.as_bytes();
-                let chassis = self.facts.address.octets();
-                let said = bridge_announcement(chassis, &self.name, description, &port.name, &config.alias, LLDP_TTL_S);
-                self.lldp_ears.say(port.if_index, port.mac, &said.encode())?;
-            }
+    fn announce(&self, number: usize) -> io::Result<()> {
+        let (port, config) = (&self.facts.ports[number], &self.ports[number]);
+        if !matches!(config.lldp, LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {
+            return Ok(());
         }
-        Ok(())
+        let description = self.facts.description.as_bytes();
+        let chassis = self.facts.address.octets();
+        let said = bridge_announcement(chassis, &self.name, description, &port.name, &config.alias, LLDP_TTL_S);
+        self.lldp_ears.say(port.if_index, port.mac, &said.encode())
     }
 
     fn port_of(&self, ifindex: u32) -> Option<usize> {
@@ -180,21 +190,51 @@ impl Plane {
         (number < self.ports.len()).then_some(number)
     }
 
-    /// Which cables carry.
+    /// Which cables carry, and which have not carried in between.
     fn look_at_links(&mut self) -> io::Result<()> {
+        self.look_at_cables()?;
         let links = link::dump()?;
         for number in 0..self.ports.len() {
-            let device = self.site.ports[number].device.as_deref();
-            let running = device.and_then(|device| links.get(device)).is_some_and(|link| link.running);
-            if std::mem::replace(&mut self.running[number], running) != running {
-                self.changed_cs[number] = self.up_cs;
-                if !running {
-                    self.neighbourhood.handle_down(self.up_cs, number as u32 + 1);
-                }
+            let port = &self.site.ports[number];
+            let link = port.device.as_deref().and_then(|device| links.get(device));
+            let running = link.is_some_and(|link| link.running);
+            let seen = (port.plugged, link.map_or(0, |link| link.downs));
+            let ran = std::mem::replace(&mut self.running[number], running);
+            if std::mem::replace(&mut self.seen[number], seen) != seen && ran && running {
+                self.link_down(number)?;
+                self.link_up(number);
+            } else if ran && !running {
+                self.link_down(number)?;
+            } else if !ran && running {
+                self.link_up(number);
             }
             self.govern(number)?;
         }
         Ok(())
+    }
+
+    fn link_down(&mut self, number: usize) -> io::Result<()> {
+        self.changed_cs[number] = self.up_cs;
+        self.neighbourhood.handle_down(self.up_cs, number as u32 + 1);
+        self.transmitter.handle_link_down(number);
+        self.tables.forget_at(number as u16).map_err(io::Error::other)?;
+        let effects = self.stp.handle_link(self.now_ms, number, Link::Down);
+        self.perform(effects)
+    }
+
+    fn link_up(&mut self, number: usize) {
+        self.changed_cs[number] = self.up_cs;
+        self.transmitter.handle_link_up(self.now_ms, number);
+    }
+
+    /// Takes over what others have done to the cables.
+    fn look_at_cables(&mut self) -> io::Result<()> {
+        let Some(layout) = self.current.changed() else { return Ok(()) };
+        (self.rates, self.down_cables) = cables(&layout, self.switch);
+        self.site.clone_from(&layout.switches[self.switch]);
+        let id = bridge_id(self.stp_priority, self.facts.address);
+        let effects = self.stp.handle_settings(self.now_ms, id, &stp_ports(&self.ports, &self.rates));
+        self.perform(effects)
     }
 
     /// Tells spanning tree of a port.
@@ -280,7 +320,11 @@ impl Plane {
                 let number = port.0 as usize - 1;
                 let old = std::mem::replace(&mut self.ports[number], config.ports[number].clone());
                 if old.admin != self.ports[number].admin {
+                    // A cable that breaks or is mended meanwhile would find the port half-way.
+                    let _held = self.current.hold();
+                    self.look_at_cables().map_err(|error| self.error("read the layout", error))?;
                     self.shut(number)?;
+                    self.write_port(number)?;
                 }
                 if (old.stp_cost, old.stp_priority) != (self.ports[number].stp_cost, self.ports[number].stp_priority) {
                     self.carry_out(config, Change::Bridge)?;
@@ -296,10 +340,11 @@ impl Plane {
         }
     }
 
-    /// Opens or shuts a port as its configuration says.
+    /// Raises the device of a port, or takes it down, as the port's configuration says. A broken cable stays down.
     fn shut(&self, number: usize) -> Result<(), LabError> {
         let Some(device) = &self.site.ports[number].device else { return Ok(()) };
-        let word = if self.ports[number].admin == IfStatus::Up { "up" } else { "down" };
+        let raised = self.ports[number].admin == IfStatus::Up && !self.down_cables[number];
+        let word = if raised { "up" } else { "down" };
         let script = format!("link set dev {device} {word}\n");
         let place = Place { operation: "serve", device: &self.site.name, step: "shut port" };
         run_batch(&Batch { tool: "ip", namespace: None, script }, place)
@@ -313,7 +358,11 @@ impl Plane {
         let count = self.ports.len();
         let (traffic, drops) = (self.tables.traffic()?, self.tables.drops(count)?);
         if self.queues_at.is_none_or(|at| at.elapsed() > QUEUES_AGE_MAX) {
-            self.queue_drops = queue_drops(&self.site)?;
+            for (device, drops) in queue_drops(&self.site)? {
+                // While a plug is moved its old device is gone and not yet counted.
+                let known = self.queue_drops.entry(device).or_default();
+                *known = drops.max(*known);
+            }
             self.queues_at = Some(Instant::now());
         }
         let mut counters = vec![Counters::default(); count];
@@ -403,6 +452,17 @@ fn members(row: &VlanConfig) -> Members {
         set.insert(port as u16 - 1);
     }
     members
+}
+
+/// The rates of a switch's ports, and whether their cables are down.
+fn cables(layout: &Layout, switch: usize) -> (Vec<u64>, Vec<bool>) {
+    let site = &layout.switches[switch];
+    let ends = layout.cables.iter().flat_map(|cable| [(&cable.a, cable), (&cable.b, cable)]);
+    let cables: BTreeMap<u32, &Cable> =
+        ends.filter(|(end, _)| end.namespace == site.namespace).map(|(end, cable)| (end.ifindex, cable)).collect();
+    let ports = || (PORT_IFINDEX_BASE..).take(site.ports.len()).map(|ifindex| cables.get(&ifindex));
+    let rates = ports().map(|cable| cable.map_or(layout.rate_bps, |cable| cable.rate_bps)).collect();
+    (rates, ports().map(|cable| cable.is_some_and(|cable| cable.is_down())).collect())
 }
 
 /// Identifiers and costs of ports in spanning tree.

@@ -11,7 +11,7 @@ use device::{
         Change, Config, Counters, DataPlane, Facts, Limits, PortFacts, PortSensor, Refused, Sensors, StpPortSensor,
         StpSensor,
     },
-    lldp::{Announcement, Neighbourhood, bridge_announcement},
+    lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
     mib::{BridgePort, IfStatus, LldpAdmin, StpState, index::FdbRow},
     wire::ErrorStatus,
 };
@@ -49,10 +49,11 @@ pub(super) struct Plane {
     /// What of it somebody else may have changed.
     doubts: Doubts,
     neighbourhood: Neighbourhood,
+    transmitter: Transmitter,
     lldp: Vec<LldpAdmin>,
     name: Vec<u8>,
     interval_s: u16,
-    announce_at_ms: u64,
+    now_ms: u64,
     up_cs: u32,
     changed_cs: Vec<u32>,
     read_at: Option<Instant>,
@@ -95,7 +96,7 @@ impl Plane {
             |source| LabError::Io { operation: "serve", device: bridge.to_owned(), step: "open LLDP's socket", source };
         // Listened to before the first look, so that nothing happens in between.
         let events = Events::open(kernel.index()).map_err(socket)?;
-        Ok(Self {
+        let mut plane = Self {
             bridge: bridge.to_owned(),
             facts: facts.clone(),
             held: kernel.read()?,
@@ -105,16 +106,21 @@ impl Plane {
             events,
             doubts: Doubts::default(),
             neighbourhood: Neighbourhood::default(),
+            transmitter: Transmitter::new(facts.ports.len(), u64::from(interval_s) * 1000),
             lldp: config.ports.iter().map(|port| port.lldp).collect(),
             name: config.name.clone(),
             interval_s,
-            announce_at_ms: 0,
+            now_ms: 0,
             up_cs: 0,
             changed_cs: vec![0; facts.ports.len()],
             read_at: None,
             links_at: Instant::now(),
             links_changed: false,
-        })
+        };
+        for number in (0..plane.facts.ports.len()).filter(|number| plane.runs(*number)).collect::<Vec<_>>() {
+            plane.transmitter.handle_link_up(0, number);
+        }
+        Ok(plane)
     }
 
     /// Waits until something is there to do; whether `udp` can be read.
@@ -125,7 +131,7 @@ impl Plane {
 
     /// Does what there is to do on the ports.
     pub(super) fn poll(&mut self, now_ms: u64, up_cs: u32) -> io::Result<()> {
-        self.up_cs = up_cs;
+        (self.now_ms, self.up_cs) = (now_ms, up_cs);
         self.listen();
         // A manager that opens hundreds of ports one by one makes as many events.
         if self.links_changed && self.links_at.elapsed() >= LINKS_AGE_MAX {
@@ -137,20 +143,20 @@ impl Plane {
             let port = self.facts.ports.iter().position(|port| port.if_index == heard.ifindex);
             let listens = |port: &usize| matches!(self.lldp[*port], LldpAdmin::RxOnly | LldpAdmin::TxAndRx);
             if let (Some(port), Ok(said)) = (port.filter(listens), Announcement::decode(&heard.octets)) {
-                self.neighbourhood.handle_announcement(now_ms, up_cs, port as u32 + 1, said);
+                if self.neighbourhood.handle_announcement(now_ms, up_cs, port as u32 + 1, said) == Sighting::New {
+                    self.transmitter.handle_neighbour(now_ms, port);
+                }
             }
         }
         self.neighbourhood.handle_tick(now_ms, up_cs);
-        if now_ms >= self.announce_at_ms {
-            self.announce_at_ms = now_ms + u64::from(self.interval_s) * 1000;
-            for (number, port) in self.facts.ports.iter().enumerate() {
-                if self.runs(number) && matches!(self.lldp[number], LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {
-                    let (chassis, about) = (self.facts.address.octets(), self.facts.description.as_bytes());
-                    let alias = held_port(&self.held, port.if_index).alias.into_bytes();
-                    let ttl_s = self.interval_s.saturating_mul(LLDP_HOLD);
-                    let said = bridge_announcement(chassis, &self.name, about, &port.name, &alias, ttl_s);
-                    self.ears.say(port.if_index, port.mac, &said.encode())?;
-                }
+        for number in self.transmitter.poll_due(now_ms) {
+            if matches!(self.lldp[number], LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {
+                let port = &self.facts.ports[number];
+                let (chassis, about) = (self.facts.address.octets(), self.facts.description.as_bytes());
+                let alias = held_port(&self.held, port.if_index).alias.into_bytes();
+                let ttl_s = self.interval_s.saturating_mul(LLDP_HOLD);
+                let said = bridge_announcement(chassis, &self.name, about, &port.name, &alias, ttl_s);
+                self.ears.say(port.if_index, port.mac, &said.encode())?;
             }
         }
         Ok(())
@@ -184,6 +190,9 @@ impl Plane {
                 self.changed_cs[number] = self.up_cs;
                 if ran {
                     self.neighbourhood.handle_down(self.up_cs, number as u32 + 1);
+                    self.transmitter.handle_link_down(number);
+                } else {
+                    self.transmitter.handle_link_up(self.now_ms, number);
                 }
             }
         }
