@@ -15,6 +15,7 @@ pub mod deploy;
 pub mod discover;
 pub mod enrol;
 pub mod format;
+pub mod identity;
 pub mod lldp;
 pub mod mib;
 pub mod observe;
@@ -23,6 +24,7 @@ pub mod snmp;
 pub mod ssh;
 pub mod standby;
 pub mod stp;
+pub mod survey;
 pub mod wire;
 
 mod ansible;

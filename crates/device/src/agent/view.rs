@@ -62,6 +62,8 @@ pub(super) enum Table {
     LocalPort,
     /// Neighbours.
     Remote,
+    /// What the switch is made of: its chassis alone.
+    Entity,
 }
 
 /// Everything that a MIB's values follow from.
@@ -89,6 +91,9 @@ const CAPABLE_PVID: u8 = 0x02;
 const PORT_CAPABLE: u8 = 0xe0;
 /// ethernetCsmacd.
 const IF_TYPE_ETHERNET: i32 = 6;
+/// Where the chassis stands in entPhysicalTable, and its class.
+const CHASSIS_INDEX: u32 = 1;
+const ENTITY_CLASS_CHASSIS: i32 = 3;
 /// Layers 1 and 2.
 const SERVICES: i32 = 3;
 /// LLDP's bit for a bridge, as the most significant bits of an octet string.
@@ -148,6 +153,7 @@ fn table_of(column: &Column) -> Option<Table> {
         _ if starts("dot1qTpVlan") => Table::PortVlan,
         _ if starts("lldpLoc") || starts("lldpPortConfig") => Table::LocalPort,
         _ if starts("lldpRem") => Table::Remote,
+        _ if starts("entPhysical") => Table::Entity,
         _ => Table::Port,
     };
     Some(table)
@@ -226,6 +232,7 @@ impl View<'_> {
             }
             Table::PortVlan => next_key(&self.sensors.vlan_frames, after),
             Table::Remote => next_key(&self.sensors.neighbours.rows, after),
+            Table::Entity => after.is_empty().then(|| vec![CHASSIS_INDEX]),
         }
     }
 
@@ -371,6 +378,19 @@ impl View<'_> {
                 Some(Value::Counter32(if name == "dot1qTpVlanPortInFrames" { *received } else { *sent } as u32))
             }
             Table::Remote => self.remote(name, &Neighbour::decode(row)?),
+            Table::Entity => (row == [CHASSIS_INDEX]).then(|| self.chassis(name)),
+        }
+    }
+
+    fn chassis(&self, name: &str) -> Value {
+        match name {
+            "entPhysicalClass" => Value::Integer(ENTITY_CLASS_CHASSIS),
+            "entPhysicalDescr" => Value::Octets(self.facts.description.as_bytes().to_vec()),
+            "entPhysicalSerialNum" => {
+                let digits = self.facts.address.octets().map(|octet| format!("{octet:02X}")).concat();
+                Value::Octets(format!("ESP{digits}").into_bytes())
+            }
+            _ => Value::Octets(b"chassis".to_vec()),
         }
     }
 

@@ -728,6 +728,27 @@ pub mod dcbx {
     pub const COLUMNS: &[Column] = &[LOC_PFC_CAP];
 }
 
+/// ENTITY-MIB: what a device is made of (RFC 6933).
+pub mod entity {
+    use super::{Access, Column, Syntax, column};
+
+    /// `entPhysicalDescr`: the part in words.
+    pub const DESCR: Column =
+        column("entPhysicalDescr", &[1, 3, 6, 1, 2, 1, 47, 1, 1, 1, 1, 2], Syntax::Octets, Access::ReadOnly);
+    /// `entPhysicalClass`: what kind of part it is; 3 is a chassis.
+    pub const CLASS: Column =
+        column("entPhysicalClass", &[1, 3, 6, 1, 2, 1, 47, 1, 1, 1, 1, 5], Syntax::Integer, Access::ReadOnly);
+    /// `entPhysicalName`: what the device calls it.
+    pub const NAME: Column =
+        column("entPhysicalName", &[1, 3, 6, 1, 2, 1, 47, 1, 1, 1, 1, 7], Syntax::Octets, Access::ReadOnly);
+    /// `entPhysicalSerialNum`: its maker's serial number.
+    pub const SERIAL_NUM: Column =
+        column("entPhysicalSerialNum", &[1, 3, 6, 1, 2, 1, 47, 1, 1, 1, 1, 11], Syntax::Octets, Access::ReadOnly);
+
+    /// Every object of which a row has one.
+    pub const COLUMNS: &[Column] = &[DESCR, CLASS, NAME, SERIAL_NUM];
+}
+
 /// SNMP's own objects: the engine and why it refuses messages (RFC 3411, 3412, 3414).
 pub mod engine {
     use super::{Access, Scalar, Syntax, scalar};
@@ -831,6 +852,7 @@ pub fn columns() -> impl Iterator<Item = &'static Column> {
         ether_like::COLUMNS,
         lldp::COLUMNS,
         dcbx::COLUMNS,
+        entity::COLUMNS,
     ]
     .into_iter()
     .flatten()

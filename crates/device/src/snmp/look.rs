@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{Device, Link, SessionError, device::fault, read_station};
+use super::{Device, Link, SessionError, device::fault, read_identity, read_station, station::read_neighbours};
 use crate::{
     deploy::Fault,
     discover::Station,
     mib::{
-        Column, IfStatus, Value,
+        Column, IfStatus, Oid, Value,
         index::IfIndex,
         objects::{ether_like, if_mib, system},
     },
     observe::{Count, PortCounts, Snapshot},
+    survey::{PortState, SurveyReply},
 };
+
+/// Ports that one question is about, so that the answer fits into one frame.
+const PORTS_AT_ONCE: usize = 24;
 
 impl<L: Link> Device<L> {
     /// Reads the counters of the ports that it was connected with, 64 bits wide where the switch has them.
@@ -62,6 +66,51 @@ impl<L: Link> Device<L> {
     /// [`Fault`].
     pub fn station(&mut self, name: &str) -> Result<Station, Fault> {
         read_station(&mut self.session, Some(name)).map_err(fault)
+    }
+
+    /// Reads who the switch is, whom it hears, and which of the ports that it was connected with are up. Those ports bear the
+    /// names that they were connected by. Tables of learned addresses are not read.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn survey(&mut self, name: &str) -> Result<SurveyReply, Fault> {
+        let identity = read_identity(&mut self.session).map_err(fault)?;
+        let (mut station, numbers) = read_neighbours(&mut self.session, Some(name)).map_err(fault)?;
+        let slots: BTreeMap<u32, usize> =
+            self.ports.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
+        let found = self.port_states()?;
+        let mut states = vec![PortState::Unknown; station.ports.len()];
+        for (at, (bridge, _)) in numbers.iter().enumerate() {
+            let Some(&slot) = slots.get(&bridge.0) else { continue };
+            states[at] = found[slot];
+            let said = std::mem::replace(&mut station.ports[at].name, self.names[slot].clone());
+            if said != self.names[slot] {
+                station.ports[at].labels.push(said);
+            }
+        }
+        Ok(SurveyReply { identity, station, states })
+    }
+
+    /// `states[slot]`: which of the ports that it was connected with are up.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn port_states(&mut self) -> Result<Vec<PortState>, Fault> {
+        let mut states = Vec::with_capacity(self.ports.len());
+        for some in self.ports.chunks(PORTS_AT_ONCE) {
+            let objects: Vec<Oid> = (some.iter())
+                .flat_map(|port| [if_mib::ADMIN_STATUS.row(&port.interface), if_mib::OPER_STATUS.row(&port.interface)])
+                .collect();
+            let values = self.session.get(&objects).map_err(fault)?;
+            states.extend(values.chunks(2).map(|values| match (values[0].int(), values[1].int()) {
+                (Some(admin), _) if admin != IfStatus::Up.code() => PortState::Shut,
+                (_, Some(oper)) if oper == IfStatus::Up.code() => PortState::Up,
+                // Down, not present, and a lower layer that is down; the others do not say.
+                (_, Some(2 | 6 | 7)) => PortState::Down,
+                _ => PortState::Unknown,
+            }));
+        }
+        Ok(states)
     }
 
     /// A column by ifIndex; nothing if the switch does not have it.

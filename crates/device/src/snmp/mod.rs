@@ -9,6 +9,7 @@
 
 mod device;
 mod glance;
+mod identify;
 mod link;
 mod look;
 mod read;
@@ -19,6 +20,7 @@ mod walk;
 
 pub use device::{Device, Settings};
 pub use glance::{Glance, PortGlance};
+pub use identify::read_identity;
 pub use link::{Link, UdpLink};
 pub use save::{Progress, Row, SaveMethod, VENDOR_SAVES, VendorSave};
 pub use session::{Credentials, Patience, Session, SessionError};

@@ -167,6 +167,11 @@ impl<L: Link> Session<L> {
         self.engine.as_ref().map(|engine| engine.boots)
     }
 
+    /// The name of the device's engine, if the version tells: of version 3, once it has answered.
+    pub fn engine_id(&self) -> Option<&[u8]> {
+        self.engine.as_ref().filter(|engine| engine.proven).map(|engine| engine.id.as_slice())
+    }
+
     /// Values of objects; those without one come as [`Value::NoSuchObject`] or [`Value::NoSuchInstance`].
     ///
     /// # Errors

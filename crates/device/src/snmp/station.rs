@@ -23,6 +23,20 @@ use crate::{
 /// # Errors
 /// [`SessionError`].
 pub fn read_station<L: Link>(session: &mut Session<L>, name: Option<&str>) -> Result<Station, SessionError> {
+    let (mut station, interfaces) = read_neighbours(session, name)?;
+    station.learned = Reader { session, bulk: BulkSize::default() }.learned(&interfaces)?;
+    Ok(station)
+}
+
+/// Reads the same but for learned addresses, which are many and tell nothing of cables; also the numbers of the station's
+/// ports, in its order.
+///
+/// # Errors
+/// [`SessionError`].
+pub(super) fn read_neighbours<L: Link>(
+    session: &mut Session<L>,
+    name: Option<&str>,
+) -> Result<(Station, Vec<(BridgePort, u32)>), SessionError> {
     let mut reader = Reader { session, bulk: BulkSize::default() };
     let scalars = [system::NAME, lldp::LOC_CHASSIS_ID_SUBTYPE, lldp::LOC_CHASSIS_ID, bridge::BRIDGE_ADDRESS];
     let values = reader.session.get(&scalars.map(|scalar| scalar.instance()))?;
@@ -56,9 +70,8 @@ pub fn read_station<L: Link>(session: &mut Session<L>, name: Option<&str>) -> Re
         .collect();
     let local = reader.local_ports(&interfaces, &mut ports)?;
     let heard = reader.neighbours(&local)?;
-    let learned = reader.learned(&interfaces)?;
     let name = name.map_or_else(|| system.clone(), str::to_owned);
-    Ok(Station { name, chassis, system, ports, heard, learned })
+    Ok((Station { name, chassis, system, ports, heard, learned: Vec::new() }, interfaces))
 }
 
 struct Reader<'a, L> {
