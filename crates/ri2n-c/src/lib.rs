@@ -294,7 +294,8 @@ pub unsafe extern "C" fn ri2n_abort(socket: *mut Handle) -> c_int {
 pub unsafe extern "C" fn ri2n_serve_status(program: *const c_char) -> c_int {
     guard(|| {
         // SAFETY: the caller vouches for it.
-        let serving = ri2n_status::serve(&ri2n_status::directory(), unsafe { text(program)? });
+        let serving =
+            ri2n_status::serve(&ri2n_status::directory(), unsafe { text(program)? }, ri2n_status::Plain::default);
         // It serves as long as the process lives; a socket that is left behind is removed by the next who asks.
         std::mem::forget(serving.map_err(|error| code::of(&error))?);
         Ok(0)

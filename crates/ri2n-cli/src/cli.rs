@@ -41,6 +41,9 @@ pub(crate) struct Connecting {
     /// Authenticate every packet with this passphrase; both ends need it
     #[arg(long, value_name = "PHRASE", env = PASSPHRASE_VARIABLE, hide_env_values = true)]
     pub(crate) passphrase: Option<String>,
+    /// Refuse connections with other machines that would be plain TCP (run, proxy); true where there is a key, else false
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) require: Option<bool>,
 }
 
 impl Connecting {
@@ -56,6 +59,7 @@ impl Connecting {
         if let Some(passphrase) = &self.passphrase {
             config.key = Some(Key::from_passphrase(passphrase));
         }
+        config.require = self.require.or(config.require);
         Ok(config)
     }
 }

@@ -14,6 +14,9 @@ pub struct Config {
     pub key: Option<Key>,
     /// What guards packets without a key.
     pub integrity: Integrity,
+    /// Whether `ri2n run` and `ri2n proxy` refuse connections that would be plain TCP; unset, they do if there is a key.
+    /// Connections that a program makes by this library are never plain TCP.
+    pub require: Option<bool>,
     /// How long all links may be silent before the connection ends.
     pub outage_deadline: Duration,
     /// How long to try to connect.
@@ -26,6 +29,17 @@ pub struct Config {
     pub receive_buffer: usize,
     /// UDP ports of accepted connections, each of which has its own; without, any free one.
     pub ports: Option<RangeInclusive<u16>>,
+}
+
+/// What stands in for RI2N where it cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// Nothing: the connection is refused.
+    Never,
+    /// Plain TCP, unless the peer wants a key.
+    WithoutKeys,
+    /// Plain TCP, whatever the reason.
+    PlainTcp,
 }
 
 /// Which links a connection uses.
@@ -55,6 +69,7 @@ impl Default for Config {
         Self {
             links: LinkChoice::Automatic,
             key: None,
+            require: None,
             integrity: Integrity::default(),
             outage_deadline: settings.outage_deadline,
             connect_timeout: Duration::from_secs(10),
@@ -91,7 +106,7 @@ pub enum ConfigError {
 impl Config {
     /// Reads a TOML file with any of the fields of this type: `links = "automatic"`, `links = ["10.0.0.1", "10.0.1.1"]` or
     /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `passphrase` or `key` (64 hexadecimal digits);
-    /// `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
+    /// `require = true` or `false`; `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
     /// bytes; `ports = "20000-20999"`.
     ///
     /// # Errors
@@ -118,6 +133,7 @@ impl Config {
             (None, Some(passphrase)) => Some(Key::from_passphrase(&passphrase)),
             (None, None) => None,
         };
+        config.require = file.require;
         if file.checksum == Some(true) {
             config.integrity = Integrity::Checksum;
         }
@@ -135,6 +151,16 @@ impl Config {
         config.send_buffer = file.send_buffer.unwrap_or(config.send_buffer);
         config.receive_buffer = file.receive_buffer.unwrap_or(config.receive_buffer);
         Ok(config)
+    }
+
+    /// What stands in for RI2N where the peer does not speak it, under `ri2n run` and `ri2n proxy`.
+    #[must_use]
+    pub fn fallback(&self) -> Fallback {
+        match (self.require, &self.key) {
+            (Some(true), _) | (None, Some(_)) => Fallback::Never,
+            (None, None) => Fallback::WithoutKeys,
+            (Some(false), _) => Fallback::PlainTcp,
+        }
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -156,6 +182,7 @@ struct File {
     links: Option<Links>,
     key: Option<String>,
     passphrase: Option<String>,
+    require: Option<bool>,
     checksum: Option<bool>,
     outage_deadline_s: Option<f64>,
     connect_timeout_s: Option<f64>,
@@ -218,6 +245,15 @@ mod tests {
         assert_eq!(config.links, LinkChoice::Pairs(vec![pair]));
         assert_eq!((config.keepalive, config.ports), (Some(Duration::from_millis(1500)), Some(20000..=20009)));
         assert!(config.key.is_some());
+        for (text, fallback) in [
+            ("", Fallback::WithoutKeys),
+            ("passphrase = 'x'", Fallback::Never),
+            ("passphrase = 'x'\nrequire = false", Fallback::PlainTcp),
+            ("require = true", Fallback::Never),
+            ("require = false", Fallback::PlainTcp),
+        ] {
+            assert_eq!(Config::from_text(text).unwrap().fallback(), fallback, "{text}");
+        }
         assert_eq!(
             Config::from_text("links = ['fd00::1']").unwrap().links,
             LinkChoice::Addresses(vec!["fd00::1".parse().unwrap()])

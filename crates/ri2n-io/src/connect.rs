@@ -70,7 +70,7 @@ fn shake_hands(
         client.restart();
         match try_one(socket, client, path, turn) {
             Ok(Some(connected)) => return Ok((connected, *server)),
-            Ok(None) => {}
+            Ok(None) => last_error = client.doubtful().map_or(last_error, refusal),
             Err(error) => {
                 refused.push(*server);
                 last_error = error;
@@ -83,6 +83,9 @@ fn shake_hands(
 fn try_one(socket: &Socket, client: &mut Client, path: Path, until: Time) -> io::Result<Option<Connected>> {
     loop {
         let now = sys::now();
+        if let Some(error) = client.poll_failure(now) {
+            return Err(refusal(error));
+        }
         if now >= until {
             return Ok(None);
         }

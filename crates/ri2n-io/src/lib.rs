@@ -23,9 +23,9 @@ mod status;
 mod stream;
 mod sys;
 
-pub use config::{Config, ConfigError, LinkChoice, LinkPair};
+pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair};
 pub use listener::Listener;
-pub use ri2n::{Health, Integrity, Key, StreamState};
+pub use ri2n::{Health, Integrity, Key, StreamState, handshake::ConnectError};
 pub use status::{ConnectionStatus, LinkStatus, Role, connections};
 pub use stream::Stream;
 pub use sys::prefer_short_turns;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use libc::c_int;
-use ri2n_session::{ANSWER_BYTES, Answer, BROKER_VARIABLE, Operation, Request, Token, Waiting, parse_broker};
+use ri2n_session::{ANSWER_BYTES, Answer, BROKER_VARIABLE, Operation, Policy, Request, Token, Waiting, parse_broker};
 
 use crate::{
     descriptor::{self, errno},
@@ -59,6 +59,7 @@ struct Broker {
     address: libc::sockaddr_un,
     length: libc::socklen_t,
     token: Token,
+    policy: Policy,
 }
 
 static BROKER: OnceLock<Broker> = OnceLock::new();
@@ -67,6 +68,11 @@ static FOUND: AtomicBool = AtomicBool::new(false);
 /// Whether this program belongs to a session.
 pub(crate) fn has_broker() -> bool {
     FOUND.load(Ordering::Acquire)
+}
+
+/// Whether connections with other machines must not be plain TCP.
+pub(crate) fn is_required() -> bool {
+    has_broker() && BROKER.get().is_some_and(|broker| broker.policy == Policy::Required)
 }
 
 /// Reads the environment; called once, while the program is loaded.
@@ -81,7 +87,7 @@ pub(crate) fn find_broker() {
         }
         std::ffi::CStr::from_ptr(value).to_bytes()
     };
-    let Some((name, token)) = parse_broker(value) else { return };
+    let Some((name, token, policy)) = parse_broker(value) else { return };
     // SAFETY: all zeros is a valid address.
     let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -90,7 +96,7 @@ pub(crate) fn find_broker() {
         *to = *from as libc::c_char;
     }
     let length = (mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len()) as libc::socklen_t;
-    let _ = BROKER.set(Broker { address, length, token });
+    let _ = BROKER.set(Broker { address, length, token, policy });
     FOUND.store(true, Ordering::Release);
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use ri2n_express::Map;
-use ri2n_session::{NAME_BYTES, Name};
+use ri2n_session::{LOCAL_ONLY, NAME_BYTES, Name};
 
 use crate::{epoll, real, slot};
 
@@ -114,6 +114,50 @@ pub(crate) fn local_address(fd: c_int) -> Option<SocketAddr> {
 /// Whether traffic to this address never leaves the machine by its very address.
 pub(crate) fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
+}
+
+/// Has a socket of TCP take packets of this machine alone. Returns whether the kernel does so; if not, the error is set.
+pub(crate) fn keep_to_this_machine(fd: c_int) -> bool {
+    let mut steps = LOCAL_ONLY.map(|(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k });
+    let program = libc::sock_fprog { len: steps.len() as libc::c_ushort, filter: steps.as_mut_ptr() };
+    let length = mem::size_of::<libc::sock_fprog>() as socklen_t;
+    let value = ptr::from_ref(&program).cast();
+    // SAFETY: the program and its steps outlive the call, which copies them.
+    unsafe { real::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, length) == 0 }
+}
+
+/// Whether an address is neither of the loopback network nor one that this machine has: whether nothing can be bound to it.
+pub(crate) fn is_of_other_machine(storage: &Storage) -> bool {
+    let Some(address) = storage.decode() else { return false };
+    if is_loopback(&address) {
+        return false;
+    }
+    let before = errno();
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let mut any_port = Storage { bytes: storage.bytes, length: storage.length };
+    // Both families have the port at the same place.
+    // SAFETY: the storage holds an address of the internet.
+    unsafe { (*any_port.address().cast::<sockaddr_in>()).sin_port = 0 };
+    // SAFETY: the address is as long as it says, and the descriptor is ours.
+    let is_own = unsafe {
+        let probe = libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let bound = libc::bind(probe, any_port.address(), any_port.length) == 0;
+        close(probe);
+        bound
+    };
+    set_errno(before);
+    !is_own
+}
+
+/// Closes a connection of TCP so that its peer sees a reset.
+pub(crate) fn close_by_reset(fd: c_int) {
+    let before = errno();
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = mem::size_of::<libc::linger>() as socklen_t;
+    // SAFETY: the value has the size that is told.
+    unsafe { real::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, ptr::from_ref(&linger).cast(), length) };
+    close(fd);
+    set_errno(before);
 }
 
 /// Puts `stream` where the unconnected TCP socket `fd` is: flags, time limits and epoll registrations stay.

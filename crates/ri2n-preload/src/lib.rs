@@ -81,16 +81,22 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
         },
         Err(ask::Silent::Interrupted) => fail(libc::EINTR),
         Err(ask::Silent::TimedOut) => fail(libc::EINPROGRESS),
+        // What may not be plain TCP fails when nobody can be asked.
+        Err(ask::Silent::Gone) if ask::is_required() => fail(libc::EACCES),
         Err(ask::Silent::Gone) => plain(),
     }
 }
 
-/// Listens for plain TCP as ever, and has the broker listen for RI2N at the same port.
+/// Listens for plain TCP as ever, and has the broker listen for RI2N at the same port. Where plain TCP is not allowed, only
+/// connections of this machine reach the listener, the broker's knocks among them.
 ///
 /// # Safety
 /// As `listen(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if ask::is_required() && descriptor::is_tcp(fd) && !descriptor::keep_to_this_machine(fd) {
+        return -1;
+    }
     // SAFETY: no memory is involved.
     let result = unsafe { real::listen(fd, backlog) };
     if result == 0 && ask::has_broker() && descriptor::is_tcp(fd) {
@@ -260,6 +266,10 @@ unsafe fn accept_any(
             _ => Claim::Ordinary,
         };
         match stream {
+            // A listener from before the session has no filter.
+            Claim::Ordinary if ask::is_required() && descriptor::is_of_other_machine(&storage) => {
+                descriptor::close_by_reset(accepted);
+            }
             Claim::Ordinary => {
                 // SAFETY: the caller vouches for the buffer.
                 unsafe { storage.copy_to(address, length) };

@@ -17,16 +17,23 @@ mod table;
 
 use std::{
     io,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ri2n_session::{Answer, Operation, Token, Verdict};
 
 pub use self::life::{BrokerError, Catch, Session, serve};
 use self::{listen::Delivery, table::Table};
-use crate::{express::Express, line::Line, networks::Networks, redirect::Redirect};
+use crate::{
+    express::Express,
+    ledger::{self, Ledger, Why},
+    line::Line,
+    networks::Networks,
+    redirect::Redirect,
+};
 
 /// How a broker connects.
 #[derive(Clone, Debug)]
@@ -39,6 +46,8 @@ pub struct Settings {
     pub patience: Duration,
     /// The same for a peer that has answered before.
     pub patience_known: Duration,
+    /// Where connections are counted that are not RI2N.
+    pub ledger: Arc<Ledger>,
 }
 
 impl Default for Settings {
@@ -48,6 +57,7 @@ impl Default for Settings {
             networks: Networks::Attached,
             patience: Duration::from_millis(300),
             patience_known: Duration::from_secs(3),
+            ledger: Arc::default(),
         }
     }
 }
@@ -68,6 +78,28 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
+    /// Decides about a connection that cannot be RI2N, and counts it.
+    ///
+    /// # Errors
+    /// The error number for the program where plain TCP may not stand in.
+    fn fall_back(&self, target: SocketAddr, why: Why) -> Result<(), i32> {
+        let fallback = self.settings.protocol.fallback();
+        match self.settings.ledger.judge(fallback, target, why, Instant::now()) {
+            ledger::Verdict::Plain => Ok(()),
+            ledger::Verdict::Refused { errno, is_news } => {
+                if is_news {
+                    let error = io::Error::from_raw_os_error(errno);
+                    let way_out = match why {
+                        Why::KeysDiffer => "set the same passphrase or key at both ends",
+                        _ => "run the peer under `ri2n run`, or set `require = false` to allow plain TCP",
+                    };
+                    warn(&format!("connection to {target} refused ({error}): {why}; {way_out}"));
+                }
+                Err(errno)
+            }
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,7 @@
 //! RI2N for programs that know nothing of it.
 //!
 //! - [`broker`]: holds the streams of all programs under one `ri2n run`.
+//! - [`ledger`]: counts the connections that are not RI2N.
 //! - [`launch`]: finds out how a program can be caught, starts a broker, becomes the program.
 //! - [`networks`]: which destinations RI2N is tried for.
 //! - [`proxy`]: a TCP port here, a TCP port there, RI2N between.
@@ -13,6 +14,7 @@
 
 pub mod broker;
 pub mod launch;
+pub mod ledger;
 pub mod networks;
 pub mod proxy;
 pub mod signals;
@@ -21,6 +23,7 @@ mod elf;
 mod express;
 mod greeting;
 mod line;
+mod local_only;
 mod pair;
 mod redirect;
 mod relay;

@@ -16,6 +16,17 @@ pub enum Networks {
     Listed(Vec<Prefix>),
 }
 
+/// Where a destination is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// This machine.
+    Here,
+    /// A network that RI2N is tried in.
+    Within,
+    /// Another network.
+    Elsewhere,
+}
+
 /// A network: an address and how many of its bits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
@@ -31,18 +42,24 @@ pub struct NotAPrefix(String);
 impl Networks {
     /// Whether RI2N is tried for `destination`; this machine's own addresses never are.
     pub fn contain(&self, destination: IpAddr) -> bool {
+        self.place(destination) == Place::Within
+    }
+
+    /// Where a destination is.
+    pub fn place(&self, destination: IpAddr) -> Place {
         let destination = destination.to_canonical();
-        if destination.is_loopback() || destination.is_unspecified() || destination.is_multicast() {
-            return false;
-        }
         let own = own_networks();
-        if own.iter().any(|prefix| prefix.address == destination) {
-            return false;
+        if destination.is_loopback()
+            || destination.is_unspecified()
+            || own.iter().any(|prefix| prefix.address == destination)
+        {
+            return Place::Here;
         }
-        match self {
+        let is_within = match self {
             Self::Attached => own.iter().any(|prefix| prefix.contains(destination)),
             Self::Listed(prefixes) => prefixes.iter().any(|prefix| prefix.contains(destination)),
-        }
+        };
+        if is_within && !destination.is_multicast() { Place::Within } else { Place::Elsewhere }
     }
 }
 

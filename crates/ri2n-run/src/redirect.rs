@@ -14,14 +14,19 @@
 use std::{
     fs, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, RingBufferBuilder};
 
-use crate::networks::{Networks, own_networks};
+use ri2n_session::Policy;
+
+use crate::{
+    local_only,
+    networks::{Networks, own_networks},
+};
 
 const OBJECT: &[u8] = include_bytes!("../bpf/redirect.bpf.o");
 /// How control groups of sessions are named: this, and the broker's process number.
@@ -37,6 +42,7 @@ pub(crate) struct Redirect {
     object: Object,
     /// Dropping them detaches the programs.
     _links: Vec<Link>,
+    _guard: Option<[OwnedFd; 2]>,
     _mount: Option<OwnedFd>,
 }
 
@@ -66,7 +72,7 @@ impl Redirect {
     ///
     /// # Errors
     /// [`RedirectError`].
-    pub(crate) fn begin(proxies: &[TcpListener], networks: &Networks) -> Result<Self, RedirectError> {
+    pub(crate) fn begin(proxies: &[TcpListener], networks: &Networks, policy: Policy) -> Result<Self, RedirectError> {
         let (mount, kept) = group_mount()?;
         sweep(&mount);
         let group = mount.join(format!("{GROUP_PREFIX}{}", std::process::id()));
@@ -83,8 +89,14 @@ impl Redirect {
             let link = program.attach_cgroup(directory.as_raw_fd());
             links.push(link.map_err(|source| RedirectError::Bpf { step: "attach the eBPF programs", source })?);
         }
+        let guard = match policy {
+            Policy::PlainTcpAllowed => None,
+            Policy::Required => {
+                Some(step("keep plain TCP from the group's listeners", local_only::attach_to_group(directory.as_fd()))?)
+            }
+        };
         made.group = None;
-        Ok(Self { group, object, _links: links, _mount: kept })
+        Ok(Self { _guard: guard, group, object, _links: links, _mount: kept })
     }
 
     /// Takes a process into the control group, and with it everything that it starts.

@@ -56,7 +56,7 @@ mod tests {
     fn those_who_serve_are_found_and_stale_sockets_go() {
         let directory = std::env::temp_dir().join(format!("ri2n-status-test-{}", std::process::id()));
         assert_eq!(ask_all(&directory).unwrap(), []);
-        let serving = serve(&directory, "a test").unwrap();
+        let serving = serve(&directory, "a test", report::Plain::default).unwrap();
         let stale = directory.join("1.sock");
         drop(UnixListener::bind(&stale).unwrap());
         let other = UnixListener::bind(directory.join("2.sock")).unwrap();

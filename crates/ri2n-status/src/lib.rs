@@ -13,7 +13,7 @@ mod report;
 mod serve;
 
 pub use ask::ask_all;
-pub use report::{Connection, Link, Report, prometheus, text};
+pub use report::{Connection, Link, Plain, PlainPeer, PlainPort, Report, prometheus, text};
 pub use serve::{Serving, serve};
 
 use std::{env, path::PathBuf};

@@ -19,6 +19,44 @@ pub struct Report {
     pub program: String,
     /// Oldest first.
     pub connections: Vec<Connection>,
+    /// Connections of its programs that are not RI2N.
+    #[serde(default)]
+    pub plain: Plain,
+}
+
+/// What of a process's programs is not RI2N.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plain {
+    /// Whether RI2N is required: connections with other machines are refused rather than plain TCP.
+    pub required: bool,
+    /// Connections made, by peer and reason.
+    pub peers: Vec<PlainPeer>,
+    /// Ports with clients of plain TCP of other machines.
+    pub ports: Vec<PlainPort>,
+}
+
+/// Connections to a peer that are not RI2N for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainPeer {
+    /// Its address; `0.0.0.0` stands for many peers.
+    pub peer: String,
+    /// The reason as one word, such as `keys-differ`.
+    pub why: String,
+    /// The reason as a sentence without a full stop.
+    pub explanation: String,
+    /// How many were made by plain TCP so far.
+    pub plain: u64,
+    /// How many were refused so far.
+    pub refused: u64,
+}
+
+/// A port that programs under RI2N listen at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainPort {
+    /// The port.
+    pub port: u16,
+    /// Clients that are connected by plain TCP now.
+    pub clients: u64,
 }
 
 /// One connection.
@@ -91,9 +129,9 @@ pub struct Link {
 
 impl Report {
     /// This process now.
-    pub fn of_this_process(program: &str) -> Self {
+    pub fn of_this_process(program: &str, plain: Plain) -> Self {
         let connections = ri2n_io::connections().iter().map(Connection::from).collect();
-        Self { version: VERSION, process: std::process::id(), program: program.to_owned(), connections }
+        Self { version: VERSION, process: std::process::id(), program: program.to_owned(), connections, plain }
     }
 }
 
@@ -150,7 +188,8 @@ pub fn text(reports: &[Report]) -> String {
     for report in reports {
         let count = report.connections.len();
         let plural = if count == 1 { "" } else { "s" };
-        let _ = writeln!(out, "process {}, {}: {count} connection{plural}", report.process, report.program);
+        let required = if report.plain.required { "; RI2N is required" } else { "" };
+        let _ = writeln!(out, "process {}, {}: {count} connection{plural}{required}", report.process, report.program);
         for connection in &report.connections {
             let Connection { role, state, local, peer, age_s, .. } = connection;
             let _ = writeln!(
@@ -174,11 +213,26 @@ pub fn text(reports: &[Report]) -> String {
                 );
             }
         }
+        plain_text(&report.plain, &mut out);
     }
     if reports.is_empty() {
         out.push_str("no process speaks RI2N\n");
     }
     out
+}
+
+fn plain_text(plain: &Plain, out: &mut String) {
+    let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    for PlainPeer { peer, explanation, plain, refused, .. } in &plain.peers {
+        for (count, how) in [(plain, "plain TCP"), (refused, "refused")] {
+            if *count > 0 {
+                let _ = writeln!(out, "  {how}: {} to {peer} so far: {explanation}", counted(*count, "connection"));
+            }
+        }
+    }
+    for PlainPort { port, clients } in &plain.ports {
+        let _ = writeln!(out, "  plain TCP: {} at port {port} now", counted(*clients, "client"));
+    }
 }
 
 /// A metric of a connection or a link.
@@ -218,6 +272,7 @@ pub fn prometheus(reports: &[Report]) -> String {
         let labels = format!("process=\"{}\",program=\"{}\"", report.process, escape(&report.program));
         let _ = writeln!(out, "ri2n_connections{{{labels}}} {}", report.connections.len());
     }
+    plain_metrics(reports, &mut out);
     for (name, kind, help, value) in CONNECTION_METRICS {
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for (labels, connection) in connections(reports) {
@@ -234,6 +289,33 @@ pub fn prometheus(reports: &[Report]) -> String {
         }
     }
     out
+}
+
+fn plain_metrics(reports: &[Report], out: &mut String) {
+    let mut metric = |name: &str, kind: &str, help: &str, series: &dyn Fn(&Report) -> Vec<(String, u64)>| {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for report in reports {
+            for (labels, value) in series(report) {
+                let _ = writeln!(out, "{name}{{process=\"{}\"{labels}}} {value}", report.process);
+            }
+        }
+    };
+    metric("ri2n_required", "gauge", "1 if connections are refused rather than plain TCP.", &|report| {
+        vec![(String::new(), u64::from(report.plain.required))]
+    });
+    let by_peer = |report: &Report, value: fn(&PlainPeer) -> u64| -> Vec<(String, u64)> {
+        let labels = |peer: &PlainPeer| format!(",peer=\"{}\",why=\"{}\"", escape(&peer.peer), escape(&peer.why));
+        report.plain.peers.iter().map(|peer| (labels(peer), value(peer))).collect()
+    };
+    metric("ri2n_plain_connections_total", "counter", "Connections made by plain TCP.", &|report| {
+        by_peer(report, |peer| peer.plain)
+    });
+    metric("ri2n_refused_connections_total", "counter", "Connections refused for want of RI2N.", &|report| {
+        by_peer(report, |peer| peer.refused)
+    });
+    metric("ri2n_plain_clients", "gauge", "Clients that are connected by plain TCP.", &|report| {
+        report.plain.ports.iter().map(|port| (format!(",port=\"{}\"", port.port), port.clients)).collect()
+    });
 }
 
 fn connections(reports: &[Report]) -> impl Iterator<Item = (String, &Connection)> {
@@ -305,13 +387,33 @@ pub(crate) mod tests {
             silent_s: 0.001,
             links: vec![link(0, "good"), link(1, "suspect")],
         };
-        Report { version: VERSION, process: 4711, program: "run \"x\"".into(), connections: vec![connection] }
+        let peer = |why: &str, plain, refused| PlainPeer {
+            peer: "10.91.0.9".into(),
+            why: why.into(),
+            explanation: format!("because of {why}"),
+            plain,
+            refused,
+        };
+        let plain = Plain {
+            required: true,
+            peers: vec![peer("other-network", 2, 0), peer("keys-differ", 0, 1)],
+            ports: vec![PlainPort { port: 7001, clients: 3 }],
+        };
+        Report { version: VERSION, process: 4711, program: "run \"x\"".into(), connections: vec![connection], plain }
     }
 
     #[test]
     fn people_see_every_link() {
         let text = text(&[sample()]);
-        assert_eq!(text.lines().count(), 4, "{text}");
+        assert_eq!(text.lines().count(), 7, "{text}");
+        for line in [
+            "process 4711, run \"x\": 1 connection; RI2N is required",
+            "  plain TCP: 2 connections to 10.91.0.9 so far: because of other-network",
+            "  refused: 1 connection to 10.91.0.9 so far: because of keys-differ",
+            "  plain TCP: 3 clients at port 7001 now",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
         assert!(text.contains("10.91.1.2:7000") && text.contains("suspect"), "{text}");
         assert_eq!(super::text(&[]), "no process speaks RI2N\n");
     }
@@ -329,6 +431,14 @@ pub(crate) mod tests {
                 assert_eq!(series.split('{').next(), names.last().map(String::as_str), "{line}");
                 assert!(series.ends_with("\"}"), "{line}");
             }
+        }
+        for line in [
+            "ri2n_required{process=\"4711\"} 1",
+            "ri2n_plain_connections_total{process=\"4711\",peer=\"10.91.0.9\",why=\"other-network\"} 2",
+            "ri2n_refused_connections_total{process=\"4711\",peer=\"10.91.0.9\",why=\"keys-differ\"} 1",
+            "ri2n_plain_clients{process=\"4711\",port=\"7001\"} 3",
+        ] {
+            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
         }
         assert!(metrics.contains("program=\"run \\\"x\\\"\""), "{metrics}");
         assert!(

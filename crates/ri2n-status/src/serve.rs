@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::report::Report;
+use crate::report::{Plain, Report};
 
 /// How long one who asks may take to read.
 const WRITE_MAX: Duration = Duration::from_secs(2);
@@ -23,11 +23,11 @@ pub struct Serving {
     path: PathBuf,
 }
 
-/// Serves this process's status in `directory`, on a thread of its own.
+/// Serves this process's status in `directory`, on a thread of its own; `plain` tells what is not RI2N.
 ///
 /// # Errors
 /// If the directory or the socket cannot be made; the directory must belong to this user.
-pub fn serve(directory: &Path, program: &str) -> io::Result<Serving> {
+pub fn serve(directory: &Path, program: &str, plain: impl Fn() -> Plain + Send + 'static) -> io::Result<Serving> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if fs::metadata(directory)?.uid() != nix::unistd::geteuid().as_raw() {
         let whose = format!("{} belongs to another user", directory.display());
@@ -43,7 +43,7 @@ pub fn serve(directory: &Path, program: &str) -> io::Result<Serving> {
         for asked in listener.incoming() {
             let Ok(mut asked) = asked else { return };
             let _ = asked.set_write_timeout(Some(WRITE_MAX));
-            let report = serde_json::to_vec(&Report::of_this_process(&program)).unwrap_or_default();
+            let report = serde_json::to_vec(&Report::of_this_process(&program, plain())).unwrap_or_default();
             // Whoever asked may be gone.
             let _ = asked.write_all(&report);
         }

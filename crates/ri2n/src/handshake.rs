@@ -9,8 +9,11 @@
 //!    packets with the server's token ─────▶
 //! ```
 //!
-//! The cookie is \[RFC 6347 4.2.1\]'s. No answer is longer than its question. With a key, OPEN and ACCEPT carry proofs of it,
-//! ACCEPT's over OPEN as well, and both nonces and tokens go into the keys of the packets.
+//! The cookie is \[RFC 6347 4.2.1\]'s. No answer is longer than its question. With a key, OPEN, ACCEPT and REFUSE carry proofs
+//! of it, those of ACCEPT and REFUSE over OPEN as well, and both nonces and tokens go into the keys of the packets.
+//!
+//! A client with a key believes no refusal without a proof: it keeps asking for [`DOUBTFUL`], in which the server's own answer
+//! arrives if the refusal was forged, and reports the refusal only then ([`Client::poll_failure`]).
 
 use crate::{
     connection::{Agreement, Connection, Role, Settings},
@@ -33,10 +36,14 @@ use std::{
 const REPEAT: Duration = Duration::from_millis(50);
 /// Seconds for which a cookie is good.
 const COOKIE_SECONDS: u64 = 10;
+/// How long a client with a key keeps asking after a refusal, or an acceptance, whose proof is wrong.
+pub const DOUBTFUL: Duration = Duration::from_millis(500);
 /// How long a server remembers whom it accepted, to answer a repeated OPEN alike: longer than a cookie lives.
 const REMEMBERED: Duration = Duration::from_secs(20);
 /// Clients accepted within that time, at most.
 pub const REMEMBERED_MAX: usize = 4096;
+/// What the proof of a REFUSE is derived for.
+const REFUSE_PURPOSE: &str = "ri2n v1 refuse";
 /// Index of an address that the server did not offer.
 pub const ADDRESS_UNLISTED: u8 = u8::MAX;
 
@@ -88,8 +95,8 @@ pub enum ConnectError {
     /// The server speaks another version.
     #[error("the server speaks version {0} of the protocol, not {VERSION}")]
     Version(u8),
-    /// One end has a key and the other has none, or another; or only one wants checksums with a key around.
-    #[error("the server wants another key, or one where there is none")]
+    /// One end has a key and the other has none, or another; or the server wants checksums and the client none.
+    #[error("the passphrases or keys of the two ends differ, or only one end has one")]
     Guard,
     /// The server has no room.
     #[error("the server takes no more connections now")]
@@ -109,6 +116,8 @@ pub struct Client {
     question: Vec<u8>,
     repeat_at: Time,
     opening: bool,
+    /// A refusal that may be forged, and when it is believed.
+    doubtful: Option<(ConnectError, Time)>,
 }
 
 /// What a client has when it was accepted.
@@ -128,8 +137,19 @@ impl Client {
     pub fn new(seed: [u8; 32], settings: Settings, protection: Protection, addresses: Vec<Address>) -> Self {
         let (token, nonce, secret) = drawn(&seed);
         let question = handshake::encode(token, &Body::Hello { nonce }, |_| [0; PROOF_LEN]);
-        let opening = false;
-        Self { token, nonce, secret, settings, protection, addresses, question, repeat_at: Time::ZERO, opening }
+        let (opening, doubtful) = (false, None);
+        Self {
+            token,
+            nonce,
+            secret,
+            settings,
+            protection,
+            addresses,
+            question,
+            repeat_at: Time::ZERO,
+            opening,
+            doubtful,
+        }
     }
 
     /// The datagram to send to the server now, if it is time.
@@ -140,16 +160,28 @@ impl Client {
         })
     }
 
-    /// When there is something to send again.
+    /// When there is something to send again, or [`Self::poll_failure`] may have something to say.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
-        self.repeat_at
+        self.doubtful.map_or(self.repeat_at, |(_, at)| at.min(self.repeat_at))
+    }
+
+    /// Why the client gives up, once a refusal without a valid proof has been contradicted by nothing for [`DOUBTFUL`].
+    #[must_use]
+    pub fn poll_failure(&self, now: Time) -> Option<ConnectError> {
+        self.doubtful.filter(|(_, at)| now >= *at).map(|(error, _)| error)
+    }
+
+    /// A refusal without a valid proof that nothing has contradicted so far: the likely reason when the caller gives up.
+    #[must_use]
+    pub fn doubtful(&self) -> Option<ConnectError> {
+        self.doubtful.map(|(error, _)| error)
     }
 
     /// Takes in what came back along `path`. Datagrams that are no answer to ours are ignored.
     ///
     /// # Errors
-    /// If the server refused.
+    /// If the server refused: with a valid proof where there is a key.
     pub fn handle_datagram(&mut self, now: Time, path: Path, bytes: &[u8]) -> Result<Option<Connected>, ConnectError> {
         let Ok(answer) = handshake::decode(bytes) else { return Ok(None) };
         if answer.client_token != self.token {
@@ -164,22 +196,38 @@ impl Client {
             Body::Accept(accept) if self.opening => {
                 let expected = self.protection.prove("ri2n v1 accept", &[&self.question, answer.proven]);
                 if !equal(&answer.proof, &expected) {
-                    return if self.protection.key.is_some() { Err(ConnectError::Guard) } else { Ok(None) };
+                    self.doubt(now, ConnectError::Guard);
+                    return Ok(None);
                 }
                 Ok(Some(self.connect(now, path, accept)))
             }
-            Body::Refuse(refusal) => Err(match refusal {
-                Refusal::Version(version) => ConnectError::Version(version),
-                Refusal::Guard => ConnectError::Guard,
-                Refusal::Full => ConnectError::Full,
-            }),
+            Body::Refuse(refusal) => {
+                let error = match refusal {
+                    Refusal::Version(version) => ConnectError::Version(version),
+                    Refusal::Guard => ConnectError::Guard,
+                    Refusal::Full => ConnectError::Full,
+                };
+                let expected = self.protection.prove(REFUSE_PURPOSE, &[&self.question, answer.proven]);
+                if self.protection.key.is_none() || equal(&answer.proof, &expected) {
+                    return Err(error);
+                }
+                self.doubt(now, error);
+                Ok(None)
+            }
             _ => Ok(None),
+        }
+    }
+
+    /// Notes what may be forged: only someone on the path sees the token, but a key is to hold against them too.
+    fn doubt(&mut self, now: Time, error: ConnectError) {
+        if self.protection.key.is_some() && self.doubtful.is_none() {
+            self.doubtful = Some((error, now + DOUBTFUL));
         }
     }
 
     /// Starts over with a HELLO, as when another address of the server is tried or the cookie went stale.
     pub fn restart(&mut self) {
-        self.opening = false;
+        (self.opening, self.doubtful) = (false, None);
         self.question = handshake::encode(self.token, &Body::Hello { nonce: self.nonce }, |_| [0; PROOF_LEN]);
         self.repeat_at = Time::ZERO;
     }
@@ -294,9 +342,7 @@ impl Server {
     /// Takes in a handshake datagram.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) -> Response {
         if let Some((_, token)) = handshake::foreign_version(bytes) {
-            return Response::Reply(handshake::encode(token, &Body::Refuse(Refusal::Version(VERSION)), |_| {
-                [0; PROOF_LEN]
-            }));
+            return Response::Reply(self.refusal(token, Refusal::Version(VERSION), bytes));
         }
         let Ok(question) = handshake::decode(bytes) else { return Response::Ignore };
         let token = question.client_token;
@@ -314,14 +360,14 @@ impl Server {
                 }
                 let proof = self.protection.prove("ri2n v1 open", &[question.proven]);
                 if !self.takes(open.guard) || !equal(&proof, &question.proof) && self.protection.key.is_some() {
-                    return Response::Reply(refusal(token, Refusal::Guard));
+                    return Response::Reply(self.refusal(token, Refusal::Guard, bytes));
                 }
                 self.forget(now);
                 if let Some(known) = self.accepted.iter().find(|known| known.client == from && known.token == token) {
                     return Response::Reply(known.answer.clone());
                 }
                 if self.accepted.len() >= REMEMBERED_MAX {
-                    return Response::Reply(refusal(token, Refusal::Full));
+                    return Response::Reply(self.refusal(token, Refusal::Full, bytes));
                 }
                 Response::Open(Box::new(Opening { client: from, token, open, question: bytes.to_vec() }))
             }
@@ -365,7 +411,13 @@ impl Server {
     /// The datagram that says that there is no room.
     #[must_use]
     pub fn refuse_full(&self, opening: &Opening) -> Vec<u8> {
-        refusal(opening.token, Refusal::Full)
+        self.refusal(opening.token, Refusal::Full, &opening.question)
+    }
+
+    fn refusal(&self, token: u64, refusal: Refusal, question: &[u8]) -> Vec<u8> {
+        handshake::encode(token, &Body::Refuse(refusal), |proven| {
+            self.protection.prove(REFUSE_PURPOSE, &[question, proven])
+        })
     }
 
     fn takes(&self, guard: Guard) -> bool {
@@ -393,10 +445,6 @@ impl Server {
         cookie.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         cookie
     }
-}
-
-fn refusal(token: u64, refusal: Refusal) -> Vec<u8> {
-    handshake::encode(token, &Body::Refuse(refusal), |_| [0; PROOF_LEN])
 }
 
 /// Token, nonce and secret from a seed.

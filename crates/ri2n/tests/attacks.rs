@@ -4,7 +4,7 @@ mod world;
 
 use ri2n::{
     Arrival, CloseReason, Settings, StreamState, Time,
-    handshake::{Protection, REMEMBERED_MAX, Response, Server, Terms},
+    handshake::{Client, ConnectError, DOUBTFUL, Protection, REMEMBERED_MAX, Response, Server, Terms},
     wire::{
         control::{self, Control},
         handshake::{self as wire, Body, PROOF_LEN},
@@ -96,10 +96,73 @@ fn another_key_is_refused() {
     world.listen(server);
     world.protection = Protection { key: Some(ri2n::Key::from_passphrase("another")), ..Protection::default() };
     world.connect(client, server);
-    let until = world.after(200);
+    let until = world.after(DOUBTFUL.as_millis() as u64 / 2);
+    world.run(until, |_| false);
+    assert_eq!(world.nodes[client].failure, None, "the refusal of a server with another key may be forged");
+    let until = world.after(DOUBTFUL.as_millis() as u64);
     world.run(until, |_| false);
     assert!(world.nodes[client].failure.as_ref().is_some_and(|failure| failure.contains("key")));
     assert!(world.nodes[server].connection.is_none());
+}
+
+/// Every refusal there is, sent to a client by someone on the path before the server's answer arrives.
+#[test]
+fn forged_refusals_and_acceptances_delay_nobody_who_has_a_key() {
+    let mut world = World::new(8).with_key();
+    let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
+    world.join(client, server, 0, &Pipe { delay: Duration::from_millis(5), ..Pipe::gigabit() });
+    for (k, node) in [client, server].into_iter().enumerate() {
+        world.nodes[node].app = App::new(world.now, (1 + k as u64, 2 - k as u64), 400_000, 9_000);
+    }
+    world.listen(server);
+    world.recorded = Some(Vec::new());
+    world.connect(client, server);
+    let mut forged = 0;
+    for _ in 0..30 {
+        let until = world.after(1);
+        world.run(until, |_| false);
+        for seen in std::mem::take(world.recorded.as_mut().unwrap()) {
+            let Ok(question) = wire::decode(&seen.bytes) else { continue };
+            if seen.from.ip() != ip(client, 0) {
+                continue;
+            }
+            let accept =
+                wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new() };
+            let refusals = [wire::Refusal::Guard, wire::Refusal::Full, wire::Refusal::Version(9)];
+            for body in refusals.map(Body::Refuse).into_iter().chain([Body::Accept(accept)]) {
+                let bytes = wire::encode(question.client_token, &body, |_| [0; PROOF_LEN]);
+                let now = world.now;
+                let path = ri2n::Path { local: None, interface: 0, remote: seen.to };
+                let Some(client) = world.nodes[client].client.as_mut() else { continue };
+                assert!(matches!(client.handle_datagram(now, path, &bytes), Ok(None)), "{body:?} is believed");
+                forged += 1;
+            }
+        }
+    }
+    assert!(forged >= 8, "HELLO and OPEN were answered by the forger: {forged}");
+    assert_eq!(world.nodes[client].failure, None);
+    world.recorded = None;
+    finishes(&mut world);
+}
+
+#[test]
+fn a_refusal_of_the_server_that_has_the_key_is_believed_at_once() {
+    let protection = Protection { key: Some(ri2n::Key::from_passphrase("a secret")), ..Protection::default() };
+    let mut server = Server::new([1; 32], protection.clone());
+    let mut client = Client::new([2; 32], Settings::default(), protection, Vec::new());
+    let (now, from) = (Time::from_nanos(50_000_000_000), SocketAddr::new(ip(0, 0), 7));
+    let path = ri2n::Path { local: None, interface: 0, remote: SocketAddr::new(ip(1, 0), 7) };
+    let hello = client.poll_transmit(now).unwrap().to_vec();
+    let Response::Reply(cookie) = server.handle_datagram(now, from, &hello) else { panic!("a cookie is due") };
+    assert!(matches!(client.handle_datagram(now, path, &cookie), Ok(None)));
+    let open = client.poll_transmit(now).unwrap().to_vec();
+    let Response::Open(opening) = server.handle_datagram(now, from, &open) else { panic!("the cookie is good") };
+    let refusal = server.refuse_full(&opening);
+    let mut changed = refusal.clone();
+    changed[14] = 1;
+    assert!(matches!(client.handle_datagram(now, path, &changed), Ok(None)));
+    assert!(matches!(client.handle_datagram(now, path, &refusal), Err(ConnectError::Full)));
+    assert!(refusal.len() <= hello.len(), "no amplification");
 }
 
 #[test]

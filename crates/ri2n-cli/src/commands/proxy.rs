@@ -30,8 +30,9 @@ pub(crate) struct Proxy {
 pub(crate) fn run(args: &Proxy) -> Result<ExitCode> {
     let (listen, target) = (resolve(&args.listen)?, resolve(&args.target)?);
     signals::hold()?;
-    let _status = serve_status(&format!("ri2n proxy {listen} {target}"));
-    proxy::serve(args.options.settings()?, listen, target).with_context(|| format!("listen at {listen}"))?;
+    let settings = args.options.settings()?;
+    let _status = serve_status(&format!("ri2n proxy {listen} {target}"), &settings);
+    proxy::serve(settings, listen, target).with_context(|| format!("listen at {listen}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,9 +5,11 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use nix::unistd::Pid;
+use ri2n_io::Fallback;
 use ri2n_run::{
     broker::{self, Catch, Settings},
     launch::{self, LaunchError},
+    ledger::{Entry, Ledger},
     networks::{Networks, Prefix},
     signals,
 };
@@ -105,17 +107,42 @@ pub(crate) fn broker(args: &Broker) -> Result<ExitCode> {
     launch::detach().context("leave the caller")?;
     signals::hold()?;
     // One without a status still serves.
-    let _status = serve_status(&format!("ri2n run, process {}", args.process));
+    let _status = serve_status(&format!("ri2n run, process {}", args.process), &settings);
     broker::serve(settings, Pid::from_raw(args.process), args.catch.into(), launch::tell)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Lets `ri2n status` find this process; says so if it cannot.
-pub(crate) fn serve_status(program: &str) -> Option<ri2n_status::Serving> {
+pub(crate) fn serve_status(program: &str, settings: &Settings) -> Option<ri2n_status::Serving> {
+    let (ledger, required) = (settings.ledger.clone(), settings.protocol.fallback() == Fallback::Never);
+    serve_status_with(program, move || plain(&ledger, required))
+}
+
+/// The same for a process whose connections are all RI2N, or that counts others itself.
+pub(crate) fn serve_status_with(
+    program: &str,
+    plain: impl Fn() -> ri2n_status::Plain + Send + 'static,
+) -> Option<ri2n_status::Serving> {
     let directory = ri2n_status::directory();
-    ri2n_status::serve(&directory, program)
+    ri2n_status::serve(&directory, program, plain)
         .inspect_err(|error| eprintln!("ri2n: no status in {}: {error}", directory.display()))
         .ok()
+}
+
+fn plain(ledger: &Ledger, required: bool) -> ri2n_status::Plain {
+    let peer = |entry: Entry| ri2n_status::PlainPeer {
+        peer: entry.peer.to_string(),
+        why: entry.why.word().to_owned(),
+        explanation: entry.why.to_string(),
+        plain: entry.plain,
+        refused: entry.refused,
+    };
+    let port = |(port, clients)| ri2n_status::PlainPort { port, clients };
+    ri2n_status::Plain {
+        required,
+        peers: ledger.entries().into_iter().map(peer).collect(),
+        ports: ledger.clients().into_iter().map(port).collect(),
+    }
 }
 
 impl Run {
@@ -147,8 +174,9 @@ impl Options {
         let config = config.flat_map(|file| ["--config".to_owned(), file.display().to_string()]);
         let links = self.connecting.links.iter().flat_map(|link| ["--links".to_owned(), link.to_string()]);
         let networks = self.network.iter().flat_map(|network| ["--network".to_owned(), network.to_string()]);
+        let require = self.connecting.require.iter().map(|require| format!("--require={require}"));
         let patience = ["--patience-ms".to_owned(), self.patience_ms.to_string()];
-        config.chain(links).chain(networks).chain(patience).collect()
+        config.chain(links).chain(networks).chain(require).chain(patience).collect()
     }
 }
 

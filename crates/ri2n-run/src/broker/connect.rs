@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ri2n_io::Stream;
+use ri2n_io::{Fallback, Stream};
 use ri2n_session::{Answer, Name, Request, Verdict, Waiting};
 use socket2::{SockAddr, SockRef};
 
@@ -25,8 +25,9 @@ use super::{Broker, forward::carry_tcp, listen::Held, table::Peer, warn};
 use crate::{
     express::{Express, Proposal},
     greeting::{self, Greeting, Offer, WELCOME_BYTES},
+    ledger::Why,
     line::Line,
-    networks::source_for,
+    networks::{Place, source_for},
     pair::{self, Pair},
     relay::{self, Far, Near},
 };
@@ -40,10 +41,17 @@ const WELCOME_MAX: Duration = Duration::from_secs(30);
 pub(super) enum Dialed {
     /// The peer's program has it in its queue; perhaps early copies are possible.
     Stream(Stream, Option<Arc<Express>>),
-    /// Plain TCP must do.
-    NotSpoken,
-    /// RI2N is spoken there, and the program's answer is no.
+    /// Plain TCP stands in.
+    Plain,
+    /// The program gets this error number.
     Refused(i32),
+}
+
+impl Dialed {
+    /// RI2N cannot be had.
+    fn without(broker: &Broker, target: SocketAddr, why: Why) -> Self {
+        broker.fall_back(target, why).map_or_else(Self::Refused, |()| Self::Plain)
+    }
 }
 
 pub(super) fn consider(
@@ -55,21 +63,22 @@ pub(super) fn consider(
     let plain = || line.answer(&Answer::of(Verdict::Plain), &[]);
     let (Some(remote), Some(socket)) = (request.remote, socket) else { return plain() };
     let target = SocketAddr::new(remote.ip().to_canonical(), remote.port());
-    if known_to_be_plain(broker, target) {
-        return plain();
-    }
-    let known = broker.table().peer(target, Instant::now());
-    let Some(id) = broker.table().new_stream() else {
-        warn("too many streams: one more is plain TCP");
-        return plain();
+    let fall_back = |why| match broker.fall_back(target, why) {
+        Ok(()) => plain(),
+        Err(errno) => line.answer(&Answer::of(Verdict::Failed(errno)), &[]),
     };
+    let known = match outlook(broker, target) {
+        Outlook::Try(known) => known,
+        Outlook::Local => return plain(),
+        Outlook::Plain(why) => return fall_back(why),
+    };
+    let Some(id) = broker.table().new_stream() else { return fall_back(Why::Full) };
     let held = Held::new(Arc::clone(broker));
     let local = match near_address(&socket, request.local, target, &remote) {
         Ok(local) => local,
         Err(error) => {
             drop(held);
-            warn(&format!("no address to reach {target} from: {error}"));
-            return plain();
+            return fall_back(Why::Unreachable(error.raw_os_error().unwrap_or(libc::ENETUNREACH)));
         }
     };
     let attempt = Attempt { id, known, local, remote, target, socket };
@@ -110,10 +119,30 @@ pub(super) fn serve_redirected(broker: &Arc<Broker>, proxy: &TcpListener) {
     }
 }
 
-/// Whether RI2N need not be tried.
-pub(super) fn known_to_be_plain(broker: &Broker, target: SocketAddr) -> bool {
-    !broker.settings.networks.contain(target.ip())
-        || matches!(broker.table().peer(target, Instant::now()), Some(Peer::Refused | Peer::Silent))
+/// Whether RI2N is worth a try.
+pub(super) enum Outlook {
+    /// It is; what is known of the peer.
+    Try(Option<Peer>),
+    /// The destination is this machine.
+    Local,
+    /// It is not.
+    Plain(Why),
+}
+
+/// What is known of a destination. Where plain TCP may not stand in, every connection is tried.
+pub(super) fn outlook(broker: &Broker, target: SocketAddr) -> Outlook {
+    match broker.settings.networks.place(target.ip()) {
+        Place::Here => return Outlook::Local,
+        Place::Elsewhere => return Outlook::Plain(Why::OtherNetwork),
+        Place::Within => {}
+    }
+    let known = broker.table().peer(target, Instant::now());
+    match known {
+        _ if broker.settings.protocol.fallback() == Fallback::Never => Outlook::Try(known),
+        Some(Peer::Refused) => Outlook::Plain(Why::NotSpoken),
+        Some(Peer::Silent) => Outlook::Plain(Why::Silent),
+        Some(Peer::Speaks) | None => Outlook::Try(known),
+    }
 }
 
 struct Attempt {
@@ -140,7 +169,7 @@ impl Attempt {
     /// Answers an attempt that is decided.
     fn settle(self, broker: &Broker, line: &Line, held: Held, dialed: Dialed) -> io::Result<()> {
         match dialed {
-            Dialed::NotSpoken => line.answer(&self.answer(Verdict::Plain), &[]),
+            Dialed::Plain => line.answer(&self.answer(Verdict::Plain), &[]),
             Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), &[]),
             Dialed::Stream(stream, express) => {
                 let Pair { ours, theirs } = pair::ready(&self.name(broker))?;
@@ -171,7 +200,7 @@ impl Attempt {
         let far = told.and_then(|()| match receive.recv() {
             Ok(Dialed::Stream(stream, express)) => Ok((Far::Ri2n(stream), express)),
             Ok(Dialed::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
-            Ok(Dialed::NotSpoken) => self.plain().map(|tcp| (Far::Tcp(tcp), None)),
+            Ok(Dialed::Plain) => self.plain().map(|tcp| (Far::Tcp(tcp), None)),
             Err(_) => Err(io::Error::from_raw_os_error(libc::ECONNABORTED)),
         });
         let error = match far {
@@ -238,8 +267,9 @@ pub(super) fn dial(
     let stream = match Stream::connect(target, &config) {
         Ok(stream) => stream,
         Err(error) => {
-            note(if error.kind() == io::ErrorKind::ConnectionRefused { Peer::Refused } else { Peer::Silent });
-            return Dialed::NotSpoken;
+            let why = Why::of(&error);
+            note(if matches!(why, Why::Silent | Why::Unreachable(_)) { Peer::Silent } else { Peer::Refused });
+            return Dialed::without(broker, target, why);
         }
     };
     let proposal = match copies {
@@ -259,7 +289,7 @@ pub(super) fn dial(
                 // Nobody listens any more, says the broker: TCP may know better, and says it as the kernel does.
                 None | Some(libc::ECONNREFUSED) => {
                     note(Peer::Refused);
-                    Dialed::NotSpoken
+                    Dialed::without(broker, target, Why::NotAccepted)
                 }
                 Some(errno) => Dialed::Refused(errno),
             }

@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ri2n_io::{Listener, Stream};
@@ -14,13 +14,14 @@ use socket2::SockRef;
 
 use super::{
     Broker, Settings,
-    connect::{Copies, Dialed, dial, known_to_be_plain},
+    connect::{Copies, Dialed, Outlook, dial, outlook},
     listen::{Held, answer, receive_greeting, refusal},
     table::Table,
     warn,
 };
 use crate::{
-    networks::source_for,
+    ledger::Why,
+    networks::{Place, source_for},
     relay::{self, Far, Near},
 };
 
@@ -70,7 +71,7 @@ impl Forwarder {
     pub(crate) fn serve_streams(&self, listener: &Listener) {
         while let Ok((stream, _)) = listener.accept() {
             let target = self.target;
-            if self.on_thread(move |_, held| carry_stream(&stream, target, held)).is_err() {
+            if self.on_thread(move |broker, held| carry_stream(broker, &stream, target, held)).is_err() {
                 warn("no thread for another connection");
             }
         }
@@ -102,16 +103,17 @@ pub(super) fn carry_tcp(
     held: Held,
 ) -> io::Result<()> {
     near.set_nodelay(true)?;
-    let dialed = if known_to_be_plain(broker, target) {
-        Dialed::NotSpoken
-    } else {
-        let known = broker.table().peer(target, Instant::now());
-        dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target, Copies::Unknown)
+    let dialed = match outlook(broker, target) {
+        Outlook::Local => Dialed::Plain,
+        Outlook::Plain(why) => broker.fall_back(target, why).map_or_else(Dialed::Refused, |()| Dialed::Plain),
+        Outlook::Try(known) => {
+            dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target, Copies::Unknown)
+        }
     };
     let far = match dialed {
         Dialed::Stream(stream, _) => Ok(Far::Ri2n(stream)),
         Dialed::Refused(errno) => Err(io::Error::from_raw_os_error(errno)),
-        Dialed::NotSpoken => plain(target).map(Far::Tcp),
+        Dialed::Plain => plain(target).map(Far::Tcp),
     };
     match far {
         Ok(far) => relay::start(Near::Tcp(near), far, held),
@@ -123,8 +125,13 @@ pub(super) fn carry_tcp(
     }
 }
 
-fn carry_stream(stream: &Stream, target: SocketAddr, held: Held) -> io::Result<()> {
+fn carry_stream(broker: &Broker, stream: &Stream, target: SocketAddr, held: Held) -> io::Result<()> {
     receive_greeting(stream)?;
+    if broker.settings.networks.place(target.ip()) != Place::Here {
+        if let Err(errno) = broker.fall_back(target, Why::ProxyTarget) {
+            return answer(stream, Err(errno));
+        }
+    }
     match plain(target) {
         Ok(near) => {
             answer(stream, Ok(None))?;

@@ -5,7 +5,7 @@
 //! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
@@ -21,7 +21,8 @@ use nix::{
     sys::signalfd::{SfdFlags, SignalFd},
     unistd::{Pid, setsid},
 };
-use ri2n_session::{BROKER_VARIABLE, Token};
+use ri2n_io::Fallback;
+use ri2n_session::{BROKER_VARIABLE, Policy, Token, broker_value};
 
 use super::{Broker, Settings, answer_question, connect, listen, table::Table, warn};
 use crate::{
@@ -91,14 +92,18 @@ pub fn serve(
     let name = format!("ri2n-{}-{session:016x}", std::process::id());
     let control = ControlSocket::bind(&name).map_err(step("bind the control socket"))?;
     let proxies = if catch == Catch::Redirect { proxy_ports().map_err(step("bind the proxy"))? } else { Vec::new() };
+    let policy = match settings.protocol.fallback() {
+        Fallback::Never => Policy::Required,
+        Fallback::WithoutKeys | Fallback::PlainTcp => Policy::PlainTcpAllowed,
+    };
     let redirect = match catch {
         Catch::Preload => None,
-        Catch::Redirect => Some(Redirect::begin(&proxies, &settings.networks)?),
+        Catch::Redirect => Some(Redirect::begin(&proxies, &settings.networks, policy)?),
     };
     if let Some(redirect) = &redirect {
         redirect.take_in(program.as_raw())?;
     }
-    let told = Session { variable: format!("{name},{token}") };
+    let told = Session { variable: broker_value(&name, token, policy) };
     let broker = Arc::new(Broker { settings, session, token, table: Mutex::new(Table::default()), redirect });
     for proxy in proxies {
         let broker = Arc::clone(&broker);
@@ -161,7 +166,10 @@ fn run(
             looked = Instant::now();
             let listening = !broker.table().listening.is_empty();
             if listening {
-                listen::prune(broker, &tcp_listeners());
+                let sockets = tcp_sockets();
+                listen::prune(broker, &sockets.listeners);
+                let ports: BTreeSet<u16> = broker.table().listening.keys().copied().collect();
+                broker.settings.ledger.note_clients(sockets.clients(&ports));
             }
             if exited && is_over(broker, name) {
                 return Ok(());
@@ -194,22 +202,57 @@ fn has_members(name: &str) -> bool {
         .any(|environment| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(variable.as_bytes())))
 }
 
-/// Where sockets of this network namespace listen for TCP.
-fn tcp_listeners() -> BTreeSet<SocketAddr> {
-    let mut found = BTreeSet::new();
+/// Sockets of TCP of this network namespace.
+#[derive(Debug, Default)]
+struct TcpSockets {
+    /// Where they listen.
+    listeners: BTreeSet<SocketAddr>,
+    /// Near and far address of connections that stand.
+    connections: Vec<(SocketAddr, SocketAddr)>,
+}
+
+impl TcpSockets {
+    /// How many connections of other machines each of these ports has.
+    fn clients(&self, ports: &BTreeSet<u16>) -> BTreeMap<u16, u64> {
+        let mut clients = BTreeMap::new();
+        for (near, far) in &self.connections {
+            if ports.contains(&near.port()) && !far.ip().is_loopback() && far.ip() != near.ip() {
+                *clients.entry(near.port()).or_default() += 1;
+            }
+        }
+        clients
+    }
+}
+
+fn tcp_sockets() -> TcpSockets {
+    let mut found = TcpSockets::default();
     for file in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         let table = fs::read_to_string(file).unwrap_or_default();
-        found.extend(table.lines().skip(1).filter_map(parse_listener));
+        for line in table.lines().skip(1) {
+            match parse_socket(line) {
+                Some((near, _, TCP_LISTEN)) => {
+                    found.listeners.insert(near);
+                }
+                Some((near, far, TCP_ESTABLISHED)) => found.connections.push((near, far)),
+                _ => {}
+            }
+        }
     }
     found
 }
 
+const TCP_ESTABLISHED: u8 = 1;
+const TCP_LISTEN: u8 = 10;
+
 /// Reads a line of `/proc/net/tcp`: a number, near address, far address, state.
-fn parse_listener(line: &str) -> Option<SocketAddr> {
-    const LISTEN: &str = "0A";
+fn parse_socket(line: &str) -> Option<(SocketAddr, SocketAddr, u8)> {
     let mut fields = line.split_ascii_whitespace().skip(1);
-    let (local, _, state) = (fields.next()?, fields.next()?, fields.next()?);
-    let (ip, port) = local.split_once(':')?;
+    let (near, far, state) = (fields.next()?, fields.next()?, fields.next()?);
+    Some((parse_address(near)?, parse_address(far)?, u8::from_str_radix(state, 16).ok()?))
+}
+
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
     let words: Vec<u32> =
         (0..ip.len() / 8).filter_map(|k| u32::from_str_radix(&ip[8 * k..8 * k + 8], 16).ok()).collect();
     // Words are printed as the machine reads them from memory in network order.
@@ -219,7 +262,7 @@ fn parse_listener(line: &str) -> Option<SocketAddr> {
         16 => IpAddr::from(<[u8; 16]>::try_from(octets).ok()?).to_canonical(),
         _ => return None,
     };
-    (state == LISTEN).then_some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
 fn proxy_ports() -> io::Result<Vec<TcpListener>> {
@@ -268,18 +311,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_are_read_as_the_kernel_prints_them() {
-        let line = "   0: 0202010A:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1";
-        assert_eq!(parse_listener(line), Some("10.1.2.2:8080".parse().unwrap()));
-        let v6 = "   1: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 0:0";
-        assert_eq!(parse_listener(v6), Some("[::]:22".parse().unwrap()));
-        assert_eq!(parse_listener(&line.replace(" 0A ", " 01 ")), None);
-        assert_eq!(parse_listener("  sl  local_address"), None);
+    fn sockets_are_read_as_the_kernel_prints_them() {
+        let line = "   0: 0202010A:1F90 0302010A:0016 0A 00000000:00000000 00:00000000 00000000 0 0 1 1";
+        let (near, far) = ("10.1.2.2:8080".parse().unwrap(), "10.1.2.3:22".parse().unwrap());
+        assert_eq!(parse_socket(line), Some((near, far, TCP_LISTEN)));
+        let v6 = "   1: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 01 0:0";
+        let any = "[::]:22".parse().unwrap();
+        assert_eq!(parse_socket(v6), Some((any, "[::]:0".parse().unwrap(), TCP_ESTABLISHED)));
+        assert_eq!(parse_socket("  sl  local_address rem_address st"), None);
 
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(tcp_listeners().contains(&listener.local_addr().unwrap()));
+        assert!(tcp_sockets().listeners.contains(&listener.local_addr().unwrap()));
         let address = listener.local_addr().unwrap();
         drop(listener);
-        assert!(!tcp_listeners().contains(&address));
+        assert!(!tcp_sockets().listeners.contains(&address));
+    }
+
+    #[test]
+    fn clients_of_other_machines_are_counted_by_port() {
+        let connections = [
+            ("10.1.0.2:80", "10.1.0.1:4000"),
+            ("10.2.0.2:80", "10.1.0.1:4001"),
+            ("10.1.0.2:81", "10.1.0.1:4002"),
+            // Knocks, connections within the machine, and those that programs of the session made.
+            ("127.0.0.1:80", "127.82.73.50:4000"),
+            ("10.1.0.2:80", "10.1.0.2:4000"),
+            ("10.1.0.2:5000", "10.1.0.1:80"),
+        ];
+        let parsed = connections.map(|(near, far)| (near.parse().unwrap(), far.parse().unwrap()));
+        let sockets = TcpSockets { connections: parsed.to_vec(), ..TcpSockets::default() };
+        assert_eq!(sockets.clients(&BTreeSet::from([80])), BTreeMap::from([(80, 2)]));
     }
 }

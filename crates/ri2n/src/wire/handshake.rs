@@ -14,6 +14,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub const HELLO_LEN: usize = 96;
 /// Length of an OPEN, which ACCEPT does not pass.
 pub const OPEN_LEN: usize = 512;
+/// Length of a REFUSE with its proof.
+const REFUSE_LEN: usize = 14 + 2 + PROOF_LEN;
 /// Most addresses that an end offers.
 pub const ADDRESSES_MAX: usize = 2 * LINKS_MAX;
 /// Bytes of the proof that an end knows the key.
@@ -146,7 +148,7 @@ pub struct Handshake<'a> {
     pub client_token: u64,
     /// What it says.
     pub body: Body,
-    /// The last [`PROOF_LEN`] bytes of OPEN and ACCEPT, made with the key over all that precedes them; zeros without.
+    /// The last [`PROOF_LEN`] bytes of OPEN, ACCEPT and REFUSE, made with the key over all that precedes them; zeros without.
     pub proof: [u8; PROOF_LEN],
     /// What the proof is over.
     pub proven: &'a [u8],
@@ -158,7 +160,7 @@ pub fn is_handshake(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Writes a datagram. The proof of OPEN and ACCEPT comes from `prove`, given all the bytes before it.
+/// Writes a datagram. The proof of OPEN, ACCEPT and REFUSE comes from `prove`, given all the bytes before it.
 ///
 /// # Panics
 /// If there are more than [`ADDRESSES_MAX`] addresses.
@@ -208,11 +210,15 @@ pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; 
             let proof = prove(&out);
             out.extend_from_slice(&proof);
         }
-        Body::Refuse(refusal) => out.extend_from_slice(&match refusal {
-            Refusal::Version(version) => [0, *version],
-            Refusal::Guard => [1, 0],
-            Refusal::Full => [2, 0],
-        }),
+        Body::Refuse(refusal) => {
+            out.extend_from_slice(&match refusal {
+                Refusal::Version(version) => [0, *version],
+                Refusal::Guard => [1, 0],
+                Refusal::Full => [2, 0],
+            });
+            let proof = prove(&out);
+            out.extend_from_slice(&proof);
+        }
     }
     out
 }
@@ -232,7 +238,8 @@ pub fn decode(bytes: &[u8]) -> Result<Handshake<'_>, Malformed> {
     }
     let mut proof = [0; PROOF_LEN];
     let mut proven = &[][..];
-    if kind == OPEN || kind == ACCEPT {
+    // The first implementations of this version sent REFUSE without a proof.
+    if kind == OPEN || kind == ACCEPT || kind == REFUSE && bytes.len() >= REFUSE_LEN {
         let (before, last) = bytes.split_last_chunk().ok_or(Malformed)?;
         (proof, proven) = (*last, before);
         reader = Reader::new(before.get(14..).ok_or(Malformed)?);

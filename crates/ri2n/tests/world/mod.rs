@@ -184,7 +184,7 @@ pub(crate) enum Sharing {
 /// A node: an application over a connection.
 pub(crate) struct Node {
     pub(crate) connection: Option<Connection>,
-    client: Option<Client>,
+    pub(crate) client: Option<Client>,
     server: Option<Server>,
     pub(crate) settings: Settings,
     pub(crate) addresses: Vec<Address>,
@@ -583,6 +583,10 @@ impl World {
             let from = SocketAddr::new(node.addresses[0].ip, PORT);
             if let Some(bytes) = client.poll_transmit(now) {
                 out.push(Datagram { from, to, bytes: bytes.to_vec() });
+            }
+            if let Some(error) = client.poll_failure(now) {
+                node.failure = Some(error.to_string());
+                node.client = None;
             }
         }
         let mut due = node.client.as_ref().map(Client::poll_timeout);

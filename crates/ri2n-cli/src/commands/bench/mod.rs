@@ -94,7 +94,7 @@ struct Client {
 
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<ExitCode> {
     ri2n_io::prefer_short_turns();
-    let _status = super::run::serve_status("ri2n bench");
+    let _status = super::run::serve_status_with("ri2n bench", ri2n_status::Plain::default);
     match &bench.side {
         Side::Server(server) => server::run(server),
         Side::Client(client) => client::run(client),
