@@ -66,6 +66,7 @@ test-snmp:
 	cargo build --release --locked -p espalier
 	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/cabling || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/enrol || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/fewer || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
@@ -112,6 +113,7 @@ soak: fuzz
 	@tests/ri2n/switch 64 || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	cargo build --release --locked -p espalier
 	@crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@ALL=1 tests/deploy/cabling || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	SCHEDULES=20000 cargo test --release --locked -p device --test deploy
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p device
 

@@ -198,6 +198,9 @@ pub(crate) struct Plan {
     /// VLAN ids to leave alone.
     #[arg(long, default_value = "1002-1005", allow_hyphen_values = true, value_name = "LIST")]
     pub(crate) reserved_vlans: VlanSet,
+    /// Leave alone the VLANs that switches use already: a folder that `observe` wrote.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) avoid_vlans_of: Option<PathBuf>,
     /// Subnet for hosts that state no address.
     #[arg(long, default_value_t = Subnet::default(), value_name = "NETWORK/BITS")]
     pub(crate) subnet: Subnet,
@@ -266,7 +269,7 @@ pub(crate) struct Check {
 }
 
 /// How to reach switches.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Reach {
     /// Who asks: a file that only you can read.
     #[arg(long, value_name = "FILE", default_value = "credentials.toml")]
@@ -354,10 +357,14 @@ pub(crate) struct Enrol {
 }
 
 /// Put a plan on its switches, all of them or none.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_help = "Examples:\n  espalier deploy plan.json --credentials admin.toml\n  \
     espalier deploy plan.json --dry-run\n  espalier deploy plan.json --resume\n  \
-    espalier deploy new.json --since old.json\n\n\
+    espalier deploy new.json --since old.json\n  \
+    espalier deploy plan.json --trust-cabling sw1:p1--sw2:p2 --replaced sw3\n  \
+    espalier deploy plan.json --around-unconfirmed less.json\n\n\
+    Before anything is written, deploy reads from every switch who it is and whom it hears by LLDP. Where a switch is not the\n\
+    plan's, or a cable is in another port, nothing is written; cables that LLDP does not confirm stay shut.\n\
     Ports are shut while switches differ, and open only when every switch has been read back and judged. Whatever fails,\n\
     every switch gets back what it held. Ctrl-C turns back as well.")]
 pub(crate) struct Deploy {
@@ -384,6 +391,19 @@ pub(crate) struct Deploy {
     /// Go ahead although somebody else has deployed since.
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, or one end, or all. Such cables stay shut otherwise.
+    #[arg(long, value_name = "LINK")]
+    pub(crate) trust_cabling: Vec<String>,
+    /// Confirm cables without LLDP by their link state: each is shut at one end for up to 5 s, and the other end must follow,
+    /// and no other port. Traffic over them stops meanwhile.
+    #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
+    pub(crate) confirm_by_link_state: bool,
+    /// Plan around cables that nothing confirms, as plan --previous does, write that plan to FILE, and deploy it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["since", "resume", "undo", "dry_run"])]
+    pub(crate) around_unconfirmed: Option<PathBuf>,
+    /// A switch that was replaced: it may have another identity than id: in the topology.
+    #[arg(long, value_name = "SWITCH")]
+    pub(crate) replaced: Vec<String>,
     /// Where switches are managed over their data ports: how long one that has been changed may be cut off, before it takes
     /// the change back by itself and everything is rolled back. Spanning tree alone takes up to 50.
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0, value_parser = real(2.0..=3600.0))]

@@ -25,9 +25,10 @@ use std::{
 
 use device::{
     agent::{
-        Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Rights, Server, Still, Switch, User,
+        Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts,
+        Refused, Rights, Sensors, Server, Switch, User,
     },
-    mib::{BridgePort, IfStatus, Value, objects::q_bridge},
+    mib::{BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype, Value, index::Neighbour, objects::q_bridge},
     snmp::{Credentials, Patience, Session, UdpLink},
     wire::{AuthProtocol, Keys},
 };
@@ -247,7 +248,7 @@ fn serve(socket: UdpSocket, number: u8, limits: Limits, stop: &AtomicBool, silen
     config.name = format!("s{number}").into_bytes();
     // The last port has no link.
     config.ports[PORTS as usize - 1].admin = IfStatus::Down;
-    let switch = Switch::new(facts, config, Still, &engine_id, 1, 0);
+    let switch = Switch::new(facts, config, Ring(number), &engine_id, 1, 0);
     let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), &engine_id);
     let access = Access {
         communities: vec![(b"private".to_vec(), Rights::Write)],
@@ -262,6 +263,32 @@ fn serve(socket: UdpSocket, number: u8, limits: Limits, stop: &AtomicBool, silen
         } else {
             server.step(Duration::from_millis(50)).expect("a socket");
         }
+    }
+}
+
+/// A plane that forwards nothing, and hears the switches before and behind it in the ring.
+struct Ring(u8);
+
+impl DataPlane for Ring {
+    fn observe(&mut self, _: u32, sensors: &mut Sensors) {
+        let speaker = |number: u8, port: u8| NeighbourInfo {
+            chassis_subtype: LldpChassisSubtype::Mac,
+            chassis_id: vec![2, 0, 0, 1, number, 0],
+            port_subtype: LldpPortSubtype::Name,
+            port_id: format!("p{port}").into_bytes(),
+            port_description: Vec::new(),
+            system_name: format!("s{number}").into_bytes(),
+            system_description: Vec::new(),
+            capabilities: 4,
+            capabilities_enabled: 4,
+        };
+        let row = |local_port: u32| Neighbour { time_mark: 0, local_port, index: 1 };
+        sensors.neighbours.rows =
+            [(row(1), speaker((self.0 + 1) % 4, 2)), (row(2), speaker((self.0 + 3) % 4, 1))].into();
+    }
+
+    fn apply(&mut self, _: &Config, _: &[Change]) -> Result<(), Refused> {
+        Ok(())
     }
 }
 

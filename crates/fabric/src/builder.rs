@@ -4,7 +4,7 @@
 //! only shows in the whole (a switch that nothing reaches) comes from [`TopologyBuilder::finish`].
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     net::IpAddr,
     sync::Arc,
 };
@@ -391,6 +391,22 @@ impl TopologyBuilder {
         Ok(id)
     }
 
+    /// Pulls cables out: their ports stay, with nothing plugged in. The links behind them move up.
+    pub fn remove_links(&mut self, links: &BTreeSet<LinkId>) {
+        let all = std::mem::take(&mut self.links);
+        for (link, old) in all.into_iter().zip(LinkId::all(usize::MAX)) {
+            let attachment = match links.contains(&old) {
+                true => Attachment::Nothing,
+                false => Attachment::Link(LinkId::new(self.links.len())),
+            };
+            self.ports[link.a.index()].attachment = attachment;
+            self.ports[link.b.index()].attachment = attachment;
+            if attachment != Attachment::Nothing {
+                self.links.push(link);
+            }
+        }
+    }
+
     /// Gives a switch its InfiniBand GUID.
     ///
     /// # Errors
@@ -567,6 +583,24 @@ mod tests {
         let b = builder.add_switch("b", SwitchSpec::default()).expect("fresh");
         let (pa, pb) = (builder.add_port(a, "1").expect("fresh"), builder.add_port(b, "1").expect("fresh"));
         (builder, pa, pb)
+    }
+
+    #[test]
+    fn a_cable_that_is_pulled_leaves_its_ports() {
+        let (mut builder, pa, pb) = pair();
+        builder.add_link(pa, pb, 7).expect("free ports");
+        let (a, b) = (builder.switch("a").expect("known"), builder.switch("b").expect("known"));
+        let (qa, qb) = (builder.add_port(a, "2").expect("fresh"), builder.add_port(b, "2").expect("fresh"));
+        builder.add_link(qa, qb, 8).expect("free ports");
+        builder.remove_links(&BTreeSet::from([LinkId::new(0)]));
+        let topology = builder.finish().expect("one cable is left");
+        assert_eq!(topology.links().len(), 1);
+        assert_eq!((topology.links()[0].rate_bps, topology.ports().len()), (8, 4));
+        assert_eq!(topology.port(pa).attachment, Attachment::Nothing);
+        assert_eq!(topology.port(topology.links()[0].a).attachment, Attachment::Link(LinkId::new(0)));
+        let mut builder = TopologyBuilder::of(&topology);
+        builder.remove_links(&BTreeSet::from([LinkId::new(0)]));
+        assert!(matches!(builder.finish().expect_err("divided").as_slice(), [Fault::Unreachable { .. }]));
     }
 
     #[test]

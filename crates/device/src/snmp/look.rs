@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Device, Link, SessionError, device::fault, read_identity, read_station, station::read_neighbours};
+use fabric::Admin;
+
 use crate::{
-    deploy::Fault,
+    Slot,
+    deploy::{Edit, Fault},
     discover::Station,
     mib::{
         Column, IfStatus, Oid, Value,
@@ -111,6 +114,18 @@ impl<L: Link> Device<L> {
             }));
         }
         Ok(states)
+    }
+
+    /// Sets a port's ifAdminStatus and nothing else, if nobody else has written since this was asked for.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn set_admin_status(&mut self, slot: Slot, admin: Admin) -> Result<(), Fault> {
+        self.fence()?;
+        self.carry_out(&match admin {
+            Admin::Up => Edit::Open(slot),
+            Admin::Down => Edit::Shut(slot),
+        })
     }
 
     /// A column by ifIndex; nothing if the switch does not have it.

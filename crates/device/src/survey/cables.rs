@@ -97,17 +97,38 @@ fn ports_of(mismatch: &Mismatch) -> Vec<PortId> {
     }
 }
 
+/// What the switches say, with their ports as the topology's.
+struct Sights<'a> {
+    topology: &'a Topology,
+    stations: &'a [Station],
+    /// Ports of cables that both ends report.
+    joined: BTreeSet<PortId>,
+    /// Switches that say who they are by LLDP.
+    speakers: BTreeSet<SwitchId>,
+}
+
+impl Sights<'_> {
+    /// The topology's port at a place; none if it does not name it.
+    fn port(&self, (switch, at): Place) -> Option<PortId> {
+        self.topology.find_port(SwitchId::new(switch), &self.stations[switch].ports[at].name)
+    }
+}
+
 impl Cables {
     /// Compares what is heard with the topology, if the switch at the address of each is `belongs[switch]`.
     pub(super) fn of(topology: &Topology, replies: &[Option<SurveyReply>], belongs: &[SwitchId]) -> Self {
         let stations = stations(topology, replies, belongs);
         let states = states(topology, replies, belongs);
         let found = cabling(&stations);
-        let port = |(switch, at): Place| topology.find_port(SwitchId::new(switch), &stations[switch].ports[at].name);
+        let speakers = belongs.iter().zip(replies).filter_map(|(switch, reply)| {
+            reply.as_ref().is_some_and(|reply| reply.station.chassis.is_some()).then_some(*switch)
+        });
+        let mut sights =
+            Sights { topology, stations: &stations, joined: BTreeSet::new(), speakers: speakers.collect() };
         let mut cables = Self::default();
         let mut mutual: Vec<(PortId, PortId)> = Vec::new();
         for (a, b) in &found.links {
-            match (port(*a), port(*b)) {
+            match (sights.port(*a), sights.port(*b)) {
                 (Some(a), Some(b)) => mutual.push((a, b)),
                 (Some(near), None) => cables.hears(topology, near, unnamed(&stations, *b)),
                 (None, Some(near)) => cables.hears(topology, near, unnamed(&stations, *a)),
@@ -116,16 +137,12 @@ impl Cables {
             }
         }
         let mut doubts: BTreeMap<PortId, Unconfirmed> = BTreeMap::new();
-        let joined: BTreeSet<PortId> = mutual.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        sights.joined = mutual.iter().flat_map(|(a, b)| [*a, *b]).collect();
         let mut one_way: Vec<(PortId, PortId)> = Vec::new();
         for doubt in &found.doubts {
-            cables.doubt(topology, doubt, &stations, &port, &joined, &mut one_way, &mut doubts);
+            cables.doubt(&sights, doubt, &mut one_way, &mut doubts);
         }
-        let speaks = |switch: SwitchId| {
-            let at = belongs.iter().position(|other| *other == switch);
-            at.and_then(|at| replies[at].as_ref()).is_some_and(|reply| reply.station.chassis.is_some())
-        };
-        cables.strangers(topology, &found, &port, &joined, &speaks, &mut doubts);
+        cables.strangers(&sights, &found, &mut doubts);
         cables.sightings = mutual.iter().chain(&one_way).copied().collect();
         let patched =
             |(a, b): &(PortId, PortId)| other_end(topology, *a).is_none() || other_end(topology, *b).is_none();
@@ -178,27 +195,24 @@ impl Cables {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn doubt(
         &mut self,
-        topology: &Topology,
+        sights: &Sights<'_>,
         doubt: &Doubt,
-        stations: &[Station],
-        port: &dyn Fn(Place) -> Option<PortId>,
-        joined: &BTreeSet<PortId>,
         one_way: &mut Vec<(PortId, PortId)>,
         doubts: &mut BTreeMap<PortId, Unconfirmed>,
     ) {
+        let topology = sights.topology;
         match doubt {
             Doubt::OneWay { hears, deaf } => {
-                let Some(near) = port(*hears) else { return };
-                match port(*deaf) {
+                let Some(near) = sights.port(*hears) else { return };
+                match sights.port(*deaf) {
                     Some(far) if other_end(topology, near) == Some(far) => {
                         one_way.push((near, far));
                         doubts.insert(near, Unconfirmed::OneWay(near));
                     }
                     Some(far) => {
-                        if !joined.contains(&far) {
+                        if !sights.joined.contains(&far) {
                             one_way.push((near, far));
                         }
                         self.hears(topology, near, Neighbour::Port(far));
@@ -207,11 +221,11 @@ impl Cables {
                             self.hears(topology, far, Neighbour::Port(near));
                         }
                     }
-                    None => self.hears(topology, near, unnamed(stations, *deaf)),
+                    None => self.hears(topology, near, unnamed(sights.stations, *deaf)),
                 }
             }
             Doubt::UnknownPort { hears, switch, port: named } => {
-                let Some(near) = port(*hears) else { return };
+                let Some(near) = sights.port(*hears) else { return };
                 let meant = other_end(topology, near).map(|far| topology.port(far).switch);
                 if meant == Some(SwitchId::new(*switch)) {
                     doubts.insert(near, Unconfirmed::UnknownPort(near, named.clone()));
@@ -220,7 +234,7 @@ impl Cables {
                 }
             }
             Doubt::Crowd { hears, count } => {
-                let Some(near) = port(*hears) else { return };
+                let Some(near) = sights.port(*hears) else { return };
                 if other_end(topology, near).is_some() {
                     doubts.insert(near, Unconfirmed::Crowd(near, *count));
                 } else {
@@ -231,30 +245,22 @@ impl Cables {
     }
 
     /// Neighbours that are no switch of the topology: its hosts, perhaps elsewhere, and things at ports for cables.
-    #[allow(clippy::too_many_arguments)]
-    fn strangers(
-        &mut self,
-        topology: &Topology,
-        found: &Cabling,
-        port: &dyn Fn(Place) -> Option<PortId>,
-        joined: &BTreeSet<PortId>,
-        speaks: &dyn Fn(SwitchId) -> bool,
-        doubts: &mut BTreeMap<PortId, Unconfirmed>,
-    ) {
+    fn strangers(&mut self, sights: &Sights<'_>, found: &Cabling, doubts: &mut BTreeMap<PortId, Unconfirmed>) {
+        let topology = sights.topology;
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
         for (place, host) in found.hosts.iter().filter(|(_, host)| host.evidence == Evidence::Lldp) {
-            let Some(at) = port(*place) else { continue };
+            let Some(at) = sights.port(*place) else { continue };
             let known = hosts.get(&host.mac).copied();
             if let Some(known) = known {
                 self.hosts.push((at, known));
             }
             match (topology.port(at).attachment, known) {
-                (Attachment::Link(_), _) if joined.contains(&at) => {
+                (Attachment::Link(_), _) if sights.joined.contains(&at) => {
                     doubts.insert(at, Unconfirmed::Crowd(at, 2));
                 }
                 (Attachment::Link(_), known) => {
                     let far = other_end(topology, at).map(|far| topology.port(far).switch);
-                    if let Some(far) = far.filter(|far| known.is_none() && !speaks(*far)) {
+                    if let Some(far) = far.filter(|far| known.is_none() && !sights.speakers.contains(far)) {
                         doubts.insert(at, Unconfirmed::NotRead(far));
                         continue;
                     }

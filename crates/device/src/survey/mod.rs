@@ -15,6 +15,7 @@
 //! all cables are confirmed, addresses are right.
 
 mod cables;
+mod probe;
 mod relabel;
 mod sentence;
 
@@ -22,7 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{HostId, LinkId, PortId, SwitchId, Topology};
 
-pub use self::cables::{CableState, Unconfirmed, recheck};
+pub use self::{
+    cables::{CableState, Unconfirmed, recheck},
+    probe::{Probed, Trial, followed, judge_probe},
+};
 use crate::{
     discover::{Mismatch, Station},
     identity::{Comparison, Identity, Likeness},

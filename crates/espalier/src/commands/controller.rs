@@ -17,6 +17,7 @@ use device::{
     mib::objects::binding_text,
     snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink},
     ssh::{self, Login, OldAlgorithms},
+    survey::SurveyReply,
 };
 use fabric::{Plan, SwitchId, Topology, VlanId, VlanSet};
 
@@ -143,7 +144,7 @@ pub(super) fn adopt_named(devices: &mut [Connected], names: &[Vec<String>], para
 }
 
 /// Does something with every switch that answers, so many at a time; one that fails is one that does not.
-fn each_device<R: Send + Default>(
+pub(super) fn each_device<R: Send + Default>(
     devices: &mut [Connected],
     parallel: usize,
     work: impl Fn(usize, &mut Reached) -> Result<R, Fault> + Sync,
@@ -225,6 +226,29 @@ impl<'a> Ways<'a> {
         match by_snmp(keyring, topology, switch, address, *mark_vlan, reach) {
             Err(Fault::Silent) if keyring.login(name).is_some() => self.connect(switch),
             found => found.map(|device| Reached::Snmp(Box::new(device))),
+        }
+    }
+
+    /// Reads who a switch is, whom it hears and which of its ports are up; none if it is reached by its command line alone,
+    /// which does not say.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(super) fn survey(&self, switch: SwitchId, device: &mut Reached) -> Result<Option<SurveyReply>, Fault> {
+        let Self { topology, mark_vlan, keyring, reach } = self;
+        let name = &topology.switch(switch).name;
+        match device {
+            Reached::Snmp(device) => device.survey(name).map(Some),
+            Reached::CommandLine(_) if keyring.access(name).is_none() => Ok(None),
+            Reached::CommandLine(_) => {
+                let address = address_of(topology, switch)?;
+                match by_snmp(keyring, topology, switch, address, *mark_vlan, reach) {
+                    Ok(mut device) => device.survey(name).map(Some),
+                    // It may answer by its command line alone.
+                    Err(Fault::Silent) => Ok(None),
+                    Err(fault) => Err(fault),
+                }
+            }
         }
     }
 

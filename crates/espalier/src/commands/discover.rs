@@ -10,7 +10,8 @@ use std::{
 use anyhow::Result;
 use device::{
     discover::{Cabling, Evidence, Place, Station, cabling},
-    snmp::read_station,
+    identity::Identity,
+    snmp::{read_identity, read_station},
 };
 use fabric::{
     DEFAULT_RATE_BPS, NAME_BYTES_MAX, PortId, SwitchSpec, Topology, TopologyBuilder, format::native::write_native,
@@ -36,13 +37,17 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
         let key = name.clone().unwrap_or_else(|| address.to_string());
         let mut session =
             controller::session(&keyring, &args.reach, &key, *address).map_err(|fault| fault.to_string())?;
-        read_station(&mut session, name.as_deref()).map_err(|error| error.to_string())
+        let station = read_station(&mut session, name.as_deref()).map_err(|error| error.to_string())?;
+        // A switch that does not say who it is has its cables all the same.
+        Ok::<_, String>((station, read_identity(&mut session).unwrap_or_default()))
     });
-    let (mut stations, mut addresses, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut stations, mut addresses, mut silent) = (Vec::new(), Vec::new(), Vec::<String>::new());
+    let mut identities = Vec::new();
     for ((_, address), answer) in asked.iter().zip(answers) {
         match answer {
-            Ok(station) => {
+            Ok((station, identity)) => {
                 stations.push(station);
+                identities.push(identity);
                 addresses.push(*address);
             }
             Err(error) => silent.push(format!("{address}: {error}")),
@@ -57,7 +62,7 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
             remarks.extend(cabling.doubts.iter().map(|doubt| doubt_sentence(doubt, &stations)));
             let models = models(&args.own, args.output.as_deref().unwrap_or(Path::new("-")))?;
             let builder = TopologyBuilder::with_models(models);
-            let topology = topology_of(builder, &stations, &addresses, &cabling, args.model.as_deref())?;
+            let topology = topology_of(builder, &stations, &addresses, &identities, &cabling, args.model.as_deref())?;
             match &args.output {
                 Some(path) => write_topology(&topology, path)?,
                 None if output == Output::Person => say!("{}", write_native(&topology).trim_end()),
@@ -124,6 +129,7 @@ fn topology_of(
     mut builder: TopologyBuilder,
     stations: &[Station],
     addresses: &[IpAddr],
+    identities: &[Identity],
     cabling: &Cabling,
     model: Option<&str>,
 ) -> Result<Topology> {
@@ -132,6 +138,7 @@ fn topology_of(
     for (at, (station, address)) in stations.iter().zip(addresses).enumerate() {
         let spec = SwitchSpec { model: model.map(str::to_owned), mgmt: Some(*address) };
         let switch = builder.add_switch(&station.name, spec).map_err(fault)?;
+        builder.set_switch_identity(switch, identities[at].for_topology()).map_err(fault)?;
         for (port, known) in station.ports.iter().enumerate() {
             ports.insert((at, port), builder.add_port(switch, &known.name).map_err(fault)?);
         }

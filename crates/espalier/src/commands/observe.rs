@@ -15,7 +15,7 @@ use device::{
     judge_settings,
     observe::{Drift, drift},
 };
-use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, format::plan::ReadMode};
+use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, VlanId, VlanSet, format::plan::ReadMode};
 
 use super::{
     Output,
@@ -146,11 +146,29 @@ fn file_name(index: usize, name: &str) -> String {
 /// Differences of one switch that are named.
 const CAUSES_MAX: usize = 20;
 
-/// Replaces the plan's devices by what the switches said, and returns what can be said of each by itself.
+/// The VLANs that switches use, from the files that `observe` wrote of them; VLAN 1 is not among them.
 ///
 /// # Errors
-/// Bad input if the folder or a file of it cannot be read, or a switch is missing.
-pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Finding>> {
+/// Bad input if the folder or a file of it cannot be read, or there is no file.
+pub(super) fn observed_vlans(folder: &Path) -> Result<VlanSet> {
+    let seen = read_folder(folder)?;
+    if seen.is_empty() {
+        return Err(bad_input(format!(
+            "{}: there is no file of observe; observe PLAN -o {0} writes them",
+            folder.display()
+        )));
+    }
+    let mut used = VlanSet::new();
+    for (_, observed) in seen.values() {
+        used.extend(observed.state.vlans.iter().chain(observed.state.memberships().iter()));
+        used.extend(observed.state.ports.iter().filter_map(|port| port.pvid));
+    }
+    used.remove(VlanId::MIN);
+    Ok(used)
+}
+
+/// What `observe` wrote into a folder, by the switches' names, and into which files.
+fn read_folder(folder: &Path) -> Result<BTreeMap<String, (PathBuf, Observed)>> {
     let mut seen: BTreeMap<String, (PathBuf, Observed)> = BTreeMap::new();
     let entries = fs::read_dir(folder).map_err(|error| bad_input(format!("{}: {error}", folder.display())))?;
     for entry in entries {
@@ -169,6 +187,15 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Find
             seen.insert(observed.switch.clone(), (path, observed));
         }
     }
+    Ok(seen)
+}
+
+/// Replaces the plan's devices by what the switches said, and returns what can be said of each by itself.
+///
+/// # Errors
+/// Bad input if the folder or a file of it cannot be read, or a switch is missing.
+pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Finding>> {
+    let seen = read_folder(folder)?;
     let goals = controller::goals(plan);
     let mut findings = Vec::new();
     for (switch, wanted) in plan.topology.switch_ids().zip(&goals) {

@@ -17,7 +17,7 @@ use fabric::{
     format_rate,
 };
 
-use super::{Output, pareto, patience::Patience, price, say, since};
+use super::{Output, observe::observed_vlans, pareto, patience::Patience, price, say, since};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -110,6 +110,9 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
     let mut reserved = args.reserved_vlans.clone();
     let holes = (first.get()..=last.get()).filter_map(|id| VlanId::new(id).ok()).filter(|id| !args.vlans.contains(*id));
     reserved.extend(holes);
+    if let Some(folder) = &args.avoid_vlans_of {
+        reserved.extend(observed_vlans(folder)?.iter());
+    }
     Ok(Policy {
         engine: args.engine,
         tagging: args.tagging,

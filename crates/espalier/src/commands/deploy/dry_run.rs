@@ -1,10 +1,13 @@
-//! `deploy --dry-run`: every SET or line that would be sent, and none is.
+//! `deploy --dry-run`: the survey, and every SET or line that would be sent; none is.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use device::deploy::{Fault, Mark, edits};
-use fabric::SwitchId;
+use device::{
+    deploy::{Fault, Mark, edits},
+    identity::Likeness,
+};
+use fabric::{Attachment, LinkId, Plan, SwitchId};
 
 use super::{
     super::{
@@ -12,68 +15,194 @@ use super::{
         controller::{self, Reached, Said},
         say,
     },
+    findings::{refusal, remarks, survey_json},
     route::Route,
+    survey::Looked,
 };
-use crate::failure::FAILED;
+use crate::{cli, failure::FAILED, table::Table};
 
-/// Reads every switch and prints every SET that would be sent.
+/// What a rehearsal goes by, beside its route.
+pub(super) struct Rehearsal<'a> {
+    /// Ports that no plan names and that go out of service.
+    pub(super) parked: &'a [Vec<String>],
+    /// What the survey found.
+    pub(super) looked: &'a Looked,
+    /// The plan's digest, its first four bytes.
+    pub(super) digest: u32,
+}
+
+/// Reads every switch and prints every SET that would be sent, and a table of what is known of each switch.
 pub(super) fn dry_run(
+    plan: &Plan,
     route: &Route,
     devices: Vec<controller::Connected>,
-    parked: &[Vec<String>],
-    digest: u32,
-    parallel: usize,
+    rehearsal: &Rehearsal<'_>,
+    args: &cli::Deploy,
     output: Output,
 ) -> Result<ExitCode> {
-    let mut failed = false;
-    let mut all = Vec::new();
-    let switches = route.topology.switch_ids().zip(devices).zip(parked).collect();
+    let mut failed = rehearsal.looked.refuses(&route.way);
+    let (mut all, mut rows) = (Vec::new(), Vec::new());
+    let switches = route.topology.switch_ids().zip(devices).zip(rehearsal.parked).collect();
     let one = |((switch, device), parked): ((SwitchId, controller::Connected), &Vec<String>)| {
-        device.and_then(|device| rehearse(route, switch, device, parked, digest))
+        device.and_then(|device| rehearse(route, switch, device, parked, rehearsal.digest))
     };
-    for (switch, rehearsed) in route.topology.switches().iter().zip(controller::at_once(switches, parallel, one)) {
-        let name = &switch.name;
-        match rehearsed {
+    let rehearsed = controller::at_once(switches, args.reach.parallel, one);
+    for (switch, rehearsed) in route.topology.switch_ids().zip(rehearsed) {
+        let name = &route.topology.switch(switch).name;
+        let writes = match rehearsed {
             Ok(stages) => {
+                let writes = Writes::of(&stages);
                 if output == Output::Person {
-                    let writes = stages.iter().map(|stage| stage.edits.len()).sum::<usize>();
-                    let count = |of: fn(&Rehearsed) -> usize| stages.iter().map(of).sum::<usize>();
-                    let said = match (count(|stage| stage.said.sets.len()), count(|stage| stage.said.lines.len())) {
-                        (0, 0) => String::new(),
-                        (0, lines) => format!(" in {lines} lines"),
-                        (sets, _) => format!(" in {sets} SETs"),
-                    };
-                    say!("{name}: {writes} writes{said}");
+                    say!("{name}: {} writes{}", writes.edits, writes.said(" in "));
+                    print_stages(&stages)?;
                 }
-                for stage in &stages {
-                    if output == Output::Person {
-                        say!("  {}:", stage.name);
-                        for edit in &stage.edits {
-                            say!("    {edit}");
-                        }
-                        for set in &stage.said.sets {
-                            say!("    set {set}");
-                        }
-                        for line in &stage.said.lines {
-                            say!("    > {line}");
-                        }
-                    }
-                    all.push(serde_json::json!({
+                all.extend(stages.iter().map(|stage| {
+                    serde_json::json!({
                         "switch": name, "stage": stage.name, "writes": stage.edits, "sets": stage.said.sets,
                         "lines": stage.said.lines,
-                    }));
-                }
+                    })
+                }));
+                Some(writes)
             }
             Err(fault) => {
                 failed = true;
                 eprintln!("espalier: {name} {fault}");
+                None
+            }
+        };
+        rows.push(Row::of(route, rehearsal.looked, switch, writes));
+    }
+    match output {
+        Output::Json => {
+            let switches: Vec<serde_json::Value> = rows.iter().map(Row::json).collect();
+            let survey = survey_json(rehearsal.looked, route);
+            say!("{}", serde_json::json!({ "stages": all, "switches": switches, "survey": survey }));
+        }
+        Output::Person => {
+            let mut table = Table::new(["switch", "identity", "cables confirmed", "doubts", "writes"]);
+            rows.iter().for_each(|row| table.row(row.cells()));
+            say!("{table}");
+            for line in remarks(rehearsal.looked, route) {
+                say!("{line}");
+            }
+            if rehearsal.looked.refuses(&route.way) {
+                for line in refusal(rehearsal.looked, plan, route, args) {
+                    say!("{line}");
+                }
             }
         }
     }
-    if output == Output::Json {
-        say!("{}", serde_json::json!({ "stages": all }));
-    }
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn print_stages(stages: &[Rehearsed]) -> Result<()> {
+    for stage in stages {
+        say!("  {}:", stage.name);
+        for edit in &stage.edits {
+            say!("    {edit}");
+        }
+        for set in &stage.said.sets {
+            say!("    set {set}");
+        }
+        for line in &stage.said.lines {
+            say!("    > {line}");
+        }
+    }
+    Ok(())
+}
+
+/// How much would be written to a switch.
+#[derive(Clone, Copy)]
+struct Writes {
+    edits: usize,
+    sets: usize,
+    lines: usize,
+}
+
+impl Writes {
+    fn of(stages: &[Rehearsed]) -> Self {
+        let count = |of: fn(&Rehearsed) -> usize| stages.iter().map(of).sum::<usize>();
+        Self {
+            edits: count(|stage| stage.edits.len()),
+            sets: count(|stage| stage.said.sets.len()),
+            lines: count(|stage| stage.said.lines.len()),
+        }
+    }
+
+    /// In SETs or lines, whichever way it is written.
+    fn said(self, before: &str) -> String {
+        let number = |count: usize, what: &str| format!("{before}{count} {what}{}", if count == 1 { "" } else { "s" });
+        match (self.sets, self.lines) {
+            (0, 0) => String::new(),
+            (0, lines) => number(lines, "line"),
+            (sets, _) => number(sets, "SET"),
+        }
+    }
+}
+
+/// What is known of a switch, and what would be done to it.
+struct Row {
+    switch: String,
+    identity: &'static str,
+    confirmed: usize,
+    cables: usize,
+    doubts: Vec<String>,
+    writes: Option<Writes>,
+}
+
+impl Row {
+    fn of(route: &Route, looked: &Looked, switch: SwitchId, writes: Option<Writes>) -> Self {
+        let topology = &route.topology;
+        let identity = match looked.survey.identities.get(switch.index()) {
+            Some(Likeness::Same) => "as in the topology",
+            Some(Likeness::Different) => "another",
+            _ if topology.switch(switch).identity.is_empty() => "no id: in the topology",
+            _ => "unknown",
+        };
+        let links: Vec<LinkId> = (topology.port_ids(switch))
+            .filter_map(|port| match topology.port(port).attachment {
+                Attachment::Link(link) => Some(link),
+                Attachment::Host(_) | Attachment::Nothing => None,
+            })
+            .collect();
+        let doubts = links.iter().filter_map(|link| {
+            let why = looked.survey.unconfirmed.get(link)?;
+            Some(format!("{}: {}", topology.link_label(*link), why.sentence(topology)))
+        });
+        Self {
+            switch: topology.switch(switch).name.clone(),
+            identity,
+            confirmed: links.iter().filter(|link| looked.survey.confirmed.contains(link)).count(),
+            cables: links.len(),
+            doubts: doubts.collect(),
+            writes,
+        }
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let elsewhere = self.cables - self.confirmed - self.doubts.len();
+        let doubts = match (self.doubts.len(), elsewhere) {
+            (0, 0) => "none".to_owned(),
+            (doubts, 0) => format!("{doubts} unconfirmed"),
+            (0, elsewhere) => format!("{elsewhere} elsewhere"),
+            (doubts, elsewhere) => format!("{doubts} unconfirmed, {elsewhere} elsewhere"),
+        };
+        let writes = match self.writes {
+            None => "does not answer".to_owned(),
+            Some(writes) if writes.edits == 0 => "none".to_owned(),
+            Some(writes) => writes.said(""),
+        };
+        let confirmed = format!("{} of {}", self.confirmed, self.cables);
+        [self.switch.clone(), self.identity.to_owned(), confirmed, doubts, writes]
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "switch": self.switch, "identity": self.identity, "cables": self.cables, "confirmed": self.confirmed,
+            "doubts": self.doubts, "sets": self.writes.map(|writes| writes.sets),
+            "lines": self.writes.map(|writes| writes.lines),
+        })
+    }
 }
 
 /// What one stage does to one switch.

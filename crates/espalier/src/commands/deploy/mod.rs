@@ -1,26 +1,33 @@
 //! `espalier deploy`: a plan on its switches, all of them or none.
 
+mod around;
 mod dry_run;
+mod findings;
+mod probe;
 mod route;
 mod scene;
 mod sentences;
 mod state;
+mod survey;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use device::{
     SwitchConfig,
-    deploy::{Deployment, Journal, Management, Order, Outcome, run as run_deployment},
+    deploy::{Deployment, Journal, Management, Order, Outcome, Way, run as run_deployment},
 };
 use fabric::format::plan::{ReadMode, plan_digest};
 
 use self::{
-    dry_run::dry_run,
+    around::plan_around,
+    dry_run::{Rehearsal, dry_run},
+    findings::{refusal, remarks, survey_json},
     route::Route,
     scene::Scene,
     sentences::{sentences, sound, word},
     state::State,
+    survey::Looked,
 };
 use super::{
     Output,
@@ -39,20 +46,46 @@ const DEADLINE_MIN: Duration = Duration::from_secs(2);
 const DEADLINE_MAX: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
+    match attempt(args, output)? {
+        Attempt::Ended(code) => Ok(code),
+        Attempt::PlannedAround(file) => {
+            let args = cli::Deploy { plan: file, around_unconfirmed: None, ..args.clone() };
+            match attempt(&args, output)? {
+                Attempt::Ended(code) => Ok(code),
+                Attempt::PlannedAround(_) => Ok(ExitCode::from(FAILED)),
+            }
+        }
+    }
+}
+
+/// How an attempt to deploy came out.
+enum Attempt {
+    /// It came to its end.
+    Ended(ExitCode),
+    /// This plan is to be deployed instead, which does without cables that nothing confirms.
+    PlannedAround(PathBuf),
+}
+
+fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
     let report = verify::check(&plan);
     if !report.is_deployable() {
         return Err(bad_input(format!("{} is not fit to deploy; see espalier check", args.plan.display())));
     }
-    let route = Route::new(&plan, args)?;
+    let mut route = Route::new(&plan, args)?;
     let parallel = args.reach.parallel;
-    let mut devices = Ways::new(&route.topology, route.mark_vlan(), &args.reach)?.connect_all();
+    let topology = route.topology.clone();
+    let ways = Ways::new(&topology, route.mark_vlan(), &args.reach)?;
+    let mut devices = ways.connect_all();
     let digest = plan_digest(&plan)?;
     let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {
+        let looked = Looked::new(&plan, &route, &ways, &mut devices, args)?;
+        looked.shut_in(&mut route);
         let parked = controller::adopt_strangers(&mut devices, &route.vlans(), parallel);
         tell_parked(&route, &parked);
-        return dry_run(&route, devices, &parked, digest, parallel, output);
+        return dry_run(&plan, &route, devices, &Rehearsal { parked: &parked, looked: &looked, digest }, args, output)
+            .map(Attempt::Ended);
     }
     let state = State::open(&args.state)?;
     let resume = match (args.resume || args.undo, state.journal()?) {
@@ -65,6 +98,31 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         }
         (_, journal) => journal,
     };
+    let interrupt = Interrupt::watch_in_order()?;
+    let mut looked = Looked::new(&plan, &route, &ways, &mut devices, args)?;
+    if args.confirm_by_link_state && looked.survey.misfits.is_empty() && !looked.partial {
+        for line in probe::confirm(&mut looked, &route, &mut devices, &interrupt, parallel) {
+            eprintln!("{line}");
+        }
+        looked.decide(&plan, &route);
+    }
+    if let (Some(file), Way::Drained, []) = (&args.around_unconfirmed, &route.way, looked.survey.misfits.as_slice()) {
+        if looked.unfit.is_some() && !looked.partial {
+            let cost = plan_around(&plan, &looked.shut, file)?;
+            eprintln!("{cost}");
+            return Ok(Attempt::PlannedAround(file.clone()));
+        }
+    }
+    if looked.refuses(&route.way) {
+        let lines = refusal(&looked, &plan, &route, args);
+        end(output, "refused", &lines, survey_json(&looked, &route))?;
+        return Ok(Attempt::Ended(ExitCode::from(FAILED)));
+    }
+    for line in remarks(&looked, &route) {
+        eprintln!("{line}");
+    }
+    looked.shut_in(&mut route);
+    let surveyed = survey_json(&looked, &route);
     // One that was interrupted has them in its journal: they may be parked already.
     let parked = match &resume {
         Some(journal) => {
@@ -76,7 +134,7 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         None => controller::adopt_strangers(&mut devices, &route.vlans(), parallel),
     };
     tell_parked(&route, &parked);
-    let Route { topology, goals, way, management, sequence } = route;
+    let Route { goals, way, management, sequence, .. } = route;
     let guard = Duration::try_from_secs_f64(args.deadline)
         .map_err(|_| bad_input("--deadline takes seconds, such as 90"))?
         .clamp(DEADLINE_MIN, DEADLINE_MAX);
@@ -97,7 +155,6 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
         parallel_max: parallel,
     };
     order.park(&parked);
-    let interrupt = Interrupt::watch_in_order()?;
     let mut deployment = Deployment::new(&topology, order);
     let mut scene = Scene { plan: &plan, state: &state, interrupt };
     let outcome = run_deployment(&mut deployment, controller::drivers(&mut devices), &mut scene);
@@ -112,15 +169,21 @@ pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     }
     let (word, fine) = (word(&outcome), matches!(&outcome, Outcome::Unchanged) || sound(&outcome));
     let lines = sentences(&plan, &outcome, args);
+    end(output, word, &lines, surveyed)?;
+    Ok(Attempt::Ended(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }))
+}
+
+/// Prints how it came out.
+fn end(output: Output, word: &str, lines: &[String], survey: serde_json::Value) -> Result<()> {
     match output {
-        Output::Json => say!("{}", serde_json::json!({ "outcome": word, "messages": lines })),
+        Output::Json => say!("{}", serde_json::json!({ "outcome": word, "messages": lines, "survey": survey })),
         Output::Person => {
-            for line in &lines {
+            for line in lines {
                 say!("{line}");
             }
         }
     }
-    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(())
 }
 
 /// Says which ports go out of service that the plan says nothing of.

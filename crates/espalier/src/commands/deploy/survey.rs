@@ -1,0 +1,212 @@
+//! Looks at switches and cables before anything is written, and decides which cables stay shut.
+//!
+//! ```text
+//!   misfits ─────────────────────────────────▶ refuse, and say which plug to move
+//!   unconfirmed cables ─ trusted ────────────▶ used
+//!                      ├ shut by themselves ─▶ used, and looked at when they open
+//!                      └ others ─ judge, with them shut ─ fit ─▶ they stay shut
+//!                                                       └ unfit ▶ refuse, and say how to go on
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use device::{
+    SwitchConfig,
+    deploy::{Management, Way},
+    survey::{Survey, SurveyReply, Unconfirmed, survey},
+};
+use fabric::{Admin, LinkId, Plan, PortId, Severity, SwitchId, Topology};
+
+use super::{
+    super::controller::{self, Connected, Ways},
+    route::Route,
+};
+use crate::{cli, failure::bad_input};
+
+/// What was seen, and what becomes of it.
+pub(super) struct Looked {
+    /// What the survey found.
+    pub(super) survey: Survey,
+    /// Cables that `--trust-cabling` names.
+    named: BTreeSet<LinkId>,
+    /// Unconfirmed cables that `--trust-cabling` names.
+    pub(super) trusted: BTreeSet<LinkId>,
+    /// Unconfirmed cables that are shut already: they are looked at when they open.
+    pub(super) awaited: BTreeSet<LinkId>,
+    /// Unconfirmed cables that stay shut.
+    pub(super) shut: BTreeSet<LinkId>,
+    /// Unconfirmed cables that are in service, and stay so through a change under traffic.
+    pub(super) kept: BTreeSet<LinkId>,
+    /// What the judge has against the plan without the cables that stay shut.
+    pub(super) unfit: Option<String>,
+    /// Whether a switch did not answer, so that nothing is known of its cables.
+    pub(super) partial: bool,
+}
+
+impl Looked {
+    /// Surveys every switch that answers; one that cannot be surveyed is one that does not answer.
+    ///
+    /// # Errors
+    /// Bad input if the command line names switches or cables that the plan does not have.
+    pub(super) fn new(
+        plan: &Plan,
+        route: &Route,
+        ways: &Ways<'_>,
+        devices: &mut [Connected],
+        args: &cli::Deploy,
+    ) -> Result<Self> {
+        let topology = &route.topology;
+        let replaced = switches(topology, &args.replaced)?;
+        let replies: Vec<Option<SurveyReply>> =
+            controller::each_device(devices, args.reach.parallel, |at, device| ways.survey(SwitchId::new(at), device));
+        let survey = survey(topology, &replies, &replaced);
+        let partial = devices.iter().any(Result::is_err);
+        let mut looked = Self {
+            survey,
+            named: links(topology, &args.trust_cabling)?,
+            trusted: BTreeSet::new(),
+            awaited: BTreeSet::new(),
+            shut: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            unfit: None,
+            partial,
+        };
+        looked.decide(plan, route);
+        Ok(looked)
+    }
+
+    /// Sorts unconfirmed cables by what becomes of them, once more after some have been confirmed.
+    pub(super) fn decide(&mut self, plan: &Plan, route: &Route) {
+        for set in [&mut self.trusted, &mut self.awaited, &mut self.shut, &mut self.kept] {
+            set.clear();
+        }
+        for (link, why) in &self.survey.unconfirmed {
+            let place = if !used(route, *link) {
+                continue;
+            } else if self.named.contains(link) {
+                &mut self.trusted
+            } else if matches!(why, Unconfirmed::Shut(_)) {
+                &mut self.awaited
+            } else if in_service(route, *link) {
+                &mut self.kept
+            } else {
+                &mut self.shut
+            };
+            place.insert(*link);
+        }
+        self.unfit = None;
+        if !self.shut.is_empty() {
+            self.unfit = match &route.way {
+                Way::Undo => None,
+                Way::Live { .. } => Some("a change under traffic opens them without shutting anything".to_owned()),
+                Way::Drained => carries_management(route, &self.shut).or_else(|| judge(plan, route, &self.shut)),
+            };
+        }
+    }
+
+    /// Whether nothing must be written: the way back goes on where only cables are elsewhere, since it opens nothing that was
+    /// shut.
+    pub(super) fn refuses(&self, way: &Way) -> bool {
+        match way {
+            Way::Undo => self.survey.identity_misfits().next().is_some(),
+            Way::Drained | Way::Live { .. } => {
+                !self.survey.misfits.is_empty() || (self.unfit.is_some() && !self.partial)
+            }
+        }
+    }
+
+    /// Keeps the ports of cables that stay shut out of the way: they are shut in every state that the deployment leads to.
+    pub(super) fn shut_in(&self, route: &mut Route) {
+        if self.partial || !matches!(route.way, Way::Drained) {
+            return;
+        }
+        for (switch, slot) in ends(&route.topology, &self.shut) {
+            route.goals[switch.index()].ports[slot].admin = Admin::Down;
+        }
+    }
+}
+
+/// The switches of these names.
+fn switches(topology: &Topology, names: &[String]) -> Result<BTreeSet<SwitchId>> {
+    let find = |name: &String| {
+        let known = || topology.switches().iter().map(|switch| switch.name.as_str()).take(20).collect::<Vec<_>>();
+        topology.find_switch(name).ok_or_else(|| {
+            bad_input(format!("--replaced {name}: the plan has no such switch; it has {}", known().join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The cables that these words name: `sw1:p1--sw2:p2`, one end, or `all`.
+fn links(topology: &Topology, names: &[String]) -> Result<BTreeSet<LinkId>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(topology.link_ids().collect());
+    }
+    let mut known: BTreeMap<String, LinkId> = BTreeMap::new();
+    for id in topology.link_ids() {
+        let link = topology.link(id);
+        let (a, b) = (topology.port_label(link.a), topology.port_label(link.b));
+        known.extend([(format!("{a}--{b}"), id), (format!("{b}--{a}"), id), (a, id), (b, id)]);
+    }
+    let find = |name: &String| {
+        known.get(&name.replace(" -- ", "--")).copied().ok_or_else(|| {
+            bad_input(format!(
+                "--trust-cabling {name}: the plan has no such cable; write sw1:p1--sw2:p2, one end of it, or all"
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Whether the deployment would open a cable at all.
+fn used(route: &Route, link: LinkId) -> bool {
+    ends(&route.topology, &BTreeSet::from([link]))
+        .iter()
+        .all(|(switch, slot)| route.goals[switch.index()].ports[*slot].admin == Admin::Up)
+}
+
+/// Whether a change under traffic finds a cable open.
+fn in_service(route: &Route, link: LinkId) -> bool {
+    let Way::Live { start, .. } = &route.way else { return false };
+    ends(&route.topology, &BTreeSet::from([link]))
+        .iter()
+        .all(|(switch, slot)| start[switch.index()].ports[*slot].admin == Admin::Up)
+}
+
+/// The ends of cables, as switches and positions of their ports.
+fn ends(topology: &Topology, links: &BTreeSet<LinkId>) -> Vec<(SwitchId, usize)> {
+    let place = |port: PortId| {
+        let switch = topology.port(port).switch;
+        (switch, port.index() - topology.switch_ports(switch).start)
+    };
+    links.iter().flat_map(|link| [topology.link(*link).a, topology.link(*link).b]).map(place).collect()
+}
+
+/// A cable of these that management itself goes over, which therefore cannot stay shut.
+pub(super) fn carries_management(route: &Route, links: &BTreeSet<LinkId>) -> Option<String> {
+    let Management::InBand { ports, .. } = &route.management else { return None };
+    let carries = |link: &&LinkId| {
+        let ends = ends(&route.topology, &BTreeSet::from([**link]));
+        ends.iter().all(|(switch, slot)| ports[switch.index()].contains_key(&device::Slot::new(*slot)))
+    };
+    let link = links.iter().find(carries)?;
+    Some(format!("management goes over {}", route.topology.link_label(*link)))
+}
+
+/// What the judge has against a plan whose switches hold their goals, with these cables shut.
+fn judge(plan: &Plan, route: &Route, shut: &BTreeSet<LinkId>) -> Option<String> {
+    let mut goals: Vec<SwitchConfig> = route.goals.clone();
+    for (switch, slot) in ends(&route.topology, shut) {
+        goals[switch.index()].ports[slot].admin = Admin::Down;
+    }
+    let mut less = plan.clone();
+    for ((switch, goal), device) in plan.topology.switch_ids().zip(&goals).zip(&mut less.devices) {
+        let ports: Vec<String> =
+            plan.topology.port_ids(switch).map(|port| plan.topology.port(port).name.clone()).collect();
+        *device = device::align(goal, &ports).to_intent(&plan.topology, switch);
+    }
+    let report = verify::check(&less);
+    let fatal = report.findings().iter().find(|finding| finding.severity == Severity::Fatal);
+    fatal.map(|finding| format!("{}: {}", finding.subject, finding.message))
+}
