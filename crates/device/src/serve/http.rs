@@ -5,13 +5,13 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
-use super::{Catalog, Seat, Served};
+use super::{Catalog, Room, Seat, Served, Shortage, passes};
 
 /// Longest question, in bytes.
 const QUESTION_LEN_MAX: usize = 8192;
@@ -95,9 +95,10 @@ impl HttpServer {
     /// Serves until it is told to stop.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Those of the socket that do not pass by themselves.
     pub fn serve(&self, stop: &AtomicBool, tell: &(dyn Fn(Served) + Sync)) -> io::Result<()> {
-        let taken = Arc::new(AtomicUsize::new(0));
+        let (room, mut shortage, own) = (Room::new(), Shortage { said: None }, self.address()?);
+        let (room, largest) = (&room, self.catalog.largest());
         thread::scope(|scope| {
             while !stop.load(Ordering::SeqCst) {
                 let (stream, whom) = match self.listener.accept() {
@@ -108,41 +109,55 @@ impl HttpServer {
                     }
                     // It went before we came.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                    Err(error) if passes(&error) => {
+                        shortage.wait(&error, "http", own, tell);
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 };
-                let Some(seat) = Seat::take(&taken) else {
-                    let outcome = Err("too many at once".to_owned());
-                    tell(Served { whom, protocol: "http", file: String::new(), outcome });
-                    continue;
+                let refused = |why: &str| {
+                    tell(Served { whom, protocol: "http", file: String::new(), outcome: Err(why.to_owned()) });
                 };
-                scope.spawn(move || {
-                    let (file, outcome) = self.talk(&stream, stop);
-                    tell(Served { whom, protocol: "http", file, outcome });
+                let seat = match room.take(whom, largest) {
+                    Ok(seat) => seat,
+                    Err(why) => {
+                        refused(why);
+                        continue;
+                    }
+                };
+                let talk = move || {
+                    let (file, outcome) = self.talk(&stream, &seat, stop);
                     drop(seat);
-                });
+                    tell(Served { whom, protocol: "http", file, outcome });
+                };
+                // A system that is short of threads is short of everything for a moment.
+                if let Err(error) = thread::Builder::new().spawn_scoped(scope, talk) {
+                    refused(&error.to_string());
+                }
             }
             Ok(())
         })
     }
 
-    fn talk(&self, stream: &TcpStream, stop: &AtomicBool) -> (String, Result<usize, String>) {
-        match self.try_talk(stream, stop) {
+    fn talk(&self, stream: &TcpStream, seat: &Seat<'_>, stop: &AtomicBool) -> (String, Result<usize, String>) {
+        match self.try_talk(stream, seat, stop) {
             Ok((file, 200, sent)) => (file, Ok(sent)),
             Ok((file, status, _)) => (file, Err(format!("refused with {status}"))),
             Err(error) => (String::new(), Err(error.to_string())),
         }
     }
 
-    fn try_talk(&self, mut stream: &TcpStream, stop: &AtomicBool) -> io::Result<(String, u16, usize)> {
+    fn try_talk(&self, mut stream: &TcpStream, seat: &Seat<'_>, stop: &AtomicBool) -> io::Result<(String, u16, usize)> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(GLANCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(GLANCE))?;
         let until = Instant::now() + PATIENCE;
         let (mut question, mut buffer) = (Vec::new(), [0; 1024]);
         while !question.windows(4).any(|end| end == b"\r\n\r\n") && !question.windows(2).any(|end| end == b"\n\n") {
             if question.len() > QUESTION_LEN_MAX || Instant::now() > until || stop.load(Ordering::SeqCst) {
                 return Err(io::Error::other("no question came"));
             }
+            seat.keep(0).map_err(io::Error::other)?;
             match stream.read(&mut buffer) {
                 Ok(0) => return Err(io::Error::other("it hung up")),
                 Ok(len) => question.extend(&buffer[..len]),
@@ -151,9 +166,23 @@ impl HttpServer {
             }
         }
         let (head, content, file, status) = answer(&String::from_utf8_lossy(&question), &self.catalog);
-        stream.write_all(head.as_bytes())?;
         let body = content.as_deref().unwrap_or_default();
-        stream.write_all(body)?;
+        let answer = [head.as_bytes(), body].concat();
+        let (mut sent, mut until) = (0, Instant::now() + PATIENCE);
+        while sent < answer.len() {
+            seat.keep(sent).map_err(io::Error::other)?;
+            match stream.write(&answer[sent..]) {
+                Ok(0) => return Err(io::Error::other("it hung up")),
+                Ok(len) => (sent, until) = (sent + len, Instant::now() + PATIENCE),
+                Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Err(error);
+                }
+                Err(_) if Instant::now() > until || stop.load(Ordering::SeqCst) => {
+                    return Err(io::Error::other("it does not take the answer"));
+                }
+                Err(_) => {}
+            }
+        }
         Ok((file, status, body.len()))
     }
 }

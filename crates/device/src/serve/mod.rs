@@ -6,8 +6,11 @@
 //! ```
 //! Nothing outside the catalog can be asked for, since no name that a switch sends is ever opened: all files are read
 //! before the first question. Whoever reaches the server can read them, as both protocols have it, so they hold no secret.
+//! Nobody holds the others up: [`seats`] bounds what one client may have, and for how long. A server that is short of file
+//! descriptors or memory waits and goes on.
 
 mod http;
+pub mod seats;
 mod tftp;
 
 use std::{
@@ -16,14 +19,14 @@ use std::{
     io::{self, Read as _},
     net::SocketAddr,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
 };
 
 use thiserror::Error;
 
+use self::seats::{Admission, SeatId, Seats, time_limit_ms};
 use crate::{MANIFEST_FILE, Manifest, ManifestError};
 
 pub use http::{HttpServer, answer};
@@ -31,8 +34,6 @@ pub use tftp::{ReadRequest, Step, TftpError, TftpServer, Transfer};
 
 /// Most bytes of all files together.
 const CATALOG_LEN_MAX: u64 = 256 << 20;
-/// Most transfers of one protocol at once; whoever comes then has to ask again.
-const TRANSFERS_MAX: usize = 64;
 
 /// Files by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +105,11 @@ impl Catalog {
         self.files.get(name.strip_prefix('/').unwrap_or(name)).cloned()
     }
 
+    /// How long the largest file is, in bytes.
+    pub fn largest(&self) -> usize {
+        self.files.values().map(|content| content.len()).max().unwrap_or(0)
+    }
+
     /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
@@ -135,20 +141,87 @@ impl fmt::Display for Served {
     }
 }
 
-/// One place among those that may be served at once.
-struct Seat(Arc<AtomicUsize>);
+/// A seat among those that are served at once, and the clock of the protocol's server. It is free again when this is dropped.
+struct Seat<'a> {
+    room: &'a Room,
+    id: SeatId,
+    since: Instant,
+    limit: Duration,
+}
 
-impl Seat {
-    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        // A seat too many is given back at once, when it is dropped.
-        let before = taken.fetch_add(1, Ordering::SeqCst);
-        let seat = Self(Arc::clone(taken));
-        (before < TRANSFERS_MAX).then_some(seat)
+/// The seats of one protocol.
+struct Room {
+    seats: Mutex<Seats>,
+    opened: Instant,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self { seats: Mutex::default(), opened: Instant::now() }
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for a transfer of at most so many bytes, or why there is none.
+    fn take(&self, whom: SocketAddr, bytes: usize) -> Result<Seat<'_>, &'static str> {
+        match self.seats().handle_request(self.opened.elapsed().as_millis() as u64, whom.ip()) {
+            Admission::Seated(id) | Admission::Instead(id, _) => {
+                let limit = Duration::from_millis(time_limit_ms(bytes as u64));
+                Ok(Seat { room: self, id, since: Instant::now(), limit })
+            }
+            Admission::ClientFull => Err("too many transfers of this client at once"),
+            Admission::Full => Err("too many transfers at once"),
+        }
     }
 }
 
-impl Drop for Seat {
+impl Seat<'_> {
+    /// So many bytes have arrived.
+    ///
+    /// # Errors
+    /// Why the transfer ends.
+    fn keep(&self, bytes: usize) -> Result<(), &'static str> {
+        if !self.room.seats().handle_progress(self.id, bytes as u64) {
+            return Err("it made room for others");
+        }
+        if self.since.elapsed() > self.limit { Err("it took too long") } else { Ok(()) }
+    }
+}
+
+impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.room.seats().handle_end(self.id);
+    }
+}
+
+/// Whether an error of a listening socket passes by itself: the system is short of descriptors or memory, or one client
+/// is gone. A server waits a moment and goes on.
+fn passes(error: &io::Error) -> bool {
+    // ENFILE, EMFILE, ENOBUFS, ENOMEM, EPERM (a firewall), EAGAIN, and what accept(2) passes on of a client's network.
+    const CODES: [i32; 13] = [23, 24, 105, 12, 1, 11, 100, 101, 112, 113, 110, 111, 71];
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
+        || error.raw_os_error().is_some_and(|code| CODES.contains(&code))
+}
+
+/// How long a server waits that is short of something.
+const SHORTAGE_WAIT: Duration = Duration::from_millis(100);
+/// How often it says so at most.
+const SHORTAGE_SAID: Duration = Duration::from_secs(10);
+
+/// Waits out a shortage, and tells of it now and then.
+struct Shortage {
+    said: Option<Instant>,
+}
+
+impl Shortage {
+    fn wait(&mut self, error: &io::Error, protocol: &'static str, whom: SocketAddr, tell: &dyn Fn(Served)) {
+        if self.said.is_none_or(|said| said.elapsed() > SHORTAGE_SAID) {
+            self.said = Some(Instant::now());
+            let outcome = Err(format!("{error}; waiting until that has passed"));
+            tell(Served { whom, protocol, file: "-".to_owned(), outcome });
+        }
+        thread::sleep(SHORTAGE_WAIT);
     }
 }

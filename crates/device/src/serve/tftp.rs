@@ -13,13 +13,13 @@ use std::{
     net::{SocketAddr, UdpSocket},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::Duration,
 };
 
-use super::{Catalog, Seat, Served};
+use super::{Catalog, Room, Seat, Served, Shortage, passes};
 
 const RRQ: u16 = 1;
 const WRQ: u16 = 2;
@@ -35,6 +35,8 @@ const BLOCK_LEN_MAX: usize = 1428;
 /// How often a block is sent before the reader counts as gone.
 const ATTEMPTS_MAX: u32 = 5;
 const TIMEOUT_S: u64 = 2;
+/// Longest timeout that is agreed to. Longer ones are not, and the server's own holds (RFC 2349).
+const TIMEOUT_S_MAX: u64 = 10;
 /// Longest time between two looks at whether to stop.
 const GLANCE: Duration = Duration::from_millis(200);
 
@@ -145,7 +147,7 @@ impl Transfer {
                     block_len = BLOCK_LEN_MAX.min(len as usize);
                     agree(name, block_len.to_string());
                 }
-                ("timeout", Ok(seconds @ 1..=255)) => {
+                ("timeout", Ok(seconds @ 1..=TIMEOUT_S_MAX)) => {
                     timeout_s = seconds;
                     agree(name, seconds.to_string());
                 }
@@ -168,6 +170,11 @@ impl Transfer {
         let chunk = &self.content[from..self.content.len().min(from + self.block_len)];
         // Numbers begin again at 0 after 65,535.
         [DATA.to_be_bytes().as_slice(), &(self.block as u16).to_be_bytes(), chunk].concat()
+    }
+
+    /// How many bytes the reader has acknowledged.
+    pub fn arrived(&self) -> usize {
+        self.content.len().min(self.block.saturating_sub(1) * self.block_len)
     }
 
     /// Takes a datagram of the reader.
@@ -240,15 +247,20 @@ impl TftpServer {
     /// Serves until it is told to stop.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Those of the socket that do not pass by themselves.
     pub fn serve(&self, stop: &AtomicBool, tell: &(dyn Fn(Served) + Sync)) -> io::Result<()> {
-        let taken = Arc::new(AtomicUsize::new(0));
+        let (room, mut shortage, own) = (Room::new(), Shortage { said: None }, self.address()?);
+        let room = &room;
         let mut buffer = [0; REQUEST_LEN_MAX + 1];
         thread::scope(|scope| {
             while !stop.load(Ordering::SeqCst) {
                 let (len, whom) = match self.socket.recv_from(&mut buffer) {
                     Ok(received) => received,
                     Err(error) if is_nothing(&error) => continue,
+                    Err(error) if passes(&error) => {
+                        shortage.wait(&error, "tftp", own, tell);
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 };
                 let refuse = |error: &TftpError, file: String| {
@@ -267,26 +279,38 @@ impl TftpServer {
                     refuse(&TftpError::NOT_FOUND, request.file);
                     continue;
                 };
-                let Some(seat) = Seat::take(&taken) else {
-                    refuse(&TftpError::BUSY, request.file);
-                    continue;
+                let sent = content.len();
+                let seat = match room.take(whom, sent) {
+                    Ok(seat) => seat,
+                    Err(_) => {
+                        refuse(&TftpError::BUSY, request.file);
+                        continue;
+                    }
                 };
-                scope.spawn(move || {
-                    let sent = content.len();
-                    let outcome = self.send(whom, Transfer::new(&request, content), stop).map(|()| sent);
-                    tell(Served { whom, protocol: "tftp", file: request.file, outcome });
+                let file = request.file.clone();
+                let transfer = move || {
+                    let outcome = self.send(whom, Transfer::new(&request, content), &seat, stop).map(|()| sent);
                     drop(seat);
-                });
+                    tell(Served { whom, protocol: "tftp", file: request.file, outcome });
+                };
+                // A system that is short of threads is short of everything for a moment.
+                if thread::Builder::new().spawn_scoped(scope, transfer).is_err() {
+                    refuse(&TftpError::BUSY, file);
+                }
             }
             Ok(())
         })
     }
 
-    fn send(&self, whom: SocketAddr, mut transfer: Transfer, stop: &AtomicBool) -> Result<(), String> {
+    fn send(&self, whom: SocketAddr, mut transfer: Transfer, seat: &Seat<'_>, stop: &AtomicBool) -> Result<(), String> {
         let failed = |error: io::Error| error.to_string();
         let mut own = self.socket.local_addr().map_err(failed)?;
         own.set_port(0);
-        let socket = UdpSocket::bind(own).map_err(failed)?;
+        let socket = UdpSocket::bind(own).map_err(|error| {
+            // Without a socket of its own the refusal comes from the server's.
+            let _ = self.socket.send_to(&TftpError::BUSY.datagram(), whom);
+            error.to_string()
+        })?;
         // Others' datagrams do not get in.
         socket.connect(whom).map_err(failed)?;
         socket.set_read_timeout(Some(GLANCE.min(transfer.timeout))).map_err(failed)?;
@@ -298,6 +322,7 @@ impl TftpServer {
             }
             let until = std::time::Instant::now() + transfer.timeout;
             datagram = loop {
+                seat.keep(transfer.arrived()).inspect_err(|_| drop(socket.send(&TftpError::BUSY.datagram())))?;
                 let step = match socket.recv(&mut buffer) {
                     Ok(len) => transfer.handle_datagram(&buffer[..len]),
                     Err(error) if is_nothing(&error) && stop.load(Ordering::SeqCst) => {
@@ -364,6 +389,9 @@ mod tests {
             assert_eq!(fetch("f octet", &content).0, content, "{len}");
             assert_eq!(fetch("f octet blksize 8192 tsize 0 timeout 1 windowsize 4", &content).0, content, "{len}");
         }
+        // A reader may not have the server wait for minutes.
+        let patient = Transfer::new(&request("f octet timeout 255").expect("a request"), b"x".as_slice().into());
+        assert_eq!((patient.timeout, patient.agreed), (Duration::from_secs(TIMEOUT_S), None));
         // More than 65,535 blocks: the numbers begin again.
         let content = vec![7; 66_000 * 8 + 3];
         assert_eq!(fetch("f octet blksize 8", &content), (content.clone(), 8));

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, process::ExitCode, sync::Arc, thread};
 
 use anyhow::{Context, Result};
 use device::serve::{Catalog, HttpServer, Served, TftpServer};
+use lab::tagger::privileges;
 
 use super::interrupt::Interrupt;
 use crate::{cli, failure::bad_input};
@@ -21,6 +22,13 @@ pub(super) fn run(args: &cli::Serve) -> Result<ExitCode> {
         .transpose()?;
     if tftp.is_none() && http.is_none() {
         return Err(bad_input("both protocols are left out; give one of them a port"));
+    }
+    // Everything that needs rights is open, and there is one thread still: none keeps what the others give up.
+    let user = privileges::become_unprivileged()
+        .and_then(|user| privileges::keep_nothing().map(|()| user))
+        .context("give up rights")?;
+    if let Some(user) = user {
+        eprintln!("serving as {user}, with no capabilities");
     }
     let interrupt = Interrupt::watch_in_order()?;
     if let Some(server) = &tftp {
