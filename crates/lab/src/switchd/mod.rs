@@ -9,6 +9,7 @@
 //! over as well, before the next question is answered.
 
 mod events;
+mod folder;
 mod intent;
 mod kernel;
 mod links;
@@ -16,9 +17,10 @@ mod pause;
 mod plane;
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read, Write as _},
     net::UdpSocket,
-    os::fd::AsRawFd,
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -31,11 +33,17 @@ use device::{
 };
 use tagger::privileges::{self, Capability, Kept};
 
-use self::{kernel::Kernel, plane::Plane};
+use self::{
+    folder::{Folder, next_boots},
+    kernel::Kernel,
+    plane::Plane,
+};
 use crate::{LabError, error::Context, managed};
 
 /// Longest wait for something to happen.
 const TICK: Duration = Duration::from_millis(200);
+/// How long after what was saved could not be written it is tried again.
+const SAVE_AGAIN: Duration = Duration::from_secs(10);
 /// Octets of a secret's file at most.
 const SECRET_LEN_MAX: u64 = 4096;
 
@@ -90,7 +98,7 @@ fn serve_bridge(
     stop: &AtomicBool,
     ready: &mut dyn FnMut(),
 ) -> Result<(), LabError> {
-    let state = State::open(&config.state, bridge)?;
+    let state = State::open(&config.state, bridge, config.user.as_deref())?;
     let mut kernel = Kernel::open(bridge)?;
     let facts = plane::facts(bridge, &mut kernel)?;
     let mut saved = match state.read(&facts)? {
@@ -102,27 +110,25 @@ fn serve_bridge(
     }
     let running = state.is_running();
     let first =
-        if running || !state.has_saved() { intent::adopt(&kernel.read()?, &facts, &saved) } else { saved.clone() };
+        if running || !state.has_saved()? { intent::adopt(&kernel.read()?, &facts, &saved) } else { saved.clone() };
     let plane = Plane::new(bridge, kernel, &facts, &first, config.lldp_interval_s)?;
     let socket = UdpSocket::bind(config.listen).context("serve", &config.listen.to_string(), "open the UDP port")?;
-    let boots = state.count_start()?;
     // The net-snmp project's number lets agents without one of their own name themselves by the station address.
     let engine_id = [&[0x80, 0, 0x1f, 0x88, 3][..], &facts.address.octets()].concat();
     let access = secrets.access(&engine_id);
-    if let Some(user) = &config.user {
-        privileges::give(&config.state, user).context("serve", user, "hand the state over")?;
-    }
+    // From here on files are written with the rights of the user whose they are.
+    give_up_rights(config.user.as_deref()).context("serve", bridge, "give up rights")?;
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let boots = state.count_start(unix_s);
     let mut switch = Switch::new(facts, first, plane, &engine_id, boots, 0);
     if !running {
         switch.apply_all().map_err(|refused| LabError::Unsupported(format!("{bridge}: {refused}")))?;
     }
     state.mark_running();
-    give_up_rights(config.user.as_deref()).context("serve", bridge, "give up rights")?;
-    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let engine = Engine::new(switch, access, &engine_id, unix_s << 32);
     let mut server = Server::new(engine, socket, Instant::now());
     ready();
-    let mut kept = 0;
+    let (mut kept, mut unsaved_since) = (0, None);
     while !stop.load(Ordering::Relaxed) {
         let udp = server.socket().as_raw_fd();
         let readable = server.engine().responder().plane().wait(udp, TICK).context("serve", bridge, "wait")?;
@@ -134,9 +140,15 @@ fn serve_bridge(
         switch.handle_tick(now_ms);
         let up_cs = switch.up_cs(now_ms);
         switch.plane().poll(now_ms, up_cs).context("serve", bridge, "speak LLDP")?;
-        if kept != switch.saves() {
-            kept = switch.saves();
-            state.write(&write_saved(switch.facts(), switch.saved()))?;
+        if kept != switch.saves() && unsaved_since.is_none_or(|since: Instant| since.elapsed() > SAVE_AGAIN) {
+            match state.write(&write_saved(switch.facts(), switch.saved())) {
+                Ok(()) => (kept, unsaved_since) = (switch.saves(), None),
+                // The switch goes on: a disk that is full now may have room later.
+                Err(error) => {
+                    eprintln!("espalier: {error}; tried again every {} s", SAVE_AGAIN.as_secs());
+                    unsaved_since = Some(Instant::now());
+                }
+            }
         }
     }
     // Nobody is left to take back what a manager has not confirmed.
@@ -203,76 +215,107 @@ fn secret(path: &Path) -> Result<String, LabError> {
     Ok(word)
 }
 
-/// The folder that outlives the program, and the marker that does not outlive the machine's run.
+/// What outlives the program, and the marker that does not outlive the machine's run.
 struct State {
-    saved: PathBuf,
-    boots: PathBuf,
-    running: PathBuf,
+    folder: Folder,
+    saved: String,
+    boots: String,
+    /// Opened before rights are given up: its folder is root's.
+    marker: fs::File,
+    running: bool,
 }
 
+/// What the marker says while the first configuration has not been applied yet.
+const STARTING: &str = "starting";
+
 impl State {
-    fn open(folder: &Path, bridge: &str) -> Result<Self, LabError> {
+    /// Opens the folder, and gives it to `user`, who is to write there.
+    fn open(folder: &Path, bridge: &str, user: Option<&str>) -> Result<Self, LabError> {
         let shown = folder.display().to_string();
-        fs::create_dir_all(folder).context("serve", &shown, "make the folder of the state")?;
+        let opened = Folder::open(folder).context("serve", &shown, "make the folder of the state")?;
+        if let Some(user) = user.filter(|_| nix::unistd::Uid::effective().is_root()) {
+            opened.give(user).context("serve", user, "hand the state over")?;
+        }
         let run = PathBuf::from(std::env::var_os("RUNTIME_DIRECTORY").unwrap_or_else(|| "/run/espalier".into()));
         fs::create_dir_all(&run).context("serve", &run.display().to_string(), "make the folder of the run")?;
-        Ok(Self {
-            saved: folder.join(format!("{bridge}.json")),
-            boots: folder.join(format!("{bridge}.boots")),
-            running: run.join(format!("switchd-{bridge}")),
-        })
+        let path = run.join(format!("switchd-{bridge}"));
+        let (marker, running) =
+            marker(&path).context("serve", &path.display().to_string(), "mark that it is running")?;
+        let (saved, boots) = (format!("{bridge}.json"), format!("{bridge}.boots"));
+        Ok(Self { folder: opened, saved, boots, marker, running })
     }
 
-    fn has_saved(&self) -> bool {
-        self.saved.exists()
+    fn has_saved(&self) -> Result<bool, LabError> {
+        self.text().map(|text| text.is_some())
+    }
+
+    fn text(&self) -> Result<Option<String>, LabError> {
+        self.folder.read(&self.saved).context("serve", &self.folder.shown(&self.saved), "read what was saved")
     }
 
     fn read(&self, facts: &Facts) -> Result<Option<Config>, LabError> {
-        let shown = self.saved.display().to_string();
-        match fs::read_to_string(&self.saved) {
-            Ok(text) => parse_saved(facts, &text).map(Some).map_err(|error| {
-                LabError::Unsupported(format!(
-                    "{shown}: {error}; mend it, or remove it to begin with what the bridge holds"
-                ))
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).context("serve", &shown, "read what was saved"),
-        }
+        let shown = self.folder.shown(&self.saved);
+        let parsed = self.text()?.map(|text| parse_saved(facts, &text)).transpose();
+        parsed.map_err(|error| {
+            LabError::Unsupported(format!(
+                "{shown}: {error}; mend it, or remove it to begin with what the bridge holds"
+            ))
+        })
     }
 
     fn write(&self, text: &str) -> Result<(), LabError> {
-        let draft = self.saved.with_extension("json.new");
-        let shown = self.saved.display().to_string();
-        let written = (|| {
-            let mut file = fs::File::create(&draft)?;
-            io::Write::write_all(&mut file, text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&draft, &self.saved)
-        })();
-        written.context("serve", &shown, "save")
+        self.folder.replace(&self.saved, text).context("serve", &self.folder.shown(&self.saved), "save")
     }
 
-    /// How often it has started, this time included: managers tell old messages by it (RFC 3414, 2.2.2).
-    fn count_start(&self) -> Result<i32, LabError> {
-        let shown = self.boots.display().to_string();
-        let before = match fs::read_to_string(&self.boots) {
-            Ok(text) => {
-                text.trim().parse::<i32>().map_err(|_| LabError::Unsupported(format!("{shown}: is no number")))?
+    /// How often it has started, this time included: managers tell old messages by it (RFC 3414, 2.2.2). A count that is lost
+    /// keeps nobody from starting, as [`next_boots`] never goes back.
+    fn count_start(&self, unix_s: u64) -> i32 {
+        let shown = self.folder.shown(&self.boots);
+        let stored = match self.folder.read(&self.boots) {
+            Ok(None) => None,
+            Ok(Some(text)) => {
+                let count = text.trim().parse::<i32>().ok();
+                if count.is_none() {
+                    eprintln!("espalier: {shown}: is no number of starts; it is counted by the clock");
+                }
+                count
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(error).context("serve", &shown, "read how often it has started"),
+            Err(error) => {
+                eprintln!("espalier: {shown}: {error}; starts are counted by the clock");
+                None
+            }
         };
-        let boots = before.saturating_add(1);
-        fs::write(&self.boots, format!("{boots}\n")).context("serve", &shown, "count its starts")?;
-        Ok(boots)
+        let boots = next_boots(stored, unix_s);
+        if let Err(error) = self.folder.replace(&self.boots, &format!("{boots}\n")) {
+            eprintln!("espalier: {shown}: {error}; the next start is counted by the clock");
+        }
+        boots
     }
 
     fn is_running(&self) -> bool {
-        self.running.exists()
+        self.running
     }
 
     /// Where that fails, the next start applies what was saved.
     fn mark_running(&self) {
-        let _ = fs::write(&self.running, "");
+        let _ = self.marker.set_len(0);
     }
+}
+
+/// The marker's file, and whether an earlier start in this run of the machine has got beyond its first configuration.
+fn marker(path: &Path) -> io::Result<(fs::File, bool)> {
+    let mut options = fs::File::options();
+    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW).mode(0o644);
+    let mut file = match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path)?,
+        made => {
+            let mut file = made?;
+            file.write_all(STARTING.as_bytes())?;
+            return Ok((file, false));
+        }
+    };
+    let mut said = String::new();
+    Read::by_ref(&mut file).take(STARTING.len() as u64).read_to_string(&mut said)?;
+    let running = said != STARTING;
+    Ok((file, running))
 }
