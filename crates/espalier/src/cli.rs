@@ -173,6 +173,9 @@ pub(crate) struct Plan {
     /// The topology, in any format that import reads; - is standard input.
     #[arg(value_name = "TOPOLOGY")]
     pub(crate) topology: PathBuf,
+    /// The topology's format; told from the content unless given.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
     #[command(flatten)]
     pub(crate) own: OwnModels,
     /// How routes are found.

@@ -31,8 +31,17 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 /// # Errors
 /// Bad input if the file cannot be read or has errors.
 pub(crate) fn read_topology(path: &Path, own: &OwnModels) -> Result<Topology> {
+    read_topology_as(path, None, own)
+}
+
+/// Reads a topology in the format that is named, or that its content tells; see [`read_topology`].
+///
+/// # Errors
+/// As [`read_topology`], and bad input if there is no such format.
+pub(crate) fn read_topology_as(path: &Path, format: Option<&str>, own: &OwnModels) -> Result<Topology> {
+    let format = format.map(str::parse::<Format>).transpose().map_err(|error| bad_input(error.to_string()))?;
     let options = ImportOptions { models: models(own, path)?, ..ImportOptions::default() };
-    let Imported { topology, warnings } = import_files(&[path.to_owned()], None, &options)?;
+    let Imported { topology, warnings } = import_files(&[path.to_owned()], format, &options)?;
     eprint!("{warnings}");
     Ok(topology)
 }
@@ -89,8 +98,9 @@ pub(crate) fn import_files(paths: &[PathBuf], format: Option<Format>, options: &
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let format = match (format, files.first()) {
         (Some(format), _) => format,
-        (None, Some((name, text))) => Format::detect(name, text)
-            .ok_or_else(|| bad_input(format!("{name}: cannot tell the format; name it with --from")))?,
+        (None, Some((name, text))) => Format::detect(name, text).ok_or_else(|| {
+            bad_input(format!("{name}: cannot tell the format; name it with --from, which import and plan take"))
+        })?,
         (None, None) => return Err(bad_input("no file is named")),
     };
     import(format, &files, options).map_err(|diagnostics| BadInput::Diagnostics(diagnostics).into())

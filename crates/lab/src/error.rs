@@ -24,6 +24,12 @@ pub enum LabError {
         /// The labs that exist.
         known: Vec<String>,
     },
+    /// A lab that only root may use.
+    #[error("lab {name} belongs to root: use it as root (sudo espalier lab list)")]
+    OfRoot {
+        /// The name.
+        name: String,
+    },
     /// A lab that was never finished.
     #[error("lab {name} was never finished: take it down (espalier lab down {name}) and bring it up again")]
     Unfinished {
@@ -31,12 +37,22 @@ pub enum LabError {
         name: String,
     },
     /// A host that the lab does not have.
-    #[error("lab {lab} has no host {host}")]
+    #[error("lab {lab} has no host {host}{}", known_hosts(.known))]
     NoSuchHost {
         /// The lab.
         lab: String,
         /// The host as asked for.
         host: String,
+        /// The hosts that it has, and `mgmt` where switches can be managed.
+        known: Vec<String>,
+    },
+    /// A program that is not on this machine, or cannot be run.
+    #[error("{program}: {}", .why.sentence())]
+    NoProgram {
+        /// As asked for.
+        program: String,
+        /// What is wrong with it.
+        why: NoProgram,
     },
     /// A switch port that the lab does not have.
     #[error("lab {lab} has no port {port}: {}", ways_to_name_ports(.known))]
@@ -154,6 +170,34 @@ pub enum LabError {
     },
 }
 
+/// Why a program cannot be run in a lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoProgram {
+    /// There is none of this name.
+    Missing,
+    /// There is a file of this name that nobody may run.
+    NotExecutable,
+}
+
+impl NoProgram {
+    /// The exit code that shells give for it (POSIX.1-2024, 2.8.2).
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Missing => 127,
+            Self::NotExecutable => 126,
+        }
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::Missing => {
+                "no such program on this machine, whose programs a lab's hosts run; install it, or give its path"
+            }
+            Self::NotExecutable => "this file is not executable: chmod +x, or name its interpreter first",
+        }
+    }
+}
+
 /// Says where an I/O error happened.
 pub(crate) trait Context<T> {
     /// Wraps the error with operation, device and step.
@@ -182,14 +226,24 @@ fn known_labs(known: &[String]) -> String {
     if known.is_empty() { "; none is up".to_owned() } else { format!("; up are: {}", known.join(", ")) }
 }
 
-/// Most ports that an error lists.
-const PORTS_LISTED_MAX: usize = 12;
+/// Most names that an error lists.
+const LISTED_MAX: usize = 12;
 
 fn ways_to_name_ports(known: &[String]) -> String {
-    let listed = known.iter().take(PORTS_LISTED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match known.len().saturating_sub(PORTS_LISTED_MAX) {
-        _ if known.is_empty() => "write a switch and its port as s0:p1; espalier lab status lists them".to_owned(),
-        0 => format!("that switch has {listed}"),
-        more => format!("that switch has {listed} and {more} more"),
+    if known.is_empty() {
+        return "write a switch and its port as s0:p1; espalier lab status lists them".to_owned();
+    }
+    format!("that switch has {}", listed(known))
+}
+
+fn known_hosts(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; it has {}", listed(known)) }
+}
+
+fn listed(known: &[String]) -> String {
+    let listed = known.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match known.len().saturating_sub(LISTED_MAX) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
     }
 }

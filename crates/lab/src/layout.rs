@@ -294,7 +294,13 @@ impl Layout {
     /// # Errors
     /// [`LabError::NoSuchHost`].
     pub fn host(&self, name: &str) -> Result<&HostSite, LabError> {
-        let missing = || LabError::NoSuchHost { lab: self.name.clone(), host: name.to_owned() };
+        let missing = || LabError::NoSuchHost {
+            lab: self.name.clone(),
+            host: name.to_owned(),
+            known: (self.hosts.iter().map(|host| host.name.clone()))
+                .chain(self.management.as_ref().map(|_| "mgmt".to_owned()))
+                .collect(),
+        };
         self.hosts.iter().find(|host| host.name == name).ok_or_else(missing)
     }
 

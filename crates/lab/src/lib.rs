@@ -38,7 +38,7 @@ mod tool;
 pub use backend::Backend;
 pub use build::{LabOptions, Managed, Offload, Progress, Start, Step, TRAIN_FRAMES};
 pub use cable::FailMode;
-pub use error::LabError;
+pub use error::{LabError, NoProgram};
 pub use plug::Plugged;
 pub use state::{Lab, down, list};
 pub use status::{Carrier, DropCounts, PortStatus, Status, SwitchStatus, Traffic};

@@ -60,7 +60,7 @@ use crate::{
     Backend, Lab, LabError, Start, ebpf,
     error::Context,
     layout::{Layout, SwitchSite},
-    name::{HOST_DEVICE, namespace_prefix},
+    name::{HOST_DEVICE, namespace_prefix, plain},
     netns,
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     tool::{Batch, Place, run_batch},
@@ -334,7 +334,7 @@ fn announce_host(lab: &str, host: &str, namespace: &str) -> bool {
 
 /// The socket by which `lldpcli -u` reaches a host's LLDP daemon.
 pub fn lldp_socket(lab: &str, host: &str) -> PathBuf {
-    state_file(lab, &format!("lldpd-{}", host.replace('/', ":")))
+    state_file(lab, &format!("lldpd-{}", plain(host)))
 }
 
 fn state_file(lab: &str, name: &str) -> PathBuf {

@@ -1,12 +1,15 @@
 //! Names that the kernel accepts for names that people chose.
 //!
 //! A lab `demo` with switch `leaf/1` and host `n1` owns the namespaces `esp-demo-leaf:1` and `esp-demo-n1`. Lab names
-//! hold no `-`, so the lab of a namespace is never in doubt; node names hold no `:` and no `~`
-//! ([`fabric::TopologyBuilder`] refuses them), so what is replaced or appended here cannot collide with a real name.
+//! hold no `-`, so the lab of a namespace is never in doubt. Of a node's name every `/` becomes `:`, and every byte that a
+//! file's name or a line of `ip -batch` could not carry becomes `~` and two hexadecimal digits (`#` begins a comment there);
+//! so do `:` and `~` themselves, so that no two names become one.
 //!
 //! ```text
 //! sw1, port g23           → device g23
 //! sw1, port Ethernet1/1   → device p7~  (port 7 of the switch, alias Ethernet1/1)
+//! sw1, port x#y           → device p8~
+//! host n#1                → esp-demo-n~231
 //! switch x and host x     → esp-demo-x and esp-demo-x~host
 //! ```
 
@@ -44,18 +47,32 @@ pub(crate) fn namespace_prefix(lab: &str) -> String {
 
 /// The namespace of a switch.
 pub fn switch_namespace(lab: &str, switch: &str) -> String {
-    format!("{}{}", namespace_prefix(lab), switch.replace('/', ":"))
+    format!("{}{}", namespace_prefix(lab), plain(switch))
 }
 
 /// The namespace of a host; `is_switch` says whether a name belongs to a switch.
 pub fn host_namespace(lab: &str, host: &str, is_switch: impl Fn(&str) -> bool) -> String {
     let suffix = if is_switch(host) { "~host" } else { "" };
-    format!("{}{}{suffix}", namespace_prefix(lab), host.replace('/', ":"))
+    format!("{}{}{suffix}", namespace_prefix(lab), plain(host))
+}
+
+/// The name of a node as a part of a file's name, and as a word of a line for iproute2. Different names stay different.
+pub(crate) fn plain(node: &str) -> String {
+    let mut name = String::with_capacity(node.len());
+    for byte in node.bytes() {
+        match byte {
+            b'/' => name.push(':'),
+            b'-' | b'_' | b'.' | b'+' | b'@' => name.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
+            _ => name.push_str(&format!("~{byte:02x}")),
+        }
+    }
+    name
 }
 
 /// The device of a switch's `number`-th port.
 pub fn port_device(port: &str, number: usize) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+@#".contains(&byte);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+@".contains(&byte);
     // `.` and `..` are no file names under /proc/sys/net; `all` and `default` are taken there, and `lo` is everywhere.
     let taken = matches!(port, "." | ".." | "all" | "default" | "lo");
     // iproute2 reads a leading `-` as an option.
@@ -83,6 +100,8 @@ mod tests {
         assert_eq!(switch_namespace("demo", "leaf/1"), "esp-demo-leaf:1");
         assert_eq!(host_namespace("demo", "n1", |_| false), "esp-demo-n1");
         assert_eq!(host_namespace("demo", "x", |name| name == "x"), "esp-demo-x~host");
+        assert_eq!(host_namespace("demo", "n#1", |_| false), "esp-demo-n~231");
+        assert_eq!(switch_namespace("demo", "a b:c/é"), "esp-demo-a~20b~3ac:~c3~a9");
     }
 
     #[test]
@@ -90,7 +109,7 @@ mod tests {
         for port in ["g23", "1", "eth0.1", "abcdefghijklmno"] {
             assert_eq!(port_device(port, 7), port);
         }
-        for port in ["Ethernet1/1", "abcdefghijklmnop", "lo", "all", ".", "é1", "-x"] {
+        for port in ["Ethernet1/1", "abcdefghijklmnop", "lo", "all", ".", "é1", "-x", "x#y", "#1", "1/1 a"] {
             assert_eq!(port_device(port, 7), "p7~");
         }
     }

@@ -5,6 +5,7 @@
 //!                    └ enter the holder's namespaces, then build as root would
 //! espalier lab exec  ─ enter the holder's namespaces …
 //! espalier lab down  ─ … and end the holder after the last lab
+//! espalier lab list  ─ starts no holder: without one there are no labs
 //! ```
 //!
 //! Inside, the caller is root over network namespaces that it makes, and over nothing else. Loading eBPF stays
@@ -29,7 +30,7 @@ use nix::{
     unistd::{ForkResult, Gid, Pid, Uid, chdir, fork, getegid, geteuid, pause, pipe, setsid},
 };
 
-use crate::{LabError, error::Context};
+use crate::{LabError, error::Context, list};
 
 /// By what right labs are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,22 +53,49 @@ static HOLDER: OnceLock<(Pid, PathBuf)> = OnceLock::new();
 /// # Errors
 /// [`LabError::Missing`] where the kernel allows no user namespaces, with the way out.
 pub fn acquire() -> Result<Privilege, LabError> {
+    if let Some(privilege) = join()? {
+        return Ok(privilege);
+    }
+    let uid = geteuid();
+    let file = holder_file(uid);
+    match fs::DirBuilder::new().mode(0o700).create(file.parent().unwrap_or(&file)) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).context("enter", "user namespace", "make directory");
+        }
+        _ => {}
+    }
+    check_owner(&file, uid)?;
+    let pid = start_holder(uid, getegid())?;
+    fs::write(&file, pid.to_string()).context("enter", "user namespace", "note holder").inspect_err(|_| {
+        // Nobody would find it again.
+        let _ = kill(pid, Signal::SIGKILL);
+    })?;
+    enter(pid, file)?;
+    Ok(Privilege::Namespace)
+}
+
+/// As [`acquire`], for whoever only uses labs that exist: none is returned, and nothing is started, if an ordinary user has
+/// none.
+///
+/// # Errors
+/// If what is noted of the holder belongs to somebody else, or the kernel refuses.
+pub fn join() -> Result<Option<Privilege>, LabError> {
     let uid = geteuid();
     if uid.is_root() {
-        return Ok(Privilege::Root);
+        return Ok(Some(Privilege::Root));
     }
-    let file = holder_file(uid)?;
-    let pid = match running_holder(&file, uid) {
-        Some(pid) => pid,
-        None => {
-            let pid = start_holder(uid, getegid())?;
-            fs::write(&file, pid.to_string()).context("enter", "user namespace", "note holder").inspect_err(|_| {
-                // Nobody would find it again.
-                let _ = kill(pid, Signal::SIGKILL);
-            })?;
-            pid
-        }
-    };
+    let file = holder_file(uid);
+    if !file.exists() {
+        return Ok(None);
+    }
+    check_owner(&file, uid)?;
+    let Some(pid) = running_holder(&file, uid) else { return Ok(None) };
+    enter(pid, file)?;
+    Ok(Some(Privilege::Namespace))
+}
+
+/// Moves the calling process into the holder's namespaces.
+fn enter(pid: Pid, file: PathBuf) -> Result<(), LabError> {
     let open = |kind: &str| fs::File::open(format!("/proc/{pid}/ns/{kind}")).context("enter", "user namespace", "open");
     let (user, mounts, network) = (open("user")?, open("mnt")?, open("net")?);
     for (namespace, kind) in
@@ -78,33 +106,43 @@ pub fn acquire() -> Result<Privilege, LabError> {
     chdir("/").context("enter", "user namespace", "change directory")?;
     // Whoever acquires twice has entered already and is root by now.
     let _ = HOLDER.set((pid, file));
-    Ok(Privilege::Namespace)
+    Ok(())
 }
 
-/// Ends the holder, if there is one: there are no more labs.
-pub(crate) fn release() {
+/// Ends the holder, if there is one and there are no more labs.
+///
+/// # Errors
+/// [`LabError::Io`] if labs cannot be listed.
+pub fn release_unused() -> Result<(), LabError> {
+    if !list()?.is_empty() {
+        return Ok(());
+    }
     if let Some((pid, file)) = HOLDER.get() {
         // A holder that is gone already is as good.
         let _ = kill(*pid, Signal::SIGKILL);
         let _ = fs::remove_file(file);
         let _ = file.parent().map(fs::remove_dir);
     }
+    Ok(())
 }
 
 /// `/tmp`, because the holder's `/run` hides the caller's.
-fn holder_file(uid: Uid) -> Result<PathBuf, LabError> {
-    let directory = Path::new("/tmp").join(format!("espalier-{uid}"));
-    match fs::DirBuilder::new().mode(0o700).create(&directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).context("enter", "user namespace", "make directory");
-        }
-        _ => {}
-    }
-    let owner = fs::symlink_metadata(&directory).context("enter", "user namespace", "make directory")?;
+fn holder_file(uid: Uid) -> PathBuf {
+    Path::new("/tmp").join(format!("espalier-{uid}")).join("holder")
+}
+
+/// Refuses a folder of the holder's that somebody else has made.
+fn check_owner(file: &Path, uid: Uid) -> Result<(), LabError> {
+    let directory = file.parent().unwrap_or(file);
+    let owner = fs::symlink_metadata(directory).context("enter", "user namespace", "make directory")?;
     if owner.uid() != uid.as_raw() || !owner.is_dir() {
-        return Err(LabError::Missing(format!("{} belongs to somebody else: remove it", directory.display())));
+        return Err(LabError::Missing(format!(
+            "{} belongs to somebody else: have its owner or root remove it (rm -r {})",
+            directory.display(),
+            directory.display()
+        )));
     }
-    Ok(directory.join("holder"))
+    Ok(())
 }
 
 /// The holder that the file names, if it still lives and is one of ours.

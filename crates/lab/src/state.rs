@@ -21,13 +21,13 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
     sys::signal::{Signal, kill},
-    unistd::Pid,
+    unistd::{AccessFlags, Pid, access},
 };
 use serde::Deserialize;
 
 use crate::{
     LabError, Status, backlog, ebpf,
-    error::Context,
+    error::{Context, NoProgram},
     layout::{LAYOUT_VERSION, Layout},
     name::{check_lab_name, namespace_prefix},
     netns, rootless, status,
@@ -89,9 +89,10 @@ impl Lab {
     /// Runs a program inside a host to its end, with this process's input and output.
     ///
     /// # Errors
-    /// [`LabError::NoSuchHost`], or [`LabError::Io`] if nothing could be started. A program that cannot be found ends
-    /// with status 255.
+    /// [`LabError::NoSuchHost`], [`LabError::NoProgram`], or [`LabError::Io`] if nothing could be started.
     pub fn exec(&self, host: &str, program: &str, args: &[String]) -> Result<ExitStatus, LabError> {
+        self.layout.place(host)?;
+        find_program(program).map_err(|why| LabError::NoProgram { program: program.to_owned(), why })?;
         self.command(host, program, args)?.status().context("exec", host, "start ip netns exec")
     }
 
@@ -111,6 +112,24 @@ impl Lab {
     pub fn down(self) -> Result<(), LabError> {
         down(&self.layout.name)
     }
+}
+
+/// Whether a program can be run, by its path or by its name in PATH, as execvp(3) looks for it.
+fn find_program(program: &str) -> Result<(), NoProgram> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let places: Vec<PathBuf> = match program.contains('/') {
+        true => vec![PathBuf::from(program)],
+        false => std::env::split_paths(&path).map(|place| place.join(program)).collect(),
+    };
+    let mut why = NoProgram::Missing;
+    for place in places {
+        match fs::metadata(&place) {
+            Ok(metadata) if metadata.is_file() && access(&place, AccessFlags::X_OK).is_ok() => return Ok(()),
+            Ok(_) => why = NoProgram::NotExecutable,
+            Err(_) => {}
+        }
+    }
+    Err(why)
 }
 
 /// The names of all labs, finished or not, sorted.
@@ -143,10 +162,7 @@ pub fn down(name: &str) -> Result<(), LabError> {
     )?;
     ebpf::unpin(name)?;
     Directory::of(name).remove()?;
-    if list()?.is_empty() {
-        rootless::release();
-    }
-    Ok(())
+    rootless::release_unused()
 }
 
 /// A namespace lives as long as a process in it does, so programs that were started in a lab must end with it.

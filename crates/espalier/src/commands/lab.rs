@@ -1,6 +1,8 @@
 //! `espalier lab`: a plan's fabric of namespaces.
 
 use std::{
+    fs,
+    os::unix::{fs::MetadataExt as _, process::ExitStatusExt as _},
     path::Path,
     process::{Command, ExitCode},
     sync::atomic::AtomicBool,
@@ -13,7 +15,7 @@ use fabric::{
     format_rate,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Backend, Carrier, FailMode, Lab, LabOptions, Managed, Progress, Start, Status, layout::Layout};
+use lab::{Backend, Carrier, FailMode, Lab, LabError, LabOptions, Managed, Progress, Start, Status, layout::Layout};
 
 use super::{Output, measure, ping, say};
 use crate::{
@@ -24,9 +26,23 @@ use crate::{
 };
 
 pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
+    let name = match &args.command {
+        LabCommand::Down { lab: Some(name) } => name,
+        _ => &args.name,
+    };
+    let of_root = if is_root() { Vec::new() } else { lab::list()? };
     // Without root this enters a user namespace, which the kernel allows only before any thread starts.
-    lab::rootless::acquire()?;
-    let name = &args.name;
+    match &args.command {
+        LabCommand::Up { .. } => drop(lab::rootless::acquire()?),
+        LabCommand::List => drop(lab::rootless::join()?),
+        _ => match lab::rootless::join()? {
+            None if of_root.contains(name) => return Err(LabError::OfRoot { name: name.clone() }.into()),
+            None if !matches!(args.command, LabCommand::Down { .. }) => {
+                return Err(LabError::NoSuchLab { name: name.clone(), known: Vec::new() }.into());
+            }
+            _ => {}
+        },
+    }
     match &args.command {
         LabCommand::Up { plan, own, rate, queue, backend, managed, factory, spread } => {
             let mut options = LabOptions {
@@ -42,15 +58,15 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             if *factory {
                 options.start = Start::Factory;
             }
-            up(plan, own, options, output)?;
+            // A lab that does not come up leaves no process behind either.
+            up(plan, own, options, output).inspect_err(|_| drop(lab::rootless::release_unused()))?;
         }
         LabCommand::Agents => lab::managed::serve(name, &AtomicBool::new(false))?,
-        LabCommand::Down { lab } => {
-            let name = lab.as_ref().unwrap_or(name);
+        LabCommand::Down { .. } => {
             lab::down(name)?;
             eprintln!("lab {name} is down");
         }
-        LabCommand::List => list(output)?,
+        LabCommand::List => list(&of_root, output)?,
         LabCommand::Status => show_status(&Lab::open(name)?, output)?,
         LabCommand::Exec { host, program } => return exec(&Lab::open(name)?, host, program),
         LabCommand::Fail { link, silent, loss } => {
@@ -175,16 +191,30 @@ fn management_json(layout: &Layout) -> serde_json::Value {
     serde_json::json!({ "namespace": management.namespace, "switches": switches })
 }
 
-fn list(output: Output) -> Result<()> {
-    let names = lab::list()?;
+fn is_root() -> bool {
+    // Inside a user namespace the caller is root as well, but has not entered one yet.
+    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+fn list(of_root: &[String], output: Output) -> Result<()> {
+    let mut names = lab::list()?;
+    // Who has no labs sees root's, and may not use them.
+    if names == of_root {
+        names.clear();
+    }
     match output {
         Output::Json => say!("{}", serde_json::json!(names)),
-        Output::Person if names.is_empty() => eprintln!("no lab is up"),
         Output::Person => {
-            for name in names {
+            for name in &names {
                 say!("{name}");
             }
+            if names.is_empty() {
+                eprintln!("no lab is up{}", if of_root.is_empty() { "" } else { " that is yours" });
+            }
         }
+    }
+    if !of_root.is_empty() {
+        eprintln!("labs of root: {} (sudo espalier lab list)", of_root.join(", "));
     }
     Ok(())
 }
@@ -210,10 +240,18 @@ fn plug(lab: &mut Lab, port: &str, other: &str, output: Output) -> Result<()> {
     Ok(())
 }
 
+/// Runs a program in a host and ends as a shell would: with the program's code, 128 and the number of the signal that ended
+/// it, 127 if there is no such program, 126 if it cannot be run.
 fn exec(lab: &Lab, host: &str, program: &[String]) -> Result<ExitCode> {
     let [name, args @ ..] = program else { return Err(bad_input("no program is named")) };
-    let status = lab.exec(host, name, args)?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    let status = match lab.exec(host, name, args) {
+        Err(LabError::NoProgram { program, why }) => {
+            eprintln!("espalier: {}", LabError::NoProgram { program, why });
+            return Ok(ExitCode::from(why.exit_code()));
+        }
+        status => status?,
+    };
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 

@@ -21,7 +21,7 @@ use super::{Output, observe::observed_vlans, pareto, patience::Patience, price, 
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{read_plan_file, read_topology, read_traffic, write_plan_file},
+    files::{read_plan_file, read_topology_as, read_traffic, write_plan_file},
     table::amount,
 };
 
@@ -29,7 +29,7 @@ use crate::{
 const FINDINGS_SHOWN_MAX: usize = 40;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
-    let topology = in_band(read_topology(&args.topology, &args.own)?, args)?;
+    let topology = in_band(read_topology_as(&args.topology, args.from.as_deref(), &args.own)?, args)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
     let policy = policy(args, &topology)?;
     if args.pareto {

@@ -56,7 +56,11 @@ impl Pattern {
             }
             Self::Pair(a, b) => {
                 let find = |name: &String| {
-                    let missing = || LabError::NoSuchHost { lab: lab.to_owned(), host: name.clone() };
+                    let missing = || LabError::NoSuchHost {
+                        lab: lab.to_owned(),
+                        host: name.clone(),
+                        known: hosts.iter().map(|host| (*host).to_owned()).collect(),
+                    };
                     hosts.iter().position(|host| host == name).ok_or_else(missing)
                 };
                 let (a, b) = (find(a)?, find(b)?);
