@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    os::unix::{fs::PermissionsExt, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Command, Output},
 };

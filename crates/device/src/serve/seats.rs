@@ -13,8 +13,8 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 /// Most transfers of one protocol at once.
 pub const SEATS_MAX: usize = 64;
-/// Most transfers of one client (an address) at once.
-pub const CLIENT_SEATS_MAX: usize = 8;
+/// Most transfers of one client (an address, behind which there may be several switches) at once.
+pub const CLIENT_SEATS_MAX: usize = SEATS_MAX / 2;
 /// How long a transfer is left in peace before it may have to make room, in milliseconds.
 pub const GRACE_MS: u64 = 5000;
 /// Slower than this, in bytes a second, a transfer may have to make room, and in the end is given up.

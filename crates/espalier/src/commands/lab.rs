@@ -1,8 +1,7 @@
 //! `espalier lab`: a plan's fabric of namespaces.
 
 use std::{
-    fs,
-    os::unix::{fs::MetadataExt as _, process::ExitStatusExt as _},
+    os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, ExitCode},
     sync::atomic::AtomicBool,
@@ -15,7 +14,10 @@ use fabric::{
     format_rate,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Backend, Carrier, FailMode, Lab, LabError, LabOptions, Managed, Progress, Start, Status, layout::Layout};
+use lab::{
+    Backend, Carrier, FailMode, Lab, LabError, LabOptions, Managed, Progress, Start, Status, layout::Layout,
+    rootless::Privilege,
+};
 
 use super::{Output, measure, ping, say};
 use crate::{
@@ -30,19 +32,10 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
         LabCommand::Down { lab: Some(name) } => name,
         _ => &args.name,
     };
-    let of_root = if is_root() { Vec::new() } else { lab::list()? };
-    // Without root this enters a user namespace, which the kernel allows only before any thread starts.
-    match &args.command {
-        LabCommand::Up { .. } => drop(lab::rootless::acquire()?),
-        LabCommand::List => drop(lab::rootless::join()?),
-        _ => match lab::rootless::join()? {
-            None if of_root.contains(name) => return Err(LabError::OfRoot { name: name.clone() }.into()),
-            None if !matches!(args.command, LabCommand::Down { .. }) => {
-                return Err(LabError::NoSuchLab { name: name.clone(), known: Vec::new() }.into());
-            }
-            _ => {}
-        },
-    }
+    let of_root = match enter(&args.command, name)? {
+        Entered::In(of_root) => of_root,
+        Entered::Nowhere(of_root) => return outside(&args.command, name, &of_root, output),
+    };
     match &args.command {
         LabCommand::Up { plan, own, rate, queue, backend, managed, factory, spread } => {
             let mut options = LabOptions {
@@ -66,7 +59,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             lab::down(name)?;
             eprintln!("lab {name} is down");
         }
-        LabCommand::List => list(&of_root, output)?,
+        LabCommand::List => list(&lab::list()?, &of_root, output)?,
         LabCommand::Status => show_status(&Lab::open(name)?, output)?,
         LabCommand::Exec { host, program } => return exec(&Lab::open(name)?, host, program),
         LabCommand::Fail { link, silent, loss } => {
@@ -81,6 +74,43 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
         LabCommand::Plug { port, other } => plug(&mut Lab::open(name)?, port, other, output)?,
         LabCommand::Ping => return ping::run(&Lab::open(name)?, output),
         LabCommand::Measure(args) => measure::run(&Lab::open(name)?, args, output)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where labs are, for the caller, and which ones are root's where that is somebody else.
+enum Entered {
+    /// Root's place, or the caller's own, which this process has entered.
+    In(Vec<String>),
+    /// Nowhere: the caller is not root and has no lab.
+    Nowhere(Vec<String>),
+}
+
+/// Enters the place of the caller's labs. Without root that is a user namespace, which the kernel allows only before any
+/// thread starts, and which is made for `up` alone.
+fn enter(command: &LabCommand, name: &str) -> Result<Entered> {
+    // Seen before a user namespace is entered, which has labs of its own.
+    let seen = lab::list()?;
+    let privilege = match command {
+        LabCommand::Up { .. } => Some(lab::rootless::acquire()?),
+        _ => lab::rootless::join()?,
+    };
+    match privilege {
+        Some(Privilege::Root) => Ok(Entered::In(Vec::new())),
+        Some(Privilege::Namespace) => Ok(Entered::In(seen)),
+        None if seen.iter().any(|of_root| of_root == name) && !matches!(command, LabCommand::List) => {
+            Err(LabError::OfRoot { name: name.to_owned() }.into())
+        }
+        None => Ok(Entered::Nowhere(seen)),
+    }
+}
+
+/// What a command says to whoever has no lab and no right to root's.
+fn outside(command: &LabCommand, name: &str, of_root: &[String], output: Output) -> Result<ExitCode> {
+    match command {
+        LabCommand::List => list(&[], of_root, output)?,
+        LabCommand::Down { .. } => eprintln!("lab {name} is down"),
+        _ => return Err(LabError::NoSuchLab { name: name.to_owned(), known: Vec::new() }.into()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -191,21 +221,11 @@ fn management_json(layout: &Layout) -> serde_json::Value {
     serde_json::json!({ "namespace": management.namespace, "switches": switches })
 }
 
-fn is_root() -> bool {
-    // Inside a user namespace the caller is root as well, but has not entered one yet.
-    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
-}
-
-fn list(of_root: &[String], output: Output) -> Result<()> {
-    let mut names = lab::list()?;
-    // Who has no labs sees root's, and may not use them.
-    if names == of_root {
-        names.clear();
-    }
+fn list(names: &[String], of_root: &[String], output: Output) -> Result<()> {
     match output {
         Output::Json => say!("{}", serde_json::json!(names)),
         Output::Person => {
-            for name in &names {
+            for name in names {
                 say!("{name}");
             }
             if names.is_empty() {
