@@ -15,6 +15,7 @@
 //!  send, write, recv, read, …    small messages of a conversation go by early copies (`express.rs`, `slot.rs`)
 //!  close                         what belongs to them goes as well
 //!  epoll_ctl                     remembered, because a swap silently ends a registration
+//!  prctl                         a program that filters its system calls is left to its own
 //! ```
 //!
 //! It never allocates, starts a thread, holds a lock or keeps back a signal, so it is as safe in a signal handler, or between
@@ -27,6 +28,7 @@ mod epoll;
 mod express;
 mod options;
 mod real;
+pub mod sandbox;
 mod signals;
 mod slot;
 mod table;
@@ -342,4 +344,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     real::find_all();
     ask::find_broker();
+    if ask::has_broker() {
+        sandbox::look();
+    }
 }

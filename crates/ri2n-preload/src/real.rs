@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use libc::{c_int, c_void, epoll_event, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{c_int, c_ulong, c_void, epoll_event, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 /// Which of the two calls the program made.
 #[derive(Clone, Copy)]
@@ -55,6 +55,7 @@ real! {
     setsockopt(fd: c_int, level: c_int, option: c_int, value: *const c_void, length: socklen_t) -> c_int = c"setsockopt";
     epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int = c"epoll_ctl";
     close(fd: c_int) -> c_int = c"close";
+    prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = c"prctl";
     read(fd: c_int, into: *mut c_void, count: size_t) -> ssize_t = c"read";
     write(fd: c_int, from: *const c_void, count: size_t) -> ssize_t = c"write";
     recv(fd: c_int, into: *mut c_void, count: size_t, flags: c_int) -> ssize_t = c"recv";

@@ -15,6 +15,7 @@ use ri2n_session::{Operation, Verdict};
 use crate::{
     ask::{self, Question, ask},
     descriptor::{self, errno, set_errno},
+    sandbox,
     signals::{self, Wish},
     table::Table,
 };
@@ -51,6 +52,9 @@ static SLOTS: Table<Slot> = Table::new();
 
 /// Notes that a number is a stream of RI2N now.
 pub(crate) fn note(fd: c_int) {
+    if sandbox::is_on() {
+        return;
+    }
     let Some(slot) = SLOTS.make(fd) else { return };
     slot.forget();
     // One from before `fork` that is still there belongs to another stream. Its pages and its socket stay until we end.
@@ -218,7 +222,8 @@ impl Slot {
 }
 
 pub(crate) fn slot(fd: c_int) -> Option<&'static Slot> {
-    SLOTS.find(fd).filter(|slot| slot.cookie.load(SeqCst) != 0)
+    // Under a filter of system calls even what is known is left alone, down to the descriptors that it takes.
+    SLOTS.find(fd).filter(|slot| slot.cookie.load(SeqCst) != 0 && !sandbox::is_on())
 }
 
 /// What the kernel calls a socket, never to call another so; zero if the number is none.
