@@ -12,6 +12,7 @@
 
 pub mod agent;
 pub mod deploy;
+pub mod diagnose;
 pub mod discover;
 pub mod enrol;
 pub mod format;

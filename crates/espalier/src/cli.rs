@@ -432,12 +432,12 @@ pub(crate) struct Observe {
     pub(crate) output: PathBuf,
 }
 
-/// Show what differs on each switch from its plan, which cables are elsewhere, and the load of every link.
+/// Show what is wrong with the fabric of a plan, what follows from it and what to do, and the load of every link.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier status plan.json --credentials admin.toml\n  \
     espalier status plan.json --interval 10 --json\n\n\
-    Loads are what passed between two readings, in the direction that the cable is written and back. Exit code 1 means\n\
-    that something differs, or that a switch does not answer.")]
+    Every cause is named once, with what follows from it and what to do. Loads are what passed between two readings, in the\n\
+    direction that the cable is written and back. Exit code 1 means that a person is needed, or that it has to be asked again.")]
 pub(crate) struct Status {
     /// The plan that the switches should hold.
     #[arg(value_name = "PLAN")]
@@ -455,6 +455,10 @@ pub(crate) struct Status {
 pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) status: Status,
+    /// How old what switches hold may get before it is read again although nothing says that it has changed, in seconds.
+    /// Counters, states of ports and indicators of change are read every interval.
+    #[arg(long, value_name = "S", default_value_t = 300.0, value_parser = real(0.0..=86_400.0))]
+    pub(crate) full_every: f64,
     /// End after so many times.
     #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub(crate) times: Option<u64>,

@@ -195,6 +195,80 @@ pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
     written.with_context(|| format!("write {}", path.display()))
 }
 
+/// Files of a folder that appear together: each is written under another name, and all get their own once the last is
+/// there. If it comes to nothing, they go, with folders that were made for them; what was in the folder before stays.
+pub(crate) struct Drafts {
+    root: PathBuf,
+    /// Folders that were made, the outer ones first.
+    folders: Vec<PathBuf>,
+    /// Under which name each is now, and under which it is to be.
+    files: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Drafts {
+    /// Makes the folder if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn new(root: PathBuf) -> Result<Self> {
+        let mut drafts = Self { root, folders: Vec::new(), files: Vec::new() };
+        let root = drafts.root.clone();
+        drafts.make_folder(&root).with_context(|| format!("make {}", root.display()))?;
+        Ok(drafts)
+    }
+
+    /// Begins a file of this name, which may be in a folder of the folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn create(&mut self, name: &str) -> io::Result<fs::File> {
+        let path = self.root.join(name);
+        if let Some(folder) = path.parent() {
+            self.make_folder(folder)?;
+        }
+        let mut partial = path.clone().into_os_string();
+        partial.push(format!(".partial-{}", std::process::id()));
+        let partial = PathBuf::from(partial);
+        self.files.push((partial.clone(), path));
+        fs::File::create(partial)
+    }
+
+    /// Gives every file its name.
+    ///
+    /// # Errors
+    /// If that is impossible.
+    pub(crate) fn publish(mut self) -> io::Result<()> {
+        for (partial, path) in &self.files {
+            fs::rename(partial, path)?;
+        }
+        self.files.clear();
+        self.folders.clear();
+        Ok(())
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> =
+            folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
+        for path in missing.into_iter().rev() {
+            fs::create_dir(path)?;
+            self.folders.push(path.to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Drafts {
+    fn drop(&mut self) {
+        // The write already failed; a leftover that cannot be removed either adds nothing to say. Folders that others use by now stay.
+        for (partial, _) in &self.files {
+            let _ = fs::remove_file(partial);
+        }
+        for folder in self.folders.iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let outcome = if path == Path::new("-") {
@@ -205,5 +279,43 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     match outcome {
         Ok(_) => Ok(bytes),
         Err(error) => Err(bad_input(format!("{}: {error}", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_folder_appear_together_or_not_at_all() {
+        let base = std::env::temp_dir().join(format!("espalier-drafts-{}", std::process::id()));
+        let root = base.join("new");
+        let listed = |folder: &Path| -> Vec<String> {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            names.sort();
+            names
+        };
+        let write = |drafts: &mut Drafts, name: &str| drafts.create(name).and_then(|mut file| file.write_all(b"x"));
+        {
+            let mut drafts = Drafts::new(root.clone()).expect("a folder");
+            write(&mut drafts, "a").expect("a file");
+            write(&mut drafts, "inner/b").expect("a file");
+            assert!(!root.join("a").exists());
+        }
+        assert!(!base.exists(), "what came to nothing is gone, folders included");
+        fs::create_dir_all(&root).expect("a folder");
+        fs::write(root.join("kept"), "old").expect("a file");
+        drop(Drafts::new(root.clone()).map(|mut drafts| write(&mut drafts, "kept")));
+        assert_eq!(fs::read_to_string(root.join("kept")).expect("a file"), "old");
+        let mut drafts = Drafts::new(root.clone()).expect("a folder");
+        write(&mut drafts, "a").and_then(|()| write(&mut drafts, "inner/b")).expect("files");
+        drafts.publish().expect("they get their names");
+        assert_eq!(
+            (listed(&root), listed(&root.join("inner"))),
+            (vec!["a".into(), "inner".into(), "kept".into()], vec!["b".into()])
+        );
+        fs::remove_dir_all(&base).expect("it is ours");
     }
 }

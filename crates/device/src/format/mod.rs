@@ -7,6 +7,7 @@ mod ledger;
 mod saved;
 mod state;
 mod switchd;
+mod time;
 
 pub use credentials::{Access, Keyring, parse_keyring};
 pub use journal::{parse_journal, write_journal};
@@ -14,6 +15,7 @@ pub use ledger::{KeptLedger, parse_ledger, write_ledger};
 pub use saved::{parse_saved, write_saved};
 pub use state::{Observed, parse_observed, write_observed};
 pub use switchd::{SwitchdConfig, SwitchdTarget, SwitchdUser, parse_switchd};
+pub use time::{parse_moment, write_moment};
 
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! A switch's state as a file that people can read and compare: what `observe` writes and `check --observed` reads.
 //!
 //! ```text
-//! { "format": "espalier-observed", "version": 1, "switch": "sw1",
+//! { "format": "espalier-observed", "version": 1, "switch": "sw1", "taken_at": "2026-11-23T18:40:00Z",
 //!   "state": { "spanning_tree": "off", "vlans": "2-5",
 //!              "ports": [ { "name": "p1", "up": true, "pvid": 2, "tagged": "", "untagged": "2-5", … } ],
 //!              "entries": { "2": { "02:00:00:00:00:01": "p1" } } } }
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use serde::{Deserialize, Serialize};
 
-use super::FormatError;
+use super::{FormatError, parse_moment, write_moment};
 use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
 
 const FORMAT: &str = "espalier-observed";
@@ -23,8 +23,8 @@ const VERSION: u32 = 1;
 pub struct Observed {
     /// Its name in the topology.
     pub switch: String,
-    /// When it said so, in RFC 3339; empty if unknown.
-    pub taken_at: String,
+    /// When it said so, in seconds since 1970-01-01 UTC; none if unknown. The file has it in RFC 3339.
+    pub taken_at: Option<u64>,
     /// Who set it up last, if it bears a mark.
     pub mark: Option<String>,
     /// Its state.
@@ -37,8 +37,8 @@ struct File {
     format: String,
     version: u32,
     switch: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    taken_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    taken_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mark: Option<String>,
     state: State,
@@ -84,7 +84,7 @@ pub fn write_observed(observed: &Observed) -> String {
         format: FORMAT.to_owned(),
         version: VERSION,
         switch: observed.switch.clone(),
-        taken_at: observed.taken_at.clone(),
+        taken_at: observed.taken_at.map(write_moment),
         mark: observed.mark.clone(),
         state: State::of(&observed.state),
     };
@@ -105,7 +105,14 @@ pub fn parse_observed(text: &str) -> Result<Observed, FormatError> {
     if file.version > VERSION {
         return Err(FormatError::Version { found: file.version, known: VERSION });
     }
-    Ok(Observed { switch: file.switch, taken_at: file.taken_at, mark: file.mark, state: file.state.parse()? })
+    // It may be empty: older programs did not know it.
+    let told = file.taken_at.filter(|text| !text.is_empty());
+    let moment = |text: String| {
+        let wrong = || FormatError::Content(format!("taken_at: {text:?} is no moment such as 2026-11-23T18:40:00Z"));
+        parse_moment(&text).ok_or_else(wrong)
+    };
+    let taken_at = told.map(moment).transpose()?;
+    Ok(Observed { switch: file.switch, taken_at, mark: file.mark, state: file.state.parse()? })
 }
 
 impl State {
@@ -232,7 +239,7 @@ mod tests {
         state.ports[1].tagged = [2, 3, 4, 9].into_iter().map(vlan).collect();
         state.ports[1].flow_control = FlowControlMode::Pfc { lanes: 4 };
         state.entries.insert((vlan(2), Mac::new([2, 0, 0, 0, 0, 1])), Slot::new(1));
-        Observed { switch: "sw1".to_owned(), taken_at: String::new(), mark: Some("esp-1-0-0".to_owned()), state }
+        Observed { switch: "sw1".to_owned(), taken_at: Some(1_795_459_200), mark: Some("esp-1-0-0".to_owned()), state }
     }
 
     #[test]

@@ -82,12 +82,19 @@ pub struct Flow {
 /// How close to its end sysUpTime must have been to have begun anew by itself, in hundredths of a second: a day.
 const WRAP_CS: u32 = 8_640_000;
 
+impl Snapshot {
+    /// Whether the switch has restarted since an earlier reading.
+    pub fn has_restarted_since(&self, before: &Self) -> bool {
+        let wrapped = before.up_cs > u32::MAX - WRAP_CS && self.up_cs < WRAP_CS;
+        self.up_cs < before.up_cs && !wrapped
+    }
+}
+
 /// What has passed each port between two readings; none for a port without counters, or whose counters lost their
 /// continuity. The octets of a frame do not count the 20 that are on the wire between frames.
 pub fn flow(before: &Snapshot, after: &Snapshot) -> Vec<Option<Flow>> {
     let elapsed_cs = after.up_cs.wrapping_sub(before.up_cs);
-    let wrapped = before.up_cs > u32::MAX - WRAP_CS && after.up_cs < WRAP_CS;
-    let restarted = after.up_cs < before.up_cs && !wrapped;
+    let restarted = after.has_restarted_since(before);
     let one = |(before, now): (&Option<PortCounts>, &Option<PortCounts>)| {
         let (before, now) = ((*before)?, (*now)?);
         if restarted || elapsed_cs == 0 || before.discontinuity_cs != now.discontinuity_cs {

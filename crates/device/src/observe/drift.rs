@@ -67,7 +67,7 @@ pub enum Drift {
     },
     /// VLANs that the switch does not know.
     NoVlan(VlanSet),
-    /// VLANs that nobody asked for.
+    /// VLANs that are not in the plan.
     ForeignVlan(VlanSet),
     /// A static entry that is not there.
     NoEntry {
@@ -89,7 +89,7 @@ pub enum Drift {
         /// Where it should.
         wanted: Slot,
     },
-    /// A static entry that nobody asked for.
+    /// A static entry that is not in the plan.
     ForeignEntry {
         /// Of which VLAN.
         vlan: VlanId,
@@ -178,28 +178,33 @@ impl Drift {
                 "spanning tree is on, and would block cables that the plan uses".to_owned()
             }
             Self::SpanningTree { found: SpanningTree::Off } => "spanning tree is off".to_owned(),
-            Self::Admin { port, found: Admin::Down } => format!("port {} is shut", name(port)),
-            Self::Admin { port, found: Admin::Up } => format!("port {} is open", name(port)),
+            Self::Admin { port, found: Admin::Down } => format!("port {} is administratively down", name(port)),
+            Self::Admin { port, found: Admin::Up } => {
+                format!("port {} is up, and the plan has it administratively down", name(port))
+            }
             Self::Pvid { port, found, wanted } => {
                 format!("port {} has PVID {} instead of {}", name(port), pvid(found), pvid(wanted))
             }
             Self::IngressFilter { port, found: IngressFilter::Off } => {
-                format!("port {} lets in frames of VLANs that it is not in", name(port))
+                format!(
+                    "port {} does not filter at ingress: it takes frames of VLANs that it is not a member of",
+                    name(port)
+                )
             }
             Self::IngressFilter { port, found: IngressFilter::On } => format!("port {} filters at ingress", name(port)),
             Self::Learning { port, found: PortLearning::Off } => format!("port {} does not learn", name(port)),
             Self::Learning { port, found: PortLearning::On | PortLearning::Always } => {
-                format!("port {} learns, and should go by static entries alone", name(port))
+                format!("port {} learns, and the plan has it go by static entries alone", name(port))
             }
-            Self::Missing { port, vlans } => format!("port {} is not in {}", name(port), vlan_words(vlans)),
+            Self::Missing { port, vlans } => format!("port {} is not a member of {}", name(port), vlan_words(vlans)),
             Self::Extra { port, vlans } => {
-                format!("port {} is in {}, where it does not belong", name(port), vlan_words(vlans))
+                format!("port {} is a member of {}, against the plan", name(port), vlan_words(vlans))
             }
             Self::Form { port, vlans } => {
-                format!("port {} is in {}, but not tagged as it should be", name(port), vlan_words(vlans))
+                format!("port {} is a member of {}, but not tagged as the plan has it", name(port), vlan_words(vlans))
             }
             Self::NoVlan(vlans) => format!("{} is missing", vlan_words(vlans)),
-            Self::ForeignVlan(vlans) => format!("{} is there that nobody asked for", vlan_words(vlans)),
+            Self::ForeignVlan(vlans) => format!("{} exists and is not in the plan", vlan_words(vlans)),
             Self::NoEntry { vlan, mac, wanted } => {
                 format!("the entry of {mac} in VLAN {vlan} to port {} is missing", name(wanted))
             }
@@ -207,12 +212,17 @@ impl Drift {
                 format!("the entry of {mac} in VLAN {vlan} leads to port {} instead of {}", name(found), name(wanted))
             }
             Self::ForeignEntry { vlan, mac, found } => {
-                format!("a foreign static entry: {mac} in VLAN {vlan} to port {}", name(found))
+                format!("the static entry of {mac} in VLAN {vlan} to port {} is not in the plan", name(found))
             }
             Self::FlowControl { port, found, wanted } => {
                 format!("port {} has {} instead of {}", name(port), flow_words(found), flow_words(wanted))
             }
         }
+    }
+
+    /// Whether no standard object of SNMP sets it.
+    pub const fn is_beyond_snmp(&self) -> bool {
+        matches!(self, Self::FlowControl { wanted: FlowControlMode::Pfc { .. }, .. })
     }
 
     /// What to do about it: deploying the plan again mends whatever can be written.
@@ -268,22 +278,25 @@ mod tests {
         type Spoil = fn(&mut SwitchConfig);
         let cases: [(Spoil, &str); 14] = [
             (|c| c.spanning_tree = SpanningTree::On, "spanning tree is on"),
-            (|c| c.ports[1].admin = Admin::Down, "port p2 is shut"),
+            (|c| c.ports[1].admin = Admin::Down, "port p2 is administratively down"),
             (|c| c.ports[0].pvid = Some(vlan(3)), "port p1 has PVID 3 instead of 2"),
             (|c| c.ports[0].pvid = None, "port p1 has PVID none instead of 2"),
-            (|c| c.ports[1].ingress_filter = IngressFilter::Off, "port p2 lets in frames"),
-            (|c| c.ports[1].learning = PortLearning::On, "port p2 learns, and should go by static entries alone"),
-            (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not in VLAN 3"),
-            (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is in VLAN 9, where it does not belong"),
+            (|c| c.ports[1].ingress_filter = IngressFilter::Off, "port p2 does not filter at ingress"),
+            (
+                |c| c.ports[1].learning = PortLearning::On,
+                "port p2 learns, and the plan has it go by static entries alone",
+            ),
+            (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not a member of VLAN 3"),
+            (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is a member of VLAN 9, against the plan"),
             (
                 |c| {
                     c.ports[1].tagged.remove(vlan(3));
                     c.ports[1].untagged.insert(vlan(3));
                 },
-                "port p2 is in VLAN 3, but not tagged as it should be",
+                "port p2 is a member of VLAN 3, but not tagged as the plan has it",
             ),
-            (|c| _ = c.vlans.insert(vlan(9)), "VLAN 9 is there that nobody asked for"),
-            (|c| _ = c.entries.insert((vlan(3), Mac::local(7)), Slot::new(0)), "a foreign static entry"),
+            (|c| _ = c.vlans.insert(vlan(9)), "VLAN 9 exists and is not in the plan"),
+            (|c| _ = c.entries.insert((vlan(3), Mac::local(7)), Slot::new(0)), "to port p1 is not in the plan"),
             (|c| _ = c.entries.insert((vlan(2), Mac::local(1)), Slot::new(0)), "leads to port p1 instead of p2"),
             (|c| c.entries.clear(), "to port p2 is missing"),
             (|c| c.ports[0].flow_control = FlowControlMode::Off, "port p1 has no flow control instead of PAUSE"),

@@ -233,7 +233,7 @@ impl fmt::Debug for Device {
 fn fence(config: &SwitchConfig, mark: Option<Mark>) -> Fence {
     let observed = Observed {
         switch: String::new(),
-        taken_at: String::new(),
+        taken_at: None,
         mark: mark.map(|mark| mark.to_string()),
         state: config.clone(),
     };

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use device::format::write_moment;
 use fabric::{
     Report,
     format::{plan::ReadMode, report::report_json},
@@ -14,10 +15,12 @@ use crate::{cli, failure::FAILED, files::read_plan_file};
 pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let mode = if args.ignore_digest { ReadMode::IgnoreDigest } else { ReadMode::Strict };
     let mut plan = read_plan_file(&args.plan, mode)?;
+    let mut taken_at = None;
     let report = match (&args.rendered, &args.observed) {
         (None, None) => verify::check(&plan),
         (None, Some(folder)) => {
-            let mut findings = observe::replace_devices(&mut plan, folder)?;
+            let observe::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
+            taken_at = when;
             findings.extend(verify::check(&plan).findings().iter().cloned());
             Report::new(findings)
         }
@@ -28,13 +31,20 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
         }
     };
     match output {
-        Output::Json => say!(
-            "{}",
-            serde_json::json!({
-                "findings": report_json(&report), "deployable": report.is_deployable()
-            })
-        ),
-        Output::Person => print_report(&report)?,
+        Output::Json => {
+            let mut object =
+                serde_json::json!({ "findings": report_json(&report), "deployable": report.is_deployable() });
+            if let Some((first, last)) = taken_at {
+                object["observed"] = serde_json::json!({ "first": write_moment(first), "last": write_moment(last) });
+            }
+            say!("{object}");
+        }
+        Output::Person => {
+            if let Some(taken_at) = taken_at {
+                say!("observed         {}", observe::age_words(taken_at));
+            }
+            print_report(&report)?;
+        }
     }
     Ok(if report.is_deployable() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

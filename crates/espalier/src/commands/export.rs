@@ -1,6 +1,6 @@
 //! `espalier export`: the cabling in another tool's format, or a plan's forwarding tables.
 
-use std::{path::Path, process::ExitCode};
+use std::{io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Result;
 use device::{Request, TargetChoice, write_ansible};
@@ -16,7 +16,7 @@ use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 use super::{
     booksim::{Unsaid, unsaid_by_anynet, write_anynet},
     htsim::{BYTES_MAX, LeafSpine, write_connections},
-    render::{Disk, write_rendered},
+    render::{Disk, publish_rendered, stage_rendered},
     simgrid::write_simgrid,
 };
 use crate::{
@@ -119,9 +119,12 @@ fn export_ansible(plan: &Plan, args: &cli::Export) -> Result<()> {
     }
     let digest = plan_digest(plan)?;
     let request = Request { plan, digest: &digest, target: TargetChoice::Auto, switch: None, since: None };
-    let manifest = write_rendered(&request, &args.output.join("files"))?;
+    let files = args.output.join("files");
+    let (manifest, rendered) = stage_rendered(&request, &files)?;
     let mut folder = Disk::new(args.output.clone())?;
     write_ansible(plan, &digest, &manifest.parts, &mut folder)?;
+    folder.flush()?;
+    publish_rendered(rendered, &files)?;
     folder.finish()?;
     Ok(())
 }

@@ -1,14 +1,18 @@
 //! Signals that ask a program to stop.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Once,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use anyhow::{Context, Result};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,
+    iterator::Signals,
 };
 
 /// Exit code of a program that Ctrl-C stopped.
@@ -21,9 +25,19 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches for Ctrl-C from now on. The first asks to stop and keep what there is, the second ends the program.
+    /// Watches for Ctrl-C from now on. The first asks to stop and keep what there is, and says so at once, whatever the program
+    /// is busy with; the second ends the program.
     pub(super) fn watch() -> Result<Self> {
+        static ANSWERED: Once = Once::new();
         let pressed = Arc::new(AtomicBool::new(false));
+        let mut signals = Signals::new([SIGINT]).context("watch for Ctrl-C")?;
+        ANSWERED.call_once(|| {
+            thread::spawn(move || {
+                if signals.forever().next().is_some() {
+                    eprintln!("espalier: stopping; Ctrl-C again to abort");
+                }
+            });
+        });
         flag::register_conditional_shutdown(SIGINT, i32::from(INTERRUPTED), Arc::clone(&pressed))
             .context("watch for Ctrl-C")?;
         flag::register(SIGINT, Arc::clone(&pressed)).context("watch for Ctrl-C")?;

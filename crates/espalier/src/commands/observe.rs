@@ -1,17 +1,19 @@
 //! `espalier observe` and `check --observed`: what switches hold, written down and judged.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result};
 use device::{
-    align,
+    SwitchConfig, align,
     deploy::Fault,
-    format::{Observed, parse_observed, write_observed},
+    diagnose::{Moves, Standing, span},
+    format::{Observed, parse_observed, write_moment, write_observed},
     judge_settings,
     observe::{Drift, drift},
 };
@@ -51,7 +53,7 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
         };
         let observed = Observed {
             switch: name.clone(),
-            taken_at: String::new(),
+            taken_at: Some(now_s()),
             mark: reading.mark.map(|mark| mark.to_string()),
             state: reading.config,
         };
@@ -101,6 +103,11 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
+/// Seconds since 1970-01-01 UTC by this machine's clock.
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
 /// What came of one switch.
 enum Answer {
     Held(Draft),
@@ -145,6 +152,8 @@ fn file_name(index: usize, name: &str) -> String {
 
 /// Differences of one switch that are named.
 const CAUSES_MAX: usize = 20;
+/// How far apart switches may have been observed.
+const APART_MAX: Duration = Duration::from_secs(600);
 
 /// The VLANs that switches use, from the files that `observe` wrote of them; VLAN 1 is not among them.
 ///
@@ -194,10 +203,14 @@ fn read_folder(folder: &Path) -> Result<BTreeMap<String, (PathBuf, Observed)>> {
 ///
 /// # Errors
 /// Bad input if the folder or a file of it cannot be read, or a switch is missing.
-pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Finding>> {
+pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced> {
     let seen = read_folder(folder)?;
     let goals = controller::goals(plan);
-    let mut findings = Vec::new();
+    let moves = moves(plan, &goals, &seen);
+    let moments: Vec<u64> = seen.values().filter_map(|(_, observed)| observed.taken_at).collect();
+    let taken_at = moments.iter().min().copied().zip(moments.iter().max().copied());
+    let mut findings: Vec<Finding> = taken_at.into_iter().filter_map(apart).collect();
+    findings.extend(moves.finding(plan));
     for (switch, wanted) in plan.topology.switch_ids().zip(&goals) {
         let name = &plan.topology.switch(switch).name;
         let Some((_, observed)) = seen.get(name) else {
@@ -215,13 +228,99 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Vec<Find
         };
         let whole = align(&observed.state, &[&ports[..], &further].concat());
         let drifts = drift(&whole, &wanted.with_parked(&further));
-        findings.extend(drifts.iter().filter(|drift| cause(drift)).take(CAUSES_MAX).map(|drift| Finding {
-            severity: Severity::Warning,
-            kind: FindingKind::PlanMismatch,
-            subject: name.clone(),
-            message: format!("{}; {}", drift.sentence(&whole), drift.remedy()),
+        let unmoved = |drift: &&Drift| match drift {
+            Drift::Pvid { port, .. } => !moves.explains(plan, switch, port.index()),
+            _ => true,
+        };
+        findings.extend(drifts.iter().filter(|drift| cause(drift)).filter(unmoved).take(CAUSES_MAX).map(|drift| {
+            Finding {
+                severity: Severity::Warning,
+                kind: FindingKind::PlanMismatch,
+                subject: name.clone(),
+                message: format!("{}; {}", drift.sentence(&whole), drift.remedy()),
+            }
         }));
         plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
     }
-    Ok(findings)
+    Ok(Replaced { findings, taken_at })
+}
+
+/// What switches said in place of a plan's devices.
+pub(super) struct Replaced {
+    /// What can be said of each by itself.
+    pub(super) findings: Vec<Finding>,
+    /// When the first and the last of them said so, in seconds since 1970-01-01; none if no file says.
+    pub(super) taken_at: Option<(u64, u64)>,
+}
+
+/// How long ago switches were observed, for a person.
+pub(super) fn age_words((first, last): (u64, u64)) -> String {
+    let ago = |moment: u64| span(Duration::from_secs(now_s().saturating_sub(moment)));
+    let (first_ago, last_ago) = (ago(first), ago(last));
+    let when = if first_ago == last_ago { first_ago } else { format!("{last_ago} to {first_ago}") };
+    format!("{when} ago ({})", write_moment(last))
+}
+
+/// Switches that were observed at very different times.
+fn apart((first, last): (u64, u64)) -> Option<Finding> {
+    let apart = Duration::from_secs(last - first);
+    (apart > APART_MAX).then(|| Finding {
+        severity: Severity::Warning,
+        kind: FindingKind::PlanMismatch,
+        subject: "observation".to_owned(),
+        message: format!(
+            "the switches were observed up to {} apart, so the fabric may never have been in this state; observe again",
+            span(apart)
+        ),
+    })
+}
+
+/// Which hosts' ports hold what the plan stored for a cable's failure.
+fn moves(plan: &Plan, goals: &[SwitchConfig], seen: &BTreeMap<String, (PathBuf, Observed)>) -> Moved {
+    let topology = &plan.topology;
+    let found: Vec<Option<Option<VlanId>>> = (topology.hosts().iter())
+        .map(|host| {
+            let switch = topology.port(host.port).switch;
+            let slot = host.port.index() - topology.switch_ports(switch).start;
+            let (_, observed) = seen.get(&topology.switch(switch).name)?;
+            let name = &goals[switch.index()].ports[slot].name;
+            Some(observed.state.port(observed.state.slot(name)?).pvid)
+        })
+        .collect();
+    Moved(Moves::find(plan, &found, &BTreeSet::new()))
+}
+
+struct Moved(Moves);
+
+impl Moved {
+    /// Whether a port differs because a failure's answer is in force.
+    fn explains(&self, plan: &Plan, switch: SwitchId, slot: usize) -> bool {
+        let ports = plan.topology.switch_ports(switch);
+        if slot >= ports.len() {
+            return false;
+        }
+        let port = fabric::PortId::new(ports.start + slot);
+        self.0.explained().any(|host| plan.topology.host(host).port == port)
+    }
+
+    fn finding(&self, plan: &Plan) -> Option<Finding> {
+        let message = match self.0.standing {
+            Standing::For(link) | Standing::Lingering(link) => format!(
+                "hosts' ports hold what the plan stored for the failure of {}: {} in all; nothing is wrong with these switches while that cable is \
+                 down, see espalier status",
+                plan.topology.link_label(link),
+                self.0.moved.len()
+            ),
+            Standing::Between => {
+                "hosts' ports are in the middle of a change of standby; see espalier status".to_owned()
+            }
+            Standing::Home => return None,
+        };
+        Some(Finding {
+            severity: Severity::Note,
+            kind: FindingKind::PlanMismatch,
+            subject: "standby".to_owned(),
+            message,
+        })
+    }
 }

@@ -67,7 +67,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
                 say!("{}", price.words(&plan));
             }
             if let Some(previous) = &previous {
-                print_change(previous, &plan, &topology, &policy)?;
+                print_change(previous, &plan, &topology, &policy, &patience)?;
             }
             print_report(&report)?;
         }
@@ -224,9 +224,13 @@ pub(super) fn busiest(plan: &Plan) -> String {
 }
 
 /// What changes since the previous plan, and whether keeping so much of it costs too much.
-fn print_change(previous: &Plan, plan: &Plan, topology: &Topology, policy: &Policy) -> Result<()> {
+fn print_change(previous: &Plan, plan: &Plan, topology: &Topology, policy: &Policy, patience: &Patience) -> Result<()> {
     let difference = planner::difference(previous, plan);
     say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
+    // Whoever asked to stop does not wait for a comparison.
+    if patience.is_interrupted() {
+        return Ok(());
+    }
     // An engine asked for by name may need a structure that is gone; then there is nothing to compare with.
     let Ok(anew) = planner::plan(topology, policy, None) else { return Ok(()) };
     if plan.summary.max_channel_time > anew.summary.max_channel_time * planner::REPLAN_LOAD_FACTOR {

@@ -15,7 +15,11 @@ use fabric::{
 };
 
 use super::{Output, say};
-use crate::{cli, failure::bad_input, files::read_plan_file};
+use crate::{
+    cli,
+    failure::bad_input,
+    files::{Drafts, read_plan_file},
+};
 
 pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
@@ -56,22 +60,41 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Renders into a folder on disk, which gets a manifest.
+/// Renders into a folder on disk, which gets a manifest. The files appear together: what keeps one from being written leaves
+/// the folder as it was.
 ///
 /// # Errors
 /// Bad input if a switch's language cannot say what the plan asks of it; else what keeps the files from being written.
 pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Manifest> {
+    let (manifest, disk) = stage_rendered(request, folder)?;
+    publish_rendered(disk, folder)?;
+    Ok(manifest)
+}
+
+/// Writes the files of a rendering and its manifest under other names; [`publish_rendered`] gives them theirs.
+///
+/// # Errors
+/// As [`write_rendered`].
+pub(super) fn stage_rendered(request: &Request<'_>, folder: &Path) -> Result<(Manifest, Disk)> {
     // Whatever is refused is refused before a file is touched.
     device::render(request, &mut Nowhere).map_err(|error| bad_input(error.to_string()))?;
-    remove_rendered(folder)?;
     let mut disk = Disk::new(folder.to_owned())?;
     let parts = device::render(request, &mut disk).map_err(|error| anyhow::Error::new(error).context("render"))?;
     let (plan, since) = (request.digest.to_owned(), request.since.map(|since| since.digest.to_owned()));
     let manifest = Manifest { plan, since, parts };
     disk.begin(MANIFEST_FILE)?;
     disk.write_all(manifest.to_text().as_bytes())?;
-    disk.finish()?;
-    Ok(manifest)
+    disk.flush()?;
+    Ok((manifest, disk))
+}
+
+/// Puts a rendering in the place of an earlier one.
+///
+/// # Errors
+/// If files of the earlier one cannot be removed, or new ones not renamed.
+pub(super) fn publish_rendered(disk: Disk, folder: &Path) -> Result<()> {
+    remove_rendered(folder)?;
+    disk.finish().with_context(|| format!("write {}", folder.display()))
 }
 
 /// Removes what an earlier rendering left in the folder, so that no file of it is taken for one of this one.
@@ -116,9 +139,9 @@ impl Write for Nowhere {
     }
 }
 
-/// A folder on disk, one file open at a time.
+/// A folder on disk, one file open at a time; its files appear together at the end.
 pub(super) struct Disk {
-    root: PathBuf,
+    drafts: Drafts,
     file: Option<io::BufWriter<fs::File>>,
 }
 
@@ -128,27 +151,23 @@ impl Disk {
     /// # Errors
     /// If it cannot be made.
     pub(super) fn new(root: PathBuf) -> Result<Self> {
-        fs::create_dir_all(&root).with_context(|| format!("make {}", root.display()))?;
-        Ok(Self { root, file: None })
+        Ok(Self { drafts: Drafts::new(root)?, file: None })
     }
 
-    /// Writes out what is still in memory.
+    /// Writes out what is still in memory, and gives every file its name.
     ///
     /// # Errors
-    /// If that is impossible.
+    /// If that is impossible; then nothing has changed in the folder, unless it could not be renamed.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        self.flush()
+        self.flush()?;
+        self.drafts.publish()
     }
 }
 
 impl Folder for Disk {
     fn begin(&mut self, name: &str) -> io::Result<()> {
         self.flush()?;
-        let path = self.root.join(name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        self.file = Some(io::BufWriter::new(fs::File::create(path)?));
+        self.file = Some(io::BufWriter::new(self.drafts.create(name)?));
         Ok(())
     }
 }

@@ -1,11 +1,14 @@
 //! `espalier completions` and `espalier man`: what packagers install beside the program.
 
-use std::{fs, io, process::ExitCode};
+use std::{io, process::ExitCode};
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
-use crate::cli::{self, Cli};
+use crate::{
+    cli::{self, Cli},
+    files::Drafts,
+};
 
 pub(super) fn completions(args: &cli::Completions) -> Result<ExitCode> {
     clap_complete::generate(args.shell, &mut Cli::command(), "espalier", &mut io::stdout().lock());
@@ -13,8 +16,21 @@ pub(super) fn completions(args: &cli::Completions) -> Result<ExitCode> {
 }
 
 pub(super) fn man(args: &cli::Man) -> Result<ExitCode> {
-    fs::create_dir_all(&args.directory).with_context(|| format!("create {}", args.directory.display()))?;
-    clap_mangen::generate_to(Cli::command(), &args.directory)
+    let mut drafts = Drafts::new(args.directory.clone())?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    // As clap_mangen's own generate_to does: subcommands know by what they are called.
+    command.build();
+    write_pages(&command, &mut drafts)
+        .and_then(|()| drafts.publish())
         .with_context(|| format!("write manual pages to {}", args.directory.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_pages(command: &Command, drafts: &mut Drafts) -> io::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        write_pages(verb, drafts)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut file = drafts.create(&page.get_filename())?;
+    page.render(&mut file)
 }

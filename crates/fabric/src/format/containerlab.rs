@@ -11,7 +11,8 @@
 //!     - endpoints: ["srl1:e1-2", "client1:eth1"]
 //! ```
 //!
-//! A node of kind `linux` with one cable is a host; with several, and of every other kind, it is a switch. A pattern
+//! A node of kind `linux` with one cable is a host; with several it is taken for a switch, with a warning; of every other kind
+//! it is a switch. A pattern
 //! of [`ImportOptions`] goes before that rule, and the label `espalier-role: switch` (or `host`), which exports carry,
 //! before both. A node's kind may come from its group or from `defaults`. Further labels that are read and written
 //! are `espalier-model`, `-mgmt`, `-mac`, `-address` and `-name` on nodes and `espalier-rate` on links. Cables to
@@ -61,13 +62,37 @@ pub(crate) fn read<'a>(
     for end in reader.cabling.cables.iter().flat_map(|cable| &cable.ends) {
         degree[end.device] += 1;
     }
-    for (device, degree) in reader.cabling.devices.iter_mut().zip(degree) {
-        if degree > 1 {
+    let Reader { mut cabling, diagnostics, .. } = reader;
+    let mut guessed: Vec<(Site<'_>, String, usize)> = Vec::new();
+    for (device, degree) in cabling.devices.iter_mut().zip(degree) {
+        if degree > 1 && device.habit == Role::Host {
             device.habit = Role::Switch;
+            if device.stated.is_none() && !options.names_host(&device.name) {
+                guessed.push((device.site, device.name.clone(), degree));
+            }
         }
     }
-    let Reader { cabling, .. } = reader;
+    warn_of_guesses(&guessed, diagnostics);
     cabling.build(source.at(Place::START), options, diagnostics)
+}
+
+/// A container with several cables may be a router or a host with several ports; kinds do not tell.
+fn warn_of_guesses(guessed: &[(Site<'_>, String, usize)], diagnostics: &mut Diagnostics) {
+    let [(site, name, cables), others @ ..] = guessed else { return };
+    let message = match others.len() {
+        0 => format!("{name} is of kind linux and has {cables} cables: it is taken for a switch"),
+        1 => {
+            format!("{name} and {} are of kind linux and have several cables: they are taken for switches", others[0].1)
+        }
+        more => format!(
+            "{name} and {more} more nodes are of kind linux and have several cables: they are taken for switches"
+        ),
+    };
+    let help = format!(
+        "if it is a host with several ports, import with --hosts {name}, or give it the label espalier-role: host; the label \
+         espalier-role: switch says that it is a switch"
+    );
+    diagnostics.push(site.warning(message).with_help(help));
 }
 
 /// Writes a topology whose nodes are all Linux containers; [`import`](crate::format::exchange::import) reads the same

@@ -1,0 +1,449 @@
+//! What is wrong with a fabric, from what its switches say: causes, each with its consequences and with advice that does
+//! not hurt.
+//!
+//! ```text
+//!   configuration found ─ drift ─┐
+//!   ports up or down, since when ┼─▶ links ─▶ hosts that moved ─▶ causes: a dead cable, a dead switch, swapped plugs, …
+//!   neighbours heard by LLDP ────┘                                 └─ consequences of a cause are told with it
+//! ```
+//! A difference from the plan is not always a fault: while a cable is down, `standby` has hosts' ports hold the PVIDs that
+//! the plan stored for exactly that. Deploying would move those hosts back onto the dead cable, so it is never advised while
+//! a cable that the plan uses is down, a plug is in the wrong port, or a switch does not answer.
+//!
+//! Nothing is read here, and no clock: whoever asks the switches tells how long ago ports changed.
+
+mod cut_off;
+mod evidence;
+mod moves;
+mod words;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use fabric::{HostId, LinkId, Plan, PortId, SwitchId};
+
+use crate::{
+    SwitchConfig,
+    deploy::{Fault, Mark},
+    discover::{Mismatch, Station},
+    observe::Drift,
+};
+
+use evidence::{Evidence, LinkState};
+pub use moves::{Moves, Standing};
+pub use words::span;
+
+/// What one switch said.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    /// What it holds; behind the ports of the plan, further ones that have to do with the plan's VLANs.
+    pub config: SwitchConfig,
+    /// Its deployment tag.
+    pub mark: Option<Mark>,
+    /// Whom it hears by LLDP; none of a switch that is asked by its command line.
+    pub station: Option<Station>,
+    /// `ports[slot]`: the plan's ports; empty of a switch that is asked by its command line.
+    pub ports: Vec<PortSight>,
+    /// Time between two of its LLDP announcements; none if it does not say.
+    pub lldp_interval: Option<Duration>,
+    /// Since its management started; none if it does not say.
+    pub up: Option<Duration>,
+}
+
+/// What a switch said of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSight {
+    /// Whether the cable carries (operational state up).
+    pub running: bool,
+    /// Since when, if the switch says so.
+    pub since: Option<Duration>,
+}
+
+/// How much a diagnosis concerns a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// A person is needed.
+    Act,
+    /// It resolves by itself; ask again.
+    Wait,
+    /// Worth knowing.
+    Note,
+}
+
+/// A cause, its consequences, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// How much it concerns a person.
+    pub urgency: Urgency,
+    /// What is wrong.
+    pub cause: Cause,
+    /// What follows from it, and needs nothing done by itself.
+    pub consequences: Vec<Consequence>,
+    /// What to do.
+    pub remedy: Remedy,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A switch does not answer, and none of its cables carries.
+    SwitchDown {
+        /// Which.
+        switch: SwitchId,
+        /// Why it cannot be read.
+        fault: Fault,
+    },
+    /// A switch cannot be read, though cables of it carry, or nobody knows.
+    Unreachable {
+        /// Which.
+        switch: SwitchId,
+        /// Why.
+        fault: Fault,
+    },
+    /// A cable that the plan uses has no carrier.
+    CableDown {
+        /// Which.
+        link: LinkId,
+        /// Ends that say so.
+        at: Vec<PortId>,
+        /// For how long.
+        since: Option<Duration>,
+    },
+    /// Hosts' ports hold what is stored for a cable that carries.
+    Lingering {
+        /// Which cable.
+        link: LinkId,
+        /// For how long it has carried.
+        since: Option<Duration>,
+    },
+    /// Hosts' ports take no untagged frames, or hold PVIDs of several failures: somebody stopped `standby` in the middle of a
+    /// change.
+    Between {
+        /// Whose.
+        hosts: Vec<HostId>,
+    },
+    /// A plug is in the wrong port.
+    Miscabled(Mismatch),
+    /// A cable between ports that the plan does not have.
+    ForeignCable {
+        /// Its ends, as `switch:port`.
+        ends: [String; 2],
+    },
+    /// A neighbour calls its port by none of the names that are known of it.
+    UnknownPort {
+        /// Who hears it.
+        hears: String,
+        /// Which switch is heard.
+        neighbour: String,
+        /// What it calls its port.
+        port: String,
+    },
+    /// Several switches are heard at one port.
+    Crowd {
+        /// Where.
+        hears: String,
+        /// How many are heard.
+        count: usize,
+    },
+    /// One end hears the other by LLDP, but not the other way round.
+    OneWay {
+        /// Who hears.
+        hears: PortId,
+        /// Who does not.
+        deaf: PortId,
+    },
+    /// Cables that have not carried long enough for LLDP.
+    NotHeardYet {
+        /// Which.
+        links: Vec<LinkId>,
+        /// How long the youngest has carried.
+        up: Duration,
+        /// How often LLDP announces.
+        interval: Duration,
+    },
+    /// Cables that carry, but neither end hears the other by LLDP.
+    NoNeighbour {
+        /// Which.
+        links: Vec<LinkId>,
+    },
+    /// Every port of these switches that the plan uses is administratively down, as in the middle of a deployment.
+    Drained {
+        /// Which.
+        switches: Vec<SwitchId>,
+    },
+    /// A switch holds nothing of the plan: it was replaced, or reset.
+    Reset {
+        /// Which.
+        switch: SwitchId,
+        /// Since its management started.
+        up: Option<Duration>,
+    },
+    /// A switch bears the tag of another deployment than the others.
+    OtherDeployment {
+        /// Which.
+        switch: SwitchId,
+        /// Its tag.
+        found: Mark,
+        /// That of most others.
+        others: Mark,
+    },
+    /// A switch differs from the plan, and nothing else explains it.
+    Drifted {
+        /// Which.
+        switch: SwitchId,
+    },
+    /// Hosts whose ports have no carrier: off, or unplugged.
+    HostsDown {
+        /// Which.
+        hosts: Vec<HostId>,
+    },
+}
+
+/// What follows from a cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consequence {
+    /// These cables have no carrier.
+    Links(Vec<LinkId>),
+    /// These switches are managed over the cable, and do not answer since.
+    CutOff(Vec<SwitchId>),
+    /// These hosts are cut off, or nothing is known of their ports.
+    Hosts(Vec<HostId>),
+    /// The answer that the plan stored for a cable is in force: these ports hold other PVIDs than all cables being alive.
+    InForce {
+        /// Which cable.
+        link: LinkId,
+        /// Whose ports.
+        moved: Vec<HostId>,
+    },
+    /// The answer is in force on some ports only.
+    PartlyInForce {
+        /// Which cable.
+        link: LinkId,
+        /// Ports that hold it.
+        moved: Vec<HostId>,
+        /// Ports that take no untagged frames until frames on their way have gone.
+        stopped: Vec<HostId>,
+        /// Ports that hold what they held before.
+        waiting: Vec<HostId>,
+    },
+    /// These hosts would have to move, and none has.
+    NotMoved {
+        /// Which cable.
+        link: LinkId,
+        /// Whose ports.
+        waiting: Vec<HostId>,
+    },
+    /// Another cable is down, whose answer is in force, and nothing is stored for two.
+    AnswerForAnother {
+        /// Which.
+        link: LinkId,
+    },
+    /// No frame needs the cable.
+    NotNeeded,
+    /// Nothing runs beside the cable: hosts at its ends are cut off from each other.
+    Divides,
+    /// The plan stores nothing for failures.
+    NothingStored,
+    /// Hosts tag their own frames, and leave dead paths by themselves.
+    HostsChoose,
+    /// A switch differs from the plan in this.
+    Differs(Drift),
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Nothing, but for a look at the cause.
+    Nothing,
+    /// Ask again after so long.
+    AskAgain(Duration),
+    /// Deploy the plan again.
+    DeployAgain,
+    /// What has to be repaired before the plan can be deployed again without harm.
+    AfterRepairs {
+        /// Cables that are down.
+        links: Vec<LinkId>,
+        /// Switches that do not answer.
+        switches: Vec<SwitchId>,
+        /// Whether plugs are in the wrong ports.
+        plugs: bool,
+    },
+    /// A switch's own commands; SNMP cannot set it.
+    OwnCommands,
+    /// Repair or replace the cable; switches need nothing.
+    Repair(LinkId),
+    /// Start `standby`, which moves the hosts, and repair the cable.
+    StandbyAndRepair(LinkId),
+    /// Start `standby`, which moves hosts back.
+    Standby,
+    /// Power the switch on, or replace it.
+    Power(SwitchId),
+    /// See to the way to the switch: address, credentials, management network.
+    Reach(SwitchId),
+    /// What the mismatch itself says.
+    Replug,
+    /// Look at the cable's ends.
+    LookAtLldp,
+    /// Finish or undo the deployment.
+    ResumeOrUndo,
+}
+
+/// How often switches announce themselves if they do not say.
+const LLDP_INTERVAL: Duration = Duration::from_secs(30);
+/// How many intervals a cable must carry before a neighbour that is not heard counts as missing.
+const LLDP_INTERVALS: u32 = 3;
+
+/// Finds what is wrong, most urgent first. `goals[switch]` is what the plan wants, `seen[switch]` what was said.
+///
+/// # Panics
+/// If there is not one of each for every switch of the plan, or a switch said something of fewer ports than it has.
+pub fn diagnose(plan: &Plan, goals: &[SwitchConfig], seen: &[Result<Sight, Fault>]) -> Vec<Diagnosis> {
+    let evidence = Evidence::new(plan, goals, seen);
+    let mut found = switches_down(&evidence);
+    found.extend(cables_down(&evidence));
+    found.extend(standing(&evidence));
+    let cabling = cabling(&evidence);
+    let plugs = cabling.iter().any(|diagnosis| matches!(diagnosis.cause, Cause::Miscabled(_)));
+    found.extend(cabling);
+    found.extend(drifted(&evidence, plugs));
+    let off = evidence.hosts_down();
+    if !off.is_empty() {
+        let cause = Cause::HostsDown { hosts: off };
+        found.push(Diagnosis { urgency: Urgency::Note, cause, consequences: Vec::new(), remedy: Remedy::Nothing });
+    }
+    found.sort_by_key(|diagnosis| diagnosis.urgency);
+    found
+}
+
+fn switches_down(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
+    let mut found = Vec::new();
+    for (switch, seen) in evidence.plan.topology.switch_ids().zip(evidence.seen) {
+        let Err(fault) = seen else { continue };
+        if evidence.is_cut_off(switch) {
+            continue;
+        }
+        let down = evidence.down_links_of(switch);
+        let is_dead = evidence.dead_switches.contains(&switch);
+        let mut consequences = Vec::new();
+        if !down.is_empty() {
+            consequences.push(Consequence::Links(down));
+        }
+        let hosts = evidence.plan.topology.hosts_of(switch).to_vec();
+        if !hosts.is_empty() {
+            consequences.push(Consequence::Hosts(hosts));
+        }
+        let fault = fault.clone();
+        if is_dead {
+            consequences.extend(evidence.answer_for_switch(switch));
+        }
+        let (cause, remedy) = match (&fault, is_dead) {
+            (_, true) => (Cause::SwitchDown { switch, fault }, Remedy::Power(switch)),
+            (Fault::Silent, false) => (Cause::Unreachable { switch, fault }, Remedy::Reach(switch)),
+            // What it says names the way out.
+            (_, false) => (Cause::Unreachable { switch, fault }, Remedy::Nothing),
+        };
+        found.push(Diagnosis { urgency: Urgency::Act, cause, consequences, remedy });
+    }
+    found
+}
+
+fn cables_down(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
+    let mut found = Vec::new();
+    for (link, state) in evidence.plan.topology.link_ids().zip(&evidence.links) {
+        let LinkState::Down { at, since } = state else { continue };
+        if evidence.is_of_dead_switch(link) {
+            continue;
+        }
+        let (consequence, remedy) = evidence.answer(link);
+        found.push(Diagnosis {
+            urgency: Urgency::Act,
+            cause: Cause::CableDown { link, at: at.clone(), since: *since },
+            consequences: std::iter::once(consequence).chain(evidence.cut_off_by(link)).collect(),
+            remedy,
+        });
+    }
+    found
+}
+
+/// Hosts that are not where the plan has them although all cables carry.
+fn standing(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+    let Moves { standing, moved, stopped, .. } = &evidence.moves;
+    let (cause, consequences) = match standing {
+        Standing::Lingering(link) => {
+            let since = evidence.carried_for(*link);
+            let consequence = Consequence::InForce { link: *link, moved: moved.clone() };
+            (Cause::Lingering { link: *link, since }, vec![consequence])
+        }
+        Standing::Between => {
+            let mut hosts = [moved.as_slice(), stopped.as_slice()].concat();
+            hosts.sort_unstable();
+            (Cause::Between { hosts }, Vec::new())
+        }
+        Standing::Home | Standing::For(_) => return None,
+    };
+    Some(Diagnosis { urgency: Urgency::Act, cause, consequences, remedy: Remedy::Standby })
+}
+
+/// What LLDP says against the plan, of cables that carry.
+fn cabling(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
+    let act = |cause, remedy| Diagnosis { urgency: Urgency::Act, cause, consequences: Vec::new(), remedy };
+    let neighbours = evidence.neighbours();
+    let mut found: Vec<Diagnosis> = Vec::new();
+    found.extend(neighbours.mismatches.into_iter().map(|mismatch| act(Cause::Miscabled(mismatch), Remedy::Replug)));
+    found.extend(neighbours.doubts.into_iter().map(|cause| act(cause, Remedy::Nothing)));
+    found.extend(
+        neighbours.one_way.into_iter().map(|(hears, deaf)| act(Cause::OneWay { hears, deaf }, Remedy::LookAtLldp)),
+    );
+    if !neighbours.unheard.is_empty() {
+        found.push(act(Cause::NoNeighbour { links: neighbours.unheard }, Remedy::LookAtLldp));
+    }
+    let youngest = neighbours.young.iter().map(|(_, up, _)| *up).min();
+    let interval = neighbours.young.iter().map(|(_, _, interval)| *interval).max();
+    if let (Some(up), Some(interval)) = (youngest, interval) {
+        let links = neighbours.young.iter().map(|(link, _, _)| *link).collect();
+        found.push(Diagnosis {
+            urgency: Urgency::Wait,
+            cause: Cause::NotHeardYet { links, up, interval },
+            consequences: Vec::new(),
+            remedy: Remedy::AskAgain((interval * LLDP_INTERVALS).saturating_sub(up)),
+        });
+    }
+    found
+}
+
+fn drifted(evidence: &Evidence<'_>, plugs: bool) -> Vec<Diagnosis> {
+    let remedy = evidence.deploying(plugs);
+    let drained: Vec<SwitchId> = evidence.drained();
+    let mut found = Vec::new();
+    if !drained.is_empty() {
+        found.push(Diagnosis {
+            urgency: Urgency::Act,
+            cause: Cause::Drained { switches: drained.clone() },
+            consequences: Vec::new(),
+            remedy: Remedy::ResumeOrUndo,
+        });
+    }
+    let usual = evidence.usual_mark();
+    let drained: BTreeSet<SwitchId> = drained.into_iter().collect();
+    for switch in evidence.plan.topology.switch_ids().filter(|switch| !drained.contains(switch)) {
+        let Ok(sight) = &evidence.seen[switch.index()] else { continue };
+        let drifts = &evidence.drifts[switch.index()];
+        if drifts.is_empty() {
+            continue;
+        }
+        let cause = match (sight.mark, usual) {
+            _ if evidence.is_reset(switch) => Cause::Reset { switch, up: sight.up },
+            (Some(found), Some(others)) if (found.generation, found.digest) != (others.generation, others.digest) => {
+                Cause::OtherDeployment { switch, found, others }
+            }
+            _ => Cause::Drifted { switch },
+        };
+        let by_hand = drifts.iter().all(Drift::is_beyond_snmp);
+        found.push(Diagnosis {
+            urgency: Urgency::Act,
+            cause,
+            consequences: drifts.iter().cloned().map(Consequence::Differs).collect(),
+            remedy: if by_hand { Remedy::OwnCommands } else { remedy.clone() },
+        });
+    }
+    found
+}

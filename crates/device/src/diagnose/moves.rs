@@ -1,0 +1,112 @@
+//! Which hosts' ports hold another PVID than the plan's, and for which cable's failure that is the stored answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fabric::{Assignment, HostId, LinkId, Plan, Tagging, VlanId};
+
+/// Which failure's answer hosts' ports hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// None: what the plan has, all cables being alive, or nothing that it stored.
+    Home,
+    /// That of a cable that is down.
+    For(LinkId),
+    /// All of that of a cable that carries.
+    Lingering(LinkId),
+    /// What `standby` leaves in the middle of a change, for no cable that is down.
+    Between,
+}
+
+/// Hosts by what their ports hold; hosts of switches that did not answer are in none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// Which failure's answer it is.
+    pub standing: Standing,
+    /// Ports that hold the stored PVID.
+    pub moved: Vec<HostId>,
+    /// Ports that take no untagged frames.
+    pub stopped: Vec<HostId>,
+    /// Ports that hold the plan's PVID and would have to hold the stored one.
+    pub waiting: Vec<HostId>,
+}
+
+impl Moves {
+    const HOME: Self = Self { standing: Standing::Home, moved: Vec::new(), stopped: Vec::new(), waiting: Vec::new() };
+
+    /// Compares the PVIDs of hosts' ports, `found[host]`, with what the plan stores. The outer option is none where nothing
+    /// is known, the inner one where no untagged frame is taken. Cost: O(links · hosts).
+    ///
+    /// # Panics
+    /// If there is not one for every host.
+    pub fn find(plan: &Plan, found: &[Option<Option<VlanId>>], dead: &BTreeSet<LinkId>) -> Self {
+        let (Assignment::Source(home), Tagging::Switch) = (&plan.assignment, plan.policy.tagging) else {
+            return Self::HOME;
+        };
+        let Some(failover) = &plan.failover else { return Self::HOME };
+        assert_eq!(found.len(), home.len(), "a port for every host");
+        let elsewhere: BTreeMap<HostId, Option<VlanId>> = (found.iter().zip(home).enumerate())
+            .filter_map(|(host, (found, home))| Some((HostId::new(host), (*found)?, *home)))
+            .filter(|(_, found, home)| *found != Some(*home))
+            .map(|(host, found, _)| (host, found))
+            .collect();
+        let answers = failover.switch_overs.iter().map(|over| {
+            let runs = over.hosts.iter();
+            let moves: BTreeMap<HostId, VlanId> = runs
+                .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)))
+                .filter(|(host, vlan)| found[host.index()].is_some() && home[host.index()] != *vlan)
+                .collect();
+            (over.link, moves)
+        });
+        let answers: BTreeMap<LinkId, BTreeMap<HostId, VlanId>> = answers.collect();
+        let of = |link: LinkId| {
+            let moves = &answers[&link];
+            let pick = |fits: &dyn Fn(HostId, VlanId) -> bool| -> Vec<HostId> {
+                moves.iter().filter(|(host, vlan)| fits(**host, **vlan)).map(|(host, _)| *host).collect()
+            };
+            let at = |host: HostId| elsewhere.get(&host).copied();
+            Self {
+                standing: if dead.contains(&link) { Standing::For(link) } else { Standing::Lingering(link) },
+                moved: pick(&|host, vlan| at(host) == Some(Some(vlan))),
+                stopped: pick(&|host, _| at(host) == Some(None)),
+                waiting: pick(&|host, _| at(host).is_none()),
+            }
+        };
+        // Of the cables that are down the one whose answer explains most; the first, as standby would, if none does.
+        let down = answers.keys().copied().filter(|link| dead.contains(link)).map(of);
+        let likeliest =
+            down.max_by_key(|moves| (moves.explained().count(), std::cmp::Reverse(moves.waiting.len()), moves.order()));
+        if let Some(moves) = likeliest {
+            return moves;
+        }
+        if elsewhere.is_empty() {
+            return Self::HOME;
+        }
+        let whole =
+            |moves: &Self| moves.waiting.is_empty() && moves.stopped.is_empty() && moves.moved.len() == elsewhere.len();
+        if let Some(moves) = answers.keys().copied().map(of).find(whole) {
+            return moves;
+        }
+        let known = |host: &HostId, pvid: &Option<VlanId>| {
+            pvid.is_none() || answers.values().any(|moves| moves.get(host).copied() == *pvid)
+        };
+        let stopped: Vec<HostId> = elsewhere.iter().filter(|(_, pvid)| pvid.is_none()).map(|(host, _)| *host).collect();
+        if stopped.is_empty() || !elsewhere.iter().all(|(host, pvid)| known(host, pvid)) {
+            return Self::HOME;
+        }
+        let moved = elsewhere.iter().filter(|(_, pvid)| pvid.is_some()).map(|(host, _)| *host).collect();
+        Self { standing: Standing::Between, moved, stopped, waiting: Vec::new() }
+    }
+
+    /// Hosts whose ports differ from the plan for a reason.
+    pub fn explained(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.moved.iter().chain(&self.stopped).copied()
+    }
+
+    /// Lower cables first where all else is equal.
+    fn order(&self) -> std::cmp::Reverse<Option<LinkId>> {
+        std::cmp::Reverse(match self.standing {
+            Standing::For(link) | Standing::Lingering(link) => Some(link),
+            Standing::Home | Standing::Between => None,
+        })
+    }
+}
