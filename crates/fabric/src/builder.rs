@@ -22,6 +22,9 @@ pub enum Fault {
     /// A name that is empty, too long, or holds a character that other tools would stumble over.
     #[error("{0:?} is not a usable name")]
     BadName(String),
+    /// A port's name that is empty, too long, begins or ends with a space, or holds what cannot be printed on a line.
+    #[error("{0:?} is not a usable name of a port")]
+    BadPortName(String),
     /// Two switches of one name.
     #[error("switch {0} is named twice")]
     DuplicateSwitch(String),
@@ -142,6 +145,9 @@ impl Fault {
     pub fn help(&self) -> Option<String> {
         let similar = |similar: &Option<String>| similar.as_ref().map(|name| format!("did you mean {name}?"));
         match self {
+            Self::BadPortName(_) => Some(format!(
+                "ports are named by 1 to {NAME_BYTES_MAX} bytes of letters, digits, punctuation and spaces between them"
+            )),
             Self::BadName(_) => {
                 Some(format!("names are 1 to {NAME_BYTES_MAX} bytes of letters, digits and any of - _ . / + @ #"))
             }
@@ -305,7 +311,7 @@ impl TopologyBuilder {
         if let Some(port) = self.port_by_name[switch.index()].get(name) {
             return Ok(*port);
         }
-        check_name(name)?;
+        check_port_name(name)?;
         let DraftSwitch { name: switch_name, model, .. } = &self.switches[switch.index()];
         if !model.ports.contains(name) {
             let known = match &model.ports {
@@ -542,6 +548,24 @@ pub(crate) fn check_name(name: &str) -> Result<(), Fault> {
         return Err(Fault::BadName(name.chars().take(NAME_BYTES_MAX).collect()));
     }
     Ok(())
+}
+
+/// Whether a port can be called so. Switches name their ports as they please, `TenGigabitEthernet 1/30` or `1/1/11:3`, and every
+/// format quotes names where it needs to, so all that can be printed on a line will do.
+pub(crate) fn check_port_name(name: &str) -> Result<(), Fault> {
+    if is_port_name(name) { Ok(()) } else { Err(Fault::BadPortName(name.chars().take(NAME_BYTES_MAX).collect())) }
+}
+
+/// Whether a topology can have a port of this name: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, ASCII punctuation and,
+/// between them, spaces.
+///
+/// ```
+/// assert!(fabric::is_port_name("TenGigabitEthernet 1/30") && fabric::is_port_name("trunk: Down (eth5)"));
+/// assert!(!fabric::is_port_name(" g1") && !fabric::is_port_name("g1\n"));
+/// ```
+pub fn is_port_name(name: &str) -> bool {
+    let usable = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(usable) && name.trim() == name
 }
 
 /// The candidate with the fewest differences from `name`, if any comes within a third of its length.

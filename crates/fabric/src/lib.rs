@@ -33,7 +33,7 @@ mod tree;
 mod vlan;
 
 pub use assignment::{Assignment, HostRun};
-pub use builder::{Fault, SwitchSpec, TopologyBuilder};
+pub use builder::{Fault, SwitchSpec, TopologyBuilder, is_port_name};
 pub use failover::{Failover, FailoverSummary, PairRun, Proof, SwitchOver, dividing_links};
 pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};

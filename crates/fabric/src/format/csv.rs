@@ -4,9 +4,9 @@
 //!   # what h0 sends        a comment
 //!   "h0", h1 , 12.5        three fields: h0, h1, 12.5
 //! ```
-//! Names of hosts, switches and ports hold neither commas nor quotes (RFC 4180 needs escapes for those), so a field is what
-//! stands between two commas, less blanks and one pair of quotes around it. Empty lines, lines that begin with `#` and a
-//! byte order mark are skipped.
+//! A field is what stands between two commas, less blanks and one pair of quotes around it; commas between quotes divide
+//! nothing. A name with quotes in it cannot be written. Empty lines, lines that begin with `#` and a byte order mark are
+//! skipped.
 
 use super::diagnostic::{Site, Source};
 
@@ -44,21 +44,33 @@ pub(super) fn records<'a>(text: &'a str) -> impl Iterator<Item = Vec<Field<'a>>>
 
 fn fields(line: &str, start: usize) -> Vec<Field<'_>> {
     let mut at = start;
-    line.split(',')
-        .map(|piece| {
-            let begin = at;
-            at += piece.len() + 1;
-            let text = piece.trim();
-            let unquoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-            let offset = unquoted.as_ptr() as usize - piece.as_ptr() as usize;
-            Field { text: unquoted, start: begin + offset }
-        })
-        .collect()
+    let mut quoted = false;
+    line.split(|c: char| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    })
+    .map(|piece| {
+        let begin = at;
+        at += piece.len() + 1;
+        let text = piece.trim();
+        let unquoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let offset = unquoted.as_ptr() as usize - piece.as_ptr() as usize;
+        Field { text: unquoted, start: begin + offset }
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commas_between_quotes_divide_nothing() {
+        let found: Vec<Vec<&str>> = records("\"sw:Unit 1, Port 2\",h1\n\"a")
+            .map(|record| record.iter().map(|field| field.text).collect())
+            .collect();
+        assert_eq!(found, [vec!["sw:Unit 1, Port 2", "h1"], vec!["\"a"]]);
+    }
 
     #[test]
     fn fields_know_their_places() {

@@ -9,6 +9,7 @@
 //! links:
 //!   - sw1:g23 -- sw2:swp1
 //!   - sw2:swp2 -- sw3:1 @ 10gbit   # the rate, if it is not 1gbit
+//!   - sw1:g24 -- sw4:"TenGigabitEthernet 1/30"       # quotes where a port's name has spaces
 //! hosts:
 //!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1", ip: 198.51.100.1, rate: 100mbit}
 //! management: {vlan: 4000, controller: "sw1:g24"}    # only where switches are managed over the data ports
@@ -18,7 +19,7 @@
 //! mistake it goes on with what the author most likely meant, so that one wrong name is one diagnostic: a cable to
 //! the unknown switch `sw22` still counts as reaching `sw2`.
 
-use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
     Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchIdentity,
@@ -92,7 +93,7 @@ pub fn write_native(topology: &Topology) -> String {
         if index == 0 {
             text.push_str("links:\n");
         }
-        let mut cable = format!("{} -- {}", topology.port_label(link.a), topology.port_label(link.b));
+        let mut cable = format!("{} -- {}", end_of_cable(topology, link.a), end_of_cable(topology, link.b));
         if link.rate_bps != DEFAULT_RATE_BPS {
             let _ = write!(cable, " @ {}", format_rate(link.rate_bps));
         }
@@ -103,7 +104,7 @@ pub fn write_native(topology: &Topology) -> String {
         if index == 0 {
             text.push_str("hosts:\n");
         }
-        let port = double_quote(&topology.port_label(host.port));
+        let port = double_quote(&lone_port(topology, host.port));
         let _ = write!(text, "  {}: {{mac: \"{}\", port: {port}", quote(&host.name), host.mac);
         if let Some(ip) = host.address {
             let _ = write!(text, ", ip: {}", address(ip));
@@ -117,10 +118,25 @@ pub fn write_native(topology: &Topology) -> String {
         text.push_str("}\n");
     }
     if let Some(InBand { vlan, controller }) = topology.in_band() {
-        let controller = double_quote(&topology.port_label(controller));
+        let controller = double_quote(&lone_port(topology, controller));
         let _ = writeln!(text, "management: {{vlan: {vlan}, controller: {controller}}}");
     }
     text
+}
+
+/// A port as one end of a cable: its name stands in quotes where spaces would divide it.
+fn end_of_cable(topology: &Topology, port: PortId) -> String {
+    let name = &topology.port(port).name;
+    if name.contains([' ', '"']) {
+        format!("{}:{}", topology.switch(topology.port(port).switch).name, double_quote(name))
+    } else {
+        topology.port_label(port)
+    }
+}
+
+/// A port that stands alone, where spaces divide nothing.
+fn lone_port(topology: &Topology, port: PortId) -> String {
+    if topology.port(port).name.starts_with('"') { end_of_cable(topology, port) } else { topology.port_label(port) }
 }
 
 /// The port names of a switch, quoted, unless the order in which links and hosts mention them says it all.
@@ -153,7 +169,8 @@ const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
 const SWITCH_KEYS: [&str; 5] = ["model", "mgmt", "ports", "guid", "id"];
 const IDENTITY_KEYS: [&str; 3] = ["chassis", "engine", "serial"];
 const HOST_KEYS: [&str; 5] = ["mac", "port", "ip", "rate", "guid"];
-const LINK_HELP: &str = "write switch:port -- switch:port, and if need be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
+const LINK_HELP: &str = "write switch:port -- switch:port, with quotes around a port that has spaces, sw1:\"Te 1/30\", and if need \
+    be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
 
 struct Reader<'a> {
     source: &'a Source<'a>,
@@ -546,7 +563,8 @@ impl<'a> Reader<'a> {
             };
             return End { switch: meant.map(|(id, _)| *id), port: None };
         };
-        let port = self.builder.add_port(id, port).map_err(|fault| {
+        let name = unquoted(port);
+        let port = self.builder.add_port(id, &name).map_err(|fault| {
             self.diagnostics.push(site.within(width + 1, port.chars().count()).fault(&fault));
         });
         End { switch: Some(id), port: port.ok() }
@@ -687,20 +705,43 @@ struct HostFacts {
     rate_bps: u64,
 }
 
-/// The words of a line, each with its offset in characters.
+/// The words of a line, each with its offset in characters. Behind a colon, quotes hold together what spaces would divide.
 fn words_of(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
-    let mut at = 0;
-    let mut offset = 0;
-    while let Some(start) = text[at..].find(|c: char| !c.is_whitespace()) {
-        offset += text[at..at + start].chars().count();
-        at += start;
-        let length = text[at..].find(char::is_whitespace).unwrap_or(text.len() - at);
-        words.push((offset, &text[at..at + length]));
-        offset += text[at..at + length].chars().count();
-        at += length;
+    let mut begin = None;
+    let (mut before, mut quoted, mut escaped) = (' ', false, false);
+    for (offset, (at, c)) in text.char_indices().enumerate() {
+        match begin {
+            None if !c.is_whitespace() => begin = Some((offset, at)),
+            Some((first, start)) if c.is_whitespace() && !quoted => {
+                words.push((first, &text[start..at]));
+                begin = None;
+            }
+            _ => {}
+        }
+        if quoted {
+            quoted = c != '"' || escaped;
+            escaped = c == '\\' && !escaped;
+        } else {
+            quoted = c == '"' && before == ':';
+        }
+        before = c;
     }
+    words.extend(begin.map(|(first, start)| (first, &text[start..])));
     words
+}
+
+/// A port's name without the quotes around it, if there are any; what only begins with one stays as it is.
+fn unquoted(port: &str) -> Cow<'_, str> {
+    let Some(inside) = port.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return Cow::Borrowed(port);
+    };
+    let mut name = String::with_capacity(inside.len());
+    let mut letters = inside.chars();
+    while let Some(c) = letters.next() {
+        name.extend(if c == '\\' { letters.next() } else { Some(c) });
+    }
+    Cow::Owned(name)
 }
 
 /// The site of a piece of a scalar; the whole scalar where escapes make offsets unknowable.
