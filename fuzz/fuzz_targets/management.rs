@@ -1,12 +1,14 @@
 //! Any bytes as what managers and neighbours send: SNMP messages to an agent, spanning tree, LLDP, port lists, indices.
 #![no_main]
 
+use std::collections::BTreeSet;
+
 use device::{
     agent::{
         Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder, Rights, Still, Switch,
     },
     lldp::{Announcement, Neighbourhood},
-    mib::{Oid, PortList, RowIndex, index::StaticRow},
+    mib::{ListForm, Oid, PortList, RowIndex, index::StaticRow},
     stp::{Bpdu, Bridge, Link, Timers},
     wire::Message,
 };
@@ -39,6 +41,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(list) = PortList::decode(data) {
         assert_eq!(PortList::of(list.iter()), Ok(list.clone()));
         assert_eq!(PortList::decode(&list.encode(data.len())), Ok(list));
+    }
+    // No member is invented, whatever form a list has.
+    let ports: BTreeSet<u32> = (0..60).collect();
+    if let Ok(list) = ListForm::of(&[data], &ports).map(|form| form.decode(data)) {
+        assert!(list.expect("its form fits").iter().all(|port| ports.contains(&port)));
     }
     let parts: Vec<u32> =
         data.chunks(2).map(|pair| pair.iter().fold(0, |part, byte| part << 8 | u32::from(*byte))).collect();

@@ -20,6 +20,7 @@ pub mod identity;
 pub mod lldp;
 pub mod mib;
 pub mod observe;
+pub mod quirks;
 pub mod serve;
 pub mod snmp;
 pub mod ssh;

@@ -7,7 +7,7 @@ use device::{
     PortConfig, Slot, SpanningTree, SwitchConfig,
     deploy::{Fault, Mark},
     diagnose::{Cause, Consequence, Diagnosis, PortSight, Remedy, Sight, Urgency, diagnose, span},
-    discover::{CHASSIS_MAC, Heard, LldpId, Station, StationPort},
+    discover::{CHASSIS_MAC, Capabilities, Heard, LldpId, Station, StationPort},
 };
 use fabric::{
     Admin, Attachment, FlowControl, HostId, LinkId, Plan, Policy, PortId, Resilience, SwitchId, VlanId,
@@ -211,6 +211,7 @@ fn hears(plan: &Plan, slot: usize, far: PortId) -> Heard {
         id: port_id(&far.name),
         description: String::new(),
         system: String::new(),
+        capabilities: Capabilities::default(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Cables from what switches say, and what is wrong with them.
 
 use device::discover::{
-    CHASSIS_MAC, Doubt, Evidence, Heard, LldpId, Mismatch, PORT_MAC, Station, StationPort, cabling, compare,
+    CHASSIS_MAC, Capabilities, Doubt, Evidence, Heard, LldpId, Mismatch, PORT_MAC, Station, StationPort, cabling,
+    compare,
 };
 use fabric::{
     Attachment, Mac, PortId, Topology,
@@ -58,6 +59,7 @@ fn stations(topology: &Topology, notation: &[Notation], partner: &dyn Fn(PortId)
                     id: LldpId { subtype: PORT_MAC, octets },
                     description: "eth0".to_owned(),
                     system: topology.host(host).name.clone(),
+                    capabilities: Capabilities::default(),
                 });
             }
             let far = partner(port)?;
@@ -67,6 +69,7 @@ fn stations(topology: &Topology, notation: &[Notation], partner: &dyn Fn(PortId)
                 id: port_id(topology, far, notation_of(far)),
                 description: format!("Port {}", far.index()),
                 system: String::new(),
+                capabilities: Capabilities::of(&[0x28]),
             })
         });
         Station {
@@ -75,7 +78,7 @@ fn stations(topology: &Topology, notation: &[Notation], partner: &dyn Fn(PortId)
             system: topology.switch(switch).name.clone(),
             ports: ports.collect(),
             heard: heard.collect(),
-            learned: Vec::new(),
+            ..Station::default()
         }
     };
     topology.switch_ids().map(station).collect()

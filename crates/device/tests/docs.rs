@@ -1,20 +1,41 @@
-//! The tables of `docs/devices.md` are those of the models and drivers; `BLESS=1 cargo test -p device --test docs` rewrites them.
+//! The tables of `docs/devices.md` are those of the models and drivers, and that of `docs/quirks.md` is the quirks'; `BLESS=1 cargo test -p device --test docs` rewrites them.
 
 use std::{fmt::Write, fs, path::Path};
 
-use device::Target;
+use device::{
+    Target,
+    quirks::{Learned, QUIRKS, Quirk},
+};
 use fabric::{Basis, Model};
 
 #[test]
 fn the_tables_are_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/devices.md");
+    judge("devices.md", |text| between(&between(text, "drivers", &drivers()), "models", &models()));
+    judge("quirks.md", |text| between(text, "quirks", &quirks()));
+}
+
+fn judge(page: &str, fresh: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let text = fs::read_to_string(&path).expect("the page");
-    let fresh = between(&between(&text, "drivers", &drivers()), "models", &models());
+    let fresh = fresh(&text);
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, fresh).expect("the page can be written");
     } else {
-        assert!(text == fresh, "docs/devices.md is not up to date: BLESS=1 cargo test -p device --test docs");
+        assert!(text == fresh, "docs/{page} is not up to date: BLESS=1 cargo test -p device --test docs");
     }
+}
+
+fn quirks() -> String {
+    let mut table =
+        String::from("| quirk | seen at | what they do | what is done | learned from |\n|---|---|---|---|---|\n");
+    for Quirk { name, seen_at, does, answer, learned } in QUIRKS {
+        let source = match learned {
+            Learned::Recordings => "recordings",
+            Learned::Guide => "MIB or guide",
+        };
+        writeln!(table, "| `{name}` | {seen_at} | {does} | {answer} | {source} |").expect("a string");
+    }
+    table
 }
 
 /// The text with what stands between two marks replaced.

@@ -340,7 +340,7 @@ fn lies_come_to_an_end() {
                     let _ = device.write(&reading.config, &goal(&mut Rng::new(seed)), mark, reading.fence, None);
                 }
             }
-            if let Ok(station) = read_station(&mut session(&agent, word(), malice, rarity, seed), None) {
+            if let Ok(station) = read_station(&mut session(&agent, word(), malice, rarity, seed), None, &[]) {
                 let found = cabling(&[station.clone(), station]);
                 assert!(found.links.len() <= 2 * PORTS);
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use device::{
-    discover::{CHASSIS_MAC, Heard, LldpId, PORT_MAC, Station, StationPort},
+    discover::{CHASSIS_MAC, Capabilities, Heard, LldpId, PORT_MAC, Station, StationPort},
     identity::{Identity, Likeness},
     survey::{
         CableState, Misfit, Neighbour, Note, PortState, Proof, Survey, SurveyReply, Unconfirmed, recheck, survey,
@@ -134,6 +134,7 @@ impl World {
                     id: LldpId { subtype: PORT_MAC, octets },
                     description: "eth0".to_owned(),
                     system: topology.host(host).name.clone(),
+                    capabilities: Capabilities::default(),
                 });
             }
             let far = self.far(port.index()).filter(|far| !self.deaf.contains(&far.index()))?;
@@ -143,6 +144,7 @@ impl World {
                 id: port_id(far),
                 description: String::new(),
                 system: String::new(),
+                capabilities: Capabilities::of(&[0x20]),
             })
         });
         let ports = ids.iter().map(|&port| StationPort {
@@ -158,7 +160,7 @@ impl World {
                 system: identity.system.clone().unwrap_or_default(),
                 ports: ports.collect(),
                 heard: heard.collect(),
-                learned: Vec::new(),
+                ..Station::default()
             },
             identity,
             states: ids.iter().map(|port| self.states[port.index()]).collect(),

@@ -452,14 +452,24 @@ impl TopologyBuilder {
     ///
     /// # Errors
     /// [`Fault::Empty`], or a [`Fault::Unreachable`] for every switch that the first one cannot reach.
-    pub fn finish(mut self) -> Result<Topology, Vec<Fault>> {
+    pub fn finish(self) -> Result<Topology, Vec<Fault>> {
+        match self.finish_in_parts() {
+            Ok((topology, unreachable)) if unreachable.is_empty() => Ok(topology),
+            Ok((_, unreachable)) => Err(unreachable),
+            Err(fault) => Err(vec![fault]),
+        }
+    }
+
+    /// Completes a topology that may fall into parts, as what was found of a fabric before all its cables were: it can be written
+    /// down, and nothing else. Beside it a [`Fault::Unreachable`] for every switch that the first one cannot reach.
+    ///
+    /// # Errors
+    /// [`Fault::Empty`].
+    pub fn finish_in_parts(mut self) -> Result<(Topology, Vec<Fault>), Fault> {
         if self.switches.is_empty() {
-            return Err(vec![Fault::Empty]);
+            return Err(Fault::Empty);
         }
         let unreachable = self.unreachable();
-        if !unreachable.is_empty() {
-            return Err(unreachable);
-        }
         for switch in SwitchId::all(self.switches.len()) {
             if let crate::PortNames::Listed(names) = self.switches[switch.index()].model.ports.clone() {
                 for name in names {
@@ -483,7 +493,7 @@ impl TopologyBuilder {
             .collect();
         let hosts = self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
         let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
-        Ok(Topology::assemble(self.switches, ports, links, hosts, in_band))
+        Ok((Topology::assemble(self.switches, ports, links, hosts, in_band), unreachable))
     }
 
     pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {

@@ -21,7 +21,7 @@ pub const LAB_NAME_BYTES_MAX: usize = 32;
 /// The only device of a host.
 pub const HOST_DEVICE: &str = "eth0";
 
-/// The bridge of a switch on the bridge back end; no port name holds a `~`.
+/// The bridge of a switch on the bridge back end; a port whose name holds a `~` has another device ([`port_device`]).
 pub(crate) const BRIDGE_DEVICE: &str = "br~";
 
 /// Longest device name that Linux accepts: `IFNAMSIZ` less its terminator.

@@ -192,7 +192,7 @@ impl View<'_> {
         let ports = self.facts.ports.len() as u32;
         match table {
             Table::Port | Table::LocalPort => {
-                let next = first::<BridgePort>(after)?.0;
+                let next = first::<BridgePort>(after)?.0.max(1);
                 (next <= ports).then(|| vec![next])
             }
             Table::Interface => {
@@ -505,7 +505,7 @@ impl View<'_> {
     }
 
     fn at(&self, row: &[u32]) -> Option<usize> {
-        let at = BridgePort::decode(row)?.0 as usize - 1;
+        let at = (BridgePort::decode(row)?.0 as usize).checked_sub(1)?;
         (at < self.facts.ports.len()).then_some(at)
     }
 

@@ -512,7 +512,7 @@ fn understand(facts: &Facts, object: Object, rest: &[u32], value: &Value) -> Res
         Object::Column(_, Table::Vlan) => Row::Vlan(VlanIndex::decode(rest).ok_or(none)?),
         Object::Column(_, Table::Static) => Row::Static(StaticRow::decode(rest).ok_or(none)?),
         Object::Column(_, Table::Port | Table::LocalPort) => {
-            port(BridgePort::decode(rest).ok_or(none)?.0 as usize - 1)?
+            port((BridgePort::decode(rest).ok_or(none)?.0 as usize).checked_sub(1).ok_or(none)?)?
         }
         Object::Column(..) => return Err(ErrorStatus::NotWritable),
     };

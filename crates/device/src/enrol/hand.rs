@@ -14,7 +14,7 @@ use crate::{
         index::{CurrentVlan, StaticRow, VlanIndex},
         objects::{q_bridge, system},
     },
-    snmp::{BulkSize, Link, Session, SessionError, walk},
+    snmp::{BulkSize, Link, Reader, Session, SessionError, walk},
     wire::{Binding, ErrorStatus},
 };
 
@@ -48,6 +48,11 @@ pub(super) enum Reply {
 impl<L: Link> Hand<L> {
     pub(super) fn new(session: Session<L>) -> Self {
         Self { session, bulk: BulkSize::default(), sheet: None, up_cs: 0, boots: None, restarts: 0, sets: 0 }
+    }
+
+    /// What reads the switch itself, whatever has been written down.
+    pub(super) fn reader(&mut self) -> Reader<'_, L> {
+        Reader { session: &mut self.session, bulk: &mut self.bulk }
     }
 
     /// From now on nothing is sent that writes.

@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{
     mib::PortList,
-    snmp::{Link, Session, SessionError},
+    snmp::{Link, PortKind, Session, SessionError},
     wire::Binding,
 };
 
@@ -117,6 +117,19 @@ pub enum EnrolError {
     /// It says nothing of bridge ports.
     #[error("it has no BRIDGE-MIB, so it cannot be probed by SNMP")]
     NoBridge,
+    /// Its VLANs cannot be written by SNMP.
+    #[error("{0}; so it cannot be probed by SNMP, and nothing was written")]
+    Unwritable(String),
+    /// A port that carries no data.
+    #[error("{name} is no port for data ({kind:?}); name with --at one or two that are: {known}")]
+    NotForData {
+        /// The port.
+        name: String,
+        /// What it is for.
+        kind: PortKind,
+        /// Ports for data.
+        known: String,
+    },
     /// A port that it does not have.
     #[error("it has no port {name}; its ports are {known}")]
     NoPort {
@@ -127,7 +140,7 @@ pub enum EnrolError {
     },
     /// Every port has a link.
     #[error(
-        "each of its {0} ports has a link; name with --at one or two whose cables may carry VLANs of their own for a \
+        "each of its {0} ports for data has a link; name with --at one or two whose cables may carry VLANs of their own for a \
          while, or unplug two"
     )]
     AllRunning(usize),
@@ -240,19 +253,28 @@ fn run<L: Link>(hand: &mut Hand<L>, order: &Order, desk: &mut dyn Desk) -> Resul
     Ok(Enrolment { identity, ports: names, found, left, remarks, sets: hand.sets })
 }
 
-/// The ports that were asked for, or the last two without a link.
+/// The ports that were asked for, or the last two without a link; ports for data alone.
 fn choose(identity: &Identity, order: &Order) -> Result<Vec<PortFact>, EnrolError> {
-    let known = || identity.ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ");
+    let data: Vec<&PortFact> = identity.ports.iter().filter(|port| port.kind == PortKind::Data).collect();
+    let names = |ports: &mut dyn Iterator<Item = &PortFact>| {
+        ports.map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
     let by_name = |name: &String| {
-        let found = identity.ports.iter().find(|port| port.name == *name);
-        found.cloned().ok_or_else(|| EnrolError::NoPort { name: name.clone(), known: known() })
+        let Some(port) = identity.ports.iter().find(|port| port.name == *name) else {
+            return Err(EnrolError::NoPort { name: name.clone(), known: names(&mut identity.ports.iter()) });
+        };
+        if port.kind != PortKind::Data {
+            let known = names(&mut data.iter().copied());
+            return Err(EnrolError::NotForData { name: name.clone(), kind: port.kind, known });
+        }
+        Ok(port.clone())
     };
     let mut ports: Vec<PortFact> = match order.ports.as_slice() {
-        [] => identity.ports.iter().rev().filter(|port| !port.running).take(PORTS_USED).cloned().collect(),
+        [] => data.iter().rev().filter(|port| !port.running).take(PORTS_USED).map(|port| (*port).clone()).collect(),
         names => names.iter().take(PORTS_USED).map(by_name).collect::<Result<_, _>>()?,
     };
     ports.dedup_by_key(|port| port.bridge);
-    if ports.is_empty() { Err(EnrolError::AllRunning(identity.ports.len())) } else { Ok(ports) }
+    if ports.is_empty() { Err(EnrolError::AllRunning(data.len())) } else { Ok(ports) }
 }
 
 /// One address at two ports takes two.

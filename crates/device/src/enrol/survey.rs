@@ -6,12 +6,13 @@ use fabric::{Mac, VlanId};
 
 use super::{EnrolError, hand::Hand};
 use crate::{
+    deploy::Fault,
     mib::{
-        BridgePort, Column, IfStatus, PortList, StaticStatus, Value,
+        BridgePort, Column, IfStatus, ListForm, PortList, StaticStatus, Value,
         index::{FdbId, IfIndex, StaticRow, VlanIndex},
         objects::{bridge, dcbx, ether_like, if_mib, q_bridge, system},
     },
-    snmp::{Link, PORTS_MAX, SessionError},
+    snmp::{Link, PortKind, PortTable, SessionError, VlanMib},
 };
 
 /// Classes of priority flow control that the standard has.
@@ -56,6 +57,8 @@ pub struct PortFact {
     pub interface: u32,
     /// Whether it has a link.
     pub running: bool,
+    /// What it is for.
+    pub kind: PortKind,
 }
 
 /// What a switch holds, as far as a probe might change it.
@@ -82,35 +85,23 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
         bridge::TP_LEARNED_ENTRY_DISCARDS,
     ];
     let values = hand.get(&scalars.map(|scalar| scalar.instance()))?;
-    let bridge_ports = hand.walk::<BridgePort>(&bridge::PORT_IF_INDEX)?;
-    if bridge_ports.is_empty() {
+    let table = hand.reader().ports()?;
+    if table.ports.is_empty() {
         return Err(EnrolError::NoBridge);
     }
-    if bridge_ports.len() > PORTS_MAX {
-        return Err(SessionError::Nonsense(format!("it says that it has {} ports", bridge_ports.len())).into());
-    }
-    let mut texts = |column: &Column| -> Result<BTreeMap<u32, String>, SessionError> {
-        let rows = hand.optional::<IfIndex>(column)?;
-        Ok(rows
-            .into_iter()
-            .map(|(index, value)| (index.0, text(&value)))
-            .filter(|(_, text)| !text.is_empty())
-            .collect())
-    };
-    let (names, descriptions) = (texts(&if_mib::NAME)?, texts(&if_mib::DESCR)?);
+    refuse_what_is_not_written(hand, &table)?;
     let states: BTreeMap<IfIndex, Value> = hand.optional(&if_mib::OPER_STATUS)?.into_iter().collect();
-    let ports = bridge_ports.iter().filter_map(|(port, value)| {
-        let interface = value.unsigned()?;
-        let name = names.get(&interface).or_else(|| descriptions.get(&interface));
+    let ports = table.ports.iter().map(|port| {
         // What is not known to be without a link may have one.
         let idle = [IfStatus::Down, IfStatus::NotPresent, IfStatus::LowerLayerDown].map(|status| status.code());
-        let state = states.get(&IfIndex(interface)).and_then(Value::int);
-        Some(PortFact {
-            name: name.cloned().unwrap_or_else(|| port.0.to_string()),
-            bridge: port.0,
-            interface,
+        let state = states.get(&IfIndex(port.interface)).and_then(Value::int);
+        PortFact {
+            name: port.name.clone(),
+            bridge: port.bridge.0,
+            interface: port.interface,
             running: !state.is_some_and(|state| idle.contains(&state)),
-        })
+            kind: port.kind,
+        }
     });
     let ports: Vec<PortFact> = ports.collect();
     let caps: BTreeMap<IfIndex, Value> = hand.optional(&dcbx::LOC_PFC_CAP)?.into_iter().collect();
@@ -133,6 +124,19 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
             as u32,
         learned_discards: values[6].count().map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)),
     })
+}
+
+/// Refuses a switch whose VLANs can be read at best.
+fn refuse_what_is_not_written<L: Link>(hand: &mut Hand<L>, table: &PortTable) -> Result<(), EnrolError> {
+    let unwritable = |fault: Fault| EnrolError::Unwritable(fault.to_string());
+    let tables = hand.reader().vlans(&table.numbers()).map_err(unwritable)?;
+    match (tables.mib, tables.form) {
+        (VlanMib::QBridge, ListForm::Bits) => Ok(()),
+        (VlanMib::Ieee, _) => Err(EnrolError::Unwritable("its VLANs stand in IEEE8021-Q-BRIDGE-MIB alone".to_owned())),
+        (VlanMib::QBridge, ListForm::Decimals) => {
+            Err(EnrolError::Unwritable("its lists of ports (PortList) are decimal numbers".to_owned()))
+        }
+    }
 }
 
 pub(super) fn hold<L: Link>(hand: &mut Hand<L>) -> Result<Holding, SessionError> {

@@ -59,16 +59,20 @@ pub trait RowIndex: Copy + Ord {
 const ANY: (u32, u32) = (0, u32::MAX);
 const OCTET: (u32, u32) = (0, 255);
 const VID: (u32, u32) = (1, 4094);
-/// dot1dBasePort.
-const PORT: (u32, u32) = (1, 65_535);
+/// dot1dBasePort: 1 to 65,535 by RFC 4188, from 0 or beyond on some switches.
+const PORT: (u32, u32) = ANY;
 
-/// A port of a bridge, as BRIDGE-MIB numbers it: from 1.
+/// A port of a bridge, as BRIDGE-MIB numbers it: from 1, but on some switches from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BridgePort(pub u32);
 
 /// A port by the number that IF-MIB gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IfIndex(pub u32);
+
+/// lldpLocPortNum: a bridge port on some switches, an ifIndex on others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LldpPort(pub u32);
 
 /// dot1qVlanIndex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,6 +135,41 @@ pub struct Neighbour {
     pub index: u32,
 }
 
+/// A row of lldpV2RemTable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NeighbourV2 {
+    /// lldpV2RemTimeMark.
+    pub time_mark: u32,
+    /// lldpV2RemLocalIfIndex.
+    pub interface: u32,
+    /// lldpV2RemLocalDestMACAddress: a row of the table of destination addresses.
+    pub destination: u32,
+    /// lldpV2RemIndex.
+    pub index: u32,
+}
+
+/// A VLAN of a bridge component (IEEE8021-Q-BRIDGE-MIB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ComponentVlan {
+    /// ieee8021QBridgeVlanStaticComponentId.
+    pub component: u32,
+    /// ieee8021QBridgeVlanStaticVlanIndex.
+    pub vlan: VlanId,
+}
+
+/// A port of a bridge component (IEEE8021-BRIDGE-MIB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ComponentPort {
+    /// ieee8021BridgeBasePortComponentId.
+    pub component: u32,
+    /// ieee8021BridgeBasePort.
+    pub port: u32,
+}
+
+/// A row of ifStackTable, or of a table of VLANs by domain: two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Two(pub u32, pub u32);
+
 macro_rules! single {
     ($name:ident, $range:expr) => {
         impl RowIndex for $name {
@@ -148,7 +187,8 @@ macro_rules! single {
 }
 
 single!(BridgePort, PORT);
-single!(IfIndex, (1, i32::MAX as u32));
+single!(IfIndex, ANY);
+single!(LldpPort, ANY);
 single!(FdbId, ANY);
 
 impl RowIndex for VlanIndex {
@@ -188,7 +228,7 @@ impl RowIndex for FdbRow {
 }
 
 impl RowIndex for StaticRow {
-    const RANGES: &'static [(u32, u32)] = &[ANY, OCTET, OCTET, OCTET, OCTET, OCTET, OCTET, (0, PORT.1)];
+    const RANGES: &'static [(u32, u32)] = &[ANY, OCTET, OCTET, OCTET, OCTET, OCTET, OCTET, ANY];
 
     fn components(&self) -> Vec<u32> {
         std::iter::once(self.fdb).chain(octets(self.mac)).chain([self.receive_port]).collect()
@@ -224,7 +264,7 @@ impl RowIndex for PortVlan {
 }
 
 impl RowIndex for Neighbour {
-    const RANGES: &'static [(u32, u32)] = &[ANY, (1, 65_535), (1, i32::MAX as u32)];
+    const RANGES: &'static [(u32, u32)] = &[ANY, ANY, ANY];
 
     fn components(&self) -> Vec<u32> {
         vec![self.time_mark, self.local_port, self.index]
@@ -232,6 +272,55 @@ impl RowIndex for Neighbour {
 
     fn of(components: &[u32]) -> Self {
         Self { time_mark: components[0], local_port: components[1], index: components[2] }
+    }
+}
+
+impl RowIndex for NeighbourV2 {
+    const RANGES: &'static [(u32, u32)] = &[ANY, ANY, ANY, ANY];
+
+    fn components(&self) -> Vec<u32> {
+        vec![self.time_mark, self.interface, self.destination, self.index]
+    }
+
+    fn of(components: &[u32]) -> Self {
+        let [time_mark, interface, destination, index] = [0, 1, 2, 3].map(|at| components[at]);
+        Self { time_mark, interface, destination, index }
+    }
+}
+
+impl RowIndex for ComponentVlan {
+    const RANGES: &'static [(u32, u32)] = &[ANY, VID];
+
+    fn components(&self) -> Vec<u32> {
+        vec![self.component, u32::from(self.vlan.get())]
+    }
+
+    fn of(components: &[u32]) -> Self {
+        Self { component: components[0], vlan: vlan(components[1]) }
+    }
+}
+
+impl RowIndex for ComponentPort {
+    const RANGES: &'static [(u32, u32)] = &[ANY, ANY];
+
+    fn components(&self) -> Vec<u32> {
+        vec![self.component, self.port]
+    }
+
+    fn of(components: &[u32]) -> Self {
+        Self { component: components[0], port: components[1] }
+    }
+}
+
+impl RowIndex for Two {
+    const RANGES: &'static [(u32, u32)] = &[ANY, ANY];
+
+    fn components(&self) -> Vec<u32> {
+        vec![self.0, self.1]
+    }
+
+    fn of(components: &[u32]) -> Self {
+        Self(components[0], components[1])
     }
 }
 

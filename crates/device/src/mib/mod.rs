@@ -11,10 +11,12 @@
 //! Sources: RFC 3418 (system), 2863 (IF-MIB), 4188 (BRIDGE-MIB), 4363 (P- and Q-BRIDGE-MIB), 3635 (EtherLike-MIB),
 //! IEEE 802.1AB-2005 (LLDP-MIB), 3411 and 3414 (engine and its reports).
 
+pub mod further;
 pub mod index;
 pub mod objects;
 
 mod enums;
+mod list_form;
 mod oid;
 mod port_list;
 mod value;
@@ -24,6 +26,7 @@ pub use enums::{
     RowStatus, StaticStatus, StpState, Truth, UnknownCode, VlanStatus,
 };
 pub use index::{BridgePort, RowIndex};
+pub use list_form::{ListForm, OddLists};
 pub use oid::{Access, Column, OID_LEN_MAX, Oid, OidError, Scalar};
 pub use port_list::{PORT_LIST_OCTETS_MAX, PortList, PortListError};
 pub use value::{Syntax, Value};

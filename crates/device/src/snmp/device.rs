@@ -19,13 +19,14 @@ use fabric::{FlowControlMode, Mac, VlanId, VlanSet};
 use super::{
     BulkSize, Link, SaveMethod, Session, SessionError,
     save::{Row, VendorSave},
+    vlan_tables::VlanMib,
 };
 use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig,
     deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits, in_the_way, without_others},
     mib::{
-        AcceptableFrames, BridgePort, Enabled, IfStatus, Oid, PauseMode, PortList, RowStatus, StaticStatus, Truth,
-        Value,
+        AcceptableFrames, BridgePort, Enabled, IfStatus, ListForm, Oid, PauseMode, PortList, RowStatus, StaticStatus,
+        Truth, Value,
         index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
         objects::{bridge, ether_like, if_mib, own, q_bridge, system},
     },
@@ -51,6 +52,11 @@ pub struct Device<L> {
     pub(super) mark_vlans: BTreeSet<VlanId>,
     /// Octets of the PortLists that the switch itself writes.
     pub(super) list_len: usize,
+    /// The numbers of all its bridge ports.
+    pub(super) numbers: BTreeSet<u32>,
+    /// Where its VLANs were read from, and how its lists of ports are written; as of the last reading.
+    pub(super) vlan_mib: VlanMib,
+    pub(super) list_form: ListForm,
     pub(super) lock: Lock,
     pub(super) starts: u32,
     pub(super) up_cs: u32,
@@ -310,6 +316,7 @@ impl<L: Link> Device<L> {
         after: &SwitchConfig,
         mark: Mark,
     ) -> Result<Vec<Vec<Binding>>, Fault> {
+        self.writable()?;
         let known = (self.databases.clone(), self.mark_vlans.clone(), self.pvids.clone());
         self.rehearsal = Some(Vec::new());
         let done = self.leave_mark(mark).and_then(|()| edits(before, after).iter().try_for_each(|e| self.carry_out(e)));
@@ -454,6 +461,7 @@ impl<L: Link + Send> Driver for Device<L> {
         if self.fence()? != fence {
             return Err(Fault::Fenced);
         }
+        self.writable()?;
         let armed = self.arm(guard)?;
         let mut work = || -> Result<(), Fault> {
             self.leave_mark(mark)?;

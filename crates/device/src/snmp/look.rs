@@ -17,12 +17,12 @@ use crate::{
 const PORTS_AT_ONCE: usize = 24;
 
 impl<L: Link> Device<L> {
-    /// Reads what the switch says of itself and its neighbours.
+    /// Reads what the switch says of itself and its neighbours; ports have the names that it was connected with.
     ///
     /// # Errors
     /// [`Fault`].
     pub fn station(&mut self, name: &str) -> Result<Station, Fault> {
-        read_station(&mut self.session, Some(name)).map_err(fault)
+        read_station(&mut self.session, Some(name), &self.names).map_err(fault)
     }
 
     /// Reads who the switch is, whom it hears, and which of the ports that it was connected with are up. Those ports bear the
@@ -32,13 +32,13 @@ impl<L: Link> Device<L> {
     /// [`Fault`].
     pub fn survey(&mut self, name: &str) -> Result<SurveyReply, Fault> {
         let identity = read_identity(&mut self.session).map_err(fault)?;
-        let (mut station, numbers) = read_neighbours(&mut self.session, Some(name)).map_err(fault)?;
+        let (mut station, table) = read_neighbours(&mut self.session, Some(name)).map_err(fault)?;
         let slots: BTreeMap<u32, usize> =
             self.ports.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
         let found = self.port_states()?;
         let mut states = vec![PortState::Unknown; station.ports.len()];
-        for (at, (bridge, _)) in numbers.iter().enumerate() {
-            let Some(&slot) = slots.get(&bridge.0) else { continue };
+        for (at, port) in table.ports.iter().enumerate() {
+            let Some(&slot) = slots.get(&port.bridge.0) else { continue };
             states[at] = found[slot];
             let said = std::mem::replace(&mut station.ports[at].name, self.names[slot].clone());
             if said != self.names[slot] {

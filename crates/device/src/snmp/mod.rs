@@ -10,23 +10,31 @@
 mod device;
 mod glance;
 mod identify;
+mod learned;
 mod link;
 mod look;
+mod neighbours;
+mod ports;
 mod pulse;
 mod read;
 mod save;
 mod session;
 mod station;
+mod vlan_tables;
 mod walk;
 
 pub use device::{Device, Settings};
 pub use glance::{Glance, PortGlance};
 pub use identify::read_identity;
 pub use link::{Link, UdpLink};
+pub(crate) use neighbours::is_called;
+pub use ports::PortKind;
+pub(crate) use ports::{PortTable, Reader};
 pub use pulse::{PortPulse, Pulse, PulseColumns};
 pub use save::{Progress, Row, SaveMethod, VENDOR_SAVES, VendorSave};
 pub use session::{Credentials, Patience, Session, SessionError};
 pub use station::read_station;
+pub(crate) use vlan_tables::VlanMib;
 /// Most ports that a switch may say it has.
 pub const PORTS_MAX: usize = 4096;
 

@@ -5,20 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
 use super::{
-    BulkSize, Link, PORTS_MAX, SaveMethod, Session, SessionError,
+    BulkSize, Link, SaveMethod, Session, SessionError,
     device::{Device, Lock, Pause, PortNumbers, Settings, fault, nonsense},
+    ports::{PortEntry, Reader},
+    vlan_tables::{VlanMib, WAY_OUT},
     walk,
 };
 use crate::{
     IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig,
     deploy::{Fault, Mark},
     mib::{
-        AcceptableFrames, BridgePort, Column, Enabled, IfStatus, Oid, PauseMode, PortList, RowIndex, StaticStatus,
-        Truth, Value,
-        index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
+        BridgePort, Column, Enabled, IfStatus, ListForm, Oid, PauseMode, PortList, RowIndex, StaticStatus, Truth,
+        Value,
+        index::{CurrentVlan, IfIndex, StaticRow},
         objects::{bridge, ether_like, if_mib, own, q_bridge, system},
     },
-    text::told,
 };
 
 impl<L: Link> Device<L> {
@@ -28,50 +29,40 @@ impl<L: Link> Device<L> {
     /// [`Fault`], naming the port that is missing.
     pub fn connect(mut session: Session<L>, names: &[String], settings: Settings) -> Result<Self, Fault> {
         let mut bulk = BulkSize::default();
-        let bridge_ports = numbers::<L, BridgePort>(&mut session, &mut bulk, &bridge::PORT_IF_INDEX)?;
-        if bridge_ports.len() > PORTS_MAX {
-            return Err(Fault::Refused(format!("it says that it has {} ports", bridge_ports.len())));
-        }
-        let mut labels: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-        for column in [&if_mib::NAME, &if_mib::DESCR, &if_mib::ALIAS] {
-            for (IfIndex(index), value) in walk::<L, IfIndex>(&mut session, &mut bulk, column).map_err(fault)? {
-                labels.entry(index).or_default().extend(value.octets().map(told));
-            }
-        }
+        let table = Reader { session: &mut session, bulk: &mut bulk }.ports().map_err(fault)?;
         let pausing: BTreeSet<u32> = match walk::<L, IfIndex>(&mut session, &mut bulk, &ether_like::PAUSE_ADMIN_MODE) {
             Ok(rows) => rows.into_iter().map(|(index, _)| index.0).collect(),
             Err(SessionError::Refused { .. }) => BTreeSet::new(),
             Err(error) => return Err(fault(error)),
         };
-        let numbers_of = |bridge: BridgePort, index: u32| {
-            let pause = if pausing.contains(&index) { Pause::Settable } else { Pause::Absent };
-            PortNumbers { bridge, interface: IfIndex(index), pause }
+        let numbers_of = |port: &PortEntry| {
+            let pause = if pausing.contains(&port.interface) { Pause::Settable } else { Pause::Absent };
+            PortNumbers { bridge: port.bridge, interface: IfIndex(port.interface), pause }
         };
         let mut ports = Vec::with_capacity(names.len());
+        let mut meant: BTreeMap<usize, &String> = BTreeMap::new();
         for name in names {
-            // A port's name first; descriptions and aliases only where no name fits, since people write those.
-            let found = (0..3).find_map(|rank| {
-                let fits =
-                    |index: &u32| labels.get(index).and_then(|texts| texts.get(rank)).is_some_and(|text| text == name);
-                bridge_ports.iter().find(|(_, index)| fits(index)).map(|(port, index)| (*port, *index))
-            });
-            let Some((bridge, index)) = found else {
-                let known: Vec<&str> = labels.values().filter_map(|texts| texts.first()).map(String::as_str).collect();
-                return Err(Fault::Refused(format!("it has no port named {name}; its ports are {}", known.join(", "))));
-            };
-            ports.push(numbers_of(bridge, index));
+            let at = table.find(name).map_err(|none| Fault::Refused(none.sentence(name)))?;
+            if let Some(other) = meant.insert(at, name) {
+                return Err(Fault::Refused(format!(
+                    "{other} and {name} are one port of it (bridge port {}); take one of them out of the topology",
+                    table.ports[at].bridge.0
+                )));
+            }
+            ports.push(numbers_of(&table.ports[at]));
         }
         let named: BTreeSet<u32> = ports.iter().map(|port| port.bridge.0).collect();
         let mut taken: BTreeSet<String> = names.iter().cloned().collect();
         let mut strangers = Vec::new();
-        for (bridge, index) in bridge_ports.iter().filter(|(port, _)| !named.contains(&port.0)) {
-            let mut texts = labels.get(index).into_iter().flatten();
-            let label = texts.find(|text| !text.is_empty() && !taken.contains(*text)).cloned();
-            let name = label.unwrap_or_else(|| format!("bridge port {}", bridge.0));
-            taken.insert(name.clone());
-            strangers.push((name, numbers_of(*bridge, *index)));
+        for port in table.ports.iter().filter(|port| !named.contains(&port.bridge.0)) {
+            let mut name = port.name.clone();
+            while !taken.insert(name.clone()) {
+                name = format!("{name} (bridge port {})", port.bridge.0);
+            }
+            strangers.push((name, numbers_of(port)));
         }
-        let last = bridge_ports.iter().map(|(port, _)| port.0).max().unwrap_or(0);
+        let numbers = table.numbers();
+        let last = numbers.last().copied().unwrap_or(0);
         let save = match one(&mut session, &system::OBJECT_ID)? {
             Some(Value::Oid(make)) if make == Oid::new(own::PRODUCT.oid) => SaveMethod::Own,
             _ => settings.save,
@@ -88,6 +79,9 @@ impl<L: Link> Device<L> {
             pvids: BTreeMap::new(),
             mark_vlans: BTreeSet::new(),
             list_len: PortList::octets_for(last as usize),
+            numbers,
+            vlan_mib: VlanMib::QBridge,
+            list_form: ListForm::Bits,
             lock: Lock::Absent,
             starts: 0,
             up_cs: 0,
@@ -108,9 +102,11 @@ impl<L: Link> Device<L> {
         let mut vlans = VlanSet::new();
         let mut mark: Option<Mark> = None;
         self.mark_vlans.clear();
-        for (VlanIndex(vlan), name) in self.walk(&q_bridge::VLAN_STATIC_NAME)? {
-            let text = name.octets().map(String::from_utf8_lossy);
-            match text.and_then(|text| text.trim_end_matches('\0').parse::<Mark>().ok()) {
+        let tables = Reader { session: &mut self.session, bulk: &mut self.bulk }.vlans(&self.numbers)?;
+        (self.vlan_mib, self.list_form) = (tables.mib, tables.form);
+        for (&vlan, name) in &tables.names {
+            let text = String::from_utf8_lossy(name);
+            match text.trim_end_matches('\0').parse::<Mark>().ok() {
                 Some(found) => {
                     self.mark_vlans.insert(vlan);
                     mark = mark.max(Some(found));
@@ -121,14 +117,8 @@ impl<L: Link> Device<L> {
                 None => {}
             }
         }
-        let mut egress: BTreeMap<VlanId, PortList> = BTreeMap::new();
-        for (VlanIndex(vlan), value) in self.walk(&q_bridge::VLAN_STATIC_EGRESS_PORTS)? {
-            egress.insert(vlan, port_list(&q_bridge::VLAN_STATIC_EGRESS_PORTS, &value)?);
-        }
         self.stranger_lists.clear();
-        for (VlanIndex(vlan), value) in self.walk(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS)? {
-            let untagged = port_list(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS, &value)?;
-            let members = egress.remove(&vlan).unwrap_or_default();
+        for (&vlan, (members, untagged)) in &tables.members {
             for port in members.iter() {
                 let Some(&slot) = slots.get(&port) else { continue };
                 let set = if untagged.contains(port) { &mut ports[slot].untagged } else { &mut ports[slot].tagged };
@@ -137,15 +127,12 @@ impl<L: Link> Device<L> {
             let strange = |list: &PortList| {
                 PortList::of(list.iter().filter(|port| slots.get(port).is_some_and(|slot| *slot >= self.names.len())))
             };
-            if let (Ok(members), Ok(untagged)) = (strange(&members), strange(&untagged)) {
+            if let (Ok(members), Ok(untagged)) = (strange(members), strange(untagged)) {
                 self.stranger_lists.insert(vlan, (members, untagged));
             }
         }
-        let pvids = self.walk::<BridgePort>(&q_bridge::PVID)?.into_iter();
-        self.pvids = pvids.filter_map(|(port, value)| Some((port, value.unsigned().and_then(vlan_id)?))).collect();
-        let frames: BTreeMap<BridgePort, Value> =
-            self.walk(&q_bridge::PORT_ACCEPTABLE_FRAME_TYPES)?.into_iter().collect();
-        let filters: BTreeMap<BridgePort, Value> = self.walk(&q_bridge::PORT_INGRESS_FILTERING)?.into_iter().collect();
+        self.pvids = tables.pvids;
+        let filters = tables.filters;
         let admin: BTreeMap<IfIndex, Value> = self.walk(&if_mib::ADMIN_STATUS)?.into_iter().collect();
         let pause: BTreeMap<IfIndex, Value> = match all.iter().any(|port| port.pause == Pause::Settable) {
             true => self.walk(&ether_like::PAUSE_ADMIN_MODE)?.into_iter().collect(),
@@ -160,8 +147,7 @@ impl<L: Link> Device<L> {
             port.ingress_filter = if filtering { IngressFilter::On } else { IngressFilter::Off };
             let down = admin.get(&numbers.interface).and_then(Value::int) != Some(IfStatus::Up.code());
             port.admin = if down { Admin::Down } else { Admin::Up };
-            let tagged_only =
-                frames.get(&numbers.bridge).and_then(Value::int) == Some(AcceptableFrames::OnlyTagged.code());
+            let tagged_only = tables.tagged_only.contains(&numbers.bridge);
             let pvid = self.pvids.get(&numbers.bridge).copied();
             // An untagged frame of a VLAN that its port is no member of is dropped by a filtering port. Of a port that nobody
             // named the number counts: its VLAN cannot be removed, whether frames get in or not.
@@ -175,6 +161,19 @@ impl<L: Link> Device<L> {
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };
         Ok((SwitchConfig { ports, vlans, entries, spanning_tree }, mark))
+    }
+
+    /// Refuses to write what can only be read here.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`], with the way out.
+    pub(super) fn writable(&self) -> Result<(), Fault> {
+        let what = match (self.vlan_mib, self.list_form) {
+            (VlanMib::QBridge, ListForm::Bits) => return Ok(()),
+            (VlanMib::Ieee, _) => "its VLANs stand in IEEE8021-Q-BRIDGE-MIB",
+            (VlanMib::QBridge, ListForm::Decimals) => "its lists of ports are decimal numbers",
+        };
+        Err(Fault::Refused(format!("{what}, which is read and not written; {WAY_OUT}")))
     }
 
     fn read_entries(&mut self, slots: &BTreeMap<u32, usize>) -> Result<BTreeMap<(VlanId, Mac), Slot>, Fault> {
@@ -198,7 +197,10 @@ impl<L: Link> Device<L> {
             if !alive.contains(&row) {
                 continue;
             }
-            let list = port_list(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO, &value)?;
+            let octets = value.octets().ok_or_else(|| {
+                Fault::Refused(format!("{} is no list of ports", q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO.name))
+            })?;
+            let list = self.list_form.decode(octets).map_err(nonsense)?;
             let vlan = vlan_of.get(&row.fdb).copied().or_else(|| vlan_id(row.fdb));
             let (own, others): (Vec<usize>, Vec<usize>) =
                 list.iter().filter_map(|port| slots.get(&port).copied()).partition(|slot| *slot < self.names.len());
@@ -215,23 +217,9 @@ impl<L: Link> Device<L> {
     }
 }
 
-fn numbers<L: Link, I: RowIndex>(
-    session: &mut Session<L>,
-    bulk: &mut BulkSize,
-    column: &Column,
-) -> Result<Vec<(I, u32)>, Fault> {
-    let rows = walk::<L, I>(session, bulk, column).map_err(fault)?;
-    Ok(rows.into_iter().filter_map(|(index, value)| Some((index, value.unsigned()?))).collect())
-}
-
 fn one<L: Link>(session: &mut Session<L>, scalar: &crate::mib::Scalar) -> Result<Option<Value>, Fault> {
     let values = session.get(&[scalar.instance()]).map_err(fault)?;
     Ok(values.into_iter().next().filter(|value| !value.is_exception()))
-}
-
-fn port_list(column: &Column, value: &Value) -> Result<PortList, Fault> {
-    let octets = value.octets().ok_or_else(|| Fault::Refused(format!("{} is no list of ports", column.name)))?;
-    PortList::decode(octets).map_err(nonsense)
 }
 
 pub(super) fn vlan_id(number: u32) -> Option<VlanId> {

@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fabric::VlanId;
 use thiserror::Error;
 
 use super::Link;
@@ -126,6 +127,8 @@ pub struct Session<L> {
     request_id: i32,
     salt: u64,
     engine: Option<Engine>,
+    /// The VLAN whose bridge is spoken of, where a switch has one for each.
+    context: Option<VlanId>,
 }
 
 /// What is known of the device's engine.
@@ -154,7 +157,13 @@ impl<L: Link> Session<L> {
     /// Begins a conversation; nothing is sent yet. `salt` must differ from every session to the next.
     pub fn new(link: L, credentials: Credentials, patience: Patience, salt: u64) -> Self {
         let request_id = (salt >> 33) as i32 & 0x3fff_ffff;
-        Self { link, credentials, patience, request_id, salt, engine: None }
+        Self { link, credentials, patience, request_id, salt, engine: None, context: None }
+    }
+
+    /// From now on requests are about the bridge of one VLAN, as Cisco's switches have one for each: `community@VLAN`, or
+    /// SNMPv3's context `vlan-VLAN`; or about the switch again.
+    pub fn set_context(&mut self, vlan: Option<VlanId>) {
+        self.context = vlan;
     }
 
     /// From now on a request is repeated for so long before the device counts as silent.
@@ -246,7 +255,7 @@ impl<L: Link> Session<L> {
     fn message(&mut self, pdu: &Pdu) -> Result<Vec<u8>, SessionError> {
         let (name, privacy) = match &self.credentials {
             Credentials::Community(word) => {
-                let community = word.clone().into_bytes();
+                let community = self.context.map_or_else(|| word.clone(), |vlan| format!("{word}@{vlan}")).into_bytes();
                 return Ok(Message::Community(CommunityMessage { version: Version::V2c, community, pdu: pdu.clone() })
                     .encode());
             }
@@ -263,7 +272,8 @@ impl<L: Link> Session<L> {
             let data = ScopedData::Plain(scoped);
             return Ok(header(SecurityLevel::NoAuthNoPriv, UsmHeader::default(), data).encode());
         };
-        let scoped = Scoped { engine_id: engine.id.clone(), context: Vec::new(), pdu: pdu.clone() };
+        let context = self.context.map_or_else(Vec::new, |vlan| format!("vlan-{vlan}").into_bytes());
+        let scoped = Scoped { engine_id: engine.id.clone(), context, pdu: pdu.clone() };
         let mut usm = UsmHeader {
             engine_id: engine.id.clone(),
             boots: engine.boots,

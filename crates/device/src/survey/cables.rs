@@ -241,6 +241,16 @@ impl Cables {
                     self.hears(topology, near, Neighbour::Other(format!("{count} switches at once")));
                 }
             }
+            Doubt::SecondHost { hears, .. } | Doubt::Itself { hears } => {
+                let Some(near) = sights.port(*hears).filter(|near| other_end(topology, *near).is_some()) else {
+                    return;
+                };
+                doubts.insert(near, Unconfirmed::Crowd(near, 2));
+            }
+            // Told of by `strangers`.
+            Doubt::Unasked { .. } | Doubt::NoAddress { .. } => {}
+            // No port of the topology is known to hear it, or no neighbour to be there.
+            Doubt::Unplaced { .. } | Doubt::SameHost { .. } => {}
         }
     }
 
@@ -248,9 +258,16 @@ impl Cables {
     fn strangers(&mut self, sights: &Sights<'_>, found: &Cabling, doubts: &mut BTreeMap<PortId, Unconfirmed>) {
         let topology = sights.topology;
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
-        for (place, host) in found.hosts.iter().filter(|(_, host)| host.evidence == Evidence::Lldp) {
-            let Some(at) = sights.port(*place) else { continue };
-            let known = hosts.get(&host.mac).copied();
+        let spoken = found.hosts.iter().filter(|(_, host)| host.evidence == Evidence::Lldp);
+        let spoken = spoken.map(|(place, host)| (*place, Some(host.mac), host.name.clone()));
+        let others = found.doubts.iter().filter_map(|doubt| match doubt {
+            Doubt::Unasked { hears, neighbour, mac, .. } => Some((*hears, *mac, Some(neighbour.clone()))),
+            Doubt::NoAddress { hears, neighbour } => Some((*hears, None, Some(neighbour.clone()))),
+            _ => None,
+        });
+        for (place, mac, name) in spoken.chain(others) {
+            let Some(at) = sights.port(place) else { continue };
+            let known = mac.and_then(|mac| hosts.get(&mac).copied());
             if let Some(known) = known {
                 self.hosts.push((at, known));
             }
@@ -264,8 +281,12 @@ impl Cables {
                         doubts.insert(at, Unconfirmed::NotRead(far));
                         continue;
                     }
-                    let named = known.map(|known| topology.host(known).name.clone()).or_else(|| host.name.clone());
-                    let text = named.map_or_else(|| host.mac.to_string(), |name| format!("{name} ({})", host.mac));
+                    let named = known.map(|known| topology.host(known).name.clone()).or(name);
+                    let text = match (named, mac) {
+                        (Some(name), Some(mac)) => format!("{name} ({mac})"),
+                        (Some(name), None) => name,
+                        (None, mac) => mac.map_or_else(|| "somebody without a name".to_owned(), |mac| mac.to_string()),
+                    };
                     self.hears(topology, at, Neighbour::Other(text));
                 }
                 (_, Some(known)) if topology.host(known).port != at => {

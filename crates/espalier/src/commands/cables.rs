@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use device::discover::{Cabling, Doubt, Mismatch, Place, Station, compare};
+use device::discover::{Cabling, Doubt, Mismatch, Place, Station, Unplaced, Where, compare};
 use fabric::{PortId, Topology};
 
 /// What a port is called: its switch, and its name there.
@@ -27,6 +27,53 @@ pub(super) fn doubt_sentence(doubt: &Doubt, stations: &[Station]) -> String {
         Doubt::Crowd { hears, count } => {
             format!("{} hears {count} switches at once; is an unmanaged switch between them?", label(stations, *hears))
         }
+        Doubt::Itself { hears } => {
+            format!(
+                "{} hears its own announcements; look for a loop or a loopback plug behind it",
+                label(stations, *hears)
+            )
+        }
+        Doubt::Unasked { hears, neighbour, port, .. } => format!(
+            "{} hears {neighbour} (port {port}), a switch or router that was not asked; name its address to discover as well, or add it under hosts: if it is one",
+            label(stations, *hears)
+        ),
+        Doubt::Unplaced { switch, unplaced: Unplaced { at, neighbour, port } } => {
+            let station = &stations[*switch];
+            let port = if port.is_empty() { String::new() } else { format!(" (port {port})") };
+            let heard = format!("hears {neighbour}{port}");
+            match at {
+                Where::Interface(name) => format!(
+                    "{}: interface {name} {heard}; it is no bridge port (a routed or management port, or a member of a LAG), so this cable is left out",
+                    station.name
+                ),
+                Where::Either(one, other) => format!(
+                    "{} or {} {heard}: the switch does not say which; pull that cable and see which port goes down",
+                    label(stations, (*switch, *one)),
+                    label(stations, (*switch, *other))
+                ),
+                Where::Unnamed(place) => format!(
+                    "{} {heard}, which does not name itself and its port; see whether LLDP works there",
+                    label(stations, (*switch, *place))
+                ),
+                Where::Nowhere => format!(
+                    "{} {heard}, but does not say at which port (its index of lldpRemTable is too short); newer firmware may say it",
+                    station.name
+                ),
+            }
+        }
+        Doubt::NoAddress { hears, neighbour } => format!(
+            "{} hears {neighbour}, which tells no Ethernet address; if it is a host, add it under hosts: with its mac",
+            label(stations, *hears)
+        ),
+        Doubt::SecondHost { hears, mac } => format!(
+            "{} hears {mac} besides another neighbour; a host has a port of its own: is an unmanaged switch between them?",
+            label(stations, *hears)
+        ),
+        Doubt::SameHost { hears, other, mac } => format!(
+            "{}: address {mac} was learned there as well as at {}; it is taken for a host at the latter",
+            label(stations, *hears),
+            label(stations, *other)
+        ),
     }
 }
 
@@ -53,7 +100,7 @@ pub(super) fn differences(expected: &Topology, stations: &[Station], cabling: &C
     let heard: BTreeSet<[PortId; 2]> = (cabling.doubts.iter())
         .filter_map(|doubt| match doubt {
             Doubt::OneWay { hears, deaf } => Some([port(*hears)?, port(*deaf)?]),
-            Doubt::UnknownPort { .. } | Doubt::Crowd { .. } => None,
+            _ => None,
         })
         .collect();
     let asked: BTreeSet<&str> = stations.iter().map(|station| station.name.as_str()).collect();

@@ -14,7 +14,8 @@ use device::{
     snmp::{read_identity, read_station},
 };
 use fabric::{
-    DEFAULT_RATE_BPS, NAME_BYTES_MAX, PortId, SwitchSpec, Topology, TopologyBuilder, format::native::write_native,
+    DEFAULT_RATE_BPS, Models, NAME_BYTES_MAX, PortId, PortNames, SwitchSpec, Topology, TopologyBuilder,
+    format::native::write_native,
 };
 
 use super::{
@@ -25,23 +26,31 @@ use super::{
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{models, read_topology, write_topology},
+    files::{models, read_topology, write_file},
 };
 
 pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
     let expected = args.expect.as_deref().map(|path| read_topology(path, &args.own)).transpose()?;
     let asked = whom(args, expected.as_ref())?;
     let keyring = controller::keyring(&args.reach.credentials)?;
+    let known = models(&args.own, args.output.as_deref().unwrap_or(Path::new("-")))?;
+    if let Some(model) = &args.model {
+        let spec = SwitchSpec { model: Some(model.clone()), mgmt: None };
+        TopologyBuilder::with_models(known.clone())
+            .add_switch("sw", spec)
+            .map_err(|fault| bad_input(fault.to_string()))?;
+    }
     let answers = controller::at_once((0..asked.len()).collect(), args.reach.parallel, |at: usize| {
         let (name, address) = &asked[at];
         let key = name.clone().unwrap_or_else(|| address.to_string());
         let mut session =
             controller::session(&keyring, &args.reach, &key, *address).map_err(|fault| fault.to_string())?;
-        let station = read_station(&mut session, name.as_deref()).map_err(|error| error.to_string())?;
+        let ports = port_names(expected.as_ref(), name.as_deref(), &known, args.model.as_deref());
+        let station = read_station(&mut session, name.as_deref(), &ports).map_err(|error| error.to_string())?;
         // A switch that does not say who it is has its cables all the same.
         Ok::<_, String>((station, read_identity(&mut session).unwrap_or_default()))
     });
-    let (mut stations, mut addresses, mut silent) = (Vec::new(), Vec::new(), Vec::<String>::new());
+    let (mut stations, mut addresses, mut remarks) = (Vec::new(), Vec::new(), Vec::<String>::new());
     let mut identities = Vec::new();
     for ((_, address), answer) in asked.iter().zip(answers) {
         match answer {
@@ -50,23 +59,26 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
                 identities.push(identity);
                 addresses.push(*address);
             }
-            Err(error) => silent.push(format!("{address}: {error}")),
+            Err(error) => remarks.push(format!("{address}: {error}")),
         }
     }
     distinct_names(&mut stations, &addresses);
     let cabling = cabling(&stations);
-    let mut remarks: Vec<String> = silent;
     match &expected {
         Some(expected) => remarks.extend(differences(expected, &stations, &cabling)),
         None => {
             remarks.extend(cabling.doubts.iter().map(|doubt| doubt_sentence(doubt, &stations)));
-            let models = models(&args.own, args.output.as_deref().unwrap_or(Path::new("-")))?;
-            let builder = TopologyBuilder::with_models(models);
-            let topology = topology_of(builder, &stations, &addresses, &identities, &cabling, args.model.as_deref())?;
-            match &args.output {
-                Some(path) => write_topology(&topology, path)?,
-                None if output == Output::Person => say!("{}", write_native(&topology).trim_end()),
-                None => {}
+            let builder = TopologyBuilder::with_models(known);
+            let found =
+                topology_of(builder, &stations, &addresses, &identities, &cabling, args.model.as_deref(), &mut remarks);
+            // Of no switch at all there is nothing to write.
+            if let Some(topology) = found {
+                let text = written(&topology, &remarks);
+                match &args.output {
+                    Some(path) => write_file(path, |out| out.write_all(text.as_bytes()))?,
+                    None if output == Output::Person => say!("{}", text.trim_end()),
+                    None => {}
+                }
             }
         }
     }
@@ -125,6 +137,30 @@ fn distinct_names(stations: &mut [Station], addresses: &[IpAddr]) {
     }
 }
 
+/// Names that ports are to have: those of the expected topology, or of the model.
+fn port_names(expected: Option<&Topology>, switch: Option<&str>, models: &Models, model: Option<&str>) -> Vec<String> {
+    if let Some((topology, switch)) = expected.and_then(|topology| Some((topology, topology.find_switch(switch?)?))) {
+        return topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
+    }
+    match model.and_then(|model| models.by_name(model)).map(|model| model.ports.clone()) {
+        Some(PortNames::Listed(names)) => names,
+        Some(PortNames::Any) | None => Vec::new(),
+    }
+}
+
+/// The topology, behind what is doubtful in it.
+fn written(topology: &Topology, remarks: &[String]) -> String {
+    let mut text = String::new();
+    for remark in remarks {
+        // What a switch says of itself may hold what some reader takes for the end of a line.
+        let line: String =
+            remark.chars().map(|c| if c.is_control() || "\u{2028}\u{2029}".contains(c) { ' ' } else { c }).collect();
+        text.extend(["# doubt: ", &line, "\n"]);
+    }
+    text + &write_native(topology)
+}
+
+/// What was found, as a topology; what it cannot hold becomes a remark. None if there is no switch.
 fn topology_of(
     mut builder: TopologyBuilder,
     stations: &[Station],
@@ -132,22 +168,46 @@ fn topology_of(
     identities: &[Identity],
     cabling: &Cabling,
     model: Option<&str>,
-) -> Result<Topology> {
-    let fault = |fault: fabric::Fault| bad_input(fault.to_string());
+    remarks: &mut Vec<String>,
+) -> Option<Topology> {
     let mut ports: BTreeMap<Place, PortId> = BTreeMap::new();
     for (at, (station, address)) in stations.iter().zip(addresses).enumerate() {
         let spec = SwitchSpec { model: model.map(str::to_owned), mgmt: Some(*address) };
-        let switch = builder.add_switch(&station.name, spec).map_err(fault)?;
-        builder.set_switch_identity(switch, identities[at].for_topology()).map_err(fault)?;
+        let switch = match builder.add_switch(&station.name, spec) {
+            Ok(switch) => switch,
+            Err(fault) => {
+                remarks.push(format!("{address}: {fault}"));
+                // A model that is not known is one of no listed ports.
+                let Ok(switch) = builder.switch(&station.name) else { continue };
+                switch
+            }
+        };
+        if let Err(fault) = builder.set_switch_identity(switch, identities[at].for_topology()) {
+            remarks.push(format!("{}: {fault}", station.name));
+        }
         for (port, known) in station.ports.iter().enumerate() {
-            ports.insert((at, port), builder.add_port(switch, &known.name).map_err(fault)?);
+            match builder.add_port(switch, &known.name) {
+                Ok(id) => {
+                    ports.insert((at, port), id);
+                }
+                Err(fault) => remarks.push(format!("{}: {fault}", station.name)),
+            }
         }
     }
+    let place = |place: &Place| {
+        let id = ports.get(place).copied();
+        id.ok_or_else(|| format!("{}: its port is not in the topology", label(stations, *place)))
+    };
     for (a, b) in &cabling.links {
-        builder.add_link(ports[a], ports[b], DEFAULT_RATE_BPS).map_err(fault)?;
+        let link = place(a).and_then(|a| Ok((a, place(b)?)));
+        let link = link.and_then(|(a, b)| builder.add_link(a, b, DEFAULT_RATE_BPS).map_err(|fault| fault.to_string()));
+        remarks.extend(
+            link.err()
+                .map(|why| format!("the cable {} -- {} is left out: {why}", label(stations, *a), label(stations, *b))),
+        );
     }
     let mut names: BTreeSet<String> = BTreeSet::new();
-    for (place, host) in &cabling.hosts {
+    for (at, host) in &cabling.hosts {
         let named = host.name.as_deref().map(usable).filter(|name| !name.is_empty());
         let plain = named.unwrap_or_else(|| format!("host-{}", host.mac.to_string().replace(':', "")));
         let mut name = plain.clone();
@@ -157,11 +217,16 @@ fn topology_of(
             number += 1;
         }
         if host.evidence == Evidence::Learned {
-            eprintln!("  {} on {} is known by its address alone", name, label(stations, *place));
+            eprintln!("  {} on {} is known by its address alone", name, label(stations, *at));
         }
-        builder.add_host(&name, host.mac, ports[place], DEFAULT_RATE_BPS, None).map_err(fault)?;
+        let added = place(at).and_then(|port| {
+            builder.add_host(&name, host.mac, port, DEFAULT_RATE_BPS, None).map_err(|fault| fault.to_string())
+        });
+        remarks.extend(added.err().map(|why| format!("host {name} at {} is left out: {why}", label(stations, *at))));
     }
-    builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+    let (topology, apart) = builder.finish_in_parts().ok()?;
+    remarks.extend(apart.into_iter().map(|fault| fault.to_string()));
+    Some(topology)
 }
 
 #[cfg(test)]
