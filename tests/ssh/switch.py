@@ -284,6 +284,9 @@ class CiscoSb(Switch):
                 pass
             case ["show", "running-config"] if where is None:
                 self.show(self.running())
+            case ["show", "interfaces", "status", name] if where is None:
+                self.port(name)
+                say(f"{name}   1G-Copper   Full   1000   Enabled   Off   Up")
             case ["copy", "running-config", "startup-config"] if where is None:
                 say("Overwrite file [startup-config].... (Y/N)[N] ?", end="")
                 answer = key()
@@ -419,6 +422,9 @@ class Fastpath(Switch):
                 raise Refused
             case ["show", "running-config"] if where is None:
                 self.show(self.running())
+            case ["show", "port", name] if where is None:
+                self.port(name)
+                say(f"{name}   Enable   Auto   1000 Full   Up   Enable   Enable   long")
             case ["write", "memory"] if where is None:
                 say("This operation may take a few minutes.")
                 say("Are you sure you want to save? (y/n) ", end="")
@@ -541,6 +547,10 @@ class RouterOs(Switch):
     def command(self, words):
         if words == ["/export", "terse"]:
             return self.show(self.running())
+        if words[:2] == [":if", "([:len"]:
+            if words[4].split('"')[1] not in self.now["ports"]:
+                say("no such item")
+            return None
         if words[:4] == ["/system", "note", "set", words[3]] and words[3].startswith("note="):
             self.now["note"] = words[3][5:]
             return self.save()

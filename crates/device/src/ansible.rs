@@ -36,7 +36,8 @@ impl Target {
             Self::Networkd => Deployment::Command(
                 "sh -c 'cp -r /etc/espalier/{{ file }}/. /etc/systemd/network/ && \
                  mv /etc/systemd/network/espalier-fdb.service /etc/systemd/system/ && \
-                 systemctl daemon-reload && networkctl reload && systemctl enable espalier-fdb && systemctl restart espalier-fdb'",
+                 systemctl daemon-reload && networkctl reload && systemctl enable espalier-fdb && \
+                 for try in 1 2 3 4 5 6; do systemctl restart espalier-fdb && exit; sleep 2; done; exit 1'",
             ),
             Self::Ifupdown2 => Deployment::Command(
                 "sh -c 'cp /etc/espalier/{{ file }}/espalier.fdb /etc/network/ && \

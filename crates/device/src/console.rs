@@ -8,7 +8,10 @@
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use crate::{IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig};
+use crate::{
+    IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig, Target,
+    names::{PortIndex, no_such_port},
+};
 
 /// How a port treats VLANs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub(crate) enum Mode {
     Access,
     /// A tagged or untagged member of any VLANs.
     Hybrid,
+    /// A tagged member of the VLANs that it is allowed, untagged in its PVID alone.
+    Trunk,
 }
 
 /// What to do about a frame's tag when it leaves.
@@ -49,6 +54,7 @@ pub(crate) enum Refusal {
 /// A switch that is being told.
 pub(crate) struct Console<'a> {
     config: &'a mut SwitchConfig,
+    index: PortIndex,
     ports: Vec<Memory>,
     /// Ports that commands are about at the moment.
     here: Vec<Slot>,
@@ -60,12 +66,15 @@ struct Memory {
     access: VlanId,
     pvid: VlanId,
     frames: Frames,
+    /// VLANs and PVID of the port as a trunk.
+    allowed: VlanSet,
+    native: VlanId,
 }
 
 impl<'a> Console<'a> {
     /// A switch in this state. A port in its factory state is in mode `fresh`; one that has been set up is hybrid, or in
     /// mode `fresh` if that is not access mode.
-    pub(crate) fn new(config: &'a mut SwitchConfig, fresh: Mode, refusal: Refusal) -> Self {
+    pub(crate) fn new(target: Target, config: &'a mut SwitchConfig, fresh: Mode, refusal: Refusal) -> Self {
         let memory = |port: &PortConfig| Memory {
             mode: match fresh {
                 Mode::Access if is_factory(port) => Mode::Access,
@@ -78,9 +87,12 @@ impl<'a> Console<'a> {
                 (None, Refusal::ByFrameType) => Frames::Tagged,
                 _ => Frames::All,
             },
+            allowed: [VlanId::MIN].into_iter().collect(),
+            native: VlanId::MIN,
         };
         let ports = config.ports.iter().map(memory).collect();
-        Self { config, ports, here: Vec::new() }
+        let index = PortIndex::new(Some(target), config.ports.iter().map(|port| port.name.as_str()));
+        Self { config, index, ports, here: Vec::new() }
     }
 
     /// Weighs what was told: which of a port's settings count, and whether untagged frames find a VLAN.
@@ -91,6 +103,13 @@ impl<'a> Console<'a> {
                     port.tagged = VlanSet::new();
                     port.untagged = [memory.access].into_iter().collect();
                     port.pvid = Some(memory.access);
+                }
+                Mode::Trunk => {
+                    let exists = |vlan: &VlanId| *vlan == VlanId::MIN || self.config.vlans.contains(*vlan);
+                    let members: VlanSet = memory.allowed.iter().filter(exists).collect();
+                    port.pvid = Some(memory.native).filter(|native| members.contains(*native));
+                    port.untagged = port.pvid.into_iter().collect();
+                    port.tagged = members.iter().filter(|vlan| Some(*vlan) != port.pvid).collect();
                 }
                 Mode::Hybrid => {
                     // The factory's PVID on a port that has left VLAN 1 says only that untagged frames are dropped.
@@ -119,7 +138,8 @@ impl<'a> Console<'a> {
 
     /// The port of this name.
     pub(crate) fn slot(&self, name: &str) -> Result<Slot, String> {
-        self.config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+        let known = || self.config.ports.iter().map(|port| port.name.as_str());
+        self.index.find(name).map(Slot::new).ok_or_else(|| no_such_port(name, known()))
     }
 
     /// Makes VLANs.
@@ -136,6 +156,7 @@ impl<'a> Console<'a> {
         let bears = |memory: &Memory| match memory.mode {
             Mode::Access => memory.access,
             Mode::Hybrid => memory.pvid,
+            Mode::Trunk => memory.native,
         };
         let bearer = self.config.ports.iter().zip(&self.ports).find(|(_, memory)| vlans.contains(bears(memory)));
         if let Some((port, memory)) = bearer {
@@ -212,6 +233,25 @@ impl<'a> Console<'a> {
     pub(crate) fn set_access(&mut self, vlan: VlanId) -> Result<(), String> {
         self.must_exist(&[vlan].into_iter().collect())?;
         self.each(|_, memory| memory.access = vlan)
+    }
+
+    /// Allows the ports VLANs for when they are trunks.
+    pub(crate) fn allow(&mut self, vlans: &VlanSet) -> Result<(), String> {
+        self.each(|_, memory| memory.allowed.extend(vlans.iter()))
+    }
+
+    /// Forbids the ports VLANs for when they are trunks.
+    pub(crate) fn forbid(&mut self, vlans: &VlanSet) -> Result<(), String> {
+        self.each(|_, memory| {
+            for vlan in vlans.iter() {
+                memory.allowed.remove(vlan);
+            }
+        })
+    }
+
+    /// Sets the PVID of ports for when they are trunks.
+    pub(crate) fn set_native(&mut self, vlan: VlanId) -> Result<(), String> {
+        self.each(|_, memory| memory.native = vlan)
     }
 
     /// Lets untagged frames in, or only tagged ones.

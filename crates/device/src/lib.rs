@@ -48,5 +48,5 @@ pub use dialect::{Folder, Target, TextFile};
 pub use error::{ParseError, RenderError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
 pub use names::{canonical_port, near_ports, same_port};
-pub use read::{align, judge_settings, read_back};
+pub use read::{ForeignLines, align, judge_settings, read_among_others, read_back};
 pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full, write_transition};

@@ -11,7 +11,7 @@
 //!
 //! Sources: the vendors' guides for the interfaces of their command lines, as in `docs/devices.md`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::Target;
 
@@ -214,6 +214,42 @@ fn behind_words<'a>(words: &[&str], name: &'a str) -> &'a str {
             return name;
         }
         name = rest.trim_start();
+    }
+}
+
+/// A switch's ports, to be found by any spelling.
+#[derive(Clone, Debug)]
+pub(crate) struct PortIndex {
+    target: Option<Target>,
+    exact: BTreeMap<String, usize>,
+    /// Ports by canonical form; none where two have one.
+    canonical: BTreeMap<String, Option<usize>>,
+}
+
+impl PortIndex {
+    /// The index of these names, by position.
+    pub(crate) fn new<'a>(target: Option<Target>, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut index = Self { target, exact: BTreeMap::new(), canonical: BTreeMap::new() };
+        for (position, name) in names.into_iter().enumerate() {
+            index.exact.insert(name.to_owned(), position);
+            index.canonical.entry(canonical_port(target, name)).and_modify(|at| *at = None).or_insert(Some(position));
+        }
+        index
+    }
+
+    /// The position of the port that this spelling means: the one spelt so, or the only one with its canonical form.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        let exact = self.exact.get(name).copied();
+        exact.or_else(|| self.canonical.get(&canonical_port(self.target, name)).copied().flatten())
+    }
+}
+
+/// What an error says of a port that is not there: its name, and near ones.
+pub(crate) fn no_such_port<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match near_ports(name, &known)[..] {
+        [] => format!("the switch has no port {name}"),
+        ref near => format!("the switch has no port {name}; names like it: {}", near.join(", ")),
     }
 }
 

@@ -45,6 +45,11 @@ pub(crate) fn vlan(word: &str) -> Result<VlanId, String> {
     word.parse::<VlanId>().map_err(|error| error.to_string())
 }
 
+/// Every VLAN that there may be.
+pub(crate) fn every_vlan() -> VlanSet {
+    (VlanId::MIN.get()..=VlanId::MAX.get()).filter_map(|id| VlanId::new(id).ok()).collect()
+}
+
 /// A list such as `2-4,10`.
 pub(crate) fn vlans(word: &str) -> Result<VlanSet, String> {
     let set = word.parse::<VlanSet>().map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use device::{
     Folder, IngressFilter, Memory, PortConfig, PortLearning, RenderError, Slot, SpanningTree, SwitchConfig, Target,
-    TextFile, read_back, write_change, write_full, write_transition,
+    TextFile, read_among_others, read_back, write_change, write_full, write_transition,
 };
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use proptest::prelude::*;
@@ -398,7 +398,7 @@ fn a_port_keeps_no_classes_for_later() {
 #[test]
 fn errors_name_file_line_and_reason() {
     let table: &[(Target, &str, &str)] = &[
-        (Target::PowerConnect, "! x\ninterface ethernet g9\n", "f:2: the switch has no port g9"),
+        (Target::PowerConnect, "! x\ninterface ethernet g9\n", "f:2: the switch has no port g9; names like it: g1, g2"),
         (
             Target::PowerConnect,
             "interface ethernet g1\nswitchport general pvid 7\n",
@@ -411,7 +411,7 @@ fn errors_name_file_line_and_reason() {
             "vlan batch 2\nmac-address static 0200-0000-001 GigabitEthernet1/0/1 vlan 2\n",
             "f:2: \"0200-0000-001\" is not an Ethernet address: write six hexadecimal octets, such as 02:00:00:00:00:01",
         ),
-        (Target::Zyxel, "vlan 2\n fixed 1-9\n", "f:2: the switch has no port 3"),
+        (Target::Zyxel, "vlan 2\n fixed 1-9\n", "f:2: the switch has no port 3; names like it: 1, 2"),
         (Target::Fastpath, "vlan 2\n", "f:1: \"vlan 2\" is no command that this reader knows"),
         (
             Target::EdgeCore,
@@ -463,4 +463,88 @@ fn a_folder_in_memory_wants_a_file_first() {
     assert!(std::io::Write::write(&mut memory, b"x").is_err());
     memory.begin("f").expect("memory");
     assert!(std::io::Write::write(&mut memory, b"x").is_ok());
+}
+
+/// Lines of others among those of a rendered file, in every language that can leave a line out: they are skipped and told, and
+/// the rest is read as it would be without them.
+#[test]
+fn lines_of_others_are_skipped_and_told() {
+    // Text, and how many runs of lines are told; those about a port outside the plan name it.
+    let view = "stp region-configuration\n instance 1 vlan 2 to 9\n quit\nvoice vlan mac-address 0001-e300-0000\n\
+        interface GigabitEthernet9/0/9\n port link-type trunk\n quit\nheader motd %\nvlan 7\n%\n";
+    let section =
+        "spanning-tree mst configuration\n instance 1 vlan 2-9\nexit\nqos map vlan 7\nbanner motd ^C\nvlan 7\n^C\n";
+    for &target in Target::ALL {
+        let (lines, told, port) = match target {
+            Target::Comware7 | Target::Comware5 | Target::Huawei => (view.to_owned(), 5, Some("GigabitEthernet9/0/9")),
+            Target::PowerConnect => (format!("{section}interface ethernet g99\nshutdown\nexit\n"), 4, Some("g99")),
+            Target::EdgeCore => (format!("{section}interface ethernet 9/9\n shutdown\nexit\n"), 4, Some("9/9")),
+            Target::CiscoSb => {
+                (format!("{section}interface GigabitEthernet99\n shutdown\nexit\n"), 4, Some("GigabitEthernet99"))
+            }
+            Target::Eos | Target::Ios => {
+                (format!("{section}interface GigabitEthernet99\n shutdown\nexit\n"), 5, Some("GigabitEthernet99"))
+            }
+            Target::Zyxel => {
+                ("snmp-server community vlan\ninterface port-channel 99\n  pvid 7\n  exit\n".to_owned(), 2, Some("99"))
+            }
+            Target::TpLink => (
+                "ip dhcp snooping vlan 7\ninterface gigabitEthernet 9/9/9\n  shutdown\nexit\n".to_owned(),
+                2,
+                Some("9/9/9"),
+            ),
+            Target::Fastpath => {
+                ("configure\nqos map vlan 7\ninterface 9/9\nvlan pvid 7\nexit\nexit\n".to_owned(), 2, Some("9/9"))
+            }
+            Target::RouterOs => ("/ip address add address=192.0.2.1/24 interface=ether1\n".to_owned(), 1, None),
+            Target::Junos => (
+                "set system host-name vlan\nset interfaces ge-9/9/9 unit 0 family ethernet-switching vlan members 7\n"
+                    .to_owned(),
+                2,
+                None,
+            ),
+            Target::Sonic | Target::LinuxBridge | Target::Networkd | Target::Ifupdown2 | Target::OpenVswitch => {
+                continue;
+            }
+        };
+        let names = port_names(target, 3);
+        let (mut plain, mut after) = (target.factory(names.clone()), target.factory(names.clone()));
+        after.ports[1].admin = Admin::Down;
+        let mut memory = Memory::default();
+        write_transition(target, &plain, &after, &mut memory).expect("it has words");
+        let own: String = memory.files.values().map(|text| String::from_utf8_lossy(text)).collect();
+        plain = target.factory(names);
+        for text in [format!("{lines}{own}"), format!("{own}{lines}")] {
+            let files = [TextFile { name: "f", text: &text }];
+            let read = read_among_others(target, &files, &plain);
+            let (config, foreign) = read.unwrap_or_else(|errors| panic!("{target}: {errors:?} in\n{text}"));
+            assert_eq!(config, after, "{target}: {text}");
+            assert_eq!(foreign.len(), told, "{target}: {foreign:?} in\n{text}");
+            assert_eq!(foreign.iter().find_map(|lines| lines.port.as_deref()), port, "{target}");
+            for lines in &foreign {
+                assert_eq!(text.lines().nth(lines.line - 1).map(str::trim), Some(lines.text.as_str()), "{target}");
+            }
+            assert!(
+                read_back(target, &files, plain.clone()).is_err(),
+                "{target}: the strict reader takes no such lines"
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_and_ports_of_others_are_skipped_and_told() {
+    let text = "{\n\"NTP_SERVER\": {\n\"192.0.2.1\": {}},\n\"VLAN\": {\n\"Vlan2\": {\"vlanid\": \"2\"}},\n\"VLAN_MEMBER\": {\n\
+        \"Vlan2|Ethernet1\": {\"tagging_mode\": \"tagged\"},\n\"Vlan2|Ethernet99\": {\"tagging_mode\": \"tagged\"}},\n\
+        \"PORT\": {\n\"Ethernet1\": {\"admin_status\": \"up\"},\n\"Ethernet99\": {\"admin_status\": \"up\"}}}\n";
+    let files = [TextFile { name: "f.json", text }];
+    let start = Target::Sonic.factory(port_names(Target::Sonic, 1));
+    let (config, foreign) = read_among_others(Target::Sonic, &files, &start).expect("understood");
+    assert_eq!((config.ports[0].tagged.to_string(), config.ports[0].admin), ("2".to_owned(), Admin::Up));
+    let told: Vec<(usize, Option<&str>)> = foreign.iter().map(|lines| (lines.line, lines.port.as_deref())).collect();
+    assert_eq!(told, [(2, None), (8, None), (11, Some("Ethernet99"))]);
+    let wrong = text.replace("\"vlanid\": \"2\"", "\"vlanid\": \"3\"");
+    let errors =
+        read_among_others(Target::Sonic, &[TextFile { name: "f.json", text: &wrong }], &start).expect_err("an id");
+    assert_eq!(errors[0].to_string(), "f.json:5: Vlan2 has the id 3");
 }

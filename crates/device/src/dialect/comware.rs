@@ -22,10 +22,10 @@ use super::{
     is_word, read_only,
 };
 use crate::{
-    SpanningTree, SwitchConfig,
+    SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Mode, Refusal, Tag},
-    text::{in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
+    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
 };
 
 /// Runs of VLANs in one command: the language takes ten.
@@ -37,6 +37,15 @@ pub(super) enum Comware {
     V7,
     /// Spanning tree is `stp enable`.
     V5,
+}
+
+impl Comware {
+    fn target(&self) -> Target {
+        match self {
+            Self::V7 => Target::Comware7,
+            Self::V5 => Target::Comware5,
+        }
+    }
 }
 
 impl Dialect for Comware {
@@ -64,7 +73,7 @@ impl Dialect for Comware {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let console = Console::new(config, Mode::Access, Refusal::ByPvid);
+            let console = Console::new(self.target(), config, Mode::Access, Refusal::ByPvid);
             let mut reader = Reader { console, version: self, view: View::System };
             let outcome = interpret(text, "#", |words| reader.line(words));
             reader.console.finish();
@@ -185,9 +194,9 @@ impl Reader<'_> {
                 self.view = View::System;
                 Ok(())
             }
-            (_, ["interface", name]) => {
+            (_, ["interface", name @ ..]) => {
                 self.view = View::Port;
-                console.enter_port(name)
+                console.enter_port(&name.concat())
             }
             (View::System | View::Vlan, ["vlan", list @ ..]) => {
                 self.view = if list.contains(&"to") { View::System } else { View::Vlan };
@@ -196,8 +205,8 @@ impl Reader<'_> {
             }
             (View::System, ["undo", "vlan", list @ ..]) => console.remove_vlans(&vlans_to(list)?),
             (View::Vlan, ["description" | "name", ..]) => Ok(()),
-            (View::System, ["mac-address", "static", address, "interface", port, "vlan", number]) => {
-                let slot = console.slot(port)?;
+            (View::System, ["mac-address", "static", address, "interface", port @ .., "vlan", number]) => {
+                let slot = console.slot(&port.concat())?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
             (View::System, words) => {
@@ -225,6 +234,13 @@ fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
         ["port", "link-type", "hybrid"] => console.set_mode(Mode::Hybrid),
         ["port", "link-type", "access"] | ["undo", "port", "link-type"] => console.set_mode(Mode::Access),
         ["port", "access", "vlan", number] => console.set_access(vlan(number)?),
+        ["port", "link-type", "trunk"] => console.set_mode(Mode::Trunk),
+        ["port", "trunk", "permit", "vlan", "all"] => console.allow(&every_vlan()),
+        ["port", "trunk", "permit", "vlan", list @ ..] => console.allow(&vlans_to(list)?),
+        ["undo", "port", "trunk", "permit", "vlan", "all"] => console.forbid(&every_vlan()),
+        ["undo", "port", "trunk", "permit", "vlan", list @ ..] => console.forbid(&vlans_to(list)?),
+        ["port", "trunk", "pvid", "vlan", number] => console.set_native(vlan(number)?),
+        ["undo", "port", "trunk", "pvid"] => console.set_native(VlanId::MIN),
         ["port", "hybrid", "pvid", "vlan", number] => console.set_pvid(vlan(number)?),
         ["undo", "port", "hybrid", "pvid"] => console.set_pvid(VlanId::MIN),
         ["port", "hybrid", "vlan", list @ .., "tagged"] => console.join(&vlans_to(list)?, Tag::Keep),

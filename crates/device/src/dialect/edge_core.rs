@@ -20,7 +20,7 @@ use super::{
     is_numbers, read_only,
 };
 use crate::{
-    IngressFilter, SpanningTree, SwitchConfig,
+    IngressFilter, SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Frames, Mode, Refusal, Tag},
     text::{interpret, mac, mac_hyphen2, pieces, unknown, vlan, vlans},
@@ -57,7 +57,7 @@ impl Dialect for EdgeCore {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let console = Console::new(config, Mode::Hybrid, Refusal::ByFrameType);
+            let console = Console::new(Target::EdgeCore, config, Mode::Hybrid, Refusal::ByFrameType);
             let mut reader = Reader { console, at: At::Top };
             let outcome = interpret(text, "!", |words| reader.line(words));
             reader.console.finish();
@@ -174,16 +174,15 @@ impl Reader<'_> {
                 self.at = At::Database;
                 Ok(())
             }
-            (_, ["interface", "ethernet", name]) => {
+            (_, ["interface", "ethernet", name @ ..]) => {
                 self.at = At::Port;
-                console.enter_port(name)
+                console.enter_port(&name.concat())
             }
             (At::Database, ["vlan", list, rest @ ..]) => match rest {
-                ["media", "ethernet"] | ["media", "ethernet", "state", "active"] | ["name", _, "media", "ethernet"] => {
-                    console.make_vlans(&vlans(list)?);
-                    Ok(())
-                }
-                ["name", _, "media", "ethernet", "state", "active"] => {
+                ["media", "ethernet"]
+                | ["media", "ethernet", "state", "active"]
+                | ["name", _, .., "media", "ethernet"]
+                | ["name", _, .., "media", "ethernet", "state", "active"] => {
                     console.make_vlans(&vlans(list)?);
                     Ok(())
                 }

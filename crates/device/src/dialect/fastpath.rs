@@ -22,7 +22,7 @@ use super::{
     is_numbers, read_only,
 };
 use crate::{
-    IngressFilter, Slot, SpanningTree, SwitchConfig,
+    IngressFilter, Slot, SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Frames, Mode, Refusal, Tag},
     text::{interpret, mac, pieces, unknown, vlan, vlans},
@@ -63,7 +63,7 @@ impl Dialect for Fastpath {
                 port.tagged.iter().map(move |vlan| (Slot::new(index), vlan)).collect::<Vec<_>>()
             });
             let tags = tags.collect();
-            let console = Console::new(config, Mode::Hybrid, Refusal::ByFrameType);
+            let console = Console::new(Target::Fastpath, config, Mode::Hybrid, Refusal::ByFrameType);
             let mut reader = Reader { console, at: At::Exec, here: None, tags };
             let outcome = interpret(text, "!", |words| reader.line(words));
             reader.console.finish();
@@ -203,7 +203,9 @@ impl Reader<'_> {
                 console.make_vlans(&vlans(list)?);
                 Ok(())
             }
-            (At::Database, ["vlan", "name", number, _]) => console.must_exist(&[vlan(number)?].into_iter().collect()),
+            (At::Database, ["vlan", "name", number, _, ..]) => {
+                console.must_exist(&[vlan(number)?].into_iter().collect())
+            }
             (At::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
             (At::Configure, ["interface", name]) => {
                 self.here = Some(console.slot(name)?);
@@ -247,7 +249,8 @@ impl Reader<'_> {
                 console.join(&kept.into_iter().collect(), Tag::Keep)?;
                 console.join(&stripped.into_iter().collect(), Tag::Strip)
             }
-            ["vlan", "participation", "exclude", list] => console.leave(&vlans(list)?),
+            // Left to dynamic registration, which is off unless it is turned on.
+            ["vlan", "participation", "exclude" | "auto", list] => console.leave(&vlans(list)?),
             ["vlan", "tagging", list] => {
                 self.tags.extend(vlans(list)?.iter().map(|vlan| (slot, vlan)));
                 console.set_tag(&vlans(list)?, Tag::Keep)

@@ -22,10 +22,10 @@ use super::{
     is_word, read_only,
 };
 use crate::{
-    SpanningTree, SwitchConfig,
+    SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Mode, Refusal, Tag},
-    text::{in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
+    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
 };
 
 /// Runs of VLANs in one command: the language takes ten.
@@ -59,7 +59,7 @@ impl Dialect for Huawei {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let mut console = Console::new(config, Mode::Hybrid, Refusal::ByPvid);
+            let mut console = Console::new(Target::Huawei, config, Mode::Hybrid, Refusal::ByPvid);
             let mut view = View::System;
             let outcome = interpret(text, "#", |words| line(&mut console, &mut view, words));
             console.finish();
@@ -145,9 +145,9 @@ fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<()
             *view = View::System;
             Ok(())
         }
-        (_, ["interface", name]) => {
+        (_, ["interface", name @ ..]) => {
             *view = View::Port;
-            console.enter_port(name)
+            console.enter_port(&name.concat())
         }
         (View::System, ["vlan", "batch", list @ ..]) => {
             console.make_vlans(&vlans_to(list)?);
@@ -161,12 +161,12 @@ fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<()
             Ok(())
         }
         (View::Vlan, ["description" | "name", ..]) => Ok(()),
-        (View::System, ["mac-address", "static", address, port, "vlan", number]) => {
-            let slot = console.slot(port)?;
+        (View::System, ["mac-address", "static", address, port @ .., "vlan", number]) => {
+            let slot = console.slot(&port.concat())?;
             console.set_entry(vlan(number)?, mac(address)?, slot)
         }
-        (View::System, ["undo", "mac-address", "static", address, port, "vlan", number]) => {
-            console.slot(port)?;
+        (View::System, ["undo", "mac-address", "static", address, port @ .., "vlan", number]) => {
+            console.slot(&port.concat())?;
             console.unset_entry(vlan(number)?, mac(address)?)
         }
         (View::System, ["stp", "disable"] | ["undo", "stp", "enable"]) => {
@@ -191,6 +191,13 @@ fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
         ["port", "link-type", "hybrid"] => console.set_mode(Mode::Hybrid),
         ["port", "link-type", "access"] => console.set_mode(Mode::Access),
         ["port", "default", "vlan", number] => console.set_access(vlan(number)?),
+        ["port", "link-type", "trunk"] => console.set_mode(Mode::Trunk),
+        ["port", "trunk", "allow-pass", "vlan", "all"] => console.allow(&every_vlan()),
+        ["port", "trunk", "allow-pass", "vlan", list @ ..] => console.allow(&vlans_to(list)?),
+        ["undo", "port", "trunk", "allow-pass", "vlan", "all"] => console.forbid(&every_vlan()),
+        ["undo", "port", "trunk", "allow-pass", "vlan", list @ ..] => console.forbid(&vlans_to(list)?),
+        ["port", "trunk", "pvid", "vlan", number] => console.set_native(vlan(number)?),
+        ["undo", "port", "trunk", "pvid", "vlan"] => console.set_native(VlanId::MIN),
         ["port", "hybrid", "pvid", "vlan", number] => console.set_pvid(vlan(number)?),
         ["undo", "port", "hybrid", "pvid", "vlan"] => console.set_pvid(VlanId::MIN),
         ["port", "hybrid", "tagged", "vlan", list @ ..] => console.join(&vlans_to(list)?, Tag::Keep),

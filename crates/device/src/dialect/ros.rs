@@ -19,7 +19,7 @@ use super::{
     is_word, read_only,
 };
 use crate::{
-    SpanningTree, SwitchConfig,
+    IngressFilter, SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Frames, Mode, Refusal, Tag},
     text::{interpret, mac, pieces, unknown, vlan, vlans},
@@ -37,6 +37,13 @@ pub(super) enum Ros {
 }
 
 impl Ros {
+    fn target(&self) -> Target {
+        match self {
+            Self::PowerConnect => Target::PowerConnect,
+            Self::CiscoSb => Target::CiscoSb,
+        }
+    }
+
     fn enter(&self, port: &str) -> String {
         match self {
             Self::PowerConnect => format!("interface ethernet {port}"),
@@ -74,7 +81,7 @@ impl Dialect for Ros {
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
             let mut reader = Reader {
-                console: Console::new(config, Mode::Access, Refusal::ByFrameType),
+                console: Console::new(self.target(), config, Mode::Access, Refusal::ByFrameType),
                 generation: self,
                 at: At::Top,
             };
@@ -221,11 +228,12 @@ impl Reader<'_> {
             }
             (_, ["interface", rest @ ..]) => {
                 let name = match (self.generation, rest) {
-                    (Ros::PowerConnect, ["ethernet", name]) | (Ros::CiscoSb, [name]) => name,
+                    (Ros::PowerConnect, ["ethernet", name]) => name.to_string(),
+                    (Ros::CiscoSb, [_] | [_, _]) if rest[0] != "range" => rest.concat(),
                     _ => return unknown(words),
                 };
                 self.at = At::Port;
-                console.enter_port(name)
+                console.enter_port(&name)
             }
             (At::Database, ["vlan", list]) => {
                 console.make_vlans(&vlans(list)?);
@@ -241,12 +249,9 @@ impl Reader<'_> {
                 console.set_entry(*number, mac(address)?, slot)
             }
             (At::Vlan(number), ["no", "bridge", "address", address]) => console.unset_entry(*number, mac(address)?),
-            (
-                _,
-                ["mac", "address-table", "static", address, "vlan", number, "interface", port]
-                | ["mac", "address-table", "static", address, "vlan", number, "interface", port, "permanent"],
-            ) => {
-                let slot = console.slot(port)?;
+            (_, ["mac", "address-table", "static", address, "vlan", number, "interface", port @ ..]) => {
+                let port = port.strip_suffix(&["permanent"]).unwrap_or(port);
+                let slot = console.slot(&port.concat())?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
             (_, ["no", "mac", "address-table", "static", address, "vlan", number]) => {
@@ -284,8 +289,12 @@ impl Reader<'_> {
                 ["pvid", number] => console.set_pvid(vlan(number)?),
                 ["acceptable-frame-type", "tagged-only"] => console.set_frames(Frames::Tagged),
                 ["acceptable-frame-type", "all"] => console.set_frames(Frames::All),
+                ["ingress-filtering", "disable"] => console.set_ingress_filter(IngressFilter::Off),
                 _ => unknown(words),
             },
+            ["no", "switchport", "general", "ingress-filtering", "disable"] => {
+                console.set_ingress_filter(IngressFilter::On)
+            }
             ["no", "switchport", "general", "pvid"] => console.set_pvid(VlanId::MIN),
             ["no", "switchport", "general", "acceptable-frame-type"]
             | ["no", "switchport", "general", "acceptable-frame-type", "tagged-only"] => {

@@ -20,7 +20,7 @@ use super::{
     is_numbers, read_only,
 };
 use crate::{
-    SpanningTree, SwitchConfig,
+    SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Frames, Mode, Refusal, Tag},
     text::{interpret, mac, pieces, unknown, vlan, vlans},
@@ -57,7 +57,7 @@ impl Dialect for TpLink {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let mut console = Console::new(config, Mode::Hybrid, Refusal::ByFrameType);
+            let mut console = Console::new(Target::TpLink, config, Mode::Hybrid, Refusal::ByFrameType);
             let mut at = At::Top;
             let outcome = interpret(text, "!", |words| line(&mut console, &mut at, words));
             console.finish();
@@ -148,7 +148,7 @@ fn line(console: &mut Console<'_>, at: &mut At, words: &[&str]) -> Result<(), St
             *at = At::Top;
             Ok(())
         }
-        (_, ["interface", "gigabitEthernet" | "ten-gigabitEthernet", name]) => {
+        (_, ["interface", kind, name]) if kind.ends_with("Ethernet") => {
             *at = At::Port;
             console.enter_port(name)
         }

@@ -28,9 +28,10 @@ use super::{
     is_word, read_only,
 };
 use crate::{
-    PortConfig, Slot, SpanningTree, SwitchConfig,
+    PortConfig, Slot, SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
-    text::{interpret, mac, mac_dot4, pieces, unknown, vlan, vlans},
+    names::{PortIndex, no_such_port},
+    text::{every_vlan, interpret, mac, mac_dot4, pieces, unknown, vlan, vlans},
 };
 
 /// Runs of VLANs in one command.
@@ -162,6 +163,13 @@ impl Commands for Trunk {
 }
 
 impl Trunk {
+    fn target(&self) -> Target {
+        match self {
+            Self::Eos => Target::Eos,
+            Self::Ios => Target::Ios,
+        }
+    }
+
     /// How many classes ports may tell apart.
     fn classes(&self) -> usize {
         match self {
@@ -219,6 +227,7 @@ struct Memory {
 struct Reader<'a> {
     language: &'a Trunk,
     config: &'a mut SwitchConfig,
+    index: PortIndex,
     ports: Vec<Memory>,
     here: Option<Slot>,
     /// `class_of[priority]`.
@@ -232,10 +241,6 @@ const FACTORY_CLASSES: [u8; PRIORITIES] = [1, 0, 2, 3, 4, 5, 6, 7];
 fn number(word: &str) -> Result<usize, String> {
     let number = word.parse().ok().filter(|number| *number < PRIORITIES);
     number.ok_or_else(|| format!("{word:?} is no number from 0 to 7"))
-}
-
-fn every_vlan() -> VlanSet {
-    (1..=4094).filter_map(|number| VlanId::new(number).ok()).collect()
 }
 
 impl<'a> Reader<'a> {
@@ -263,7 +268,8 @@ impl<'a> Reader<'a> {
         };
         let ports = config.ports.iter().map(memory).collect();
         let class_of = if config.has_classes() { [0, 1, 2, 3, 4, 5, 6, 7] } else { FACTORY_CLASSES };
-        Self { language, config, ports, here: None, class_of }
+        let index = PortIndex::new(Some(language.target()), config.ports.iter().map(|port| port.name.as_str()));
+        Self { language, config, index, ports, here: None, class_of }
     }
 
     fn line(&mut self, words: &[&str]) -> Result<(), String> {
@@ -272,8 +278,9 @@ impl<'a> Reader<'a> {
                 self.here = None;
                 Ok(())
             }
-            ["interface", name] => {
-                self.here = Some(self.slot(name)?);
+            ["interface", name @ ..] => {
+                self.here = None;
+                self.here = Some(self.slot(&name.concat())?);
                 Ok(())
             }
             ["vlan", list] => {
@@ -379,7 +386,8 @@ impl<'a> Reader<'a> {
     }
 
     fn slot(&self, name: &str) -> Result<Slot, String> {
-        self.config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+        let known = || self.config.ports.iter().map(|port| port.name.as_str());
+        self.index.find(name).map(Slot::new).ok_or_else(|| no_such_port(name, known()))
     }
 
     /// Weighs what was told.

@@ -18,7 +18,7 @@ use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
 
 use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only};
 use crate::{
-    IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig,
+    IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig, Target,
     change::Change,
     console::{Console, Frames, Mode, Refusal, Tag},
     text::{interpret, mac, unknown, vlan},
@@ -140,7 +140,7 @@ impl Dialect for Zyxel {
                 port.untagged.iter().map(move |vlan| (Slot::new(index), vlan)).collect::<Vec<_>>()
             });
             let strip = strip.collect();
-            let console = Console::new(config, Mode::Hybrid, Refusal::ByFrameType);
+            let console = Console::new(Target::Zyxel, config, Mode::Hybrid, Refusal::ByFrameType);
             let mut reader = Reader { console, at: At::Top, strip };
             let outcome = interpret(text, ";", |words| reader.line(words));
             reader.console.finish();

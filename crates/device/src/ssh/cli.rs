@@ -17,12 +17,26 @@ use super::{
 use crate::{
     Memory, SwitchConfig,
     deploy::{Fault, Mark, Reading},
+    names::no_such_port,
     render::write_transition,
     snmp::SaveMethod,
 };
 
+/// Most lines of an answer that says no.
+const REFUSAL_LINES_MAX: usize = 4;
 /// How long a switch may take to start.
 const RESTART_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// What a switch was found to say of its ports.
+#[derive(Debug, Default)]
+pub(super) struct PortsFound {
+    /// How it spells those that the plan spells otherwise.
+    spelt: BTreeMap<String, String>,
+    /// Those that are not to be written to, and the line that says so.
+    untouchable: BTreeMap<String, String>,
+    /// Those that it has though its configuration does not mention them.
+    there: BTreeSet<String>,
+}
 
 /// A switch with a command line.
 pub(super) struct Cli<D, C> {
@@ -35,6 +49,8 @@ pub(super) struct Cli<D, C> {
     pub(super) mark_vlans: BTreeSet<VlanId>,
     /// PVIDs that ports were read with, whether untagged frames get in or not.
     pub(super) pvids: BTreeMap<String, VlanId>,
+    /// What it showed of how ports are spelt and which are not to be written to.
+    pub(super) found: PortsFound,
     pub(super) save: SaveMethod,
     pub(super) patience: Duration,
 }
@@ -55,7 +71,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
 
     /// Logs in, into the mode in which configurations are shown.
     pub(super) fn open(&mut self) -> Result<Terminal<C>, Fault> {
-        let mut terminal = Terminal::login((self.dial)()?, &self.login, self.patience)?;
+        let mut terminal = Terminal::login((self.dial)()?, &self.login, self.patience, self.language.questions)?;
         if let Some(command) = self.language.privilege {
             if terminal.prompt_ends('>')? {
                 terminal.say_with_password(command, self.login.enable_password.as_deref())?;
@@ -83,13 +99,60 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
 
     /// The lines that lead from one state to another.
     fn changing(&self, before: &SwitchConfig, after: &SwitchConfig) -> Result<Vec<String>, Fault> {
+        let changes = before.ports.iter().zip(&after.ports).filter(|(before, after)| before != after);
+        self.may_touch(changes.map(|(before, _)| before.name.as_str()))?;
         let mut memory = Memory::default();
-        write_transition(self.language.target, &self.bearing(before, after), after, &mut memory)
+        let (before, after) = (self.spell(self.bearing(before, after)), self.spell(after.clone()));
+        write_transition(self.language.target, &before, &after, &mut memory)
             .map_err(|error| Fault::Refused(error.to_string()))?;
         let lines = memory.files.values().flat_map(|text| {
             String::from_utf8_lossy(text).lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
         });
         Ok(lines.filter(|line| !line.is_empty()).collect())
+    }
+
+    /// Refuses ports of which not everything is understood.
+    fn may_touch<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
+        let mut found = names.filter_map(|name| Some((name, self.found.untouchable.get(name)?)));
+        found.next().map_or(Ok(()), |(name, line)| {
+            Err(Fault::Refused(format!(
+                "port {name} says {line:?}, which Espalier does not set and would not know how to restore; bring the port \
+                 to its factory settings by hand first, or keep it out of the plan's VLANs"
+            )))
+        })
+    }
+
+    /// A state with ports spelt as the switch spells them.
+    fn spell(&self, mut config: SwitchConfig) -> SwitchConfig {
+        for port in &mut config.ports {
+            if let Some(spelt) = self.found.spelt.get(&port.name) {
+                port.name.clone_from(spelt);
+            }
+        }
+        config
+    }
+
+    /// Asks for ports that the running configuration does not mention, once each.
+    fn look_for(&mut self, unmentioned: &[String], config: &SwitchConfig) -> Result<(), Fault> {
+        for name in unmentioned {
+            if self.found.there.contains(name)
+                || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c))
+            {
+                continue;
+            }
+            let answer = self.with(|terminal, language| terminal.say(&(language.ask_port)(name)))?;
+            // What is long is an answer, whatever words are in it.
+            if answer.len() <= REFUSAL_LINES_MAX && refusal(&answer).is_some() {
+                let shown = config
+                    .ports
+                    .iter()
+                    .map(|port| port.name.as_str())
+                    .filter(|known| !unmentioned.iter().any(|name| name == known));
+                return Err(Fault::Refused(no_such_port(name, shown)));
+            }
+            self.found.there.insert(name.clone());
+        }
+        Ok(())
     }
 
     /// The state that it is to leave, with the PVIDs that ports bear of VLANs which go, though no untagged frame gets in:
@@ -144,7 +207,9 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
             let lines = terminal.say(language.show)?;
             read_running(language, &lines, &names).map_err(Fault::Refused)
         })?;
+        self.look_for(&running.unmentioned, &running.config)?;
         (self.mark_vlans, self.pvids) = (running.mark_vlans, running.pvids);
+        (self.found.spelt, self.found.untouchable) = (running.spelt, running.untouchable);
         Ok((running.config, running.mark))
     }
 
@@ -242,6 +307,7 @@ mod tests {
                 mark_vlan: VlanId::MAX,
                 mark_vlans: BTreeSet::new(),
                 pvids: BTreeMap::new(),
+                found: PortsFound::default(),
                 save: SaveMethod::Unknown,
                 patience: Duration::ZERO,
             };

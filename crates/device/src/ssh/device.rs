@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Login, OpenSsh,
-    cli::Cli,
+    cli::{Cli, PortsFound},
     language::{known, language},
     linux::Linux,
     transport::Wanted,
@@ -98,6 +98,7 @@ pub fn connect(
         mark_vlan: settings.mark_vlan,
         mark_vlans: BTreeSet::new(),
         pvids: BTreeMap::new(),
+        found: PortsFound::default(),
         save: settings.save,
         patience,
     };

@@ -5,6 +5,7 @@
 
 use fabric::VlanId;
 
+use super::terminal::Question;
 use crate::{Target, deploy::Mark};
 
 /// A vendor's command line.
@@ -33,8 +34,21 @@ pub(super) struct Language {
     pub(super) mark: fn(VlanId, Mark) -> Vec<String>,
     /// How a VLAN with an old mark goes.
     pub(super) unmark: fn(VlanId) -> Vec<String>,
-    /// What section of the running configuration a line begins.
-    pub(super) section: for<'a> fn(&[&'a str]) -> Section<'a>,
+    /// What its commands ask that is answered with yes.
+    pub(super) questions: &'static [Question],
+    /// Which ports its running configuration mentions.
+    pub(super) shows: Shows,
+    /// Asks about one port; refused if there is none of this name.
+    pub(super) ask_port: fn(&str) -> String,
+}
+
+/// Which ports a running configuration mentions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// Every one.
+    EveryPort,
+    /// Those that are not as the factory made them.
+    Changes,
 }
 
 /// A restart that is put off, by which a switch takes back what was not saved.
@@ -43,17 +57,6 @@ pub(super) struct Restart {
     pub(super) arm: fn(u64) -> String,
     /// Not any more.
     pub(super) disarm: &'static str,
-}
-
-/// A section of the running configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section<'a> {
-    /// A physical port of this name.
-    Port(&'a str),
-    /// Something that is no business of ours, to its end.
-    Foreign,
-    /// No section, or one that the dialect's reader knows.
-    Other,
 }
 
 /// The command line of a target; none if it is not spoken over SSH.
@@ -66,6 +69,24 @@ pub(super) fn known() -> String {
     let names: Vec<&str> = LANGUAGES.iter().map(|language| language.target.name()).collect();
     format!("{}, {}", Target::LinuxBridge.name(), names.join(", "))
 }
+
+/// What asks for a restart that takes unsaved changes back is not to save them first.
+const SAVES: &[&str] = &["want to save", "save the", "save current", "saving"];
+const CONTINUES: &[&str] = &["continue", "sure", "confirm"];
+
+const COMWARE_ASKS: &[Question] = &[
+    Question { command: "save", asks: &["continue", "sure", "overwrite"], unless: &[] },
+    Question { command: "schedule reboot", asks: &["continue", "sure", "confirm", "reboot"], unless: SAVES },
+    Question { command: "undo vlan", asks: CONTINUES, unless: &[] },
+    Question { command: "stp", asks: CONTINUES, unless: &[] },
+    Question { command: "undo stp", asks: CONTINUES, unless: &[] },
+    Question { command: "port link-type hybrid", asks: CONTINUES, unless: &[] },
+];
+const ROS_ASKS: &[Question] = &[
+    Question { command: "copy running-config startup-config", asks: &["overwrite"], unless: &[] },
+    Question { command: "reload", asks: &["continue", "sure", "reset"], unless: SAVES },
+];
+const FASTPATH_ASKS: &[Question] = &[Question { command: "write memory", asks: &["want to save"], unless: &[] }];
 
 const COMWARE7: Language = Language {
     target: Target::Comware7,
@@ -83,7 +104,9 @@ const COMWARE7: Language = Language {
     section_end: Some(("#", "quit")),
     mark: view_mark,
     unmark: |vlan| vec![format!("undo vlan {vlan}")],
-    section: view_section,
+    questions: COMWARE_ASKS,
+    shows: Shows::EveryPort,
+    ask_port: |port| format!("display interface {port}"),
 };
 
 const POWERCONNECT: Language = Language {
@@ -103,12 +126,9 @@ const POWERCONNECT: Language = Language {
         lines
     },
     unmark: |vlan| database(vec![format!("no vlan {vlan}")]),
-    section: |words| match *words {
-        ["interface", "ethernet", name] => Section::Port(name),
-        ["interface", "vlan", _] => Section::Other,
-        ["interface" | "line", ..] => Section::Foreign,
-        _ => Section::Other,
-    },
+    questions: ROS_ASKS,
+    shows: Shows::Changes,
+    ask_port: |port| format!("show interfaces status ethernet {port}"),
 };
 
 const LANGUAGES: [Language; 8] = [
@@ -116,24 +136,15 @@ const LANGUAGES: [Language; 8] = [
     Language {
         target: Target::CiscoSb,
         restart: Some(Restart { arm: |minutes| format!("reload in {minutes}"), disarm: "reload cancel" }),
-        section: |words| match *words {
-            ["interface", "vlan", _] => Section::Other,
-            ["interface", name] if ["gi", "fa", "te"].iter().any(|kind| name.starts_with(kind)) => Section::Port(name),
-            ["interface" | "line", ..] => Section::Foreign,
-            _ => Section::Other,
-        },
+        ask_port: |port| format!("show interfaces status {port}"),
         ..POWERCONNECT
     },
     Language {
         target: Target::EdgeCore,
+        shows: Shows::EveryPort,
         restart: Some(Restart { arm: |minutes| format!("reload in minute {minutes}"), disarm: "reload cancel" }),
         prepare: &["terminal length 0"],
         mark: |vlan, mark| database(vec![format!("vlan {vlan} name {mark} media ethernet state active")]),
-        section: |words| match *words {
-            ["interface", "ethernet", name] => Section::Port(name),
-            ["interface" | "line", ..] => Section::Foreign,
-            _ => Section::Other,
-        },
         ..POWERCONNECT
     },
     COMWARE7,
@@ -152,11 +163,9 @@ const LANGUAGES: [Language; 8] = [
         section_end: None,
         mark: |vlan, mark| database(vec![format!("vlan {vlan}"), format!("vlan name {vlan} {mark}")]),
         unmark: |vlan| database(vec![format!("no vlan {vlan}")]),
-        section: |words| match *words {
-            ["interface", name] if name.starts_with(|c: char| c.is_ascii_digit()) => Section::Port(name),
-            ["interface" | "line", ..] => Section::Foreign,
-            _ => Section::Other,
-        },
+        questions: FASTPATH_ASKS,
+        shows: Shows::Changes,
+        ask_port: |port| format!("show port {port}"),
     },
     Language {
         target: Target::RouterOs,
@@ -173,7 +182,9 @@ const LANGUAGES: [Language; 8] = [
         section_end: None,
         mark: |_, mark| vec![format!("/system note set note={mark} show-at-login=no")],
         unmark: |_| Vec::new(),
-        section: |_| Section::Other,
+        questions: &[],
+        shows: Shows::Changes,
+        ask_port: |port| format!(":if ([:len [/interface find name=\"{port}\"]] = 0) do={{:put \"no such item\"}}"),
     },
 ];
 
@@ -186,25 +197,6 @@ fn database(lines: Vec<String>) -> Vec<String> {
 
 fn view_mark(vlan: VlanId, mark: Mark) -> Vec<String> {
     vec![format!("vlan {vlan}"), format!("name {mark}"), "quit".to_owned()]
-}
-
-/// Ports of Comware and VRP, less those for management.
-fn view_section<'a>(words: &[&'a str]) -> Section<'a> {
-    const KINDS: [&str; 8] = [
-        "GigabitEthernet",
-        "Ten-GigabitEthernet",
-        "Twenty-FiveGigE",
-        "FortyGigE",
-        "HundredGigE",
-        "XGigabitEthernet",
-        "40GE",
-        "Ethernet",
-    ];
-    match *words {
-        ["interface", name] if KINDS.iter().any(|kind| name.starts_with(kind)) => Section::Port(name),
-        ["interface" | "line" | "user-interface", ..] => Section::Foreign,
-        _ => Section::Other,
-    }
 }
 
 /// What of an answer says that the command was refused.

@@ -106,6 +106,11 @@ fn finished(answer: &[u8]) -> Option<(String, String)> {
     is_number.then(|| (String::from_utf8_lossy(&answer[..at]).into_owned(), status.to_owned()))
 }
 
+/// A name as one word of a shell, whatever is in it: the kernel lets a device be called `$(reboot)`.
+fn quoted(name: &str) -> String {
+    format!("'{}'", name.replace('\'', "'\\''"))
+}
+
 /// The script that leaves a mark.
 fn marking(mark: Mark) -> String {
     format!("set -eu\n{MAKE}ip link set dev {BRIDGE} alias {mark}")
@@ -126,6 +131,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
              if ip link show dev {BRIDGE} >/dev/null 2>&1; then bridge -json fdb show br {BRIDGE}; fi\necho\necho {PART}\n"
         );
         for name in &self.names {
+            let name = quoted(name);
             script.push_str(&format!("echo port {name}; ethtool -a {name} 2>/dev/null || :\n"));
         }
         let answer = self.run(&script)?;
@@ -326,6 +332,23 @@ mod tests {
             "x espalier-done 0\n",
         ] {
             assert_eq!(done(text), None, "{text:?}");
+        }
+    }
+
+    /// The shell says a quoted name as it is, whatever it would do with the name alone.
+    #[test]
+    fn names_are_one_word_of_a_shell() {
+        for name in ["p1", "$(exit 7)", ";exit 7", "a'b", "`exit 7`", "a\"b", "-n", "x&y", "*"] {
+            let script = format!("printf '%s' {}", quoted(name));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+            assert_eq!((String::from_utf8_lossy(&output.stdout).as_ref(), output.status.code()), (name, Some(0)));
+        }
+        // What is written refuses them: their names stand in batches, between lines.
+        for name in ["$(reboot)", ";reboot;", "-p1", "sixteen-letters-", "a b", "espalier"] {
+            let before = SwitchConfig::blank([name.to_owned()]);
+            let mut after = before.clone();
+            after.ports[0].admin = Admin::Up;
+            assert!(matches!(changing(&before, &after), Err(Fault::Refused(_))), "{name}");
         }
     }
 

@@ -18,7 +18,7 @@ const PORTS_MAX: u32 = 4096;
 /// # Errors
 /// The line whose list is not understood.
 pub(super) fn expand(target: Target, lines: Vec<String>, names: &[String]) -> Result<Vec<String>, String> {
-    if !matches!(target, Target::PowerConnect | Target::CiscoSb) {
+    if !matches!(target, Target::PowerConnect | Target::CiscoSb | Target::EdgeCore | Target::Fastpath) {
         return Ok(lines);
     }
     let mut plain = Vec::with_capacity(lines.len());
@@ -28,6 +28,12 @@ pub(super) fn expand(target: Target, lines: Vec<String>, names: &[String]) -> Re
         let (kind, list) = match words.as_slice() {
             ["interface", "range", kind @ ("ethernet" | "vlan"), list @ ..] => (format!("{kind} "), joined(list)),
             ["interface", "range", list @ ..] => (String::new(), joined(list)),
+            ["interface", "ethernet", list] if target == Target::EdgeCore && list.contains(['-', ',']) => {
+                ("ethernet ".to_owned(), (*list).to_owned())
+            }
+            ["interface", list] if target == Target::Fastpath && list.contains(['-', ',']) => {
+                (String::new(), (*list).to_owned())
+            }
             _ => {
                 plain.push(line);
                 continue;
@@ -83,6 +89,11 @@ fn members(list: &str) -> Option<Vec<String>> {
             let digits = head.rfind(|c: char| !c.is_ascii_digit() && c != '-').map_or(0, |at| at + 1);
             // In `gi1-gi4` the kind is said twice.
             match head.split_once('-') {
+                // In `0/1-0/4` everything but the last number is.
+                Some((first, last)) if last.contains('/') => {
+                    let kind = &first[..first.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)];
+                    span(kind, &format!("{}-{}", &first[kind.len()..], last.strip_prefix(kind)?), &mut all)?;
+                }
                 Some((first, last)) if !last.starts_with(|c: char| c.is_ascii_digit()) => {
                     let kind = first.trim_end_matches(|c: char| c.is_ascii_digit());
                     span(kind, &format!("{}-{}", &first[kind.len()..], last.strip_prefix(kind)?), &mut all)?;
@@ -127,6 +138,9 @@ mod tests {
             ("gi1/1/1-2,te1/1/4", "gi1/1/1 gi1/1/2 te1/1/4"),
             ("gi9-gi11", "gi9 gi10 gi11"),
             ("10,20-22", "10 20 21 22"),
+            ("0/1-0/3,0/7", "0/1 0/2 0/3 0/7"),
+            ("1/1-3", "1/1 1/2 1/3"),
+            ("GigabitEthernet1-2", "GigabitEthernet1 GigabitEthernet2"),
         ] {
             assert_eq!(members(list).map(|all| all.join(" ")).as_deref(), Some(expected), "{list}");
         }
@@ -161,6 +175,6 @@ mod tests {
         let wrong = expand(Target::CiscoSb, vec!["interface range gi1 to 4".to_owned()], &names);
         assert!(wrong.is_err_and(|error| error.contains("by hand")));
         let other = vec!["interface range 1".to_owned()];
-        assert_eq!(expand(Target::EdgeCore, other.clone(), &names), Ok(other));
+        assert_eq!(expand(Target::Huawei, other.clone(), &names), Ok(other));
     }
 }

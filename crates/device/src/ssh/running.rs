@@ -3,18 +3,26 @@
 //! ```text
 //!   lines ─ foreign sections, users, addresses … go ─▶ what concerns VLANs ─ dialect's reader ─▶ SwitchConfig, mark
 //! ```
-//! A switch shows what differs from its factory's state, so that is where reading begins. A line that concerns ports,
-//! VLANs or addresses and is not understood is an error: a state that is half read would be worse than none.
+//! A switch shows what differs from its factory's state, so that is where reading begins. A line of a port of the plan's that
+//! concerns VLANs and is not understood is an error: a state that is half read would be worse than none. A port outside the
+//! plan is read as far as its lines are understood; of the others the VLANs count that they name, so that such a port is
+//! seen if it is in the plan's VLANs, and it is never written to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::VlanId;
+use fabric::{VlanId, VlanSet};
 
 use super::{
-    language::{Language, Section},
+    language::{Language, Shows},
     range::expand,
 };
-use crate::{SpanningTree, SwitchConfig, Target, TextFile, deploy::Mark, text::LineError};
+use crate::{
+    SpanningTree, SwitchConfig, Target, TextFile, canonical_port,
+    deploy::Mark,
+    dialect::foreign::{Scope, changes_reach, is_business, scopes, vlans_named},
+    names::{PortIndex, no_such_port},
+    text::{LineError, every_vlan},
+};
 
 /// Most bytes that are read of one configuration, which is read again after lines that are no business of ours have gone: a
 /// megabyte with twenty thousand such lines.
@@ -29,6 +37,19 @@ pub(super) struct Running {
     pub(super) mark_vlans: BTreeSet<VlanId>,
     /// PVIDs as ports bear them, whether untagged frames get in or not.
     pub(super) pvids: BTreeMap<String, VlanId>,
+    /// How the switch spells ports that the plan spells otherwise.
+    pub(super) spelt: BTreeMap<String, String>,
+    /// Ports that are not to be written to, and the line that says so.
+    pub(super) untouchable: BTreeMap<String, String>,
+    /// Ports of the plan's that the configuration does not mention: as the factory made them, or not there.
+    pub(super) unmentioned: Vec<String>,
+}
+
+/// A line, and where it stands.
+#[derive(Clone)]
+struct Line {
+    scope: Scope,
+    text: String,
 }
 
 /// Reads a running configuration; the ports are `names`, in this order, and behind them any others that it shows.
@@ -36,18 +57,18 @@ pub(super) struct Running {
 /// # Errors
 /// What is not understood of it.
 pub(super) fn read_running(language: &Language, lines: &[String], names: &[String]) -> Result<Running, String> {
-    let mut lines: Vec<String> = match language.target {
+    let lines: Vec<String> = match language.target {
         Target::RouterOs => routeros(lines),
-        Target::CiscoSb => lines.iter().map(|line| short_ports(line)).collect(),
         Target::EdgeCore => lines.iter().map(|line| line.replace(" VLAN ", " vlan ")).collect(),
         _ => lines.to_vec(),
     };
-    lines = expand(language.target, lines, names)?;
-    let ports = drop_foreign(language, &mut lines, names);
-    let marks = marks(&lines);
-    let pvids = pvids(language, &lines);
-    entries_last(language, &mut lines);
-    let mut config = understand(language, lines, &ports, names)?;
+    let lines = expand(language.target, lines, names)?;
+    let plan = PortIndex::new(Some(language.target), names.iter().map(String::as_str));
+    let mut shown = Shown::of(language, lines, names, &plan)?;
+    let marks = marks(&shown.lines);
+    let pvids = pvids(&shown, names);
+    entries_last(language, &mut shown.lines);
+    let mut config = understand(language, &mut shown, names, &plan)?;
     for port in config.ports.iter_mut().skip(names.len()).filter(|port| port.pvid.is_none()) {
         // Of a port that nobody named the number counts: its VLAN cannot be removed, whether frames get in or not.
         port.pvid = pvids.get(&port.name).copied().filter(|pvid| *pvid != VlanId::MIN);
@@ -62,134 +83,209 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
             mark_vlans.insert(vlan);
         }
     }
-    Ok(Running { config, mark: marks.into_keys().next_back(), mark_vlans, pvids })
+    for (vlans, line) in &shown.odd_vlans {
+        let named = config.ports[..names.len()].iter().find(|port| vlans.iter().any(|vlan| port.is_member(vlan)));
+        if let Some(port) = named {
+            return Err(format!(
+                "VLAN {vlans} says {line:?}, so that not all of its ports reach each other, and port {} is in it; plan with \
+                 other VLANs (--vlans), or take the line out by hand first",
+                port.name
+            ));
+        }
+    }
+    let Shown { spelt, untouchable, suspected, unmentioned, .. } = shown;
+    for port in config.ports.iter_mut().skip(names.len()) {
+        let untagged = port.untagged.clone();
+        let more = suspected.get(&port.name).into_iter().flat_map(VlanSet::iter);
+        port.tagged.extend(more.filter(|vlan| !untagged.contains(*vlan)));
+    }
+    let mark = marks.into_keys().next_back();
+    Ok(Running { config, mark, mark_vlans, pvids, spelt, untouchable, unmentioned })
 }
 
-/// Runs the dialect's reader, taking away what it does not know and what concerns nobody here.
+/// A configuration, taken apart.
+struct Shown {
+    lines: Vec<Line>,
+    /// The plan's ports, and behind them the others.
+    ports: Vec<String>,
+    spelt: BTreeMap<String, String>,
+    untouchable: BTreeMap<String, String>,
+    /// VLANs that a port outside the plan may be in.
+    suspected: BTreeMap<String, VlanSet>,
+    /// VLANs whose ports do not all reach each other, and the line.
+    odd_vlans: Vec<(VlanSet, String)>,
+    unmentioned: Vec<String>,
+}
+
+impl Shown {
+    fn of(language: &Language, lines: Vec<String>, names: &[String], plan: &PortIndex) -> Result<Self, String> {
+        let mut shown = Self {
+            lines: Vec::new(),
+            ports: names.to_vec(),
+            spelt: BTreeMap::new(),
+            untouchable: BTreeMap::new(),
+            suspected: BTreeMap::new(),
+            odd_vlans: Vec::new(),
+            unmentioned: Vec::new(),
+        };
+        if language.target == Target::RouterOs {
+            shown.unmentioned = names.iter().filter(|name| !mentions(&lines, name)).cloned().collect();
+            let mut known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+            shown.ports.extend(bridged(&lines).filter(|name| known.insert(name)).map(str::to_owned));
+            shown.lines = lines.iter().map(|text| Line { scope: Scope::Global, text: text.clone() }).collect();
+            return Ok(shown);
+        }
+        let borrowed: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let scopes = scopes(language.target, &borrowed, plan);
+        shown.find_ports(language, &borrowed, &scopes, names)?;
+        for (text, scope) in lines.into_iter().zip(scopes) {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let ends = language.section_end.is_some_and(|(end, _)| text.trim_end() == end) || words == ["exit"];
+            let text = match scope {
+                Scope::Foreign => String::new(),
+                _ if ends => language.section_end.map_or("exit", |(_, command)| command).to_owned(),
+                _ => text,
+            };
+            shown.lines.push(Line { scope, text });
+        }
+        Ok(shown)
+    }
+
+    /// Notes which ports the configuration mentions, and what of them is not to be touched.
+    fn find_ports(
+        &mut self,
+        language: &Language,
+        lines: &[&str],
+        scopes: &[Scope],
+        names: &[String],
+    ) -> Result<(), String> {
+        let canonical = |name: &str| canonical_port(Some(language.target), name);
+        let mut mentioned: BTreeSet<usize> = BTreeSet::new();
+        let mut others: BTreeMap<String, String> = BTreeMap::new();
+        for (line, scope) in lines.iter().zip(scopes) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let is_trunk = matches!(words[..], [.., "link-type", "trunk"] | ["switchport", "mode", "trunk", ..]);
+            match scope {
+                Scope::Plan(at) => {
+                    if let ["interface", rest @ ..] = &words[..] {
+                        mentioned.insert(*at);
+                        let shown = rest.strip_prefix(&["ethernet"]).unwrap_or(rest).concat();
+                        if shown != names[*at] {
+                            self.spelt.insert(names[*at].clone(), shown);
+                        }
+                    }
+                    if is_trunk {
+                        self.untouchable.insert(names[*at].clone(), line.trim().to_owned());
+                    }
+                }
+                Scope::Other(name) => {
+                    let name = others.entry(canonical(name)).or_insert_with(|| name.clone()).clone();
+                    let named = vlans_named(line);
+                    self.suspected.entry(name.clone()).or_default().extend(named.iter());
+                    if is_trunk {
+                        self.untouchable.insert(name, line.trim().to_owned());
+                    }
+                }
+                Scope::Vlan(vlans) if changes_reach(line) => {
+                    self.odd_vlans.push((vlans.clone(), line.trim().to_owned()))
+                }
+                Scope::Global | Scope::Vlan(_) | Scope::Database | Scope::Foreign => {}
+            }
+        }
+        let trunks: Vec<String> = self.untouchable.keys().filter(|name| !names.contains(name)).cloned().collect();
+        for name in trunks {
+            // A trunk is in all VLANs until it is told which.
+            let suspected = self.suspected.entry(name).or_default();
+            if suspected.is_empty() {
+                *suspected = every_vlan();
+            }
+        }
+        // What lines of a hybrid or access port name was understood, or makes it untouchable.
+        self.suspected.retain(|name, _| self.untouchable.contains_key(name));
+        self.ports.extend(others.values().cloned());
+        let stem = |name: &str| {
+            let name = canonical(name);
+            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+        };
+        let seen: BTreeSet<String> =
+            mentioned.iter().map(|at| stem(&names[*at])).chain(others.values().map(|name| stem(name))).collect();
+        for (at, name) in names.iter().enumerate().filter(|(at, _)| !mentioned.contains(at)) {
+            // One that shows each of its ports has none of a kind that it does not show.
+            if language.shows == Shows::EveryPort && !seen.is_empty() && !seen.contains(&stem(name)) {
+                let known = others.values().map(String::as_str).chain(mentioned.iter().map(|at| names[*at].as_str()));
+                return Err(format!("{}; its configuration does not mention it", no_such_port(&names[at], known)));
+            }
+            self.unmentioned.push(name.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Runs the dialect's reader, taking away what it does not know and what concerns no port of the plan's.
 fn understand(
     language: &Language,
-    mut lines: Vec<String>,
-    ports: &[String],
+    shown: &mut Shown,
     names: &[String],
+    plan: &PortIndex,
 ) -> Result<SwitchConfig, String> {
     let mut read_len = 0;
     while read_len < READ_LEN_MAX {
-        let text = lines.join("\n");
+        let text = shown.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
         read_len += text.len();
-        let mut config = language.target.factory(ports.to_vec());
+        let mut config = language.target.factory(shown.ports.clone());
         let file = [TextFile { name: "", text: &text }];
         let errors = match language.target.dialect().read(&file, &mut config) {
             Ok(()) => return Ok(config),
             Err(errors) => errors,
         };
         for (_, LineError { line, message }) in errors {
-            let said = lines.get_mut(line.saturating_sub(1)).map(std::mem::take).unwrap_or_default();
-            if said.is_empty() || concerns(language.target, &said, names) {
+            let at = shown.lines.get_mut(line.saturating_sub(1));
+            let Some(Line { scope, text }) = at else {
+                return Err(format!("its configuration is not understood: {message}"));
+            };
+            let said = std::mem::take(text);
+            let business = match language.target {
+                Target::RouterOs => concerns_bridge(&said, names),
+                target => is_business(target, scope, &said, plan),
+            };
+            if said.is_empty() || business {
+                let of = match scope {
+                    Scope::Plan(at) => format!(" of port {}", names[*at]),
+                    _ => String::new(),
+                };
                 return Err(format!(
-                    "its configuration says {:?}, which is not understood ({message}); take it out by hand first",
+                    "its configuration{of} says {:?}, which is not understood ({message}); take it out by hand first",
                     said.trim()
                 ));
+            }
+            if let Scope::Other(name) = scope {
+                let index = PortIndex::new(Some(language.target), shown.ports.iter().map(String::as_str));
+                let name = index.find(name).map_or_else(|| name.clone(), |at| shown.ports[at].clone());
+                let named = vlans_named(&said);
+                if !named.is_empty() {
+                    shown.suspected.entry(name.clone()).or_default().extend(named.iter());
+                    shown.untouchable.entry(name).or_insert_with(|| said.trim().to_owned());
+                }
             }
         }
     }
     Err("its configuration has more that is not understood than there is patience for".to_owned())
 }
 
-/// Whether a line may be about what we set and read.
-fn concerns(target: Target, line: &str, names: &[String]) -> bool {
-    const SUBJECTS: &[&str] = &[
-        "vlan",
-        "switchport",
-        "pvid",
-        "mac-address",
-        "mac-address-table",
-        "address-table",
-        "address",
-        "bridge",
-        "flowcontrol",
-        "flow-control",
-        "shutdown",
-        "hybrid",
-        "access",
-        "trunk",
-        "participation",
-        "tagging",
-    ];
-    const OTHERS: &[&str] = &[
-        "description",
-        "name",
-        "ip",
-        "ipv6",
-        "voice",
-        "snmp-server",
-        "snmp-agent",
-        "snmp",
-        "logging",
-        "management-vlan",
-        "management",
-        "username",
-        "aaa",
-        "ssh",
-        "hostname",
-        "sysname",
-        "stp",
-        "spanning-tree",
-        "lldp",
-        "irf",
-        "cdp",
-        "ntp",
-        "password",
-    ];
-    /// What says nothing but that a port is one.
-    const HARMLESS: &[&[&str]] = &[&["port", "link-mode", "bridge"]];
-    let words: Vec<&str> = line.split_whitespace().collect();
-    if HARMLESS.contains(&words.as_slice()) {
-        return false;
-    }
-    if target == Target::RouterOs {
-        let ours = |word: &&str| {
-            let value = word.split_once('=').map_or("", |(_, value)| value);
-            value.split(',').any(|value| value == "espalier" || names.iter().any(|name| name == value))
-        };
-        let menu = line.starts_with("/interface bridge") || line.starts_with("/interface ethernet");
-        return menu && words.iter().any(ours);
-    }
-    let first = if matches!(words.first(), Some(&("no" | "undo"))) { words.get(1) } else { words.first() };
-    !first.is_some_and(|first| OTHERS.contains(first)) && words.iter().any(|word| SUBJECTS.contains(word))
+/// Whether a command of RouterOS has this name as a value.
+fn mentions(lines: &[String], name: &str) -> bool {
+    let is = |word: &str| word.split_once('=').is_some_and(|(_, value)| value.split(',').any(|value| value == name));
+    lines.iter().any(|line| line.split_whitespace().any(is))
 }
 
-/// Takes sections away that are no business of ours, ends the others, and returns every port that there is.
-fn drop_foreign(language: &Language, lines: &mut [String], names: &[String]) -> Vec<String> {
-    let mut ports = names.to_vec();
-    let mut known: BTreeSet<String> = names.iter().cloned().collect();
-    if language.target == Target::RouterOs {
-        ports.extend(bridged(lines).map(str::to_owned).filter(|name| known.insert(name.clone())));
-        return ports;
-    }
-    let mut foreign = false;
-    for line in lines {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ends = language.section_end.is_some_and(|(end, _)| line.trim_end() == end) || words == ["exit"];
-        match (language.section)(&words) {
-            Section::Port(name) => {
-                foreign = false;
-                if known.insert(name.to_owned()) {
-                    ports.push(name.to_owned());
-                }
-            }
-            Section::Foreign => foreign = true,
-            Section::Other => {}
-        }
-        if ends {
-            // The command ends a section of ours, and does nothing after another's.
-            let command = language.section_end.map_or("exit", |(_, command)| command);
-            *line = if foreign && language.section_end.is_none() { String::new() } else { command.to_owned() };
-            foreign = false;
-        } else if foreign {
-            line.clear();
-        }
-    }
-    ports
+/// Whether a command of RouterOS is about our bridge or its ports.
+fn concerns_bridge(line: &str, names: &[String]) -> bool {
+    let ours = |word: &str| {
+        let value = word.split_once('=').map_or("", |(_, value)| value);
+        value.split(',').any(|value| value == "espalier" || names.iter().any(|name| name == value))
+    };
+    let menu = line.starts_with("/interface bridge") || line.starts_with("/interface ethernet");
+    menu && line.split_whitespace().any(ours)
 }
 
 /// Names that RouterOS calls ports of our bridge by.
@@ -201,21 +297,25 @@ fn bridged(lines: &[String]) -> impl Iterator<Item = &str> {
 }
 
 /// Moves addresses behind the ports: a switch shows them in an order of its own, which it need not obey itself.
-fn entries_last(language: &Language, lines: &mut Vec<String>) {
+fn entries_last(language: &Language, lines: &mut Vec<Line>) {
     let mut moved = Vec::new();
-    let mut section = String::new();
+    let mut section: Option<Line> = None;
     for line in lines.iter_mut() {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let end = || Line { scope: Scope::Global, text: "exit".to_owned() };
         match (language.target, words.as_slice()) {
             (_, ["mac", "address-table", "static", ..] | ["mac-address-table", "static", ..])
             | (Target::Huawei, ["mac-address", "static", ..])
             | (Target::Comware7 | Target::Comware5, ["mac-address", "static", _, "interface", ..]) => {
-                moved.push(std::mem::take(line));
+                let text = std::mem::take(&mut line.text);
+                moved.push(Line { scope: line.scope.clone(), text });
             }
             (Target::PowerConnect, ["bridge", "address", ..]) => {
-                moved.extend([section.clone(), std::mem::take(line), "exit".to_owned()]);
+                let text = std::mem::take(&mut line.text);
+                let scope = line.scope.clone();
+                moved.extend(section.clone().into_iter().chain([Line { scope, text }, end()]));
             }
-            (_, ["interface", ..]) => section.clone_from(line),
+            (_, ["interface", ..]) => section = Some(line.clone()),
             _ => {}
         }
     }
@@ -223,19 +323,20 @@ fn entries_last(language: &Language, lines: &mut Vec<String>) {
         (Target::Fastpath, _) => (Some("configure"), Some("exit")),
         (_, end) => (end.map(|(_, command)| command), None),
     };
+    let line = |text: &str| Line { scope: Scope::Global, text: text.to_owned() };
     if !moved.is_empty() {
-        lines.extend(before.map(str::to_owned));
+        lines.extend(before.map(line));
         lines.append(&mut moved);
-        lines.extend(after.map(str::to_owned));
+        lines.extend(after.map(line));
     }
 }
 
 /// Marks, and the VLAN whose name each is.
-fn marks(lines: &[String]) -> BTreeMap<Mark, Option<VlanId>> {
+fn marks(lines: &[Line]) -> BTreeMap<Mark, Option<VlanId>> {
     let mut marks = BTreeMap::new();
     let mut section: Option<VlanId> = None;
     for line in lines {
-        let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || "\"'=".contains(c)).collect();
+        let words: Vec<&str> = line.text.split(|c: char| c.is_whitespace() || "\"'=".contains(c)).collect();
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let number = |word: &&str| word.parse::<VlanId>().ok();
         if let Some(mark) = words.iter().find_map(|word| word.parse::<Mark>().ok()) {
@@ -251,36 +352,24 @@ fn marks(lines: &[String]) -> BTreeMap<Mark, Option<VlanId>> {
 }
 
 /// PVIDs that ports are told of, in languages that keep them where only tagged frames come in.
-fn pvids(language: &Language, lines: &[String]) -> BTreeMap<String, VlanId> {
+fn pvids(shown: &Shown, names: &[String]) -> BTreeMap<String, VlanId> {
     let mut pvids = BTreeMap::new();
-    let mut port = None;
-    for line in lines {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            ["interface", ..] => {
-                port = match (language.section)(&words) {
-                    Section::Port(name) => Some(name),
-                    Section::Foreign | Section::Other => None,
-                };
+    for Line { scope, text } in &shown.lines {
+        let port = match scope {
+            Scope::Plan(at) => names[*at].clone(),
+            Scope::Other(name) => name.clone(),
+            Scope::Global | Scope::Vlan(_) | Scope::Database | Scope::Foreign => continue,
+        };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if let ["switchport", "general", "pvid", id] | ["switchport", "native", "vlan", id] | ["vlan", "pvid", id] =
+            words[..]
+        {
+            if let Ok(pvid) = id.parse() {
+                pvids.insert(port, pvid);
             }
-            ["switchport", "general", "pvid", id] | ["switchport", "native", "vlan", id] | ["vlan", "pvid", id] => {
-                if let (Some(port), Ok(pvid)) = (port, id.parse()) {
-                    pvids.insert(port.to_owned(), pvid);
-                }
-            }
-            _ => {}
         }
     }
     pvids
-}
-
-/// `gigabitethernet1` is how the switch shows what it lets call `gi1`.
-fn short_ports(line: &str) -> String {
-    let mut line = line.to_owned();
-    for (long, short) in [("tengigabitethernet", "te"), ("gigabitethernet", "gi"), ("fastethernet", "fa")] {
-        line = line.replace(long, short);
-    }
-    line
 }
 
 /// What RouterOS shows, a line a command, with the settings that are our business.
@@ -340,125 +429,4 @@ fn routeros(lines: &[String]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{super::language::language, *};
-
-    fn read(target: Target, text: &str, ports: &[&str]) -> Result<Running, String> {
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let names: Vec<String> = ports.iter().map(|name| (*name).to_owned()).collect();
-        read_running(language(target).expect("spoken"), &lines, &names)
-    }
-
-    #[test]
-    fn comware_shows_much_that_is_no_business_of_ours() {
-        let text = "#\n version 7.1.070, Release 3507P09\n#\n sysname sw1\n#\n irf mac-address persistent timer\n#\nvlan 1\n#\n\
-            vlan 2 to 3\n#\nvlan 4093\n name esp-3-0000000a-0000000b\n#\n undo stp global enable\n#\n\
-            interface NULL0\n#\ninterface Vlan-interface1\n ip address dhcp-alloc\n#\n\
-            interface GigabitEthernet1/0/1\n port link-mode bridge\n port link-type hybrid\n undo port hybrid vlan 1\n \
-            port hybrid vlan 2 to 3 untagged\n port hybrid pvid vlan 2\n mac-address static 0200-0000-0001 vlan 3\n#\n\
-            interface GigabitEthernet1/0/2\n port link-mode bridge\n port access vlan 2\n#\nline vty 0 63\n authentication-mode scheme\n#\nreturn\n";
-        let running = read(Target::Comware7, text, &["GigabitEthernet1/0/1"]).expect("understood");
-        let config = &running.config;
-        assert_eq!((config.ports.len(), config.entries.len()), (2, 1));
-        assert_eq!(config.ports[1].name, "GigabitEthernet1/0/2");
-        assert_eq!((config.vlans.to_string(), config.ports[0].untagged.to_string()), ("2-3".into(), "2-3".into()));
-        assert_eq!(config.spanning_tree, SpanningTree::Off);
-        assert_eq!(running.mark.map(|mark| mark.generation), Some(3));
-        assert_eq!(running.mark_vlans.len(), 1);
-        let error = read(
-            Target::Comware7,
-            &text.replace(" port link-type hybrid\n", " port link-type trunk\n"),
-            &["GigabitEthernet1/0/1"],
-        );
-        assert!(error.is_err_and(|error| error.contains("port link-type trunk")));
-    }
-
-    #[test]
-    fn fastpath_has_blocks_in_blocks() {
-        let text = "!Current Configuration:\n!\nvlan database\nvlan 2-3\nvlan 4093\nvlan name 4093 \"esp-1-00000001-00000002\"\nexit\n\
-            configure\nline console\nserial timeout 160\nexit\nno spanning-tree\ninterface 0/1\nvlan ingressfilter\nvlan pvid 2\n\
-            vlan participation include 2-3\nexit\ninterface vlan 1\nrouting\nexit\nexit\n";
-        let running = read(Target::Fastpath, text, &["0/1"]).expect("understood");
-        assert_eq!(running.config.ports[0].untagged.to_string(), "1-3");
-        assert_eq!((running.config.spanning_tree, running.mark.is_some()), (SpanningTree::Off, true));
-    }
-
-    #[test]
-    fn routeros_has_settings_of_all_kinds_on_a_line() {
-        let text = "# 2026-01-01 by RouterOS 7.1\n/interface bridge add comment=\"a b=c\" name=espalier protocol-mode=none vlan-filtering=yes\n\
-            /interface bridge add name=office\n/interface bridge port add bridge=office interface=ether9\n\
-            /interface ethernet set [ find default-name=ether1 ] comment=\"up link\" disabled=yes l2mtu=1500\n\
-            /interface bridge port add bridge=espalier interface=ether1 pvid=2 \\\n    trusted=yes\n\
-            /interface bridge vlan add bridge=espalier vlan-ids=2\n/ip address add address=192.0.2.1/24 interface=ether9\n\
-            /system note set note=esp-1-00000001-00000002 show-at-login=no\n";
-        let running = read(Target::RouterOs, text, &["ether1"]).expect("understood");
-        let port = &running.config.ports[0];
-        assert_eq!((port.admin, port.untagged.to_string()), (fabric::Admin::Down, "2".into()));
-        assert!(running.mark.is_some());
-        assert!(
-            read(
-                Target::RouterOs,
-                &text.replace("bridge=espalier interface=ether1", "bridge=office interface=ether1"),
-                &["ether1"]
-            )
-            .is_err()
-        );
-        let factory = read(Target::RouterOs, "# empty\n", &["ether1"]).expect("understood");
-        assert_eq!(factory.config, Target::RouterOs.factory(vec!["ether1".into()]));
-    }
-
-    #[test]
-    fn powerconnects_show_ranges() {
-        let text = "interface range ethernet g(1-3,24)\nswitchport mode general\nexit\nvlan database\nvlan 2-3,4093\nexit\n\
-            interface range ethernet g(1-2)\nswitchport general allowed vlan add 2-3 untagged\nswitchport general pvid 2\nexit\n\
-            interface range ethernet g(3,24)\nswitchport general allowed vlan add 2-3 tagged\nshutdown\nexit\n\
-            interface vlan 4093\nname esp-1-00000001-00000002\nexit\ninterface vlan 2\n\
-            bridge address 02:00:00:00:00:01 ethernet g2 permanent\nexit\nno spanning-tree\ninterface vlan 1\nip address 192.0.2.1 255.255.255.0\nexit\n";
-        let running = read(Target::PowerConnect, text, &["g1", "g2", "g3"]).unwrap_or_else(|error| panic!("{error}"));
-        let ports = &running.config.ports;
-        assert_eq!((ports[0].untagged.to_string(), ports[1].pvid.map(|vlan| vlan.get())), ("1-3".into(), Some(2)));
-        assert_eq!((ports[2].tagged.to_string(), ports[2].admin), ("2-3".into(), fabric::Admin::Down));
-        assert_eq!((running.config.entries.len(), running.mark.is_some()), (1, true));
-        let broken = text.replace("g(3,24)", "g(3;24)");
-        let error = read(Target::PowerConnect, &broken, &["g1", "g2", "g3"]).expect_err("half a range");
-        assert!(error.contains("g(3;24)"), "{error}");
-    }
-
-    /// A port that takes tagged frames alone has no PVID, and bears one all the same. The switch does not remove its VLAN.
-    #[test]
-    fn a_pvid_that_is_left_is_known() {
-        let vlan = |id| VlanId::new(id).expect("in range");
-        let check = |target: Target, (first, second): (&str, &str), text: &str| {
-            let running = read(target, text, &[first]).unwrap_or_else(|error| panic!("{target}: {error}"));
-            let borne = [(first.to_owned(), vlan(2)), (second.to_owned(), vlan(3))];
-            assert_eq!(running.pvids, BTreeMap::from(borne), "{target}");
-            let pvids: Vec<Option<VlanId>> = running.config.ports.iter().map(|port| port.pvid).collect();
-            // The second port is none of the plan's, and in the way by its number.
-            assert_eq!(pvids, [None, Some(vlan(3))], "{target}");
-        };
-        let general = "vlan database\nvlan 2-3\nexit\ninterface gi1\nswitchport mode general\nswitchport general pvid 2\n\
-            switchport general acceptable-frame-type tagged-only\nexit\ninterface gi2\nswitchport mode general\n\
-            switchport general pvid 3\nswitchport general acceptable-frame-type tagged-only\nexit\n";
-        check(Target::CiscoSb, ("gi1", "gi2"), general);
-        let older = general.replace("interface gi", "interface ethernet g");
-        check(Target::PowerConnect, ("g1", "g2"), &older);
-        let native = "vlan database\n vlan 2 media ethernet state active\n vlan 3 media ethernet state active\n!\n\
-            interface ethernet 1/1\n switchport native vlan 2\n switchport acceptable-frame-types tagged\n!\n\
-            interface ethernet 1/2\n switchport native vlan 3\n switchport acceptable-frame-types tagged\n!\n";
-        check(Target::EdgeCore, ("1/1", "1/2"), native);
-        let fastpath = "vlan database\nvlan 2-3\nexit\nconfigure\ninterface 0/1\nvlan pvid 2\nvlan acceptframe vlanonly\nexit\n\
-            interface 0/2\nvlan pvid 3\nvlan acceptframe vlanonly\nexit\nexit\n";
-        check(Target::Fastpath, ("0/1", "0/2"), fastpath);
-    }
-
-    #[test]
-    fn small_business_switches_show_long_names() {
-        let text = "vlan database\nvlan 2-3,4093\nexit\nhostname sw1\nno spanning-tree\n\
-            mac address-table static 02:00:00:00:00:02 vlan 3 interface gigabitethernet1 permanent\ninterface vlan 1\n ip address 192.0.2.1 255.255.255.0\n!\n\
-            interface vlan 4093\n name esp-1-00000001-00000002\n!\ninterface gigabitethernet1\n switchport mode general\n \
-            switchport general allowed vlan add 2-3 untagged\n!\nmac address-table static 02:00:00:00:00:01 vlan 2 interface gigabitethernet1 permanent\n";
-        let running = read(Target::CiscoSb, text, &["gi1"]).expect("understood");
-        assert_eq!((running.config.ports[0].untagged.to_string(), running.config.entries.len()), ("1-3".into(), 2));
-        assert_eq!((running.config.vlans.to_string(), running.mark_vlans.len()), ("2-3".into(), 1));
-    }
-}
+mod tests;

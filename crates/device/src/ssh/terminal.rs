@@ -26,9 +26,21 @@ const GREETINGS_MAX: usize = 100;
 /// What stands at a prompt's end.
 const ENDS: [char; 4] = ['>', '#', ']', '$'];
 const PAGERS: [&str; 5] = ["-more-", "- more -", "<--- more", "more: ", "press any key to continue"];
-const QUESTIONS: [&str; 4] = ["[y/n]", "(y/n)", "[yes/no]", "(yes/no)"];
-/// Questions whose default will do.
+const QUESTIONS: [&str; 5] = ["[y/n]", "(y/n)", "[yes/no]", "(yes/no)", "<y/n>"];
+/// Questions of a command that saves whose default will do.
 const DEFAULTS: [&str; 3] = ["file name [", "filename [", "press the enter key"];
+/// What commands that save begin with.
+const SAVING: [&str; 3] = ["save", "copy running-config", "write memory"];
+
+/// A question that is answered with yes. Every other one is answered with no, and ends the conversation.
+pub(super) struct Question {
+    /// How the command begins that asks it.
+    pub(super) command: &'static str,
+    /// Words of which the question has one.
+    pub(super) asks: &'static [&'static str],
+    /// Words of which it has none.
+    pub(super) unless: &'static [&'static str],
+}
 
 /// A conversation.
 pub(super) struct Terminal<C> {
@@ -36,15 +48,22 @@ pub(super) struct Terminal<C> {
     screen: Screen,
     name: String,
     patience: Duration,
+    questions: &'static [Question],
 }
 
 impl<C: Channel> Terminal<C> {
-    /// Waits for the first prompt, answering those that ask who is there a second time.
+    /// Waits for the first prompt, giving the user's name and password to a command line that asks for them again.
+    /// `questions` are those that later commands may be answered with yes.
     ///
     /// # Errors
     /// [`Fault`].
-    pub(super) fn login(channel: C, login: &Login, patience: Duration) -> Result<Self, Fault> {
-        let mut terminal = Self { channel, screen: Screen::default(), name: String::new(), patience };
+    pub(super) fn login(
+        channel: C,
+        login: &Login,
+        patience: Duration,
+        questions: &'static [Question],
+    ) -> Result<Self, Fault> {
+        let mut terminal = Self { channel, screen: Screen::default(), name: String::new(), patience, questions };
         let mut secrets_told = 0;
         for _ in 0..GREETINGS_MAX {
             let line = terminal.quiet_line()?;
@@ -135,7 +154,7 @@ impl<C: Channel> Terminal<C> {
                         if is_pager(&asks) {
                             self.screen.clear_line();
                             self.send(" ")?;
-                        } else if default {
+                        } else if default && SAVING.iter().any(|command| line.starts_with(command)) {
                             self.screen.clear_line();
                             self.send("\r")?;
                         } else if secret {
@@ -147,7 +166,12 @@ impl<C: Channel> Terminal<C> {
                             pressed = if again {
                                 self.send("\r")?;
                                 None
-                            } else if QUESTIONS.iter().any(|words| asks.contains(words)) {
+                            } else if default || QUESTIONS.iter().any(|words| asks.contains(words)) {
+                                if !self.is_expected(line, &asks) {
+                                    // It hears no before it is left, so that nothing waits for the next login.
+                                    self.send("n\r")?;
+                                    return Err(unexpected(line, &last));
+                                }
                                 self.send("y")?;
                                 Some(last)
                             } else {
@@ -174,6 +198,14 @@ impl<C: Channel> Terminal<C> {
             lines.remove(0);
         }
         Ok(lines)
+    }
+
+    /// Whether the command is known to ask this, and yes is what is meant.
+    fn is_expected(&self, line: &str, asks: &str) -> bool {
+        let has = |words: &[&str]| words.iter().any(|word| asks.contains(word));
+        self.questions.iter().any(|question| {
+            line.trim_start().starts_with(question.command) && has(question.asks) && !has(question.unless)
+        })
     }
 
     /// The last line, once nothing more comes.
@@ -229,6 +261,13 @@ impl Patience {
     }
 }
 
+fn unexpected(line: &str, question: &str) -> Fault {
+    Fault::Refused(format!(
+        "to {line:?} it asks {question:?}, which is not one of the questions that this command is known to ask; it was answered \
+         with no. Give the command by hand to see what it is about"
+    ))
+}
+
 fn is_pager(line: &str) -> bool {
     PAGERS.iter().any(|words| line.contains(words))
 }
@@ -282,8 +321,10 @@ mod tests {
             heard: String::new(),
         };
         let login = Login { user: "admin".to_owned(), password: Some("secret".to_owned()), ..Login::default() };
-        Terminal::login(script, &login, Duration::from_millis(1))
+        Terminal::login(script, &login, Duration::from_millis(1), SAVE)
     }
+
+    const SAVE: &[Question] = &[Question { command: "save", asks: &["sure"], unless: &["format"] }];
 
     #[test]
     fn pagers_are_turned_and_their_traces_gone() {
@@ -313,6 +354,33 @@ mod tests {
         .expect("a prompt");
         assert_eq!(terminal.say("save").map(|lines| lines.last().cloned()), Ok(Some("Done".to_owned())));
         assert_eq!(terminal.say("save").map(|lines| lines.last().cloned()), Ok(Some("Done".to_owned())));
+    }
+
+    /// What a command is not known to ask is answered with no, and nothing more is said in this conversation.
+    #[test]
+    fn unexpected_questions_are_answered_with_no() {
+        for (command, question) in [
+            ("save", "Sure to format flash:? [Y/N]"),
+            ("save", "Reboot now? [Y/N]"),
+            ("undo vlan 2", "Are you sure? (y/n)"),
+            ("show", "Startup file name [startup1.cfg]:"),
+            ("save", "System will be restarted, continue <y/n>?"),
+        ] {
+            let script = [
+                (
+                    Box::leak(format!("{command}\r").into_boxed_str()) as &str,
+                    Box::leak(format!("{command}\r\n{question}").into_boxed_str()) as &str,
+                ),
+                ("n\r", "n\r\nsw1#"),
+            ];
+            let mut terminal = terminal("sw1#", &script).expect("a prompt");
+            let said = terminal.say(command);
+            assert!(
+                matches!(&said, Err(Fault::Refused(why)) if why.contains(question) && why.contains(command)),
+                "{said:?}"
+            );
+            assert!(terminal.channel.answers.is_empty(), "{question} was answered with no");
+        }
     }
 
     #[test]
@@ -359,11 +427,11 @@ mod tests {
         // A greeting: of lines, of one line that is wiped out again and again, of a question.
         for words in [&b"hello\r\n"[..], b"\rno prompt", b"\r \r"] {
             let babble = Babble { first: VecDeque::new(), words, said: 0 };
-            let greeted = Terminal::login(babble, &login, Duration::from_millis(1)).map(drop);
+            let greeted = Terminal::login(babble, &login, Duration::from_millis(1), &[]).map(drop);
             assert!(matches!(greeted, Err(Fault::Refused(_))), "{words:?}");
         }
         let asks = Babble { first: [&b"login:"[..], b""].repeat(1000).into(), words: b"", said: 0 };
-        let greeted = Terminal::login(asks, &login, Duration::from_millis(1)).map(drop);
+        let greeted = Terminal::login(asks, &login, Duration::from_millis(1), &[]).map(drop);
         assert!(matches!(&greeted, Err(Fault::Refused(why)) if why.contains("does not end")), "{greeted:?}");
         // An answer whose last line always looks like something: nothing, a prompt, a page, a question; and what comes
         // before the command is said.
@@ -371,7 +439,7 @@ mod tests {
             for asked in [true, false] {
                 let quiet: &[&[u8]] = if asked { &[b"sw1#", b"", b""] } else { &[b"sw1#", b""] };
                 let babble = Babble { first: quiet.iter().copied().collect(), words, said: 0 };
-                let mut terminal = Terminal::login(babble, &login, Duration::from_millis(1)).expect("a prompt");
+                let mut terminal = Terminal::login(babble, &login, Duration::from_millis(1), &[]).expect("a prompt");
                 let said = terminal.say("show");
                 assert!(matches!(said, Err(Fault::Refused(_))), "{words:?}: {said:?}");
             }
