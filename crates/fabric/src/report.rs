@@ -137,14 +137,24 @@ impl Report {
         Self { findings }
     }
 
-    /// The findings, worst first.
+    /// A report that begins with causes, sorted, and goes on with what follows from them, sorted; equal findings count once,
+    /// as causes.
+    pub fn led_by(causes: Vec<Finding>, consequences: Vec<Finding>) -> Self {
+        let mut findings = Self::new(causes).findings;
+        let rest = Self::new(consequences).findings.into_iter().filter(|finding| !findings.contains(finding));
+        let rest: Vec<Finding> = rest.collect();
+        findings.extend(rest);
+        Self { findings }
+    }
+
+    /// The findings, worst first; those of a report that is [led by](Self::led_by) causes, behind these.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
     /// Whether nothing was found that forbids deployment.
     pub fn is_deployable(&self) -> bool {
-        self.findings.first().is_none_or(|worst| worst.severity > Severity::Fatal)
+        self.findings.iter().all(|finding| finding.severity > Severity::Fatal)
     }
 
     /// The number of findings of one severity.

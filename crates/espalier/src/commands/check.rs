@@ -25,9 +25,8 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
             Report::new(findings)
         }
         (Some(folder), _) => {
-            let mut findings = replace_devices(&mut plan, folder, args)?;
-            findings.extend(verify::check(&plan).findings().iter().cloned());
-            Report::new(findings)
+            let causes = replace_devices(&mut plan, folder, args)?;
+            Report::led_by(causes, verify::check(&plan).findings().to_vec())
         }
     };
     match output {

@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
-use device::{MANIFEST_FILE, Manifest, Part, SwitchConfig, TextFile, align, judge_settings, read_back};
+use device::{
+    ForeignLines, MANIFEST_FILE, Manifest, Part, SwitchConfig, TextFile, align, judge_settings, near_ports,
+    observe::{Drift, drift},
+    read_among_others,
+};
 use fabric::{
     Finding, FindingKind, Plan, Severity, SwitchId,
     format::plan::{ReadMode, plan_digest},
@@ -11,7 +15,8 @@ use fabric::{
 
 use crate::{cli, failure::bad_input, files::read_plan_file};
 
-/// Replaces the plan's devices by what the files say, and returns what can be said of the files themselves.
+/// Replaces the plan's devices by what the files say, and returns what can be said of the files themselves: lines of others
+/// that were skipped, and where the files differ from the plan, which is the cause of what the judge then finds.
 ///
 /// # Errors
 /// Bad input if the folder cannot be read, or a file is not what its switch would take.
@@ -55,9 +60,12 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path, args: &cli::Check)
         let name = plan.topology.switch(switch).name.clone();
         let own = parts.remove(name.as_str()).unwrap_or_default();
         match read_switch(plan, switch, previous.as_ref(), &own, folder)? {
-            Ok(config) => {
+            Ok((config, foreign)) => {
                 let wanted = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
+                let known: Vec<&str> = wanted.ports.iter().map(|port| port.name.as_str()).collect();
+                findings.extend(foreign.iter().map(|lines| of_others(lines, &known)));
                 findings.extend(judge_settings(&name, &config, &wanted));
+                findings.extend(differences(&name, &config, &wanted));
                 plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
             }
             Err(errors) => wrong.extend(errors),
@@ -90,7 +98,7 @@ fn read_switch(
     previous: Option<&Plan>,
     parts: &[&Part],
     folder: &Path,
-) -> Result<Result<SwitchConfig, Vec<String>>> {
+) -> Result<Result<(SwitchConfig, Vec<ForeignLines>), Vec<String>>> {
     let topology = &plan.topology;
     let name = &topology.switch(switch).name;
     let names: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
@@ -107,6 +115,7 @@ fn read_switch(
         (None, Some(part)) => part.target.factory(names.clone()),
         (None, None) => return Err(bad_input(format!("{} has no file for switch {name}", folder.display()))),
     };
+    let mut foreign = Vec::new();
     for part in parts {
         let mut texts = Vec::new();
         for file in &part.files {
@@ -115,10 +124,53 @@ fn read_switch(
             texts.push((path.display().to_string(), text));
         }
         let files: Vec<TextFile<'_>> = texts.iter().map(|(name, text)| TextFile { name, text }).collect();
-        match read_back(part.target, &files, config) {
-            Ok(next) => config = next,
+        match read_among_others(part.target, &files, &config) {
+            Ok((next, lines)) => {
+                config = next;
+                foreign.extend(lines);
+            }
             Err(errors) => return Ok(Err(errors.iter().map(ToString::to_string).collect())),
         }
     }
-    Ok(Ok(align(&config, &names)))
+    Ok(Ok((align(&config, &names), foreign)))
+}
+
+/// What is said of lines that were skipped.
+fn of_others(lines: &ForeignLines, known: &[&str]) -> Finding {
+    let ForeignLines { file, line, count, text, port } = lines;
+    let more = match count {
+        1 => "the line is skipped".to_owned(),
+        _ => format!("{count} lines from here on are skipped"),
+    };
+    let (severity, message) = match port {
+        Some(port) => {
+            let near = near_ports(port, known);
+            let near = if near.is_empty() { String::new() } else { format!("; ports like it: {}", near.join(", ")) };
+            (Severity::Warning, format!("port {port} is not in the plan; {more}{near}"))
+        }
+        None => (Severity::Note, format!("{text:?} is nothing that the plan sets; {more}")),
+    };
+    Finding { severity, kind: FindingKind::PlanMismatch, subject: format!("{file}:{line}"), message }
+}
+
+/// Where the files differ from the plan in what decides a frame's way.
+fn differences(switch: &str, config: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Finding> {
+    let decides = |drift: &Drift| {
+        !matches!(
+            drift,
+            Drift::SpanningTree { .. }
+                | Drift::IngressFilter { .. }
+                | Drift::FlowControl { .. }
+                | Drift::Learning { .. }
+                | Drift::NoVlan(_)
+                | Drift::ForeignVlan(_)
+        )
+    };
+    let finding = |drift: &Drift| Finding {
+        severity: Severity::Warning,
+        kind: FindingKind::PlanMismatch,
+        subject: switch.to_owned(),
+        message: drift.sentence(config),
+    };
+    drift(config, wanted).iter().filter(|drift| decides(drift)).map(finding).collect()
 }
