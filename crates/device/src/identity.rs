@@ -184,15 +184,15 @@ mod tests {
         let check = |known: Identity, found: Identity, expect: Likeness| {
             assert_eq!(Comparison::of(&known.for_topology(), &found).verdict(), expect, "{known:?} {found:?}");
         };
-        check(identity(1, 1, "A"), identity(1, 1, "A"), Likeness::Same);
+        check(identity(1, 1, "TX1"), identity(1, 1, "TX1"), Likeness::Same);
         // SNMP was set up anew; a power supply's number was read; the configuration of another switch was loaded.
-        check(identity(1, 1, "A"), identity(1, 2, "A"), Likeness::Same);
-        check(identity(1, 1, "A"), identity(1, 1, "B"), Likeness::Same);
-        check(identity(1, 1, "A"), identity(2, 1, "B"), Likeness::Different);
-        check(identity(0, 1, ""), identity(2, 1, "B"), Likeness::Same);
-        check(identity(0, 1, ""), identity(2, 2, "B"), Likeness::Different);
-        check(identity(1, 1, "A"), identity(0, 0, ""), Likeness::Unknown);
-        check(identity(0, 0, ""), identity(1, 1, "A"), Likeness::Unknown);
+        check(identity(1, 1, "TX1"), identity(1, 2, "TX1"), Likeness::Same);
+        check(identity(1, 1, "TX1"), identity(1, 1, "TX2"), Likeness::Same);
+        check(identity(1, 1, "TX1"), identity(2, 1, "TX2"), Likeness::Different);
+        check(identity(0, 1, ""), identity(2, 1, "TX2"), Likeness::Same);
+        check(identity(0, 1, ""), identity(2, 2, "TX2"), Likeness::Different);
+        check(identity(1, 1, "TX1"), identity(0, 0, ""), Likeness::Unknown);
+        check(identity(0, 0, ""), identity(1, 1, "TX1"), Likeness::Unknown);
         check(identity(0, 0, "N/A"), identity(0, 0, "N/A"), Likeness::Unknown);
     }
 
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn two_of_a_make_that_share_an_address_are_two() {
-        assert_eq!(identity(1, 1, "A").is(&identity(1, 1, "A")), Likeness::Same);
-        assert_eq!(identity(1, 1, "A").is(&identity(1, 2, "A")), Likeness::Different);
-        assert_eq!(identity(1, 0, "A").is(&identity(1, 0, "B")), Likeness::Different);
+        assert_eq!(identity(1, 1, "TX1").is(&identity(1, 1, "TX1")), Likeness::Same);
+        assert_eq!(identity(1, 1, "TX1").is(&identity(1, 2, "TX1")), Likeness::Different);
+        assert_eq!(identity(1, 0, "TX1").is(&identity(1, 0, "TX2")), Likeness::Different);
         assert_eq!(identity(1, 0, "00000").is(&identity(2, 0, "00000")), Likeness::Different);
-        assert_eq!(identity(0, 0, "A").is(&identity(2, 0, "A")), Likeness::Same);
+        assert_eq!(identity(0, 0, "TX1").is(&identity(2, 0, "TX1")), Likeness::Same);
         assert_eq!(identity(0, 1, "").is(&identity(0, 1, "")), Likeness::Unknown);
     }
 }
