@@ -178,16 +178,16 @@ impl Reader<'_> {
                 self.at = At::Port;
                 console.enter_port(&name.concat())
             }
-            (At::Database, ["vlan", list, rest @ ..]) => match rest {
-                ["media", "ethernet"]
-                | ["media", "ethernet", "state", "active"]
-                | ["name", _, .., "media", "ethernet"]
-                | ["name", _, .., "media", "ethernet", "state", "active"] => {
-                    console.make_vlans(&vlans(list)?);
-                    Ok(())
-                }
-                _ => unknown(words),
-            },
+            (
+                At::Database,
+                ["vlan", list, "media", "ethernet"]
+                | ["vlan", list, "media", "ethernet", "state", "active"]
+                | ["vlan", list, "name", _, .., "media", "ethernet"]
+                | ["vlan", list, "name", _, .., "media", "ethernet", "state", "active"],
+            ) => {
+                console.make_vlans(&vlans(list)?);
+                Ok(())
+            }
             (At::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
             (
                 At::Top,

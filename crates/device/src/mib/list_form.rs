@@ -38,7 +38,7 @@ pub enum OddLists {
     NoBitForZero,
     /// Bits and decimals fit both.
     Ambiguous,
-    /// Some numbers are none of the switch's ports: those, ascending, at most [`FOREIGN_MAX`].
+    /// Some numbers are none of the switch's ports: those, ascending, at most four.
     Foreign(Vec<u32>),
 }
 

@@ -91,14 +91,17 @@ fn read_manifest(folder: &Path) -> Result<Manifest> {
     Manifest::parse(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))
 }
 
-/// What a switch is when its files have been loaded, or what is wrong with them, a line each.
+/// What a switch is when its files have been loaded, and the lines of them that are no business of the plan's.
+type Loaded = (SwitchConfig, Vec<ForeignLines>);
+
+/// Loads the files of a switch; what is wrong with them, a line each, if anything is.
 fn read_switch(
     plan: &Plan,
     switch: SwitchId,
     previous: Option<&Plan>,
     parts: &[&Part],
     folder: &Path,
-) -> Result<Result<(SwitchConfig, Vec<ForeignLines>), Vec<String>>> {
+) -> Result<Result<Loaded, Vec<String>>> {
     let topology = &plan.topology;
     let name = &topology.switch(switch).name;
     let names: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
