@@ -37,8 +37,7 @@ def recordings(folder, parts):
     seen = set()
     for path in files:
         name = re.sub(r"\.snmprec(\.bz2)?$", "", path.name)
-        # NAME@VLAN is a context of a recording, and no switch.
-        if name in seen or "@" in name or not all(part in name for part in parts):
+        if name in seen or not all(part in name for part in parts):
             continue
         data = path.read_bytes()
         data = bz2.decompress(data) if path.suffix == ".bz2" else data
@@ -111,7 +110,7 @@ def reach(name):
     path = WORK / "credentials.toml"
     path.write_text(f'[default]\ncommunity = "{name}"\n')
     path.chmod(0o600)
-    return ["--credentials", str(path), "--port", PORT, "--timeout", "20", "--attempts", "2"]
+    return ["--credentials", str(path), "--port", PORT, "--timeout", "4", "--attempts", "3"]
 
 
 def vlan_set(words):
@@ -178,7 +177,9 @@ def main():
     for name, rows in recordings(folder, parts):
         with open(data / f"{name}.snmprec", "w", encoding="utf-8", errors="surrogateescape") as out:
             out.writelines(".".join(map(str, oid)) + "|" + "|".join(rows[oid]) + "\n" for oid in sorted(rows))
-        switches[name] = Said(rows)
+        # NAME@VLAN is a context of a recording, and no switch.
+        if "@" not in name:
+            switches[name] = Said(rows)
     if not switches:
         sys.exit(f"{folder}: no recordings; clone librenms and snmpsim-data into it")
     log = open(WORK / "snmpsim.log", "w+")

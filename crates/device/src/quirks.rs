@@ -188,7 +188,7 @@ pub const QUIRKS: &[Quirk] = &[
         name: "lags-like-ports",
         seen_at: "Cisco Small Business, Arista, Aruba AOS-CX, TP-Link",
         does: "LAGs and management ports are bridge ports, down like free ones; some have ifType 6.",
-        answer: "enrol probes at ports for data alone: Ethernet by ifType, with a connector, neither named like a LAG or a management port nor a member of a LAG.",
+        answer: "enrol probes at ports for data alone: Ethernet by ifType, with a connector, neither named like a LAG, a management port or another interface, nor a member of a LAG.",
         learned: Learned::Recordings,
     },
 ];

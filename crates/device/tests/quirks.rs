@@ -448,8 +448,9 @@ fn names_of_models() {
 
 #[test]
 fn lags_like_ports() {
-    let names = ["gi1", "gi2", "gi3", "gi4", "Po1", "port-channel 2", "Management1"];
-    let lists = "dot1qVlanStaticEgressPorts.1 = 0xfe\ndot1qVlanStaticUntaggedPorts.1 = 0xfe\n";
+    let names = ["gi1", "gi2", "gi3", "gi4", "Po1", "port-channel 2", "Management1", "1/1+3/1"];
+    // A bundle of radio links has the name of its port.
+    let lists = "dot1qVlanStaticEgressPorts.1 = 0xff\ndot1qVlanStaticUntaggedPorts.1 = 0xff\nifName.900 = \"1/1+3/1\"\nifType.900 = 188\n";
     // gi4 is a member of Po1, and gi3 has no connector.
     let text = ports(&names)
         .replace("ifType.105 = 6", "ifType.105 = 161")

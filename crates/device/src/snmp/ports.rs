@@ -129,15 +129,20 @@ impl<L: Link> Reader<'_, L> {
             .filter_map(|(index, value)| Some((index.0, Mac::new(value.octets()?.try_into().ok()?))))
             .filter(|(_, mac)| !mac.is_zero() && !mac.is_multicast())
             .collect();
+        // Another interface of that name which is no Ethernet: a bundle of radio links, or what lies over the port.
+        let ethernet = |index: &u32| types.get(index).is_none_or(|kind| ETHERNET.contains(kind));
+        let shared: BTreeSet<&String> =
+            said[0].iter().filter(|(index, _)| !ethernet(index)).map(|(_, name)| name).collect();
         let mut ports: Vec<PortEntry> = (bridge_ports.iter())
             .map(|(&bridge, &interface)| {
-                let said = [0, 1, 2].map(|rank: usize| said[rank].get(&interface).cloned().unwrap_or_default());
-                let kind = match kind_of(&said, types.get(&interface).copied(), connectors.get(&interface).copied()) {
+                let labels = [0, 1, 2].map(|rank: usize| said[rank].get(&interface).cloned().unwrap_or_default());
+                let kind = match kind_of(&labels, types.get(&interface).copied(), connectors.get(&interface).copied()) {
                     PortKind::Data if members.contains(&interface) => PortKind::Member,
+                    PortKind::Data if shared.contains(&labels[0]) => PortKind::Virtual,
                     kind => kind,
                 };
                 let mac = macs.get(&interface).copied();
-                PortEntry { bridge, interface, name: String::new(), said, kind, mac }
+                PortEntry { bridge, interface, name: String::new(), said: labels, kind, mac }
             })
             .collect();
         name_all(&mut ports);
@@ -184,25 +189,21 @@ fn kind_of(said: &[String; 3], kind: Option<i32>, connector: Option<i32>) -> Por
     }
 }
 
-/// Gives each port the first of ifName and ifDescr that no other has, or its number.
+/// Gives each port the first of ifName and ifDescr that no other interface has, or its number. Of two bridge ports of one interface
+/// the first has its name.
 fn name_all(ports: &mut [PortEntry]) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for rank in [0, 1] {
-        let mut count: BTreeMap<String, usize> = BTreeMap::new();
+        let mut bearers: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
         for port in ports.iter().filter(|port| port.name.is_empty()) {
-            *count.entry(port.said[rank].clone()).or_default() += 1;
+            bearers.entry(port.said[rank].clone()).or_default().insert(port.interface);
         }
-        // What is another port's name in any column that counts more would find that one.
+        // What is another interface's name in a column that counts more would find that one.
         for at in 0..ports.len() {
-            let label = ports[at].said[rank].clone();
-            let elsewhere =
-                rank > 0 && ports.iter().enumerate().any(|(other, port)| other != at && port.said[0] == label);
-            if ports[at].name.is_empty()
-                && count[&label] == 1
-                && is_port_name(&label)
-                && !elsewhere
-                && taken.insert(label.clone())
-            {
+            let (label, own) = (ports[at].said[rank].clone(), ports[at].interface);
+            let elsewhere = rank > 0 && ports.iter().any(|port| port.interface != own && port.said[0] == label);
+            let only = ports[at].name.is_empty() && bearers[&label].len() == 1 && !elsewhere;
+            if only && is_port_name(&label) && taken.insert(label.clone()) {
                 ports[at].name = label;
             }
         }
@@ -432,6 +433,15 @@ mod tests {
         assert_eq!(names, ["bridge port 1", "bridge port 2", "lag 1", "lag 2"]);
         let error = table.find("Xg2/0/2").expect_err("two are").sentence("Xg2/0/2");
         assert!(error.contains("\"bridge port 1\" or \"bridge port 2\""), "{error}");
+    }
+
+    #[test]
+    fn two_bridge_ports_of_one_interface_are_one() {
+        let mut table = table(&[["ether1", "", ""], ["ether1", "", ""]]);
+        table.ports.iter_mut().for_each(|port| (port.interface, port.name) = (2, String::new()));
+        name_all(&mut table.ports);
+        let names: Vec<&str> = table.ports.iter().map(|port| port.name.as_str()).collect();
+        assert_eq!((names, table.find("ether1")), (vec!["ether1", "bridge port 2"], Ok(0)));
     }
 
     #[test]
