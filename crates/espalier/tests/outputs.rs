@@ -123,7 +123,8 @@ fn what_cannot_be_written_is_refused_before_the_run() {
         ("--pcap s0:g1=a.pcap", "--pcap: s0 has no port \"g1\"; it has p1, p2"),
         ("--pcap s0:p1", "name a switch, its port and a file, as in s0-0:p2=port.pcap"),
         ("--sample-ms 1", "--sample-ms needs --series, --goodput or --plot"),
-        ("--series a.csv --sample-ms 0", "at most a million samples fit into the time"),
+        ("--series a.csv --sample-ms 0", "it must be a number from 0.000000001"),
+        ("--series a.csv --sample-ms 0.000001", "at most a million samples fit into the time"),
     ] {
         let (code, _, error) = folder.run(&format!("simulate ring.json {options}"));
         assert!(code == 2 && error.contains(expected), "{options}: {code}, {error}");
