@@ -6,7 +6,7 @@ mod common;
 use common::{Guard, Shape, clos, fat_tree, grid, grid_tree, lab_name, ring, setting, skipped, wanted};
 use fabric::Plan;
 use lab::{
-    Backend, FailMode, LabError, LabOptions, Offload,
+    Backend, LabError, LabOptions, Offload,
     measure::{Load, Pace, Pattern, Transport, iperf3, measure, predict},
 };
 
@@ -75,7 +75,12 @@ fn a_transfer_that_breaks_ends_with_its_reason() {
     let lab = Guard::up(&ring(4), &options);
     let load =
         Load { transport: Transport::Udp, ..Load::new(Pattern::Pair("n1".to_owned(), "n3".to_owned()), 1_000_000_000) };
-    let cut = || lab.0.fail("n1", FailMode::Down).expect("a cable");
+    // A plug that is pulled only loses datagrams; a device that its host takes down refuses them.
+    let cut = || {
+        let arguments = ["link", "set", "dev", "eth0", "down"].map(str::to_owned);
+        let done = lab.0.exec("n1", "ip", &arguments);
+        assert!(done.is_ok_and(|status| status.success()));
+    };
     let broken = measure(&lab.0, &load, &mut |_| cut()).expect_err("nothing arrives any more");
     assert!(broken.to_string().contains("move bytes"), "{broken}");
 }
