@@ -151,7 +151,10 @@ def observe(name, said):
     state, members = json.loads(file.read_text())["state"], said.members()
     if not said.vlans or members is None:
         return "wrong", "read, though it has no table of VLANs, or lists of ports that are not there"
-    if vlan_set(state["vlans"]) | {1} != said.vlans | {1}:
+    # VLANs that only ports without a name are in are left alone, and not shown.
+    shown, named = vlan_set(state["vlans"]), set(said.names)
+    ours = {vlan for (_, vlan), ports in members.items() if ports & named} - {1}
+    if not ours <= shown or not shown <= said.vlans:
         return "wrong", f"VLANs {state['vlans']}"
     by_name = {port["name"]: port for port in state["ports"]}
     for number, label in said.names.items():
@@ -205,7 +208,7 @@ def main():
         print(f"{vendor:17}" + "".join(f"{vendors[vendor][kind]:9}" for kind in kinds))
     total = sum(vendors.values(), collections.Counter())
     print(f"{'all':17}" + "".join(f"{total[kind]:9}" for kind in kinds))
-    print(f"read-only, {len(switches)} recorded devices of {len(vendors)} vendors: {total['read']} read rightly, {total['refused']} refused "
+    print(f"read-only, {len(switches)} recorded devices of {len(set(vendors) - {'unknown'})} vendors: {total['read']} read rightly, {total['refused']} refused "
           f"with the reason, {total['skipped']} without ports to read, {total['wrong']} read wrongly")
     return 1 if wrong else 0
 
