@@ -15,12 +15,15 @@ use std::{
 use device::{
     PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig, align,
     deploy::{
-        Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Reading, Reason,
-        Reply, Request, Way, edits,
+        Cables, Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Precedence,
+        Reading, Reason, Reply, Request, Sight, Watch, Way, edits,
     },
+    discover::{Capabilities, Heard, LldpId, Station, StationPort},
+    observe::Count,
 };
 use fabric::{
-    Admin, Attachment, FlowControlMode, LinkId, Mac, SwitchId, SwitchSpec, Topology, TopologyBuilder, VlanId, rng::Rng,
+    Admin, Attachment, FlowControlMode, LinkId, Mac, PortId, SwitchId, SwitchSpec, Topology, TopologyBuilder, VlanId,
+    rng::Rng,
 };
 
 const SCHEDULES: u64 = 400;
@@ -71,6 +74,8 @@ fn ports_that_a_plan_names_no_more_close_no_loop() {
         world.faults = faults(&mut rng, &world.topology);
         let mut order = order(&world, goals.clone(), Way::Drained, 1);
         order.park(&parked);
+        // What the plan's ports hear is compared with the plan's cabling alone.
+        order.watch = None;
         let known = world.known_by(&parked);
         world.views = known.iter().zip(&parked).map(|(known, parked)| [&known[..], parked].concat()).collect();
         let topology = world.topology_of(&parked);
@@ -426,7 +431,7 @@ fn a_live_change_that_the_judge_finds_unfit_goes_back_live() {
     world.hold(&old);
     let goals = world.plan(&mut rng, 20);
     let way = Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
-    world.verdict = Err("a flood".to_owned());
+    world.verdict = Err(vec!["a flood".to_owned()]);
     let mut deployment = Deployment::new(&world.topology, order(&world, goals, way, 1));
     world.run(&mut [&mut deployment], &mut rng);
     assert!(matches!(deployment.outcome(), Some(Outcome::RolledBack { .. })), "{:?}", deployment.outcome());
@@ -469,14 +474,14 @@ fn an_unfit_reading_is_never_opened() {
     let mut world = World::random(&mut rng);
     let goals = world.plan(&mut rng, 10);
     let backup = world.running();
-    world.verdict = Err("a loop".to_owned());
+    world.verdict = Err(vec!["a loop".to_owned()]);
     let mut deployment = Deployment::new(&world.topology, order(&world, goals, Way::Drained, 1));
     world.run(&mut [&mut deployment], &mut rng);
     assert!(matches!(deployment.outcome(), Some(Outcome::RolledBack { .. })), "{:?}", deployment.outcome());
     assert_eq!(world.running(), backup);
 }
 
-/// Two neighbours open the new state and are never heard of again. Their cables to the others close a ring with the old
+/// Two neighbours open their cables in the new state and are never heard of again. Their cables to the others close a ring with the old
 /// tree, unless the others keep those ports shut.
 #[test]
 fn nobody_opens_a_port_to_a_switch_that_could_not_be_brought_back() {
@@ -497,8 +502,225 @@ fn nobody_opens_a_port_to_a_switch_that_could_not_be_brought_back() {
     let mut deployment = Deployment::new(&world.topology, order(&world, new.clone(), Way::Drained, 1));
     world.run(&mut [&mut deployment], &mut Rng::new(2));
     assert!(matches!(deployment.outcome(), Some(Outcome::Stranded { lost, .. }) if lost.len() == 2));
-    assert_eq!(world.running()[..2], new[..2]);
+    for (running, new) in world.running()[..2].iter().zip(&new) {
+        let host = running.ports.len() - 1;
+        assert_eq!(running.ports[..host], new.ports[..host]);
+        assert_eq!(running.ports[host].admin, Admin::Down);
+    }
     world.judge_end(&deployment, &new, &old);
+}
+
+/// Somebody moves plugs while ports are shut, opening or open: onto other cables' ports, hosts' ports, the floor. No port for
+/// hosts opens onto a loop that could be seen, and what is seen while they are open is shut.
+#[test]
+fn plugs_that_are_moved_at_any_moment_feed_no_storm() {
+    let (caught, late) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.lldp = [Lldp::Speaks, Lldp::Late][rng.below(2)];
+        let goals = world.plan(&mut rng, 10);
+        let order = order(&world, goals.clone(), Way::Drained, 1);
+        let ports: Vec<PortId> = world.wires.keys().copied().collect();
+        for _ in 0..1 + rng.below(2) {
+            let one = |rng: &mut Rng| ports[rng.below(ports.len())];
+            let how = match rng.below(5) {
+                0..3 => Move::Swap(one(&mut rng), one(&mut rng)),
+                3 => {
+                    let hosts: Vec<PortId> = world.hosts.iter().copied().collect();
+                    Move::To(one(&mut rng), hosts[rng.below(hosts.len())])
+                }
+                _ => Move::Out(one(&mut rng)),
+            };
+            world.moves.push((rng.below(24 * world.switches.len()), how));
+        }
+        let mut deployment = Deployment::new(&world.topology, order);
+        world.run(&mut [&mut deployment], &mut rng);
+        let moved = world.moved_at.unwrap_or(usize::MAX);
+        if world.is_storm() {
+            assert!(moved >= world.looked, "it ends in a storm that was seen: {:?}", deployment.outcome());
+            late.fetch_add(1, Ordering::Relaxed);
+        }
+        match deployment.outcome() {
+            Some(Outcome::RolledBack { reason: Reason::Miscabled(_) | Reason::Unseen(..), .. }) => {
+                caught.fetch_add(1, Ordering::Relaxed);
+            }
+            // Whatever was moved was seen by nobody yet, or leaves no loop.
+            Some(Outcome::Deployed { doubts, .. }) if doubts.is_empty() => {}
+            other => panic!("{other:?}"),
+        }
+    });
+    let one = env::var_os("SEED").is_some();
+    assert!(one || caught.into_inner() > 20, "few moves are caught");
+}
+
+/// Cables that no LLDP shows are exchanged: what floods then is seen by its counters, and ends.
+#[test]
+fn a_storm_that_no_lldp_foretells_is_shut_and_taken_back() {
+    let storms = AtomicUsize::new(0);
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.lldp = Lldp::Mute;
+        let goals = world.plan(&mut rng, 10);
+        let ports: Vec<PortId> = world.wires.keys().copied().collect();
+        world.move_plugs(Move::Swap(ports[rng.below(ports.len())], ports[rng.below(ports.len())]));
+        if world.is_storm() {
+            return;
+        }
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), Way::Drained, 1));
+        world.run(&mut [&mut deployment], &mut rng);
+        assert!(!world.is_storm(), "{:?}", deployment.outcome());
+        match deployment.outcome() {
+            Some(Outcome::RolledBack { reason: Reason::Storm(most), .. }) => {
+                assert!(!most.is_empty());
+                storms.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(Outcome::Deployed { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    });
+    let one = env::var_os("SEED").is_some();
+    assert!(one || storms.into_inner() > 10, "few storms");
+}
+
+/// What a folder remembers from one command to the next.
+#[derive(Clone, Default)]
+struct Folder {
+    journal: Option<Journal>,
+    generation: Option<u32>,
+    claims: Vec<Mark>,
+}
+
+/// A command as a person gives it, or as a message advises it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Plain,
+    Resume,
+    Undo,
+    TakeOver,
+    UndoTakingOver,
+}
+
+/// Carries a command out as the program does; what its message advises, if it did not end well, and how it ended.
+fn command(
+    world: &mut World,
+    folder: &mut Folder,
+    goals: &[SwitchConfig],
+    (verb, nonce): (Verb, u32),
+    rng: &mut Rng,
+) -> (Option<Verb>, Option<Outcome>) {
+    let taking_over = matches!(verb, Verb::TakeOver | Verb::UndoTakingOver);
+    match (&folder.journal, verb) {
+        (None, Verb::Resume | Verb::Undo | Verb::UndoTakingOver) => return (Some(Verb::Plain), None),
+        (Some(journal), Verb::Plain) => {
+            let newer = world.switches.iter().filter_map(|switch| switch.mark).any(|mark| mark > journal.mark);
+            return (Some(if newer { Verb::TakeOver } else { Verb::Resume }), None);
+        }
+        _ => {}
+    }
+    let way = if matches!(verb, Verb::Undo | Verb::UndoTakingOver) { Way::Undo } else { Way::Drained };
+    let order = Order {
+        generation: folder.generation,
+        precedence: if taking_over { Precedence::TakeOver } else { Precedence::GiveWay },
+        claims: folder.claims.clone(),
+        resume: folder.journal.clone(),
+        ..order(world, goals.to_vec(), way, nonce)
+    };
+    (world.journal, world.claims) = (folder.journal.clone(), folder.claims.clone());
+    let mut deployment = Deployment::new(&world.topology, order);
+    world.run(&mut [&mut deployment], rng);
+    (folder.journal, folder.claims) = (world.journal.take(), world.claims.clone());
+    let know = |folder: &mut Folder| {
+        if let Some(mark) = deployment.mark_left() {
+            folder.generation = Some(mark.generation);
+            folder.claims.clear();
+        }
+    };
+    let advice = match deployment.outcome() {
+        None => return (None, None),
+        Some(Outcome::Deployed { doubts, .. }) => {
+            know(folder);
+            folder.journal = None;
+            (!doubts.is_empty()).then_some(Verb::Plain)
+        }
+        Some(Outcome::RolledBack { .. }) => {
+            know(folder);
+            folder.journal = None;
+            None
+        }
+        Some(Outcome::Unchanged) => None,
+        Some(Outcome::Refused(_)) => {
+            know(folder);
+            Some(Verb::Plain)
+        }
+        Some(Outcome::Stranded { .. }) => {
+            know(folder);
+            Some(Verb::Resume)
+        }
+        Some(Outcome::Stale { .. } | Outcome::Superseded { .. }) => Some(Verb::TakeOver),
+    };
+    (advice, deployment.outcome().cloned())
+}
+
+/// Two people deploy from folders of their own, with faults, deaths in the middle and one taking over from the other. Whatever
+/// comes of it, each command either ends well once all switches answer, or its message names one that leads on to that; and what
+/// was there before anybody came is got back by whoever knows it.
+#[test]
+fn every_message_s_advice_leads_on() {
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let original = world.running();
+        let plans = [world.plan(&mut rng, 10), world.plan(&mut rng, 20)];
+        let mut folders = [Folder::default(), Folder::default()];
+        for turn in 0..1 + rng.below(3) {
+            let who = rng.below(2);
+            let verbs = [Verb::Plain, Verb::Plain, Verb::TakeOver, Verb::Resume, Verb::Undo];
+            world.faults = if rng.below(2) == 0 { faults(&mut rng, &world.topology) } else { Vec::new() };
+            world.switches.iter_mut().for_each(|switch| switch.requests = 0);
+            world.patience = (rng.below(2) == 0).then(|| rng.below(14 * world.switches.len()));
+            world.verdict = if rng.below(4) == 0 { Err(vec!["a loop".to_owned()]) } else { Ok(()) };
+            let verb = (verbs[rng.below(verbs.len())], 1 + turn as u32);
+            command(&mut world, &mut folders[who], &plans[who], verb, &mut rng);
+        }
+        // Everything answers again, and everybody follows what they are told.
+        (world.faults, world.patience, world.verdict) = (Vec::new(), None, Ok(()));
+        for switch in &mut world.switches {
+            (switch.dead, switch.deaf) = (false, 0);
+        }
+        world.wires = (world.topology.links().iter()).flat_map(|link| [(link.a, link.b), (link.b, link.a)]).collect();
+        let who = rng.below(2);
+        let first = [Verb::Plain, Verb::Resume, Verb::Undo, Verb::TakeOver][rng.below(4)];
+        // Whoever knows what was there before anybody came, and nobody else finished since.
+        let knows = folders[0].journal.is_some() != folders[1].journal.is_some();
+        let untouched = folders.iter().all(|folder| folder.generation.is_none());
+        if knows && untouched && rng.below(2) == 0 {
+            let holder = usize::from(folders[1].journal.is_some());
+            if folders[holder].journal.as_ref().is_some_and(|journal| journal.under_way.is_empty()) {
+                let undo = (Verb::UndoTakingOver, 90);
+                let (_, end) = command(&mut world, &mut folders[holder], &plans[holder], undo, &mut rng);
+                assert!(matches!(end, Some(Outcome::RolledBack { .. })), "{end:?}");
+                assert_eq!(world.running(), original, "what was there before");
+                return;
+            }
+        }
+        let (mut verb, mut said) = (first, Vec::new());
+        for step in 0..6 {
+            let (advice, end) = command(&mut world, &mut folders[who], &plans[who], (verb, 91 + step), &mut rng);
+            said.push((verb, end.clone()));
+            match (advice, end) {
+                (Some(next), _) => verb = next,
+                (None, Some(Outcome::Deployed { .. } | Outcome::Unchanged)) => {
+                    assert_eq!(world.running(), plans[who]);
+                    return;
+                }
+                (None, Some(Outcome::RolledBack { .. })) if matches!(verb, Verb::Undo) => return,
+                _ => break,
+            }
+        }
+        panic!("a dead end: {said:?}");
+    });
 }
 
 fn for_each_seed(check: impl Fn(u64) + std::panic::RefUnwindSafe) {
@@ -522,12 +744,18 @@ fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order
         digest: nonce,
         nonce,
         generation: None,
+        precedence: Precedence::GiveWay,
         claims: Vec::new(),
         resume: None,
         management: world.management.clone(),
         guard: Some(Duration::from_secs(60)),
         sequence: world.sequence.clone(),
         parallel_max: 4,
+        watch: Some(Watch {
+            cables: if world.views.is_empty() { world.cables() } else { Cables::default() },
+            cables_max: Duration::from_secs(40),
+            floods_min: Duration::from_millis(60),
+        }),
     }
 }
 
@@ -589,13 +817,17 @@ enum Kind {
     Unsaved,
     /// It does as asked, and the ports that management comes in by go down.
     Severs,
+    /// What is asked of it makes the program fail.
+    Panics(usize),
+    /// Its address leads to another switch for so many requests, which the driver notices.
+    Impostor(usize),
 }
 
 fn faults(rng: &mut Rng, topology: &Topology) -> Vec<Trouble> {
     let switches = topology.switches().len();
     let one = |rng: &mut Rng| {
         let step = rng.below(20);
-        let kind = match rng.below(12) {
+        let kind = match rng.below(14) {
             0 => Kind::Deaf([1, 2, 1000][rng.below(3)]),
             1 => Kind::Mute,
             2 => Kind::Refuses(step),
@@ -607,6 +839,8 @@ fn faults(rng: &mut Rng, topology: &Topology) -> Vec<Trouble> {
             8 => Kind::Pretends,
             9 => Kind::Gone(step),
             10 => Kind::Severs,
+            11 => Kind::Panics(step),
+            12 => Kind::Impostor([1, 3, 1000][rng.below(3)]),
             _ => Kind::Unsaved,
         };
         Trouble { switch: SwitchId::new(rng.below(switches)), at: rng.below(8), kind }
@@ -649,8 +883,41 @@ struct Job {
     step: usize,
     begun: bool,
     expected: u64,
+    /// When the last look began that was over when this was asked for.
+    looked: usize,
     /// The way back of a switch that is cut off.
     returning: Option<VecDeque<Edit>>,
+}
+
+/// How a frame came to a switch: by which port, in which VLAN.
+type Place = (PortId, VlanId);
+
+/// What somebody does to plugs while a deployment is under way.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// The plugs in two ports.
+    Swap(PortId, PortId),
+    /// The plug in a port to another port, in which there is none or a host's.
+    To(PortId, PortId),
+    /// Out of a port, and left on the floor.
+    Out(PortId),
+}
+
+/// Whether switches announce themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lldp {
+    Speaks,
+    /// Some announcements come later than the look.
+    Late,
+    Mute,
+}
+
+fn chassis(switch: SwitchId) -> LldpId {
+    LldpId { subtype: 7, octets: format!("c{}", switch.index()).into_bytes() }
+}
+
+fn lldp_id(name: &str) -> LldpId {
+    LldpId { subtype: 5, octets: name.as_bytes().to_vec() }
 }
 
 struct World {
@@ -659,7 +926,20 @@ struct World {
     management: Management,
     controller: SwitchId,
     sequence: Vec<SwitchId>,
-    unplugged: BTreeSet<LinkId>,
+    /// Where the cable in a port leads: as the topology has it, until somebody moves plugs.
+    wires: BTreeMap<PortId, PortId>,
+    /// Ports that hosts are plugged into.
+    hosts: BTreeSet<PortId>,
+    /// Plugs that are moved, and after how many answers.
+    moves: Vec<(usize, Move)>,
+    moved_at: Option<usize>,
+    /// Whether switches say whom they hear.
+    lldp: Lldp,
+    clock: usize,
+    /// When the look that is under way began, and the last one that is over.
+    round: usize,
+    looked: usize,
+    flooded: BTreeMap<PortId, u64>,
     faults: Vec<Trouble>,
     jobs: Vec<Job>,
     jobs_begun: u64,
@@ -667,7 +947,7 @@ struct World {
     writes: usize,
     claims: Vec<Mark>,
     journal: Option<Journal>,
-    verdict: Result<(), String>,
+    verdict: Result<(), Vec<String>>,
     patience: Option<usize>,
     /// `views[switch]`: its ports in the order in which the deployment knows them; in their own if there is none.
     views: Vec<Vec<String>>,
@@ -732,7 +1012,15 @@ impl World {
             management: Management::OutOfBand,
             controller: SwitchId::new(0),
             sequence: topology.switch_ids().rev().collect(),
-            unplugged: BTreeSet::new(),
+            wires: (topology.links().iter()).flat_map(|link| [(link.a, link.b), (link.b, link.a)]).collect(),
+            hosts: topology.hosts().iter().map(|host| host.port).collect(),
+            moves: Vec::new(),
+            moved_at: None,
+            lldp: Lldp::Speaks,
+            clock: 0,
+            round: 0,
+            looked: 0,
+            flooded: BTreeMap::new(),
             faults: Vec::new(),
             jobs: Vec::new(),
             jobs_begun: 0,
@@ -932,10 +1220,22 @@ impl World {
         let mut answers = 0;
         self.judge("at the start");
         for _ in 0..200_000 {
+            self.clock += 1;
+            let due = self.moves.iter().position(|(at, _)| answers >= *at);
+            if let Some((_, how)) = due.map(|at| self.moves.swap_remove(at)) {
+                self.move_plugs(how);
+            }
             for (number, deployment) in deployments.iter_mut().enumerate() {
+                deployment.handle_time(Duration::from_millis(self.clock as u64));
                 while let Some(request) = deployment.poll_request() {
                     self.jobs_begun += 1;
+                    let looks = |job: &Job| matches!(job.request, Request::Look { .. });
+                    if matches!(request, Request::Look { .. }) && !self.jobs.iter().any(looks) {
+                        self.round = self.clock;
+                    }
+                    let looked = self.looked;
                     let job = Job {
+                        looked,
                         id: self.jobs_begun,
                         deployer: number,
                         request,
@@ -970,6 +1270,11 @@ impl World {
                         self.jobs.clear();
                         return;
                     }
+                    let looks = |job: &Job| matches!(job.request, Request::Look { .. });
+                    if looks(&job) && !self.jobs.iter().any(looks) {
+                        self.looked = self.round;
+                    }
+                    deployments[job.deployer].handle_time(Duration::from_millis(self.clock as u64));
                     deployments[job.deployer].handle_reply(reply);
                 }
             }
@@ -995,6 +1300,25 @@ impl World {
             Request::Record(journal) => {
                 self.journal = Some(journal);
                 Some(Reply::Recorded(Ok(())))
+            }
+            Request::Pause(time) => {
+                self.clock += time.as_millis() as usize;
+                Some(Reply::Paused)
+            }
+            Request::Look { switch } => {
+                if !self.hears(switch) {
+                    return Some(Reply::Looked(switch, Err(Fault::Silent)));
+                }
+                Some(Reply::Looked(switch, Ok(self.sight(switch, rng))))
+            }
+            Request::Shut { switch, ports } => {
+                if !self.hears(switch) {
+                    return Some(Reply::Shut(switch, Err(Fault::Silent)));
+                }
+                let state = &mut self.switches[switch.index()];
+                ports.iter().for_each(|slot| state.running.ports[slot.index()].admin = Admin::Down);
+                state.fence += 1;
+                Some(Reply::Shut(switch, Ok(())))
             }
             Request::Read { switch } => {
                 if !self.hears(switch) {
@@ -1031,7 +1355,9 @@ impl World {
                 }
                 self.writes += 1;
                 match job.trouble {
-                    Some(Kind::Unsaved | Kind::Refuses(_)) => return answer(Err(Fault::Refused("no room".to_owned()))),
+                    Some(Kind::Unsaved | Kind::Refuses(_) | Kind::Panics(_)) => {
+                        return answer(Err(Fault::Refused("no room".to_owned())));
+                    }
                     Some(Kind::Restarts(_) | Kind::Away(..)) => {
                         self.restart(switch, job.trouble, rng);
                         return answer(Err(Fault::Silent));
@@ -1074,8 +1400,12 @@ impl World {
         match trouble {
             Some(Kind::Deaf(1000)) => self.switches[switch.index()].dead = true,
             Some(Kind::Deaf(times)) => self.switches[switch.index()].deaf = times,
+            // Of a switch that is another one nothing is believed, and nothing is written to it.
+            Some(Kind::Impostor(1000)) => self.switches[switch.index()].dead = true,
+            Some(Kind::Impostor(times)) => self.switches[switch.index()].deaf = times,
             Some(Kind::Unplugged(link)) => {
-                self.unplugged.insert(LinkId::new(link));
+                let link = *self.topology.link(LinkId::new(link));
+                self.pull(link.a);
             }
             _ => {}
         }
@@ -1101,6 +1431,9 @@ impl World {
                 return Some(Err(Fault::Refused("table full".to_owned())));
             }
             Some(Kind::Stops(step)) if job.step >= step.min(last) => return Some(Err(Fault::Silent)),
+            Some(Kind::Panics(step)) if job.step >= step.min(last) => {
+                return Some(Err(Fault::Panicked("a defect".to_owned())));
+            }
             Some(Kind::Gone(step)) if job.step > step.min(last) => {
                 self.switches[at].dead = true;
                 return Some(Err(Fault::Silent));
@@ -1122,6 +1455,16 @@ impl World {
                 edit.apply(&mut state.running);
             }
             job.step += 1;
+            // A port for hosts opens only after every cable has been seen to be where it belongs.
+            if let Edit::Open(slot) = edit {
+                let port = PortId::new(self.topology.switch_ports(switch).start + slot.index());
+                if self.hosts.contains(&port) && self.lldp != Lldp::Mute && self.is_storm() {
+                    assert!(
+                        self.moved_at.is_some_and(|moved| moved >= job.looked),
+                        "hosts come to a loop that was seen"
+                    );
+                }
+            }
         }
         if !job.edits.is_empty() {
             return None;
@@ -1191,19 +1534,14 @@ impl World {
         }
     }
 
-    /// Where a frame of a VLAN that has entered a switch by a channel goes next.
-    fn next(&self, switch: SwitchId, entered: Option<LinkId>, vlan: VlanId) -> Vec<(LinkId, SwitchId, VlanId)> {
+    /// Where a frame of a VLAN that is at a switch goes next, by which port it gets in there.
+    fn next(&self, switch: SwitchId, entered: Option<PortId>, vlan: VlanId) -> Vec<Place> {
         let mut next = Vec::new();
-        let topology = &self.topology;
-        for (slot, port) in topology.port_ids(switch).enumerate() {
-            let Attachment::Link(id) = topology.port(port).attachment else { continue };
-            let link = topology.link(id);
-            let far = if link.a == port { link.b } else { link.a };
-            let (there, own) = (topology.port(far).switch, &self.switches[switch.index()].running.ports[slot]);
-            let far_slot = far.index() - topology.switch_ports(there).start;
-            let other = &self.switches[there.index()].running.ports[far_slot];
-            let dead = self.switches[there.index()].running.ports.is_empty() || self.unplugged.contains(&id);
-            if entered == Some(id) || dead || own.admin == Admin::Down || other.admin == Admin::Down {
+        for (slot, port) in self.topology.port_ids(switch).enumerate() {
+            let Some(&far) = self.wires.get(&port).filter(|_| entered != Some(port)) else { continue };
+            let own = &self.switches[switch.index()].running.ports[slot];
+            let other = self.port_state(far);
+            if own.admin == Admin::Down || other.admin == Admin::Down {
                 continue;
             }
             let arrives = if own.tagged.contains(vlan) {
@@ -1214,10 +1552,144 @@ impl World {
                 None
             };
             if let Some(vlan) = arrives.filter(|vlan| other.is_member(*vlan)) {
-                next.push((id, there, vlan));
+                next.push((far, vlan));
             }
         }
         next
+    }
+
+    fn port_state(&self, port: PortId) -> &PortConfig {
+        let switch = self.topology.port(port).switch;
+        &self.switches[switch.index()].running.ports[port.index() - self.topology.switch_ports(switch).start]
+    }
+
+    /// Takes both plugs of a cable out.
+    fn pull(&mut self, port: PortId) {
+        if let Some(far) = self.wires.remove(&port) {
+            self.wires.remove(&far);
+        }
+        self.hosts.remove(&port);
+    }
+
+    fn plug(&mut self, a: PortId, b: PortId) {
+        self.wires.insert(a, b);
+        self.wires.insert(b, a);
+    }
+
+    /// Moves plugs.
+    fn move_plugs(&mut self, how: Move) {
+        self.moved_at = Some(self.clock);
+        if env::var_os("SEED").is_some() {
+            eprintln!("{how:?} at {}, looked {}", self.clock, self.looked);
+        }
+        match how {
+            Move::Swap(a, b) if a != b && self.wires.contains_key(&a) && self.wires.contains_key(&b) => {
+                let (far_a, far_b) = (self.wires[&a], self.wires[&b]);
+                if far_a != b {
+                    self.pull(a);
+                    self.pull(b);
+                    self.plug(a, far_b);
+                    self.plug(b, far_a);
+                }
+            }
+            Move::To(from, to) if self.wires.contains_key(&from) && !self.wires.contains_key(&to) => {
+                let far = self.wires[&from];
+                if far != to {
+                    self.pull(from);
+                    self.pull(to);
+                    self.plug(far, to);
+                }
+            }
+            Move::Out(port) => self.pull(port),
+            Move::Swap(..) | Move::To(..) => {}
+        }
+    }
+
+    /// Whether a broadcast of some host's would come to a switch twice, where spanning tree does not see to that.
+    fn is_storm(&self) -> bool {
+        self.hosts.iter().any(|port| {
+            let state = self.port_state(*port);
+            let Some(vlan) = state.pvid.filter(|vlan| state.admin == Admin::Up && state.is_member(*vlan)) else {
+                return false;
+            };
+            let of = |port: PortId| self.topology.port(port).switch;
+            // By which switch a frame came to each.
+            let mut from = BTreeMap::from([(of(*port), None)]);
+            let mut queue = VecDeque::from([(*port, vlan)]);
+            while let Some((port, vlan)) = queue.pop_front() {
+                for (far, next_vlan) in self.next(of(port), Some(port), vlan) {
+                    if from.contains_key(&of(far)) {
+                        let chain = |start: SwitchId| {
+                            std::iter::successors(Some(start), |at| from[at]).collect::<BTreeSet<SwitchId>>()
+                        };
+                        let mut cycle = &chain(of(port)) ^ &chain(of(far));
+                        cycle.extend([of(port), of(far)]);
+                        // Where all take part in spanning tree, it has blocked a port.
+                        let stp = |at: &SwitchId| self.switches[at.index()].running.spanning_tree == SpanningTree::On;
+                        if !cycle.iter().all(stp) {
+                            return true;
+                        }
+                        continue;
+                    }
+                    from.insert(of(far), Some(of(port)));
+                    queue.push_back((far, next_vlan));
+                }
+            }
+            false
+        })
+    }
+
+    /// What a switch hears and counts.
+    fn sight(&mut self, switch: SwitchId, rng: &mut Rng) -> Sight {
+        let storm = self.is_storm();
+        let mut sight = Sight::default();
+        for (slot, port) in self.topology.port_ids(switch).enumerate() {
+            let far = self.wires.get(&port).copied();
+            let running = self.port_state(port).admin == Admin::Up
+                && (self.hosts.contains(&port) || far.is_some_and(|far| self.port_state(far).admin == Admin::Up));
+            sight.running.push(running);
+            let between = matches!(self.topology.port(port).attachment, Attachment::Link(_));
+            let frames = match (running, storm, between) {
+                (true, true, true) => 1_000_000,
+                (true, _, false) => 20,
+                (true, false, true) => rng.below(20) as u64,
+                (false, ..) => 0,
+            };
+            let count = self.flooded.entry(port).or_default();
+            *count += frames;
+            sight.flooded.push(Count::Wide(*count));
+            let told = self.lldp == Lldp::Speaks || (self.lldp == Lldp::Late && rng.below(3) > 0);
+            if let Some(far) = far.filter(|_| running && told) {
+                let (chassis, id) = (chassis(self.topology.port(far).switch), lldp_id(&self.topology.port(far).name));
+                sight.heard.push(Heard {
+                    port: slot,
+                    chassis,
+                    id,
+                    description: String::new(),
+                    system: String::new(),
+                    capabilities: Capabilities::default(),
+                });
+            }
+        }
+        sight
+    }
+
+    /// What the switches say of themselves, and the cables that all of them see.
+    fn cables(&self) -> Cables {
+        let station = |switch: SwitchId| {
+            let port = |port| {
+                let name = self.topology.port(port).name.clone();
+                StationPort { id: Some(lldp_id(&name)), name, ..StationPort::default() }
+            };
+            let ports = self.topology.port_ids(switch).map(port).collect();
+            Station { chassis: Some(chassis(switch)), ports, ..Station::default() }
+        };
+        let there = |id: &LinkId| {
+            let link = self.topology.link(*id);
+            self.lldp != Lldp::Mute && self.wires.get(&link.a) == Some(&link.b)
+        };
+        let links: Vec<LinkId> = self.topology.link_ids().filter(there).collect();
+        Cables::new(&self.topology, self.topology.switch_ids().map(station).collect(), links)
     }
 
     /// Whether the controller's frames get to a switch.
@@ -1229,7 +1701,8 @@ impl World {
             if at == switch {
                 return true;
             }
-            for (_, there, vlan) in self.next(at, None, vlan) {
+            for (port, vlan) in self.next(at, None, vlan) {
+                let there = self.topology.port(port).switch;
                 if seen.insert((there, vlan)) {
                     queue.push_back((there, vlan));
                 }
@@ -1241,7 +1714,10 @@ impl World {
     /// Looks for a way on which a broadcast would go round. Switches that all run spanning tree break it; one that does
     /// not is not trusted to pass its frames on.
     fn judge(&self, when: &str) {
-        type Place = (LinkId, SwitchId, VlanId);
+        if self.moved_at.is_some() {
+            return;
+        }
+        let at = |place: &Place| self.topology.port(place.0).switch;
         let mut state: BTreeMap<Place, bool> = BTreeMap::new();
         let stp = |switch: SwitchId| self.switches[switch.index()].running.spanning_tree == SpanningTree::On;
         let vlans: BTreeSet<VlanId> =
@@ -1254,7 +1730,7 @@ impl World {
                         continue;
                     }
                     state.insert(start, false);
-                    stack.push((start, self.next(start.1, Some(start.0), start.2)));
+                    stack.push((start, self.next(at(&start), Some(start.0), start.1)));
                     while let Some((place, rest)) = stack.last_mut() {
                         let Some(next) = rest.pop() else {
                             state.insert(*place, true);
@@ -1266,11 +1742,11 @@ impl World {
                             Some(false) => {
                                 let from = stack.iter().position(|(place, _)| *place == next).expect("on the stack");
                                 let cycle: Vec<Place> = stack[from..].iter().map(|(place, _)| *place).collect();
-                                assert!(cycle.iter().all(|place| stp(place.1)), "{when}: a loop: {cycle:?}");
+                                assert!(cycle.iter().all(|place| stp(at(place))), "{when}: a loop: {cycle:?}");
                             }
                             None => {
                                 state.insert(next, false);
-                                let onward = self.next(next.1, Some(next.0), next.2);
+                                let onward = self.next(at(&next), Some(next.0), next.1);
                                 stack.push((next, onward));
                             }
                         }
@@ -1291,7 +1767,13 @@ impl World {
         };
         match outcome {
             Outcome::Deployed { unsaved, doubts, .. } => but(&[&unsaved[..], &doubts[..]].concat(), goals),
-            Outcome::RolledBack { unsaved, .. } => but(unsaved, backup),
+            Outcome::RolledBack { unsaved, kept_shut, .. } => {
+                let mut backup = backup.to_vec();
+                for (switch, slot) in kept_shut.iter().map(|kept| kept.at) {
+                    backup[switch.index()].ports[slot.index()].admin = Admin::Down;
+                }
+                but(unsaved, &backup);
+            }
             Outcome::Refused(_) => but(&[], backup),
             Outcome::Stranded { lost, .. } => {
                 assert!(!lost.is_empty());

@@ -314,7 +314,7 @@ fn what_comes_spoiled_is_not_believed() {
             assert_eq!(reading.config, truth(&agent), "{malice:?}, seed {seed}");
             read += 1;
             let wanted = goal(&mut Rng::new(seed));
-            let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+            let mark = Mark::new(1, 2, 3);
             if device.write(&reading.config, &wanted, mark, reading.fence, None).is_ok() {
                 assert_eq!(truth(&agent), wanted, "{malice:?}, seed {seed}");
                 written += 1;
@@ -336,7 +336,7 @@ fn lies_come_to_an_end() {
             if let Ok(mut device) = connect(session(&agent, word(), malice, rarity, seed)) {
                 if let Ok(reading) = device.read() {
                     assert_eq!(reading.config.ports.len(), PORTS);
-                    let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+                    let mark = Mark::new(1, 2, 3);
                     let _ = device.write(&reading.config, &goal(&mut Rng::new(seed)), mark, reading.fence, None);
                 }
             }

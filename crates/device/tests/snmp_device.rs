@@ -132,7 +132,7 @@ fn device(agent: &Agent, credentials: Credentials, weather: Weather, seed: u64) 
 }
 
 fn mark(nonce: u32) -> Mark {
-    Mark { generation: 1, nonce, digest: 7 }
+    Mark::new(1, nonce, 7)
 }
 
 /// Any state of a switch that plans ask for.

@@ -391,8 +391,8 @@ pub(crate) struct Deploy {
     /// Take an interrupted deployment back.
     #[arg(long)]
     pub(crate) undo: bool,
-    /// Go ahead although somebody else has deployed since.
-    #[arg(long)]
+    /// Go ahead although somebody else has deployed since, or an interrupted deployment was left here.
+    #[arg(long, conflicts_with = "since")]
     pub(crate) take_over: bool,
     /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, or one end, or all. Such cables stay shut otherwise.
     #[arg(long, value_name = "LINK")]
@@ -411,6 +411,10 @@ pub(crate) struct Deploy {
     /// the change back by itself and everything is rolled back. Spanning tree alone takes up to 50.
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0, value_parser = real(2.0..=3600.0))]
     pub(crate) deadline: f64,
+    /// How long a cable that was seen before may take to be seen again by LLDP once its ports are open: longer than switches
+    /// take to announce themselves, which is 30 s by default. The deployment goes on as soon as all are seen.
+    #[arg(long, value_name = "SECONDS", default_value_t = 40.0, value_parser = real(0.0..=3600.0))]
+    pub(crate) cable_wait: f64,
 }
 
 /// Write down what switches hold.

@@ -206,7 +206,7 @@ fn what_others_change_is_told() {
             reading
         };
         let found = read(&mut device);
-        let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+        let mark = Mark::new(1, 2, 3);
         let fence = device.write(&found.config, &goal(), mark, found.fence, None).expect("a write");
         assert!(bench.hears(1, 2), "hosts of one VLAN hear each other");
         let held = read(&mut device);
@@ -318,7 +318,7 @@ fn first(bench: &Bench) {
     let mut device = connect();
     let found = device.read().expect("a reading");
     assert_eq!(found.config.ports[0].pvid, Some(VlanId::MIN), "{:?}", found.config);
-    let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+    let mark = Mark::new(1, 2, 3);
     let guard = Some(Duration::from_secs(30));
     let fence = device.write(&found.config, &goal(), mark, found.fence, guard).expect("a write");
     let mut read = device.read().expect("a reading");
@@ -416,7 +416,7 @@ fn by_shell(bench: &Bench) {
     let local = Ipv4Addr::LOCALHOST.into();
     let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience).expect("a shell");
     let found = device.read().expect("a reading");
-    let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+    let mark = Mark::new(1, 2, 3);
     let guard = Some(Duration::from_secs(60));
     let fence = device.write(&found.config, &goal(), mark, found.fence, guard).expect("a write");
     let read = device.read().expect("a reading");

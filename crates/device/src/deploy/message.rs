@@ -1,11 +1,11 @@
 //! What a deployment asks of the world, and what the world answers.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use fabric::SwitchId;
 
-use super::Mark;
-use crate::{SwitchConfig, text::plain};
+use super::{Mark, Misplaced, Sight, Surge, Unseen};
+use crate::{Slot, SwitchConfig, text::plain};
 
 /// Something to do. Every request is answered by exactly one [`Reply`]; at most one a switch is open at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,20 @@ pub enum Request {
         /// The fence that was read or returned last.
         fence: Fence,
     },
+    /// Ask a switch what its ports hear and count.
+    Look {
+        /// Which.
+        switch: SwitchId,
+    },
+    /// Take ports out of service at once, whoever else writes.
+    Shut {
+        /// Which.
+        switch: SwitchId,
+        /// Its ports.
+        ports: Vec<Slot>,
+    },
+    /// Let this time pass.
+    Pause(Duration),
     /// Judge the states that all switches were found in, as they will be once their ports are open.
     Judge {
         /// `devices[switch]`.
@@ -59,8 +73,14 @@ pub enum Reply {
     Written(SwitchId, Result<Fence, Fault>),
     /// To [`Request::Save`]: the new fence.
     Saved(SwitchId, Result<Fence, Fault>),
-    /// To [`Request::Judge`]: what is fatal, if anything.
-    Judged(Result<(), String>),
+    /// To [`Request::Look`].
+    Looked(SwitchId, Result<Sight, Fault>),
+    /// To [`Request::Shut`].
+    Shut(SwitchId, Result<(), Fault>),
+    /// To [`Request::Pause`].
+    Paused,
+    /// To [`Request::Judge`]: all that is fatal, if anything.
+    Judged(Result<(), Vec<String>>),
     /// To [`Request::Note`] and [`Request::Record`].
     Recorded(Result<(), String>),
 }
@@ -94,6 +114,12 @@ pub enum Fault {
     Reverted,
     /// It said yes, but holds something else.
     Differs(String),
+    /// It was left alone in the middle of a request, because somebody asked to stop.
+    Stopped,
+    /// Whatever was asked of it made this program fail: a defect, in these words.
+    Panicked(String),
+    /// Another deployment was in the middle of it, so what it held before is in that one's journal.
+    UnderWay(Mark),
 }
 
 impl fmt::Display for Fault {
@@ -104,6 +130,15 @@ impl fmt::Display for Fault {
             Self::Fenced => f.write_str("restarted, or was changed by somebody else"),
             Self::Reverted => f.write_str("was cut off by the change, and took it back by itself"),
             Self::Differs(what) => write!(f, "accepted a change but holds something else: {}", plain(what)),
+            Self::Stopped => f.write_str("was left in the middle of a request, as you asked"),
+            Self::Panicked(what) => {
+                write!(f, "could not be dealt with, by a defect of this program; please report it: {}", plain(what))
+            }
+            Self::UnderWay(mark) => write!(
+                f,
+                "was in the middle of another deployment (generation {}), whose journal knows what it held before",
+                mark.generation
+            ),
         }
     }
 }
@@ -117,6 +152,8 @@ pub struct Journal {
     pub stages_done: usize,
     /// `backup[switch]`: what each switch held before.
     pub backup: Vec<Arc<SwitchConfig>>,
+    /// Switches that another deployment was in the middle of, and its mark: their backup is no state to go back to.
+    pub under_way: BTreeMap<SwitchId, Mark>,
 }
 
 /// A stage of a deployment. All switches finish one before any begins the next.
@@ -140,8 +177,16 @@ pub enum Stage {
     ReadBack,
     /// The judge sees what was read back.
     Judge,
-    /// Ports come into service.
-    Open,
+    /// Ports toward other switches come into service; those of hosts are shut, so no frame travels.
+    OpenLinks,
+    /// A group of all other ports comes into service, counted from 0, of so many.
+    Open(usize, usize),
+    /// Cables and floods are looked at.
+    Look,
+    /// What was opened last is shut at once.
+    Shut,
+    /// The deployment tag says that the deployment is over.
+    Seal,
     /// Everything is read once more.
     Confirm,
     /// The new state is what a switch restarts with.
@@ -160,7 +205,12 @@ impl fmt::Display for Stage {
             Self::Live(number) => write!(f, "live step {}", number + 1),
             Self::ReadBack => f.write_str("read back"),
             Self::Judge => f.write_str("judge"),
-            Self::Open => f.write_str("open"),
+            Self::OpenLinks => f.write_str("open links"),
+            Self::Open(_, 1) => f.write_str("open hosts"),
+            Self::Open(group, of) => write!(f, "open hosts, group {} of {of}", group + 1),
+            Self::Look => f.write_str("look"),
+            Self::Shut => f.write_str("shut"),
+            Self::Seal => f.write_str("seal"),
             Self::Confirm => f.write_str("confirm"),
             Self::Save => f.write_str("save"),
         }
@@ -194,6 +244,12 @@ pub enum Event {
     Failed(Stage, SwitchId, Fault),
     /// The way leads back from here.
     Turned(Reason),
+    /// Nobody can tell a flood on these switches: they count no broadcasts.
+    Unwatched(Vec<SwitchId>),
+    /// These cables are awaited: their ports are open, but do not hear their far ends yet.
+    Awaited(Vec<Unseen>),
+    /// These ports stay shut, since their cables lead elsewhere.
+    KeptShut(Vec<Misplaced>),
 }
 
 /// Why a deployment did not go on.
@@ -205,8 +261,14 @@ pub enum Reason {
     Elsewhere(SwitchId, String),
     /// The way by which this switch is to be managed does not carry management yet, at a port of this name.
     NoWay(SwitchId, String),
-    /// The judge found the states that were read back unfit.
-    Unfit(String),
+    /// The judge found the states that were read back unfit, and all of why.
+    Unfit(Vec<String>),
+    /// Cables lead elsewhere than the plan has them.
+    Miscabled(Vec<Misplaced>),
+    /// Cables that were seen before were not seen again, for so long.
+    Unseen(Vec<Unseen>, Duration),
+    /// Broadcasts multiply; the ports that received the most, descending.
+    Storm(Vec<Surge>),
     /// The journal could not be written.
     NoJournal(String),
     /// Somebody asked it to stop.
@@ -250,6 +312,8 @@ pub enum Outcome {
         reason: Reason,
         /// Switches that could not save it: they come back with their ports shut.
         unsaved: Vec<(SwitchId, Fault)>,
+        /// Ports that stay shut, since their cables lead elsewhere.
+        kept_shut: Vec<Misplaced>,
     },
     /// Some switches could not be brought back. The others hold what they held before, with the ports that lead to those
     /// shut.

@@ -1,6 +1,8 @@
 //! Journals: what an interrupted deployment leaves for the one that resumes it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
+
+use fabric::SwitchId;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,9 @@ struct File {
     stages_done: usize,
     /// What each switch held before, in the plan's order.
     backup: Vec<State>,
+    /// The marks of other deployments that were in the middle of switches, by the switch's position.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    under_way: BTreeMap<usize, String>,
 }
 
 /// Writes a journal.
@@ -29,6 +34,7 @@ pub fn write_journal(journal: &Journal) -> String {
         mark: journal.mark.to_string(),
         stages_done: journal.stages_done,
         backup: journal.backup.iter().map(|state| State::of(state)).collect(),
+        under_way: journal.under_way.iter().map(|(switch, mark)| (switch.index(), mark.to_string())).collect(),
     };
     let mut text = serde_json::to_string(&file).expect("names and numbers are JSON");
     text.push('\n');
@@ -47,10 +53,14 @@ pub fn parse_journal(text: &str) -> Result<Journal, FormatError> {
     if file.version > VERSION {
         return Err(FormatError::Version { found: file.version, known: VERSION });
     }
-    let mark: Mark =
-        file.mark.parse().map_err(|_| FormatError::Content(format!("{:?} is no deployment's mark", file.mark)))?;
+    let parse = |text: &str| -> Result<Mark, FormatError> {
+        text.parse().map_err(|_| FormatError::Content(format!("{text:?} is no deployment's mark")))
+    };
+    let mark = parse(&file.mark)?;
+    let under_way = file.under_way.iter().map(|(switch, mark)| Ok((SwitchId::new(*switch), parse(mark)?)));
+    let under_way = under_way.collect::<Result<_, FormatError>>()?;
     let backup = file.backup.into_iter().map(|state| state.parse().map(Arc::new)).collect::<Result<_, _>>()?;
-    Ok(Journal { mark, stages_done: file.stages_done, backup })
+    Ok(Journal { mark, stages_done: file.stages_done, backup, under_way })
 }
 
 #[cfg(test)]
@@ -61,9 +71,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let journal = Journal {
-            mark: Mark { generation: 3, nonce: 7, digest: 9 },
+            mark: Mark::new(3, 7, 9),
             stages_done: 2,
             backup: vec![Arc::new(SwitchConfig::out_of_the_box(["p1".to_owned()]))],
+            under_way: [(SwitchId::new(0), Mark::new(2, 1, 0))].into(),
         };
         assert_eq!(parse_journal(&write_journal(&journal)).expect("its own file"), journal);
         assert!(parse_journal("{}").is_err());

@@ -50,7 +50,7 @@ pub enum Count {
 
 impl Count {
     /// How much more there is than before. A counter that has become another kind says nothing.
-    fn since(self, before: Self) -> Option<u64> {
+    pub fn since(self, before: Self) -> Option<u64> {
         match (before, self) {
             (Self::Narrow(before), Self::Narrow(now)) => Some(u64::from(now.wrapping_sub(before))),
             // Nothing wraps 64 bits: less than before is a counter that was set back without a word.

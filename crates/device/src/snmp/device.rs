@@ -14,20 +14,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fabric::{FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{FlowControlMode, VlanId, VlanSet};
 
 use super::{
     BulkSize, Link, SaveMethod, Session, SessionError,
+    entries::Batch,
     save::{Row, VendorSave},
+    sight::Memory,
     vlan_tables::VlanMib,
 };
 use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig,
-    deploy::{Driver, Edit, Fault, Fence, Mark, Reading, edits, in_the_way, without_others},
+    deploy::{Cancel, Driver, Edit, Fault, Fence, Mark, Reading, Sight, edits, in_the_way, without_others},
     mib::{
         AcceptableFrames, BridgePort, Enabled, IfStatus, ListForm, Oid, PauseMode, PortList, RowStatus, StaticStatus,
         Truth, Value,
-        index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
+        index::IfIndex,
         objects::{bridge, ether_like, if_mib, own, q_bridge, system},
     },
     wire::{Binding, ErrorStatus},
@@ -50,6 +52,17 @@ pub struct Device<L> {
     pub(super) pvids: BTreeMap<BridgePort, VlanId>,
     /// VLANs without ports that bear marks.
     pub(super) mark_vlans: BTreeSet<VlanId>,
+    /// VLANs that have a row in dot1qVlanStaticTable, those with marks included.
+    pub(super) static_vlans: BTreeSet<VlanId>,
+    /// VLANs that were made since the filtering databases were read.
+    pub(super) unasked: BTreeSet<VlanId>,
+    /// The highest VLAN that the switch takes.
+    pub(super) vlan_max: VlanId,
+    /// Most static entries that it takes in one SET.
+    pub(super) batch: Batch,
+    pub(super) sight: Memory,
+    /// dot1dBaseBridgeAddress, as it was when the switch was first asked.
+    pub(super) address: Option<Vec<u8>>,
     /// Octets of the PortLists that the switch itself writes.
     pub(super) list_len: usize,
     /// The numbers of all its bridge ports.
@@ -90,31 +103,13 @@ pub(super) enum Lock {
 /// What an administrator knows of a switch beyond what it says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The VLAN whose name is the mark; it has no ports.
+    /// The VLAN whose name is to be the mark, where the switch has room for it; it has no ports.
     pub mark_vlan: VlanId,
     /// How the state is saved where the switch does not say.
     pub save: SaveMethod,
 }
 
 impl<L: Link> Device<L> {
-    /// Leaves the mark, and takes away those of earlier deployments in other VLANs.
-    fn leave_mark(&mut self, mark: Mark) -> Result<(), Fault> {
-        let index = VlanIndex(self.mark_vlan);
-        let name = (q_bridge::VLAN_STATIC_NAME.row(&index), Value::Octets(mark.to_string().into_bytes()));
-        if self.mark_vlans.contains(&self.mark_vlan) {
-            self.set(vec![name])?;
-        } else {
-            self.make_vlan(self.mark_vlan, mark.to_string(), &PortList::new(), &PortList::new())?;
-            self.mark_vlans.insert(self.mark_vlan);
-        }
-        let old: Vec<VlanId> = self.mark_vlans.iter().copied().filter(|vlan| *vlan != self.mark_vlan).collect();
-        for vlan in old {
-            self.remove_vlan(vlan)?;
-            self.mark_vlans.remove(&vlan);
-        }
-        Ok(())
-    }
-
     pub(super) fn carry_out(&mut self, edit: &Edit) -> Result<(), Fault> {
         match edit {
             Edit::Shut(slot) => self.set_admin(*slot, IfStatus::Down),
@@ -150,18 +145,7 @@ impl<L: Link> Device<L> {
                     (q_bridge::PORT_ACCEPTABLE_FRAME_TYPES.row(&port), Value::Integer(frames.code())),
                 ])
             }
-            Edit::SetEntry(vlan, mac, slot) => {
-                let row = self.entry_row(*vlan, *mac);
-                let list = PortList::of([self.ports[slot.index()].bridge.0]).map_err(nonsense)?;
-                self.set(vec![
-                    (q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO.row(&row), Value::Octets(list.encode(self.list_len))),
-                    (q_bridge::STATIC_UNICAST_STATUS.row(&row), Value::Integer(StaticStatus::Permanent.code())),
-                ])
-            }
-            Edit::UnsetEntry(vlan, mac) => {
-                let row = q_bridge::STATIC_UNICAST_STATUS.row(&self.entry_row(*vlan, *mac));
-                self.set(vec![(row, Value::Integer(StaticStatus::Invalid.code()))])
-            }
+            Edit::SetEntry(..) | Edit::UnsetEntry(..) => self.write_entries(std::slice::from_ref(edit)),
             Edit::SetFlowControl(slot, mode) => {
                 let port = self.ports[slot.index()];
                 let pause = match mode {
@@ -209,64 +193,7 @@ impl<L: Link> Device<L> {
         self.set(vec![(row, Value::Integer(status.code()))])
     }
 
-    fn entry_row(&self, vlan: VlanId, mac: Mac) -> StaticRow {
-        let fdb = self.databases.get(&vlan).copied().unwrap_or_else(|| u32::from(vlan.get()));
-        StaticRow { fdb, mac, receive_port: 0 }
-    }
-
-    fn put_vlan(&mut self, vlan: VlanId, egress: &PortList, untagged: &PortList) -> Result<(), Fault> {
-        if vlan == VlanId::MIN || self.databases.contains_key(&vlan) {
-            let lists = self.lists(vlan, egress, untagged);
-            return self.set(lists);
-        }
-        self.make_vlan(vlan, format!("espalier{vlan}"), egress, untagged)?;
-        // The switch says which filtering database it gave the VLAN.
-        for (CurrentVlan { vlan: of, .. }, value) in self.walk(&q_bridge::VLAN_FDB_ID)? {
-            if let Some(database) = value.unsigned().filter(|_| of == vlan) {
-                self.databases.insert(vlan, database);
-            }
-        }
-        Ok(())
-    }
-
-    fn lists(&self, vlan: VlanId, egress: &PortList, untagged: &PortList) -> Vec<Binding> {
-        let index = VlanIndex(vlan);
-        let octets = |list: &PortList| Value::Octets(list.encode(self.list_len));
-        vec![
-            (q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&index), octets(egress)),
-            (q_bridge::VLAN_STATIC_UNTAGGED_PORTS.row(&index), octets(untagged)),
-        ]
-    }
-
-    /// Makes a VLAN at once, or, where a switch refuses that, the bare row first and its ports afterwards.
-    fn make_vlan(&mut self, vlan: VlanId, name: String, egress: &PortList, untagged: &PortList) -> Result<(), Fault> {
-        let index = VlanIndex(vlan);
-        let status = |status: RowStatus| (q_bridge::VLAN_STATIC_ROW_STATUS.row(&index), Value::Integer(status.code()));
-        let name = (q_bridge::VLAN_STATIC_NAME.row(&index), Value::Octets(name.into_bytes()));
-        let mut whole = vec![name.clone()];
-        whole.extend(self.lists(vlan, egress, untagged));
-        let mut later = whole.clone();
-        whole.push(status(RowStatus::CreateAndGo));
-        match self.try_set(whole)? {
-            Ok(()) => Ok(()),
-            Err(SessionError::Refused { status: ErrorStatus::ResourceUnavailable, .. }) => {
-                Err(Fault::Refused(format!("VLAN {vlan}: its VLAN table is full")))
-            }
-            Err(_) => {
-                self.set(vec![status(RowStatus::CreateAndGo)])?;
-                later.rotate_left(1);
-                self.set(later)
-            }
-        }
-    }
-
-    fn remove_vlan(&mut self, vlan: VlanId) -> Result<(), Fault> {
-        let row = q_bridge::VLAN_STATIC_ROW_STATUS.row(&VlanIndex(vlan));
-        self.databases.remove(&vlan);
-        self.set(vec![(row, Value::Integer(RowStatus::Destroy.code()))])
-    }
-
-    fn set(&mut self, bindings: Vec<Binding>) -> Result<(), Fault> {
+    pub(super) fn set(&mut self, bindings: Vec<Binding>) -> Result<(), Fault> {
         let what = bindings.first().map(|(oid, _)| oid.to_string()).unwrap_or_default();
         self.try_set(bindings)?.map_err(|error| match error {
             SessionError::Refused { status: ErrorStatus::ResourceUnavailable, .. } => {
@@ -277,7 +204,7 @@ impl<L: Link> Device<L> {
     }
 
     /// Writes with the lock's value. The inner result is what the switch said of the values, the outer one of the lock.
-    fn try_set(&mut self, bindings: Vec<Binding>) -> Result<Result<(), SessionError>, Fault> {
+    pub(super) fn try_set(&mut self, bindings: Vec<Binding>) -> Result<Result<(), SessionError>, Fault> {
         if let Some(written) = &mut self.rehearsal {
             written.push(bindings);
             return Ok(Ok(()));
@@ -299,9 +226,12 @@ impl<L: Link> Device<L> {
         // Either somebody else has written, or this was written and its answer lost: then the values are there.
         let starts = self.starts;
         self.fence()?;
-        let objects: Vec<Oid> = bindings.iter().map(|(oid, _)| oid.clone()).collect();
-        let found = self.session.get(&objects).map_err(fault)?;
-        let there = found.iter().zip(&bindings).all(|(found, (_, wanted))| same_value(found, wanted));
+        let mut there = true;
+        for some in bindings.chunks(OBJECTS_AT_ONCE) {
+            let objects: Vec<Oid> = some.iter().map(|(oid, _)| oid.clone()).collect();
+            let found = self.session.get(&objects).map_err(fault)?;
+            there &= found.iter().zip(some).all(|(found, (_, wanted))| same_value(found, wanted));
+        }
         if starts == self.starts && self.lock == Lock::Serial(next) && there { Ok(Ok(())) } else { Err(Fault::Fenced) }
     }
 
@@ -318,9 +248,11 @@ impl<L: Link> Device<L> {
     ) -> Result<Vec<Vec<Binding>>, Fault> {
         self.writable()?;
         let known = (self.databases.clone(), self.mark_vlans.clone(), self.pvids.clone());
+        let vlans = (self.static_vlans.clone(), self.unasked.clone());
         self.rehearsal = Some(Vec::new());
-        let done = self.leave_mark(mark).and_then(|()| edits(before, after).iter().try_for_each(|e| self.carry_out(e)));
+        let done = self.leave_mark(mark, before, after).and_then(|()| self.carry_out_all(&edits(before, after)));
         (self.databases, self.mark_vlans, self.pvids) = known;
+        (self.static_vlans, self.unasked) = vlans;
         let written = self.rehearsal.take().unwrap_or_default();
         done.map(|()| written)
     }
@@ -344,6 +276,8 @@ impl<L: Link> Device<L> {
     /// gone back.
     fn disarm(&mut self, until: Instant, done: Result<(), Fault>) -> Result<(), Fault> {
         let object = own::GUARD.instance();
+        // Whoever asked to stop wants the switch to stay as it is as well.
+        self.session.begin();
         let told = match &done {
             Err(Fault::Silent | Fault::Fenced) => Err(Fault::Silent),
             Ok(()) | Err(_) => self.set(vec![(object.clone(), Value::Integer(0))]),
@@ -356,6 +290,9 @@ impl<L: Link> Device<L> {
         }
         loop {
             let answer = self.session.get(std::slice::from_ref(&object));
+            if self.session.is_hurried() {
+                return Err(Fault::Silent);
+            }
             if Instant::now() >= until {
                 return Err(if answer.is_ok() { Fault::Reverted } else { Fault::Silent });
             }
@@ -400,6 +337,7 @@ impl<L: Link> Device<L> {
                 Some(state) if state == progress.failed => {
                     return Err(Fault::Refused("it says that saving its configuration failed".to_owned()));
                 }
+                _ if self.session.is_stopped() => return Err(Fault::Stopped),
                 _ => std::thread::sleep(SAVE_LOOK),
             }
         }
@@ -408,8 +346,18 @@ impl<L: Link> Device<L> {
 
     /// Reads the fence anew.
     pub(super) fn fence(&mut self) -> Result<Fence, Fault> {
-        let objects = [system::UP_TIME.instance(), system::SET_SERIAL_NO.instance()];
+        let objects = [system::UP_TIME.instance(), system::SET_SERIAL_NO.instance(), bridge::BRIDGE_ADDRESS.instance()];
         let values = self.session.get(&objects).map_err(fault)?;
+        if let Some(address) = values[2].octets() {
+            let known = self.address.get_or_insert_with(|| address.to_vec());
+            if known.as_slice() != address {
+                return Err(Fault::Refused(format!(
+                    "another switch answers at its address: the bridge was {}, and is {}",
+                    hexadecimal(known),
+                    hexadecimal(address)
+                )));
+            }
+        }
         let up_cs = values[0].count().unwrap_or(0) as u32;
         if up_cs < self.up_cs {
             self.starts += 1;
@@ -433,11 +381,17 @@ impl<L: Link> Device<L> {
     pub fn set_patience(&mut self, total: Duration) {
         self.session.set_patience(total);
     }
+
+    /// From now on whoever holds this token can have requests end early.
+    pub fn set_cancel(&mut self, cancel: Cancel) {
+        self.session.set_cancel(cancel);
+    }
 }
 
 impl<L: Link + Send> Driver for Device<L> {
     /// Reads between two looks at the fence that must agree.
     fn read(&mut self) -> Result<Reading, Fault> {
+        self.session.begin();
         let mut before = self.fence()?;
         for _ in 0..READS_MAX {
             let (whole, mark) = self.read_whole()?;
@@ -458,14 +412,15 @@ impl<L: Link + Send> Driver for Device<L> {
         fence: Fence,
         guard: Option<Duration>,
     ) -> Result<Fence, Fault> {
+        self.session.begin();
         if self.fence()? != fence {
             return Err(Fault::Fenced);
         }
         self.writable()?;
         let armed = self.arm(guard)?;
         let mut work = || -> Result<(), Fault> {
-            self.leave_mark(mark)?;
-            edits(before, after).iter().try_for_each(|edit| self.carry_out(edit))
+            self.leave_mark(mark, before, after)?;
+            self.carry_out_all(&edits(before, after))
         };
         let done = work();
         match armed {
@@ -476,6 +431,7 @@ impl<L: Link + Send> Driver for Device<L> {
     }
 
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        self.session.begin();
         if self.fence()? != fence {
             return Err(Fault::Fenced);
         }
@@ -491,6 +447,16 @@ impl<L: Link + Send> Driver for Device<L> {
             }
         }
         Ok(self.known_fence())
+    }
+
+    fn look(&mut self) -> Result<Sight, Fault> {
+        self.session.begin();
+        self.see()
+    }
+
+    fn shut(&mut self, ports: &[Slot]) -> Result<(), Fault> {
+        self.session.begin();
+        self.shut_at_once(ports)
     }
 
     fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
@@ -514,6 +480,8 @@ impl<L: Link + Send> Driver for Device<L> {
     }
 }
 
+/// Most objects that one question is about, so that the answer fits into one frame.
+const OBJECTS_AT_ONCE: usize = 16;
 /// How many rows are tried for one copy of a configuration.
 const SAVE_ROWS_MAX: u32 = 3;
 /// How often, and how far apart, a copy of a configuration is asked how it gets on: for a minute.
@@ -530,6 +498,10 @@ impl<L> fmt::Debug for Device<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device").field("ports", &self.ports).field("save", &self.save).finish_non_exhaustive()
     }
+}
+
+fn hexadecimal(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Whether a switch holds what was written. RowStatus reads active after createAndGo, and what was destroyed reads as none.
@@ -553,6 +525,7 @@ pub(super) fn nonsense(error: impl fmt::Display) -> Fault {
 pub(super) fn fault(error: SessionError) -> Fault {
     match error {
         SessionError::Silent { .. } => Fault::Silent,
+        SessionError::Stopped => Fault::Stopped,
         error => Fault::Refused(error.to_string()),
     }
 }

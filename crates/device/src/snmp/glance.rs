@@ -40,7 +40,7 @@ impl<L: Link> Device<L> {
     /// # Errors
     /// [`Fault`].
     pub fn glance(&mut self) -> Result<Glance, Fault> {
-        let name = q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.mark_vlan));
+        let name = q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.known_tag_vlan()));
         let mark = self.session.get(&[name]).map_err(fault)?;
         let mark = mark[0].octets().map(String::from_utf8_lossy);
         let mut ports = Vec::with_capacity(self.ports.len());
@@ -64,6 +64,11 @@ impl<L: Link> Device<L> {
             }));
         }
         Ok(Glance { mark: mark.and_then(|text| text.trim_end_matches('\0').parse().ok()), ports })
+    }
+
+    /// The VLAN whose name is the tag: where the last whole reading found it, else where it would be left.
+    pub(super) fn known_tag_vlan(&self) -> VlanId {
+        self.mark_vlans.iter().next_back().copied().unwrap_or(self.mark_vlan)
     }
 
     /// Sets the VLANs of untagged frames that enter ports, if the switch bears this mark still; none drops them.

@@ -8,6 +8,7 @@
 //! A session speaks to one device over any [`Link`]; a program runs one for each, in threads of its own.
 
 mod device;
+mod entries;
 mod glance;
 mod identify;
 mod learned;
@@ -19,8 +20,10 @@ mod pulse;
 mod read;
 mod save;
 mod session;
+mod sight;
 mod station;
 mod vlan_tables;
+mod vlans;
 mod walk;
 
 pub use device::{Device, Settings};

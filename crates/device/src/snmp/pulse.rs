@@ -148,7 +148,7 @@ impl<L: Link> Device<L> {
             lldp::STATS_REM_TABLES_LAST_CHANGE_TIME.instance(),
             q_bridge::NUM_VLANS.instance(),
             q_bridge::VLAN_NUM_DELETES.instance(),
-            q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.mark_vlan)),
+            q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.known_tag_vlan())),
         ]);
         objects.extend(LAST_MODIFIED.iter().map(|oid| Oid::new(oid)));
         let mut values = self.get_some(&objects)?;

@@ -7,7 +7,9 @@ use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 use super::{
     BulkSize, Link, SaveMethod, Session, SessionError,
     device::{Device, Lock, Pause, PortNumbers, Settings, fault, nonsense},
+    entries::Batch,
     ports::{PortEntry, Reader},
+    sight::Memory,
     vlan_tables::{VlanMib, WAY_OUT},
     walk,
 };
@@ -67,6 +69,12 @@ impl<L: Link> Device<L> {
             Some(Value::Oid(make)) if make == Oid::new(own::PRODUCT.oid) => SaveMethod::Own,
             _ => settings.save,
         };
+        let vlan_max = match one(&mut session, &q_bridge::MAX_VLAN_ID) {
+            Ok(max) => max.and_then(|max| vlan_id(max.unsigned()?)).filter(|vlan| *vlan > VlanId::MIN),
+            Err(Fault::Refused(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let vlan_max = vlan_max.unwrap_or(VlanId::MAX);
         let mut device = Self {
             session,
             bulk,
@@ -78,6 +86,12 @@ impl<L: Link> Device<L> {
             databases: BTreeMap::new(),
             pvids: BTreeMap::new(),
             mark_vlans: BTreeSet::new(),
+            static_vlans: BTreeSet::new(),
+            unasked: BTreeSet::new(),
+            vlan_max,
+            batch: Batch::default(),
+            sight: Memory::of(save, table),
+            address: None,
             list_len: PortList::octets_for(last as usize),
             numbers,
             vlan_mib: VlanMib::QBridge,
@@ -102,8 +116,10 @@ impl<L: Link> Device<L> {
         let mut vlans = VlanSet::new();
         let mut mark: Option<Mark> = None;
         self.mark_vlans.clear();
+        self.unasked.clear();
         let tables = Reader { session: &mut self.session, bulk: &mut self.bulk }.vlans(&self.numbers)?;
         (self.vlan_mib, self.list_form) = (tables.mib, tables.form);
+        self.static_vlans = tables.names.keys().copied().collect();
         for (&vlan, name) in &tables.names {
             let text = String::from_utf8_lossy(name);
             match text.trim_end_matches('\0').parse::<Mark>().ok() {

@@ -20,6 +20,7 @@ use thiserror::Error;
 
 use super::Link;
 use crate::{
+    deploy::{Cancel, Since},
     mib::{Oid, Value, objects::engine as stats},
     wire::{
         AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, Scoped, ScopedData,
@@ -35,6 +36,10 @@ const STRAYS_MAX: usize = 64;
 /// How far behind the clock that is known an answer may be, in seconds (RFC 3414, 2.2.3).
 const WINDOW_S: i32 = 150;
 const MESSAGE_LEN_MAX: i32 = 65_507;
+/// How often a wait looks whether somebody has asked to stop.
+const GLANCE: Duration = Duration::from_millis(100);
+/// How long an answer is awaited once somebody has.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Who asks.
 #[derive(Clone)]
@@ -105,6 +110,9 @@ pub enum SessionError {
         /// Which object is to blame, if it said so.
         object: Option<Oid>,
     },
+    /// Somebody asked to stop.
+    #[error("stopped, as you asked")]
+    Stopped,
     /// The answer makes no sense.
     #[error("the device's answer makes no sense: {0}")]
     Nonsense(String),
@@ -129,6 +137,9 @@ pub struct Session<L> {
     engine: Option<Engine>,
     /// The VLAN whose bridge is spoken of, where a switch has one for each.
     context: Option<VlanId>,
+    cancel: Cancel,
+    /// What the token said when the present work began.
+    since: Since,
 }
 
 /// What is known of the device's engine.
@@ -157,13 +168,35 @@ impl<L: Link> Session<L> {
     /// Begins a conversation; nothing is sent yet. `salt` must differ from every session to the next.
     pub fn new(link: L, credentials: Credentials, patience: Patience, salt: u64) -> Self {
         let request_id = (salt >> 33) as i32 & 0x3fff_ffff;
-        Self { link, credentials, patience, request_id, salt, engine: None, context: None }
+        let (cancel, since) = (Cancel::default(), Since::default());
+        Self { link, credentials, patience, request_id, salt, engine: None, context: None, cancel, since }
     }
 
     /// From now on requests are about the bridge of one VLAN, as Cisco's switches have one for each: `community@VLAN`, or
     /// SNMPv3's context `vlan-VLAN`; or about the switch again.
     pub fn set_context(&mut self, vlan: Option<VlanId>) {
         self.context = vlan;
+    }
+
+    /// From now on whoever holds this token can have requests end early.
+    pub fn set_cancel(&mut self, cancel: Cancel) {
+        self.since = cancel.now();
+        self.cancel = cancel;
+    }
+
+    /// Begins a piece of work: whoever asked to stop before did not mean this.
+    pub fn begin(&mut self) {
+        self.since = self.cancel.now();
+    }
+
+    /// Whether somebody has asked to stop since the present work began.
+    pub fn is_stopped(&self) -> bool {
+        self.cancel.is_stopped(self.since)
+    }
+
+    /// Whether somebody has asked to stop, or to wait no longer, since the present work began.
+    pub fn is_hurried(&self) -> bool {
+        self.cancel.is_hurried(self.since)
     }
 
     /// From now on a request is repeated for so long before the device counts as silent.
@@ -230,7 +263,14 @@ impl<L: Link> Session<L> {
         let pdu = Pdu { kind, request_id: self.request_id, status, index, bindings };
         let (mut reports, mut attempts) = (0, 0);
         let (mut refusal, mut refusals) = (None, 0);
+        let asked = self.cancel.now();
         while attempts < self.patience.attempts.max(1) {
+            if self.is_stopped() {
+                return Err(SessionError::Stopped);
+            }
+            if attempts > 0 && self.cancel.is_hurried(asked) {
+                break;
+            }
             let datagram = self.message(&pdu)?;
             self.link.send(&datagram).map_err(SessionError::Link)?;
             match self.hear()? {
@@ -298,11 +338,22 @@ impl<L: Link> Session<L> {
     }
 
     fn hear(&mut self) -> Result<Heard, SessionError> {
-        let until = Instant::now() + self.patience.timeout;
+        let mut until = Instant::now() + self.patience.timeout;
         let mut left = self.patience.timeout;
-        let mut stranger = None;
-        for _ in 0..STRAYS_MAX {
-            let Some(datagram) = self.link.receive(left).map_err(SessionError::Link)? else { break };
+        let (mut stranger, mut before) = (None, Some(self.cancel.now()));
+        let mut strays = 0;
+        while strays < STRAYS_MAX && !left.is_zero() {
+            let slice = left.min(GLANCE);
+            let Some(datagram) = self.link.receive(slice).map_err(SessionError::Link)? else {
+                left -= slice;
+                if before.is_some_and(|before| self.cancel.is_hurried(before)) {
+                    before = None;
+                    left = left.min(ANSWER_MAX);
+                    until = until.min(Instant::now() + left);
+                }
+                continue;
+            };
+            strays += 1;
             // What is no answer buys no time for another.
             left = until.saturating_duration_since(Instant::now());
             let heard = match (Message::decode(&datagram), &self.credentials) {

@@ -3,7 +3,7 @@
 use super::{
     BulkSize, Link, Session, SessionError,
     neighbours::LocalPorts,
-    ports::{PortTable, Reader},
+    ports::{PortEntry, PortTable, Reader},
 };
 use crate::{
     discover::{LldpId, Station, StationPort},
@@ -73,12 +73,7 @@ impl<L: Link> Reader<'_, L> {
             chassis = chassis_of(&self.session.get(&of_v2.map(|scalar| scalar.instance()))?);
         }
         let table = self.ports_in(contexts)?;
-        let ports: Vec<StationPort> = (table.ports.iter())
-            .map(|port| {
-                let further = port.said.iter().filter(|label| !label.is_empty() && **label != port.name);
-                StationPort { name: port.name.clone(), id: None, labels: further.cloned().collect(), mac: port.mac }
-            })
-            .collect();
+        let ports = station_ports(&table);
         let address = values[1].octets().and_then(|octets| Some(fabric::Mac::new(octets.try_into().ok()?)));
         let address = address.filter(|mac| !mac.is_zero() && !mac.is_multicast());
         let name = name.map_or_else(|| system.clone(), str::to_owned);
@@ -87,6 +82,15 @@ impl<L: Link> Reader<'_, L> {
         self.neighbours(&table, &local, &mut station)?;
         Ok((station, table))
     }
+}
+
+/// The ports of a table, in its order, without the names that LLDP gives them.
+pub(super) fn station_ports(table: &PortTable) -> Vec<StationPort> {
+    let port = |port: &PortEntry| {
+        let further = port.said.iter().filter(|label| !label.is_empty() && **label != port.name);
+        StationPort { name: port.name.clone(), id: None, labels: further.cloned().collect(), mac: port.mac }
+    };
+    table.ports.iter().map(port).collect()
 }
 
 fn chassis_of(values: &[Value]) -> Option<LldpId> {

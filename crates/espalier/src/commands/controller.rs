@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result};
 use device::{
     SwitchConfig, Target,
-    deploy::{Driver, Fault, Mark},
+    deploy::{Cancel, Driver, Fault, Mark},
     format::{Keyring, parse_keyring},
     mib::objects::binding_text,
     snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink},
@@ -125,6 +125,13 @@ impl Reached {
     pub(super) fn set_patience(&mut self, total: Duration) {
         if let Self::Snmp(device) = self {
             device.set_patience(total);
+        }
+    }
+
+    /// From now on whoever holds this token can have requests to the switch end early.
+    pub(super) fn set_cancel(&mut self, cancel: &Cancel) {
+        if let Self::Snmp(device) = self {
+            device.set_cancel(cancel.clone());
         }
     }
 
@@ -292,8 +299,10 @@ pub(super) fn connect_one(
     by_snmp(keyring, &plan.topology, switch, address, mark_vlan(plan), reach)
 }
 
+/// Where a tag would be left if no switch bore one yet: what has been left is found wherever it is.
 fn mark_vlan(plan: &Plan) -> VlanId {
-    free_vlan(&plan.trees.iter().map(|tree| tree.vlan).collect())
+    let management = plan.topology.in_band().map(|in_band| in_band.vlan);
+    free_vlan(&plan.trees.iter().map(|tree| tree.vlan).chain(management).collect())
 }
 
 fn all_have_addresses(topology: &Topology) -> Result<()> {

@@ -59,6 +59,11 @@ impl Interrupt {
         self.pressed.load(Ordering::SeqCst)
     }
 
+    /// Whether it was asked to stop since this was asked last.
+    pub(super) fn take_press(&self) -> bool {
+        self.pressed.swap(false, Ordering::SeqCst)
+    }
+
     /// Asks to stop, as a signal would.
     pub(super) fn press(&self) {
         self.pressed.store(true, Ordering::SeqCst);

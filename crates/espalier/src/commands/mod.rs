@@ -27,6 +27,7 @@ mod price;
 mod render;
 mod rendered;
 mod reproduce;
+mod rounds;
 mod serve;
 mod shell;
 mod show;

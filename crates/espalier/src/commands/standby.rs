@@ -1,14 +1,17 @@
 //! `espalier standby`: when a cable dies, hosts switch over as the plan stored.
 //!
 //! ```text
-//!   a thread a switch: look, set what differs, look ─▶ Report ─▶ Standby ─▶ PVIDs that are to hold ─▶ every thread
+//!   whoever is free: look, set what differs, look ─▶ Report ─▶ Standby ─▶ PVIDs that are to hold, for every switch
 //! ```
-//! Each switch is looked at at its own pace, so that one that is silent keeps nobody waiting.
+//! Each switch is looked at at its own pace, `--parallel` of them at a time: one that is silent holds one place.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::ExitCode,
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -16,7 +19,7 @@ use std::{
 use anyhow::Result;
 use device::{
     Slot,
-    deploy::{Driver as _, Fault, Mark},
+    deploy::{Driver as _, Fault, Mark, Phase},
     format::Keyring,
     observe::{Drift, drift},
     snmp::{Device, Glance, UdpLink},
@@ -25,7 +28,7 @@ use device::{
 use fabric::{HostId, LinkId, Plan, SwitchId, format::plan::ReadMode};
 use serde_json::json;
 
-use super::{Output, controller, failure::moved_words, interrupt::Interrupt, say};
+use super::{Output, controller, failure::moved_words, interrupt::Interrupt, rounds::Rounds, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -140,13 +143,20 @@ fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>),
     let mut mark: Option<(usize, Mark)> = None;
     for (index, found) in found.iter().enumerate() {
         let Some(own) = found.mark else {
-            return Err(format!("{} bears no mark of a deployment; {way_out}", name(index)));
+            return Err(format!("{} bears no deployment tag; {way_out}", name(index)));
         };
+        if own.phase == Phase::UnderWay {
+            return Err(format!(
+                "{} is in the middle of a deployment ({own}); end it where it was begun with espalier deploy --resume, or \
+                 {way_out}",
+                name(index)
+            ));
+        }
         match mark {
             None => mark = Some((index, own)),
             Some((first, other)) if (other.generation, other.digest) != (own.generation, own.digest) => {
                 return Err(format!(
-                    "{} and {} bear marks of different deployments, {other} and {own}; {way_out}",
+                    "{} and {} bear tags of different deployments, {other} and {own}; {way_out}",
                     name(first),
                     name(index)
                 ));
@@ -162,7 +172,7 @@ fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>),
 }
 
 /// What a switch is to hold, and when that was said.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Order {
     turn: u64,
     pvids: Vec<(Slot, Pvid)>,
@@ -193,41 +203,34 @@ impl Fabric<'_> {
     ) -> Result<ExitCode> {
         thread::scope(|scope| {
             let (reports, inbox) = mpsc::channel();
-            let mut orders = Vec::new();
-            for (switch, device) in self.plan.topology.switch_ids().zip(devices) {
-                let (order, hers) = mpsc::channel();
-                orders.push(order);
-                let reports = reports.clone();
-                scope.spawn(move || self.mind(switch, device, &hers, &reports));
+            let devices: Vec<Mutex<Option<Device<UdpLink>>>> =
+                devices.into_iter().map(|device| Mutex::new(Some(device))).collect();
+            let rounds = Arc::new(Rounds::new(devices.len(), self.interval, Instant::now()));
+            let devices = Arc::new(devices);
+            for _ in 0..devices.len().min(self.reach.parallel.max(1)) {
+                let (reports, rounds, devices) = (reports.clone(), Arc::clone(&rounds), Arc::clone(&devices));
+                scope.spawn(move || self.mind(&devices, &rounds, &reports));
             }
             drop(reports);
-            // The threads end when their orders do.
-            self.lead(standby, orders, &inbox, interrupt, teller)
+            let led = self.lead(standby, &rounds, &inbox, interrupt, teller);
+            rounds.end();
+            led
         })
     }
 
-    /// Looks at one switch again and again, and has it hold what was ordered last.
-    fn mind(
-        &self,
-        switch: SwitchId,
-        device: Device<UdpLink>,
-        orders: &mpsc::Receiver<Order>,
-        reports: &mpsc::Sender<Report>,
-    ) {
-        let mut device = Some(device);
-        let mut order: Option<Order> = None;
-        loop {
-            match orders.recv_timeout(self.interval) {
-                Ok(new) => order = Some(orders.try_iter().last().unwrap_or(new)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+    /// Looks at whichever switch is due, again and again, and has it hold what was ordered last.
+    fn mind(&self, devices: &[Mutex<Option<Device<UdpLink>>>], rounds: &Rounds<Order>, reports: &mpsc::Sender<Report>) {
+        while let Some((at, order)) = rounds.next() {
+            let switch = SwitchId::new(at);
+            let mut device = devices[at].lock().unwrap_or_else(PoisonError::into_inner);
             let seen = self.tend(switch, &mut device, order.as_ref());
             if let Err(Fault::Refused(_)) = seen {
                 // It may have restarted with other numbers for its ports.
-                device = None;
+                *device = None;
             }
+            drop(device);
             let turn = order.as_ref().map_or(0, |order| order.turn);
+            rounds.done(at, order.map_or(0, |order| order.turn), |order| order.turn);
             if reports.send(Report { switch, turn, seen }).is_err() {
                 return;
             }
@@ -272,7 +275,7 @@ impl Fabric<'_> {
     fn lead(
         &self,
         standby: &mut Standby,
-        orders: Vec<mpsc::Sender<Order>>,
+        rounds: &Rounds<Order>,
         inbox: &mpsc::Receiver<Report>,
         interrupt: &Interrupt,
         teller: &Teller<'_>,
@@ -294,9 +297,16 @@ impl Fabric<'_> {
             for Report { switch, turn, seen: answer } in news {
                 match answer {
                     Ok(glance) => {
-                        if let Some(mark) = glance.mark.filter(|mark| !self.is_ours(*mark)) {
-                            teller.ends(switch, mark)?;
-                            return Ok(ExitCode::from(FAILED));
+                        match glance.mark {
+                            Some(mark) if self.is_ours(mark) => {}
+                            Some(mark) => {
+                                teller.ends(switch, mark)?;
+                                return Ok(ExitCode::from(FAILED));
+                            }
+                            None => {
+                                teller.untagged(switch)?;
+                                return Ok(ExitCode::from(FAILED));
+                            }
                         }
                         if faults.remove(&switch).is_some() {
                             teller.back(switch)?;
@@ -347,10 +357,9 @@ impl Fabric<'_> {
             }
             if told != Some(standby.stance()) {
                 (told, turn) = (Some(standby.stance()), turn + 1);
-                for (switch, order) in topology.switch_ids().zip(&orders) {
+                for switch in topology.switch_ids() {
                     let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
-                    // A thread ends after its orders do.
-                    let _ = order.send(Order { turn, pvids });
+                    rounds.order(switch.index(), Order { turn, pvids }, Instant::now());
                 }
             }
         }
@@ -429,6 +438,14 @@ impl Teller<'_> {
     fn ends(&self, switch: SwitchId, mark: Mark) -> Result<()> {
         let name = self.switch(switch);
         self.say("ended", Some(name), &format!("{name} was set up by somebody else, {mark}: this standby ends"))
+    }
+
+    fn untagged(&self, switch: SwitchId) -> Result<()> {
+        let name = self.switch(switch);
+        let words = format!(
+            "{name} bears no deployment tag any more, so nobody knows what it holds: this standby ends; deploy the plan, and stand by then"
+        );
+        self.say("untagged", Some(name), &words)
     }
 
     fn foreign(&self, host: HostId, pvid: Pvid) -> Result<()> {

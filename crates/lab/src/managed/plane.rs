@@ -40,8 +40,8 @@ use crate::{
 /// How often a device announces itself, and for how long that holds.
 const LLDP_INTERVAL_MS: u64 = 1000;
 const LLDP_TTL_S: u16 = 4;
-/// How long counters may be old.
-const COUNTERS_AGE_MAX: Duration = Duration::from_millis(200);
+/// How long counters may be old: short, so that a storm shows within the time that a deployment watches.
+const COUNTERS_AGE_MAX: Duration = Duration::from_millis(40);
 /// How long queues' counters, which take a process to read, may be old.
 const QUEUES_AGE_MAX: Duration = Duration::from_secs(2);
 /// Bytes of a frame that its counters leave out: the check sequence.
@@ -417,6 +417,9 @@ impl Plane {
 impl DataPlane for Plane {
     fn observe(&mut self, up_cs: u32, sensors: &mut Sensors) {
         sensors.neighbours.clone_from(self.neighbourhood.table());
+        for (port, running) in sensors.ports.iter_mut().zip(&self.running) {
+            port.oper = if *running { IfStatus::Up } else { IfStatus::Down };
+        }
         if self.read_at.is_some_and(|at| at.elapsed() < COUNTERS_AGE_MAX) {
             return;
         }

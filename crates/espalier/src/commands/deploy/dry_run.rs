@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use device::{
-    deploy::{Fault, Mark, edits},
+    deploy::{Fault, Mark, Phase, edits},
     identity::Likeness,
 };
 use fabric::{Attachment, LinkId, Plan, SwitchId};
@@ -222,10 +222,13 @@ fn rehearse(
     let reading = device.driver().read()?;
     // The nonce is drawn when it is done.
     let generation = reading.mark.map_or(0, |mark| mark.generation).saturating_add(1);
-    let mark = Mark { generation, nonce: 0, digest };
+    let mark = Mark::new(generation, 0, digest);
     let (mut found, mut found_mark) = (reading.config, reading.mark);
     let mut stages = Vec::new();
-    for (name, state) in route.states(switch, &found, parked) {
+    let states = route.states(switch, &found, parked);
+    let last = states.len().saturating_sub(1);
+    for (at, (name, state)) in states.into_iter().enumerate() {
+        let mark = mark.at(if at == last { Phase::AtRest } else { Phase::UnderWay });
         let said = device.rehearse(&found, &state, mark, found_mark)?;
         found_mark = Some(mark);
         stages.push(Rehearsed {

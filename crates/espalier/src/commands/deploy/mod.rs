@@ -15,7 +15,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Result;
 use device::{
     SwitchConfig,
-    deploy::{Deployment, Journal, Management, Order, Outcome, Way, run as run_deployment},
+    deploy::{Cancel, Deployment, Journal, Management, Order, Outcome, Precedence, Watch, Way, run as run_deployment},
 };
 use fabric::format::plan::{ReadMode, plan_digest};
 
@@ -24,7 +24,7 @@ use self::{
     dry_run::{Rehearsal, dry_run},
     findings::{refusal, remarks, survey_json},
     route::Route,
-    scene::Scene,
+    scene::{Progress, Scene},
     sentences::{sentences, sound, word},
     state::State,
     survey::Looked,
@@ -44,6 +44,9 @@ use crate::{
 /// Bounds of how long a switch may be cut off before it takes a change back.
 const DEADLINE_MIN: Duration = Duration::from_secs(2);
 const DEADLINE_MAX: Duration = Duration::from_secs(3600);
+
+/// How long floods are watched after the last ports have opened, where hosts are too quiet for more to be seen.
+const FLOODS_MIN: Duration = Duration::from_millis(60);
 
 pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
     match attempt(args, output)? {
@@ -88,14 +91,14 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
             .map(Attempt::Ended);
     }
     let state = State::open(&args.state)?;
-    let resume = match (args.resume || args.undo, state.journal()?) {
-        (true, None) => return Err(bad_input(format!("{} holds no interrupted deployment", args.state.display()))),
-        (false, Some(_)) => {
+    let mut resume = match (args.resume || args.undo || args.take_over, state.journal()?) {
+        (true, None) if args.resume || args.undo => {
             return Err(bad_input(format!(
-                "{} holds an interrupted deployment; go on with --resume, or take it back with --undo",
+                "{} holds no interrupted deployment: there is nothing to go on with or to take back",
                 args.state.display()
             )));
         }
+        (false, Some(journal)) => return Err(bad_input(interrupted(args, &journal, &mut devices))),
         (_, journal) => journal,
     };
     let interrupt = Interrupt::watch_in_order()?;
@@ -124,16 +127,26 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     looked.shut_in(&mut route);
     let surveyed = survey_json(&looked, &route);
     // One that was interrupted has them in its journal: they may be parked already.
-    let parked = match &resume {
-        Some(journal) => {
-            let names =
-                further_ports(&route, journal).map_err(|why| bad_input(format!("{}: {why}", args.state.display())))?;
+    let further = resume.as_ref().map(|journal| further_ports(&route, journal, args));
+    let parked = match further {
+        Some(Ok(names)) => {
             controller::adopt_named(&mut devices, &names, parallel);
             names
         }
-        None => controller::adopt_strangers(&mut devices, &route.vlans(), parallel),
+        Some(Err(why)) if !args.take_over || args.undo => {
+            return Err(bad_input(format!("{}: {why}", args.state.display())));
+        }
+        further => {
+            if let Some(Err(why)) = further {
+                let aside = state.set_aside()?;
+                eprintln!("espalier: {why}; its journal is {} now", aside.display());
+                resume = None;
+            }
+            controller::adopt_strangers(&mut devices, &route.vlans(), parallel)
+        }
     };
     tell_parked(&route, &parked);
+    let cables = looked.cables(&topology);
     let Route { goals, way, management, sequence, .. } = route;
     let guard = Duration::try_from_secs_f64(args.deadline)
         .map_err(|_| bad_input("--deadline takes seconds, such as 90"))?
@@ -146,18 +159,22 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         way,
         digest,
         nonce: controller::fresh_number() as u32,
-        generation: if args.take_over { None } else { state.generation()? },
+        generation: state.generation()?,
+        precedence: if args.take_over { Precedence::TakeOver } else { Precedence::GiveWay },
         claims: state.claims()?,
         resume,
         management,
         guard: Some(guard),
         sequence,
         parallel_max: parallel,
+        watch: Some(Watch { cables, cables_max: Duration::from_secs_f64(args.cable_wait), floods_min: FLOODS_MIN }),
     };
     order.park(&parked);
+    let cancel = Cancel::default();
+    devices.iter_mut().flatten().for_each(|device| device.set_cancel(&cancel));
     let mut deployment = Deployment::new(&topology, order);
-    let mut scene = Scene { plan: &plan, state: &state, interrupt };
-    let outcome = run_deployment(&mut deployment, controller::drivers(&mut devices), &mut scene);
+    let mut scene = Scene { plan: &plan, topology: &topology, state: &state, interrupt, progress: Progress::new() };
+    let outcome = run_deployment(&mut deployment, controller::drivers(&mut devices), &mut scene, &cancel);
     match &outcome {
         Outcome::Deployed { .. } | Outcome::RolledBack { .. } => {
             state.know(deployment.mark_left())?;
@@ -168,7 +185,7 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         Outcome::Unchanged | Outcome::Stale { .. } | Outcome::Superseded { .. } => {}
     }
     let (word, fine) = (word(&outcome), matches!(&outcome, Outcome::Unchanged) || sound(&outcome));
-    let lines = sentences(&plan, &outcome, args);
+    let lines = sentences(&topology, &outcome, args);
     end(output, word, &lines, surveyed)?;
     Ok(Attempt::Ended(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }))
 }
@@ -197,12 +214,35 @@ fn tell_parked(route: &Route, parked: &[Vec<String>]) {
     }
 }
 
+/// Why a deployment does not begin while another one's journal is there, and the command that goes on.
+fn interrupted(args: &cli::Deploy, journal: &Journal, devices: &mut [controller::Connected]) -> String {
+    let (folder, plan) = (args.state.display(), args.plan.display());
+    let generation = journal.mark.generation;
+    let marks = controller::at_once(devices.iter_mut().collect(), args.reach.parallel, |device| {
+        device.as_mut().ok()?.driver().read().ok()?.mark
+    });
+    match marks.into_iter().flatten().max().filter(|found| *found > journal.mark) {
+        Some(found) => format!(
+            "{folder} holds an interrupted deployment (generation {generation}), and another one (generation {}) has begun \
+             since; go ahead from here with espalier deploy {plan} --take-over",
+            found.generation
+        ),
+        None => format!(
+            "{folder} holds an interrupted deployment (generation {generation}); go on with espalier deploy {plan} \
+             --resume, or take it back with --undo"
+        ),
+    }
+}
+
 /// The ports in a journal that the plan does not name.
 ///
 /// # Errors
 /// Why the journal is not of this plan's switches.
-fn further_ports(route: &Route, journal: &Journal) -> Result<Vec<Vec<String>>, String> {
-    let way_out = "resume or undo with the plan that was interrupted";
+fn further_ports(route: &Route, journal: &Journal, args: &cli::Deploy) -> Result<Vec<Vec<String>>, String> {
+    let way_out = match args.take_over && !args.undo {
+        true => "what the switches held before it is not known to this plan",
+        false => "give the plan that was interrupted, or leave its journal behind with --take-over alone",
+    };
     if journal.backup.len() != route.goals.len() {
         return Err(format!(
             "the interrupted deployment was of {} switches, and the plan has {}; {way_out}",

@@ -1,22 +1,62 @@
 //! What a deployment needs beside its switches: the judge, the journal and the person before the screen.
 
+use std::time::{Duration, Instant};
+
 use device::{
     SwitchConfig, align,
-    deploy::{Direction, Event, Journal, Mark, Surroundings},
+    deploy::{Direction, Event, Journal, Mark, Stage, Surroundings},
 };
-use fabric::{Plan, SwitchId};
+use fabric::{Plan, SwitchId, Topology};
 
-use super::{super::interrupt::Interrupt, state::State};
+use super::{
+    super::interrupt::Interrupt,
+    sentences::{misplaced, unseen},
+    state::State,
+};
+
+/// How often a stage that takes long says how far it is.
+const PROGRESS: Duration = Duration::from_secs(2);
 
 /// The judge, the journal and the person before the screen.
 pub(super) struct Scene<'a> {
     pub(super) plan: &'a Plan,
+    /// The plan's cabling, or that of both plans.
+    pub(super) topology: &'a Topology,
     pub(super) state: &'a State,
     pub(super) interrupt: Interrupt,
+    pub(super) progress: Progress,
+}
+
+/// How far the present stage is.
+pub(super) struct Progress {
+    stage: Option<Stage>,
+    switches: usize,
+    done: usize,
+    told: Instant,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self { stage: None, switches: 0, done: 0, told: Instant::now() }
+    }
+
+    fn begin(&mut self, stage: Stage, switches: usize) {
+        *self = Self { stage: Some(stage), switches, ..Self::new() };
+    }
+
+    /// A switch is done; what to say, if it is time.
+    fn done(&mut self, stage: Stage) -> Option<String> {
+        self.done += 1;
+        let due = self.stage == Some(stage) && self.done < self.switches && self.told.elapsed() >= PROGRESS;
+        due.then(|| {
+            self.told = Instant::now();
+            format!("  {stage}: {} of {} switches", self.done, self.switches)
+        })
+    }
 }
 
 impl Surroundings for Scene<'_> {
-    fn judge(&mut self, devices: &[SwitchConfig]) -> Result<(), String> {
+    fn judge(&mut self, devices: &[SwitchConfig]) -> Result<(), Vec<String>> {
         let mut plan = self.plan.clone();
         let topology = &self.plan.topology;
         for ((switch, config), device) in topology.switch_ids().zip(devices).zip(&mut plan.devices) {
@@ -25,10 +65,9 @@ impl Surroundings for Scene<'_> {
             *device = align(config, &ports).to_intent(topology, switch);
         }
         let report = verify::check(&plan);
-        match report.findings().iter().find(|finding| finding.severity == fabric::Severity::Fatal) {
-            None => Ok(()),
-            Some(finding) => Err(format!("{}: {}", finding.subject, finding.message)),
-        }
+        let fatal = report.findings().iter().filter(|finding| finding.severity == fabric::Severity::Fatal);
+        let fatal: Vec<String> = fatal.map(|finding| format!("{}: {}", finding.subject, finding.message)).collect();
+        if fatal.is_empty() { Ok(()) } else { Err(fatal) }
     }
 
     fn note(&mut self, mark: Mark) -> Result<(), String> {
@@ -40,20 +79,39 @@ impl Surroundings for Scene<'_> {
     }
 
     fn tell(&mut self, event: &Event) {
-        let name = |switch: &SwitchId| self.plan.topology.switch(*switch).name.as_str();
+        let topology = self.topology;
+        let name = |switch: &SwitchId| topology.switch(*switch).name.as_str();
         match event {
             Event::Begun { stage, direction, switches } => {
                 let back = if *direction == Direction::Back { " (back)" } else { "" };
                 let whom = if *switches > 0 { format!(", {switches} switches") } else { String::new() };
                 eprintln!("{stage}{back}{whom}");
+                self.progress.begin(*stage, *switches);
             }
-            Event::Done(..) => {}
+            Event::Done(stage, _) => {
+                if let Some(line) = self.progress.done(*stage) {
+                    eprintln!("{line}");
+                }
+            }
             Event::Failed(stage, switch, fault) => eprintln!("  {stage}: {} {fault}", name(switch)),
             Event::Turned(_) => eprintln!("turning back: every switch gets what it held before"),
+            Event::Unwatched(switches) => {
+                let names: Vec<&str> = switches.iter().map(name).collect();
+                eprintln!("  cannot be watched for floods, as no broadcasts are counted there: {}", names.join(", "));
+            }
+            Event::Awaited(cables) => {
+                let texts: Vec<String> = cables.iter().map(|cable| unseen(self.topology, cable)).collect();
+                eprintln!("  waiting for LLDP: {}", texts.join("; "));
+            }
+            Event::KeptShut(ports) => {
+                for found in ports {
+                    eprintln!("  stays shut: {}", misplaced(self.topology, found));
+                }
+            }
         }
     }
 
     fn interrupted(&mut self) -> bool {
-        self.interrupt.is_pressed()
+        self.interrupt.take_press()
     }
 }

@@ -1,9 +1,12 @@
 //! How a deployment ended, in sentences, each with the way on.
 
-use device::deploy::{Fault, Outcome, Reason};
-use fabric::{Plan, SwitchId};
+use device::deploy::{End, FarEnd, Fault, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
+use fabric::{PortId, SwitchId, Topology};
 
 use crate::cli;
+
+/// Most findings of the judge that a person is shown.
+const FINDINGS_MAX: usize = 12;
 
 pub(super) fn sound(outcome: &Outcome) -> bool {
     match outcome {
@@ -24,9 +27,52 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// A port by the names that the topology has for it.
+pub(super) fn port(topology: &Topology, (switch, slot): End) -> String {
+    let ports = topology.switch_ports(switch);
+    let name = &topology.switch(switch).name;
+    match slot.index() < ports.len() {
+        true => format!("{name}:{}", topology.port(PortId::new(ports.start + slot.index())).name),
+        false => format!("{name}: a port that the plan does not name"),
+    }
+}
+
+/// Where a cable was found.
+pub(super) fn misplaced(topology: &Topology, found: &Misplaced) -> String {
+    let far = match &found.found {
+        FarEnd::Port(end) => port(topology, *end),
+        FarEnd::Switch(switch, name) => format!("{}, which calls its port {name}", topology.switch(*switch).name),
+        FarEnd::Unknown => "an unknown place".to_owned(),
+        FarEnd::Other(name) => format!("{name:?}, which is none of the plan's switches"),
+    };
+    let at = port(topology, found.at);
+    if let (FarEnd::Unknown, Some(expected)) = (&found.found, found.expected) {
+        return format!("{at} should lead to {}, which it does not hear any more", port(topology, expected));
+    }
+    match found.expected {
+        Some(expected) => format!("{at} leads to {far} instead of {}", port(topology, expected)),
+        None => format!("{at} leads to {far}, where the plan has no switch"),
+    }
+}
+
+/// A cable that is not seen.
+pub(super) fn unseen(topology: &Topology, unseen: &Unseen) -> String {
+    let why = match unseen.link {
+        LinkState::Up => "hears no LLDP from it",
+        LinkState::Down => "has no link",
+    };
+    format!("{} should lead to {}, but {why}", port(topology, unseen.at), port(topology, unseen.expected))
+}
+
+fn surges(topology: &Topology, surges: &[Surge]) -> String {
+    let one = |surge: &Surge| format!("{} ({} frames)", port(topology, surge.at), surge.frames);
+    surges.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 /// The outcome and the way on, for a person.
-pub(super) fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> Vec<String> {
-    let name = |switch: SwitchId| plan.topology.switch(switch).name.clone();
+pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Deploy) -> Vec<String> {
+    let name = |switch: SwitchId| topology.switch(switch).name.clone();
+    let plan_file = args.plan.display();
     let faults = |faults: &[(SwitchId, Fault)]| -> Vec<String> {
         faults.iter().map(|(switch, fault)| format!("  {}: {fault}", name(*switch))).collect()
     };
@@ -46,17 +92,43 @@ pub(super) fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> V
                 "  put the port into it by hand, far switches first; switches as they leave the factory have all ports in VLAN 1"
                     .to_owned(),
             ],
-            Reason::Unfit(what) => vec![format!("  the judge found the switches unfit: {what}")],
+            Reason::Unfit(findings) => {
+                let mut lines = vec![format!("  the judge found the switches unfit, for {}:", reasons(findings.len()))];
+                lines.extend(findings.iter().take(FINDINGS_MAX).map(|finding| format!("  {finding}")));
+                if findings.len() > FINDINGS_MAX {
+                    lines.push(format!("  and {} more", findings.len() - FINDINGS_MAX));
+                }
+                lines
+            }
+            Reason::Miscabled(cables) => {
+                let mut lines: Vec<String> =
+                    cables.iter().map(|found| format!("  {}", misplaced(topology, found))).collect();
+                lines.push(format!(
+                    "  move the plugs back and run espalier deploy {plan_file} again, or plan anew from what espalier discover finds"
+                ));
+                lines
+            }
+            Reason::Unseen(cables, waited) => {
+                let mut lines: Vec<String> = cables.iter().map(|cable| format!("  {}", unseen(topology, cable))).collect();
+                lines.push(format!(
+                    "  these cables were seen before, and not again within {:.0} s of opening their ports; look at them, or give LLDP longer with --cable-wait",
+                    waited.as_secs_f64().ceil()
+                ));
+                lines
+            }
+            Reason::Storm(most) => vec![
+                format!("  a broadcast storm; these ports received the most: {}", surges(topology, most)),
+                "  look for a loop through a cable or an unmanaged switch there, and deploy again".to_owned(),
+            ],
             Reason::NoJournal(what) => vec![format!("  the journal could not be written: {what}")],
             Reason::Interrupted => vec!["  it was asked to stop".to_owned()],
         }
     };
-    let plan_file = args.plan.display();
     let mut lines = Vec::new();
     match outcome {
         Outcome::Unchanged => lines.push("every switch holds the plan already; nothing was written".to_owned()),
         Outcome::Deployed { mark, unsaved, doubts } => {
-            let count = plan.topology.switches().len();
+            let count = topology.switches().len();
             lines.push(format!("{} of {count} switches hold the plan: generation {}", count - doubts.len(), mark.generation));
             if !doubts.is_empty() {
                 lines.push("these do not, and their ports are shut; deploy again once they answer:".to_owned());
@@ -68,12 +140,12 @@ pub(super) fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> V
             }
         }
         Outcome::Stale { switch, found } => lines.push(format!(
-            "{} was set up by somebody else since (generation {}); nothing was written. Plan again from what is there, or go ahead with --take-over",
+            "{} was set up by another deployment since (generation {}); nothing was written. Plan again from what is there, or go ahead: espalier deploy {plan_file} --take-over",
             name(*switch),
             found.generation
         )),
         Outcome::Superseded { switch, by } => lines.push(format!(
-            "another deployment (generation {}) took over at {}; this one has stopped and left the rest to it",
+            "another deployment (generation {}) took over at {}; this one has stopped and left the rest to it. If that one does not end well: espalier deploy {plan_file} --take-over",
             by.generation,
             name(*switch)
         )),
@@ -81,9 +153,13 @@ pub(super) fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> V
             lines.push("nothing was changed:".to_owned());
             lines.extend(reason(why));
         }
-        Outcome::RolledBack { reason: why, unsaved } => {
+        Outcome::RolledBack { reason: why, unsaved, kept_shut } => {
             lines.push("rolled back: every switch holds what it held before".to_owned());
             lines.extend(reason(why));
+            if !kept_shut.is_empty() {
+                lines.push("but these ports stay shut, since opening them could close a loop; open them by hand once their cables are right:".to_owned());
+                lines.extend(kept_shut.iter().map(|found| format!("  {}", misplaced(topology, found))));
+            }
             if !unsaved.is_empty() {
                 lines.push("these could not save it; save them:".to_owned());
                 lines.extend(faults(unsaved));
@@ -93,8 +169,18 @@ pub(super) fn sentences(plan: &Plan, outcome: &Outcome, args: &cli::Deploy) -> V
             lines.push("rolled back, but for these switches, whose neighbours keep their ports toward them shut:".to_owned());
             lines.extend(faults(lost));
             lines.extend(reason(why));
-            lines.push(format!("once they answer: espalier deploy {plan_file} --undo, or --resume to go on"));
+            let others = lost.iter().any(|(_, fault)| matches!(fault, Fault::UnderWay(_)));
+            lines.push(match others {
+                true => format!(
+                    "go on with espalier deploy {plan_file} --resume; or take the other deployment back where it was started: espalier deploy ITS-PLAN --undo --take-over"
+                ),
+                false => format!("once they answer: espalier deploy {plan_file} --undo, or --resume to go on"),
+            });
         }
     }
     lines
+}
+
+fn reasons(count: usize) -> String {
+    if count == 1 { "1 reason".to_owned() } else { format!("{count} reasons") }
 }

@@ -129,11 +129,21 @@ impl State {
         }
     }
 
+    /// Forgets the journal, on the disk as well: after a crash nothing of it is there to be taken back.
     pub(super) fn finish(&self) -> Result<()> {
         match fs::remove_file(self.folder.join("journal.json")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("remove the journal"),
-            _ => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            result => result.context("remove the journal")?,
         }
+        self.sync().with_context(|| self.folder.display().to_string())
+    }
+
+    /// Puts the journal aside, where nobody looks for it; its new name.
+    pub(super) fn set_aside(&self) -> Result<PathBuf> {
+        let aside = self.folder.join("journal-set-aside.json");
+        let moved = fs::rename(self.folder.join("journal.json"), &aside).and_then(|()| self.sync());
+        moved.with_context(|| aside.display().to_string())?;
+        Ok(aside)
     }
 }
 

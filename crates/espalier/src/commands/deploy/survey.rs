@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use device::{
     SwitchConfig,
-    deploy::{Management, Way},
+    deploy::{Cables, Management, Way},
+    discover::Station,
     survey::{Survey, SurveyReply, Unconfirmed, survey},
 };
 use fabric::{Admin, LinkId, Plan, PortId, Severity, SwitchId, Topology};
@@ -28,6 +29,8 @@ use crate::{cli, failure::bad_input};
 pub(super) struct Looked {
     /// What the survey found.
     pub(super) survey: Survey,
+    /// `stations[switch]`: what the switch said of itself; an empty one where it said nothing.
+    stations: Vec<Station>,
     /// Cables that `--trust-cabling` names.
     named: BTreeSet<LinkId>,
     /// Unconfirmed cables that `--trust-cabling` names.
@@ -62,8 +65,10 @@ impl Looked {
             controller::each_device(devices, args.reach.parallel, |at, device| ways.survey(SwitchId::new(at), device));
         let survey = survey(topology, &replies, &replaced);
         let partial = devices.iter().any(Result::is_err);
+        let stations = replies.into_iter().map(|reply| reply.map(|reply| reply.station).unwrap_or_default());
         let mut looked = Self {
             survey,
+            stations: stations.collect(),
             named: links(topology, &args.trust_cabling)?,
             trusted: BTreeSet::new(),
             awaited: BTreeSet::new(),
@@ -74,6 +79,12 @@ impl Looked {
         };
         looked.decide(plan, route);
         Ok(looked)
+    }
+
+    /// What is to be seen while ports open: the cables that were confirmed, and those that only their shut ports hide.
+    pub(super) fn cables(&self, topology: &Topology) -> Cables {
+        let links = self.survey.confirmed.union(&self.awaited).copied();
+        Cables::new(topology, self.stations.clone(), links)
     }
 
     /// Sorts unconfirmed cables by what becomes of them, once more after some have been confirmed.

@@ -1,0 +1,155 @@
+//! What a switch's ports hear and count at one moment, in as few requests as will do; and ports shut at once.
+//!
+//! ```text
+//!   GET  lldpStatsRemTablesLastChangeTime, of each port: ifOperStatus, broadcasts and multicasts received
+//!   lldpRemTable   only if that time has moved, or is not to be trusted
+//! ```
+//! An agent whose neighbours change without that time is asked for the table every time.
+
+use super::{
+    Device, Link, SaveMethod,
+    device::fault,
+    neighbours::LocalPorts,
+    ports::{PortTable, Reader},
+    station::station_ports,
+};
+use crate::{
+    Slot,
+    deploy::{Fault, Sight},
+    discover::{Heard, Station},
+    mib::{
+        IfStatus, Oid, Value,
+        objects::{if_mib, lldp, system},
+    },
+    observe::Count,
+    wire::Binding,
+};
+
+/// Ports that one question is about, so that the answer fits into one frame.
+const PORTS_AT_ONCE: usize = 16;
+/// Objects that are asked for of each port.
+const OBJECTS: usize = 3;
+/// Ports that go out of service with one SET.
+const SHUT_AT_ONCE: usize = 32;
+
+/// What is remembered from look to look.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// All its ports, as they were when it was first asked.
+    table: PortTable,
+    /// What LLDP's numbers of them mean.
+    local: Option<LocalPorts>,
+    heard: Vec<Heard>,
+    changed: Option<u64>,
+    time: ChangeTime,
+}
+
+/// Whether the time of the last change tells of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum ChangeTime {
+    #[default]
+    Untried,
+    Tells,
+    Lies,
+}
+
+impl Memory {
+    /// Of a switch whose time of the last change is known to tell, if it is one of ours.
+    pub(super) fn of(save: SaveMethod, table: PortTable) -> Self {
+        let time = if save == SaveMethod::Own { ChangeTime::Tells } else { ChangeTime::Untried };
+        Self { table, time, ..Self::default() }
+    }
+}
+
+impl<L: Link> Device<L> {
+    /// Looks at the ports that it was connected for.
+    pub(super) fn see(&mut self) -> Result<Sight, Fault> {
+        let mut sight = Sight::default();
+        let mut changed = None;
+        for (at, some) in self.ports.chunks(PORTS_AT_ONCE).enumerate() {
+            let mut objects: Vec<Oid> = (some.iter())
+                .flat_map(|port| {
+                    let columns = [&if_mib::OPER_STATUS, &if_mib::HC_IN_BROADCAST_PKTS, &if_mib::HC_IN_MULTICAST_PKTS];
+                    columns.map(|column| column.row(&port.interface))
+                })
+                .collect();
+            if at == 0 {
+                objects.push(lldp::STATS_REM_TABLES_LAST_CHANGE_TIME.instance());
+                objects.push(system::UP_TIME.instance());
+            }
+            let values = self.session.get(&objects).map_err(fault)?;
+            for values in values.chunks_exact(OBJECTS).take(some.len()) {
+                sight.running.push(values[0].int() == Some(IfStatus::Up.code()));
+                sight.flooded.push(match (count(&values[1]), count(&values[2])) {
+                    (Count::Wide(broadcast), Count::Wide(multicast)) => Count::Wide(broadcast + multicast),
+                    (broadcast, _) => broadcast,
+                });
+            }
+            if let (0, [.., time, now]) = (at, &values[..]) {
+                // What changed just now may change once more at the same time.
+                let is_past = |time: &u64| *time > 0 && now.count().is_some_and(|now| now > *time + 1);
+                changed = time.count().filter(is_past);
+            }
+        }
+        if sight.flooded.iter().all(|count| *count == Count::Absent) {
+            sight.flooded.clear();
+        }
+        let same = changed.is_some() && changed == self.sight.changed;
+        if !same || self.sight.time != ChangeTime::Tells {
+            let known = self.sight.local.is_some();
+            let heard = self.hear()?;
+            if heard != self.sight.heard && known {
+                self.sight.time = match same {
+                    true => ChangeTime::Lies,
+                    false if self.sight.time == ChangeTime::Lies => ChangeTime::Lies,
+                    false => ChangeTime::Tells,
+                };
+            }
+            (self.sight.heard, self.sight.changed) = (heard, changed);
+        }
+        sight.heard.clone_from(&self.sight.heard);
+        Ok(sight)
+    }
+
+    /// Reads who is heard, at ports that it was connected for.
+    fn hear(&mut self) -> Result<Vec<Heard>, Fault> {
+        let mut reader = Reader { session: &mut self.session, bulk: &mut self.bulk };
+        let table = &self.sight.table;
+        if self.sight.local.is_none() {
+            self.sight.local = Some(reader.local_ports(table, &mut station_ports(table)).map_err(fault)?);
+        }
+        let mut station = Station::default();
+        if let Some(local) = &self.sight.local {
+            reader.neighbours(table, local, &mut station).map_err(fault)?;
+        }
+        let slot = |place: usize| self.ports.iter().position(|port| port.bridge == table.ports[place].bridge);
+        let heard = station.heard.into_iter();
+        Ok(heard.filter_map(|heard| Some(Heard { port: slot(heard.port)?, ..heard })).collect())
+    }
+
+    /// Takes ports out of service, many with each SET, without the lock: whoever else writes comes second.
+    pub(super) fn shut_at_once(&mut self, ports: &[Slot]) -> Result<(), Fault> {
+        let mut size = SHUT_AT_ONCE;
+        let mut rest = ports;
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(size.min(rest.len()));
+            let row = |slot: &Slot| if_mib::ADMIN_STATUS.row(&self.ports[slot.index()].interface);
+            let down = |slot: &Slot| (row(slot), Value::Integer(IfStatus::Down.code()));
+            let bindings: Vec<Binding> = some.iter().map(down).collect();
+            match self.session.set(bindings) {
+                Ok(()) => rest = others,
+                Err(super::SessionError::Refused { .. }) if some.len() > 1 => size = some.len() / 2,
+                Err(error) => return Err(fault(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn count(value: &Value) -> Count {
+    match value {
+        Value::Counter64(count) => Count::Wide(*count),
+        Value::Counter32(count) => Count::Narrow(*count),
+        _ => Count::Absent,
+    }
+}

@@ -1,0 +1,133 @@
+//! Rounds over many things by few threads: each thing comes up every so often, and at once when it is given an order.
+//!
+//! ```text
+//!   due: s3 now, s1 in 0.2 s, s2 in 0.4 s ─▶ a free thread takes s3 ─▶ s3 in 0.5 s, or at once if there is a new order
+//! ```
+//! One that takes long holds one thread; the others go on.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// What comes up when.
+pub(super) struct Rounds<T> {
+    inner: Mutex<Inner<T>>,
+    news: Condvar,
+    interval: Duration,
+}
+
+struct Inner<T> {
+    due: BTreeSet<(Instant, usize)>,
+    orders: Vec<Option<T>>,
+    state: State,
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Running,
+    Ended,
+}
+
+impl<T: Clone> Rounds<T> {
+    /// So many things, all due now and then each `interval` after it was done.
+    pub(super) fn new(count: usize, interval: Duration, now: Instant) -> Self {
+        let due = (0..count).map(|at| (now + interval, at)).collect();
+        let inner = Inner { due, orders: (0..count).map(|_| None).collect(), state: State::Running };
+        Self { inner: Mutex::new(inner), news: Condvar::new(), interval }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next that is due; it and its last order. None once it is over.
+    pub(super) fn next(&self) -> Option<(usize, Option<T>)> {
+        let mut inner = self.lock();
+        loop {
+            if inner.state == State::Ended {
+                return None;
+            }
+            let now = Instant::now();
+            let wait = match inner.due.first() {
+                Some((when, _)) if *when <= now => {
+                    let (_, at) = inner.due.pop_first()?;
+                    let order = inner.orders[at].clone();
+                    return Some((at, order));
+                }
+                Some((when, _)) => *when - now,
+                None => self.interval,
+            };
+            inner = self.news.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Puts one back that was done by its order of this turn; at once, if it has been given another since.
+    pub(super) fn done(&self, at: usize, turn: u64, turn_of: impl Fn(&T) -> u64) {
+        let mut inner = self.lock();
+        let newer = inner.orders[at].as_ref().is_some_and(|order| turn_of(order) != turn);
+        let now = Instant::now();
+        inner.due.insert((if newer { now } else { now + self.interval }, at));
+        self.news.notify_one();
+    }
+
+    /// Gives one an order, for which it comes up at once.
+    pub(super) fn order(&self, at: usize, order: T, now: Instant) {
+        let mut inner = self.lock();
+        inner.orders[at] = Some(order);
+        if let Some(waiting) = inner.due.iter().copied().find(|(_, waiting)| *waiting == at) {
+            inner.due.remove(&waiting);
+            inner.due.insert((now, at));
+        }
+        self.news.notify_one();
+    }
+
+    /// Ends all rounds.
+    pub(super) fn end(&self) {
+        self.lock().state = State::Ended;
+        self.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
+    use super::*;
+
+    #[test]
+    fn orders_come_first_and_nothing_is_in_two_hands() {
+        let (things, hands) = (20, 3);
+        let rounds = Rounds::<u64>::new(things, Duration::from_millis(2), Instant::now());
+        let held: Vec<AtomicUsize> = (0..things).map(|_| AtomicUsize::new(0)).collect();
+        let (done, busy) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..hands {
+                scope.spawn(|| {
+                    while let Some((at, order)) = rounds.next() {
+                        assert_eq!(held[at].fetch_add(1, Ordering::SeqCst), 0, "in two hands");
+                        assert!(busy.fetch_add(1, Ordering::SeqCst) < hands);
+                        if order == Some(7) {
+                            done.fetch_add(1, Ordering::SeqCst);
+                        }
+                        thread::yield_now();
+                        busy.fetch_sub(1, Ordering::SeqCst);
+                        held[at].fetch_sub(1, Ordering::SeqCst);
+                        rounds.done(at, order.unwrap_or(0), |order| *order);
+                    }
+                });
+            }
+            for at in 0..things {
+                rounds.order(at, 7, Instant::now());
+            }
+            while done.load(Ordering::SeqCst) < 3 * things {
+                thread::yield_now();
+            }
+            rounds.end();
+        });
+    }
+}
