@@ -72,6 +72,7 @@ test-snmp:
 	@tests/deploy/fewer || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/in-band || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@tests/deploy/moved || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@tests/deploy/standby || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 test-ssh:

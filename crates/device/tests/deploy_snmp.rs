@@ -296,7 +296,9 @@ fn twelve_thousand_entries_are_deployed_verified_and_not_written_again() {
     assert_eq!(goal.entries.len(), 12_672);
     let (outcome, _) =
         deploy(&topology, &sites, order(&topology, vec![goal.clone()], Way::Drained, 1), SaveMethod::Unknown);
-    assert!(matches!(&outcome, Outcome::Deployed { unsaved, doubts, .. } if unsaved.is_empty() && doubts.is_empty()));
+    let sound =
+        matches!(&outcome, Outcome::Deployed { unsaved, doubts, .. } if unsaved.is_empty() && doubts.is_empty());
+    assert!(sound, "{outcome:?}");
     assert_eq!(sites[0].running(), goal);
     let sets = sites[0].with(|faulty| faulty.sets());
     assert!(sets < 12_672 / 10, "sixteen entries a SET: {sets}");

@@ -186,6 +186,7 @@ impl Deployment {
         let at_once =
             !live && matches!(self.leg, Leg::Look(_)) && !matches!(reason, Reason::Faults(..) | Reason::Interrupted);
         self.direction = Direction::Back;
+        self.forget_floods();
         self.events.push_back(Event::Turned(reason.clone()));
         self.reason = Some(reason);
         self.legs = self.back();

@@ -152,6 +152,13 @@ impl Floods {
         if between > times * outside + allowed { Weather::Doubtful } else { Weather::Calm }
     }
 
+    /// Forgets what was received so far: the next reading is the first.
+    pub fn forget(&mut self) {
+        (self.last, self.current) = (None, Window::default());
+        self.windows.clear();
+        self.changed.clear();
+    }
+
     /// How many windows are over: in each, every switch with hosts has shown that it counts, or had ample time to.
     pub fn windows(&self) -> usize {
         self.over

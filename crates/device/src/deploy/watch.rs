@@ -13,7 +13,7 @@ use fabric::{Admin, SwitchId};
 
 use super::{
     Common, Comparison, Deployment, Event, FarEnd, Fault, Floods, LOOK_MAX, LOOK_MIN, Misplaced, Reason, Sight, Stage,
-    Way, Weather,
+    WINDOW_MAX, Way, Weather,
     legs::{Leg, Look},
 };
 use crate::Slot;
@@ -92,6 +92,11 @@ impl Deployment {
     pub(super) fn look_again(&mut self) {
         self.look.sights.fill(None);
         self.ask_all();
+    }
+
+    /// Begins to judge floods anew: what was received before ports were shut says nothing of what comes after.
+    pub(super) fn forget_floods(&mut self) {
+        self.look.floods.forget();
     }
 
     /// Has the next round come after a pause, which grows while nothing new is seen.
@@ -176,18 +181,24 @@ impl Deployment {
     }
 
     /// On the way back nothing is refused but what may do harm: a port whose cable leads elsewhere, or is not seen any more,
-    /// stays shut.
+    /// stays shut. What floods once hosts' ports are open is looked at again, for as long as counters may lag behind: a cable
+    /// between two ports for hosts is not heard before both are open.
     pub(super) fn finish_look_back(&mut self, faults: Vec<(SwitchId, Fault)>) {
         self.lost.extend(faults);
         let cables_max = self.order.watch.as_ref().map_or(Duration::ZERO, |watch| watch.cables_max);
-        let (comparison, _) = self.judge_look();
+        let (comparison, weather) = self.judge_look();
+        let waited = self.now.saturating_sub(self.look.began);
+        let floods = self.leg == Leg::Look(Look::Floods) && weather != Weather::Calm;
+        if floods && comparison.misplaced.is_empty() && waited < WINDOW_MAX {
+            return self.wait_and_look(2 * LOOK_MIN);
+        }
         let given_up = |at: super::End| match &self.reason {
             Some(Reason::Unseen(cables, _)) => cables.iter().any(|cable| cable.at == at),
             _ => false,
         };
         let awaited = comparison.unseen.iter().any(|cable| !given_up(cable.at));
         let waits = self.leg == Leg::Look(Look::Cables) && awaited && comparison.misplaced.is_empty();
-        if waits && self.now.saturating_sub(self.look.began) < cables_max {
+        if waits && waited < cables_max {
             return self.wait_and_look(LOOK_MAX);
         }
         // What was seen before and is not any more may lead anywhere.

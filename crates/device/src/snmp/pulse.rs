@@ -180,7 +180,7 @@ impl<L: Link> Device<L> {
     }
 
     /// Values of objects, some at a time; fewer where the answer does not fit.
-    fn get_some(&mut self, objects: &[Oid]) -> Result<Vec<Value>, Fault> {
+    pub(super) fn get_some(&mut self, objects: &[Oid]) -> Result<Vec<Value>, Fault> {
         let mut values = Vec::with_capacity(objects.len());
         for some in objects.chunks(OBJECTS_AT_ONCE) {
             match self.session.get(some) {

@@ -18,17 +18,13 @@ use crate::{
     deploy::{Fault, Sight},
     discover::{Heard, Station},
     mib::{
-        IfStatus, Oid, Value,
+        IfStatus, Value,
         objects::{if_mib, lldp, system},
     },
     observe::Count,
     wire::Binding,
 };
 
-/// Ports that one question is about, so that the answer fits into one frame.
-const PORTS_AT_ONCE: usize = 16;
-/// Objects that are asked for of each port.
-const OBJECTS: usize = 3;
 /// Ports that go out of service with one SET.
 const SHUT_AT_ONCE: usize = 32;
 
@@ -64,32 +60,20 @@ impl Memory {
 impl<L: Link> Device<L> {
     /// Looks at the ports that it was connected for.
     pub(super) fn see(&mut self) -> Result<Sight, Fault> {
+        let columns = [&if_mib::OPER_STATUS, &if_mib::HC_IN_BROADCAST_PKTS, &if_mib::HC_IN_MULTICAST_PKTS];
+        let mut objects = vec![lldp::STATS_REM_TABLES_LAST_CHANGE_TIME.instance(), system::UP_TIME.instance()];
+        objects.extend(self.ports.iter().flat_map(|port| columns.map(|column| column.row(&port.interface))));
+        let values = self.get_some(&objects)?;
+        // What changed just now may change once more at the same time.
+        let is_past = |time: &u64| *time > 0 && values[1].count().is_some_and(|now| now > *time + 1);
+        let changed = values[0].count().filter(is_past);
         let mut sight = Sight::default();
-        let mut changed = None;
-        for (at, some) in self.ports.chunks(PORTS_AT_ONCE).enumerate() {
-            let mut objects: Vec<Oid> = (some.iter())
-                .flat_map(|port| {
-                    let columns = [&if_mib::OPER_STATUS, &if_mib::HC_IN_BROADCAST_PKTS, &if_mib::HC_IN_MULTICAST_PKTS];
-                    columns.map(|column| column.row(&port.interface))
-                })
-                .collect();
-            if at == 0 {
-                objects.push(lldp::STATS_REM_TABLES_LAST_CHANGE_TIME.instance());
-                objects.push(system::UP_TIME.instance());
-            }
-            let values = self.session.get(&objects).map_err(fault)?;
-            for values in values.chunks_exact(OBJECTS).take(some.len()) {
-                sight.running.push(values[0].int() == Some(IfStatus::Up.code()));
-                sight.flooded.push(match (count(&values[1]), count(&values[2])) {
-                    (Count::Wide(broadcast), Count::Wide(multicast)) => Count::Wide(broadcast + multicast),
-                    (broadcast, _) => broadcast,
-                });
-            }
-            if let (0, [.., time, now]) = (at, &values[..]) {
-                // What changed just now may change once more at the same time.
-                let is_past = |time: &u64| *time > 0 && now.count().is_some_and(|now| now > *time + 1);
-                changed = time.count().filter(is_past);
-            }
+        for values in values[2..].chunks_exact(columns.len()) {
+            sight.running.push(values[0].int() == Some(IfStatus::Up.code()));
+            sight.flooded.push(match (count(&values[1]), count(&values[2])) {
+                (Count::Wide(broadcast), Count::Wide(multicast)) => Count::Wide(broadcast + multicast),
+                (broadcast, _) => broadcast,
+            });
         }
         if sight.flooded.iter().all(|count| *count == Count::Absent) {
             sight.flooded.clear();
