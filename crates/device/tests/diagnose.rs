@@ -41,7 +41,7 @@ impl<'a> Scene<'a> {
     fn sound(plan: &'a Plan) -> Self {
         let goals: Vec<SwitchConfig> =
             plan.devices.iter().map(|intent| SwitchConfig::of_intent(&plan.topology, intent)).collect();
-        let mark = Some(Mark { generation: 3, nonce: 1, digest: 9 });
+        let mark = Some(Mark::new(3, 1, 9));
         let up = PortSight { running: true, since: Some(HOUR) };
         let sight = |(switch, config): (SwitchId, &SwitchConfig)| {
             Ok(Sight {
@@ -404,7 +404,7 @@ fn switches_that_were_reset_or_hold_another_deployment_are_told() {
     only(&scene, &["holds nothing of the plan (up for 40 s)", "reset or replaced", "to do: deploy again"]);
 
     let mut scene = Scene::sound(&plan);
-    scene.sight(switch).mark = Some(Mark { generation: 2, nonce: 5, digest: 4 });
+    scene.sight(switch).mark = Some(Mark::new(2, 5, 4));
     scene.sight(switch).config.entries.clear();
     only(&scene, &["holds generation 2 of the deployment and most others generation 3", "is missing", "deploy again"]);
 }

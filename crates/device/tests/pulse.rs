@@ -101,7 +101,7 @@ fn a_quiet_round_costs_as_many_requests_whatever_the_tables_hold() {
         let agent = agent(PORTS);
         let mut device = device(&agent, PORTS);
         let reading = device.read().expect("a reading");
-        let mark = Mark { generation: 1, nonce: 1, digest: 1 };
+        let mark = Mark::new(1, 1, 1);
         device.write(&reading.config, &config(PORTS, vlans, entries), mark, reading.fence, None).expect("a write");
         let mut columns = PulseColumns::default();
         let first = device.pulse(&mut columns).expect("a pulse");
@@ -125,7 +125,7 @@ fn whatever_else_changes_moves_an_indicator() {
     const PORTS: u32 = 4;
     let agent = agent(PORTS);
     let mut device = device(&agent, PORTS);
-    let mark = |nonce| Mark { generation: 1, nonce, digest: 1 };
+    let mark = |nonce| Mark::new(1, nonce, 1);
     let mut columns = PulseColumns::default();
     let mut held = config(PORTS, 2, 3);
     let reading = device.read().expect("a reading");

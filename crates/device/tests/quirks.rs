@@ -206,7 +206,7 @@ fn ieee_vlan_table() {
     let agent = agent(&text);
     let mut device = Device::connect(session(&agent), &names, settings).expect("a switch");
     let reading = device.read().expect("a reading");
-    let mark = device::deploy::Mark { generation: 1, nonce: 1, digest: 1 };
+    let mark = device::deploy::Mark::new(1, 1, 1);
     let refused = device.write(&reading.config, &reading.config, mark, reading.fence, None);
     assert!(matches!(&refused, Err(Fault::Refused(why)) if why.contains("not written")), "{refused:?}");
     assert_eq!(*agent.sets.lock().expect("no panic before"), 0);
