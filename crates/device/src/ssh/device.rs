@@ -18,7 +18,7 @@ use super::{
     transport::Wanted,
 };
 use crate::{
-    SwitchConfig, Target,
+    PortLearning, SwitchConfig, Target,
     deploy::{Driver, Fault, Fence, Mark, Reading, in_the_way, without_others},
     format::{Observed, write_observed},
     snmp::Settings,
@@ -178,12 +178,13 @@ impl Driver for Device {
         guard: Option<Duration>,
     ) -> Result<Fence, Fault> {
         let reading = self.check(held)?;
-        let fresh = (held != fence(before, Some(mark))).then_some(mark);
+        let fresh = (held != fence(&as_read(before, &reading.config), Some(mark))).then_some(mark);
         let armed = match guard {
             Some(guard) => self.tongue.arm(&reading, after, guard)?,
             None => None,
         };
         let armed = armed.map(|Armed { after, takes_max }| (Instant::now() + after + GUARD_MARGIN, takes_max));
+        let held = as_read(after, &reading.config);
         let done = self.change(before, after, fresh);
         match (armed, done) {
             (None, done) => done?,
@@ -193,7 +194,7 @@ impl Driver for Device {
                 Err(_) => return Err(self.await_return(due, takes_max)),
             },
         }
-        Ok(fence(after, Some(mark)))
+        Ok(fence(&held, Some(mark)))
     }
 
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
@@ -228,6 +229,17 @@ impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device").finish_non_exhaustive()
     }
+}
+
+/// A state as it is read from a switch that was found like this: ports that always learn do so in every state.
+fn as_read(state: &SwitchConfig, found: &SwitchConfig) -> SwitchConfig {
+    let mut state = state.clone();
+    for (port, found) in state.ports.iter_mut().zip(&found.ports) {
+        if found.learning == PortLearning::Always {
+            port.learning = PortLearning::Always;
+        }
+    }
+    state
 }
 
 /// The state itself, in few bits.
