@@ -535,6 +535,8 @@ fn follow(scene: &mut Scene<'_>, diagnosis: &Diagnosis) {
                 scene.switch_over(*link);
             }
         }
+        // It does not begin before every switch holds the plan.
+        Remedy::Standby if scene.diagnoses().iter().any(|other| other.remedy == Remedy::DeployAgain) => {}
         Remedy::Standby => {
             let fabric::Assignment::Source(home) = &scene.plan.assignment else { panic!("switch-tagged") };
             for (host, vlan) in home.clone().into_iter().enumerate() {
