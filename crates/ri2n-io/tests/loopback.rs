@@ -122,7 +122,8 @@ fn descriptors_tell_readiness() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(written >= 2 << 20, "both buffers are full: {written}");
+    // The peer's buffer and at least what a sending one begins with: that grows only while much is in flight.
+    assert!(written >= (1 << 20) + (256 << 10), "both buffers are full: {written}");
     let mut buffer = vec![0; 1 << 20];
     while written > 0 {
         assert!(is_ready(read, 5000));
