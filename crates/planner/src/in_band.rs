@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, SwitchId, Topology};
 
 use crate::{
-    lanes,
+    frames,
     relation::Relation,
     replan::{Dependency, Order},
     routing::Routing,
@@ -79,10 +79,11 @@ fn order_of_data(topology: &Topology, plan: &Plan) -> Option<Order> {
     let trees = plan.trees.iter().map(|tree| tree.tree.clone()).collect();
     let routing = Routing { trees, assignment: plan.assignment.map(position), numbering: None, lane: None };
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
-    let lanes = lanes::dependencies(topology, &routing, &lane, rank.len());
+    let mut order = Order::new(rank.first()?);
+    let frames = frames::certified(plan)?;
+    let lanes = frames::dependencies(topology, &routing, (&lane, rank.len()), frames, plan.policy.fdb);
     let number = |channel: ChannelId| channel.index() as u32;
     let data: Vec<Dependency> = lanes.first()?.iter().map(|(from, to)| (number(from), number(to))).collect();
-    let mut order = Order::new(rank.first()?);
     order.admit(&data).then_some(order)
 }
 

@@ -7,7 +7,13 @@
 
 use fabric::{EngineName, FlowControl, Policy, Topology};
 
-use crate::{PlanError, dependency::Dependencies, fan::for_each_fan, routing::Routing};
+use crate::{
+    PlanError,
+    dependency::Dependencies,
+    fan::{Fan, for_each_fan},
+    frames::{self, Frames},
+    routing::Routing,
+};
 
 /// Trees placed on lanes.
 #[derive(Clone, Debug)]
@@ -21,74 +27,92 @@ pub(crate) struct Lanes {
     pub(crate) rank: Option<Vec<Vec<u32>>>,
 }
 
-/// Places the trees of a routing on the lanes of the policy. Cost: O(trees · lanes · dependencies) at worst.
+/// Places the trees of a routing on the lanes of the policy, so that no frame can deadlock, or else at least none to a host of
+/// the plan. Cost: O(trees · lanes · dependencies) at worst.
 ///
 /// # Errors
-/// [`PlanError::Deadlock`] if the lanes do not suffice.
+/// [`PlanError::Deadlock`] if the lanes do not suffice for frames to hosts of the plan.
 pub(crate) fn place(
     topology: &Topology,
     policy: &Policy,
     engine: EngineName,
     routing: &Routing,
 ) -> Result<Lanes, PlanError> {
-    let mut together = Dependencies::none(topology);
-    let apart = matches!(policy.flow_control, FlowControl::Pfc(_)) && routing.lane.is_none();
-    let mut by_tree = if apart { vec![Dependencies::none(topology); routing.trees.len()] } else { Vec::new() };
-    let mut used = Vec::new();
-    for_each_fan(topology, routing, |fan| {
-        together.add_fan(topology, routing, fan, &mut used);
-        if apart {
-            by_tree[fan.tree].add_fan(topology, routing, fan, &mut used);
-        }
-    });
+    let mut waits = Waits::of(topology, policy, routing);
     let one_lane = |rank| Lanes { count: 1, lane: vec![0; routing.trees.len()], rank };
-    let cycle = match together.rank() {
-        Ok(rank) => return Ok(one_lane(Some(vec![rank]))),
-        Err(cycle) => cycle,
+    let unicast = waits.together.rank();
+    waits.add_floods(topology, policy, routing);
+    if let Ok(rank) = waits.together.rank() {
+        return Ok(one_lane(Some(vec![rank])));
+    }
+    let several = match policy.flow_control {
+        FlowControl::None | FlowControl::Pause => None,
+        FlowControl::Pfc(_) if routing.lane.is_some() => keep(topology, policy, routing, Frames::All),
+        FlowControl::Pfc(lanes) => first_fit(topology, lanes, &waits.by_tree),
     };
-    match policy.flow_control {
-        FlowControl::None => return Ok(one_lane(None)),
-        FlowControl::Pause => {}
-        FlowControl::Pfc(_) if routing.lane.is_some() => {
-            if let Some(kept) = keep(topology, routing) {
-                return Ok(kept);
-            }
-        }
-        FlowControl::Pfc(lanes) => {
-            if let Some(placed) = first_fit(topology, lanes, &by_tree) {
-                return Ok(placed);
-            }
+    match (several, unicast) {
+        (Some(several), _) => return Ok(several),
+        (None, Ok(rank)) => return Ok(one_lane(Some(vec![rank]))),
+        (None, Err(_)) if policy.flow_control == FlowControl::None => return Ok(one_lane(None)),
+        (None, Err(cycle)) => {
+            let waits = Waits::of(topology, policy, routing);
+            let several = match policy.flow_control {
+                FlowControl::None | FlowControl::Pause => None,
+                FlowControl::Pfc(_) if routing.lane.is_some() => keep(topology, policy, routing, Frames::Unicast),
+                FlowControl::Pfc(lanes) => first_fit(topology, lanes, &waits.by_tree),
+            };
+            several.ok_or_else(|| PlanError::Deadlock {
+                engine,
+                tagging: policy.tagging,
+                flow_control: policy.flow_control,
+                cycle: cycle.into_iter().map(|channel| topology.channel_label(channel)).collect(),
+            })
         }
     }
-    Err(PlanError::Deadlock {
-        engine,
-        tagging: policy.tagging,
-        flow_control: policy.flow_control,
-        cycle: cycle.into_iter().map(|channel| topology.channel_label(channel)).collect(),
-    })
+}
+
+/// What frames wait for, in all trees together and, where trees can be told apart by their lanes, in each.
+struct Waits {
+    together: Dependencies,
+    by_tree: Vec<Dependencies>,
+}
+
+impl Waits {
+    /// Of frames to hosts of the plan.
+    fn of(topology: &Topology, policy: &Policy, routing: &Routing) -> Self {
+        let apart = matches!(policy.flow_control, FlowControl::Pfc(_)) && routing.lane.is_none();
+        let by_tree = if apart { vec![Dependencies::none(topology); routing.trees.len()] } else { Vec::new() };
+        let mut waits = Self { together: Dependencies::none(topology), by_tree };
+        let mut used = Vec::new();
+        for_each_fan(topology, routing, |fan| waits.add(topology, routing, fan, &mut used));
+        waits
+    }
+
+    fn add_floods(&mut self, topology: &Topology, policy: &Policy, routing: &Routing) {
+        let mut used = Vec::new();
+        let add = |fan: &Fan<'_>| self.add(topology, routing, fan, &mut used);
+        frames::for_each_flood(topology, &routing.assignment, policy.fdb, add);
+    }
+
+    fn add(&mut self, topology: &Topology, routing: &Routing, fan: &Fan<'_>, used: &mut Vec<bool>) {
+        self.together.add_fan(topology, routing, fan, used);
+        if let Some(own) = self.by_tree.get_mut(fan.tree) {
+            own.add_fan(topology, routing, fan, used);
+        }
+    }
 }
 
 /// Proves the lanes that an engine has chosen, numbered without gaps; none if a lane has a cycle.
-fn keep(topology: &Topology, routing: &Routing) -> Option<Lanes> {
+fn keep(topology: &Topology, policy: &Policy, routing: &Routing, frames: Frames) -> Option<Lanes> {
     let lane = routing.lane.as_ref()?;
     let mut used = lane.clone();
     used.sort_unstable();
     used.dedup();
     let number = |lane: u8| used.partition_point(|&other| other < lane) as u8;
     let lane: Vec<u8> = lane.iter().map(|&lane| number(lane)).collect();
-    let rank: Option<Vec<Vec<u32>>> =
-        dependencies(topology, routing, &lane, used.len()).iter().map(|lane| lane.rank().ok()).collect();
+    let by_lane = frames::dependencies(topology, routing, (&lane, used.len()), frames, policy.fdb);
+    let rank: Option<Vec<Vec<u32>>> = by_lane.iter().map(|lane| lane.rank().ok()).collect();
     Some(Lanes { count: used.len(), lane, rank: Some(rank?) })
-}
-
-/// What frames wait for, by lane; `lane[tree]` is less than `count`.
-pub(crate) fn dependencies(topology: &Topology, routing: &Routing, lane: &[u8], count: usize) -> Vec<Dependencies> {
-    let mut dependencies = vec![Dependencies::none(topology); count];
-    let mut used = Vec::new();
-    for_each_fan(topology, routing, |fan| {
-        dependencies[usize::from(lane[fan.tree])].add_fan(topology, routing, fan, &mut used);
-    });
-    dependencies
 }
 
 fn first_fit(topology: &Topology, lanes_max: u8, by_tree: &[Dependencies]) -> Option<Lanes> {

@@ -19,6 +19,7 @@ mod error;
 mod exponential;
 mod fan;
 mod fitting;
+mod frames;
 mod host_set;
 mod in_band;
 mod intents;

@@ -26,7 +26,7 @@ use std::{
 };
 
 use fabric::{
-    Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
+    Assignment, Attachment, ChannelId, EngineName, FdbMode, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
     SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet,
 };
 
@@ -42,6 +42,7 @@ use self::{
 };
 use crate::{
     fan::{Direction, for_each_fan},
+    frames::{self, Frames},
     relation::Relation,
     routing::Routing,
     threads::with_each,
@@ -118,7 +119,9 @@ fn fit(
         previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
     let position = |vlan: VlanId| previous.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok();
     let mut trees = trees;
-    let mut choices = Choices::carry_over(topology, previous, relation, position)?;
+    // What the previous plan did not prove of floods would not stand, though nothing broke.
+    let frames = frames::certified(previous).unwrap_or(Frames::Unicast);
+    let mut choices = Choices::carry_over(topology, previous, relation, frames, position)?;
     let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
     let mut orders = numberings(topology, previous, relation, lanes);
     let mut flows = choices.flows(topology, trees.len());
@@ -362,9 +365,9 @@ fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: 
 /// Who uses which tree.
 enum Choices {
     /// By one end: a tree for each host that has one.
-    OneEnd { tagging: Tagging, choice: Vec<Option<usize>> },
+    OneEnd { tagging: Tagging, choice: Vec<Option<usize>>, frames: Frames },
     /// By both: complete from the start, since every choice depends on others.
-    BothEnds(Assignment<usize>),
+    BothEnds { assignment: Assignment<usize>, frames: Frames },
 }
 
 impl Choices {
@@ -372,6 +375,7 @@ impl Choices {
         topology: &Topology,
         previous: &Plan,
         relation: &Relation,
+        frames: Frames,
         position: impl Fn(VlanId) -> Option<usize>,
     ) -> Option<Self> {
         let stays = |host: HostId| {
@@ -391,7 +395,7 @@ impl Choices {
         match (&previous.assignment, tagging) {
             (Assignment::Source(choice), Tagging::Switch | Tagging::Source)
             | (Assignment::Destination(choice), Tagging::Destination) => {
-                Some(Self::OneEnd { tagging, choice: one_end(choice) })
+                Some(Self::OneEnd { tagging, choice: one_end(choice), frames })
             }
             (Assignment::Priority { choice, priority }, Tagging::SourceDestination) => {
                 let choice: Option<Vec<usize>> = (topology.host_ids())
@@ -408,7 +412,8 @@ impl Choices {
                         }
                     })
                     .collect();
-                Some(Self::BothEnds(Assignment::Priority { choice: choice?, priority: priority? }))
+                let assignment = Assignment::Priority { choice: choice?, priority: priority? };
+                Some(Self::BothEnds { assignment, frames })
             }
             (Assignment::Pair { broadcast, .. }, Tagging::Pair) => {
                 let old = &previous.assignment;
@@ -430,10 +435,19 @@ impl Choices {
                     Some(runs)
                 };
                 let unicast: Option<Vec<_>> = topology.host_ids().map(|host| row(host).map(Arc::new)).collect();
-                let broadcast: Option<Vec<usize>> = (topology.host_ids())
-                    .map(|host| like(host).map_or(Some(0), |before| position(broadcast[before.index()])))
-                    .collect();
-                Some(Self::BothEnds(Assignment::Pair { unicast: unicast?, broadcast: broadcast? }))
+                let unicast = unicast?;
+                let used: BTreeSet<usize> = unicast.iter().flat_map(|row| row.iter()).map(|run| run.choice).collect();
+                let everybody = |host: HostId| match like(host) {
+                    None => Some(0),
+                    Some(before) => {
+                        // A tree for nothing but what is not proven either is not worth mending.
+                        let keeps = |tree: &usize| frames == Frames::All || used.contains(tree);
+                        let had = position(broadcast[before.index()])?;
+                        Some(had).filter(keeps).or(Some(unicast[host.index()][0].choice))
+                    }
+                };
+                let broadcast: Option<Vec<usize>> = topology.host_ids().map(everybody).collect();
+                Some(Self::BothEnds { assignment: Assignment::Pair { unicast, broadcast: broadcast? }, frames })
             }
             _ => None,
         }
@@ -443,7 +457,7 @@ impl Choices {
     fn flows(&self, topology: &Topology, trees: usize) -> Vec<Vec<Flow>> {
         let mut flows: Vec<Vec<Flow>> = vec![Vec::new(); trees];
         match self {
-            Self::OneEnd { tagging, choice } => {
+            Self::OneEnd { tagging, choice, frames } => {
                 let mut owners: BTreeMap<(usize, SwitchId), u32> = BTreeMap::new();
                 for host in topology.host_ids() {
                     if let Some(tree) = choice[host.index()] {
@@ -451,10 +465,10 @@ impl Choices {
                     }
                 }
                 for ((tree, root), owners) in owners {
-                    flows[tree].extend(flows_from(*tagging, root, owners));
+                    flows[tree].extend(flows_from(*tagging, *frames, root, owners));
                 }
             }
-            Self::BothEnds(assignment) => {
+            Self::BothEnds { assignment, frames } => {
                 // Fans are found from the assignment alone; which links the trees have does not matter yet.
                 let routing = routing(vec![Tree::default(); trees], assignment.clone());
                 for_each_fan(topology, &routing, |fan| {
@@ -463,9 +477,10 @@ impl Choices {
                     let owners = fan.owners.len() as u32;
                     flows[fan.tree].push(Flow { root: fan.root, direction: fan.direction, owners, peers: Some(peers) });
                 });
-                let spread: BTreeSet<(usize, SwitchId)> =
-                    (topology.host_ids()).map(|host| (assignment.broadcast(host), topology.switch_of(host))).collect();
-                spread.into_iter().for_each(|(tree, root)| flows[tree].push(broadcasts(root)));
+                if *frames == Frames::All {
+                    let floods = frames::floods(topology, assignment, FdbMode::Minimal);
+                    floods.into_iter().for_each(|(tree, root)| flows[tree].push(flood(root)));
+                }
             }
         }
         flows
@@ -474,7 +489,7 @@ impl Choices {
     /// Parts the users of a tree by their switch: those of the first keep it, the others get one each, numbered from
     /// `fresh` on. None if they cannot be parted.
     fn split(&mut self, topology: &Topology, tree: usize, fresh: usize) -> Option<Vec<(usize, Vec<Flow>)>> {
-        let Self::OneEnd { tagging, choice } = self else { return None };
+        let Self::OneEnd { tagging, choice, frames } = self else { return None };
         let mut owners: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
         for host in topology.host_ids().filter(|host| choice[host.index()] == Some(tree)) {
             owners.entry(topology.switch_of(host)).or_default().push(host);
@@ -482,7 +497,7 @@ impl Choices {
         let parts = owners.into_iter().enumerate().map(|(turn, (root, hosts))| {
             let number = if turn == 0 { tree } else { fresh + turn - 1 };
             hosts.iter().for_each(|host| choice[host.index()] = Some(number));
-            (number, flows_from(*tagging, root, hosts.len() as u32))
+            (number, flows_from(*tagging, *frames, root, hosts.len() as u32))
         });
         Some(parts.collect())
     }
@@ -494,7 +509,7 @@ impl Choices {
                 choice.iter_mut().filter(|choice| **choice == Some(tree)).for_each(|choice| *choice = None);
                 Some(())
             }
-            Self::BothEnds(_) => None,
+            Self::BothEnds { .. } => None,
         }
     }
 
@@ -506,12 +521,12 @@ impl Choices {
         trees: &[Remains],
         links: &[Option<Vec<LinkId>>],
     ) -> Option<()> {
-        let Self::OneEnd { tagging, choice } = self else { return Some(()) };
+        let Self::OneEnd { tagging, choice, frames } = self else { return Some(()) };
         for host in topology.host_ids() {
             if choice[host.index()].is_some() {
                 continue;
             }
-            let flows = flows_from(*tagging, topology.switch_of(host), 1);
+            let flows = flows_from(*tagging, *frames, topology.switch_of(host), 1);
             let mut best: Option<(f64, usize)> = None;
             for (number, links) in links.iter().enumerate() {
                 let Some(links) = links else { continue };
@@ -530,16 +545,19 @@ impl Choices {
 }
 
 /// What hosts of one switch make of a tree that they choose by one end.
-fn flows_from(tagging: Tagging, root: SwitchId, owners: u32) -> Vec<Flow> {
+fn flows_from(tagging: Tagging, frames: Frames, root: SwitchId, owners: u32) -> Vec<Flow> {
     let own = |direction| Flow { root, direction, owners, peers: None };
-    match tagging {
-        Tagging::Destination => vec![own(Direction::Inward), broadcasts(root)],
-        Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination => vec![own(Direction::Outward)],
+    match (tagging, frames) {
+        (Tagging::Destination, Frames::Unicast) => vec![own(Direction::Inward)],
+        (Tagging::Destination, Frames::All) => vec![own(Direction::Inward), flood(root)],
+        (Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination, _) => {
+            vec![own(Direction::Outward)]
+        }
     }
 }
 
-/// What is sent to everybody from a switch: too little to count as load, but it must climb as well.
-fn broadcasts(root: SwitchId) -> Flow {
+/// What is flooded from a switch: it does not count as load, but must find its way without a cycle.
+fn flood(root: SwitchId) -> Flow {
     Flow { root, direction: Direction::Outward, owners: 0, peers: None }
 }
 
@@ -561,14 +579,14 @@ fn finish(
     threads: usize,
 ) -> Option<(Routing, Vec<Option<VlanId>>, Vec<u8>)> {
     let assignment = match choices {
-        Choices::OneEnd { tagging, choice } => {
+        Choices::OneEnd { tagging, choice, .. } => {
             let choice: Option<Vec<usize>> = choice.into_iter().collect();
             match tagging {
                 Tagging::Destination => Assignment::Destination(choice?),
                 _ => Assignment::Source(choice?),
             }
         }
-        Choices::BothEnds(assignment) => assignment,
+        Choices::BothEnds { assignment, .. } => assignment,
     };
     let mut used = vec![false; remains.len()];
     assignment.map(|tree| used[tree] = true);
