@@ -8,6 +8,7 @@ use device::{
     deploy::{Fault, Mark},
     diagnose::{Cause, Consequence, Diagnosis, PortSight, Remedy, Sight, Urgency, diagnose, span},
     discover::{CHASSIS_MAC, Capabilities, Heard, LldpId, Station, StationPort},
+    observe::{Drift, drift},
 };
 use fabric::{
     Admin, Attachment, FlowControl, HostId, LinkId, Plan, Policy, PortId, Resilience, SwitchId, VlanId,
@@ -91,6 +92,11 @@ impl<'a> Scene<'a> {
         [link.a, link.b]
     }
 
+    fn is_shut(&self, port: PortId) -> bool {
+        let (switch, slot) = self.at(port);
+        self.seen[switch.index()].as_ref().is_ok_and(|sight| sight.config.ports[slot].admin == Admin::Down)
+    }
+
     /// A cable dies.
     fn cut(&mut self, link: LinkId) {
         self.down.insert(link);
@@ -129,6 +135,20 @@ impl<'a> Scene<'a> {
         if self.seen[self.at(port).0.index()].is_ok() {
             self.port(port).pvid = pvid;
         }
+    }
+
+    /// What standby asks of switches before it begins: the plan, but for PVIDs of hosts' ports.
+    fn hold_the_plan(&self) -> bool {
+        let hosts: BTreeSet<(usize, usize)> = (self.plan.topology.host_ids())
+            .map(|host| self.at(self.plan.topology.host(host).port))
+            .map(|(switch, slot)| (switch.index(), slot))
+            .collect();
+        self.seen.iter().zip(&self.goals).enumerate().all(|(switch, (seen, goal))| {
+            let drifts = seen.as_ref().map_or_else(|_| Vec::new(), |sight| drift(&sight.config, goal));
+            drifts
+                .iter()
+                .all(|drift| matches!(drift, Drift::Pvid { port, .. } if hosts.contains(&(switch, port.index()))))
+        })
     }
 
     fn diagnoses(&self) -> Vec<Diagnosis> {
@@ -242,6 +262,35 @@ fn nothing_is_wrong_with_a_fabric_as_planned() {
         let plan = plan("torus 3x3", resilience);
         assert_eq!(Scene::sound(&plan).diagnoses(), []);
     }
+}
+
+#[test]
+fn a_cable_that_deploy_left_shut_waits_for_somebody_to_confirm_it() {
+    let plan = plan("torus 3x3", Resilience::OneLink);
+    let link = with_moves(&plan, 1);
+    let mut scene = Scene::sound(&plan);
+    for port in scene.ends(link) {
+        scene.port(port).admin = Admin::Down;
+        scene.set(port, false, HOUR);
+        scene.deafen(port);
+    }
+    let [a, b] = scene.ends(link).map(|port| plan.topology.port_label(port));
+    let told = format!("--trust-cabling {a}--{b}");
+    let found = only(&scene, &["1 cable is administratively down at both ends", &a, &b, "to do: turn LLDP on", &told]);
+    assert_eq!(found.remedy, Remedy::Confirm(link));
+    // One end alone is a difference as before.
+    scene.port(scene.ends(link)[0]).admin = Admin::Up;
+    only(&scene, &["1 difference from the plan", "deploy again"]);
+    // While another cable is down, nothing is to be deployed, and standby would not begin.
+    scene.port(scene.ends(link)[0]).admin = Admin::Down;
+    let dead =
+        plan.failover.as_ref().expect("resilience").switch_overs.iter().map(|over| over.link).find(|one| *one != link);
+    scene.cut(dead.expect("another cable"));
+    let remedies: Vec<Remedy> = scene.diagnoses().into_iter().map(|found| found.remedy).collect();
+    assert!(
+        matches!(&remedies[..], [Remedy::Repair(cut), Remedy::AfterRepairs { links, .. }] if Some(*cut) == dead && links == &[*cut]),
+        "{remedies:?}"
+    );
 }
 
 #[test]
@@ -527,7 +576,15 @@ fn follow(scene: &mut Scene<'_>, diagnosis: &Diagnosis) {
         Remedy::Repair(link) => {
             scene.down.remove(link);
         }
+        Remedy::Confirm(_) => {
+            let Cause::Shut { links } = &diagnosis.cause else { panic!("{diagnosis:?}") };
+            let ends: Vec<PortId> = links.iter().flat_map(|link| scene.ends(*link)).collect();
+            for port in ends {
+                scene.port(port).admin = Admin::Up;
+            }
+        }
         Remedy::StandbyAndRepair(link) => {
+            assert!(scene.hold_the_plan(), "standby would refuse to begin");
             let moves = diagnosis.consequences.iter().any(|consequence| {
                 matches!(consequence, Consequence::NotMoved { .. } | Consequence::PartlyInForce { .. })
             });
@@ -535,9 +592,8 @@ fn follow(scene: &mut Scene<'_>, diagnosis: &Diagnosis) {
                 scene.switch_over(*link);
             }
         }
-        // It does not begin before every switch holds the plan.
-        Remedy::Standby if scene.diagnoses().iter().any(|other| other.remedy == Remedy::DeployAgain) => {}
         Remedy::Standby => {
+            assert!(scene.hold_the_plan(), "standby would refuse to begin");
             let fabric::Assignment::Source(home) = &scene.plan.assignment else { panic!("switch-tagged") };
             for (host, vlan) in home.clone().into_iter().enumerate() {
                 scene.move_host(HostId::new(host), Some(vlan));
@@ -554,7 +610,7 @@ fn storm(scene: &mut Scene<'_>, rng: &mut Rng) {
         plan.failover.as_ref().expect("resilience").switch_overs.iter().map(|over| over.link).collect();
     let pick = |rng: &mut Rng, from: &[LinkId]| from[rng.below(from.len())];
     for _ in 0..=rng.below(3) {
-        match rng.below(8) {
+        match rng.below(9) {
             0 | 1 => {
                 let link = pick(rng, &links);
                 scene.cut(link);
@@ -579,6 +635,15 @@ fn storm(scene: &mut Scene<'_>, rng: &mut Rng) {
                     scene.power_off(switch)
                 } else {
                     scene.seen[switch.index()] = Err(Fault::Silent)
+                }
+            }
+            // A deployment left a cable shut.
+            8 => {
+                let link = pick(rng, &links);
+                for (switch, slot) in scene.ends(link).map(|port| scene.at(port)) {
+                    if let Ok(sight) = &mut scene.seen[switch.index()] {
+                        sight.config.ports[slot].admin = Admin::Down;
+                    }
                 }
             }
             // Somebody writes.
@@ -610,7 +675,9 @@ proptest! {
         for diagnosis in scene.diagnoses() {
             let told = diagnosis.sentence(&plan);
             if diagnosis.remedy == Remedy::DeployAgain {
-                prop_assert!(scene.down.is_empty() && scene.seen.iter().all(Result::is_ok), "seed {seed}: {told}");
+                // Nobody can know whether a cable that is shut would carry.
+                let mut down = scene.down.iter().filter(|link| scene.ends(**link).iter().all(|port| !scene.is_shut(*port)));
+                prop_assert!(down.next().is_none() && scene.seen.iter().all(Result::is_ok), "seed {seed}: {told}");
             }
             let says = diagnosis.remedy.sentence(&plan).is_some_and(|words| words.contains("deploy again"));
             prop_assert_eq!(says, diagnosis.remedy == Remedy::DeployAgain);

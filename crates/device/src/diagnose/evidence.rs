@@ -54,7 +54,9 @@ pub(super) struct Evidence<'a> {
     /// By cable of the management tree that is down: switches behind it that do not answer.
     cut_off: BTreeMap<LinkId, Vec<SwitchId>>,
     pub(super) moves: Moves,
-    /// `drifts[switch]`, without those that a failure explains.
+    /// Cables that the plan uses, shut at both ends of switches that are in service.
+    pub(super) shut: BTreeSet<LinkId>,
+    /// `drifts[switch]`, without those that a failure or a shut cable explains.
     pub(super) drifts: Vec<Vec<Drift>>,
 }
 
@@ -71,6 +73,7 @@ impl<'a> Evidence<'a> {
             cut_off: BTreeMap::new(),
             dividing: dividing_links(topology).into_iter().collect(),
             moves: Moves { standing: Standing::Home, moved: Vec::new(), stopped: Vec::new(), waiting: Vec::new() },
+            shut: BTreeSet::new(),
             drifts: Vec::new(),
         };
         evidence.links = topology.link_ids().map(|link| evidence.link_state(link)).collect();
@@ -85,6 +88,8 @@ impl<'a> Evidence<'a> {
         evidence.cut_off = cut_off(plan, &live, &|switch| !matches!(seen[switch.index()], Err(Fault::Silent)));
         let found: Vec<Option<Option<VlanId>>> = topology.host_ids().map(|host| evidence.host_pvid(host)).collect();
         evidence.moves = Moves::find(plan, &found, &evidence.down_links());
+        let drained = evidence.drained();
+        evidence.shut = topology.link_ids().filter(|link| evidence.is_shut(*link, &drained)).collect();
         evidence.drifts = topology.switch_ids().map(|switch| evidence.unexplained(switch)).collect();
         evidence
     }
@@ -214,7 +219,7 @@ impl<'a> Evidence<'a> {
         let Moves { moved, stopped, waiting, .. } = self.moves.clone();
         // The answer to one failure may lead over a second one's cable: then nobody is to be moved.
         let remedy = match self.down_links().len() {
-            1 => Remedy::StandbyAndRepair(link),
+            1 if self.standby_begins() => Remedy::StandbyAndRepair(link),
             _ => Remedy::Repair(link),
         };
         if waiting.is_empty() && stopped.is_empty() {
@@ -237,6 +242,21 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Whether `standby` begins here: wherever a switch holds something else than the plan, it refuses.
+    pub(super) fn standby_begins(&self) -> bool {
+        self.shut.is_empty() && self.drifts.iter().all(Vec::is_empty)
+    }
+
+    /// Whether both ends of a cable that the plan uses are administratively down, though their switches are in service.
+    fn is_shut(&self, link: LinkId, drained: &[SwitchId]) -> bool {
+        let is_down = |port: PortId| self.found(port).is_some_and(|port| port.admin == Admin::Down);
+        let serves = |port: PortId| {
+            let (switch, _) = self.slot(port);
+            !drained.contains(&switch) && !self.is_reset(switch)
+        };
+        self.is_used(link) && self.ends(link).iter().all(|port| is_down(*port) && serves(*port))
+    }
+
     /// Differences that no failure explains.
     fn unexplained(&self, switch: SwitchId) -> Vec<Drift> {
         let Ok(sight) = &self.seen[switch.index()] else { return Vec::new() };
@@ -248,8 +268,14 @@ impl<'a> Evidence<'a> {
             .filter(|(at, _)| *at == switch)
             .map(|(_, slot)| slot)
             .collect();
+        let shut: BTreeSet<usize> = (self.shut.iter())
+            .flat_map(|link| self.ends(*link).map(|port| self.slot(port)))
+            .filter(|(at, _)| *at == switch)
+            .map(|(_, slot)| slot)
+            .collect();
         let reasonless = |drift: &Drift| match drift {
             Drift::Pvid { port, .. } => !moved.contains(&port.index()),
+            Drift::Admin { port, .. } => !shut.contains(&port.index()),
             _ => true,
         };
         drift(&sight.config, &goal.with_parked(further)).into_iter().filter(reasonless).collect()

@@ -170,6 +170,12 @@ pub enum Cause {
         /// Which.
         switches: Vec<SwitchId>,
     },
+    /// Cables that the plan uses and that are administratively down at both ends, as a deployment leaves those that nothing
+    /// confirms.
+    Shut {
+        /// Which.
+        links: Vec<LinkId>,
+    },
     /// A switch holds nothing of the plan: it was replaced, or reset.
     Reset {
         /// Which.
@@ -283,6 +289,8 @@ pub enum Remedy {
     Replug,
     /// Look at the cable's ends.
     LookAtLldp,
+    /// Have a cable confirmed, or trusted, and deploy.
+    Confirm(LinkId),
     /// Finish or undo the deployment.
     ResumeOrUndo,
 }
@@ -300,10 +308,11 @@ pub fn diagnose(plan: &Plan, goals: &[SwitchConfig], seen: &[Result<Sight, Fault
     let evidence = Evidence::new(plan, goals, seen);
     let mut found = switches_down(&evidence);
     found.extend(cables_down(&evidence));
-    found.extend(standing(&evidence));
     let cabling = cabling(&evidence);
     let plugs = cabling.iter().any(|diagnosis| matches!(diagnosis.cause, Cause::Miscabled(_)));
+    found.extend(standing(&evidence, plugs));
     found.extend(cabling);
+    found.extend(shut(&evidence, plugs));
     found.extend(drifted(&evidence, plugs));
     let off = evidence.hosts_down();
     if !off.is_empty() {
@@ -365,7 +374,7 @@ fn cables_down(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
 }
 
 /// Hosts that are not where the plan has them although all cables carry.
-fn standing(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+fn standing(evidence: &Evidence<'_>, plugs: bool) -> Option<Diagnosis> {
     let Moves { standing, moved, stopped, .. } = &evidence.moves;
     let (cause, consequences) = match standing {
         Standing::Lingering(link) => {
@@ -380,7 +389,19 @@ fn standing(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         }
         Standing::Home | Standing::For(_) => return None,
     };
-    Some(Diagnosis { urgency: Urgency::Act, cause, consequences, remedy: Remedy::Standby })
+    let remedy = if evidence.standby_begins() { Remedy::Standby } else { evidence.deploying(plugs) };
+    Some(Diagnosis { urgency: Urgency::Act, cause, consequences, remedy })
+}
+
+/// Cables that wait for somebody to confirm them.
+fn shut(evidence: &Evidence<'_>, plugs: bool) -> Option<Diagnosis> {
+    let links: Vec<LinkId> = evidence.shut.iter().copied().collect();
+    let first = *links.first()?;
+    let remedy = match evidence.deploying(plugs) {
+        Remedy::DeployAgain => Remedy::Confirm(first),
+        repairs => repairs,
+    };
+    Some(Diagnosis { urgency: Urgency::Act, cause: Cause::Shut { links }, consequences: Vec::new(), remedy })
 }
 
 /// What LLDP says against the plan, of cables that carry.

@@ -45,6 +45,7 @@ impl Cause {
             Self::NotHeardYet { .. } => "not-heard-yet",
             Self::NoNeighbour { .. } => "no-neighbour",
             Self::Drained { .. } => "drained",
+            Self::Shut { .. } => "shut",
             Self::Reset { .. } => "reset",
             Self::OtherDeployment { .. } => "other-deployment",
             Self::Drifted { .. } => "differs",
@@ -64,6 +65,7 @@ impl Cause {
                 | Self::OneWay { .. }
                 | Self::NotHeardYet { .. }
                 | Self::NoNeighbour { .. }
+                | Self::Shut { .. }
         )
     }
 
@@ -155,6 +157,11 @@ impl Cause {
                     first_few(names)
                 )
             }
+            Self::Shut { links } => format!(
+                "{} administratively down at both ends, as deploy leaves cables that nothing confirms: {}",
+                counted(links.len(), "cable is", "cables are"),
+                cables(topology, links)
+            ),
             Self::Reset { switch, up } => {
                 let up = up.map_or_else(String::new, |up| format!(" (up for {})", span(up)));
                 format!("{} holds nothing of the plan{up}: it was reset or replaced", name(switch))
@@ -264,6 +271,7 @@ impl Remedy {
             Self::Reach(_) => "reach",
             Self::Replug => "replug",
             Self::LookAtLldp => "look-at-lldp",
+            Self::Confirm(_) => "confirm",
             Self::ResumeOrUndo => "resume-or-undo",
         }
     }
@@ -310,6 +318,12 @@ impl Remedy {
             Self::LookAtLldp => {
                 "turn LLDP on at both ends, or look for an unmanaged switch between them; one direction of the cable may be dead"
                     .to_owned()
+            }
+            Self::Confirm(link) => {
+                let [a, b] = [topology.link(*link).a, topology.link(*link).b].map(|port| topology.port_label(port));
+                format!(
+                    "turn LLDP on at both ends and deploy the plan once more; where you know the plugs, add --trust-cabling {a}--{b}"
+                )
             }
             Self::ResumeOrUndo => {
                 "let the deployment end; if it was interrupted, finish it with espalier deploy --resume, or take it back with --undo"

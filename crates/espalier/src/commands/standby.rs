@@ -107,7 +107,7 @@ fn start(
         };
         let drifts = drift(&reading.config, &goals[switch.index()]);
         let foreign = drifts.iter().filter(|drift| !ours(drift));
-        let differs = foreign.map(|drift| format!("{}; {}", drift.sentence(&reading.config), drift.remedy()));
+        let differs = foreign.map(|drift| drift.sentence(&reading.config));
         Ok(Found { differs: differs.collect(), mark: reading.mark, device })
     };
     let mut found: BTreeMap<SwitchId, Found> = BTreeMap::new();
@@ -139,7 +139,7 @@ fn start(
 /// The mark that all switches bear, if they hold the plan but for PVIDs of hosts' ports.
 fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>), String> {
     let name = |index: usize| &plan.topology.switch(SwitchId::new(index)).name;
-    let way_out = "deploy the plan, and stand by then";
+    let way_out = "espalier status with this plan says why and what to do first";
     let mut mark: Option<(usize, Mark)> = None;
     for (index, found) in found.iter().enumerate() {
         let Some(own) = found.mark else {
@@ -147,7 +147,7 @@ fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>),
         };
         if own.phase == Phase::UnderWay {
             return Err(format!(
-                "{} is in the middle of a deployment ({own}); end it where it was begun with espalier deploy --resume, or \
+                "{} is in the middle of a deployment ({own}); end it where it was begun with espalier deploy --resume; \
                  {way_out}",
                 name(index)
             ));
