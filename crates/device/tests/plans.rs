@@ -159,7 +159,7 @@ fn the_judge_finds_what_was_tampered_with() {
                         found.insert((way, "refused"));
                         continue;
                     };
-                    if matters(&plan, &honest[0], &read.1[0]) {
+                    if matters(&honest[0], &read.1[0]) {
                         assert!(!judge(&plan, &read).is_empty(), "{label} is not found");
                         found.insert((way, "judged"));
                     }
@@ -172,17 +172,17 @@ fn the_judge_finds_what_was_tampered_with() {
     }
 }
 
-/// Whether two states of a switch treat frames differently: all but the PVID of a cable, where no untagged frame comes.
-fn matters(plan: &Plan, honest: &SwitchConfig, read: &SwitchConfig) -> bool {
-    let ports = honest.ports.iter().zip(&read.ports).zip(&plan.devices[0].ports);
-    let differs = |((a, b), intent): ((&device::PortConfig, &device::PortConfig), &fabric::PortIntent)| {
-        let pvid = matches!(intent.role, PortRole::Host(_)) && a.pvid != b.pvid;
+/// Whether two states of a switch differ in what the judge judges: everything but how a port that is down filters.
+fn matters(honest: &SwitchConfig, read: &SwitchConfig) -> bool {
+    let differs = |(a, b): (&device::PortConfig, &device::PortConfig)| {
         let in_service = a.admin == Admin::Up || b.admin == Admin::Up;
-        let settings = (a.admin, &a.tagged, &a.untagged, a.ingress_filter, &a.flow_control)
-            != (b.admin, &b.tagged, &b.untagged, b.ingress_filter, &b.flow_control);
-        in_service && intent.role != PortRole::Unused && (pvid || settings)
+        (a.admin, a.pvid, &a.tagged, &a.untagged, &a.flow_control)
+            != (b.admin, b.pvid, &b.tagged, &b.untagged, &b.flow_control)
+            || (in_service && a.ingress_filter != b.ingress_filter)
     };
-    ports.into_iter().any(differs) || honest.entries != read.entries || honest.spanning_tree != read.spanning_tree
+    honest.ports.iter().zip(&read.ports).any(differs)
+        || honest.entries != read.entries
+        || honest.spanning_tree != read.spanning_tree
 }
 
 /// A line with one thing wrong; none if it has no such thing.

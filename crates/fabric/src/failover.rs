@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::{Assignment, Certificate, HostId, HostRun, LinkId, Topology, VlanId};
+use crate::{Assignment, Certificate, HostId, HostRun, LinkId, Topology, VlanId, VlanSet};
 
 /// What to do when one link fails, whichever it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,13 @@ pub struct FailoverSummary {
 }
 
 impl Failover {
+    /// Every VLAN that some switch-over sends frames to.
+    pub fn vlans(&self) -> VlanSet {
+        let hosts = self.switch_overs.iter().flat_map(|over| over.hosts.iter().map(|run| run.choice));
+        let pairs = self.switch_overs.iter().flat_map(|over| over.pairs.iter().map(|pair| pair.run.choice));
+        hosts.chain(pairs).collect()
+    }
+
     /// The switch-over for a link. Cost: O(log links).
     pub fn switch_over(&self, link: LinkId) -> Option<&SwitchOver> {
         self.switch_overs.binary_search_by_key(&link, |over| over.link).ok().map(|at| &self.switch_overs[at])

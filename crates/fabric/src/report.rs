@@ -48,6 +48,10 @@ pub enum FindingKind {
     FlowControlMismatch,
     /// The state of a port contradicts the cabling.
     RoleMismatch,
+    /// A port that leads nowhere is up.
+    UnusedPort,
+    /// Something is set that no frame of the plan needs.
+    UnusedSetting,
     /// A switch's state is missing, or names ports that it does not have.
     IncompleteState,
     /// A model's limit is exceeded.
@@ -94,6 +98,8 @@ impl FindingKind {
             Self::OneSidedMembership => "one-sided-membership",
             Self::FlowControlMismatch => "flow-control-mismatch",
             Self::RoleMismatch => "role-mismatch",
+            Self::UnusedPort => "unused-port",
+            Self::UnusedSetting => "unused-setting",
             Self::IncompleteState => "incomplete-state",
             Self::LimitExceeded => "limit-exceeded",
             Self::Unsupported => "unsupported",

@@ -213,7 +213,7 @@ fn devices(topology: &Topology, trees: &[Tree], choice: &[usize]) -> Vec<DeviceI
             flow_control: FlowControlMode::Off,
         };
         match topology.port(port).attachment {
-            Attachment::Nothing => blank,
+            Attachment::Nothing => PortIntent { admin: Admin::Down, ..blank },
             Attachment::Link(link) => {
                 PortIntent { role: PortRole::Link(link), tagged: tagged[link.index()].clone(), ..blank }
             }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   plan.devices ──▶ state ──┬─▶ ports, entries, limits      what each switch is told, by itself
-//!   (and the hosts'          ├─▶ spread    per VLAN          broadcasts and unknown destinations
-//!    tagging tables)         ├─▶ unicast   per VLAN          every ordered pair of hosts
+//!   (and the hosts'          ├─▶ hygiene                     what is set and serves nothing
+//!    tagging tables)         ├─▶ spread    per VLAN          broadcasts and unknown destinations
+//!                            ├─▶ unicast   per VLAN          every ordered pair of hosts
 //!                            └─▶ walk                        one frame, step by step, for people
 //!   unicast ──▶ load, hops, dependencies ──▶ deadlock, summary
 //! ```
@@ -33,6 +34,7 @@ mod demand;
 mod entries;
 mod failover;
 mod findings;
+mod hygiene;
 mod in_band;
 mod learned;
 mod limits;
@@ -45,7 +47,7 @@ mod unicast;
 mod view;
 mod walk;
 
-use fabric::{FindingKind, Plan, Report};
+use fabric::{Failover, FindingKind, Plan, Report};
 
 pub use failover::load_after;
 pub use findings::FINDINGS_PER_KIND_MAX;
@@ -70,6 +72,7 @@ pub fn check(plan: &Plan) -> Report {
     let mut findings = Findings::default();
     let state = State::read(plan, &mut findings);
     ports::judge(&state, &mut findings);
+    hygiene::judge(&state, &mut findings);
     entries::judge(&state, &mut findings);
     limits::judge(&state, &mut findings);
     learned::judge(&state, &mut findings);
@@ -88,6 +91,7 @@ fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
     let mut demand = Demand::read(state, findings, &mut traffic.coverage);
     let mut router = unicast::Router::new(state);
     let mut budget = walk::Budget::default();
+    let standby = state.plan.failover.as_ref().map(Failover::vlans).unwrap_or_default();
     let mut vlans = state.vlans.clone();
     vlans.extend(demand.vlans());
     agreement::judge_plan(state, findings);
@@ -99,6 +103,7 @@ fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
             continue;
         }
         agreement::judge_vlan(state, &view, findings);
+        hygiene::judge_vlan(state, &view, demand.is_sent_in(vlan), &standby, findings);
         spread::judge(state, &view, &demand, &mut budget, &mut traffic, findings);
         router.judge(state, &view, &mut demand, &mut budget, &mut traffic, findings);
     }

@@ -7,9 +7,9 @@
 //!   sw1:4  PAUSE      ── no PAUSE    sw3:2     one end believes that the other waits
 //! ```
 
-use fabric::{FindingKind, FlowControl, FlowControlMode, HostTagging, LinkId, PortId, PortIntent, VlanSet};
+use fabric::{FindingKind, FlowControlMode, HostTagging, LinkId, PortId, PortIntent, VlanSet};
 
-use crate::{findings::Findings, state::State};
+use crate::{findings::Findings, hygiene::policy_mode, state::State};
 
 /// Judges every port and every cable between switches.
 pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
@@ -91,11 +91,7 @@ fn judge_flow_control(state: &State<'_>, a: &PortIntent, b: &PortIntent, link: L
         });
         return;
     }
-    let wanted = match state.plan.policy.flow_control {
-        FlowControl::None => FlowControlMode::Off,
-        FlowControl::Pause => FlowControlMode::Pause,
-        FlowControl::Pfc(lanes) => FlowControlMode::Pfc { lanes },
-    };
+    let wanted = policy_mode(state);
     if a.flow_control != wanted {
         findings.fatal(FindingKind::PlanMismatch, || {
             let (is, wanted) = (mode_words(&a.flow_control), mode_words(&wanted));
@@ -107,7 +103,8 @@ fn judge_flow_control(state: &State<'_>, a: &PortIntent, b: &PortIntent, link: L
     }
 }
 
-fn mode_words(mode: &FlowControlMode) -> String {
+/// What people call it.
+pub(crate) fn mode_words(mode: &FlowControlMode) -> String {
     match mode {
         FlowControlMode::Off => "no flow control".to_owned(),
         FlowControlMode::Pause => "PAUSE".to_owned(),

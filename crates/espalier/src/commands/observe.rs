@@ -220,7 +220,7 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced
         let further: Vec<String> = (observed.state.ports.iter().map(|port| port.name.clone()))
             .filter(|name| wanted.slot(name).is_none())
             .collect();
-        let config = align(&observed.state, &ports);
+        let mut config = align(&observed.state, &ports);
         findings.extend(judge_settings(name, &config, wanted));
         // Settings have been judged; what frames make of the rest is for the judge, and this names the cause.
         let cause = |drift: &Drift| {
@@ -240,6 +240,7 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced
                 message: format!("{}; {}", drift.sentence(&whole), drift.remedy()),
             }
         }));
+        config.take_learning_of(wanted);
         plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
     }
     Ok(Replaced { findings, taken_at })

@@ -60,12 +60,13 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path, args: &cli::Check)
         let name = plan.topology.switch(switch).name.clone();
         let own = parts.remove(name.as_str()).unwrap_or_default();
         match read_switch(plan, switch, previous.as_ref(), &own, folder)? {
-            Ok((config, foreign)) => {
+            Ok((mut config, foreign)) => {
                 let wanted = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
                 let known: Vec<&str> = wanted.ports.iter().map(|port| port.name.as_str()).collect();
                 findings.extend(foreign.iter().map(|lines| of_others(lines, &known)));
                 findings.extend(judge_settings(&name, &config, &wanted));
                 findings.extend(differences(&name, &config, &wanted));
+                config.take_learning_of(&wanted);
                 plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
             }
             Err(errors) => wrong.extend(errors),

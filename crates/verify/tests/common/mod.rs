@@ -322,7 +322,7 @@ fn port_intent(
         flow_control,
     };
     match topology.port(port).attachment {
-        Attachment::Nothing => PortIntent { admin: Admin::Down, ..blank },
+        Attachment::Nothing => PortIntent { admin: Admin::Down, flow_control: FlowControlMode::Off, ..blank },
         Attachment::Link(link) => PortIntent {
             role: PortRole::Link(link),
             tagged: trees.iter().filter(|tree| tree.tree.contains(link)).map(|tree| tree.vlan).collect(),

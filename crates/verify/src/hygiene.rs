@@ -1,0 +1,178 @@
+//! Settings that no frame of the plan needs. Each is harmless until somebody plugs in one more cable.
+//!
+//! ```text
+//!   sw1:7  up, in VLANs 2-5, no cable     a patch cord from here to sw2:7 closes a loop     fatal
+//!   sw1:3  a link with PVID 2             an untagged frame from anywhere enters VLAN 2
+//!   sw1:1  a host without PAUSE           the switch drops what it would have held back
+//!   sw1    learns beside static entries   a frame with a forged sender redirects traffic
+//! ```
+//! Every port is a link, a host's, the controller's, or unused and down; a port has a PVID only where untagged frames
+//! come, is a member only of VLANs in which frames pass it, and has the flow control of the plan.
+
+use fabric::{
+    Admin, Attachment, FdbMode, FindingKind, FlowControl, FlowControlMode, HostTagging, Learning, PortId, PortIntent,
+    VlanSet,
+};
+
+use crate::{
+    findings::{Findings, counted},
+    ports::mode_words,
+    state::State,
+    view::View,
+};
+
+/// Judges every port and switch by itself. Cost: O(ports · VLANs of a port).
+pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+    for port in (0..state.topology.ports().len()).map(PortId::new) {
+        let Some(intent) = state.port(port) else { continue };
+        match state.topology.port(port).attachment {
+            Attachment::Link(_) => judge_link_port(state, intent, findings),
+            Attachment::Host(_) => judge_host_port(state, intent, findings),
+            Attachment::Nothing if is_controller(state, port) => judge_flow_control(state, intent, findings),
+            Attachment::Nothing => judge_unused_port(state, intent, findings),
+        }
+    }
+    judge_learning(state, findings);
+}
+
+/// Judges whether anybody uses a VLAN, and each member port of a host in it; `standby` holds VLANs of switch-overs.
+pub(crate) fn judge_vlan(state: &State<'_>, view: &View, is_sent_in: bool, standby: &VlanSet, findings: &mut Findings) {
+    let topology = state.topology;
+    if !is_sent_in && !standby.contains(view.vlan) {
+        findings.warn(FindingKind::UnusedSetting, || {
+            let message = "is on the switches, but no host sends in it and no switch-over needs it; remove it";
+            (format!("VLAN {}", view.vlan), message.to_owned())
+        });
+        return;
+    }
+    let (mut pieces, _) = view.pieces(state);
+    let members: Vec<_> = topology
+        .host_ids()
+        .map(|host| topology.host(host).port)
+        .filter(|port| state.port(*port).is_some_and(|intent| intent.is_member(view.vlan)))
+        .collect();
+    let mut hosts = vec![0_usize; topology.switches().len()];
+    members.iter().for_each(|port| hosts[pieces.of(topology.port(*port).switch).index()] += 1);
+    // The only host of a fabric has nobody to reach in any VLAN.
+    for port in members.into_iter().filter(|_| topology.hosts().len() > 1) {
+        if hosts[pieces.of(topology.port(port).switch).index()] == 1 {
+            findings.warn(FindingKind::UnusedSetting, || {
+                let message =
+                    format!("is a member of VLAN {}, in which no other host's port can be reached", view.vlan);
+                (topology.port_label(port), message)
+            });
+        }
+    }
+}
+
+fn is_controller(state: &State<'_>, port: PortId) -> bool {
+    state.topology.in_band().is_some_and(|in_band| in_band.controller == port)
+}
+
+fn judge_link_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+    let Some(pvid) = intent.pvid else { return };
+    let far = state.peer(intent.port).and_then(|far| state.port(far));
+    if far.is_none_or(|far| !far.untagged.contains(pvid)) {
+        findings.warn(FindingKind::UnusedSetting, || {
+            let message = format!(
+                "has PVID {pvid}, but the switch at the other end sends no untagged frames of it: whatever comes \
+                 without a tag enters the VLAN"
+            );
+            (state.topology.port_label(intent.port), message)
+        });
+    }
+}
+
+fn judge_host_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+    judge_flow_control(state, intent, findings);
+    if state.tagging == HostTagging::BySwitch {
+        return;
+    }
+    let label = || state.topology.port_label(intent.port);
+    if let Some(pvid) = intent.pvid {
+        findings.warn(FindingKind::UnusedSetting, || {
+            (label(), format!("has PVID {pvid}, but its host tags: an untagged frame would enter that VLAN"))
+        });
+    }
+    if !intent.untagged.is_empty() {
+        findings.warn(FindingKind::RoleMismatch, || {
+            (label(), format!("sends frames of VLAN {} untagged to a host that tags", intent.untagged))
+        });
+    }
+}
+
+/// The port of a host has the flow control of the fabric, and that of the controller none.
+fn judge_flow_control(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+    let (wanted, whose) = match state.topology.port(intent.port).attachment {
+        Attachment::Host(host) => (policy_mode(state), format!("the port of {}", state.host_name(host))),
+        Attachment::Link(_) | Attachment::Nothing => (FlowControlMode::Off, "the controller's port".to_owned()),
+    };
+    if intent.flow_control != wanted {
+        findings.warn(FindingKind::FlowControlMismatch, || {
+            let (is, wanted) = (mode_words(&intent.flow_control), mode_words(&wanted));
+            (state.topology.port_label(intent.port), format!("is {whose} and has {is}; the plan needs {wanted} there"))
+        });
+    }
+}
+
+/// The flow control of every port that carries data.
+pub(crate) fn policy_mode(state: &State<'_>) -> FlowControlMode {
+    match state.plan.policy.flow_control {
+        FlowControl::None => FlowControlMode::Off,
+        FlowControl::Pause => FlowControlMode::Pause,
+        FlowControl::Pfc(lanes) => FlowControlMode::Pfc { lanes },
+    }
+}
+
+fn judge_unused_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+    let label = || state.topology.port_label(intent.port);
+    let members: VlanSet = intent.tagged.iter().chain(intent.untagged.iter()).collect();
+    match intent.admin {
+        Admin::Up if !members.is_empty() => findings.fatal(FindingKind::UnusedPort, || {
+            let message = format!(
+                "is unused, but up and a member of VLAN {members}: a patch cord to another such port closes a loop; \
+                 shut it down"
+            );
+            (label(), message)
+        }),
+        Admin::Up => findings.warn(FindingKind::UnusedPort, || (label(), "is unused, but up; shut it down".to_owned())),
+        Admin::Down if !members.is_empty() => findings.warn(FindingKind::UnusedSetting, || {
+            (label(), format!("is unused and down, but a member of VLAN {members}; remove it from them"))
+        }),
+        Admin::Down => {}
+    }
+    if let Some(pvid) = intent.pvid {
+        findings.warn(FindingKind::UnusedSetting, || {
+            (label(), format!("is unused, but has PVID {pvid}: whoever is plugged in there sends in that VLAN"))
+        });
+    }
+    if intent.flow_control != FlowControlMode::Off {
+        findings.warn(FindingKind::UnusedSetting, || {
+            (label(), format!("is unused, but has {}", mode_words(&intent.flow_control)))
+        });
+    }
+}
+
+/// A switch learns if the plan has no static entries, and only then. One without member ports has nobody to learn of.
+fn judge_learning(state: &State<'_>, findings: &mut Findings) {
+    let wanted = match state.plan.policy.fdb {
+        FdbMode::Learned => Learning::On,
+        FdbMode::Full | FdbMode::Minimal => Learning::Off,
+    };
+    for device in state.devices.iter().flatten().filter(|device| device.learning != wanted) {
+        let vlans = device.vlans();
+        if vlans.is_empty() {
+            continue;
+        }
+        findings.warn(FindingKind::PlanMismatch, || {
+            let message = match wanted {
+                Learning::Off => format!(
+                    "learns addresses in {} beside its static entries: a frame with a forged sender redirects traffic",
+                    counted(vlans.len(), "VLAN")
+                ),
+                Learning::On => "does not learn addresses, but the plan has no static entries".to_owned(),
+            };
+            (state.switch_name(device.switch).to_owned(), message)
+        });
+    }
+}
