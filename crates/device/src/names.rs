@@ -133,16 +133,6 @@ enum Spelling {
 fn spelling(target: Option<Target>) -> Spelling {
     match target {
         None => Spelling::Unknown,
-        // Names of Linux devices, and those that a person gave.
-        Some(
-            Target::LinuxBridge
-            | Target::Networkd
-            | Target::Ifupdown2
-            | Target::OpenVswitch
-            | Target::RouterOs
-            | Target::Sonic
-            | Target::Junos,
-        ) => Spelling::Exact,
         Some(Target::PowerConnect) => Spelling::Bare(POWERCONNECT),
         Some(Target::CiscoSb) => Spelling::Kinds(&[CISCO_SB]),
         Some(Target::EdgeCore) => Spelling::Bare(EDGE_CORE),
@@ -153,7 +143,22 @@ fn spelling(target: Option<Target>) -> Spelling {
         Some(Target::Fastpath) => Spelling::Kinds(&[COMMON]),
         Some(Target::Eos) => Spelling::Kinds(&[EOS]),
         Some(Target::Ios) => Spelling::Kinds(&[IOS, COMMON]),
+        // Names of Linux devices, and those that a person gave.
+        Some(
+            Target::LinuxBridge
+            | Target::Networkd
+            | Target::Ifupdown2
+            | Target::OpenVswitch
+            | Target::RouterOs
+            | Target::Sonic
+            | Target::Junos,
+        ) => Spelling::Exact,
     }
+}
+
+/// Whether names of ports are taken as they stand: in all but vendors' languages of lines and sections.
+pub(crate) fn are_exact(target: Target) -> bool {
+    matches!(spelling(Some(target)), Spelling::Exact)
 }
 
 /// The form that all spellings of a port have in common, to be compared and to key maps by; not for people or switches to

@@ -537,7 +537,7 @@ fn other_messages_are_reported_and_not_answered() {
 }
 
 #[test]
-fn communities_are_heard_and_strangers_are_not() {
+fn known_communities_and_users_are_answered_and_others_are_not() {
     let mut engine = engine(AuthProtocol::Sha1);
     let mut ask = |version, community: &[u8], kind, bindings| {
         let message = CommunityMessage { version, community: community.to_vec(), pdu: pdu(kind, bindings) };

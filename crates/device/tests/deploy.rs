@@ -312,11 +312,11 @@ fn whoever_dies_at_any_step_goes_on_without_taking_over() {
                 let mark = Mark { nonce: claim.nonce ^ 8, ..claim };
                 world.switches.iter_mut().for_each(|switch| switch.mark = Some(mark));
                 let other = world.plan(&mut rng, 30);
-                let stranger =
+                let late =
                     Order { generation: known, claims: world.claims.clone(), ..order(&world, other, Way::Drained, 5) };
-                let mut stranger = Deployment::new(&world.topology, stranger);
-                world.run(&mut [&mut stranger], &mut rng);
-                assert!(matches!(stranger.outcome(), Some(Outcome::Stale { .. })), "{:?}", stranger.outcome());
+                let mut late = Deployment::new(&world.topology, late);
+                world.run(&mut [&mut late], &mut rng);
+                assert!(matches!(late.outcome(), Some(Outcome::Stale { .. })), "{:?}", late.outcome());
             }
         }
     }

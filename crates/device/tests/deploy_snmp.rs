@@ -232,9 +232,9 @@ fn deploy(topology: &Topology, sites: &[Site], order: Order, save: SaveMethod) -
         let named = order.goals[at].ports.len();
         let names = match &order.resume {
             Some(journal) => journal.backup[at].ports[named..].iter().map(|port| port.name.clone()).collect(),
-            None => device.strangers(&vlans)?,
+            None => device.unmanaged(&vlans)?,
         };
-        device.adopt(&names)?;
+        device.include(&names)?;
         Ok(names)
     };
     let parked: Vec<Vec<String>> = (devices.iter_mut().enumerate())
@@ -534,12 +534,12 @@ impl Driver for Defective<'_> {
         self.inner.save(fence)
     }
 
-    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
-        self.inner.strangers(vlans)
+    fn unmanaged(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+        self.inner.unmanaged(vlans)
     }
 
-    fn adopt(&mut self, names: &[String]) -> Result<(), Fault> {
-        self.inner.adopt(names)
+    fn include(&mut self, names: &[String]) -> Result<(), Fault> {
+        self.inner.include(names)
     }
 }
 

@@ -13,7 +13,7 @@ use device::{
     SwitchConfig,
     deploy::{Driver as _, Fault},
     discover::{Cabling, Doubt, Evidence, Station, Where, cabling},
-    enrol::{self, Desk, Ledger, Order, Step},
+    enrol::{self, Nobody, Order},
     mib::{
         Oid, Value,
         objects::{columns, scalars},
@@ -152,20 +152,6 @@ fn neighbour(port: u32, chassis: (i32, &str), id: (i32, &str), further: &str) ->
 /// Two switches, each of whose first port hears the other's, by names.
 fn found(a: &str, b: &str) -> Cabling {
     cabling(&[station(a), station(b)])
-}
-
-struct Nobody;
-
-impl Desk for Nobody {
-    fn keep(&mut self, _: &Ledger) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn stopped(&mut self) -> bool {
-        false
-    }
-
-    fn tell(&mut self, _: Step) {}
 }
 
 fn order() -> Order {

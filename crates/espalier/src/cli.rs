@@ -13,7 +13,7 @@ use tagger::Spread;
 
 use numbers::{count, port, real, short, whole};
 
-pub(crate) use numbers::accept_negative;
+pub(crate) use numbers::{accept_negative, refuse_negative};
 pub(crate) use outputs::{PcapAt, SimulateOutputs};
 pub(crate) use reproduce::{Place, REPRODUCTIONS, Reproduce};
 pub(crate) use sweep::{Filter, Shard, Sweep, SweepVerb};

@@ -9,6 +9,7 @@ mod tell;
 
 mod cli;
 mod commands;
+mod count;
 mod failure;
 mod files;
 mod plot;
@@ -21,7 +22,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 fn main() -> ExitCode {
     let command = cli::accept_negative(cli::Cli::command());
-    let cli = cli::Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches().unwrap_or_else(|error| cli::refuse_negative(error).exit());
+    let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let json = cli.json;
     match commands::run(cli) {
         Ok(code) => code,

@@ -167,16 +167,22 @@ fn neighbours(manager: &mut Manager) -> BTreeMap<u32, Vec<String>> {
     found
 }
 
+/// A fabric of factory-new managed switches, with an agent and a manager for each.
+fn managed(plan: &Plan, name: &str) -> (Guard, Agents, Vec<Manager>) {
+    let options = LabOptions { managed: Managed::Yes, start: Start::Factory, ..options(name, Backend::Ebpf) };
+    let lab = Guard::up(plan, &options);
+    let agents = Agents::start(&lab.0);
+    let managers = (0..plan.devices.len()).map(|switch| Manager::of(&lab.0, switch)).collect();
+    (lab, agents, managers)
+}
+
 #[test]
 fn switches_see_what_they_would_see_when_plugs_move() {
     if skipped(Backend::Ebpf) {
         return;
     }
     let plan = grid(2, Shape::Mesh);
-    let managed = LabOptions { managed: Managed::Yes, start: Start::Factory, ..options("seen", Backend::Ebpf) };
-    let mut lab = Guard::up(&plan, &managed);
-    let agents = Agents::start(&lab.0);
-    let mut managers: Vec<Manager> = (0..4).map(|switch| Manager::of(&lab.0, switch)).collect();
+    let (mut lab, agents, mut managers) = managed(&plan, "seen");
     // s0 has s1 and s2 beside it: ports 1 and 2, and a host at 3.
     let layout = lab.0.layout().clone();
     let at = |switch: usize, peer: &str| {
@@ -270,15 +276,12 @@ fn nothing_that_is_written_mends_a_cable() {
         return;
     }
     let plan = grid(2, Shape::Mesh);
-    let managed = LabOptions { managed: Managed::Yes, start: Start::Factory, ..options("dead", Backend::Ebpf) };
-    let mut lab = Guard::up(&plan, &managed);
-    let agents = Agents::start(&lab.0);
+    let (mut lab, agents, mut managers) = managed(&plan, "dead");
     let cable = lab.0.layout().cables[0].clone();
     let host = lab.0.layout().cables.last().cloned().expect("a host's");
     let number =
         |label: &str| label[1..].split(':').next().and_then(|digits| digits.parse::<usize>().ok()).expect("s0:…");
     let ends = [&cable.a, &cable.b, &host.a].map(|end| (number(&end.label), IfIndex(end.ifindex)));
-    let mut managers: Vec<Manager> = (0..4).map(|switch| Manager::of(&lab.0, switch)).collect();
     let mut status = |what: &str| {
         ends.map(|(switch, row)| {
             let manager = &mut managers[switch];

@@ -17,7 +17,7 @@ use std::{
 use common::skipped;
 use device::{
     Slot, SwitchConfig, Target,
-    deploy::{Driver, Fault, Mark},
+    deploy::{Cancel, Driver, Fault, Mark},
     format::{SwitchdConfig, parse_switchd},
     mib::{
         PauseMode, PortList, StaticStatus, Value,
@@ -414,7 +414,8 @@ fn by_shell(bench: &Bench) {
     let login = Login { user: "root".to_owned(), ..Login::default() };
     let patience = Duration::from_secs(60);
     let local = Ipv4Addr::LOCALHOST.into();
-    let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience).expect("a shell");
+    let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience, &Cancel::default())
+        .expect("a shell");
     let found = device.read().expect("a reading");
     let mark = Mark::new(1, 2, 3);
     let guard = Some(Duration::from_secs(60));
@@ -425,7 +426,8 @@ fn by_shell(bench: &Bench) {
     assert!(fs::read_to_string("/etc/espalier/switch.sh").is_ok_and(|text| text.contains("vlan add dev p2 vid 30")));
     // The way to the switch breaks where the controller would say that all is well: the machine goes back by itself.
     fs::write(bench.folder.join("cut"), "").expect("a file");
-    let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience).expect("a shell");
+    let mut device = ssh::connect(local, &login, Target::LinuxBridge, &names(), settings, patience, &Cancel::default())
+        .expect("a shell");
     let mut other = goal();
     other.ports[0].admin = Admin::Down;
     other.ports[1].tagged = VlanSet::new();

@@ -1,6 +1,6 @@
 //! The protocol around a responder: who asks, whether the message is genuine and fresh, and how the answer is protected.
 //!
-//! Version 2c knows a community, version 3 a user (RFC 3414): a message for another engine, from a stranger, altered, or
+//! Version 2c knows a community, version 3 a user (RFC 3414): a message for another engine, from an unknown user, altered, or
 //! older than 150 seconds is answered by a report that says which, and counted. Version 1 is not spoken.
 
 use super::switch::{Answer, Responder};

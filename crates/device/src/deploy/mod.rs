@@ -18,14 +18,14 @@
 //! flip, free); its stages replace drain, configure and open, and the way back takes them in reverse.
 //!
 //! A controller that dies leaves a journal, once anything but marks has been written. Its mark is remembered before the
-//! first switch bears it, so that one that dies while it claims is no stranger to its own folder afterwards.
+//! first switch bears it, so that one that dies while it claims is known to its own folder afterwards.
 //!
 //! The deployment does nothing itself. Take [`Deployment::poll_request`] until it returns none, carry the requests out
 //! in any order, hand each answer to [`Deployment::handle_reply`], and go on until there is an [`Outcome`].
 //! Source of the order of writes: \[Eicker\]; of marks and fences: leases with fencing tokens, and RFC 3418's advisory lock.
 
 mod cables;
-mod cancel;
+pub(crate) mod cancel;
 mod edit;
 mod ends;
 mod flood;

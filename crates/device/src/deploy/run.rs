@@ -67,18 +67,18 @@ pub trait Driver: Send {
         Ok(())
     }
 
-    /// Names of ports that the switch has beyond those that it was connected for and that are in the way of a deployment
-    /// with these VLANs: what they are set to has to do with them, or with VLANs of the ports it was connected for.
+    /// Names of the unmanaged ports that are in the way of a deployment with these VLANs: ports beyond those that the switch
+    /// was connected for, whose settings have to do with them, or with VLANs of the ports it was connected for.
     ///
     /// # Errors
     /// [`Fault`].
-    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault>;
+    fn unmanaged(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault>;
 
-    /// Takes such ports in behind the others: they are read and written like them from now on.
+    /// Includes unmanaged ports behind the others: they are read and written like them from now on.
     ///
     /// # Errors
     /// [`Fault`], naming a port that the switch does not have.
-    fn adopt(&mut self, names: &[String]) -> Result<(), Fault>;
+    fn include(&mut self, names: &[String]) -> Result<(), Fault>;
 }
 
 /// What a deployment needs beside switches.

@@ -9,7 +9,10 @@
 use serde_json::Value;
 
 use super::foreign::{Scope, is_business, scopes};
-use crate::{ForeignLines, Target, TextFile, names::PortIndex};
+use crate::{
+    ForeignLines, Target, TextFile,
+    names::{PortIndex, are_exact},
+};
 
 /// Files while their foreign lines are taken out.
 pub(crate) struct Sieve<'a> {
@@ -31,7 +34,7 @@ impl<'a> Sieve<'a> {
     pub(crate) fn new(target: Target, files: &[TextFile<'_>], ports: &'a PortIndex) -> Self {
         let sieved = |file: &TextFile<'_>| {
             let lines: Vec<&str> = file.text.lines().collect();
-            let scopes = match is_vendors(target) {
+            let scopes = match !are_exact(target) {
                 true => scopes(target, &lines, ports),
                 false => vec![Scope::Global; lines.len()],
             };
@@ -216,18 +219,4 @@ impl<'a> Sieve<'a> {
         }
         all
     }
-}
-
-/// Whether a language is a vendor's, of lines and sections.
-fn is_vendors(target: Target) -> bool {
-    !matches!(
-        target,
-        Target::LinuxBridge
-            | Target::Networkd
-            | Target::Ifupdown2
-            | Target::OpenVswitch
-            | Target::RouterOs
-            | Target::Sonic
-            | Target::Junos
-    )
 }

@@ -51,7 +51,7 @@ enum Rest {
     Pause(u32),
     Vlan(VlanId),
     /// A VLAN of the probe's number under another name.
-    Stranger(VlanId, String),
+    Others(VlanId, String),
 }
 
 /// Takes everything back; says in sentences what could not be, each with the way out.
@@ -68,7 +68,7 @@ pub(super) fn clean<L: Link>(hand: &mut Hand<L>, ledger: &Ledger, moment: Moment
             Ok(rests)
         });
         let stuck = match tidied {
-            Ok(rests) if rests.iter().all(|rest| matches!(rest, Rest::Stranger(..))) => Ok(rests),
+            Ok(rests) if rests.iter().all(|rest| matches!(rest, Rest::Others(..))) => Ok(rests),
             Ok(rests) if rounds == ROUNDS => Ok(rests),
             Ok(_) => {
                 rounds += 1;
@@ -115,7 +115,7 @@ fn rests(holding: &Holding, ledger: &Ledger, moment: Moment) -> Vec<Rest> {
                 (Names::Dropped, _) | (Names::Unknown, Moment::AtOnce) => true,
                 (Names::Kept, _) | (Names::Unknown, Moment::Later) => false,
             };
-        rests.push(if own { Rest::Vlan(vlan) } else { Rest::Stranger(vlan, name) });
+        rests.push(if own { Rest::Vlan(vlan) } else { Rest::Others(vlan, name) });
     }
     rests
 }
@@ -138,7 +138,7 @@ fn repair<L: Link>(hand: &mut Hand<L>, rest: &Rest, holding: &Holding, ledger: &
         Rest::Pause(index) => {
             vec![(ether_like::PAUSE_ADMIN_MODE.row(&IfIndex(*index)), Value::Integer(ledger.pause[index]))]
         }
-        Rest::Entry(_) | Rest::Vlan(_) | Rest::Stranger(..) => return Ok(()),
+        Rest::Entry(_) | Rest::Vlan(_) | Rest::Others(..) => return Ok(()),
     };
     hand.set(bindings).map(drop)
 }
@@ -199,7 +199,7 @@ fn sentence(rest: &Rest, ledger: &Ledger) -> String {
             )
         }
         Rest::Vlan(vlan) => format!("VLAN {vlan} ({}) is still there: remove it {again}", ledger.name()),
-        Rest::Stranger(vlan, name) => format!(
+        Rest::Others(vlan, name) => format!(
             "VLAN {vlan} was not there before and is called {name:?}, which is not the probe's name: left alone; remove it \
              by hand if nobody wants it"
         ),

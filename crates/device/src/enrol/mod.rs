@@ -213,8 +213,8 @@ pub fn clean<L: Link>(session: Session<L>, ledger: &Ledger) -> Vec<String> {
     clean::clean(&mut Hand::new(session), ledger, Moment::Later)
 }
 
-/// Nobody keeps the ledger of what is not sent.
-struct Nobody;
+/// Nobody keeps the ledger, and nobody stops the probe: of what is not sent, and in tests.
+pub struct Nobody;
 
 impl Desk for Nobody {
     fn keep(&mut self, _: &Ledger) -> Result<(), String> {

@@ -131,7 +131,7 @@ pub struct Served {
 
 impl fmt::Display for Served {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a stranger sends goes to a screen: without control characters, and not without end.
+        // What a client sends goes to a screen: without control characters, and not without end.
         let file: String = self.file.chars().filter(|c| !c.is_control()).take(100).collect();
         let (whom, protocol) = (self.whom, self.protocol);
         match &self.outcome {

@@ -44,8 +44,8 @@ pub struct Device<L> {
     pub(super) names: Vec<String>,
     pub(super) ports: Vec<PortNumbers>,
     /// Ports that the topology does not name: what they are members of stays as it is.
-    pub(super) strangers: Vec<(String, PortNumbers)>,
-    pub(super) stranger_lists: BTreeMap<VlanId, (PortList, PortList)>,
+    pub(super) unmanaged: Vec<(String, PortNumbers)>,
+    pub(super) unmanaged_lists: BTreeMap<VlanId, (PortList, PortList)>,
     /// The filtering database of each VLAN, where it is not the VLAN's own number.
     pub(super) databases: BTreeMap<VlanId, u32>,
     /// PVIDs as the switch numbers them, whether untagged frames get in or not.
@@ -124,7 +124,7 @@ impl<L: Link> Device<L> {
                     slots.iter().map(|slot| self.ports[slot.index()].bridge.0).collect::<Vec<_>>()
                 };
                 let none = (PortList::new(), PortList::new());
-                let (strange, strange_untagged) = self.stranger_lists.get(vlan).unwrap_or(&none);
+                let (strange, strange_untagged) = self.unmanaged_lists.get(vlan).unwrap_or(&none);
                 let (tagged, untagged) = (numbers(tagged), numbers(untagged));
                 let egress = PortList::of(tagged.into_iter().chain(untagged.iter().copied()).chain(strange.iter()));
                 let untagged = PortList::of(untagged.into_iter().chain(strange_untagged.iter()));
@@ -459,20 +459,20 @@ impl<L: Link + Send> Driver for Device<L> {
         self.shut_at_once(ports)
     }
 
-    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
-        if self.strangers.is_empty() {
+    fn unmanaged(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+        if self.unmanaged.is_empty() {
             return Ok(Vec::new());
         }
         let (whole, _) = self.read_whole()?;
         Ok(in_the_way(&whole, self.names.len(), vlans))
     }
 
-    fn adopt(&mut self, names: &[String]) -> Result<(), Fault> {
+    fn include(&mut self, names: &[String]) -> Result<(), Fault> {
         for name in names {
-            let Some(at) = self.strangers.iter().position(|(other, _)| other == name) else {
+            let Some(at) = self.unmanaged.iter().position(|(other, _)| other == name) else {
                 return Err(Fault::Refused(format!("it has no further port named {name}")));
             };
-            let (name, numbers) = self.strangers.remove(at);
+            let (name, numbers) = self.unmanaged.remove(at);
             self.names.push(name);
             self.ports.push(numbers);
         }

@@ -42,6 +42,15 @@ pub fn read_identity<L: Link>(session: &mut Session<L>) -> Result<Identity, Sess
     })
 }
 
+/// Reads sysDescr: its make and model, as most agents have it. It may hold anything.
+///
+/// # Errors
+/// [`SessionError`]; that a switch has no such object is no error.
+pub fn read_description<L: Link>(session: &mut Session<L>) -> Result<Option<String>, SessionError> {
+    let values = session.get(&[system::DESCR.instance()])?;
+    Ok(values[0].octets().map(|octets| String::from_utf8_lossy(octets).into_owned()).filter(|text| !text.is_empty()))
+}
+
 /// The serial number of the first chassis.
 fn serial<L: Link>(session: &mut Session<L>) -> Result<Option<String>, SessionError> {
     let classes = match session.get_bulk(&[entity::CLASS.root()], ENTITIES) {

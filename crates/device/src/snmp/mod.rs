@@ -28,7 +28,7 @@ mod walk;
 
 pub use device::{Device, Settings};
 pub use glance::{Glance, PortGlance};
-pub use identify::read_identity;
+pub use identify::{read_description, read_identity};
 pub use link::{Link, UdpLink};
 pub(crate) use neighbours::is_called;
 pub use ports::PortKind;

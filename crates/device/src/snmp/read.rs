@@ -55,13 +55,13 @@ impl<L: Link> Device<L> {
         }
         let named: BTreeSet<u32> = ports.iter().map(|port| port.bridge.0).collect();
         let mut taken: BTreeSet<String> = names.iter().cloned().collect();
-        let mut strangers = Vec::new();
+        let mut unmanaged = Vec::new();
         for port in table.ports.iter().filter(|port| !named.contains(&port.bridge.0)) {
             let mut name = port.name.clone();
             while !taken.insert(name.clone()) {
                 name = format!("{name} (bridge port {})", port.bridge.0);
             }
-            strangers.push((name, numbers_of(port)));
+            unmanaged.push((name, numbers_of(port)));
         }
         let numbers = table.numbers();
         let last = numbers.last().copied().unwrap_or(0);
@@ -81,8 +81,8 @@ impl<L: Link> Device<L> {
             mark_vlan: settings.mark_vlan,
             names: names.to_vec(),
             ports,
-            strangers,
-            stranger_lists: BTreeMap::new(),
+            unmanaged,
+            unmanaged_lists: BTreeMap::new(),
             databases: BTreeMap::new(),
             pvids: BTreeMap::new(),
             mark_vlans: BTreeSet::new(),
@@ -108,10 +108,10 @@ impl<L: Link> Device<L> {
 
     /// Reads the ports that it was connected for, and behind them those that the topology does not name.
     pub(super) fn read_whole(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
-        let others = self.strangers.iter().map(|(name, _)| name);
+        let others = self.unmanaged.iter().map(|(name, _)| name);
         let mut ports: Vec<PortConfig> = self.names.iter().chain(others).cloned().map(PortConfig::blank).collect();
         let all: Vec<PortNumbers> =
-            self.ports.iter().copied().chain(self.strangers.iter().map(|(_, port)| *port)).collect();
+            self.ports.iter().copied().chain(self.unmanaged.iter().map(|(_, port)| *port)).collect();
         let slots: BTreeMap<u32, usize> = all.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
         let mut vlans = VlanSet::new();
         let mut mark: Option<Mark> = None;
@@ -133,7 +133,7 @@ impl<L: Link> Device<L> {
                 None => {}
             }
         }
-        self.stranger_lists.clear();
+        self.unmanaged_lists.clear();
         for (&vlan, (members, untagged)) in &tables.members {
             for port in members.iter() {
                 let Some(&slot) = slots.get(&port) else { continue };
@@ -144,7 +144,7 @@ impl<L: Link> Device<L> {
                 PortList::of(list.iter().filter(|port| slots.get(port).is_some_and(|slot| *slot >= self.names.len())))
             };
             if let (Ok(members), Ok(untagged)) = (strange(members), strange(untagged)) {
-                self.stranger_lists.insert(vlan, (members, untagged));
+                self.unmanaged_lists.insert(vlan, (members, untagged));
             }
         }
         self.pvids = tables.pvids;

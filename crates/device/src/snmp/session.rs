@@ -20,7 +20,10 @@ use thiserror::Error;
 
 use super::Link;
 use crate::{
-    deploy::{Cancel, Since},
+    deploy::{
+        Cancel, Since,
+        cancel::{ANSWER_MAX, GLANCE},
+    },
     mib::{Oid, Value, objects::engine as stats},
     wire::{
         AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, Scoped, ScopedData,
@@ -36,10 +39,6 @@ const STRAYS_MAX: usize = 64;
 /// How far behind the clock that is known an answer may be, in seconds (RFC 3414, 2.2.3).
 const WINDOW_S: i32 = 150;
 const MESSAGE_LEN_MAX: i32 = 65_507;
-/// How often a wait looks whether somebody has asked to stop.
-const GLANCE: Duration = Duration::from_millis(100);
-/// How long an answer is awaited once somebody has.
-const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Who asks.
 #[derive(Clone)]
@@ -160,7 +159,7 @@ enum Heard {
     /// A report that refuses the user, and why.
     Refusal(&'static str),
     /// Nobody signs for it, but there is said to be another engine now.
-    Stranger(UsmHeader),
+    OtherEngine(UsmHeader),
     Nothing,
 }
 
@@ -276,7 +275,7 @@ impl<L: Link> Session<L> {
             match self.hear()? {
                 Heard::Answer(answer) => return judge(&pdu, answer),
                 Heard::Learned if reports < REPORTS_MAX => reports += 1,
-                Heard::Learned | Heard::Stranger(_) | Heard::Nothing => attempts += 1,
+                Heard::Learned | Heard::OtherEngine(_) | Heard::Nothing => attempts += 1,
                 // Nobody signs that, so it may be forged, or be about a request that was garbled on its way.
                 Heard::Refusal(why) => {
                     refusal = Some(why);
@@ -340,7 +339,7 @@ impl<L: Link> Session<L> {
     fn hear(&mut self) -> Result<Heard, SessionError> {
         let mut until = Instant::now() + self.patience.timeout;
         let mut left = self.patience.timeout;
-        let (mut stranger, mut before) = (None, Some(self.cancel.now()));
+        let (mut other_engine, mut before) = (None, Some(self.cancel.now()));
         let mut strays = 0;
         while strays < STRAYS_MAX && !left.is_zero() {
             let slice = left.min(GLANCE);
@@ -364,13 +363,13 @@ impl<L: Link> Session<L> {
             };
             match heard {
                 Some(Heard::Answer(pdu)) if pdu.request_id != self.request_id || pdu.kind != PduKind::Response => {}
-                Some(Heard::Stranger(usm)) => stranger = Some(usm),
+                Some(Heard::OtherEngine(usm)) => other_engine = Some(usm),
                 Some(heard) => return Ok(heard),
                 None => {}
             }
         }
         // The engine that is known says nothing: perhaps its name is another since a restart.
-        Ok(stranger.map_or(Heard::Nothing, |usm| self.meet(usm)))
+        Ok(other_engine.map_or(Heard::Nothing, |usm| self.meet(usm)))
     }
 
     /// An answer or a report of version 3; none for what is forged or for somebody else.
@@ -424,7 +423,7 @@ impl<L: Link> Session<L> {
             return match self.engine.as_ref().filter(|engine| engine.proven) {
                 None => Some(self.meet(usm)),
                 Some(engine) if engine.id == usm.engine_id => None,
-                Some(_) => Some(Heard::Stranger(usm)),
+                Some(_) => Some(Heard::OtherEngine(usm)),
             };
         }
         if reported(&stats::NOT_IN_TIME_WINDOWS) && genuine {

@@ -53,6 +53,8 @@ pub(super) struct Cli<D, C> {
     pub(super) found: PortsFound,
     pub(super) save: SaveMethod,
     pub(super) patience: Duration,
+    /// The name that stood in its prompt.
+    pub(super) called: Option<String>,
 }
 
 impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
@@ -72,6 +74,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
     /// Logs in, into the mode in which configurations are shown.
     pub(super) fn open(&mut self) -> Result<Terminal<C>, Fault> {
         let mut terminal = Terminal::login((self.dial)()?, &self.login, self.patience, self.language.questions)?;
+        self.called = Some(terminal.name().to_owned());
         if let Some(command) = self.language.privilege {
             if terminal.prompt_ends('>')? {
                 terminal.say_with_password(command, self.login.enable_password.as_deref())?;
@@ -205,7 +208,13 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         let names = self.names.clone();
         let running = self.with(|terminal, language| {
             let lines = terminal.say(language.show)?;
-            read_running(language, &lines, &names).map_err(Fault::Refused)
+            match refusal(&lines).filter(|_| lines.len() <= REFUSAL_LINES_MAX) {
+                Some(why) => Err(Fault::Refused(format!(
+                    "to {:?} it says {why:?}, so it does not speak {}, the language of its model",
+                    language.show, language.target
+                ))),
+                None => read_running(language, &lines, &names).map_err(Fault::Refused),
+            }
         })?;
         self.look_for(&running.unmentioned, &running.config)?;
         (self.mark_vlans, self.pvids) = (running.mark_vlans, running.pvids);
@@ -217,8 +226,12 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
         self.configure(self.marking(mark))
     }
 
-    fn adopt(&mut self, names: &[String]) {
+    fn include(&mut self, names: &[String]) {
         self.names.extend_from_slice(names);
+    }
+
+    fn called(&self) -> Option<&str> {
+        self.called.as_deref()
     }
 
     /// It goes back by a restart, to what was saved last: the state before this stage, or the drained one.
@@ -310,6 +323,7 @@ mod tests {
                 found: PortsFound::default(),
                 save: SaveMethod::Unknown,
                 patience: Duration::ZERO,
+                called: None,
             };
             let told = |cli: &Cli<_, _>| {
                 let text = format!("{bear}{}\n", cli.changing(&before, &after).expect("it has words").join("\n"));

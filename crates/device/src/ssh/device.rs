@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Login, OpenSsh,
+    attended::{Attended, Attention},
     cli::{Cli, PortsFound},
     language::{known, language},
     linux::Linux,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     PortLearning, SwitchConfig, Target,
-    deploy::{Driver, Fault, Fence, Mark, Reading, in_the_way, without_others},
+    deploy::{Cancel, Driver, Fault, Fence, Mark, Reading, in_the_way, without_others},
     format::{Observed, write_observed},
     snmp::Settings,
 };
@@ -28,8 +29,12 @@ use crate::{
 pub(super) trait Tongue: Send {
     /// Reads the whole state: the ports that it was told of, and behind them any others that it finds.
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault>;
-    /// Takes ports in behind those that it was told of.
-    fn adopt(&mut self, names: &[String]);
+    /// Includes ports behind those that it was told of.
+    fn include(&mut self, names: &[String]);
+    /// What it calls itself, if it has said so.
+    fn called(&self) -> Option<&str> {
+        None
+    }
     /// Leaves a mark.
     fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
     /// Has it go back from `after` to what it holds, `before`, unless it is told otherwise in time; how, if it can.
@@ -60,9 +65,13 @@ pub struct Device {
     tongue: Box<dyn Tongue>,
     /// How many ports are read and written; any others that it has come behind them.
     named: usize,
+    /// What it held when it was read last.
+    held: Option<SwitchConfig>,
+    attention: Attention,
 }
 
-/// Logs in to a switch. `names` are its ports, as the topology names them; `patience` is how long it may be silent.
+/// Logs in to a switch. `names` are its ports, as the topology names them; `patience` is how long it may be silent; whoever
+/// holds `cancel` can have requests end early.
 ///
 /// # Errors
 /// [`Fault`], with the way out where a host key, an algorithm or a password is refused.
@@ -73,13 +82,18 @@ pub fn connect(
     names: &[String],
     settings: Settings,
     patience: Duration,
+    cancel: &Cancel,
 ) -> Result<Device, Fault> {
     let (names, dialled, named) = (names.to_vec(), login.clone(), names.len());
+    let attention = Attention::default();
+    attention.set_cancel(cancel.clone());
+    let heeds = attention.clone();
+    let attended = move |way| Attended::new(way, heeds.clone());
     if target == Target::LinuxBridge {
-        let dial = move || OpenSsh::open(address, &dialled, &dialled.user, Wanted::Shell, patience);
+        let dial = move || OpenSsh::open(address, &dialled, &dialled.user, Wanted::Shell, patience).map(&attended);
         let mut linux = Linux { dial, shell: None, names, save: settings.save, patience };
         linux.greet()?;
-        return Ok(Device { tongue: Box::new(linux), named });
+        return Ok(Device { tongue: Box::new(linux), named, held: None, attention });
     }
     let language = language(target).ok_or_else(|| {
         Fault::Refused(format!(
@@ -88,7 +102,7 @@ pub fn connect(
         ))
     })?;
     let user = format!("{}{}", login.user, language.login_suffix);
-    let dial = move || OpenSsh::open(address, &dialled, &user, Wanted::Terminal, patience);
+    let dial = move || OpenSsh::open(address, &dialled, &user, Wanted::Terminal, patience).map(&attended);
     let mut cli = Cli {
         dial,
         terminal: None,
@@ -101,18 +115,35 @@ pub fn connect(
         found: PortsFound::default(),
         save: settings.save,
         patience,
+        called: None,
     };
     // So that a wrong password is known before anything happens.
     cli.terminal = Some(cli.open()?);
-    Ok(Device { tongue: Box::new(cli), named })
+    Ok(Device { tongue: Box::new(cli), named, held: None, attention })
 }
 
 impl Device {
+    /// From now on whoever holds this token can have requests end early.
+    pub fn set_cancel(&mut self, cancel: Cancel) {
+        self.attention.set_cancel(cancel);
+    }
+
     fn look(&mut self) -> Result<Reading, Fault> {
         let (whole, mark) = self.tongue.read()?;
         let config = without_others(whole, self.named);
+        self.held = Some(config.clone());
         let fence = fence(&config, mark);
         Ok(Reading { config, mark, fence })
+    }
+
+    /// The name that the switch gives itself, if its command line has one.
+    pub fn called(&self) -> Option<&str> {
+        self.tongue.called()
+    }
+
+    /// What the switch held when it was read last.
+    pub fn held(&self) -> Option<&SwitchConfig> {
+        self.held.as_ref()
     }
 
     /// The lines that [`Driver::write`] would say to a switch that was found with the mark `found`; none is said.
@@ -145,6 +176,9 @@ impl Device {
     fn await_return(&mut self, due: Instant, takes_max: Duration) -> Fault {
         loop {
             let answer = self.tongue.has_returned();
+            if self.attention.is_hurried() {
+                return Fault::Silent;
+            }
             if let Some(fault) = returned(&answer, Instant::now().checked_duration_since(due), takes_max) {
                 return fault;
             }
@@ -166,6 +200,7 @@ fn returned(answer: &Result<bool, Fault>, late: Option<Duration>, takes_max: Dur
 
 impl Driver for Device {
     fn read(&mut self) -> Result<Reading, Fault> {
+        self.attention.begin();
         self.look()
     }
 
@@ -177,6 +212,7 @@ impl Driver for Device {
         held: Fence,
         guard: Option<Duration>,
     ) -> Result<Fence, Fault> {
+        self.attention.begin();
         let reading = self.check(held)?;
         let fresh = (held != fence(&as_read(before, &reading.config), Some(mark))).then_some(mark);
         let armed = match guard {
@@ -189,34 +225,42 @@ impl Driver for Device {
         match (armed, done) {
             (None, done) => done?,
             (Some((due, takes_max)), Err(Fault::Silent)) => return Err(self.await_return(due, takes_max)),
-            (Some((due, takes_max)), done) => match self.tongue.disarm() {
-                Ok(()) => done?,
-                Err(_) => return Err(self.await_return(due, takes_max)),
-            },
+            (Some((due, takes_max)), done) => {
+                // Whoever asked to stop wants the switch to stay as it is as well.
+                self.attention.begin();
+                match self.tongue.disarm() {
+                    Ok(()) => done?,
+                    Err(_) => return Err(self.await_return(due, takes_max)),
+                }
+            }
         }
         Ok(fence(&held, Some(mark)))
     }
 
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
+        self.attention.begin();
         self.check(fence)?;
         self.tongue.save()?;
         Ok(fence)
     }
 
-    fn strangers(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+    fn unmanaged(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
+        self.attention.begin();
         let (whole, _) = self.tongue.read()?;
         Ok(in_the_way(&whole, self.named, vlans))
     }
 
-    fn adopt(&mut self, names: &[String]) -> Result<(), Fault> {
-        self.tongue.adopt(names);
+    fn include(&mut self, names: &[String]) -> Result<(), Fault> {
+        self.attention.begin();
+        self.tongue.include(names);
         self.named += names.len();
         let (whole, _) = self.tongue.read()?;
         let there: BTreeSet<&str> = whole.ports.iter().map(|port| port.name.as_str()).collect();
-        match names.iter().find(|name| !there.contains(name.as_str())) {
-            None => Ok(()),
-            Some(name) => Err(Fault::Refused(format!("it has no further port named {name}"))),
+        if let Some(name) = names.iter().find(|name| !there.contains(name.as_str())) {
+            return Err(Fault::Refused(format!("it has no further port named {name}")));
         }
+        self.held = Some(without_others(whole, self.named));
+        Ok(())
     }
 }
 

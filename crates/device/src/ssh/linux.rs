@@ -142,7 +142,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
         state(&self.names, [links, vlans, fdb, pause]).map_err(Fault::Refused)
     }
 
-    fn adopt(&mut self, names: &[String]) {
+    fn include(&mut self, names: &[String]) {
         self.names.extend_from_slice(names);
     }
 

@@ -100,6 +100,11 @@ impl<C: Channel> Terminal<C> {
         self.ask(line, None)
     }
 
+    /// The name that stands in its prompt.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the prompt ends so.
     pub(super) fn prompt_ends(&mut self, end: char) -> Result<bool, Fault> {
         self.say("")?;

@@ -142,7 +142,7 @@ impl Cables {
         for doubt in &found.doubts {
             cables.doubt(&sights, doubt, &mut one_way, &mut doubts);
         }
-        cables.strangers(&sights, &found, &mut doubts);
+        cables.unplanned(&sights, &found, &mut doubts);
         cables.sightings = mutual.iter().chain(&one_way).copied().collect();
         let patched =
             |(a, b): &(PortId, PortId)| other_end(topology, *a).is_none() || other_end(topology, *b).is_none();
@@ -247,7 +247,7 @@ impl Cables {
                 };
                 doubts.insert(near, Unconfirmed::Crowd(near, 2));
             }
-            // Told of by `strangers`.
+            // `unplanned` tells of them.
             Doubt::Unasked { .. } | Doubt::NoAddress { .. } => {}
             // No port of the topology is known to hear it, or no neighbour to be there.
             Doubt::Unplaced { .. } | Doubt::SameHost { .. } => {}
@@ -255,7 +255,7 @@ impl Cables {
     }
 
     /// Neighbours that are no switch of the topology: its hosts, perhaps elsewhere, and things at ports for cables.
-    fn strangers(&mut self, sights: &Sights<'_>, found: &Cabling, doubts: &mut BTreeMap<PortId, Unconfirmed>) {
+    fn unplanned(&mut self, sights: &Sights<'_>, found: &Cabling, doubts: &mut BTreeMap<PortId, Unconfirmed>) {
         let topology = sights.topology;
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
         let spoken = found.hosts.iter().filter(|(_, host)| host.evidence == Evidence::Lldp);

@@ -14,6 +14,7 @@
 //! A connected cabling with distinct ports has no relabelling but the identity that leaves one switch in its place, so where
 //! all cables are confirmed, addresses are right.
 
+mod answers;
 mod cables;
 mod probe;
 mod relabel;
@@ -24,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fabric::{HostId, LinkId, PortId, SwitchId, Topology};
 
 pub use self::{
+    answers::other_answers,
     cables::{CableState, Unconfirmed, recheck},
     probe::{Probed, Trial, followed, judge_probe},
 };

@@ -172,7 +172,7 @@ fn differing(comparison: &Comparison) -> String {
     format!("{} {}", list(&items), if items.len() == 1 { "is" } else { "are" })
 }
 
-fn address(address: Option<IpAddr>) -> String {
+pub(super) fn address(address: Option<IpAddr>) -> String {
     address.map_or_else(|| "no address".to_owned(), |address| address.to_string())
 }
 

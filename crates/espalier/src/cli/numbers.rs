@@ -3,7 +3,11 @@
 
 use std::ops::RangeInclusive;
 
-use clap::{Arg, Command, builder::ValueParser};
+use clap::{
+    Arg, Command, Error,
+    builder::ValueParser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 /// A parser for whole numbers of a range.
 pub(crate) fn whole(
@@ -54,6 +58,20 @@ pub(crate) fn accept_negative(command: Command) -> Command {
     verbs.into_iter().fold(command, |command, verb| command.mut_subcommand(verb, accept_negative))
 }
 
+/// The same error, but for what begins with a minus and a digit where no such value is taken: nothing is negative there, so it
+/// is not told how to be passed as a value.
+pub(crate) fn refuse_negative(error: Error) -> Error {
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_negative =
+        |word: &str| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if error.kind() != ErrorKind::UnknownArgument || !is_negative(found) {
+        return error;
+    }
+    // Of a word of several letters the error bears the first.
+    let whole = std::env::args().find(|word| word.starts_with(found.as_str())).unwrap_or_else(|| found.clone());
+    Error::raw(ErrorKind::InvalidValue, format!("'{whole}' is negative, and sizes and counts begin at 1\n"))
+}
+
 fn is_number(arg: &Arg) -> bool {
     let words = [ValueParser::string().type_id(), ValueParser::path_buf().type_id(), ValueParser::bool().type_id()];
     arg.get_action().takes_values()
@@ -72,6 +90,17 @@ mod tests {
         for text in wrong {
             assert!(parse(text).is_err_and(|error| error.ends_with(range)), "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_looks_negative_is_not_told_to_become_a_value() {
+        let command = || Command::new("x").arg(Arg::new("SIZE").num_args(1..)).arg(Arg::new("kind").short('k'));
+        let said = |words: &[&str]| {
+            let error = command().try_get_matches_from(words).expect_err("no such argument");
+            refuse_negative(error).to_string()
+        };
+        assert_eq!(said(&["x", "-4"]), "error: '-4' is negative, and sizes and counts begin at 1\n");
+        assert!(said(&["x", "-y"]).contains("unexpected argument '-y'"));
     }
 
     #[test]

@@ -16,10 +16,11 @@ use device::{
     SwitchConfig, Target,
     deploy::{Cancel, Driver, Fault, Mark},
     format::{Keyring, parse_keyring},
+    identity::Identity,
     mib::objects::binding_text,
-    snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink},
+    snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink, read_description, read_identity},
     ssh::{self, Login, OldAlgorithms},
-    survey::SurveyReply,
+    survey::{SurveyReply, other_answers},
 };
 use fabric::{Plan, SwitchId, Topology, VlanId, VlanSet};
 
@@ -130,8 +131,9 @@ impl Reached {
 
     /// From now on whoever holds this token can have requests to the switch end early.
     pub(super) fn set_cancel(&mut self, cancel: &Cancel) {
-        if let Self::Snmp(device) = self {
-            device.set_cancel(cancel.clone());
+        match self {
+            Self::Snmp(device) => device.set_cancel(cancel.clone()),
+            Self::CommandLine(device) => device.set_cancel(cancel.clone()),
         }
     }
 
@@ -149,25 +151,9 @@ pub(super) fn drivers(devices: &mut [Connected]) -> Vec<Result<&mut dyn Driver, 
     devices.iter_mut().map(|device| device.as_mut().map(Reached::driver).map_err(|fault| fault.clone())).collect()
 }
 
-/// Has switches take in the ports that no plan names but that have to do with its VLANs; their names, `[switch]`. One that
-/// cannot say is one that does not answer.
-pub(super) fn adopt_strangers(devices: &mut [Connected], vlans: &VlanSet, parallel: usize) -> Vec<Vec<String>> {
-    each_device(devices, parallel, |_, device| adopt(device.driver(), vlans))
-}
-
-/// The same for one switch.
-///
-/// # Errors
-/// [`Fault`].
-pub(super) fn adopt(device: &mut dyn Driver, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
-    let names = device.strangers(vlans)?;
-    device.adopt(&names)?;
-    Ok(names)
-}
-
-/// Has switches take in ports of these names, `[switch]`.
-pub(super) fn adopt_named(devices: &mut [Connected], names: &[Vec<String>], parallel: usize) {
-    each_device(devices, parallel, |at, device| device.driver().adopt(&names[at]));
+/// Has switches include the unmanaged ports of these names, `[switch]`.
+pub(super) fn include_named(devices: &mut [Connected], names: &[Vec<String>], parallel: usize) {
+    each_device(devices, parallel, |at, device| device.driver().include(&names[at]));
 }
 
 /// Does something with every switch that answers, so many at a time; one that fails is one that does not.
@@ -201,26 +187,33 @@ pub(super) struct Ways<'a> {
     mark_vlan: VlanId,
     keyring: Keyring,
     reach: &'a cli::Reach,
+    cancel: Cancel,
 }
 
 impl<'a> Ways<'a> {
-    /// The ways to a plan's switches.
+    /// The ways to a plan's switches. Whoever holds `cancel` can have requests end early.
     ///
     /// # Errors
     /// Bad input if a switch has no management address, or the credentials cannot be read.
-    pub(super) fn of(plan: &'a Plan, reach: &'a cli::Reach) -> Result<Self> {
-        Self::new(&plan.topology, mark_vlan(plan), reach)
+    pub(super) fn of(plan: &'a Plan, reach: &'a cli::Reach, cancel: Cancel) -> Result<Self> {
+        Self::new(&plan.topology, mark_vlan(plan), reach, cancel)
     }
 
-    /// The ways to a topology's switches; marks are left in `mark_vlan`.
+    /// The ways to a topology's switches; deployment tags are left in `mark_vlan`. Whoever holds `cancel` can have requests end
+    /// early.
     ///
     /// # Errors
     /// Bad input if a switch has no management address, or the credentials cannot be read.
-    pub(super) fn new(topology: &'a Topology, mark_vlan: VlanId, reach: &'a cli::Reach) -> Result<Self> {
+    pub(super) fn new(
+        topology: &'a Topology,
+        mark_vlan: VlanId,
+        reach: &'a cli::Reach,
+        cancel: Cancel,
+    ) -> Result<Self> {
         let keyring = keyring(&reach.credentials)?;
         warn_of_weak_algorithms(topology, &keyring);
         all_have_addresses(topology)?;
-        Ok(Self { topology, mark_vlan, keyring, reach })
+        Ok(Self { topology, mark_vlan, keyring, reach, cancel })
     }
 
     /// Connects to one switch.
@@ -228,14 +221,80 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// [`Fault`].
     pub(super) fn connect(&self, switch: SwitchId) -> Connected {
-        let Self { topology, mark_vlan, keyring, reach } = self;
-        let address = address_of(topology, switch)?;
-        let Some((login, save)) = keyring.login(&topology.switch(switch).name) else {
-            return Ok(Reached::Snmp(Box::new(by_snmp(keyring, topology, switch, address, *mark_vlan, reach)?)));
+        let Some((login, save)) = self.keyring.login(&self.topology.switch(switch).name) else {
+            return self.by_snmp(switch);
         };
-        let target = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
-        let settings = Settings { mark_vlan: *mark_vlan, save };
-        Ok(Reached::CommandLine(log_in(reach, address, login, target, &port_names(topology, switch), settings)?))
+        let done = self.log_in(switch, login, save);
+        done.map(Reached::CommandLine).map_err(|fault| self.explain(switch, None, fault))
+    }
+
+    fn by_snmp(&self, switch: SwitchId) -> Connected {
+        let Self { topology, mark_vlan, keyring, reach, cancel } = self;
+        let done = by_snmp(keyring, topology, switch, *mark_vlan, reach, cancel.clone());
+        done.map(|device| Reached::Snmp(Box::new(device))).map_err(|fault| self.explain(switch, None, fault))
+    }
+
+    fn log_in(&self, switch: SwitchId, login: &Login, save: SaveMethod) -> Result<ssh::Device, Fault> {
+        let Self { topology, mark_vlan, reach, .. } = self;
+        let address = address_of(topology, switch)?;
+        let target: Option<Target> = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
+        let target = target.ok_or_else(|| {
+            Fault::Refused(
+                "nobody knows its language; name its model in the topology, or leave ssh-user out of its credentials"
+                    .to_owned(),
+            )
+        })?;
+        let patience = (reach.timeout * f64::from(reach.attempts)).clamp(COMMAND_LINE_PATIENCE_S_MIN, 600.0);
+        let (patience, settings) = (Duration::from_secs_f64(patience), Settings { mark_vlan: *mark_vlan, save });
+        ssh::connect(address, login, target, &port_names(topology, switch), settings, patience, &self.cancel)
+    }
+
+    /// Adds to a refusal that another switch than the plan's answers at the address, if what it says of itself shows that:
+    /// over SNMP, or what it is `called` in its prompt.
+    fn explain(&self, switch: SwitchId, called: Option<&str>, fault: Fault) -> Fault {
+        let Fault::Refused(why) = &fault else { return fault };
+        let asked = self.ask_who(switch);
+        let (found, description) =
+            asked.unwrap_or_else(|| (Identity { system: called.map(str::to_owned), ..Identity::default() }, None));
+        match other_answers(self.topology, switch, &found, description.as_deref()) {
+            Some(cause) => Fault::Refused(format!("{cause} (what failed: {why})")),
+            None => fault,
+        }
+    }
+
+    /// What the switch at an address says of itself over SNMP, and its sysDescr; none if it does not answer that.
+    fn ask_who(&self, switch: SwitchId) -> Option<(Identity, Option<String>)> {
+        let name = &self.topology.switch(switch).name;
+        let address = address_of(self.topology, switch).ok()?;
+        self.keyring.access(name)?;
+        let mut session = session(&self.keyring, self.reach, name, address).ok()?;
+        session.set_cancel(self.cancel.clone());
+        let identity = read_identity(&mut session).ok()?;
+        let description = read_description(&mut session).ok()?;
+        Some((identity, description))
+    }
+
+    /// Has a switch include the unmanaged ports that have to do with these VLANs; their names.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(super) fn include_unmanaged(
+        &self,
+        switch: SwitchId,
+        device: &mut Reached,
+        vlans: &VlanSet,
+    ) -> Result<Vec<String>, Fault> {
+        let driver = device.driver();
+        let names = driver.unmanaged(vlans).and_then(|names| driver.include(&names).map(|()| names));
+        names.map_err(|fault| match device {
+            Reached::Snmp(_) => fault,
+            Reached::CommandLine(device) => self.explain(switch, device.called(), fault),
+        })
+    }
+
+    /// The same for all switches, `[switch]`. One that cannot say is one that does not answer.
+    pub(super) fn include_all_unmanaged(&self, devices: &mut [Connected], vlans: &VlanSet) -> Vec<Vec<String>> {
+        each_device(devices, self.reach.parallel, |at, device| self.include_unmanaged(SwitchId::new(at), device, vlans))
     }
 
     /// Connects to one switch to look at it: by SNMP if the credentials know how and it answers, since what it counts and
@@ -244,15 +303,13 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// [`Fault`].
     pub(super) fn connect_to_look(&self, switch: SwitchId) -> Connected {
-        let Self { topology, mark_vlan, keyring, reach } = self;
-        let name = &topology.switch(switch).name;
+        let (name, keyring) = (&self.topology.switch(switch).name, &self.keyring);
         if keyring.access(name).is_none() && keyring.login(name).is_some() {
             return self.connect(switch);
         }
-        let address = address_of(topology, switch)?;
-        match by_snmp(keyring, topology, switch, address, *mark_vlan, reach) {
+        match self.by_snmp(switch) {
             Err(Fault::Silent) if keyring.login(name).is_some() => self.connect(switch),
-            found => found.map(|device| Reached::Snmp(Box::new(device))),
+            found => found,
         }
     }
 
@@ -262,20 +319,16 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// [`Fault`].
     pub(super) fn survey(&self, switch: SwitchId, device: &mut Reached) -> Result<Option<SurveyReply>, Fault> {
-        let Self { topology, mark_vlan, keyring, reach } = self;
-        let name = &topology.switch(switch).name;
+        let name = &self.topology.switch(switch).name;
         match device {
             Reached::Snmp(device) => device.survey(name).map(Some),
-            Reached::CommandLine(_) if keyring.access(name).is_none() => Ok(None),
-            Reached::CommandLine(_) => {
-                let address = address_of(topology, switch)?;
-                match by_snmp(keyring, topology, switch, address, *mark_vlan, reach) {
-                    Ok(mut device) => device.survey(name).map(Some),
-                    // It may answer by its command line alone.
-                    Err(Fault::Silent) => Ok(None),
-                    Err(fault) => Err(fault),
-                }
-            }
+            Reached::CommandLine(_) if self.keyring.access(name).is_none() => Ok(None),
+            Reached::CommandLine(_) => match self.by_snmp(switch) {
+                Ok(Reached::Snmp(mut device)) => device.survey(name).map(Some),
+                // It may answer by its command line alone.
+                Ok(Reached::CommandLine(_)) | Err(Fault::Silent) => Ok(None),
+                Err(fault) => Err(fault),
+            },
         }
     }
 
@@ -295,8 +348,7 @@ pub(super) fn connect_one(
     switch: SwitchId,
     reach: &cli::Reach,
 ) -> Result<Device<UdpLink>, Fault> {
-    let address = address_of(&plan.topology, switch)?;
-    by_snmp(keyring, &plan.topology, switch, address, mark_vlan(plan), reach)
+    by_snmp(keyring, &plan.topology, switch, mark_vlan(plan), reach, Cancel::default())
 }
 
 /// Where a tag would be left if no switch bore one yet: what has been left is found wherever it is.
@@ -329,12 +381,13 @@ fn by_snmp(
     keyring: &Keyring,
     topology: &Topology,
     switch: SwitchId,
-    address: IpAddr,
     mark_vlan: VlanId,
     reach: &cli::Reach,
+    cancel: Cancel,
 ) -> Result<Device<UdpLink>, Fault> {
     let name = &topology.switch(switch).name;
-    let session = session(keyring, reach, name, address)?;
+    let mut session = session(keyring, reach, name, address_of(topology, switch)?)?;
+    session.set_cancel(cancel);
     // What the administrator says comes first, then what is known of the model.
     let told = keyring.access(name).map(|access| access.save).filter(|save| *save != SaveMethod::Unknown);
     let known = topology.switch(switch).model.save.as_deref().and_then(SaveMethod::by_name);
@@ -357,24 +410,6 @@ fn warn_of_weak_algorithms(topology: &Topology, keyring: &Keyring) {
 
 /// The shortest time that a command line may be silent: it saves, or counts thousands of entries.
 const COMMAND_LINE_PATIENCE_S_MIN: f64 = 10.0;
-
-fn log_in(
-    reach: &cli::Reach,
-    address: IpAddr,
-    login: &Login,
-    target: Option<Target>,
-    ports: &[String],
-    settings: Settings,
-) -> Result<ssh::Device, Fault> {
-    let Some(target) = target else {
-        return Err(Fault::Refused(
-            "nobody knows its language; name its model in the topology, or leave ssh-user out of its credentials"
-                .to_owned(),
-        ));
-    };
-    let patience = (reach.timeout * f64::from(reach.attempts)).clamp(COMMAND_LINE_PATIENCE_S_MIN, 600.0);
-    ssh::connect(address, login, target, ports, settings, Duration::from_secs_f64(patience))
-}
 
 /// Does something with each item, at most so many at a time; results in the items' order. One that takes long holds only
 /// its own place.

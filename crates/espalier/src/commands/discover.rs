@@ -21,10 +21,13 @@ use fabric::{
 use super::{
     Output,
     cables::{differences, doubt_sentence, label},
-    controller, say,
+    controller,
+    interrupt::{INTERRUPTED, Interrupt},
+    say,
 };
 use crate::{
     cli,
+    count::counted,
     failure::{FAILED, bad_input},
     files::{models, read_topology, write_file},
 };
@@ -40,16 +43,28 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
             .add_switch("sw", spec)
             .map_err(|fault| bad_input(fault.to_string()))?;
     }
+    let interrupt = Interrupt::watch()?;
     let answers = controller::at_once((0..asked.len()).collect(), args.reach.parallel, |at: usize| {
         let (name, address) = &asked[at];
         let key = name.clone().unwrap_or_else(|| address.to_string());
         let mut session =
             controller::session(&keyring, &args.reach, &key, *address).map_err(|fault| fault.to_string())?;
+        session.set_cancel(interrupt.cancel());
         let ports = port_names(expected.as_ref(), name.as_deref(), &known, args.model.as_deref());
         let station = read_station(&mut session, name.as_deref(), &ports).map_err(|error| error.to_string())?;
         // A switch that does not say who it is has its cables all the same.
         Ok::<_, String>((station, read_identity(&mut session).unwrap_or_default()))
     });
+    if interrupt.is_pressed() {
+        match output {
+            Output::Json => say!("{}", serde_json::json!({ "interrupted": true })),
+            Output::Person => match &args.output {
+                Some(path) => eprintln!("espalier: interrupted; {} is as it was", path.display()),
+                None => eprintln!("espalier: interrupted; not every switch was asked"),
+            },
+        }
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
     let (mut stations, mut addresses, mut remarks) = (Vec::new(), Vec::new(), Vec::<String>::new());
     let mut identities = Vec::new();
     for ((_, address), answer) in asked.iter().zip(answers) {
@@ -88,7 +103,9 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
             say!("{}", serde_json::json!({ "switches": switches, "links": links, "hosts": hosts, "remarks": remarks }))
         }
         Output::Person => {
-            eprintln!("{switches} switches, {links} cables between them, {hosts} hosts");
+            let [switches, links, hosts] =
+                [(switches, "switch"), (links, "cable"), (hosts, "host")].map(|(count, one)| counted(count, one));
+            eprintln!("{switches}, {links} between them, {hosts}");
             for remark in &remarks {
                 eprintln!("  {remark}");
             }

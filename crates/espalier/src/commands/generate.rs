@@ -8,6 +8,7 @@ use fabric::generate::{Kind, Options, generate};
 use super::{Output, say};
 use crate::{
     cli,
+    count::counted,
     failure::bad_input,
     files::{models, write_topology},
 };
@@ -31,7 +32,9 @@ pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
             serde_json::json!({ "kind": kind.to_string(), "switches": switches, "links": links, "hosts": hosts })
         );
     } else {
-        eprintln!("{kind}: {switches} switches, {links} links, {hosts} hosts");
+        let [switches, links, hosts] =
+            [(switches, "switch"), (links, "link"), (hosts, "host")].map(|(n, one)| counted(n, one));
+        eprintln!("{kind}: {switches}, {links}, {hosts}");
     }
     Ok(ExitCode::SUCCESS)
 }

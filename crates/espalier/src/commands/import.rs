@@ -14,6 +14,7 @@ use fabric::{
 use super::{Output, cablings, say};
 use crate::{
     cli,
+    count::counted,
     failure::{FAILED, bad_input},
     files::{import_files, models, write_topology},
 };
@@ -45,7 +46,8 @@ pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
             })
         );
     } else {
-        eprintln!("{switches} switches, {links} links, {hosts} hosts, {} warnings", warnings.warnings());
+        let counts = [(switches, "switch"), (links, "link"), (hosts, "host"), (warnings.warnings(), "warning")];
+        eprintln!("{}", counts.map(|(count, one)| counted(count, one)).join(", "));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use device::deploy::Cancel;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,
@@ -67,6 +68,11 @@ impl Interrupt {
     /// Asks to stop, as a signal would.
     pub(super) fn press(&self) {
         self.pressed.store(true, Ordering::SeqCst);
+    }
+
+    /// A token that ends requests to switches once it was asked to stop.
+    pub(super) fn cancel(&self) -> Cancel {
+        Cancel::while_set(Arc::clone(&self.pressed))
     }
 
     /// For what wants to look by itself.

@@ -22,6 +22,7 @@ use lab::{
 use super::{Output, measure, ping, say};
 use crate::{
     cli::{self, BackendChoice, LabCommand, OwnModels},
+    count::counted,
     failure::bad_input,
     files::{read_plan_file, read_topology},
     table::Table,
@@ -151,17 +152,21 @@ fn up(path: &Path, own: &OwnModels, options: LabOptions, output: Output) -> Resu
             let what = match &layout.management {
                 None => format!("try: espalier lab --name {name} measure all-to-all"),
                 Some(management) => format!(
-                    "{speaking} hosts speak LLDP; try: espalier lab --name {name} exec mgmt -- snmpwalk -v2c -c {} {} \
+                    "{} LLDP; try: espalier lab --name {name} exec mgmt -- snmpwalk -v2c -c {} {} \
                      1.3.6.1.2.1.17",
+                    match speaking {
+                        1 => "1 host speaks".to_owned(),
+                        _ => format!("{speaking} hosts speak"),
+                    },
                     lab::managed::READ_COMMUNITY,
                     management.switches.first().map_or_else(String::new, |site| site.address.to_string())
                 ),
             };
             eprintln!(
-                "lab {name} is up: {} switches ({}), {} hosts, {}; {what}",
-                layout.switches.len(),
+                "lab {name} is up: {} ({}), {}, {}; {what}",
+                counted(layout.switches.len(), "switch"),
                 layout.backend.word(),
-                layout.hosts.len(),
+                counted(layout.hosts.len(), "host"),
                 format_rate(rate_bps)
             );
         }

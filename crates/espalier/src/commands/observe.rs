@@ -33,9 +33,9 @@ use crate::{
 
 pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let ways = Ways::of(&plan, &args.reach)?;
-    fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
     let interrupt = Interrupt::watch()?;
+    let ways = Ways::of(&plan, &args.reach, interrupt.cancel())?;
+    fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
     // Ports that the plan does not name are none of its business, unless they have to do with its VLANs.
     let vlans = controller::vlans_of(&controller::goals(&plan));
     let one = |switch: SwitchId| -> Result<Answer> {
@@ -44,7 +44,7 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
         }
         let name = &plan.topology.switch(switch).name;
         let read = ways.connect(switch).and_then(|mut device| {
-            controller::adopt(device.driver(), &vlans)?;
+            ways.include_unmanaged(switch, &mut device, &vlans)?;
             device.driver().read()
         });
         let reading = match read {

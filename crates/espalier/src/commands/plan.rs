@@ -20,6 +20,7 @@ use fabric::{
 use super::{Output, observe::observed_vlans, pareto, patience::Patience, price, say, since};
 use crate::{
     cli,
+    count::counted,
     failure::{FAILED, bad_input},
     files::{read_plan_file, read_topology_as, read_traffic, write_plan_file},
     table::amount,
@@ -169,7 +170,7 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
         (true, lanes) => format!("proven free of deadlock on {lanes} lanes"),
         (false, _) => "routes have a cycle: keep flow control off".to_owned(),
     };
-    say!("{switches} switches, {links} links, {hosts} hosts");
+    say!("{}, {}, {}", counted(switches, "switch"), counted(links, "link"), counted(hosts, "host"));
     say!("engine           {}, {} tagging", plan.engine, plan.policy.tagging);
     say!("VLANs            {vlans}");
     say!(
@@ -180,7 +181,7 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
     if let Some(in_band) = plan.topology.in_band() {
         let links = in_band.links(&plan.topology, &plan.devices).len();
         let port = plan.topology.port_label(in_band.controller);
-        say!("management       in band: VLAN {}, over {links} links from {port}", in_band.vlan);
+        say!("management       in band: VLAN {}, over {} from {port}", in_band.vlan, counted(links, "link"));
     }
     match plan.policy.fdb {
         FdbMode::Full | FdbMode::Minimal => {
@@ -201,12 +202,15 @@ fn print_resilience(summary: &FailoverSummary) -> Result<()> {
     say!(
         "resilience       any one of {links_covered} links may fail: at worst {max_channel_load} pairs on the busiest channel"
     );
-    say!("                 {vlans_extra} VLANs are for failures only, with {fdb_entries_extra} entries");
+    let (are, entries) = (if vlans_extra == 1 { "is" } else { "are" }, counted(fdb_entries_extra, "entry"));
+    say!("                 {} {are} for failures only, with {entries}", counted(vlans_extra, "VLAN"));
     if drained > 0 {
         say!("                 for {drained} of the links, let the fabric run empty before hosts switch over");
     }
     if links_dividing > 0 {
-        say!("                 {links_dividing} links have nothing beside them: their failure cuts hosts off");
+        let (have, them) = if links_dividing == 1 { ("has", "it: its") } else { ("have", "them: their") };
+        let links = counted(links_dividing, "link");
+        say!("                 {links} {have} nothing beside {them} failure cuts hosts off");
     }
     Ok(())
 }
@@ -245,7 +249,7 @@ fn print_change(previous: &Plan, plan: &Plan, topology: &Topology, policy: &Poli
 pub(super) fn print_report(report: &Report) -> Result<()> {
     let [fatal, warnings, notes] = [Severity::Fatal, Severity::Warning, Severity::Note].map(|s| report.count(s));
     let verdict = if fatal == 0 { "fit to deploy" } else { "UNFIT to deploy" };
-    say!("judge            {verdict}: {fatal} fatal, {warnings} warnings, {notes} notes");
+    say!("judge            {verdict}: {fatal} fatal, {}, {}", counted(warnings, "warning"), counted(notes, "note"));
     for finding in report.findings().iter().take(FINDINGS_SHOWN_MAX) {
         say!("  {finding}");
     }

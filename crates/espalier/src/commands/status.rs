@@ -27,7 +27,7 @@ use fabric::{Plan, SwitchId, VlanSet, format::plan::ReadMode};
 use super::{
     Output,
     controller::{self, Connected, Reached, Ways},
-    interrupt::Interrupt,
+    interrupt::{INTERRUPTED, Interrupt},
     say,
 };
 use crate::{cli, failure::FAILED, files::read_plan_file};
@@ -39,17 +39,34 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let ways = Ways::of(&plan, &args.reach)?;
+    let interrupt = Interrupt::watch()?;
+    let ways = Ways::of(&plan, &args.reach, interrupt.cancel())?;
     // Its second look is only at what may have changed since the first.
     let mut fabric = Fabric::new(&plan, &ways, &args.reach, Duration::MAX);
     fabric.look();
     let started = Instant::now();
     let before = fabric.counts();
-    thread::sleep(Duration::from_secs_f64(args.interval).saturating_sub(started.elapsed()));
-    fabric.look();
+    rest(started + Duration::from_secs_f64(args.interval), &interrupt);
+    if !interrupt.is_pressed() {
+        fabric.look();
+    }
+    if interrupt.is_pressed() {
+        match output {
+            Output::Json => say!("{}", serde_json::json!({ "interrupted": true })),
+            Output::Person => eprintln!("espalier: interrupted; not every switch was asked"),
+        }
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
     let picture = fabric.picture(&before);
     picture.show(output)?;
     Ok(if picture.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Lets time pass, less if it is asked to stop.
+fn rest(until: Instant, interrupt: &Interrupt) {
+    while !interrupt.is_pressed() && Instant::now() < until {
+        thread::sleep(until.saturating_duration_since(Instant::now()).min(LOOK));
+    }
 }
 
 pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
@@ -57,20 +74,21 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
     let interval = Duration::from_secs_f64(args.status.interval);
     let interrupt = Interrupt::watch_in_order()?;
     let stop = || interrupt.is_pressed();
-    let ways = Ways::of(&plan, &args.status.reach)?;
+    let ways = Ways::of(&plan, &args.status.reach, interrupt.cancel())?;
     let mut fabric = Fabric::new(&plan, &ways, &args.status.reach, Duration::from_secs_f64(args.full_every));
     fabric.look();
     let mut before = fabric.counts();
     let mut done = 0;
     while !stop() && args.times.is_none_or(|times| done < times) {
-        let due = Instant::now() + interval;
-        while !stop() && Instant::now() < due {
-            thread::sleep(due.saturating_duration_since(Instant::now()).min(LOOK));
-        }
+        rest(Instant::now() + interval, &interrupt);
         if stop() {
             break;
         }
         fabric.look();
+        // Switches that were left in the middle of a request are no finding.
+        if stop() {
+            break;
+        }
         fabric.picture(&before).show(output)?;
         if output == Output::Person {
             say!("");
@@ -138,8 +156,7 @@ impl<'a> Fabric<'a> {
                     Err(fault) => return switch.forget(fault),
                 },
             };
-            let name = &plan.topology.switch(id).name;
-            match switch.ask(&mut reached, name, vlans, *full_every) {
+            match switch.ask(ways, id, &mut reached, vlans, *full_every) {
                 Ok(()) => switch.reached = Some(Ok(reached)),
                 Err(fault) => switch.forget(fault),
             }
@@ -165,7 +182,14 @@ impl Attended {
     }
 
     /// Reads counters, and tables if they are old or something may have changed.
-    fn ask(&mut self, reached: &mut Reached, name: &str, vlans: &VlanSet, full_every: Duration) -> Result<(), Fault> {
+    fn ask(
+        &mut self,
+        ways: &Ways<'_>,
+        id: SwitchId,
+        reached: &mut Reached,
+        vlans: &VlanSet,
+        full_every: Duration,
+    ) -> Result<(), Fault> {
         let mut changed = self.tables.as_ref().is_none_or(|tables| tables.read_at.elapsed() >= full_every);
         if let Reached::Snmp(device) = reached {
             if changed {
@@ -183,10 +207,10 @@ impl Attended {
         if changed {
             let read_at = Instant::now();
             // Ports that the plan does not name, but that have to do with its VLANs.
-            controller::adopt(reached.driver(), vlans)?;
+            ways.include_unmanaged(id, reached, vlans)?;
             let reading = reached.driver().read()?;
             let station = match reached {
-                Reached::Snmp(device) => Some(device.survey(name)?.station),
+                Reached::Snmp(_) => ways.survey(id, reached)?.map(|reply| reply.station),
                 Reached::CommandLine(_) => None,
             };
             self.tables = Some(Tables { config: reading.config, mark: reading.mark, station, read_at });

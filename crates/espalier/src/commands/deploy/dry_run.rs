@@ -19,7 +19,7 @@ use super::{
     route::Route,
     survey::Looked,
 };
-use crate::{cli, failure::FAILED, table::Table};
+use crate::{cli, count::counted, failure::FAILED, table::Table};
 
 /// What a rehearsal goes by, beside its route.
 pub(super) struct Rehearsal<'a> {
@@ -53,7 +53,7 @@ pub(super) fn dry_run(
             Ok(stages) => {
                 let writes = Writes::of(&stages);
                 if output == Output::Person {
-                    say!("{name}: {} writes{}", writes.edits, writes.said(" in "));
+                    say!("{name}: {}{}", counted(writes.edits, "write"), writes.said(" in "));
                     print_stages(&stages)?;
                 }
                 all.extend(stages.iter().map(|stage| {
@@ -131,7 +131,7 @@ impl Writes {
 
     /// In SETs or lines, whichever way it is written.
     fn said(self, before: &str) -> String {
-        let number = |count: usize, what: &str| format!("{before}{count} {what}{}", if count == 1 { "" } else { "s" });
+        let number = |count: usize, what: &str| format!("{before}{}", counted(count, what));
         match (self.sets, self.lines) {
             (0, 0) => String::new(),
             (0, lines) => number(lines, "line"),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{route::Route, survey::Looked};
 use crate::cli;
+use crate::count::counted;
 
 /// Cables of one kind that are named; the rest are counted.
 const NAMED_MAX: usize = 20;
@@ -20,7 +21,7 @@ pub(super) fn remarks(looked: &Looked, route: &Route) -> Vec<String> {
     }
     let topology = &route.topology;
     let (confirmed, all) = (looked.survey.confirmed.len(), topology.links().len());
-    let mut lines = vec![format!("survey: {confirmed} of {} confirmed by both ends", cables(all))];
+    let mut lines = vec![format!("survey: {confirmed} of {} confirmed by both ends", counted(all, "cable"))];
     let mut kinds = vec![
         (&looked.trusted, "is used, since --trust-cabling names it"),
         (&looked.awaited, "is looked at when it opens"),
@@ -61,7 +62,7 @@ pub(super) fn refusal(looked: &Looked, plan: &Plan, route: &Route, args: &cli::D
     let Some(unfit) = &looked.unfit else { return lines };
     lines[0] = format!(
         "nothing was written: the plan cannot do without {} that LLDP does not confirm",
-        cables(looked.shut.len())
+        counted(looked.shut.len(), "cable")
     );
     for link in looked.shut.iter().take(NAMED_MAX) {
         let why = looked.survey.unconfirmed.get(link).map(|why| why.sentence(topology)).unwrap_or_default();
@@ -105,10 +106,6 @@ pub(super) fn survey_json(looked: &Looked, route: &Route) -> Value {
         "cables": topology.links().len(), "confirmed": looked.survey.confirmed.len(), "unconfirmed": unconfirmed,
         "misfits": misfits, "notes": notes, "unfit": looked.unfit,
     })
-}
-
-fn cables(count: usize) -> String {
-    if count == 1 { "1 cable".to_owned() } else { format!("{count} cables") }
 }
 
 fn further(count: usize, what: &str) -> Option<String> {

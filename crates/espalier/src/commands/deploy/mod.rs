@@ -15,7 +15,9 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Result;
 use device::{
     SwitchConfig,
-    deploy::{Cancel, Deployment, Journal, Management, Order, Outcome, Precedence, Watch, Way, run as run_deployment},
+    deploy::{
+        Cancel, Deployment, Journal, Management, Mark, Order, Outcome, Precedence, Watch, Way, run as run_deployment,
+    },
 };
 use fabric::format::plan::{ReadMode, plan_digest};
 
@@ -31,8 +33,8 @@ use self::{
 };
 use super::{
     Output,
-    controller::{self, Ways},
-    interrupt::Interrupt,
+    controller::{self, Connected, Reached, Ways},
+    interrupt::{INTERRUPTED, Interrupt},
     say,
 };
 use crate::{
@@ -78,14 +80,20 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let mut route = Route::new(&plan, args)?;
     let parallel = args.reach.parallel;
     let topology = route.topology.clone();
-    let ways = Ways::new(&topology, route.mark_vlan(), &args.reach)?;
+    let interrupt = Interrupt::watch_in_order()?;
+    // Until the first write there is nothing to take back: whoever asks to stop ends every request.
+    let stop = interrupt.cancel();
+    let ways = Ways::new(&topology, route.mark_vlan(), &args.reach, stop.clone())?;
     let mut devices = ways.connect_all();
     let digest = plan_digest(&plan)?;
     let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {
         let looked = Looked::new(&plan, &route, &ways, &mut devices, args)?;
         looked.shut_in(&mut route);
-        let parked = controller::adopt_strangers(&mut devices, &route.vlans(), parallel);
+        let parked = ways.include_all_unmanaged(&mut devices, &route.vlans());
+        if interrupt.is_pressed() {
+            return stopped(output);
+        }
         tell_parked(&route, &parked);
         return dry_run(&plan, &route, devices, &Rehearsal { parked: &parked, looked: &looked, digest }, args, output)
             .map(Attempt::Ended);
@@ -101,13 +109,18 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         (false, Some(journal)) => return Err(bad_input(interrupted(args, &journal, &mut devices))),
         (_, journal) => journal,
     };
-    let interrupt = Interrupt::watch_in_order()?;
     let mut looked = Looked::new(&plan, &route, &ways, &mut devices, args)?;
+    if interrupt.is_pressed() {
+        return stopped(output);
+    }
     if args.confirm_by_link_state && looked.survey.misfits.is_empty() && !looked.partial {
+        // A port that is shut for it is opened again, whoever asks to stop.
+        set_cancel(&mut devices, &Cancel::default());
         for line in probe::confirm(&mut looked, &route, &mut devices, &interrupt, parallel) {
             eprintln!("{line}");
         }
         looked.decide(&plan, &route);
+        set_cancel(&mut devices, &stop);
     }
     if let (Some(file), Way::Drained, []) = (&args.around_unconfirmed, &route.way, looked.survey.misfits.as_slice()) {
         if looked.unfit.is_some() && !looked.partial {
@@ -130,7 +143,7 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let further = resume.as_ref().map(|journal| further_ports(&route, journal, args));
     let parked = match further {
         Some(Ok(names)) => {
-            controller::adopt_named(&mut devices, &names, parallel);
+            controller::include_named(&mut devices, &names, parallel);
             names
         }
         Some(Err(why)) if !args.take_over || args.undo => {
@@ -142,10 +155,18 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
                 eprintln!("espalier: {why}; its journal is {} now", aside.display());
                 resume = None;
             }
-            controller::adopt_strangers(&mut devices, &route.vlans(), parallel)
+            ways.include_all_unmanaged(&mut devices, &route.vlans())
         }
     };
+    if interrupt.is_pressed() {
+        return stopped(output);
+    }
     tell_parked(&route, &parked);
+    let refused = refused_writes(&route, &mut devices, &parked, digest);
+    if !refused.is_empty() {
+        end(output, "refused", &refused, surveyed)?;
+        return Ok(Attempt::Ended(ExitCode::from(FAILED)));
+    }
     let cables = looked.cables(&topology);
     let Route { goals, way, management, sequence, .. } = route;
     let guard = Duration::try_from_secs_f64(args.deadline)
@@ -171,7 +192,7 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     };
     order.park(&parked);
     let cancel = Cancel::default();
-    devices.iter_mut().flatten().for_each(|device| device.set_cancel(&cancel));
+    set_cancel(&mut devices, &cancel);
     let mut deployment = Deployment::new(&topology, order);
     let mut scene = Scene { plan: &plan, topology: &topology, state: &state, interrupt, progress: Progress::new() };
     let outcome = run_deployment(&mut deployment, controller::drivers(&mut devices), &mut scene, &cancel);
@@ -190,6 +211,41 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     Ok(Attempt::Ended(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }))
 }
 
+/// Says that somebody asked to stop before anything was written.
+fn stopped(output: Output) -> Result<Attempt> {
+    end(output, "interrupted", &["interrupted; nothing was written".to_owned()], serde_json::Value::Null)?;
+    Ok(Attempt::Ended(ExitCode::from(INTERRUPTED)))
+}
+
+fn set_cancel(devices: &mut [Connected], cancel: &Cancel) {
+    devices.iter_mut().flatten().for_each(|device| device.set_cancel(cancel));
+}
+
+/// What switches would refuse on the way to the plan, so that nothing is written anywhere: ports whose settings are not all
+/// understood, and states that a language has no words for. Of those over SSH alone, whose lines are known beforehand.
+fn refused_writes(route: &Route, devices: &mut [Connected], parked: &[Vec<String>], digest: u32) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ((switch, device), parked) in route.topology.switch_ids().zip(devices).zip(parked) {
+        let Ok(Reached::CommandLine(device)) = device else { continue };
+        let Some(found) = device.held().cloned() else { continue };
+        let states = route.states(switch, &found, parked).into_iter().map(|(_, state)| state);
+        let mut before = found;
+        for state in states {
+            match device.rehearse(&before, &state, Mark::new(0, 0, digest), None) {
+                Ok(_) => before = state,
+                Err(fault) => {
+                    lines.push(format!("  {}: {fault}", route.topology.switch(switch).name));
+                    break;
+                }
+            }
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(0, "nothing was written: these switches would refuse what the plan asks of them".to_owned());
+    }
+    lines
+}
+
 /// Prints how it came out.
 fn end(output: Output, word: &str, lines: &[String], survey: serde_json::Value) -> Result<()> {
     match output {
@@ -203,11 +259,16 @@ fn end(output: Output, word: &str, lines: &[String], survey: serde_json::Value) 
     Ok(())
 }
 
-/// Says which ports go out of service that the plan says nothing of.
+/// Says which unmanaged ports go out of service.
 fn tell_parked(route: &Route, parked: &[Vec<String>]) {
     for (switch, names) in route.topology.switches().iter().zip(parked).filter(|(_, names)| !names.is_empty()) {
+        let (ports, members, they) = match names.len() {
+            1 => ("port", "is not in the plan but is a member", "it"),
+            _ => ("ports", "are not in the plan but are members", "they"),
+        };
         eprintln!(
-            "espalier: {}: no port of the plan, but in VLANs that it is about: {}; taken out of them, and shut",
+            "espalier: warning: {}: {ports} {} {members} of VLANs that the plan uses; {they} will be removed from them and shut \
+             down",
             switch.name,
             names.join(", ")
         );
@@ -215,7 +276,7 @@ fn tell_parked(route: &Route, parked: &[Vec<String>]) {
 }
 
 /// Why a deployment does not begin while another one's journal is there, and the command that goes on.
-fn interrupted(args: &cli::Deploy, journal: &Journal, devices: &mut [controller::Connected]) -> String {
+fn interrupted(args: &cli::Deploy, journal: &Journal, devices: &mut [Connected]) -> String {
     let (folder, plan) = (args.state.display(), args.plan.display());
     let generation = journal.mark.generation;
     let marks = controller::at_once(devices.iter_mut().collect(), args.reach.parallel, |device| {

@@ -14,6 +14,8 @@ use super::{
     state::State,
 };
 
+use crate::count::counted;
+
 /// How often a stage that takes long says how far it is.
 const PROGRESS: Duration = Duration::from_secs(2);
 
@@ -84,7 +86,7 @@ impl Surroundings for Scene<'_> {
         match event {
             Event::Begun { stage, direction, switches } => {
                 let back = if *direction == Direction::Back { " (back)" } else { "" };
-                let whom = if *switches > 0 { format!(", {switches} switches") } else { String::new() };
+                let whom = if *switches > 0 { format!(", {}", counted(*switches, "switch")) } else { String::new() };
                 eprintln!("{stage}{back}{whom}");
                 self.progress.begin(*stage, *switches);
             }

@@ -3,7 +3,7 @@
 use device::deploy::{End, FarEnd, Fault, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
 use fabric::{PortId, SwitchId, Topology};
 
-use crate::cli;
+use crate::{cli, count::counted};
 
 /// Most findings of the judge that a person is shown.
 const FINDINGS_MAX: usize = 12;
@@ -93,7 +93,7 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
                     .to_owned(),
             ],
             Reason::Unfit(findings) => {
-                let mut lines = vec![format!("  the judge found the switches unfit, for {}:", reasons(findings.len()))];
+                let mut lines = vec![format!("  the judge found the switches unfit, for {}:", counted(findings.len(), "reason"))];
                 lines.extend(findings.iter().take(FINDINGS_MAX).map(|finding| format!("  {finding}")));
                 if findings.len() > FINDINGS_MAX {
                     lines.push(format!("  and {} more", findings.len() - FINDINGS_MAX));
@@ -179,8 +179,4 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
         }
     }
     lines
-}
-
-fn reasons(count: usize) -> String {
-    if count == 1 { "1 reason".to_owned() } else { format!("{count} reasons") }
 }

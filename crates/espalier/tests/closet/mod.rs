@@ -1,0 +1,279 @@
+//! Four switches that answer SNMP on loopback addresses, and the program beside them.
+#![allow(dead_code)]
+
+use std::{
+    fs,
+    net::UdpSocket,
+    path::PathBuf,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use device::{
+    agent::{
+        Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts,
+        Refused, Rights, Sensors, Server, Switch, User,
+    },
+    mib::{BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype, Value, index::Neighbour, objects::q_bridge},
+    snmp::{Credentials, Patience, Session, UdpLink},
+    wire::{AuthProtocol, Keys},
+};
+use fabric::Mac;
+
+const PORTS: u32 = 4;
+
+/// With room for all that a plan of the ring needs.
+pub(crate) const ROOMY: Limits = Limits { vlans_max: 64, statics_max: 512, ..LIMITS };
+
+pub(crate) const LIMITS: Limits = Limits {
+    vlans_max: 6,
+    statics_max: 9,
+    hybrid: HybridPorts::Allowed,
+    learning: Learning::Independent,
+    pfc_classes: 0,
+};
+
+/// What every switch holds, but for deployment tags and when it was read.
+pub(crate) fn held(folder: &Folder, closet: &Closet, word: &str) -> Vec<String> {
+    let told = run(folder, closet, &format!("espalier observe plan.json -o {word}"));
+    assert!(told.starts_with("4 of 4"), "{told}");
+    let paths = fs::read_dir(folder.0.join(word)).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let paths: std::collections::BTreeSet<PathBuf> = paths.collect();
+    let lasting = |line: &&str| !line.contains("\"taken_at\"") && !line.contains("\"mark\"");
+    let text = |path: PathBuf| fs::read_to_string(path).expect("a file").lines().filter(lasting).collect::<String>();
+    paths.into_iter().map(text).collect()
+}
+
+/// Runs a command as a shell would, as far as sessions need one.
+pub(crate) fn run(folder: &Folder, closet: &Closet, command: &str) -> String {
+    let mut words = command.split_whitespace();
+    let mut process = match words.next() {
+        Some("espalier") => Command::new(env!("CARGO_BIN_EXE_espalier")),
+        Some(program) => Command::new(program),
+        None => panic!("an empty command"),
+    };
+    let port = closet.port.to_string();
+    let asks = ["deploy", "status", "watch", "enrol", "observe", "discover"]
+        .iter()
+        .any(|verb| command.starts_with(&format!("espalier {verb}")));
+    process.args(words).current_dir(&folder.0);
+    if asks {
+        process.args(["--port", &port, "--timeout", "0.3", "--attempts", "2"]);
+    }
+    let output = process.output().expect("the program runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    // Switches are probed at once: whose step is told first is chance.
+    let mut lines: Vec<&str> = stderr.lines().collect();
+    if command.starts_with("espalier enrol") {
+        lines.sort_by_key(|line| line.split(": ").next());
+    }
+    let mut told = lines.into_iter().fold(stdout, |told, line| told + line + "\n");
+    let code = output.status.code().expect("it ends by itself");
+    if code != 0 {
+        told.push_str(&format!("? {code}\n"));
+    }
+    told
+}
+
+/// A ring of four switches with a host each.
+pub(crate) fn ring() -> String {
+    let mut text = String::from("switches:\n");
+    for n in 0..4 {
+        text.push_str(&format!("  s{n}: {{mgmt: 127.0.7.{}}}\n", n + 1));
+    }
+    text.push_str("links:\n");
+    for n in 0..4 {
+        text.push_str(&format!("  - s{n}:p1 -- s{}:p2\n", (n + 1) % 4));
+    }
+    text.push_str("hosts:\n");
+    for n in 0..4 {
+        text.push_str(&format!("  h{n}: {{mac: \"02:00:00:00:00:0{}\", port: \"s{n}:p3\"}}\n", n + 1));
+    }
+    text
+}
+
+/// Four switches, each with an address of its own.
+pub(crate) struct Closet {
+    pub(crate) port: u16,
+    pub(crate) silent: Vec<Arc<AtomicBool>>,
+    traps: Vec<Arc<AtomicBool>>,
+    freezes: Vec<Arc<AtomicBool>>,
+    stop: Arc<AtomicBool>,
+    agents: Vec<JoinHandle<()>>,
+}
+
+impl Closet {
+    pub(crate) fn open(limits: Limits) -> Self {
+        Self::open_with(limits, ["p"; 4])
+    }
+
+    /// `kinds[switch]`: what stands before the number in a port's name.
+    pub(crate) fn open_with(limits: Limits, kinds: [&'static str; 4]) -> Self {
+        let bind = |address: String| UdpSocket::bind(&address);
+        // A port that is free on all four.
+        let (port, sockets) = (0..100)
+            .find_map(|_| {
+                let first = bind("127.0.7.1:0".to_owned()).ok()?;
+                let port = first.local_addr().ok()?.port();
+                let others =
+                    (2..=4).map(|n| bind(format!("127.0.7.{n}:{port}"))).collect::<Result<Vec<_>, _>>().ok()?;
+                Some((port, [first].into_iter().chain(others).collect::<Vec<_>>()))
+            })
+            .expect("a port is free on four loopback addresses");
+        let stop = Arc::new(AtomicBool::new(false));
+        let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
+        let (silent, traps, freezes) = (flags(), flags(), flags());
+        let agents = sockets.into_iter().zip(0_u8..).map(|(socket, number)| {
+            let at = usize::from(number);
+            let (stop, silent) = (Arc::clone(&stop), Arc::clone(&silent[at]));
+            let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
+            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent) };
+            thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, &silent))
+        });
+        let agents = agents.collect();
+        Self { port, silent, traps, freezes, stop, agents }
+    }
+
+    pub(crate) fn do_it(&self, deed: &str) {
+        let words: Vec<&str> = deed.split_whitespace().collect();
+        let number: usize = words[0].strip_prefix('s').and_then(|n| n.parse().ok()).expect("a switch");
+        match &words[1..] {
+            ["silent"] => self.silent[number].store(true, Ordering::SeqCst),
+            ["freezes"] => self.freezes[number].store(true, Ordering::SeqCst),
+            ["traps"] => self.traps[number].store(true, Ordering::SeqCst),
+            ["speaks"] => self.silent[number].store(false, Ordering::SeqCst),
+            [object, "=", value] => {
+                let port = object.strip_prefix("dot1qPvid.").and_then(|port| port.parse().ok()).expect("a PVID");
+                let link = UdpLink::open(([127, 0, 7, number as u8 + 1], self.port).into()).expect("a socket");
+                let word = Credentials::Community("private".to_owned());
+                let mut session = Session::new(link, word, Patience::default(), 7 << 40);
+                let value = Value::Gauge32(value.parse().expect("a number"));
+                session.set(vec![(q_bridge::PVID.row(&BridgePort(port)), value)]).expect("it is written");
+            }
+            other => panic!("nobody can do {other:?}"),
+        }
+    }
+}
+
+impl Drop for Closet {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for agent in self.agents.drain(..) {
+            // One that panicked has said so.
+            let _ = agent.join();
+        }
+    }
+}
+
+fn serve(socket: UdpSocket, ring: Ring, limits: Limits, kind: &str, stop: &AtomicBool, silent: &AtomicBool) {
+    let number = ring.number;
+    let engine_id = [0x80, 0, 0x1f, 0x88, 4, b's', number];
+    let port = |port: u32| PortFacts {
+        name: format!("{kind}{port}"),
+        if_index: 100 + port,
+        mac: Mac::new([2, 0, 0, 1, number, port as u8]),
+    };
+    let facts = Facts {
+        description: "Wiredrawer 4, version 3".to_owned(),
+        address: Mac::new([2, 0, 0, 1, number, 0]),
+        ports: (1..=PORTS).map(port).collect(),
+        limits,
+    };
+    let mut config = Config::factory(PORTS as usize);
+    config.name = format!("s{number}").into_bytes();
+    // The last port has no link.
+    config.ports[PORTS as usize - 1].admin = IfStatus::Down;
+    let switch = Switch::new(facts, config, ring, &engine_id, 1, 0);
+    let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), &engine_id);
+    let access = Access {
+        communities: vec![(b"private".to_vec(), Rights::Write)],
+        users: vec![User { name: b"admin".to_vec(), keys, rights: Rights::Write }],
+    };
+    // Links have been up for a while: neighbours that are not heard are not there.
+    let since = Instant::now().checked_sub(Duration::from_secs(60)).unwrap_or_else(Instant::now);
+    let mut server = Server::new(Engine::new(switch, access, &engine_id, 1), socket, since);
+    while !stop.load(Ordering::SeqCst) {
+        if silent.load(Ordering::SeqCst) {
+            let mut lost = [0; 2048];
+            let _ = server.socket().recv(&mut lost);
+            thread::sleep(Duration::from_millis(5));
+        } else {
+            server.step(Duration::from_millis(50)).expect("a socket");
+        }
+    }
+}
+
+/// A plane that forwards nothing, and hears the switches before and behind it in the ring.
+struct Ring {
+    number: u8,
+    /// Whether it falls silent once its first port has been shut.
+    trap: Arc<AtomicBool>,
+    /// Whether it falls silent once anything has been changed.
+    freeze: Arc<AtomicBool>,
+    silent: Arc<AtomicBool>,
+}
+
+impl DataPlane for Ring {
+    fn observe(&mut self, _: u32, sensors: &mut Sensors) {
+        let speaker = |number: u8, port: u8| NeighbourInfo {
+            chassis_subtype: LldpChassisSubtype::Mac,
+            chassis_id: vec![2, 0, 0, 1, number, 0],
+            port_subtype: LldpPortSubtype::Name,
+            port_id: format!("p{port}").into_bytes(),
+            port_description: Vec::new(),
+            system_name: format!("s{number}").into_bytes(),
+            system_description: Vec::new(),
+            capabilities: 4,
+            capabilities_enabled: 4,
+        };
+        let row = |local_port: u32| Neighbour { time_mark: 0, local_port, index: 1 };
+        sensors.neighbours.rows =
+            [(row(1), speaker((self.number + 1) % 4, 2)), (row(2), speaker((self.number + 3) % 4, 1))].into();
+    }
+
+    fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
+        let is_shut = config.ports[0].admin == IfStatus::Down;
+        if (is_shut && self.trap.swap(false, Ordering::SeqCst)) || self.freeze.swap(false, Ordering::SeqCst) {
+            self.silent.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// A folder of the test's own, gone with it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(word: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("espalier-switches-{}-{word}", std::process::id()));
+        fs::create_dir(&path).expect("a fresh folder");
+        Self(path)
+    }
+
+    /// Credentials, and a topology.
+    pub(crate) fn prepare(&self, topology: &str) {
+        self.write("credentials.toml", "[default]\ncommunity = \"private\"\nsave = \"by-hand\"\n");
+        self.write("ring.yaml", topology);
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} stays behind: {error}", self.0.display());
+        }
+    }
+}
