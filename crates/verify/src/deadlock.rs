@@ -8,9 +8,9 @@
 //!    ▲     │     each channel waits for the next one round, for ever
 //!   s3 ◀─ s2
 //! ```
-//! The plan's numbering is held against every dependency that unicast frames were seen to make; what broadcasts add is
-//! looked at apart, as is what frames of a management VLAN add: the certificate is not about them. Whether or not the
-//! numbering stands, channels that lie on no cycle are peeled away (A. B. Kahn, 1962), and among the rest breadth-first
+//! The plan's numbering is held against every dependency that unicast frames were seen to make. What all other frames on the
+//! wire add (`wire.rs`) must close no cycle with it either, or the plan is not called proven. Whether or not the numbering
+//! stands, channels that lie on no cycle are peeled away (A. B. Kahn, 1962), and among the rest breadth-first
 //! searches find a shortest cycle, within a budget.
 
 use std::collections::VecDeque;
@@ -18,13 +18,18 @@ use std::collections::VecDeque;
 use fabric::{ChannelId, FindingKind, Severity};
 
 use crate::{
+    demand::Coverage,
     findings::{Findings, counted, listed},
     state::State,
     unicast::{Dependencies, Traffic},
+    wire::{Deadlock, FrameKind, kinds_words},
 };
 
 /// Most dependencies that the search for a shortest cycle follows; after that the shortest one so far will do.
 const SEARCH_STEPS_MAX: usize = 20_000_000;
+
+/// Kinds that spread through a VLAN.
+const FLOODS: [FrameKind; 3] = [FrameKind::Broadcast, FrameKind::Multicast, FrameKind::UnknownUnicast];
 
 /// Whether the plan carries a certificate, and that certificate holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +40,7 @@ pub(crate) enum Proof {
 }
 
 /// Judges every lane, and the plan's certificate.
-pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Proof {
+pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> (Proof, Deadlock) {
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
     let cycles: Vec<Option<Vec<ChannelId>>> = traffic.lanes.iter().map(shortest_cycle).collect();
     for (lane, cycle) in cycles.iter().enumerate() {
@@ -44,16 +49,41 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
         findings.add(severity, FindingKind::DependencyCycle, || {
             let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
             let length = counted(cycle.len(), "channel");
-            (format!("lane {lane}"), format!("{length} wait for each other in a ring: {}", listed(channels)))
+            (format!("lane {lane}"), format!("{length} wait for each other in a cycle: {}", listed(channels)))
         });
     }
-    if must_hold {
-        let may_block = |lane: usize| cycles.get(lane).is_some_and(Option::is_some);
-        judge_spread(state, traffic, may_block, findings);
-        if !may_block(0) {
-            judge_management(state, traffic, findings);
-        }
+    let unicast_blocks = cycles.iter().any(Option::is_some);
+    let mut open = match must_hold && !unicast_blocks {
+        true => judge_others(state, traffic, findings),
+        false => Vec::new(),
+    };
+    let proof = judge_certificate(state, traffic, findings);
+    if !must_hold {
+        return (proof, Deadlock::NothingWaits);
     }
+    // Frames that nobody could follow are not covered.
+    if unicast_blocks || proof != Proof::Valid || traffic.coverage == Coverage::Partial {
+        open = kinds(state);
+    } else if !traffic.spread_is_whole {
+        open.extend(FLOODS);
+    }
+    open.sort_unstable();
+    open.dedup();
+    let covered = kinds(state).into_iter().filter(|kind| !open.contains(kind)).collect();
+    (proof, Deadlock::Waits { covered, open })
+}
+
+/// The kinds of frames that the plan's fabric has while all links are up, ascending.
+fn kinds(state: &State<'_>) -> Vec<FrameKind> {
+    use FrameKind as K;
+    let mut kinds = vec![K::Unicast, K::Broadcast, K::Multicast, K::UnknownUnicast];
+    kinds.extend(state.topology.in_band().map(|_| K::Management));
+    kinds
+}
+
+/// Holds the plan's numbering against what unicast frames wait for.
+fn judge_certificate(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Proof {
+    let must_hold = state.plan.policy.flow_control.lanes().is_some();
     let channels = state.topology.channel_count();
     let Some(certificate) = &state.plan.certificate else {
         let severity = if must_hold { Severity::Fatal } else { Severity::Note };
@@ -91,43 +121,68 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
     proof
 }
 
-/// Rings that exist only because broadcasts spread over links that no unicast frame of their VLAN takes next. The
-/// certificate is about routes, and broadcasts are few, so such a ring is a note.
-fn judge_spread(state: &State<'_>, traffic: &Traffic, may_block: impl Fn(usize) -> bool, findings: &mut Findings) {
-    for (lane, spread) in traffic.spread_lanes.iter().enumerate().filter(|(lane, _)| !may_block(*lane)) {
-        let Some(cycle) = ring_of_both(traffic.lanes.get(lane), spread) else { continue };
-        findings.note(FindingKind::DependencyCycle, || {
-            let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
-            let message = format!("unicast frames cannot block, but broadcasts close a ring: {}", listed(channels));
-            (format!("lane {lane}"), message)
-        });
+/// The kinds of frames that close a cycle of channel dependencies together with unicast and the kinds before them, which do
+/// not. Unicast alone has none in these lanes.
+fn judge_others(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Vec<FrameKind> {
+    let mut together = traffic.lanes.clone();
+    let mut open = Vec::new();
+    for Beyond { kinds, lanes, severity } in beyond_unicast(traffic) {
+        let mut closes = false;
+        for (lane, more) in lanes.iter().enumerate() {
+            if together.len() <= lane {
+                together.resize(lane + 1, Dependencies::none(state.topology.channel_count()));
+            }
+            let mut both = together[lane].clone();
+            both.extend(more);
+            let Some(cycle) = shortest_cycle(&both) else {
+                together[lane] = both;
+                continue;
+            };
+            closes = true;
+            findings.add(severity, FindingKind::DependencyCycle, || {
+                let channels = listed(cycle.iter().map(|channel| state.topology.channel_label(*channel)));
+                let length = counted(cycle.len(), "channel");
+                let around = format!("{length} wait for each other in a cycle: {channels}");
+                match state.topology.in_band().filter(|_| severity == Severity::Warning) {
+                    Some(in_band) => {
+                        let message = format!(
+                            "frames of data cannot block, but with those of management {around}; give management a \
+                             network of its own, or plan with --flow-control none"
+                        );
+                        (format!("management VLAN {}", in_band.vlan), message)
+                    }
+                    None => {
+                        let kinds = kinds_words(kinds);
+                        (format!("lane {lane}"), format!("unicast frames cannot block, but with {kinds} {around}"))
+                    }
+                }
+            });
+        }
+        if closes {
+            open.extend(kinds);
+        }
     }
+    open
 }
 
-/// A ring that frames between the controller and the switches close with those of data. They are few, so that it takes more
-/// than data at its worst to fill such a ring: a warning.
-fn judge_management(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
-    let (Some(management), Some(in_band)) = (&traffic.management, state.topology.in_band()) else { return };
-    let Some(cycle) = ring_of_both(traffic.lanes.first(), management) else { return };
-    findings.warn(FindingKind::DependencyCycle, || {
-        let channels = cycle.iter().map(|channel| state.topology.channel_label(*channel));
-        let message = format!(
-            "frames of data cannot block, but with those of management {} wait for each other in a ring: {}; give \
-             management a network of its own, or plan with --flow-control none",
-            counted(cycle.len(), "channel"),
-            listed(channels)
-        );
-        (format!("management VLAN {}", in_band.vlan), message)
-    });
+/// Kinds of frames that are judged together, and what they wait for: `lanes[lane]`.
+struct Beyond<'a> {
+    kinds: &'static [FrameKind],
+    lanes: &'a [Dependencies],
+    severity: Severity,
 }
 
-/// A shortest cycle of what unicast frames wait for and what others add.
-fn ring_of_both(unicast: Option<&Dependencies>, more: &Dependencies) -> Option<Vec<ChannelId>> {
-    let mut together = more.clone();
-    for (from, next) in unicast.into_iter().flat_map(|unicast| unicast.next.iter().enumerate()) {
-        next.iter().for_each(|&to| together.insert(from as u32, to));
-    }
-    shortest_cycle(&together)
+/// What may be on the wire besides unicast (`wire.rs`), in the order in which it is added.
+fn beyond_unicast(traffic: &Traffic) -> Vec<Beyond<'_>> {
+    use FrameKind as K;
+    let beyond = |kinds, lanes, severity| Beyond { kinds, lanes, severity };
+    let floods = if traffic.unknown_lanes.is_empty() { &FLOODS[..] } else { &[K::Broadcast, K::Multicast] };
+    vec![
+        beyond(&[K::Management], traffic.management.as_slice(), Severity::Warning),
+        beyond(floods, &traffic.spread_lanes, Severity::Note),
+        beyond(&[K::UnknownUnicast], &traffic.unknown_lanes, Severity::Note),
+        beyond(&[K::Management], traffic.agents.as_slice(), Severity::Note),
+    ]
 }
 
 /// A shortest cycle of dependencies, from its lowest channel on.

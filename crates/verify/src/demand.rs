@@ -9,10 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Assignment, FindingKind, HostId, HostTagging, VlanId};
+use fabric::{Assignment, FdbMode, FindingKind, HostId, HostTagging, VlanId};
 
 use crate::{
     findings::{Findings, counted},
+    learned,
     state::State,
     walk::Receiver,
 };
@@ -38,6 +39,8 @@ pub(crate) struct Demand<'a> {
     table: Table<'a>,
     /// Senders whose broadcasts enter the VLAN.
     broadcasts: BTreeMap<VlanId, Vec<HostId>>,
+    /// Where switches learn: who sends in each VLAN at all.
+    anybody: Option<BTreeMap<VlanId, Vec<HostId>>>,
     /// By pair: the runs of the VLAN that is asked about, by descending first receiver, and those in progress.
     waiting: Vec<Run>,
     current: Vec<Run>,
@@ -122,7 +125,8 @@ impl<'a> Demand<'a> {
             }
         };
         let hosts = state.topology.hosts().len();
-        Self { hosts, table, broadcasts, waiting: Vec::new(), current: Vec::new() }
+        let anybody = (state.plan.policy.fdb == FdbMode::Learned).then(|| learned::senders(state));
+        Self { hosts, table, broadcasts, anybody, waiting: Vec::new(), current: Vec::new() }
     }
 
     /// What would be sent in each VLAN after some failure, besides broadcasts.
@@ -147,7 +151,8 @@ impl<'a> Demand<'a> {
             Some(Assignment::Source(_)) | None => Table::Source(owners()),
         };
         let hosts = state.topology.hosts().len();
-        Self { hosts, table, broadcasts: BTreeMap::new(), waiting: Vec::new(), current: Vec::new() }
+        let broadcasts = BTreeMap::new();
+        Self { hosts, table, broadcasts, anybody: None, waiting: Vec::new(), current: Vec::new() }
     }
 
     /// The VLANs in which somebody sends.
@@ -179,6 +184,12 @@ impl<'a> Demand<'a> {
     /// The hosts whose broadcasts enter this VLAN, ascending.
     pub(crate) fn broadcasters(&self, vlan: VlanId) -> &[HostId] {
         self.broadcasts.get(&vlan).map_or(&[], Vec::as_slice)
+    }
+
+    /// The hosts whose frames for addresses that no switch knows spread in this VLAN, ascending; none if they are those
+    /// whose broadcasts do.
+    pub(crate) fn senders_of_unknown(&self, vlan: VlanId) -> Option<&[HostId]> {
+        self.anybody.as_ref().map(|anybody| anybody.get(&vlan).map_or(&[][..], Vec::as_slice))
     }
 
     /// Turns to a VLAN; its receivers are then asked about in ascending order.

@@ -40,7 +40,9 @@ pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, traffic: &m
     if is_forest && state.plan.policy.flow_control.lanes().is_some() {
         traffic.management = Some(dependencies(state, view, in_band));
         // Agents ask everybody for addresses.
-        note_dependencies(state, view, &topology.switch_ids().collect(), traffic.spread_lane(0));
+        let mut agents = Dependencies::none(topology.channel_count());
+        note_dependencies(state, view, &topology.switch_ids().collect(), &mut agents);
+        traffic.agents = Some(agents);
     }
     let home = pieces.of(topology.port(in_band.controller).switch);
     let cut: Vec<SwitchId> = topology.switch_ids().filter(|switch| pieces.of(*switch) != home).collect();

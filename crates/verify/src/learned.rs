@@ -102,7 +102,7 @@ fn judge_directions(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Who sends in which VLAN, for anybody, ascending.
-fn senders(state: &State<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
+pub(crate) fn senders(state: &State<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
     let mut senders: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
     let hosts = state.topology.hosts().len();
     let every = |choice: &[VlanId]| choice.iter().copied().collect::<VlanSet>();

@@ -46,6 +46,7 @@ mod summary;
 mod unicast;
 mod view;
 mod walk;
+mod wire;
 
 use fabric::{Failover, FindingKind, Plan, Report};
 
@@ -54,6 +55,7 @@ pub use findings::FINDINGS_PER_KIND_MAX;
 pub use live::{Live, LiveCheck, check_state};
 pub use state::Loss;
 pub use walk::{Arrival, Copies, Decision, Disposition, Exit, Form, Receiver, Step, WALK_STEPS_MAX, Walk, walk};
+pub use wire::{Deadlock, FrameKind, kinds_words};
 
 use crate::{
     demand::{Coverage, Demand},
@@ -69,6 +71,20 @@ use crate::{
 /// memory beyond the plan's own is linear in the topology. A report holds at most [`FINDINGS_PER_KIND_MAX`] findings
 /// of one kind and severity, and one more that counts the rest.
 pub fn check(plan: &Plan) -> Report {
+    judge(plan).report
+}
+
+/// What the judge says of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What it found.
+    pub report: Report,
+    /// Whether frames can wait for each other for ever.
+    pub deadlock: Deadlock,
+}
+
+/// Judges a plan as [`check`] does, and says which frames its proof against deadlock covers.
+pub fn judge(plan: &Plan) -> Judgement {
     let mut findings = Findings::default();
     let state = State::read(plan, &mut findings);
     ports::judge(&state, &mut findings);
@@ -78,11 +94,13 @@ pub fn check(plan: &Plan) -> Report {
     learned::judge(&state, &mut findings);
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
-    let deadlock = deadlock::judge(&state, &traffic, &mut findings);
+    let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);
     let bound = bound::judge(&state, &mut findings);
-    summary::judge(&state, &traffic, deadlock, bound, &mut findings);
-    failover::judge(&state, &traffic, &mut findings);
-    findings.into_report()
+    summary::judge(&state, &traffic, proof, bound, &mut findings);
+    if let Some(floods) = failover::judge(&state, &traffic, &mut findings) {
+        deadlock.add_switch_overs(floods);
+    }
+    Judgement { report: findings.into_report(), deadlock }
 }
 
 /// Walks every frame, VLAN by VLAN, so that only one VLAN's view is in memory at a time.

@@ -56,10 +56,15 @@ pub(crate) fn judge(
     if closing.is_empty() && view.leaks.is_empty() && view.one_way.is_empty() && !has_broadcast_entry {
         judge_forest(state, view, senders, &piece, findings);
         if state.plan.policy.flow_control.lanes().is_some() {
-            let origins = senders.iter().map(|source| state.topology.switch_of(*source)).collect();
-            note_dependencies(state, view, &origins, traffic.spread_lane(state.lane(view.vlan)));
+            let switches = |hosts: &[HostId]| hosts.iter().map(|host| state.topology.switch_of(*host)).collect();
+            let lane = state.lane(view.vlan);
+            note_dependencies(state, view, &switches(senders), traffic.spread_lane(lane));
+            if let Some(anybody) = demand.senders_of_unknown(view.vlan) {
+                note_dependencies(state, view, &switches(anybody), traffic.unknown_lane(lane));
+            }
         }
     } else {
+        traffic.spread_is_whole = false;
         walk_broadcasts(state, view, senders, budget, findings);
     }
 }

@@ -36,11 +36,17 @@ pub(crate) struct Traffic {
     pub(crate) hops_max: usize,
     /// By lane: which channels a unicast frame may hold while it waits for which.
     pub(crate) lanes: Vec<Dependencies>,
-    /// By lane: the same for what is sent to everybody; kept only where flow control makes frames wait.
+    /// By lane: the same for what is sent to everybody, and to groups; kept only where flow control makes frames wait.
     pub(crate) spread_lanes: Vec<Dependencies>,
+    /// Whether that is all: in a VLAN that is no forest it is not worked out.
+    pub(crate) spread_is_whole: bool,
+    /// By lane: the same for frames to addresses that no switch knows, where they spread from more hosts than broadcasts.
+    pub(crate) unknown_lanes: Vec<Dependencies>,
     /// The same of frames between the controller and the switches that it manages over their data ports; they have the
     /// class of lane 0.
     pub(crate) management: Option<Dependencies>,
+    /// The same of what the switches' agents send to everybody in the management VLAN.
+    pub(crate) agents: Option<Dependencies>,
 }
 
 /// `next[channel]`: the channels that frames take right after it, ascending.
@@ -60,7 +66,10 @@ impl Traffic {
             hops_max: 0,
             lanes: Vec::new(),
             spread_lanes: Vec::new(),
+            spread_is_whole: true,
+            unknown_lanes: Vec::new(),
             management: None,
+            agents: None,
         }
     }
 
@@ -72,6 +81,11 @@ impl Traffic {
     /// The dependencies of a lane that frames for everybody make.
     pub(crate) fn spread_lane(&mut self, lane: u8) -> &mut Dependencies {
         Dependencies::of_lane(&mut self.spread_lanes, lane, self.load.len())
+    }
+
+    /// The dependencies of a lane that frames to unknown addresses make.
+    pub(crate) fn unknown_lane(&mut self, lane: u8) -> &mut Dependencies {
+        Dependencies::of_lane(&mut self.unknown_lanes, lane, self.load.len())
     }
 }
 
@@ -86,6 +100,13 @@ impl Dependencies {
             lanes.resize(lane + 1, Self::none(channels));
         }
         &mut lanes[lane]
+    }
+
+    /// Adds all of another's.
+    pub(crate) fn extend(&mut self, more: &Self) {
+        for (from, next) in more.next.iter().enumerate() {
+            next.iter().for_each(|&to| self.insert(from as u32, to));
+        }
     }
 
     /// Notes that frames go from one channel straight to another.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Wish, clos, plan, ring, topology};
 use fabric::{FdbMode, FindingKind, FlowControl, HostId, LinkId, Plan, Severity, Tagging, Tree};
-use verify::{Disposition, Receiver, check, walk};
+use verify::{Deadlock, Disposition, FrameKind, Receiver, check, judge, walk};
 
 fn assert_clean(plan: &Plan) {
     let report = check(plan);
@@ -37,7 +37,7 @@ fn without_flow_control_a_cycle_is_a_note() {
     let report = check(&plan(&ring(), Wish::tagged_by(Tagging::Switch)));
     assert!(report.is_deployable(), "{report}");
     assert_eq!(report.count(Severity::Note), 2, "{report}");
-    let cycle = "lane 0: 5 channels wait for each other in a ring: s0:2 -> s1:2, s1:3 -> s2:2, s2:3 -> s3:2";
+    let cycle = "lane 0: 5 channels wait for each other in a cycle: s0:2 -> s1:2, s1:3 -> s2:2, s2:3 -> s3:2";
     assert!(report.to_string().contains(cycle), "{report}");
 }
 
@@ -105,5 +105,9 @@ fn broadcasts_that_close_a_ring_are_noted() {
     let report = check(&plan);
     let note = report.findings().iter().find(|finding| finding.severity == Severity::Note);
     assert!(report.is_deployable(), "{report}");
-    assert!(note.is_some_and(|note| note.message.contains("broadcasts close a ring")), "{report}");
+    let words = "unicast frames cannot block, but with broadcast, multicast and unknown unicast 4 channels wait";
+    assert!(note.is_some_and(|note| note.message.starts_with(words)), "{report}");
+    let Deadlock::Waits { covered, open } = judge(&plan).deadlock else { panic!("PAUSE makes frames wait") };
+    assert_eq!(covered, [FrameKind::Unicast]);
+    assert_eq!(open, [FrameKind::Broadcast, FrameKind::Multicast, FrameKind::UnknownUnicast]);
 }

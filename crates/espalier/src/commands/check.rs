@@ -8,31 +8,41 @@ use fabric::{
     Report,
     format::{plan::ReadMode, report::report_json},
 };
+use verify::Judgement;
 
-use super::{Output, observe, plan::print_report, rendered::replace_devices, say};
+use super::{
+    Output, observe,
+    plan::{deadlock_json, print_open, print_report},
+    rendered::replace_devices,
+    say,
+};
 use crate::{cli, failure::FAILED, files::read_plan_file};
 
 pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let mode = if args.ignore_digest { ReadMode::IgnoreDigest } else { ReadMode::Strict };
     let mut plan = read_plan_file(&args.plan, mode)?;
     let mut taken_at = None;
-    let report = match (&args.rendered, &args.observed) {
-        (None, None) => verify::check(&plan),
+    let (report, deadlock) = match (&args.rendered, &args.observed) {
+        (None, None) => {
+            let Judgement { report, deadlock } = verify::judge(&plan);
+            (report, deadlock)
+        }
         (None, Some(folder)) => {
             let observe::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
             taken_at = when;
-            findings.extend(verify::check(&plan).findings().iter().cloned());
-            Report::new(findings)
+            let Judgement { report, deadlock } = verify::judge(&plan);
+            findings.extend(report.findings().iter().cloned());
+            (Report::new(findings), deadlock)
         }
         (Some(folder), _) => {
             let causes = replace_devices(&mut plan, folder, args)?;
-            Report::led_by(causes, verify::check(&plan).findings().to_vec())
+            let Judgement { report, deadlock } = verify::judge(&plan);
+            (Report::led_by(causes, report.findings().to_vec()), deadlock)
         }
     };
     match output {
         Output::Json => {
-            let mut object =
-                serde_json::json!({ "findings": report_json(&report), "deployable": report.is_deployable() });
+            let mut object = serde_json::json!({ "findings": report_json(&report), "deployable": report.is_deployable(), "deadlock": deadlock_json(&deadlock) });
             if let Some((first, last)) = taken_at {
                 object["observed"] = serde_json::json!({ "first": write_moment(first), "last": write_moment(last) });
             }
@@ -42,6 +52,7 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
             if let Some(taken_at) = taken_at {
                 say!("observed         {}", observe::age_words(taken_at));
             }
+            print_open(&deadlock)?;
             print_report(&report)?;
         }
     }

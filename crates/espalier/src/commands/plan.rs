@@ -16,6 +16,7 @@ use fabric::{
     },
     format_rate,
 };
+use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 
 use super::{Output, observe::observed_vlans, pareto, patience::Patience, price, say, since};
 use crate::{
@@ -46,11 +47,12 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
     let prices = price::prices(limits, &plan, &mut patience);
     patience.finish();
-    let report = verify::check(&plan);
+    let Judgement { report, deadlock } = verify::judge(&plan);
     let fit = report.is_deployable();
     match output {
         Output::Json => {
             let mut object = json(&plan, &report, elapsed_ms);
+            object["deadlock"] = deadlock_json(&deadlock);
             for price in &prices {
                 object[price.key()] = price.json();
             }
@@ -63,7 +65,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
             if io::stderr().is_terminal() {
                 eprintln!("planned in {elapsed_ms:.1} ms");
             }
-            print_summary(&plan)?;
+            print_summary(&plan, &deadlock)?;
             for price in &prices {
                 say!("{}", price.words(&plan));
             }
@@ -160,15 +162,20 @@ pub(super) fn add_resilience(plan: &Plan, summary: &mut serde_json::Value) {
 }
 
 /// What a plan achieves, for a person.
-pub(super) fn print_summary(plan: &Plan) -> Result<()> {
+pub(super) fn print_summary(plan: &Plan, deadlock: &Deadlock) -> Result<()> {
+    print_open(deadlock)?;
     let Summary { switches, hosts, links, vlans, lanes, .. } = plan.summary;
     let Summary { avg_switches_per_path, avg_hops, max_switches_per_path, .. } = plan.summary;
-    let Summary { load_bound, load_gap, deadlock_free, .. } = plan.summary;
+    let Summary { load_bound, load_gap, .. } = plan.summary;
     let Summary { fdb_entries_max, fdb_entries_total, .. } = plan.summary;
-    let proof = match (deadlock_free, lanes) {
-        (true, 1) => "proven free of deadlock on one lane".to_owned(),
-        (true, lanes) => format!("proven free of deadlock on {lanes} lanes"),
-        (false, _) => "routes have a cycle: keep flow control off".to_owned(),
+    let lanes = if lanes == 1 { "one lane".to_owned() } else { format!("{lanes} lanes") };
+    let proof = match deadlock {
+        Deadlock::NothingWaits if plan.summary.deadlock_free => format!("proven free of deadlock on {lanes}"),
+        Deadlock::NothingWaits => "routes have a cycle: keep flow control off".to_owned(),
+        Deadlock::Waits { open, .. } if open.is_empty() => format!("proven free of deadlock on {lanes}"),
+        Deadlock::Waits { covered, .. } => {
+            format!("NOT proven free of deadlock on {lanes}; the proof covers {}", kinds_words(covered))
+        }
     };
     say!("{}, {}, {}", counted(switches, "switch"), counted(links, "link"), counted(hosts, "host"));
     say!("engine           {}, {} tagging", plan.engine, plan.policy.tagging);
@@ -193,6 +200,27 @@ pub(super) fn print_summary(plan: &Plan) -> Result<()> {
         print_resilience(&failover.summary)?;
     }
     Ok(())
+}
+
+/// Which frames can block each other, as the first line, if there are any.
+pub(super) fn print_open(deadlock: &Deadlock) -> Result<()> {
+    if let Deadlock::Waits { open, .. } = deadlock {
+        if !open.is_empty() {
+            say!("deadlock         NOT proven free: {} can block", kinds_words(open));
+        }
+    }
+    Ok(())
+}
+
+/// Which frames the proof against deadlock covers, for programs.
+pub(super) fn deadlock_json(deadlock: &Deadlock) -> serde_json::Value {
+    let names = |kinds: &[FrameKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
+    match deadlock {
+        Deadlock::NothingWaits => serde_json::json!({ "proven": true, "covered": [], "open": [] }),
+        Deadlock::Waits { covered, open } => {
+            serde_json::json!({ "proven": open.is_empty(), "covered": names(covered), "open": names(open) })
+        }
+    }
 }
 
 /// What a plan is ready for, for a person.

@@ -44,7 +44,7 @@ fn show_plan(plan: &Plan, output: Output) -> Result<()> {
         say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary }));
         return Ok(());
     }
-    print_summary(plan)?;
+    print_summary(plan, &verify::judge(plan).deadlock)?;
     say!();
     let mut table = Table::new(["VLAN", "lane", "links", "senders"]);
     for tree in &plan.trees {

@@ -11,7 +11,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use fabric::{Assignment, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, VlanId};
+use fabric::{
+    Assignment, Certificate, ChannelId, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, VlanId,
+};
 
 use super::forest::{Direction, Forest, Stream, Tracer};
 use crate::{
@@ -41,6 +43,8 @@ pub(super) struct After {
     pub(super) lost: Vec<(String, String)>,
     /// Why the proof does not hold.
     pub(super) unproven: Vec<String>,
+    /// Why it does not hold for what hosts send to everybody, or to addresses that no switch knows.
+    pub(super) unproven_floods: Vec<String>,
 }
 
 impl<'a> Before<'a> {
@@ -291,6 +295,72 @@ impl<'a> Before<'a> {
             });
         }
         after.unproven.extend(wrong);
+        if must_hold {
+            after.unproven_floods.extend(self.climbing_floods(link, over, certificate, tracer).err());
+        }
+    }
+
+    /// Whether what hosts that move flood respects a numbering, together with what all others flood and, unless the fabric
+    /// is drained, with what was flooded before.
+    ///
+    /// # Errors
+    /// The first dependency that does not.
+    fn climbing_floods(
+        &self,
+        link: LinkId,
+        over: &SwitchOver,
+        certificate: &Certificate,
+        tracer: &mut Tracer,
+    ) -> Result<(), String> {
+        let (state, topology) = (self.state, self.state.topology);
+        let climbs = |lane: usize, from: ChannelId, to: ChannelId| {
+            let rank = certificate.rank.get(lane).filter(|rank| rank.len() == topology.channel_count());
+            let dead = [from, to].iter().any(|channel| channel.link() == link);
+            if dead || rank.is_some_and(|rank| rank[from.index()] < rank[to.index()]) {
+                return Ok(());
+            }
+            let [from, to] = [from, to].map(|channel| topology.channel_label(channel));
+            Err(format!(
+                "unicast frames cannot block, but its numbering of lane {lane} does not cover broadcasts from {from} to {to}"
+            ))
+        };
+        let traffic = self.traffic;
+        let management = traffic.management.iter().chain(&traffic.agents).map(|dependencies| (0, dependencies));
+        let is_drained = matches!(over.proof, Proof::Drained(_));
+        let floods = traffic.spread_lanes.iter().enumerate().chain(traffic.unknown_lanes.iter().enumerate());
+        for (lane, dependencies) in floods.filter(|_| !is_drained).chain(management) {
+            for (from, next) in dependencies.next.iter().enumerate() {
+                for &to in next {
+                    climbs(lane, ChannelId::new(from), ChannelId::new(to as usize))?;
+                }
+            }
+        }
+        let everywhere: Arc<[u32]> = vec![1; topology.switches().len()].into();
+        let moved = over
+            .hosts
+            .iter()
+            .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)));
+        let mut vlans: BTreeMap<HostId, VlanId> = BTreeMap::new();
+        if is_drained {
+            vlans.extend(topology.host_ids().map(|host| (host, self.assignment.broadcast(host))));
+        }
+        vlans.extend(moved);
+        let mut origins: Vec<(VlanId, SwitchId)> =
+            vlans.into_iter().map(|(host, vlan)| (vlan, topology.switch_of(host))).collect();
+        origins.sort_unstable();
+        origins.dedup();
+        for (vlan, root) in origins {
+            let stream =
+                Stream { vlan, root, owners: 1, direction: Direction::Outward, peers: Arc::clone(&everywhere) };
+            let (lane, mut outcome) = (usize::from(state.lane(vlan)), Ok(()));
+            tracer.trace(topology, &self.forests[&vlan], &stream, |channel, _, before| {
+                if let (Some(before), Ok(())) = (before, &outcome) {
+                    outcome = climbs(lane, before, channel);
+                }
+            });
+            outcome?;
+        }
+        Ok(())
     }
 
     /// What does not move.

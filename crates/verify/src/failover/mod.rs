@@ -37,32 +37,35 @@ use crate::{
     unicast::{Router, Traffic},
     view::View,
     walk::Budget,
+    wire::Floods,
 };
 
-/// Judges what the plan stores for failures.
-pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) {
+/// Judges what the plan stores for failures, and whether its numberings cover what is flooded then; none if the plan stores
+/// nothing.
+pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Option<Floods> {
     let Some(failover) = &state.plan.failover else {
         if state.plan.policy.resilience != Resilience::None {
             findings.fatal(FindingKind::BadSwitchOver, || {
                 ("failover".to_owned(), "the policy asks for switch-overs, but the plan has none".to_owned())
             });
         }
-        return;
+        return None;
     };
-    let Some(assignment) = state.assignment() else { return };
+    let Some(assignment) = state.assignment() else { return Some(Floods::Open) };
     if !is_well_formed(state, failover, assignment, findings) {
-        return;
+        return Some(Floods::Open);
     }
     // Frames that do not get through while all links are up have been found already, and there is nothing to compare.
     if traffic.coverage == Coverage::Partial {
-        return;
+        return Some(Floods::Open);
     }
-    let Some(forests) = judge_standby(state, failover, assignment, findings) else { return };
+    let Some(forests) = judge_standby(state, failover, assignment, findings) else { return Some(Floods::Open) };
     let topology = state.topology;
     let before = Before::new(state, assignment, traffic, &forests);
     let links: Vec<LinkId> = topology.link_ids().collect();
     let after = on_all_processors(&links, |link, tracer| before.judge(link, failover.switch_over(link), tracer));
-    let (mut dividing, mut worst) = (0, 0);
+    let (mut dividing, mut worst, mut floods) = (0, 0, Floods::Covered);
+    let must_hold = state.plan.policy.flow_control.lanes().is_some();
     for (link, after) in links.into_iter().zip(after) {
         let label = topology.link_label(link);
         if divides(state, link) {
@@ -76,13 +79,21 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
             }
         }
         for message in after.unproven {
+            floods = Floods::Open;
             findings.fatal(FindingKind::BadCertificate, || (format!("failure of {label}"), message));
+        }
+        if !after.unproven_floods.is_empty() {
+            floods = Floods::Open;
+        }
+        for message in after.unproven_floods.into_iter().filter(|_| must_hold) {
+            findings.note(FindingKind::DependencyCycle, || (format!("failure of {label}"), message));
         }
         if failover.switch_over(link).is_some() {
             worst = worst.max(after.load);
         }
     }
     judge_summary(state, failover, assignment, dividing, worst, findings);
+    Some(floods)
 }
 
 /// The busiest channel's load after one link's failure and the stored switch-over; none if the plan stores nothing, or
