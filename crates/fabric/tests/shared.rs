@@ -1,0 +1,320 @@
+//! What planner and judge both lean on (listed in ARCHITECTURE.md), each against brute force from raw data: one fault here
+//! could blind both. Seeds are printed when a test fails.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use fabric::{
+    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, FlowControlMode, HostId,
+    HostRun, Learning, LinkId, Mac, PairRun, PortId, PortIntent, PortRole, Proof, Subnet, SwitchId, SwitchOver,
+    SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
+};
+
+const SEEDS: std::ops::Range<u64> = 0..60;
+
+fn vlan(id: usize) -> VlanId {
+    VlanId::new(id as u16).expect("valid")
+}
+
+fn host(index: usize) -> HostId {
+    HostId::new(index)
+}
+
+/// A connected fabric of up to eight switches with parallel links of several rates, hosts and unused ports.
+fn random_fabric(rng: &mut Rng) -> Topology {
+    let mut builder = TopologyBuilder::new();
+    let count = 1 + rng.below(8);
+    let switches: Vec<SwitchId> = (0..count)
+        .map(|index| builder.add_switch(&format!("s{index}"), SwitchSpec::default()).expect("a fresh name"))
+        .collect();
+    let mut used = vec![0; count];
+    let mut free = |builder: &mut TopologyBuilder, switch: usize| {
+        used[switch] += 1;
+        builder.add_port(switches[switch], &format!("p{}", used[switch])).expect("a fresh port")
+    };
+    let rates = [100_000_000, 1_000_000_000, 10_000_000_000];
+    let tree = (1..count).map(|index| (index, rng.below(index))).collect::<Vec<_>>();
+    let more = (0..rng.below(6)).map(|_| (rng.below(count), rng.below(count))).collect::<Vec<_>>();
+    for (a, b) in tree.into_iter().chain(more).filter(|(a, b)| a != b) {
+        let (a, b) = (free(&mut builder, a), free(&mut builder, b));
+        builder.add_link(a, b, rates[rng.below(3)]).expect("two free ports");
+    }
+    for number in 0..rng.below(10) {
+        let port = free(&mut builder, rng.below(count));
+        let mac = Mac::local(number as u32 + 1);
+        builder.add_host(&format!("h{number}"), mac, port, rates[rng.below(3)], None).expect("a free port");
+    }
+    for _ in 0..rng.below(4) {
+        free(&mut builder, rng.below(count));
+    }
+    builder.finish().expect("it is connected")
+}
+
+#[test]
+fn a_topology_says_of_channels_what_its_links_say() {
+    for seed in SEEDS {
+        let topology = random_fabric(&mut Rng::new(seed));
+        let at = |port: PortId| topology.ports()[port.index()].switch;
+        assert_eq!(topology.channel_count(), 2 * topology.links().len(), "seed {seed}");
+        let mut leaving: BTreeMap<SwitchId, BTreeSet<ChannelId>> = BTreeMap::new();
+        let fastest = topology.links().iter().map(|link| link.rate_bps).max().unwrap_or(1);
+        for (index, link) in topology.links().iter().enumerate() {
+            let id = LinkId::new(index);
+            for (channel, from, to) in
+                [(ChannelId::forward(id), link.a, link.b), (ChannelId::backward(id), link.b, link.a)]
+            {
+                assert_eq!((topology.tail_port(channel), topology.head_port(channel)), (from, to), "seed {seed}");
+                assert_eq!((topology.tail(channel), topology.head(channel)), (at(from), at(to)), "seed {seed}");
+                assert_eq!((channel.link(), channel.reverse().reverse()), (id, channel), "seed {seed}");
+                assert_eq!(topology.tail(channel.reverse()), at(to), "seed {seed}");
+                assert_ne!(channel, channel.reverse());
+                let slowness = fastest as f64 / link.rate_bps as f64;
+                assert!((topology.slowness(channel) - slowness).abs() < 1e-9 * slowness, "seed {seed}");
+                leaving.entry(at(from)).or_default().insert(channel);
+                assert_eq!(topology.ports()[from.index()].attachment, Attachment::Link(id), "seed {seed}");
+            }
+        }
+        for switch in (0..topology.switches().len()).map(SwitchId::new) {
+            let listed: Vec<ChannelId> = topology.channels_from(switch).to_vec();
+            let set: BTreeSet<ChannelId> = listed.iter().copied().collect();
+            assert_eq!((set.len(), set), (listed.len(), leaving.remove(&switch).unwrap_or_default()), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_topology_says_of_ports_and_hosts_what_its_lists_say() {
+    for seed in SEEDS {
+        let topology = random_fabric(&mut Rng::new(seed));
+        for switch in (0..topology.switches().len()).map(SwitchId::new) {
+            let ports: Vec<usize> =
+                (0..topology.ports().len()).filter(|port| topology.ports()[*port].switch == switch).collect();
+            assert_eq!(topology.switch_ports(switch).collect::<Vec<_>>(), ports, "seed {seed}");
+            assert_eq!(topology.port_ids(switch).map(PortId::index).collect::<Vec<_>>(), ports, "seed {seed}");
+            let at = |host: &HostId| topology.ports()[topology.hosts()[host.index()].port.index()].switch == switch;
+            let hosts: Vec<HostId> = (0..topology.hosts().len()).map(HostId::new).filter(at).collect();
+            assert_eq!(topology.hosts_of(switch), hosts, "seed {seed}");
+            assert!(hosts.iter().all(|host| topology.switch_of(*host) == switch), "seed {seed}");
+        }
+        for (index, known) in topology.hosts().iter().enumerate() {
+            assert_eq!(topology.ports()[known.port.index()].attachment, Attachment::Host(host(index)), "seed {seed}");
+        }
+    }
+}
+
+/// Whether switches with hosts are on both sides of a link, by a search that does not use it.
+fn divides(topology: &Topology, without: usize) -> bool {
+    let at = |port: PortId| topology.ports()[port.index()].switch;
+    let mut side = BTreeSet::from([at(topology.links()[without].a)]);
+    loop {
+        let before = side.len();
+        for (_, link) in topology.links().iter().enumerate().filter(|(index, _)| *index != without) {
+            let (a, b) = (at(link.a), at(link.b));
+            if side.contains(&a) || side.contains(&b) {
+                side.extend([a, b]);
+            }
+        }
+        if side.len() == before {
+            break;
+        }
+    }
+    let here = topology.hosts().iter().filter(|host| side.contains(&at(host.port))).count();
+    (1..topology.hosts().len()).contains(&here)
+}
+
+#[test]
+fn links_divide_if_a_search_without_them_misses_hosts() {
+    let mut dividing = 0;
+    for seed in SEEDS {
+        let topology = random_fabric(&mut Rng::new(seed));
+        let expect: Vec<LinkId> =
+            (0..topology.links().len()).filter(|link| divides(&topology, *link)).map(LinkId::new).collect();
+        assert_eq!(dividing_links(&topology), expect, "seed {seed}");
+        dividing += expect.len();
+    }
+    assert!(dividing > 30, "{dividing}");
+}
+
+#[test]
+fn a_vlan_set_is_a_set() {
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let (mut set, mut model) = (VlanSet::new(), BTreeSet::new());
+        for _ in 0..300 {
+            // Near each other and at both ends of the range, so that runs meet and words are crossed.
+            let id = vlan([1 + rng.below(70), 4030 + rng.below(65)][rng.below(2)]);
+            match rng.below(3) {
+                0 | 1 => assert_eq!(set.insert(id), model.insert(id), "seed {seed}"),
+                _ => assert_eq!(set.remove(id), model.remove(&id), "seed {seed}"),
+            }
+            assert_eq!(set.contains(id), model.contains(&id), "seed {seed}");
+        }
+        assert!(set.iter().eq(model.iter().copied()), "seed {seed}");
+        assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()), "seed {seed}");
+        let spelled: Vec<VlanId> =
+            set.runs().into_iter().flat_map(|(a, b)| (a.get()..=b.get()).map(|id| vlan(id.into()))).collect();
+        assert!(spelled.iter().eq(model.iter()), "seed {seed}");
+        assert!(set.runs().windows(2).all(|pair| pair[0].1.get() + 1 < pair[1].0.get()), "seed {seed}");
+        assert_eq!(set.to_string().parse(), Ok(set.clone()), "seed {seed}");
+        assert_eq!(model.iter().rev().copied().collect::<VlanSet>(), set, "seed {seed}");
+        let pool = VlanPool { first: vlan(5), last: vlan(4050), reserved: set };
+        for id in (1..=4094).map(vlan) {
+            let inside = (5..=4050).contains(&id.get()) && !model.contains(&id);
+            assert_eq!(pool.contains(id), inside, "seed {seed}, VLAN {id}");
+        }
+        assert!(pool.iter().eq((1..=4094).map(vlan).filter(|id| pool.contains(*id))), "seed {seed}");
+    }
+}
+
+/// By pair: `table[source][destination]`, and an assignment of consecutive runs that says the same.
+fn random_pairs(rng: &mut Rng, hosts: usize) -> (Vec<Vec<VlanId>>, Vec<VlanId>, Assignment<VlanId>) {
+    let table: Vec<Vec<VlanId>> = (0..hosts).map(|_| (0..hosts).map(|_| vlan(2 + rng.below(2))).collect()).collect();
+    let broadcast: Vec<VlanId> = (0..hosts).map(|_| vlan(2 + rng.below(4))).collect();
+    let unicast = table.iter().map(|row| {
+        let mut runs: Vec<HostRun<VlanId>> = Vec::new();
+        for (to, &choice) in row.iter().enumerate() {
+            match runs.last_mut().filter(|run| run.choice == choice) {
+                Some(run) => run.last = host(to),
+                None => runs.push(HostRun { first: host(to), last: host(to), choice }),
+            }
+        }
+        Arc::new(runs)
+    });
+    let assignment = Assignment::Pair { unicast: unicast.collect(), broadcast: broadcast.clone() };
+    (table, broadcast, assignment)
+}
+
+#[test]
+fn assignments_say_what_their_tables_say_before_and_after_a_switch_over() {
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let hosts = 2 + rng.below(7);
+        let choice: Vec<VlanId> = (0..hosts).map(|_| vlan(2 + rng.below(4))).collect();
+        let priority: Vec<u32> = (0..hosts).map(|_| rng.below(3) as u32).collect();
+        let (mut table, mut broadcast, by_pair) = random_pairs(&mut rng, hosts);
+        let moved = HostRun { first: host(rng.below(2)), last: host(1), choice: vlan(9) };
+        let moves = |at: usize| (moved.first.index()..=1).contains(&at);
+        let run = HostRun { first: host(0), last: host(rng.below(hosts)), choice: vlan(8) };
+        let source = host(rng.below(hosts));
+        let (link, proof) = (LinkId::new(0), Proof::Unneeded);
+        let over = SwitchOver { link, hosts: vec![moved], pairs: vec![PairRun { source, run }], proof };
+        let alone = SwitchOver { pairs: Vec::new(), ..over.clone() };
+        let after: Vec<VlanId> = (0..hosts).map(|at| if moves(at) { vlan(9) } else { choice[at] }).collect();
+        for a in 0..hosts {
+            for b in (0..hosts).filter(|b| *b != a) {
+                let say = |assignment: &Assignment<VlanId>| {
+                    let doubled = assignment.map(|vlan| u32::from(vlan.get()) * 2).unicast(host(a), host(b));
+                    let said = assignment.unicast(host(a), host(b));
+                    assert_eq!(doubled, u32::from(said.get()) * 2, "seed {seed}");
+                    said
+                };
+                for (own, over) in [(&choice, None), (&after, Some(&alone))] {
+                    let of = |assignment: Assignment<VlanId>| {
+                        say(&over.map_or(assignment.clone(), |over| over.apply(&assignment)))
+                    };
+                    assert_eq!(of(Assignment::Source(choice.clone())), own[a], "seed {seed}");
+                    assert_eq!(of(Assignment::Destination(choice.clone())), own[b], "seed {seed}");
+                    let higher = if priority[b] > priority[a] { b } else { a };
+                    let by_priority = Assignment::Priority { choice: choice.clone(), priority: priority.clone() };
+                    assert_eq!(of(by_priority), own[higher], "seed {seed}");
+                }
+                assert_eq!(say(&by_pair), table[a][b], "seed {seed}");
+            }
+        }
+        let switched = over.apply(&by_pair);
+        assert!((0..hosts).map(|at| by_pair.broadcast(host(at))).eq(broadcast.iter().copied()), "seed {seed}");
+        table[source.index()][..=run.last.index()].fill(vlan(8));
+        (moved.first.index()..=1).for_each(|at| broadcast[at] = vlan(9));
+        for a in 0..hosts {
+            assert_eq!(switched.broadcast(host(a)), broadcast[a], "seed {seed}");
+            for b in (0..hosts).filter(|b| *b != a) {
+                assert_eq!(switched.unicast(host(a), host(b)), table[a][b], "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_traffic_matrix_says_what_was_put_in() {
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let hosts = 1 + rng.below(7);
+        let mut table = vec![vec![0.0; hosts]; hosts];
+        for _ in 0..rng.below(20) {
+            let (a, b) = (rng.below(hosts), rng.below(hosts));
+            if a != b {
+                table[a][b] = 1.0 + rng.below(9) as f64;
+            }
+        }
+        let pairs = (0..hosts).flat_map(|a| (0..hosts).map(move |b| (a, b)));
+        let mut demands: Vec<Demand> = (pairs.clone().filter(|&(a, b)| table[a][b] > 0.0))
+            .map(|(a, b)| Demand { source: host(a), destination: host(b), amount: table[a][b] })
+            .collect();
+        rng.shuffle(&mut demands);
+        let traffic = Traffic::Matrix(TrafficMatrix::new(hosts, demands).expect("sound demands"));
+        for (a, b) in pairs.filter(|(a, b)| a != b) {
+            assert!((traffic.demand(host(a), host(b)) - table[a][b]).abs() < 1e-12, "seed {seed}");
+            assert!((Traffic::AllToAll.demand(host(a), host(b)) - 1.0).abs() < 1e-12);
+        }
+        assert!(traffic.fits(hosts) && !traffic.fits(hosts + 1), "seed {seed}");
+    }
+}
+
+#[test]
+fn an_intent_says_of_itself_what_its_fields_say() {
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let mut device = DeviceIntent {
+            switch: SwitchId::new(0),
+            ports: Vec::new(),
+            fdb: Vec::new(),
+            foreign: Vec::new(),
+            learning: Learning::Off,
+        };
+        let mut vlans = BTreeSet::new();
+        for port in 0..rng.below(5) {
+            let mut intent = PortIntent {
+                port: PortId::new(port),
+                role: PortRole::Unused,
+                admin: Admin::Up,
+                pvid: None,
+                tagged: VlanSet::new(),
+                untagged: VlanSet::new(),
+                flow_control: FlowControlMode::Off,
+            };
+            for _ in 0..rng.below(5) {
+                let id = vlan(2 + rng.below(9));
+                let set = if rng.below(2) == 0 { &mut intent.tagged } else { &mut intent.untagged };
+                set.insert(id);
+                vlans.insert(id);
+            }
+            for id in (1..20).map(vlan) {
+                let member = intent.tagged.iter().chain(intent.untagged.iter()).any(|own| own == id);
+                assert_eq!(intent.is_member(id), member, "seed {seed}");
+            }
+            device.ports.push(intent);
+        }
+        assert!(device.vlans().iter().eq(vlans.iter().copied()), "seed {seed}");
+        let mut next = 0;
+        for _ in 0..rng.below(4) {
+            let (first, last) = (host(next + rng.below(2)), host(next + 1 + rng.below(2)));
+            device.fdb.push(FdbRun { vlan: vlan(2), first, last, port: PortId::new(0) });
+            next += 4;
+        }
+        let entries: usize = device.fdb.iter().map(|run| (run.first.index()..=run.last.index()).count()).sum();
+        assert_eq!(device.fdb_len(), entries, "seed {seed}");
+    }
+}
+
+#[test]
+fn stations_are_the_addresses_of_their_subnet_in_order() {
+    let subnet: Subnet = "10.1.2.0/28".parse().expect("a subnet");
+    let listed: Vec<String> = (0..20).filter_map(|number| subnet.station(number)).map(|a| a.to_string()).collect();
+    let expect: Vec<String> = (1..15).map(|last| format!("10.1.2.{last}")).collect();
+    assert_eq!(listed, expect);
+    let lanes =
+        [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(1), FlowControl::Pfc(8)].map(FlowControl::lanes);
+    assert_eq!(lanes, [None, Some(1), Some(1), Some(8)]);
+}
