@@ -99,7 +99,7 @@ fn exchanged_addresses_of_switches_with_other_ports_are_said() {
     for command in ["espalier observe plan.json -o seen", "espalier deploy plan.json"] {
         let told = run(&folder, &closet, command);
         for expect in [
-            "s3 answers at 127.0.7.4 (sysName s3, chassis 02:00:01:03:00:00",
+            "s3 answers at 127.0.7.4 (sysName s3, chassis 02:00:00:01:03:00",
             "\"Wiredrawer 4, version 3\"), where the plan has s2",
             "s2 answers at 127.0.7.3",
             "correct mgmt: of both in the topology and plan again, or give s2 its address 127.0.7.4 back",
