@@ -863,7 +863,7 @@ pub(crate) struct Simulate {
     #[arg(value_name = "PLAN")]
     pub(crate) plan: PathBuf,
     /// Who sends to whom.
-    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::ALL, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::WITH_FLOODS, sim::pattern::Pattern::word), value_name = "PATTERN")]
     pub(crate) pattern: sim::pattern::Pattern,
     /// Every frame, or only rates.
     #[arg(long, value_enum, default_value = "packet")]

@@ -9,8 +9,13 @@ use crate::HostId;
 pub enum Assignment<T> {
     /// By sender: `choice[source]`. Switch-tagged and source-tagged plans.
     Source(Vec<T>),
-    /// By receiver: `choice[destination]`; what no station owns is sent as the sender's own.
-    Destination(Vec<T>),
+    /// By receiver.
+    Destination {
+        /// `choice[destination]`.
+        choice: Vec<T>,
+        /// `broadcast[source]`: what the sender uses toward everybody.
+        broadcast: Vec<T>,
+    },
     /// By the end with the higher priority, the sender's on a tie (\[Miura\] 3.2): both directions share one choice
     /// whenever priorities differ.
     Priority {
@@ -18,6 +23,8 @@ pub enum Assignment<T> {
         choice: Vec<T>,
         /// `priority[host]`; higher wins.
         priority: Vec<u32>,
+        /// `broadcast[source]`: what the sender uses toward everybody.
+        broadcast: Vec<T>,
     },
     /// By pair.
     Pair {
@@ -48,8 +55,8 @@ impl<T: Copy> Assignment<T> {
     pub fn unicast(&self, source: HostId, destination: HostId) -> T {
         match self {
             Self::Source(choice) => choice[source.index()],
-            Self::Destination(choice) => choice[destination.index()],
-            Self::Priority { choice, priority } => {
+            Self::Destination { choice, .. } => choice[destination.index()],
+            Self::Priority { choice, priority, .. } => {
                 let higher =
                     if priority[destination.index()] > priority[source.index()] { destination } else { source };
                 choice[higher.index()]
@@ -66,8 +73,30 @@ impl<T: Copy> Assignment<T> {
     /// What `source` uses for broadcast, multicast and addresses that no host of the topology owns.
     pub fn broadcast(&self, source: HostId) -> T {
         match self {
-            Self::Source(choice) | Self::Destination(choice) | Self::Priority { choice, .. } => choice[source.index()],
-            Self::Pair { broadcast, .. } => broadcast[source.index()],
+            Self::Source(choice) => choice[source.index()],
+            Self::Destination { broadcast, .. } | Self::Priority { broadcast, .. } | Self::Pair { broadcast, .. } => {
+                broadcast[source.index()]
+            }
+        }
+    }
+
+    /// What a host's own choice decides: what it sends, receives, or both; none by pair, where nothing is one host's.
+    pub fn own(&self, host: HostId) -> Option<T> {
+        match self {
+            Self::Source(choice) | Self::Destination { choice, .. } | Self::Priority { choice, .. } => {
+                Some(choice[host.index()])
+            }
+            Self::Pair { .. } => None,
+        }
+    }
+
+    /// What each sender uses toward everybody, to be changed: `[source]`. By source that is what it uses toward each.
+    pub fn broadcast_mut(&mut self) -> &mut Vec<T> {
+        match self {
+            Self::Source(broadcast)
+            | Self::Destination { broadcast, .. }
+            | Self::Priority { broadcast, .. }
+            | Self::Pair { broadcast, .. } => broadcast,
         }
     }
 
@@ -75,10 +104,13 @@ impl<T: Copy> Assignment<T> {
     pub fn map<U>(&self, mut replace: impl FnMut(T) -> U) -> Assignment<U> {
         match self {
             Self::Source(choice) => Assignment::Source(choice.iter().map(|&c| replace(c)).collect()),
-            Self::Destination(choice) => Assignment::Destination(choice.iter().map(|&c| replace(c)).collect()),
-            Self::Priority { choice, priority } => {
-                let choice = choice.iter().map(|&c| replace(c)).collect();
-                Assignment::Priority { choice, priority: priority.clone() }
+            Self::Destination { choice, broadcast } => {
+                let mut all = |choices: &[T]| choices.iter().map(|&choice| replace(choice)).collect();
+                Assignment::Destination { choice: all(choice), broadcast: all(broadcast) }
+            }
+            Self::Priority { choice, priority, broadcast } => {
+                let mut all = |choices: &[T]| choices.iter().map(|&choice| replace(choice)).collect();
+                Assignment::Priority { choice: all(choice), priority: priority.clone(), broadcast: all(broadcast) }
             }
             Self::Pair { unicast, broadcast } => {
                 let mut shared: BTreeMap<*const Vec<HostRun<T>>, Arc<Vec<HostRun<U>>>> = BTreeMap::new();
@@ -106,10 +138,12 @@ mod tests {
 
     #[test]
     fn the_higher_priority_decides_for_both_directions() {
-        let by_priority = Assignment::Priority { choice: vec!['a', 'b', 'c'], priority: vec![2, 1, 1] };
+        let (choice, broadcast) = (vec!['a', 'b', 'c'], vec!['x', 'y', 'z']);
+        let by_priority = Assignment::Priority { choice, priority: vec![2, 1, 1], broadcast };
         let unicast = |s, d| by_priority.unicast(HostId::new(s), HostId::new(d));
         assert_eq!((unicast(0, 1), unicast(1, 0)), ('a', 'a'));
         assert_eq!((unicast(1, 2), unicast(2, 1)), ('b', 'c'));
+        assert_eq!((by_priority.broadcast(HostId::new(1)), by_priority.own(HostId::new(1))), ('y', Some('b')));
     }
 
     #[test]

@@ -98,19 +98,24 @@ impl SwitchOver {
     /// If it names hosts that the assignment does not have.
     pub fn apply(&self, before: &Assignment<VlanId>) -> Assignment<VlanId> {
         let mut after = before.clone();
-        let own = match &mut after {
-            Assignment::Source(choice) | Assignment::Destination(choice) | Assignment::Priority { choice, .. } => {
-                choice
+        let fill = |choices: &mut [VlanId]| {
+            for run in &self.hosts {
+                choices[run.first.index()..=run.last.index()].fill(run.choice);
+            }
+        };
+        match &mut after {
+            Assignment::Source(choice) => fill(choice),
+            // What a host sends to everybody goes along.
+            Assignment::Destination { choice, broadcast } | Assignment::Priority { choice, broadcast, .. } => {
+                fill(choice);
+                fill(broadcast);
             }
             Assignment::Pair { unicast, broadcast } => {
                 for PairRun { source, run } in &self.pairs {
                     overlay(Arc::make_mut(&mut unicast[source.index()]), *run);
                 }
-                broadcast
+                fill(broadcast);
             }
-        };
-        for run in &self.hosts {
-            own[run.first.index()..=run.last.index()].fill(run.choice);
         }
         after
     }

@@ -215,9 +215,14 @@ fn assignments_say_what_their_tables_say_before_and_after_a_switch_over() {
                         say(&over.map_or(assignment.clone(), |over| over.apply(&assignment)))
                     };
                     assert_eq!(of(Assignment::Source(choice.clone())), own[a], "seed {seed}");
-                    assert_eq!(of(Assignment::Destination(choice.clone())), own[b], "seed {seed}");
+                    let by_destination = Assignment::Destination { choice: choice.clone(), broadcast: choice.clone() };
+                    assert_eq!(of(by_destination), own[b], "seed {seed}");
                     let higher = if priority[b] > priority[a] { b } else { a };
-                    let by_priority = Assignment::Priority { choice: choice.clone(), priority: priority.clone() };
+                    let by_priority = Assignment::Priority {
+                        choice: choice.clone(),
+                        priority: priority.clone(),
+                        broadcast: choice.clone(),
+                    };
                     assert_eq!(of(by_priority), own[higher], "seed {seed}");
                 }
                 assert_eq!(say(&by_pair), table[a][b], "seed {seed}");

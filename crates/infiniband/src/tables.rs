@@ -77,7 +77,7 @@ pub enum TablesError {
 /// # Errors
 /// [`TablesError`], naming the way out.
 pub fn forwarding_tables(plan: &Plan) -> Result<ForwardingTables, TablesError> {
-    let Assignment::Destination(choice) = &plan.assignment else {
+    let Assignment::Destination { choice, .. } = &plan.assignment else {
         return Err(TablesError::NotByDestination(plan.policy.tagging));
     };
     let rank = match plan.certificate.as_ref().map(|certificate| certificate.rank.as_slice()) {

@@ -489,8 +489,10 @@ fn vbft(cables: usize, mode: Tagging) -> Plan {
     plan.policy.tagging = mode;
     plan.assignment = match mode {
         Tagging::Switch | Tagging::Source => Assignment::Source(choice),
-        Tagging::Destination => Assignment::Destination(choice),
-        Tagging::SourceDestination => Assignment::Priority { choice, priority: (0..hosts as u32).rev().collect() },
+        Tagging::Destination => Assignment::Destination { broadcast: choice.clone(), choice },
+        Tagging::SourceDestination => {
+            Assignment::Priority { broadcast: choice.clone(), choice, priority: (0..hosts as u32).rev().collect() }
+        }
         Tagging::Pair => Assignment::Pair {
             unicast: (0..hosts)
                 .map(|source| {

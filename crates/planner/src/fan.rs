@@ -71,12 +71,12 @@ pub(crate) fn for_each_fan_of(
                 visit(&Fan { tree, root, direction: Direction::Outward, owners: &owners, peers: &all });
             }
         }
-        Assignment::Destination(choice) => {
+        Assignment::Destination { choice, .. } => {
             for ((tree, root), owners) in owners(topology, choice, trees) {
                 visit(&Fan { tree, root, direction: Direction::Inward, owners: &owners, peers: &all });
             }
         }
-        Assignment::Priority { choice, priority } => {
+        Assignment::Priority { choice, priority, .. } => {
             for ((tree, root), owners) in owners(topology, choice, trees) {
                 for owner in owners {
                     let own = priority[owner.index()];

@@ -85,6 +85,15 @@ pub(crate) fn dependencies(
     dependencies
 }
 
+/// Whether every dependency of all frames increases in the numbering of its lane.
+pub(crate) fn climb(topology: &Topology, routing: &Routing, lane: &[u8], rank: &[Vec<u32>], fdb: FdbMode) -> bool {
+    let dependencies = dependencies(topology, routing, (lane, rank.len()), Frames::All, fdb);
+    dependencies
+        .iter()
+        .zip(rank)
+        .all(|(dependencies, rank)| dependencies.iter().all(|(from, to)| rank[from.index()] < rank[to.index()]))
+}
+
 /// Which frames a plan's certificate is about; none if it has none.
 pub(crate) fn certified(plan: &Plan) -> Option<Frames> {
     let certificate = plan.certificate.as_ref()?;
@@ -96,11 +105,41 @@ pub(crate) fn certified(plan: &Plan) -> Option<Frames> {
         lane: None,
     };
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
-    let count = certificate.rank.len();
-    let dependencies = dependencies(&plan.topology, &routing, (&lane, count), Frames::All, plan.policy.fdb);
-    let increases = dependencies
-        .iter()
-        .zip(&certificate.rank)
-        .all(|(dependencies, rank)| dependencies.iter().all(|(from, to)| rank[from.index()] < rank[to.index()]));
-    Some(if increases { Frames::All } else { Frames::Unicast })
+    let all = climb(&plan.topology, &routing, &lane, &certificate.rank, plan.policy.fdb);
+    Some(if all { Frames::All } else { Frames::Unicast })
+}
+
+/// Frames that a plan does not prove free of deadlock, though full buffers wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Uncovered {
+    /// Broadcasts, multicasts, and frames to addresses of no host.
+    Floods,
+    /// The same after hosts have switched over.
+    FloodsAfterFailure,
+}
+
+impl Uncovered {
+    /// What they are, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Floods => "broadcast, multicast and unknown unicast",
+            Self::FloodsAfterFailure => "broadcast, multicast and unknown unicast after a link failure",
+        }
+    }
+}
+
+/// What a plan's proof leaves out, ascending; nothing where no buffers wait. Cost: O(VLANs · switches · switches with hosts).
+pub fn uncovered(plan: &Plan) -> Vec<Uncovered> {
+    if plan.policy.flow_control.lanes().is_none() {
+        return Vec::new();
+    }
+    let mut uncovered = Vec::new();
+    if certified(plan) != Some(Frames::All) {
+        uncovered.push(Uncovered::Floods);
+    }
+    // By source what is flooded goes where unicast frames go, whatever is moved.
+    if plan.failover.is_some() && !matches!(plan.assignment, Assignment::Source(_)) {
+        uncovered.push(Uncovered::FloodsAfterFailure);
+    }
+    uncovered
 }

@@ -38,40 +38,35 @@ pub(crate) fn place(
     engine: EngineName,
     routing: &Routing,
 ) -> Result<Lanes, PlanError> {
-    let mut waits = Waits::of(topology, policy, routing);
     let one_lane = |rank| Lanes { count: 1, lane: vec![0; routing.trees.len()], rank };
-    let unicast = waits.together.rank();
-    waits.add_floods(topology, policy, routing);
-    if let Ok(rank) = waits.together.rank() {
-        return Ok(one_lane(Some(vec![rank])));
-    }
-    let several = match policy.flow_control {
+    let several = |waits: &Waits, frames| match policy.flow_control {
         FlowControl::None | FlowControl::Pause => None,
-        FlowControl::Pfc(_) if routing.lane.is_some() => keep(topology, policy, routing, Frames::All),
+        FlowControl::Pfc(_) if routing.lane.is_some() => keep(topology, policy, routing, frames),
         FlowControl::Pfc(lanes) => first_fit(topology, lanes, &waits.by_tree),
     };
-    match (several, unicast) {
-        (Some(several), _) => return Ok(several),
-        (None, Ok(rank)) => return Ok(one_lane(Some(vec![rank]))),
-        (None, Err(_)) if policy.flow_control == FlowControl::None => return Ok(one_lane(None)),
-        (None, Err(cycle)) => {
-            let waits = Waits::of(topology, policy, routing);
-            let several = match policy.flow_control {
-                FlowControl::None | FlowControl::Pause => None,
-                FlowControl::Pfc(_) if routing.lane.is_some() => keep(topology, policy, routing, Frames::Unicast),
-                FlowControl::Pfc(lanes) => first_fit(topology, lanes, &waits.by_tree),
-            };
-            several.ok_or_else(|| PlanError::Deadlock {
-                engine,
-                tagging: policy.tagging,
-                flow_control: policy.flow_control,
-                cycle: cycle.into_iter().map(|channel| topology.channel_label(channel)).collect(),
-            })
-        }
+    let unicast = Waits::of(topology, policy, routing);
+    let mut all = unicast.clone();
+    all.add_floods(topology, policy, routing);
+    if let Ok(rank) = all.together.rank() {
+        return Ok(one_lane(Some(vec![rank])));
+    }
+    if let Some(lanes) = several(&all, Frames::All) {
+        return Ok(lanes);
+    }
+    match unicast.together.rank() {
+        Ok(rank) => Ok(one_lane(Some(vec![rank]))),
+        Err(_) if policy.flow_control == FlowControl::None => Ok(one_lane(None)),
+        Err(cycle) => several(&unicast, Frames::Unicast).ok_or_else(|| PlanError::Deadlock {
+            engine,
+            tagging: policy.tagging,
+            flow_control: policy.flow_control,
+            cycle: cycle.into_iter().map(|channel| topology.channel_label(channel)).collect(),
+        }),
     }
 }
 
 /// What frames wait for, in all trees together and, where trees can be told apart by their lanes, in each.
+#[derive(Clone)]
 struct Waits {
     together: Dependencies,
     by_tree: Vec<Dependencies>,

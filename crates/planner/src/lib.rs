@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod bound;
+mod broadcast;
 mod cap;
 mod demand;
 mod dependency;
@@ -38,6 +39,7 @@ mod watch;
 
 pub use difference::{Difference, EntryCounts, PortDifference, Presence, SwitchDifference, difference};
 pub use error::{PlanError, VlanLimit};
+pub use frames::{Uncovered, uncovered};
 pub use replan::REPLAN_LOAD_FACTOR;
 pub use transition::{
     FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, Transition, apply, steps,
@@ -500,11 +502,11 @@ fn candidate(
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         let finished = number::check_limits(topology, policy, engine, &routing)
             .and_then(|()| lanes::place(topology, policy, engine, &routing))
-            .map(|lanes| Candidate {
-                engine,
-                measure: Measure::of(topology, &policy.traffic, &routing),
-                routing,
-                lanes,
+            .map(|lanes| {
+                let measure = Measure::of(topology, &policy.traffic, &routing);
+                let covered = broadcast::cover(topology, policy, &routing, &lanes);
+                let (routing, lanes) = covered.unwrap_or((routing, lanes));
+                Candidate { engine, measure, routing, lanes }
             });
         match finished {
             Ok(candidate) => return Ok(candidate),

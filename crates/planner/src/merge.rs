@@ -31,7 +31,8 @@ pub(crate) fn merge(topology: &Topology, routing: Routing) -> Routing {
     Routing { trees, assignment, lane, numbering: routing.numbering }
 }
 
-fn without_dead_ends(topology: &Topology, tree: &Tree) -> Tree {
+/// A tree less its branches on which nobody lives.
+pub(crate) fn without_dead_ends(topology: &Topology, tree: &Tree) -> Tree {
     let ends = |link: LinkId| {
         let fabric::Link { a, b, .. } = *topology.link(link);
         [topology.port(a).switch, topology.port(b).switch]

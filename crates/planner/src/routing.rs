@@ -50,10 +50,11 @@ impl Routing {
         let choice = choice.clone();
         let assignment = match tagging {
             Tagging::Switch | Tagging::Source => Assignment::Source(choice),
-            Tagging::Destination => Assignment::Destination(choice),
+            Tagging::Destination => Assignment::Destination { broadcast: choice.clone(), choice },
             Tagging::SourceDestination => {
                 let count = topology.hosts().len() as u32;
-                Assignment::Priority { choice, priority: (0..count).map(|host| count - host).collect() }
+                let priority = (0..count).map(|host| count - host).collect();
+                Assignment::Priority { broadcast: choice.clone(), choice, priority }
             }
             Tagging::Pair => {
                 let last = fabric::HostId::new(topology.hosts().len() - 1);

@@ -27,6 +27,10 @@ pub enum Pattern {
     Incast,
     /// To every host on a neighbouring switch.
     NearestNeighbour,
+    /// Everybody to everybody at once, and each host's broadcasts beside that.
+    Broadcast,
+    /// The same with frames for addresses that no host has: they take the way of broadcasts.
+    UnknownUnicast,
 }
 
 /// One sender and receiver, and when.
@@ -63,6 +67,24 @@ impl Pattern {
         Self::NearestNeighbour,
     ];
 
+    /// Every pattern and, beside data, floods.
+    pub const WITH_FLOODS: &'static [Self] = &[
+        Self::AllToAll,
+        Self::AllToAllPhased,
+        Self::BitReversal,
+        Self::Transpose,
+        Self::Permutation,
+        Self::Incast,
+        Self::NearestNeighbour,
+        Self::Broadcast,
+        Self::UnknownUnicast,
+    ];
+
+    /// Whether every host floods beside what [`pairs`](Self::pairs) send.
+    pub const fn floods(self) -> bool {
+        matches!(self, Self::Broadcast | Self::UnknownUnicast)
+    }
+
     /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
@@ -73,6 +95,8 @@ impl Pattern {
             Self::Permutation => "permutation",
             Self::Incast => "incast",
             Self::NearestNeighbour => "nearest-neighbour",
+            Self::Broadcast => "broadcast",
+            Self::UnknownUnicast => "unknown-unicast",
         }
     }
 
@@ -91,7 +115,9 @@ impl Pattern {
             (0..count).map(|host| pair(host, partner(host), 0)).filter(|pair| pair.source != pair.destination).collect()
         };
         Ok(match self {
-            Self::AllToAll => (0..count).flat_map(|i| (1..count).map(move |k| pair(i, (i + k) % count, 0))).collect(),
+            Self::AllToAll | Self::Broadcast | Self::UnknownUnicast => {
+                (0..count).flat_map(|i| (1..count).map(move |k| pair(i, (i + k) % count, 0))).collect()
+            }
             Self::AllToAllPhased => {
                 (1..count).flat_map(|k| (0..count).map(move |i| pair(i, (i + k) % count, k - 1))).collect()
             }

@@ -47,6 +47,8 @@ pub struct Config {
     pub hosts: BTreeMap<Mac, HostLine>,
     /// With [`Mode::Pair`]: VLANs from the first to the second, and back unless that is given too.
     pub pairs: BTreeMap<(Mac, Mac), Vec<VlanId>>,
+    /// Where hosts send broadcasts, multicasts and frames for stations that are not listed, if not in their preferred VLAN.
+    pub groups: BTreeMap<Mac, VlanId>,
     /// VLANs of the fabric.
     pub vlans: VlanSet,
     /// The class of traffic that frames leave in.
@@ -164,7 +166,7 @@ impl Config {
                 Some((*mac, Route::spread(vlans.iter().copied(), self.spread)?))
             })
             .collect();
-        let group = line.vlans.first().map(|vlan| Route::single(*vlan));
+        let group = self.groups.get(&own).or(line.vlans.first()).map(|vlan| Route::single(*vlan));
         Ok(Table { destinations, group, receive: self.vlans.clone(), classes: self.classes.clone() })
     }
 
@@ -189,6 +191,9 @@ impl Config {
             let switch = line.switch.as_ref().map_or_else(String::new, |switch| format!(" {switch}"));
             let _ = writeln!(text, "{mac} {} {}{switch}", words(&line.vlans), line.priority);
         }
+        for (mac, vlan) in &self.groups {
+            let _ = writeln!(text, "group {mac} {vlan}");
+        }
         for ((from, to), vlans) in &self.pairs {
             let _ = writeln!(text, "pair {from} {to} {}", words(vlans));
         }
@@ -204,6 +209,8 @@ struct Reader {
     classes: Option<Classes>,
     hosts: BTreeMap<Mac, HostLine>,
     pairs: BTreeMap<(Mac, Mac), Vec<VlanId>>,
+    /// With the line of each.
+    groups: BTreeMap<Mac, (usize, VlanId)>,
     /// Where each host and pair stands.
     lines: BTreeMap<(Mac, Option<Mac>), usize>,
     problems: Vec<Problem>,
@@ -219,6 +226,7 @@ impl Reader {
             classes: None,
             hosts: BTreeMap::new(),
             pairs: BTreeMap::new(),
+            groups: BTreeMap::new(),
             lines: BTreeMap::new(),
             problems: Vec::new(),
         }
@@ -280,6 +288,15 @@ impl Reader {
                     Some(_) => Err(format!("the pair {from} {to} is given twice: keep one")),
                 }
             }
+            ["group", mac, vlan] => {
+                let mac = station(mac)?;
+                let vlan = vlan.parse().map_err(|error| format!("{error}: write one VLAN"))?;
+                match self.groups.insert(mac, (number, vlan)) {
+                    None => Ok(()),
+                    Some(_) => Err(format!("the group VLAN of {mac} is given twice: keep one")),
+                }
+            }
+            ["group", ..] => Err("where a host's broadcasts go is written as: group ADDRESS VLAN".to_owned()),
             ["pair", ..] => Err("a pair is written as: pair ADDRESS ADDRESS VLANS".to_owned()),
             ["mode" | "vlans", ..] => Err(format!("{} takes one word", words[0])),
             [mac, vlans, priority, switch @ ..] if switch.len() < 2 && is_address(mac) => {
@@ -302,7 +319,7 @@ impl Reader {
                 Err("a host is written as: ADDRESS VLANS PRIORITY, and its switch if paths are watched".to_owned())
             }
             [word, ..] => {
-                Err(format!("{} is neither an address nor one of mode, spread, vlans, class, pair", shown(word)))
+                Err(format!("{} is neither an address nor one of mode, spread, vlans, class, group, pair", shown(word)))
             }
         }
     }
@@ -327,12 +344,16 @@ impl Reader {
             .map(|(mac, (from, to))| (self.lines.get(&(from, Some(to))).copied().unwrap_or(0), mac))
             .take(PROBLEMS_MAX)
             .collect();
+        let unlisted = (self.groups.iter()).filter(|(mac, _)| !self.hosts.contains_key(mac));
+        let strangers: Vec<(usize, Mac)> =
+            strangers.into_iter().chain(unlisted.map(|(mac, (line, _))| (*line, *mac))).take(PROBLEMS_MAX).collect();
         for (line, mac) in strangers {
             self.problem(line, format!("{mac} has no line of its own: add `{mac} VLANS PRIORITY`"));
         }
         let used: VlanSet = (self.hosts.values())
             .flat_map(|line| line.vlans.iter().copied())
             .chain(self.pairs.values().flatten().copied())
+            .chain(self.groups.values().map(|(_, vlan)| *vlan))
             .collect();
         let vlans = self.vlans.take().unwrap_or_else(|| used.clone());
         let outside: BTreeSet<VlanId> = used.iter().filter(|vlan| !vlans.contains(*vlan)).collect();
@@ -356,6 +377,7 @@ impl Reader {
                 spread: self.spread.unwrap_or(Spread::First),
                 hosts: self.hosts,
                 pairs: self.pairs,
+                groups: self.groups.into_iter().map(|(mac, (_, vlan))| (mac, vlan)).collect(),
                 vlans,
                 classes,
             }),
@@ -500,7 +522,7 @@ mod tests {
             ("mode source\nvlans 3\n02:00:00:00:00:01 2 1\n", "t: VLAN 2 is used but not among `vlans 3`"),
             ("mode source\nspread wide\n", "t:2: spread is one of: first, flow, flowlet, flowlet 500us"),
             ("mode source\nspread flowlet 1us\n", "t:2: \"1us\" is no pause"),
-            ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, class, pair"),
+            ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, class, group, pair"),
             ("mode source\nclass 8 2\n", "t:2: \"8\" is no class: write a number from 0 to 7, or `class dscp`"),
             ("mode source\nclass 1\n", "t:2: a class is written as: class NUMBER VLANS, or class dscp"),
             ("mode source\nclass 1 2-3\nclass 2 3-4\n", "t:3: VLAN 3 has a class already: keep one"),

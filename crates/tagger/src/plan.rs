@@ -102,7 +102,7 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
                 _ => 0,
             };
             let switch = Some(topology.switch(topology.switch_of(host)).name.clone());
-            let own = plan.assignment.broadcast(host);
+            let own = plan.assignment.own(host).unwrap_or_else(|| plan.assignment.broadcast(host));
             let others = following(&vlans, own).filter(|vlan| is_carried(vlan, host));
             let vlans = std::iter::once(own).chain(others).take(CHOICES_MAX).collect();
             (topology.host(host).mac, HostLine { vlans, priority, switch })
@@ -120,7 +120,11 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
     if spread != Spread::First && vlans.len() > 1 && lists.all(|list| list.len() < 2) {
         return Err(PlanError::NothingToSpread);
     }
-    Ok(Config { mode, spread, hosts, pairs, vlans, classes: lanes(plan) })
+    let apart = (topology.host_ids())
+        .map(|host| (host, plan.assignment.broadcast(host)))
+        .filter(|(host, vlan)| plan.assignment.own(*host).is_some_and(|own| own != *vlan));
+    let groups = apart.map(|(host, vlan)| (topology.host(host).mac, vlan)).collect();
+    Ok(Config { mode, spread, hosts, pairs, groups, vlans, classes: lanes(plan) })
 }
 
 /// Classes by each frame's DSCP, instead of those that the plan's hosts send in otherwise.

@@ -26,7 +26,7 @@ pub(crate) fn judge_plan(state: &State<'_>, findings: &mut Findings) {
     }
     let fits = match plan.policy.tagging {
         Tagging::Switch | Tagging::Source => matches!(plan.assignment, Assignment::Source(_)),
-        Tagging::Destination => matches!(plan.assignment, Assignment::Destination(_)),
+        Tagging::Destination => matches!(plan.assignment, Assignment::Destination { .. }),
         Tagging::SourceDestination => matches!(plan.assignment, Assignment::Priority { .. }),
         Tagging::Pair => matches!(plan.assignment, Assignment::Pair { .. }),
     };
@@ -68,8 +68,9 @@ pub(crate) fn judge_vlan(state: &State<'_>, view: &View, findings: &mut Findings
 fn judge_assignment(state: &State<'_>, assignment: &Assignment<fabric::VlanId>, findings: &mut Findings) {
     let mut assigned = fabric::VlanSet::new();
     match assignment {
-        Assignment::Source(choice) | Assignment::Destination(choice) | Assignment::Priority { choice, .. } => {
-            assigned.extend(choice.iter().copied());
+        Assignment::Source(choice) => assigned.extend(choice.iter().copied()),
+        Assignment::Destination { choice, broadcast } | Assignment::Priority { choice, broadcast, .. } => {
+            assigned.extend(choice.iter().chain(broadcast).copied());
         }
         Assignment::Pair { unicast, broadcast } => {
             assigned.extend(

@@ -104,10 +104,10 @@ impl<'a> Demand<'a> {
             (HostTagging::BySwitch, _) => Table::Source(broadcasts.clone()),
             (HostTagging::ByHost, None) => Table::Source(BTreeMap::new()),
             (HostTagging::ByHost, Some(Assignment::Source(choice))) => Table::Source(owners(choice)),
-            (HostTagging::ByHost, Some(Assignment::Destination(choice))) => {
+            (HostTagging::ByHost, Some(Assignment::Destination { choice, .. })) => {
                 Table::Destination { owners: owners(choice), choice }
             }
-            (HostTagging::ByHost, Some(Assignment::Priority { choice, priority })) => {
+            (HostTagging::ByHost, Some(Assignment::Priority { choice, priority, .. })) => {
                 Table::Priority { owners: owners(choice), choice, priority }
             }
             (HostTagging::ByHost, Some(Assignment::Pair { unicast, .. })) => {
@@ -136,7 +136,7 @@ impl<'a> Demand<'a> {
             owned.map(|(vlan, standby)| (*vlan, standby.owners.clone())).collect()
         };
         let table = match state.assignment() {
-            Some(Assignment::Destination(_)) => Table::Receivers(owners()),
+            Some(Assignment::Destination { .. }) => Table::Receivers(owners()),
             Some(Assignment::Priority { priority, .. }) => Table::Precedence { owners: owners(), priority },
             Some(Assignment::Pair { .. }) => {
                 let runs = |standby: &Standby| {

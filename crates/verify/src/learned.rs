@@ -107,11 +107,11 @@ pub(crate) fn senders(state: &State<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
     let hosts = state.topology.hosts().len();
     let every = |choice: &[VlanId]| choice.iter().copied().collect::<VlanSet>();
     let above = match state.assignment() {
-        Some(Assignment::Priority { choice, priority }) => above(choice, priority),
+        Some(Assignment::Priority { choice, priority, .. }) => above(choice, priority),
         _ => BTreeMap::new(),
     };
     let everybody = match state.assignment() {
-        Some(Assignment::Destination(choice)) => every(choice),
+        Some(Assignment::Destination { choice, .. }) => every(choice),
         _ => VlanSet::new(),
     };
     for host in (0..hosts).map(HostId::new) {
@@ -119,7 +119,7 @@ pub(crate) fn senders(state: &State<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
         if state.tagging == fabric::HostTagging::ByHost {
             match state.assignment() {
                 None | Some(Assignment::Source(_)) => {}
-                Some(Assignment::Destination(_)) => vlans.extend(everybody.iter()),
+                Some(Assignment::Destination { .. }) => vlans.extend(everybody.iter()),
                 Some(Assignment::Priority { priority, .. }) => {
                     vlans.extend(above[&priority[host.index()]].iter());
                 }

@@ -427,8 +427,11 @@ pub(crate) fn entry_count_of(device: &DeviceIntent, counts: impl Fn(VlanId) -> b
 /// place among its receivers may stay empty).
 fn assignment_is_whole(assignment: &Assignment<VlanId>, hosts: usize) -> bool {
     match assignment {
-        Assignment::Source(choice) | Assignment::Destination(choice) => choice.len() == hosts,
-        Assignment::Priority { choice, priority } => choice.len() == hosts && priority.len() == hosts,
+        Assignment::Source(choice) => choice.len() == hosts,
+        Assignment::Destination { choice, broadcast } => choice.len() == hosts && broadcast.len() == hosts,
+        Assignment::Priority { choice, priority, broadcast } => {
+            [choice.len(), priority.len(), broadcast.len()] == [hosts; 3]
+        }
         Assignment::Pair { unicast, broadcast } => {
             broadcast.len() == hosts
                 && unicast.len() == hosts

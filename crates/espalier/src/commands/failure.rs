@@ -94,7 +94,7 @@ fn moves(plan: &Plan, over: &SwitchOver) -> Vec<Move> {
     } else {
         for run in &over.hosts {
             for host in (run.first.index()..=run.last.index()).map(HostId::new) {
-                moves.entry((Some(plan.assignment.broadcast(host)), run.choice)).or_default().0.push(host);
+                moves.entry((plan.assignment.own(host), run.choice)).or_default().0.push(host);
             }
         }
     }

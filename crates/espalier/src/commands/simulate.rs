@@ -127,7 +127,12 @@ fn packet_level(
         payload_bytes,
         ..Flow::flood(pair.source, pair.destination)
     };
-    let workload = Workload { flows: pairs.iter().map(flow).collect(), faults };
+    let mut flows: Vec<Flow> = pairs.iter().map(flow).collect();
+    if args.pattern.floods() {
+        let flood = |source| Flow { destination: None, bytes: args.bytes, ..Flow::flood(source, source) };
+        flows.extend(plan.topology.host_ids().map(flood));
+    }
+    let workload = Workload { flows, faults };
     let mut config = packet_config(args);
     config.sample_ps = outputs::sample_ps(&args.outputs, config.duration_ps)?;
     config.captures.clone_from(&captures);
@@ -275,8 +280,9 @@ impl View {
 
 fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
     let topology = &plan.topology;
-    let mean = outcome.mean_goodput_bps();
-    let rates: Vec<f64> = (0..outcome.flows.len()).map(|flow| outcome.goodput_bps(flow)).collect();
+    // Floods come after the pairs.
+    let rates: Vec<f64> = (0..view.pairs).map(|flow| outcome.goodput_bps(flow)).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
     say!("{}: {} pairs, {:.1} ms simulated", view.pattern, view.pairs, outcome.elapsed_ps as f64 / 1e9);
     let mut table = Table::new(["", "Mbit/s for each pair", "of the bound"]);

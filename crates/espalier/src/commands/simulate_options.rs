@@ -28,7 +28,7 @@ pub(super) fn check(args: &cli::Simulate) -> Result<()> {
     }
 }
 
-fn rules(args: &cli::Simulate) -> [Rule; 19] {
+fn rules(args: &cli::Simulate) -> [Rule; 20] {
     let (work, fabric, out) = (&args.workload, &args.fabric, &args.outputs);
     let flow = matches!(args.level, cli::SimulationLevel::Flow);
     let program = work.is_program();
@@ -46,6 +46,7 @@ fn rules(args: &cli::Simulate) -> [Rule; 19] {
         rule("--flow-control", args.flow_control.is_some(), flow, FRAMES),
         rule("--refresh-pause", args.refresh_pause, flow, FRAMES),
         rule("--fault", !fabric.fault.is_empty(), flow, FRAMES),
+        rule("--pattern", args.pattern.floods(), flow, FRAMES),
         rule("--ecn", fabric.ecn.is_some(), flow, FRAMES),
         rule("--arp", fabric.arp, flow, FRAMES),
         rule("--cut-through", args.cut_through, flow && !program, FRAMES),

@@ -98,7 +98,13 @@ pub(crate) fn replan(
     if !is_same_request(policy, previous) {
         return None;
     }
-    let fitted = |cycles| fit(topology, policy, previous, relation, (cycles, second), threads);
+    let certified = frames::certified(previous).unwrap_or(Frames::Unicast);
+    let fitted_to = |cycles, frames| fit(topology, policy, previous, relation, (cycles, second, frames), threads);
+    // What the previous plan did not prove of floods would not stand, though nothing broke.
+    let fitted = |cycles| match certified {
+        Frames::All => fitted_to(cycles, Frames::All).or_else(|| fitted_to(cycles, Frames::Unicast)),
+        Frames::Unicast => fitted_to(cycles, Frames::Unicast),
+    };
     match (policy.flow_control, &previous.certificate) {
         (FlowControl::Pause | FlowControl::Pfc(_), _) => fitted(Cycles::Forbidden),
         // What was proven free of deadlock stays so if it can, even where nothing depends on it.
@@ -112,15 +118,13 @@ fn fit(
     policy: &Policy,
     previous: &Plan,
     relation: &Relation,
-    (cycles, second): (Cycles, SecondPass),
+    (cycles, second, frames): (Cycles, SecondPass, Frames),
     threads: usize,
 ) -> Option<Replanned> {
     let trees: Vec<Remains> =
         previous.trees.iter().map(|tree| Remains::of(topology, previous, tree, relation)).collect();
     let position = |vlan: VlanId| previous.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok();
     let mut trees = trees;
-    // What the previous plan did not prove of floods would not stand, though nothing broke.
-    let frames = frames::certified(previous).unwrap_or(Frames::Unicast);
     let mut choices = Choices::carry_over(topology, previous, relation, frames, position)?;
     let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
     let mut orders = numberings(topology, previous, relation, lanes);
@@ -365,7 +369,12 @@ fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: 
 /// Who uses which tree.
 enum Choices {
     /// By one end: a tree for each host that has one.
-    OneEnd { tagging: Tagging, choice: Vec<Option<usize>>, frames: Frames },
+    OneEnd {
+        tagging: Tagging,
+        choice: Vec<Option<usize>>,
+        /// Where that is a tree apart that is to be kept or mended, by host: what it floods.
+        broadcast: Option<Vec<Option<usize>>>,
+    },
     /// By both: complete from the start, since every choice depends on others.
     BothEnds { assignment: Assignment<usize>, frames: Frames },
 }
@@ -393,14 +402,20 @@ impl Choices {
                 .or_else(|| topology.hosts_of(topology.switch_of(host)).iter().find_map(|neighbour| stays(*neighbour)))
         };
         match (&previous.assignment, tagging) {
-            (Assignment::Source(choice), Tagging::Switch | Tagging::Source)
-            | (Assignment::Destination(choice), Tagging::Destination) => {
-                Some(Self::OneEnd { tagging, choice: one_end(choice), frames })
+            (Assignment::Source(choice), Tagging::Switch | Tagging::Source) => {
+                Some(Self::OneEnd { tagging, choice: one_end(choice), broadcast: None })
             }
-            (Assignment::Priority { choice, priority }, Tagging::SourceDestination) => {
-                let choice: Option<Vec<usize>> = (topology.host_ids())
-                    .map(|host| like(host).map_or(Some(0), |before| position(choice[before.index()])))
-                    .collect();
+            (Assignment::Destination { choice, broadcast }, Tagging::Destination) => {
+                let broadcast = (frames == Frames::All).then(|| one_end(broadcast));
+                Some(Self::OneEnd { tagging, choice: one_end(choice), broadcast })
+            }
+            (Assignment::Priority { choice, priority, broadcast }, Tagging::SourceDestination) => {
+                let like_before = |choice: &[VlanId]| -> Option<Vec<usize>> {
+                    let one = |host| like(host).map_or(Some(0), |before| position(choice[before.index()]));
+                    topology.host_ids().map(one).collect()
+                };
+                let broadcast = like_before(if frames == Frames::All { broadcast } else { choice });
+                let choice = like_before(choice);
                 let newcomers = topology.host_ids().filter(|host| stays(*host).is_none()).count() as u32;
                 let mut last = newcomers;
                 let priority: Option<Vec<u32>> = (topology.host_ids())
@@ -412,10 +427,10 @@ impl Choices {
                         }
                     })
                     .collect();
-                let assignment = Assignment::Priority { choice: choice?, priority: priority? };
+                let assignment = Assignment::Priority { choice: choice?, priority: priority?, broadcast: broadcast? };
                 Some(Self::BothEnds { assignment, frames })
             }
-            (Assignment::Pair { broadcast, .. }, Tagging::Pair) => {
+            (Assignment::Pair { unicast: rows, broadcast }, Tagging::Pair) => {
                 let old = &previous.assignment;
                 let row = |source: HostId| -> Option<Vec<HostRun<usize>>> {
                     let Some(from) = like(source) else { return Some(single_run(topology, 0)) };
@@ -424,7 +439,11 @@ impl Choices {
                         let vlan = match like(destination) {
                             // A host and the neighbour that it takes after have no choice between them.
                             Some(to) if to != from => old.unicast(from, to),
-                            _ => broadcast[from.index()],
+                            _ => {
+                                let own = |run: &&HostRun<VlanId>| (run.first..=run.last).contains(&from);
+                                let run = rows[from.index()].iter().find(own);
+                                run.map_or(broadcast[from.index()], |run| run.choice)
+                            }
                         };
                         let choice = position(vlan)?;
                         match runs.last_mut() {
@@ -457,7 +476,7 @@ impl Choices {
     fn flows(&self, topology: &Topology, trees: usize) -> Vec<Vec<Flow>> {
         let mut flows: Vec<Vec<Flow>> = vec![Vec::new(); trees];
         match self {
-            Self::OneEnd { tagging, choice, frames } => {
+            Self::OneEnd { tagging, choice, broadcast } => {
                 let mut owners: BTreeMap<(usize, SwitchId), u32> = BTreeMap::new();
                 for host in topology.host_ids() {
                     if let Some(tree) = choice[host.index()] {
@@ -465,8 +484,12 @@ impl Choices {
                     }
                 }
                 for ((tree, root), owners) in owners {
-                    flows[tree].extend(flows_from(*tagging, *frames, root, owners));
+                    flows[tree].push(flow_from(*tagging, root, owners));
                 }
+                let spread = broadcast.iter().flatten().zip(topology.host_ids());
+                let floods: BTreeSet<(usize, SwitchId)> =
+                    spread.filter_map(|(tree, host)| Some(((*tree)?, topology.switch_of(host)))).collect();
+                floods.into_iter().for_each(|(tree, root)| flows[tree].push(flood(root)));
             }
             Self::BothEnds { assignment, frames } => {
                 // Fans are found from the assignment alone; which links the trees have does not matter yet.
@@ -489,7 +512,9 @@ impl Choices {
     /// Parts the users of a tree by their switch: those of the first keep it, the others get one each, numbered from
     /// `fresh` on. None if they cannot be parted.
     fn split(&mut self, topology: &Topology, tree: usize, fresh: usize) -> Option<Vec<(usize, Vec<Flow>)>> {
-        let Self::OneEnd { tagging, choice, frames } = self else { return None };
+        let Self::OneEnd { tagging, choice, broadcast } = self else { return None };
+        // What is flooded finds another tree.
+        broadcast.iter_mut().flatten().filter(|flooded| **flooded == Some(tree)).for_each(|flooded| *flooded = None);
         let mut owners: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
         for host in topology.host_ids().filter(|host| choice[host.index()] == Some(tree)) {
             owners.entry(topology.switch_of(host)).or_default().push(host);
@@ -497,7 +522,7 @@ impl Choices {
         let parts = owners.into_iter().enumerate().map(|(turn, (root, hosts))| {
             let number = if turn == 0 { tree } else { fresh + turn - 1 };
             hosts.iter().for_each(|host| choice[host.index()] = Some(number));
-            (number, flows_from(*tagging, *frames, root, hosts.len() as u32))
+            (number, vec![flow_from(*tagging, root, hosts.len() as u32)])
         });
         Some(parts.collect())
     }
@@ -505,7 +530,9 @@ impl Choices {
     /// Takes a tree away from its users; none if they cannot do without.
     fn give_up(&mut self, tree: usize) -> Option<()> {
         match self {
-            Self::OneEnd { choice, .. } => {
+            Self::OneEnd { choice, broadcast, .. } => {
+                let flooded = broadcast.iter_mut().flatten().filter(|flooded| **flooded == Some(tree));
+                flooded.for_each(|flooded| *flooded = None);
                 choice.iter_mut().filter(|choice| **choice == Some(tree)).for_each(|choice| *choice = None);
                 Some(())
             }
@@ -521,39 +548,51 @@ impl Choices {
         trees: &[Remains],
         links: &[Option<Vec<LinkId>>],
     ) -> Option<()> {
-        let Self::OneEnd { tagging, choice, frames } = self else { return Some(()) };
-        for host in topology.host_ids() {
-            if choice[host.index()].is_some() {
-                continue;
-            }
-            let flows = flows_from(*tagging, *frames, topology.switch_of(host), 1);
-            let mut best: Option<(f64, usize)> = None;
-            for (number, links) in links.iter().enumerate() {
-                let Some(links) = links else { continue };
-                if let Some(price) = mender.price(trees[number].lane, links, &flows) {
-                    if best.is_none_or(|(least, _)| price < least) {
-                        best = Some((price, number));
-                    }
-                }
-            }
-            let (_, number) = best?;
-            mender.take(trees[number].lane, links[number].as_deref()?, &flows)?;
-            choice[host.index()] = Some(number);
+        let Self::OneEnd { tagging, choice, broadcast } = self else { return Some(()) };
+        place(topology, mender, (trees, links), choice, &|root| flow_from(*tagging, root, 1))?;
+        match broadcast {
+            Some(broadcast) => place(topology, mender, (trees, links), broadcast, &flood),
+            None => Some(()),
         }
-        Some(())
     }
 }
 
-/// What hosts of one switch make of a tree that they choose by one end.
-fn flows_from(tagging: Tagging, frames: Frames, root: SwitchId, owners: u32) -> Vec<Flow> {
-    let own = |direction| Flow { root, direction, owners, peers: None };
-    match (tagging, frames) {
-        (Tagging::Destination, Frames::Unicast) => vec![own(Direction::Inward)],
-        (Tagging::Destination, Frames::All) => vec![own(Direction::Inward), flood(root)],
-        (Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination, _) => {
-            vec![own(Direction::Outward)]
+/// Gives hosts without a tree the one that is there whose busiest channel stays lowest.
+fn place(
+    topology: &Topology,
+    mender: &mut Mender<'_>,
+    (trees, links): (&[Remains], &[Option<Vec<LinkId>>]),
+    choice: &mut [Option<usize>],
+    flow: &dyn Fn(SwitchId) -> Flow,
+) -> Option<()> {
+    for host in topology.host_ids() {
+        if choice[host.index()].is_some() {
+            continue;
         }
+        let flows = [flow(topology.switch_of(host))];
+        let mut best: Option<(f64, usize)> = None;
+        for (number, links) in links.iter().enumerate() {
+            let Some(links) = links else { continue };
+            if let Some(price) = mender.price(trees[number].lane, links, &flows) {
+                if best.is_none_or(|(least, _)| price < least) {
+                    best = Some((price, number));
+                }
+            }
+        }
+        let (_, number) = best?;
+        mender.take(trees[number].lane, links[number].as_deref()?, &flows)?;
+        choice[host.index()] = Some(number);
     }
+    Some(())
+}
+
+/// What hosts of one switch make of a tree that they choose by one end.
+fn flow_from(tagging: Tagging, root: SwitchId, owners: u32) -> Flow {
+    let direction = match tagging {
+        Tagging::Destination => Direction::Inward,
+        Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination => Direction::Outward,
+    };
+    Flow { root, direction, owners, peers: None }
 }
 
 /// What is flooded from a switch: it does not count as load, but must find its way without a cycle.
@@ -579,11 +618,14 @@ fn finish(
     threads: usize,
 ) -> Option<(Routing, Vec<Option<VlanId>>, Vec<u8>)> {
     let assignment = match choices {
-        Choices::OneEnd { tagging, choice, .. } => {
-            let choice: Option<Vec<usize>> = choice.into_iter().collect();
+        Choices::OneEnd { tagging, choice, broadcast } => {
+            let choice = choice.into_iter().collect::<Option<Vec<usize>>>()?;
             match tagging {
-                Tagging::Destination => Assignment::Destination(choice?),
-                _ => Assignment::Source(choice?),
+                Tagging::Destination => {
+                    let broadcast = broadcast.map_or_else(|| Some(choice.clone()), |all| all.into_iter().collect());
+                    Assignment::Destination { choice, broadcast: broadcast? }
+                }
+                _ => Assignment::Source(choice),
             }
         }
         Choices::BothEnds { assignment, .. } => assignment,

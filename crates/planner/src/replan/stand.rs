@@ -49,14 +49,14 @@ impl<'a> Standing<'a> {
         };
         match (&previous.assignment, assignment) {
             (Assignment::Source(before), Assignment::Source(now))
-            | (Assignment::Destination(before), Assignment::Destination(now)) => {
+            | (Assignment::Destination { choice: before, .. }, Assignment::Destination { choice: now, .. }) => {
                 before.iter().zip(now).filter(|(before, now)| before != now).for_each(|(before, now)| {
                     [*before, *now].into_iter().for_each(&mut changed);
                 });
             }
             (
-                Assignment::Priority { choice: before, priority: first },
-                Assignment::Priority { choice: now, priority: second },
+                Assignment::Priority { choice: before, priority: first, .. },
+                Assignment::Priority { choice: now, priority: second, .. },
             ) if before == now && first == second => {}
             (Assignment::Pair { unicast: before, .. }, Assignment::Pair { unicast: now, .. }) => {
                 for (before, now) in before.iter().zip(now).filter(|(before, now)| before != now) {

@@ -238,7 +238,7 @@ fn orders(request: &Request<'_>) -> Vec<Order> {
 fn broadcast_tree(assignment: &Assignment<usize>, host: HostId) -> Option<usize> {
     match assignment {
         Assignment::Pair { broadcast, .. } => Some(broadcast[host.index()]),
-        Assignment::Source(_) | Assignment::Destination(_) | Assignment::Priority { .. } => None,
+        Assignment::Source(_) | Assignment::Destination { .. } | Assignment::Priority { .. } => None,
     }
 }
 

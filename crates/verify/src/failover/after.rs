@@ -127,7 +127,7 @@ impl<'a> Before<'a> {
                 Assignment::Source(choice) if has(choice[host.index()]) => {
                     (others().filter(|other| cut(choice[host.index()], at, switch(*other))).collect(), "to")
                 }
-                Assignment::Destination(choice) if has(choice[host.index()]) => {
+                Assignment::Destination { choice, .. } if has(choice[host.index()]) => {
                     (others().filter(|other| cut(choice[host.index()], at, switch(*other))).collect(), "from")
                 }
                 Assignment::Priority { choice, .. } if has(choice[host.index()]) => {
@@ -216,7 +216,7 @@ impl<'a> Before<'a> {
     fn owned(&self, choices: impl Iterator<Item = (HostId, VlanId)>, streams: &mut Vec<Stream>) {
         let topology = self.state.topology;
         let direction = match self.assignment {
-            Assignment::Destination(_) => Direction::Inward,
+            Assignment::Destination { .. } => Direction::Inward,
             _ => Direction::Outward,
         };
         let Assignment::Priority { priority, .. } = self.assignment else {

@@ -271,8 +271,9 @@ fn judge_summary(
 ) {
     let mut used = fabric::VlanSet::new();
     match assignment {
-        Assignment::Source(choice) | Assignment::Destination(choice) | Assignment::Priority { choice, .. } => {
-            used.extend(choice.iter().copied());
+        Assignment::Source(choice) => used.extend(choice.iter().copied()),
+        Assignment::Destination { choice, broadcast } | Assignment::Priority { choice, broadcast, .. } => {
+            used.extend(choice.iter().chain(broadcast).copied());
         }
         Assignment::Pair { unicast, broadcast } => {
             used.extend(

@@ -130,9 +130,10 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
     let choice: Vec<VlanId> = topology.host_ids().map(own).collect();
     let assignment = match wish.tagging {
         Tagging::Switch | Tagging::Source => Assignment::Source(choice),
-        Tagging::Destination => Assignment::Destination(choice),
+        Tagging::Destination => Assignment::Destination { broadcast: choice.clone(), choice },
         Tagging::SourceDestination => {
-            Assignment::Priority { priority: (0..choice.len()).map(|host| host as u32 * 7 % 5).collect(), choice }
+            let priority = (0..choice.len()).map(|host| host as u32 * 7 % 5).collect();
+            Assignment::Priority { priority, broadcast: choice.clone(), choice }
         }
         Tagging::Pair => Assignment::Pair {
             unicast: topology

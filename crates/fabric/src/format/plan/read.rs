@@ -290,6 +290,9 @@ fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
     let hosts = topology.hosts().len();
     let vlans =
         |name: &str| -> Read<Vec<VlanId>> { at.field(name)?.items_for(hosts, "hosts")?.map(|at| vlan(&at)).collect() };
+    let or_broadcast = |choice: &[VlanId]| -> Read<Vec<VlanId>> {
+        if at.optional("broadcast")?.is_some() { vlans("broadcast") } else { Ok(choice.to_vec()) }
+    };
     let by = at.field("by")?;
     match by.text()? {
         "source" => {
@@ -297,14 +300,16 @@ fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
             Ok(Assignment::Source(vlans("vlans")?))
         }
         "destination" => {
-            at.only(&["by", "vlans"])?;
-            Ok(Assignment::Destination(vlans("vlans")?))
+            at.only(&["by", "vlans", "broadcast"])?;
+            let choice = vlans("vlans")?;
+            Ok(Assignment::Destination { broadcast: or_broadcast(&choice)?, choice })
         }
         "priority" => {
-            at.only(&["by", "vlans", "priorities"])?;
+            at.only(&["by", "vlans", "priorities", "broadcast"])?;
             let priorities = at.field("priorities")?;
             let priority = priorities.items_for(hosts, "hosts")?.map(|at| at.whole()).collect::<Read<_>>()?;
-            Ok(Assignment::Priority { choice: vlans("vlans")?, priority })
+            let choice = vlans("vlans")?;
+            Ok(Assignment::Priority { broadcast: or_broadcast(&choice)?, choice, priority })
         }
         "pair" => {
             at.only(&["by", "broadcast", "unicast"])?;

@@ -64,10 +64,13 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
     let one_each = |rng: &mut Rng, choose: &dyn Fn(&mut Rng) -> VlanId| (0..hosts).map(|_| choose(rng)).collect();
     let assignment = match tagging {
         Tagging::Switch | Tagging::Source => Assignment::Source(one_each(&mut rng, &any)),
-        Tagging::Destination => Assignment::Destination(one_each(&mut rng, &any)),
+        Tagging::Destination => {
+            Assignment::Destination { choice: one_each(&mut rng, &any), broadcast: one_each(&mut rng, &all) }
+        }
         Tagging::SourceDestination => Assignment::Priority {
             choice: one_each(&mut rng, &any),
             priority: (0..hosts).map(|_| rng.below(hosts) as u32).collect(),
+            broadcast: one_each(&mut rng, &all),
         },
         Tagging::Pair => Assignment::Pair {
             unicast: (0..hosts).map(|_| Arc::new(pair_runs(hosts, &vlans, &mut rng))).collect(),

@@ -199,12 +199,17 @@ fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -
         Assignment::Source(vlans) => {
             writeln!(out, "\"assignment\":{{\"by\":\"source\",\"vlans\":[{}]}},", commas(vlans))
         }
-        Assignment::Destination(vlans) => {
-            writeln!(out, "\"assignment\":{{\"by\":\"destination\",\"vlans\":[{}]}},", commas(vlans))
+        Assignment::Destination { choice, broadcast } => {
+            let (vlans, apart) = (commas(choice), broadcast_apart(choice, broadcast));
+            writeln!(out, "\"assignment\":{{\"by\":\"destination\",\"vlans\":[{vlans}]{apart}}},")
         }
-        Assignment::Priority { choice, priority } => {
+        Assignment::Priority { choice, priority, broadcast } => {
             let (vlans, priorities) = (commas(choice), commas(priority));
-            writeln!(out, "\"assignment\":{{\"by\":\"priority\",\"vlans\":[{vlans}],\"priorities\":[{priorities}]}},")
+            let apart = broadcast_apart(choice, broadcast);
+            writeln!(
+                out,
+                "\"assignment\":{{\"by\":\"priority\",\"vlans\":[{vlans}],\"priorities\":[{priorities}]{apart}}},"
+            )
         }
         Assignment::Pair { unicast, broadcast } => {
             writeln!(out, "\"assignment\":{{\"by\":\"pair\",\"broadcast\":[{}],", commas(broadcast))?;
@@ -222,6 +227,11 @@ fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -
             write_list(out, "\"unicast\":[", sources, "]},\n")
         }
     }
+}
+
+/// What hosts send to everybody in, where that is not their own choice.
+fn broadcast_apart(choice: &[VlanId], broadcast: &[VlanId]) -> String {
+    if choice == broadcast { String::new() } else { format!(",\"broadcast\":[{}]", commas(broadcast)) }
 }
 
 fn device_line(topology: &Topology, device: &DeviceIntent) -> String {

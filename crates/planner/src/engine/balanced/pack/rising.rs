@@ -76,11 +76,6 @@ impl Orders {
         turns.iter().all(|&turn| order.take(net, turn, usize::MAX, &mut 0))
     }
 
-    /// The same, but with everything as before if they have a cycle.
-    pub(super) fn try_adopt(&mut self, net: &Net, lane: u8, mut turns: Vec<Turn>) -> bool {
-        self.exchange(net, lane, (&mut Vec::new(), &mut turns), usize::MAX, &mut 0)
-    }
-
     /// Takes turns out of use and others into use; false, with everything as before, if a cycle would come of it.
     /// Each turn counts as often as it is listed; at most `reach` channels on
     /// either side of a turn change places for it. `spent` counts visits to channels.

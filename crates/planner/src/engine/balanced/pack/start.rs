@@ -147,9 +147,9 @@ impl<'a> Starts<'a> {
     }
 
     /// Routes by pair; hosts of a switch choose alike.
-    pub(super) fn by_pair(&self, mut pairs: Pairs) -> Routing {
+    pub(super) fn by_pair(&self, pairs: Pairs) -> Routing {
         let hosts = self.topology.hosts().len();
-        let broadcast_of = self.broadcast(&mut pairs);
+        let broadcast_of = self.broadcast(&pairs);
         let (mut unicast, mut broadcast) = (vec![Arc::default(); hosts], vec![0; hosts]);
         for switch in self.topology.switch_ids().filter(|switch| !self.topology.hosts_of(*switch).is_empty()) {
             let row = &pairs.choice[switch.index() * self.net.switches..(switch.index() + 1) * self.net.switches];
@@ -175,34 +175,16 @@ impl<'a> Starts<'a> {
         Routing { trees: self.trees(&pairs.grove), assignment, numbering: None, lane: self.lanes(&pairs.grove) }
     }
 
-    /// `tree[switch]`: along which its hosts send to everybody. Where frames wait for each other, one along which that
-    /// closes no circle, if there is one.
-    fn broadcast(&self, pairs: &mut Pairs) -> Vec<usize> {
+    /// `tree[switch]`: the one that its hosts use most, for what they send to everybody.
+    fn broadcast(&self, pairs: &Pairs) -> Vec<usize> {
         let net = self.net;
-        let mut broadcast = vec![0; net.switches];
-        for switch in (0..net.switches).filter(|switch| net.hosts[*switch] > 0) {
+        let most_used = |switch: usize| {
             let row = &pairs.choice[switch * net.switches..(switch + 1) * net.switches];
             let mut uses = vec![0_u32; pairs.grove.len()];
             row.iter().filter(|tree| **tree != NO_TREE).for_each(|tree| uses[usize::from(*tree)] += 1);
-            let mut trees: Vec<usize> = (0..uses.len()).collect();
-            trees.sort_by_key(|tree| (std::cmp::Reverse(uses[*tree]), *tree));
-            broadcast[switch] = trees[0];
-            for tree in trees {
-                pairs.grove.hang_from(net, tree, switch);
-                let inward = pairs.grove.tree(tree);
-                let turns: Vec<(u32, u32)> = (inward.iter())
-                    .filter(|channel| **channel != NONE && inward[net.tail(**channel)] != NONE)
-                    .map(|&channel| (inward[net.tail(channel)], channel))
-                    .collect();
-                let lane = pairs.grove.lane[tree];
-                let fits = (pairs.grove.orders.as_mut()).is_none_or(|orders| orders.try_adopt(net, lane, turns));
-                if fits {
-                    broadcast[switch] = tree;
-                    break;
-                }
-            }
-        }
-        broadcast
+            (0..uses.len()).min_by_key(|tree| (std::cmp::Reverse(uses[*tree]), *tree)).unwrap_or(0)
+        };
+        (0..net.switches).map(|switch| if net.hosts[switch] > 0 { most_used(switch) } else { 0 }).collect()
     }
 
     fn lanes(&self, grove: &Grove) -> Option<Vec<u8>> {
