@@ -141,9 +141,11 @@ fn play(target: Target) -> String {
     play
 }
 
-/// What is loaded: the folder of a language of many files, else the last file, which is the configuration itself.
+/// What is loaded: the folder of a language of many files, else the last file, which is the configuration itself, less
+/// SONiC's static addresses.
 fn main_file(part: &Part) -> String {
-    let last = part.files.last().cloned().unwrap_or_default();
+    let is_main = |file: &&String| !file.ends_with(".fdb-set.json");
+    let last = part.files.iter().rev().find(is_main).cloned().unwrap_or_default();
     match (part.target, last.rsplit_once('/')) {
         (Target::Networkd | Target::Ifupdown2, Some((folder, _))) => folder.to_owned(),
         _ => last,

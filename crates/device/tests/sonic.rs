@@ -8,12 +8,10 @@ mod common;
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use common::{PlanSpec, named_topology, plan, render_all};
-use device::Target;
+use device::{SwitchConfig, Target, TextFile, read_back};
 use fabric::{EngineName, FdbMode, FlowControl, Mac, Tagging, VlanId};
 use serde_json::{Map, Value, json};
 
-/// Tables that have no model in sonic-yang-models: `config apply-patch` takes them with `-n` only.
-const WITHOUT_MODEL: [&str; 1] = ["FDB"];
 /// The maps: their module, and what they lead from and to.
 const MAPS: [(&str, &str, &str, &str); 4] = [
     ("DOT1P_TO_TC_MAP", "sonic-dot1p-tc-map", "dot1p", "tc"),
@@ -22,22 +20,33 @@ const MAPS: [(&str, &str, &str, &str); 4] = [
     ("MAP_PFC_PRIORITY_TO_QUEUE", "sonic-pfc-priority-queue-map", "pfc_priority", "qindex"),
 ];
 
+/// A switch's files: CONFIG_DB's tables, and what `swssconfig` is given.
+struct Rendered {
+    label: String,
+    database: Map<String, Value>,
+    operations: Vec<Value>,
+}
+
 /// The full configuration of every switch of a torus, with and without lanes.
-fn databases() -> Vec<(String, Map<String, Value>)> {
-    let mut databases = Vec::new();
+fn rendered() -> Vec<Rendered> {
+    let mut all = Vec::new();
     for flow_control in [FlowControl::None, FlowControl::Pfc(2)] {
         let topology = named_topology(Target::Sonic, "torus 3x3", 1);
         let spec =
             PlanSpec { engine: EngineName::Balanced, tagging: Tagging::Source, fdb: FdbMode::Minimal, flow_control };
         let plan = plan(&topology, spec).expect("a torus can be planned");
         let texts = render_all(&plan, Target::Sonic);
-        for (name, text) in texts.files.iter().filter(|(name, _)| name.ends_with(".json")) {
-            let database: Value = serde_json::from_slice(text).expect("JSON");
-            databases.push((format!("{flow_control:?} {name}"), database.as_object().expect("tables").clone()));
+        let json = |name: &str| -> Value { serde_json::from_slice(&texts.files[name]).expect("JSON") };
+        for name in texts.files.keys().filter_map(|name| name.strip_suffix(".fdb-set.json")) {
+            all.push(Rendered {
+                label: format!("{flow_control:?} {name}"),
+                database: json(&format!("{name}.json")).as_object().expect("tables").clone(),
+                operations: json(&format!("{name}.fdb-set.json")).as_array().expect("a list").clone(),
+            });
         }
     }
-    assert_eq!(databases.len(), 18);
-    databases
+    assert_eq!(all.len(), 18);
+    all
 }
 
 /// What a row has to be, by the Configuration.md of sonic-buildimage; none if it is.
@@ -57,10 +66,6 @@ fn is_wrong(database: &Map<String, Value>, table: &str, key: &str, row: &Value) 
                 && word("tagging_mode") == "tagged"
         }),
         "PORT" => has(&["admin_status"]) && ["up", "down"].contains(&word("admin_status")),
-        "FDB" => key.split_once('|').is_some_and(|(vlan, mac)| {
-            let member = format!("{vlan}|{}", word("port"));
-            has(&["port"]) && mac.parse::<Mac>().is_ok() && is_there("VLAN_MEMBER", &member)
-        }),
         "PORT_QOS_MAP" => {
             let classes: BTreeSet<&str> = word("pfc_enable").split(',').collect();
             let maps = ["dot1p_to_tc_map", "pfc_to_queue_map", "tc_to_pg_map", "tc_to_queue_map"];
@@ -78,14 +83,14 @@ fn is_wrong(database: &Map<String, Value>, table: &str, key: &str, row: &Value) 
 
 #[test]
 fn rows_have_the_shapes_that_sonic_wants() {
-    for (label, database) in databases() {
+    for Rendered { label, database, .. } in rendered() {
         let mut rows = 0;
         for (table, key, row) in rows_of(&database) {
             assert_eq!(is_wrong(&database, table, key, row), None, "{label}: {table}|{key}: {row}");
             rows += 1;
         }
         assert!(rows > 20, "{label}: {rows} rows");
-        for spoilt in ["VLAN", "VLAN_MEMBER", "FDB"] {
+        for spoilt in ["VLAN", "VLAN_MEMBER"] {
             let mut other = database.clone();
             let rows = other[spoilt].as_object_mut().expect("a table");
             let key = rows.keys().next().expect("a row").clone();
@@ -143,7 +148,6 @@ fn instance(database: &Map<String, Value>) -> Value {
                 let map = |(name, row): &(&String, &Value)| with(row, json!({ "ifname": name }));
                 put("sonic-port-qos-map", table, rows.iter().map(map).collect());
             }
-            name if WITHOUT_MODEL.contains(&name) => {}
             name => {
                 let (_, module, from, to) = MAPS.iter().find(|(map, ..)| *map == name).expect("a map");
                 // A traffic class as a key is a number, everything else is text.
@@ -195,7 +199,7 @@ fn sonic_s_own_models_take_what_is_rendered() {
         return;
     }
     let models = Path::new(&models);
-    for (label, database) in databases() {
+    for Rendered { label, database, .. } in rendered() {
         let whole = instance(&database);
         assert_eq!(lint(&program, models, &whole), Ok(()), "{label}");
         // One that is not valid is seen, or the program sees nothing.
@@ -207,29 +211,76 @@ fn sonic_s_own_models_take_what_is_rendered() {
     }
 }
 
-/// The recipe of `docs/devices.md` makes of table `FDB` what `swssconfig` takes: an operation for each entry.
+/// What `swssconfig` wants of an operation (`swssconfig.cpp` of sonic-swss): one row and what is done with it; and of a row of
+/// FDB_TABLE (`fdborch.cpp`): a VLAN's name, an address with hyphens, a port that is a member, and the type.
 #[test]
-fn the_recipe_for_static_addresses_works() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/devices.md");
-    let docs = fs::read_to_string(docs).expect("the page");
-    let program = docs.split("jq '[.FDB").nth(1).and_then(|rest| rest.split('\'').next()).expect("the recipe");
-    if Command::new("jq").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: the recipe for SONiC's static addresses: jq is missing (apt-get install jq)");
-        return;
+fn static_addresses_are_operations_for_swssconfig() {
+    for Rendered { label, database, operations } in rendered() {
+        assert!(!database.contains_key("FDB"), "{label}: no model has that table");
+        assert!(operations.len() > 4, "{label}");
+        let mut seen = BTreeSet::new();
+        for operation in &operations {
+            let fields = operation.as_object().expect("an object");
+            let (key, row) = fields.iter().find(|(key, _)| *key != "OP").expect("a row");
+            assert_eq!((fields.len(), &operation["OP"]), (2, &json!("SET")), "{label}: {operation}");
+            let mut words = key.split(':');
+            let (Some("FDB_TABLE"), Some(vlan), Some(mac), None) =
+                (words.next(), words.next(), words.next(), words.next())
+            else {
+                panic!("{label}: {key}");
+            };
+            assert!(mac.replace('-', ":").parse::<Mac>().is_ok() && !mac.contains(':'), "{label}: {key}");
+            let member = format!("{vlan}|{}", row["port"].as_str().expect("a port"));
+            assert!(database["VLAN_MEMBER"].get(&member).is_some(), "{label}: {member}");
+            assert_eq!(*row, json!({ "port": row["port"], "type": "static" }), "{label}");
+            assert!(seen.insert(key), "{label}: {key} twice");
+        }
     }
-    let (label, database) = databases().swap_remove(0);
-    let path = std::env::temp_dir().join(format!("espalier-swss-{}.json", std::process::id()));
-    fs::write(&path, Value::Object(database.clone()).to_string()).expect("a file");
-    let output = Command::new("jq").arg(format!("[.FDB{program}")).arg(&path).output().expect("jq runs");
-    fs::remove_file(&path).expect("ours");
-    let operations: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let operations = operations.as_array().expect("a list");
-    let entries = database["FDB"].as_object().expect("a table");
-    assert_eq!(operations.len(), entries.len(), "{label}");
-    for (operation, (key, row)) in operations.iter().zip(entries) {
-        let (vlan, mac) = key.split_once('|').expect("two names");
-        let table = format!("FDB_TABLE:{vlan}:{}", mac.replace(':', "-"));
-        assert_eq!(operation["OP"], "SET");
-        assert_eq!(operation[&table], json!({ "port": row["port"], "type": "static" }), "{key}");
+}
+
+fn read(config: &SwitchConfig, files: &[(&str, &str)]) -> Result<SwitchConfig, String> {
+    let files: Vec<TextFile<'_>> = files.iter().map(|(name, text)| TextFile { name, text }).collect();
+    read_back(Target::Sonic, &files, config.clone()).map_err(|errors| errors[0].to_string())
+}
+
+/// Both ways in which static addresses are told are read: rows of CONFIG_DB, and operations; each in its turn, whatever the files
+/// are called.
+#[test]
+fn addresses_are_read_from_both_files() {
+    let blank = Target::Sonic.factory(vec!["Ethernet0".to_owned()]);
+    let tables = "{\"VLAN\": {\"Vlan2\": {\"vlanid\": \"2\"}},\n\"VLAN_MEMBER\": {\"Vlan2|Ethernet0\": {\"tagging_mode\": \"tagged\"}}}";
+    let set =
+        "[\n{\"FDB_TABLE:Vlan2:02-00-00-00-00-01\": {\"port\": \"Ethernet0\", \"type\": \"static\"}, \"OP\": \"SET\"}]";
+    let del = "[\n{\"FDB_TABLE:Vlan2:02-00-00-00-00-01\": {}, \"OP\": \"DEL\"}]";
+    let old = "{\"FDB\": {\"Vlan2|02:00:00:00:00:01\": {\"port\": \"Ethernet0\"}}}";
+    let held = read(&blank, &[("a.json", set), ("b.json", tables)]).expect("understood");
+    assert_eq!((held.entries.len(), held.ports[0].tagged.to_string()), (1, "2".to_owned()));
+    assert_eq!(read(&blank, &[("a.json", tables), ("b.json", old)]), Ok(held.clone()));
+    let gone = "[{\"op\": \"remove\", \"path\": \"/VLAN_MEMBER\"}, {\"op\": \"remove\", \"path\": \"/VLAN\"}]";
+    assert_eq!(read(&held, &[("a.json", gone), ("b.json", del)]), Ok(blank.clone()));
+    for (files, expect) in [
+        (&[("a.json", set)][..], "a.json:2: table VLAN has no Vlan2"),
+        (
+            &[("a.json", tables), ("b.json", del)],
+            "b.json:2: \"FDB_TABLE:Vlan2:02-00-00-00-00-01\": there is no such row",
+        ),
+        (
+            &[("a.json", tables), ("b.json", &set.replace("static", "dynamic"))],
+            "b.json:2: \"FDB_TABLE:Vlan2:02-00-00-00-00-01\": its type is not static, so it would age",
+        ),
+        (
+            &[("a.json", tables), ("b.json", &set.replace("Ethernet0", "Ethernet9"))],
+            "b.json:2: the switch has no port Ethernet9",
+        ),
+        (
+            &[("a.json", tables), ("b.json", &set.replace("FDB_TABLE", "ROUTE_TABLE"))],
+            "b.json:2: \"ROUTE_TABLE:Vlan2:02-00-00-00-00-01\": an operation is about one row of FDB_TABLE",
+        ),
+        (
+            &[("a.json", tables), ("b.json", &set.replace("SET", "GET"))],
+            "b.json:2: \"FDB_TABLE:Vlan2:02-00-00-00-00-01\": OP is neither SET nor DEL",
+        ),
+    ] {
+        assert_eq!(read(&blank, files), Err(expect.to_owned()));
     }
 }
