@@ -1,6 +1,6 @@
 //! The simulation itself: time, events, and the frames that exist.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fabric::{Attachment, Plan, rng::Rng};
 
@@ -58,6 +58,8 @@ pub(super) struct Network<'a> {
     pub(super) ready: Vec<VecDeque<u32>>,
     /// Which host knows which neighbour's address.
     pub(super) neighbours: BTreeSet<(u32, u32)>,
+    /// By host and the neighbour whose address it does not know yet: flows that wait for it.
+    pub(super) asking: BTreeMap<(u32, u32), Vec<u32>>,
     /// `phases[phase]`: its flows.
     phases: Vec<Vec<u32>>,
     phase: usize,
@@ -235,6 +237,7 @@ impl<'a> Network<'a> {
             flows,
             ready: vec![VecDeque::new(); hosts],
             neighbours: BTreeSet::new(),
+            asking: BTreeMap::new(),
             phases,
             phase: 0,
             phase_open: 0,

@@ -116,7 +116,9 @@ impl Network<'_> {
             if destination == spec.source {
                 return self.end_flow(flow);
             }
-            if self.asks() && !self.neighbours.contains(&(source, destination.index() as u32)) {
+            let pair = (source, destination.index() as u32);
+            if self.asks() && !self.neighbours.contains(&pair) {
+                self.asking.entry(pair).or_default().push(flow);
                 return self.handle_ask(flow);
             }
         }
@@ -303,16 +305,11 @@ impl Network<'_> {
         }
     }
 
-    /// A host has learnt a neighbour's address: whoever waits for it may send.
+    /// A host has learnt a neighbour's address: whoever waits for it may send, in the order of flows.
     fn begin_waiting(&mut self, host: u32, neighbour: u32) {
-        for flow in 0..self.flows.len() as u32 {
-            let spec = self.spec(flow);
-            let is_between =
-                spec.source.index() as u32 == host && spec.destination.is_some_and(|to| to.index() as u32 == neighbour);
-            if is_between && self.flow_outcomes[flow as usize].started_ps.is_some() {
-                self.begin(flow);
-            }
-        }
+        let mut flows = self.asking.remove(&(host, neighbour)).unwrap_or_default();
+        flows.sort_unstable();
+        flows.into_iter().for_each(|flow| self.begin(flow));
     }
 
     fn receive_data(&mut self, flow: u32, number: u32, born_ps: u64, marked: bool) {
