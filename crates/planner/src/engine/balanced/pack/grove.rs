@@ -99,6 +99,16 @@ impl Grove {
         }
     }
 
+    /// Whether loads, and turns in use, are those of the same trees counted from nothing.
+    pub(super) fn agrees_with(&self, recounted: &Self, net: &Net) -> bool {
+        let same_turns = match (&self.orders, &recounted.orders) {
+            (Some(own), Some(other)) => own.agrees_with(other, net),
+            (None, None) => true,
+            _ => false,
+        };
+        self.load == recounted.load && same_turns
+    }
+
     /// The busiest channel, in pairs of hosts on the fastest rate.
     pub(super) fn peak(&self, net: &Net) -> f64 {
         (0..net.channels).map(|channel| self.load[channel] as f64 * net.slowness_of(channel)).fold(0.0, f64::max)

@@ -19,7 +19,7 @@ use super::super::{
 };
 use super::{
     grove::{Grove, Toll, is_better},
-    rising::{NEAR, Turn},
+    rising::{NEAR, Orders, Turn},
     share::{Share, Stop},
     sweep::{Demand, Flow, Place, Scratch, sweep},
 };
@@ -83,6 +83,13 @@ impl Pairs {
             }
         }
         true
+    }
+
+    /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
+    fn is_counted(&self, net: &Net) -> bool {
+        let mut recounted = self.clone();
+        recounted.grove.orders = self.grove.orders.as_ref().map(Orders::unused);
+        recounted.settle(net) && self.grove.agrees_with(&recounted.grove, net)
     }
 
     /// Drops trees without pairs; one stays even if there are no pairs.
@@ -529,6 +536,7 @@ pub(super) fn improve(net: &Net, pairs: Pairs, stop: Stop, rng: &mut Rng, work: 
             }
             let bold = if turn % 2 == 0 { Boldness::Bending } else { Boldness::Rising };
             current.polish(net, (sharpness, AMBITION), bold, &mut scratch, rng, work);
+            debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
             if is_better(current.grove.quality(net), best.grove.quality(net)) {
                 best = current.clone();
             }

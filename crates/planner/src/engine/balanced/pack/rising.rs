@@ -70,6 +70,11 @@ impl Orders {
         &self.lanes[usize::from(lane)].rank
     }
 
+    /// Whether the same turns are in use as in `recounted`, and all of them rise. Cost: O(turns).
+    pub(super) fn agrees_with(&self, recounted: &Self, net: &Net) -> bool {
+        self.lanes.iter().zip(&recounted.lanes).all(|(own, other)| own.uses == other.uses && own.rises(net))
+    }
+
     /// Takes turns into use, however far the order must bend; false if they have a cycle.
     pub(super) fn adopt(&mut self, net: &Net, lane: u8, turns: &[Turn]) -> bool {
         let order = &mut self.lanes[usize::from(lane)];
@@ -107,6 +112,15 @@ impl Orders {
 }
 
 impl Order {
+    /// Whether every turn in use rises.
+    fn rises(&self, net: &Net) -> bool {
+        (0..net.channels as u32).all(|channel| {
+            let followers = net.from(net.head(channel)).iter();
+            let mut in_use = followers.filter(|follower| self.uses[net.turn(channel, **follower)] > 0);
+            in_use.all(|follower| self.rank[channel as usize] < self.rank[*follower as usize])
+        })
+    }
+
     fn leave(&mut self, net: &Net, (a, c): Turn) {
         self.uses[net.turn(a, c)] -= 1;
     }
@@ -201,4 +215,60 @@ fn cancel(old: &mut Vec<Turn>, new: &mut Vec<Turn>) {
     }
     old.truncate(kept_old);
     new.truncate(kept_new);
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::{
+        generate::{Kind, Options, generate},
+        rng::Rng,
+    };
+
+    use super::*;
+
+    /// Whether turns close a cycle, found by taking away channels that none of the rest leads to.
+    fn have_cycle(turns: &[Turn], channels: usize) -> bool {
+        let mut left = turns.to_vec();
+        for _ in 0..channels {
+            let led_to: Vec<u32> = left.iter().map(|turn| turn.1).collect();
+            left.retain(|turn| led_to.contains(&turn.0));
+        }
+        !left.is_empty()
+    }
+
+    /// A turn is taken if and only if it closes no cycle with those in use, and a refusal changes nothing.
+    #[test]
+    fn turns_are_refused_for_cycles_and_for_nothing_else() {
+        let kind = Kind::parse("torus", &["3x3".to_owned()]).expect("a size");
+        let net = Net::new(&generate(&kind, &Options::default()).expect("sane"), 1.0);
+        let all: Vec<Turn> = (0..net.channels as u32)
+            .flat_map(|channel| net.from(net.head(channel)).iter().map(move |follower| (channel, *follower)))
+            .filter(|(channel, follower)| net.reverse(*channel) != *follower)
+            .collect();
+        let (mut taken, mut refused) = (0, 0);
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed);
+            let rank: Vec<u32> = (0..net.channels as u32).collect();
+            let mut orders = Orders::new(&net, vec![rank.clone()]);
+            let mut used: Vec<Turn> = Vec::new();
+            for _ in 0..60 {
+                let old: Vec<Turn> = (0..rng.below(3).min(used.len())).map(|at| used[at]).collect();
+                let new: Vec<Turn> = (0..1 + rng.below(6)).map(|_| all[rng.below(all.len())]).collect();
+                let mut wanted = used[old.len()..].to_vec();
+                wanted.extend(&new);
+                let lists = (&mut old.clone(), &mut new.clone());
+                let is_taken = orders.exchange(&net, 0, lists, usize::MAX, &mut 0);
+                assert_eq!(is_taken, !have_cycle(&wanted, net.channels), "seed {seed}");
+                if is_taken {
+                    (used, taken) = (wanted, taken + 1);
+                } else {
+                    refused += 1;
+                }
+                let mut recounted = Orders::new(&net, vec![rank.clone()]);
+                assert!(recounted.adopt(&net, 0, &used), "seed {seed}");
+                assert!(orders.agrees_with(&recounted, &net), "seed {seed}");
+            }
+        }
+        assert!(taken > 100 && refused > 100, "{taken} taken, {refused} refused");
+    }
 }

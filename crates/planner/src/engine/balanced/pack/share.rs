@@ -233,6 +233,13 @@ impl Share {
         true
     }
 
+    /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
+    fn is_counted(&self, net: &Net) -> bool {
+        let mut recounted = self.clone();
+        recounted.grove.orders = self.grove.orders.as_ref().map(Orders::unused);
+        recounted.settle(net) && self.grove.agrees_with(&recounted.grove, net)
+    }
+
     /// What a tree carries: channels, and pairs of hosts whose path crosses each.
     pub(super) fn loads(&self, net: &Net, tree: usize) -> Vec<(u32, u64)> {
         Crowd::new(net, self, tree, &mut Vec::new()).loads(net, self.grove.tree(tree))
@@ -613,6 +620,7 @@ pub(super) fn improve(net: &Net, share: Share, stop: Stop, rng: &mut Rng, work: 
                 return best;
             }
             current.polish(net, (sharpness, AMBITION, slack), &mut scratch, rng, work);
+            debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
             if is_better(current.grove.quality(net), best.grove.quality(net)) {
                 best = current.clone();
             }
