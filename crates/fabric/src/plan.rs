@@ -1,10 +1,10 @@
 //! A finished plan: immutable, complete, and carrying its own proof.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use crate::{
-    Assignment, DeviceIntent, EngineName, Failover, HostId, HostIntent, HostTagging, Policy, Tagging, Topology, Tree,
-    VlanId,
+    Assignment, DeviceIntent, EngineName, Failover, HostId, HostIntent, HostTagging, Link, LinkId, Policy, Tagging,
+    Topology, Tree, VlanId,
 };
 
 /// A finished plan. What executes it never chooses.
@@ -109,6 +109,20 @@ impl Plan {
     /// The tree of a VLAN. Cost: O(log VLANs).
     pub fn tree(&self, vlan: VlanId) -> Option<&VlanTree> {
         self.trees.binary_search_by_key(&vlan, |tree| tree.vlan).ok().map(|at| &self.trees[at])
+    }
+
+    /// Links that no tree uses although a parallel one between the same two switches is in use, ascending: cables that
+    /// are there for failures only. Cost: O(links of all trees + links · log links).
+    pub fn idle_parallels(&self) -> Vec<LinkId> {
+        let mut used = vec![false; self.topology.links().len()];
+        self.trees.iter().flat_map(|tree| tree.tree.links()).for_each(|link| used[link.index()] = true);
+        let ends = |link: LinkId| {
+            let Link { a, b, .. } = *self.topology.link(link);
+            let [a, b] = [a, b].map(|port| self.topology.port(port).switch);
+            (a.min(b), a.max(b))
+        };
+        let busy: BTreeSet<_> = self.topology.link_ids().filter(|link| used[link.index()]).map(ends).collect();
+        self.topology.link_ids().filter(|link| !used[link.index()] && busy.contains(&ends(*link))).collect()
     }
 
     /// The complete desired state of a host.

@@ -125,11 +125,10 @@ pub(crate) struct TooFewTrees;
 pub(crate) fn protect(request: &Request<'_>) -> Result<Protection, TooFewTrees> {
     let dividing: BTreeSet<LinkId> = dividing_links(request.topology).into_iter().collect();
     let mut placer = Placer::new(request);
-    let mut links: Vec<(usize, LinkId)> = (request.topology.link_ids())
+    let (mut links, idle): (Vec<(usize, LinkId)>, Vec<_>) = (request.topology.link_ids())
         .filter(|link| !dividing.contains(link))
         .map(|link| (placer.affected(link).len(), link))
-        .filter(|(affected, _)| *affected > 0)
-        .collect();
+        .partition(|(affected, _)| *affected > 0);
     // Those that most miss first: what is added for them serves others as well.
     links.sort_unstable_by_key(|&(affected, link)| (std::cmp::Reverse(affected), link));
     let mut moves = Vec::with_capacity(links.len());
@@ -150,6 +149,9 @@ pub(crate) fn protect(request: &Request<'_>) -> Result<Protection, TooFewTrees> 
         moves.push((link, placed, proof));
     }
     moves.sort_unstable_by_key(|(link, ..)| *link);
+    if !idle.is_empty() {
+        placer.note_nothing_moves();
+    }
     Ok(placer.finish(moves, dividing.len()))
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
             for (host, message) in after.lost {
                 findings.fatal(FindingKind::BadSwitchOver, || (format!("{host} without {label}"), message));
             }
+            worst = worst.max(after.load);
         }
         for message in after.unproven {
             floods = Floods::Open;
@@ -87,9 +88,6 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
         }
         for message in after.unproven_floods.into_iter().filter(|_| must_hold) {
             findings.note(FindingKind::DependencyCycle, || (format!("failure of {label}"), message));
-        }
-        if failover.switch_over(link).is_some() {
-            worst = worst.max(after.load);
         }
     }
     judge_summary(state, failover, assignment, dividing, worst, findings);
@@ -281,6 +279,8 @@ fn judge_summary(
             );
         }
     }
+    // The VLAN over which switches are managed carries no data, and is none of the plan's.
+    used.extend(state.topology.in_band().map(|in_band| in_band.vlan));
     let extra = |vlan: VlanId| !used.contains(vlan);
     let seen = FailoverSummary {
         links_covered: state.topology.links().len() - links_dividing,

@@ -294,6 +294,11 @@ impl<'a> Placer<'a> {
         moves
     }
 
+    /// Counts a failure after which nothing moves: the load stays what it is while all links are up.
+    pub(super) fn note_nothing_moves(&mut self) {
+        self.load_max = self.base.iter().copied().fold(self.load_max, u64::max);
+    }
+
     pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
         let (own, mut moves) = (self.own, moves);
         let mut tree_used = vec![false; self.trees.len()];
