@@ -20,15 +20,17 @@ pub enum PlanError {
         hosts: usize,
     },
     /// The engine does not apply to this topology.
-    #[error("engine {engine} does not apply: {reason}; try --engine auto")]
+    #[error("engine {engine} does not apply: {reason}{}", after(way_out))]
     Unsuitable {
         /// The engine.
         engine: EngineName,
         /// What it needs and did not find.
         reason: Unsuitable,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
     },
     /// More VLANs are needed than are allowed.
-    #[error("engine {engine} needs {}, but {limit}; {way_out}", counted(*need, "VLAN"))]
+    #[error("engine {engine} needs {}, but {limit}{}", counted(*need, "VLAN"), after(way_out))]
     TooManyVlans {
         /// The engine.
         engine: EngineName,
@@ -36,13 +38,13 @@ pub enum PlanError {
         need: usize,
         /// What allows fewer.
         limit: VlanLimit,
-        /// The nearest relaxation that would work.
+        /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
     /// More VLANs are needed than are allowed, to survive any link's failure.
     #[error(
-        "engine {engine} needs {own} VLANs, and {} more to survive the failure of any link, but {limit}; {way_out}",
-        need - own
+        "engine {engine} needs {}, and {} more to survive the failure of any link, but {limit}{}",
+        counted(*own, "VLAN"), need - own, after(way_out)
     )]
     TooManyVlansForResilience {
         /// The engine.
@@ -53,11 +55,11 @@ pub enum PlanError {
         need: usize,
         /// What allows fewer.
         limit: VlanLimit,
-        /// The nearest relaxation that would work.
+        /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
     /// A switch cannot hold that many static entries.
-    #[error("switch {switch} ({model}) holds {limit} static entries, but {need} are needed; {way_out}")]
+    #[error("switch {switch} ({model}) holds {limit} static entries, but {need} are needed{}", after(way_out))]
     TooManyStaticEntries {
         /// The switch.
         switch: String,
@@ -67,14 +69,14 @@ pub enum PlanError {
         need: usize,
         /// How many fit.
         limit: usize,
-        /// What would fit.
+        /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
     /// The routes could deadlock under the flow control asked for.
     #[error(
         "the routes of engine {engine} with {tagging} tagging could deadlock under flow control {flow_control} \
-         ({} channels wait for each other: {}); use --engine updown, or --flow-control none",
-        cycle.len(), abridged(cycle)
+         ({} channels wait for each other: {}){}",
+        cycle.len(), abridged(cycle), after(way_out)
     )]
     Deadlock {
         /// The engine.
@@ -85,9 +87,11 @@ pub enum PlanError {
         flow_control: FlowControl,
         /// The channels of one cycle, as people write them.
         cycle: Vec<String>,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
     },
     /// A switch cannot do what the policy asks.
-    #[error("switch {switch} ({model}) lacks {needs}; {way_out}")]
+    #[error("switch {switch} ({model}) lacks {needs}{}", after(way_out))]
     Unsupported {
         /// The switch.
         switch: String,
@@ -95,18 +99,20 @@ pub enum PlanError {
         model: String,
         /// What it lacks.
         needs: &'static str,
-        /// What would work.
-        way_out: &'static str,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
     },
     /// Switches would learn, but answers come back in other VLANs.
     #[error(
-        "--fdb learned needs both directions of every pair in one VLAN, which {tagging} tagging gives only with a single VLAN; \
-         let hosts tag with --tagging source-destination, take one tree with --engine tree, or keep static entries with --fdb \
-         minimal"
+        "--fdb learned needs both directions of every pair in one VLAN, which {tagging} tagging gives only with a single \
+         VLAN{}",
+        after(way_out)
     )]
     AnswersElsewhere {
         /// The tagging mode.
         tagging: Tagging,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
     },
     /// Switches would learn, which is not proven together with this.
     #[error("--fdb learned is not proven together with {what}; {way_out}")]
@@ -172,6 +178,11 @@ impl PlanError {
             _ => self,
         }
     }
+}
+
+/// A way out as the end of a sentence.
+fn after(way_out: &str) -> String {
+    if way_out.is_empty() { String::new() } else { format!("; {way_out}") }
 }
 
 /// A number and what it counts, in the singular where it is one.

@@ -63,6 +63,11 @@ impl Fitting {
         }
     }
 
+    /// Whether the next plan only shows how much there is.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.effort != Effort::Whole
+    }
+
     /// Whether the next plan is worth keeping, or only shows something.
     pub(crate) fn keeps(&self) -> bool {
         self.effort != Effort::Probe

@@ -61,6 +61,7 @@ pub(crate) fn place(
             tagging: policy.tagging,
             flow_control: policy.flow_control,
             cycle: cycle.into_iter().map(|channel| topology.channel_label(channel)).collect(),
+            way_out: String::new(),
         }),
     }
 }

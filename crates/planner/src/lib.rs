@@ -9,8 +9,11 @@
 //! measured, numbered, and turned into the complete desired state of every port.
 #![forbid(unsafe_code)]
 
+mod advice;
+mod again;
 mod bound;
 mod broadcast;
+mod candidate;
 mod cap;
 mod demand;
 mod dependency;
@@ -32,6 +35,7 @@ mod number;
 mod relation;
 mod replan;
 mod resilience;
+mod rivals;
 mod routing;
 mod threads;
 mod transition;
@@ -50,28 +54,23 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
     Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, FdbMode, FlowControl, HostId, Plan,
-    Policy, Proof, Resilience, Summary, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, VlanTree,
+    Policy, Proof, Resilience, Summary, Tagging, Topology, Tree, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
-    cap::Rules,
+    candidate::{Candidate, attainable},
     demand::Demand,
     fitting::Fitting,
     intents::Carrying,
     lanes::Lanes,
     measure::Measure,
     relation::Relation,
-    replan::{Replanned, SecondPass, Standing},
+    replan::Standing,
     resilience::{BackupFan, Protection, Request, Thrift},
-    routing::{Routing, Unsuitable},
+    routing::Routing,
     watch::Shortened,
 };
 
-/// A plan within this factor of the bound is good enough to search for a better one only briefly, unless a time limit
-/// says how long.
-const NEAR: f64 = 2.0;
-/// How briefly, in steps.
-const NEAR_STEPS: u64 = 256;
 /// What part of the VLANs, and one more, is left for failures where time decides how long trees are searched for.
 const RESERVED_PART: usize = 8;
 
@@ -86,7 +85,7 @@ const RESERVED_PART: usize = 8;
 /// Cost: dominated by the engine; at least O(VLANs · (switches + links)).
 ///
 /// # Errors
-/// [`PlanError`], naming the limit that binds and the nearest relaxation that would work.
+/// [`PlanError`], naming the limit that binds, and relaxations that were tried and work.
 pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
     plan_with(topology, policy, previous, &mut StepLimit::by_request(topology, policy))
 }
@@ -100,6 +99,16 @@ pub fn plan(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Re
 /// # Errors
 /// As [`plan`].
 pub fn plan_with(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    attempt(topology, policy, previous, watch).map_err(|refused| advice::with_way_out(topology, policy, refused))
+}
+
+/// Plans a topology; a refusal names no way out.
+fn attempt(
     topology: &Topology,
     policy: &Policy,
     previous: Option<&Plan>,
@@ -133,12 +142,19 @@ fn plan_data(
     previous: Option<&Plan>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
-    if let Some(previous) = previous {
-        let again = |second| plan_again(topology, policy, previous, second, watch.threads());
-        if let Some(plan) = again(SecondPass::Ease).or_else(|| again(SecondPass::None)) {
-            return Ok(plan);
-        }
+    match previous {
+        Some(previous) => again::plan(topology, policy, previous, watch),
+        None => plan_afresh(topology, policy, None, watch),
     }
+}
+
+/// Plans without regard to former routes; trees that are the same again keep their VLAN ids.
+fn plan_afresh(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
     match plan_anew(topology, policy, previous, &addresses, &bound, watch) {
@@ -173,16 +189,16 @@ fn plan_anew(
     loop {
         let capped = Policy { vlans_max: fitting.cap(), ..policy.clone() };
         let mut shortened;
-        let watch: &mut dyn Watch = match fitting.steps(|| StepLimit::by_request(topology, policy)) {
+        let watch: &mut dyn Watch = match fitting.steps(|| StepLimit::for_one(topology, policy)) {
             Some(steps) => {
                 shortened = Shortened { watch, steps };
                 &mut shortened
             }
             None => watch,
         };
-        let Candidate { engine, routing, lanes, measure } = match policy.engine {
-            EngineName::Auto => best_candidate(topology, &capped, bound.load, watch)?,
-            engine => candidate(topology, &capped, engine, bound.load, watch)?,
+        let Candidate { engine, routing, lanes, measure } = match fitting.is_trial() {
+            true => candidate::of_request(topology, &capped, bound.load, watch)?,
+            false => rivals::contest(topology, &capped, bound.load, watch)?,
         };
         let own = routing.trees.len();
         let former = match previous {
@@ -280,56 +296,13 @@ fn fewest_trees(topology: &Topology, policy: &Policy, bound: f64) -> Result<Cand
     let mut capped = Policy { vlans_max: Some(1), ..policy.clone() };
     loop {
         let mut watch = StepLimit::probe();
-        let found = match policy.engine {
-            EngineName::Auto => best_candidate(topology, &capped, bound, &mut watch),
-            engine => candidate(topology, &capped, engine, bound, &mut watch),
-        };
-        match found {
+        match candidate::of_request(topology, &capped, bound, &mut watch) {
             Err(PlanError::TooManyVlans { need, limit: VlanLimit::Policy(cap), .. }) if need > cap => {
                 capped.vlans_max = Some(need);
             }
             found => return found,
         }
     }
-}
-
-/// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
-fn plan_again(
-    topology: &Topology,
-    policy: &Policy,
-    previous: &Plan,
-    second: SecondPass,
-    threads: usize,
-) -> Option<Plan> {
-    let relation = Relation::between(&previous.topology, topology);
-    let Replanned { engine, routing, vlan, lane, rank } =
-        replan::replan(topology, policy, previous, &relation, second, threads)?;
-    number::check_limits(topology, policy, engine, &routing).ok()?;
-    let measure = Measure::by_threads(topology, &policy.traffic, &routing, threads);
-    // Where cycles are allowed, what was noted on the way may have closed one that the routes themselves do not have.
-    let rank = rank.or_else(|| lanes::place(topology, policy, engine, &routing).ok()?.rank);
-    let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
-    let former = replan::former_extras(topology, previous, &relation);
-    let protection = protect(topology, policy, engine, &routing, &lanes, former, Thrift::Balanced).ok()?;
-    let (routing, lane) = with_extras(routing, &lanes.lane, protection.as_ref());
-    let mut vlan = vlan;
-    vlan.extend(protection.iter().flat_map(|protection| &protection.extras).map(|(.., vlan)| *vlan));
-    let (trees, assignment, vlan) = number::number_with(policy, routing, &lane, vlan, previous)?;
-    let backup = protection.map(|protection| Backup { protection, vlan });
-    let rank = lanes.rank;
-    let addresses = addresses(topology, policy, Some((previous, &relation))).ok()?;
-    let demand = Demand::new(topology, &policy.traffic);
-    let carried = replan::carried_bound(topology, previous, &relation);
-    let bound = match carried.filter(|_| [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2]) {
-        // Where the fastest link is gone, less of what is carried over is left than one pair needs.
-        Some((load, certificate)) => bound::LoadBound { load: load.max(demand.single_max()), certificate },
-        None => bound::bound(topology, &demand, 1),
-    };
-    let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
-    let standing = Standing::of(topology, previous, &relation, &trees, &assignment);
-    let standing = Some(standing).filter(|_| policy.resilience == Resilience::None);
-    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads };
-    assemble(topology, policy, parts, standing).ok()
 }
 
 /// Makes routes ready for any link to fail, if the policy asks for it.
@@ -438,7 +411,7 @@ fn assemble(
     let devices = intents::intents(topology, policy, &carrying, threads);
     let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
     let certificate = common.or(rank).map(|rank| Certificate { rank });
-    check_static_entries(topology, policy, &devices, trees.len())?;
+    check_static_entries(topology, &devices)?;
     let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
     let failover = backup.map(|backup| backup.failover(topology, &assignment, &devices));
     let summary = Summary {
@@ -473,118 +446,6 @@ fn assemble(
     })
 }
 
-/// An engine's routes, made fit for the policy and measured.
-struct Candidate {
-    engine: EngineName,
-    routing: Routing,
-    lanes: Lanes,
-    measure: Measure,
-}
-
-impl Candidate {
-    /// Whether the bound proves that no routing loads the busiest channel less.
-    fn is_perfect(&self, topology: &Topology, policy: &Policy, bound: f64) -> bool {
-        self.measure.time_max <= attainable(topology, &policy.traffic, bound)
-    }
-}
-
-/// Runs one engine and judges its routes by the policy.
-fn candidate(
-    topology: &Topology,
-    policy: &Policy,
-    engine: EngineName,
-    bound: f64,
-    watch: &mut dyn Watch,
-) -> Result<Candidate, PlanError> {
-    let mut refused = PlanError::Unsuitable { engine, reason: Unsuitable::new("it offers no routes") };
-    for routing in engine::route(topology, policy, engine, bound, watch)? {
-        let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
-        let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
-        let finished = number::check_limits(topology, policy, engine, &routing)
-            .and_then(|()| lanes::place(topology, policy, engine, &routing))
-            .map(|lanes| {
-                let measure = Measure::of(topology, &policy.traffic, &routing);
-                let covered = broadcast::cover(topology, policy, &routing, &lanes);
-                let (routing, lanes) = covered.unwrap_or((routing, lanes));
-                Candidate { engine, measure, routing, lanes }
-            });
-        match finished {
-            Ok(candidate) => return Ok(candidate),
-            Err(error) => refused = error,
-        }
-    }
-    Err(refused)
-}
-
-/// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs. So
-/// does any other where `balanced` shares trees: it starts from the others' as well, and is no worse for a larger cap, which
-/// what others have left may be.
-fn fewer_trees(topology: &Topology, policy: &Policy, engine: EngineName, routing: Routing) -> Routing {
-    let capacity = number::capacity(topology, policy);
-    let gives_up = match policy.engine {
-        EngineName::Balanced => true,
-        EngineName::Auto => engine == EngineName::Balanced || !engine::shares_trees(topology, policy),
-        _ => false,
-    };
-    if !gives_up || routing.trees.len() <= capacity {
-        return routing;
-    }
-    let rules = match policy.flow_control {
-        FlowControl::None => Rules::Any,
-        FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
-    };
-    cap::fit(topology, &policy.traffic, &routing, capacity, rules).unwrap_or(routing)
-}
-
-/// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the
-/// fewest hops, then the fewest VLANs.
-fn best_candidate(
-    topology: &Topology,
-    policy: &Policy,
-    bound: f64,
-    watch: &mut dyn Watch,
-) -> Result<Candidate, PlanError> {
-    let mut best: Option<Candidate> = None;
-    let mut refused: Option<PlanError> = None;
-    for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree, EngineName::Balanced] {
-        if engine == EngineName::Balanced && best.as_ref().is_some_and(|best| best.is_perfect(topology, policy, bound))
-        {
-            break;
-        }
-        let near = best.as_ref().is_some_and(|best| best.measure.time_max <= NEAR * bound);
-        // Whether a small cap lets others come near must not decide on how long the search takes.
-        let found = if near && policy.time_limit.is_none() && !engine::shares_trees(topology, policy) {
-            let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };
-            candidate(topology, policy, engine, bound, &mut watch)
-        } else {
-            candidate(topology, policy, engine, bound, watch)
-        };
-        match found {
-            Ok(found) => {
-                let quality = |c: &Candidate| (c.measure.time_max, c.measure.hops_total, c.routing.trees.len());
-                if best.as_ref().is_none_or(|best| quality(&found) < quality(best)) {
-                    best = Some(found);
-                }
-            }
-            Err(PlanError::Unsuitable { .. }) => {}
-            Err(error) => {
-                refused = Some(match refused {
-                    Some(other) => other.nearer(error),
-                    None => error,
-                });
-            }
-        }
-    }
-    best.ok_or_else(|| refused.unwrap_or(PlanError::NoHosts))
-}
-
-/// The least time of the busiest channel that a bound leaves possible. Where every pair sends one unit and all links have
-/// one rate, it is a whole number.
-pub(crate) fn attainable(topology: &Topology, traffic: &Traffic, bound: f64) -> f64 {
-    let same_rates = topology.links().iter().all(|link| link.rate_bps == topology.rate_max_bps());
-    if same_rates && *traffic == Traffic::AllToAll { (bound - 1e-6).ceil() } else { bound * (1.0 + 1e-9) }
-}
-
 /// Refuses what no engine could plan.
 fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
     if topology.hosts().is_empty() {
@@ -594,29 +455,22 @@ fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> 
         return Err(PlanError::OtherTraffic { hosts: topology.hosts().len() });
     }
     for switch in topology.switches() {
-        let refuse = |needs: &'static str, way_out: &'static str| {
-            Err(PlanError::Unsupported {
-                switch: switch.name.clone(),
-                model: switch.model.name.clone(),
-                needs,
-                way_out,
-            })
+        let refuse = |needs: &'static str| {
+            let (switch, model) = (switch.name.clone(), switch.model.name.clone());
+            Err(PlanError::Unsupported { switch, model, needs, way_out: String::new() })
         };
         if !switch.model.independent_vlan_learning {
-            return refuse(
-                "a forwarding table per VLAN (IVL)",
-                "replace the switch: with shared tables VLANs cannot route",
-            );
+            return refuse("a forwarding table per VLAN (IVL)");
         }
         if policy.tagging == Tagging::Switch && !switch.model.hybrid_ports {
-            return refuse("ports that are untagged in many VLANs", "let hosts tag: --tagging source");
+            return refuse("ports that are untagged in many VLANs");
         }
         match policy.flow_control {
             FlowControl::Pause if !switch.model.pause => {
-                return refuse("802.3x PAUSE", "plan without it: --flow-control none");
+                return refuse("802.3x PAUSE");
             }
             FlowControl::Pfc(classes) if switch.model.pfc_classes < classes => {
-                return refuse("as many priority flow control classes", "ask for fewer, or use --flow-control pause");
+                return refuse("as many priority flow control classes");
             }
             _ => {}
         }
@@ -642,7 +496,7 @@ fn check_learned(policy: &Policy, previous: Option<&Plan>) -> Result<(), PlanErr
     }
     let one_tree = policy.engine == EngineName::Tree || policy.vlans_max == Some(1);
     if policy.tagging != Tagging::SourceDestination && !one_tree {
-        return Err(PlanError::AnswersElsewhere { tagging: policy.tagging });
+        return Err(PlanError::AnswersElsewhere { tagging: policy.tagging, way_out: String::new() });
     }
     Ok(())
 }
@@ -670,26 +524,12 @@ fn addresses(
         .collect()
 }
 
-fn check_static_entries(
-    topology: &Topology,
-    policy: &Policy,
-    devices: &[DeviceIntent],
-    vlans: usize,
-) -> Result<(), PlanError> {
+fn check_static_entries(topology: &Topology, devices: &[DeviceIntent]) -> Result<(), PlanError> {
     for (switch, device) in topology.switches().iter().zip(devices) {
         let (need, limit) = (device.fdb_len(), switch.model.static_entries_max);
         if need > limit {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());
-            let way_out = match (vlans, policy.fdb) {
-                (1, _) => format!("one VLAN takes no fewer: use a switch that holds {need}"),
-                (_, FdbMode::Full) => "plan with --fdb minimal".to_owned(),
-                (_, FdbMode::Minimal | FdbMode::Learned) => {
-                    format!(
-                        "use fewer than {vlans} VLANs (--max-vlans), --engine auto, or a switch with a larger table"
-                    )
-                }
-            };
-            return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, way_out });
+            return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, way_out: String::new() });
         }
     }
     Ok(())

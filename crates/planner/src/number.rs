@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Assignment, EngineName, LinkId, Plan, Policy, Topology, Tree, VlanId, VlanTree};
 
-use crate::{PlanError, VlanLimit, error::counted, routing::Routing};
+use crate::{PlanError, VlanLimit, routing::Routing};
 
 /// Trees by ascending VLAN, who uses which, and the VLANs in the order of the routing's trees.
 pub(crate) type Numbered = (Vec<VlanTree>, Assignment<VlanId>, Vec<VlanId>);
@@ -12,7 +12,7 @@ pub(crate) type Numbered = (Vec<VlanTree>, Assignment<VlanId>, Vec<VlanId>);
 /// Checks that the trees of a routing fit the policy's range and cap and the VLAN table of every switch.
 ///
 /// # Errors
-/// [`PlanError::TooManyVlans`], naming what binds and the nearest relaxation.
+/// [`PlanError::TooManyVlans`], naming what binds.
 pub(crate) fn check_limits(
     topology: &Topology,
     policy: &Policy,
@@ -20,7 +20,7 @@ pub(crate) fn check_limits(
     routing: &Routing,
 ) -> Result<(), PlanError> {
     let need = routing.trees.len();
-    let refuse = |need, limit: VlanLimit| Err(too_many(policy, engine, need, limit));
+    let refuse = |need, limit| Err(PlanError::TooManyVlans { engine, need, limit, way_out: String::new() });
     if let Some(limit) = policy.vlans_max.filter(|&limit| need > limit) {
         return refuse(need, VlanLimit::Policy(limit));
     }
@@ -51,19 +51,6 @@ pub(crate) fn check_limits(
     Ok(())
 }
 
-/// The refusal of a plan that needs more VLANs than there are. Engines that make do with fewer trees are advised only where
-/// another one was asked for.
-fn too_many(policy: &Policy, engine: EngineName, need: usize, limit: VlanLimit) -> PlanError {
-    let spares = [policy.engine, engine].iter().any(|engine| matches!(engine, EngineName::Auto | EngineName::Tree));
-    let other = if spares { "" } else { ", or use --engine auto or tree" };
-    let way_out = match &limit {
-        VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}{other}"),
-        VlanLimit::Pool(_) => format!("widen --vlans to {}{other}", counted(need, "id")),
-        VlanLimit::Model { .. } => format!("use a model with {} there{other}", counted(need, "VLAN")),
-    };
-    PlanError::TooManyVlans { engine, need, limit, way_out }
-}
-
 /// Checks that there is a VLAN for at least one tree, which every plan needs.
 ///
 /// # Errors
@@ -77,7 +64,7 @@ pub(crate) fn check_any(topology: &Topology, policy: &Policy) -> Result<(), Plan
         Some(switch) => VlanLimit::Model { switch: switch.name.clone(), model: switch.model.name.clone(), limit: 0 },
         None => return Ok(()),
     };
-    Err(too_many(policy, EngineName::Tree, 1, limit))
+    Err(PlanError::TooManyVlans { engine: EngineName::Tree, need: 1, limit, way_out: String::new() })
 }
 
 /// How many trees fit everywhere: the policy's cap and range, and the smallest VLAN table of any switch.
@@ -89,11 +76,11 @@ pub(crate) fn capacity(topology: &Topology, policy: &Policy) -> usize {
 }
 
 /// VLANs that switches hold beside those of data: that of management, if it has one.
-fn management_vlans(topology: &Topology) -> usize {
+pub(crate) fn management_vlans(topology: &Topology) -> usize {
     usize::from(topology.in_band().is_some())
 }
 
-/// The refusal of a plan that cannot be made ready for failures within the limits: what binds, and what would do.
+/// The refusal of a plan that cannot be made ready for failures within the limits: what binds.
 pub(crate) fn too_many_for_resilience(
     topology: &Topology,
     policy: &Policy,
@@ -109,17 +96,11 @@ pub(crate) fn too_many_for_resilience(
         None => {
             let smallest = topology.switches().iter().min_by_key(|switch| switch.model.vlans_available(&policy.vlans));
             let switch = smallest.expect("a topology with hosts has a switch");
-            let limit = switch.model.vlans_available(&policy.vlans);
+            let limit = switch.model.vlans_available(&policy.vlans).saturating_sub(management_vlans(topology));
             VlanLimit::Model { switch: switch.name.clone(), model: switch.model.name.clone(), limit }
         }
     };
-    let or_auto = if policy.engine == EngineName::Auto { "" } else { ", or use --engine auto" };
-    let way_out = match &limit {
-        VlanLimit::Policy(_) => format!("raise it to --max-vlans {need}{or_auto}"),
-        VlanLimit::Pool(_) => format!("widen --vlans to {need} ids{or_auto}"),
-        VlanLimit::Model { .. } => format!("use a model with {need} VLANs there{or_auto}"),
-    };
-    PlanError::TooManyVlansForResilience { engine, own, need, limit, way_out }
+    PlanError::TooManyVlansForResilience { engine, own, need, limit, way_out: String::new() }
 }
 
 /// Gives each tree a VLAN id: its old one if the previous plan had the same tree, else the lowest free one, in the
@@ -151,7 +132,7 @@ pub(crate) fn number(
     if vlans.len() < routing.trees.len() {
         let limit = VlanLimit::Pool(vlans.len());
         let (engine, need) = (policy.engine, routing.trees.len());
-        return Err(PlanError::TooManyVlans { engine, need, limit, way_out: format!("widen --vlans to {need} ids") });
+        return Err(PlanError::TooManyVlans { engine, need, limit, way_out: String::new() });
     }
     Ok(named(routing, lane, vlans))
 }

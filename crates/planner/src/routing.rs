@@ -1,8 +1,8 @@
 //! What engines hand over: trees, and which of them each frame takes.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use fabric::{Assignment, Tagging, Topology, Tree};
+use fabric::{Assignment, HostId, HostRun, Tagging, Topology, Tree};
 
 /// An engine's routes.
 #[derive(Clone, Debug)]
@@ -56,17 +56,42 @@ impl Routing {
                 let priority = (0..count).map(|host| count - host).collect();
                 Assignment::Priority { broadcast: choice.clone(), choice, priority }
             }
-            Tagging::Pair => {
-                let last = fabric::HostId::new(topology.hosts().len() - 1);
-                let first = fabric::HostId::new(0);
-                let mut rows = std::collections::BTreeMap::new();
-                let mut row = |&choice: &usize| {
-                    let row = || Arc::new(vec![fabric::HostRun { first, last, choice }]);
-                    Arc::clone(rows.entry(choice).or_insert_with(row))
-                };
-                Assignment::Pair { unicast: choice.iter().map(&mut row).collect(), broadcast: choice }
-            }
+            Tagging::Pair => by_pair_of_source(topology, choice),
         };
         Self { assignment, ..self }
     }
+
+    /// The same routes, frame by frame, written as choices by pair if `tagging` is by pair.
+    pub(crate) fn for_pairs(self, tagging: Tagging, topology: &Topology) -> Self {
+        let assignment = match (tagging, self.assignment) {
+            (Tagging::Pair, Assignment::Source(choice)) => by_pair_of_source(topology, choice),
+            (Tagging::Pair, Assignment::Destination(choice)) => by_pair_of_destination(choice),
+            (_, assignment) => assignment,
+        };
+        Self { assignment, ..self }
+    }
+}
+
+/// Choices by pair that depend on the sender alone.
+fn by_pair_of_source(topology: &Topology, choice: Vec<usize>) -> Assignment<usize> {
+    let (first, last) = (HostId::new(0), HostId::new(topology.hosts().len() - 1));
+    let mut rows = BTreeMap::new();
+    let mut row = |&choice: &usize| {
+        let row = || Arc::new(vec![HostRun { first, last, choice }]);
+        Arc::clone(rows.entry(choice).or_insert_with(row))
+    };
+    Assignment::Pair { unicast: choice.iter().map(&mut row).collect(), broadcast: choice }
+}
+
+/// Choices by pair that depend on the receiver alone; broadcasts take the sender's tree, as by destination.
+fn by_pair_of_destination(choice: Vec<usize>) -> Assignment<usize> {
+    let mut row: Vec<HostRun<usize>> = Vec::new();
+    for (host, &choice) in choice.iter().enumerate() {
+        match row.last_mut() {
+            Some(run) if run.choice == choice => run.last = HostId::new(host),
+            _ => row.push(HostRun { first: HostId::new(host), last: HostId::new(host), choice }),
+        }
+    }
+    let row = Arc::new(row);
+    Assignment::Pair { unicast: vec![row; choice.len()], broadcast: choice }
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology};
 
+use crate::rivals::rivals;
+
 /// Tells engines that can go on improving when to stop, and is told how far they are.
 pub trait Watch {
     /// Whether to stop; asked after every step of work. Once true it should stay true.
@@ -50,9 +52,16 @@ impl StepLimit {
         Self::new((size / 128).clamp(8, most.min(MOST)))
     }
 
-    /// As many steps as a request takes: more than by size alone where trees are shared and must not close a circle, or where
-    /// tables may be too small for a tree for every switch.
+    /// As many steps as a request takes, with those of the stricter requests whose plans compete with its own.
     pub fn by_request(topology: &Topology, policy: &Policy) -> Self {
+        let rivals = rivals(topology, policy);
+        let steps = rivals.iter().map(|rival| Self::for_one(topology, rival).left);
+        Self::new(steps.fold(Self::for_one(topology, policy).left, u64::saturating_add))
+    }
+
+    /// As many steps as a request takes by itself: more than by size alone where trees are shared and must not close a
+    /// circle, or where tables may be too small for a tree for every switch.
+    pub(crate) fn for_one(topology: &Topology, policy: &Policy) -> Self {
         let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
         let shared = policy.tagging == Tagging::Pair || policy.vlans_max.is_some_and(|most| most < sources);
         let factor = match policy.engine {

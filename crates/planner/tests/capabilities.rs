@@ -44,7 +44,10 @@ fn what_a_model_cannot_do_is_refused_with_what_would_work() {
                 } else {
                     match flow_control {
                         FlowControl::Pause if !own.pause => Some("--flow-control none"),
-                        FlowControl::Pfc(classes) if own.pfc_classes < classes => Some("fewer"),
+                        FlowControl::Pfc(classes) if own.pfc_classes < classes && own.pause => {
+                            Some("--flow-control pause")
+                        }
+                        FlowControl::Pfc(classes) if own.pfc_classes < classes => Some("--flow-control none"),
                         _ => None,
                     }
                 };
@@ -72,9 +75,11 @@ fn what_a_model_cannot_do_is_refused_with_what_would_work() {
 fn what_is_suggested_works() {
     let topology = ring(model(|model| (model.hybrid_ports, model.pause) = (false, false)));
     let asked = Policy::default();
-    assert!(plan(&topology, &asked, None).is_err());
+    let refused = plan(&topology, &asked, None).expect_err("two things are missing").to_string();
+    assert!(refused.ends_with("; plan with --tagging source and --flow-control none"), "{refused}");
     let tagging = Policy { tagging: Tagging::Source, ..asked };
-    assert!(plan(&topology, &tagging, None).is_err());
+    let refused = plan(&topology, &tagging, None).expect_err("one is still missing").to_string();
+    assert!(refused.ends_with("; plan without flow control: --flow-control none"), "{refused}");
     let neither = Policy { flow_control: FlowControl::None, ..tagging };
     assert!(verify::check(&plan(&topology, &neither, None).expect("what was suggested")).is_deployable());
 }

@@ -64,7 +64,7 @@ fn answers_in_other_vlans_are_refused_with_a_way_out() {
     let torus = fabric("torus", "3x3");
     for tagging in [Tagging::Switch, Tagging::Source, Tagging::Destination, Tagging::Pair] {
         let refused = plan(&torus, &learned(tagging), None).expect_err("answers come back elsewhere");
-        assert_eq!(refused, PlanError::AnswersElsewhere { tagging });
+        assert!(matches!(refused, PlanError::AnswersElsewhere { tagging: by, .. } if by == tagging), "{refused}");
         assert!(refused.to_string().contains("--tagging source-destination"), "{refused}");
         // With one VLAN there is nowhere else.
         for policy in

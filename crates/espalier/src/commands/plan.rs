@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, InBand, Plan, Policy, Report, Severity, Summary, Topology, TopologyBuilder, Traffic,
-    VlanId, VlanPool,
+    FailoverSummary, FdbMode, InBand, LinkId, Plan, Policy, Report, Severity, Summary, Tagging, Topology,
+    TopologyBuilder, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, report_json, summary_json},
@@ -27,6 +27,8 @@ use crate::{
     table::amount,
 };
 
+/// Idle cables named to a person; the rest are counted.
+const IDLE_SHOWN_MAX: usize = 4;
 /// Findings shown to a person; the rest are counted.
 const FINDINGS_SHOWN_MAX: usize = 40;
 
@@ -49,6 +51,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     patience.finish();
     let Judgement { report, deadlock } = verify::judge(&plan);
     let fit = report.is_deployable();
+    let anew = previous.as_ref().and_then(|_| better_anew(&plan, &topology, &policy, &patience));
     match output {
         Output::Json => {
             let mut object = json(&plan, &report, elapsed_ms);
@@ -58,6 +61,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
             }
             if let Some(previous) = &previous {
                 object["difference"] = since::difference_json(&planner::difference(previous, &plan));
+                object["anew"] = anew.as_ref().map_or(serde_json::Value::Null, |anew| summary_json(&anew.summary));
             }
             say!("{object}");
         }
@@ -70,7 +74,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
                 say!("{}", price.words(&plan));
             }
             if let Some(previous) = &previous {
-                print_change(previous, &plan, &topology, &policy, &patience)?;
+                print_change(previous, &plan, anew.as_ref())?;
             }
             print_report(&report)?;
         }
@@ -184,7 +188,13 @@ pub(super) fn print_summary(plan: &Plan, deadlock: &Deadlock) -> Result<()> {
         "path             {avg_switches_per_path:.2} switches on average, {max_switches_per_path} at most; {avg_hops:.2} hops"
     );
     say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
+    print_idle(plan)?;
     say!("flow control     {}: {proof}", plan.policy.flow_control);
+    if lanes > 1 && plan.policy.tagging == Tagging::Switch {
+        say!(
+            "                 no switch's configuration gives untagged frames a lane: to deploy it, let hosts tag (--tagging source)"
+        );
+    }
     if let Some(in_band) = plan.topology.in_band() {
         let links = in_band.links(&plan.topology, &plan.devices).len();
         let port = plan.topology.port_label(in_band.controller);
@@ -223,6 +233,25 @@ pub(super) fn deadlock_json(deadlock: &Deadlock) -> serde_json::Value {
     }
 }
 
+/// Parallel cables without traffic, for a person.
+fn print_idle(plan: &Plan) -> Result<()> {
+    let idle = plan.idle_parallels();
+    let label = |link: &LinkId| plan.topology.link_label(*link);
+    let mut shown = idle.iter().take(IDLE_SHOWN_MAX).map(label).collect::<Vec<_>>().join(", ");
+    match idle.len() {
+        0 => return Ok(()),
+        more if more > IDLE_SHOWN_MAX => shown.push_str(", …"),
+        _ => {}
+    }
+    let count = if idle.len() == 1 {
+        "1 parallel cable carries".to_owned()
+    } else {
+        format!("{} parallel cables carry", idle.len())
+    };
+    say!("idle             {count} no traffic: {shown}");
+    Ok(())
+}
+
 /// What a plan is ready for, for a person.
 fn print_resilience(summary: &FailoverSummary) -> Result<()> {
     let FailoverSummary { links_covered, links_dividing, drained, .. } = *summary;
@@ -255,18 +284,24 @@ pub(super) fn busiest(plan: &Plan) -> String {
     if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
 }
 
-/// What changes since the previous plan, and whether keeping so much of it costs too much.
-fn print_change(previous: &Plan, plan: &Plan, topology: &Topology, policy: &Policy, patience: &Patience) -> Result<()> {
-    let difference = planner::difference(previous, plan);
-    say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
+/// A fresh plan, if its most loaded link takes so much less time that planning without `--previous` is worth its changes.
+fn better_anew(plan: &Plan, topology: &Topology, policy: &Policy, patience: &Patience) -> Option<Plan> {
     // Whoever asked to stop does not wait for a comparison.
     if patience.is_interrupted() {
-        return Ok(());
+        return None;
     }
     // An engine asked for by name may need a structure that is gone; then there is nothing to compare with.
-    let Ok(anew) = planner::plan(topology, policy, None) else { return Ok(()) };
-    if plan.summary.max_channel_time > anew.summary.max_channel_time * planner::REPLAN_LOAD_FACTOR {
-        let (anew, kept) = (busiest(&anew), busiest(plan));
+    let anew = planner::plan(topology, policy, None).ok()?;
+    let is_better = plan.summary.max_channel_time > anew.summary.max_channel_time * planner::REPLAN_LOAD_FACTOR;
+    is_better.then_some(anew)
+}
+
+/// What changes since the previous plan, and whether keeping so much of it costs too much.
+fn print_change(previous: &Plan, plan: &Plan, anew: Option<&Plan>) -> Result<()> {
+    let difference = planner::difference(previous, plan);
+    say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
+    if let Some(anew) = anew {
+        let (anew, kept) = (busiest(anew), busiest(plan));
         say!("                 a plan made anew would have {anew} on its busiest channel instead of {kept};");
         say!("                 plan without --previous if that is worth more changes");
     }

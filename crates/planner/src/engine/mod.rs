@@ -31,5 +31,5 @@ pub(crate) fn route(
         EngineName::Balanced => Ok(balanced::route(topology, policy, bound, watch)),
         EngineName::Updown | EngineName::Auto => Ok(vec![updown::route(topology, policy)]),
     };
-    routes.map_err(|reason| PlanError::Unsuitable { engine, reason })
+    routes.map_err(|reason| PlanError::Unsuitable { engine, reason, way_out: String::new() })
 }

@@ -155,7 +155,7 @@ mod tests {
                     let Ok(before) = crate::plan_with(&whole, &policy, None, few_steps) else { continue };
                     for link in [0, 5, whole.links().len() - 1] {
                         let Some(less) = without_link(&whole, link) else { continue };
-                        let again = |second| crate::plan_again(&less, &policy, &before, second, 1);
+                        let again = |second| crate::again::mended(&less, &policy, &before, second, 1);
                         let Some(plain) = again(SecondPass::None) else { continue };
                         let second = again(SecondPass::Ease).expect("tables and VLANs are no limit");
                         let at = format!("{kind} {size} less {link}, {policy:?}");
@@ -178,7 +178,10 @@ mod tests {
                             let mut tight = TopologyBuilder::of(&less);
                             tight.change_models(|model| model.static_entries_max = largest[0]);
                             let tight = tight.finish().expect("only the models differ");
-                            assert!(crate::plan_again(&tight, &policy, &before, SecondPass::Ease, 1).is_none(), "{at}");
+                            assert!(
+                                crate::again::mended(&tight, &policy, &before, SecondPass::Ease, 1).is_none(),
+                                "{at}"
+                            );
                             let next = crate::plan_with(&tight, &policy, Some(&before), few_steps).expect("it fits");
                             assert_eq!(next.summary, plain.summary, "{at}: mended all the same");
                             tight_tables += 1;

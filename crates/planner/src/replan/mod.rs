@@ -48,9 +48,10 @@ use crate::{
     threads::with_each,
 };
 
-/// How much more than a fresh plan's the busiest channel of a re-planned fabric may carry before it is worth planning
-/// anew: the change is kept small all the same, and whoever asked is told.
-pub const REPLAN_LOAD_FACTOR: f64 = 1.25;
+/// How many times a fresh plan's maximum channel load a re-planned fabric may have before planning anew is worth its
+/// changes: where an input of the request changed, the fresh plan is taken, and where the cabling did, the difference is
+/// told.
+pub const REPLAN_LOAD_FACTOR: f64 = 1.10;
 
 /// In how many orders broken trees are tried.
 const MENDING_ROUNDS_MAX: usize = 4;

@@ -97,8 +97,8 @@ pub(super) fn pack(
         return Vec::new();
     }
     let enough = if net.slowness.len() <= 1 { (limits.bound - 1e-6).ceil() } else { limits.bound };
-    let brief = visits_in(&StepLimit::by_request(topology, policy).part(BRIEF_PART)).max(BRIEF_MIN);
-    let shaping = visits_in(&StepLimit::by_request(topology, policy).part(SHAPING_PART));
+    let brief = visits_in(&StepLimit::for_one(topology, policy).part(BRIEF_PART)).max(BRIEF_MIN);
+    let shaping = visits_in(&StepLimit::for_one(topology, policy).part(SHAPING_PART));
     let packer = Packer { policy, net, limits, enough, brief, shaping };
     let starts = Starts::new(topology, policy, net);
     let mut rng = Rng::new(policy.seed);

@@ -1,0 +1,135 @@
+//! Planning again: what a previous plan is worth to a request that may have changed.
+//!
+//! ```text
+//!   same topology, same policy  ─▶ the previous plan, byte for byte
+//!   same kind of request        ─▶ its routes, mended (`replan`)
+//!        … and an input changed that the mending does not weigh: a fresh plan competes
+//!   another request             ─▶ a fresh plan
+//! ```
+//! A fresh plan replaces mended routes only if its most loaded link takes less time by more than
+//! [`REPLAN_LOAD_FACTOR`]: a change of entries on running switches is a cost as well.
+
+use std::collections::BTreeSet;
+
+use fabric::{ChannelId, Plan, Policy, Resilience, Topology, Traffic};
+
+use crate::{
+    Backup, Parts, PlanError, REPLAN_LOAD_FACTOR, Watch, addresses, assemble, bound,
+    demand::Demand,
+    dependency::Dependencies,
+    frames::{self, Frames},
+    lanes::{self, Lanes},
+    measure::Measure,
+    number, plan_afresh, protect,
+    relation::Relation,
+    replan::{self, Replanned, SecondPass, Standing},
+    resilience::Thrift,
+    routing::Routing,
+    with_extras,
+};
+
+/// Plans a topology for which there is a plan already.
+pub(crate) fn plan(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    if let Some(plan) = unchanged(topology, policy, previous) {
+        return Ok(plan);
+    }
+    let again = |second| mended(topology, policy, previous, second, watch.threads());
+    let Some(kept) = again(SecondPass::Ease).or_else(|| again(SecondPass::None)) else {
+        return plan_afresh(topology, policy, Some(previous), watch);
+    };
+    if !competes(topology, policy, previous) {
+        return Ok(kept);
+    }
+    let fresh = plan_afresh(topology, policy, Some(previous), watch);
+    let time = |plan: &Plan| plan.summary.max_channel_time;
+    Ok(fresh.ok().filter(|fresh| time(&kept) > time(fresh) * REPLAN_LOAD_FACTOR).unwrap_or(kept))
+}
+
+/// The previous plan, if it answers this very request and its routes respect its certificate.
+fn unchanged(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<Plan> {
+    let same = *policy == previous.policy && *topology == previous.topology;
+    (same && respects_certificate(previous)).then(|| previous.clone())
+}
+
+/// Whether every route increases in the numbering that proves the plan free of deadlock; without a numbering, whether
+/// none is needed. Cost: O(routes' dependencies).
+fn respects_certificate(plan: &Plan) -> bool {
+    let Some(certificate) = &plan.certificate else { return plan.policy.flow_control.lanes().is_none() };
+    let position = |vlan| plan.trees.partition_point(|tree| tree.vlan < vlan);
+    let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
+    let routing = Routing {
+        trees: plan.trees.iter().map(|tree| tree.tree.clone()).collect(),
+        assignment: plan.assignment.map(position),
+        lane: None,
+        numbering: None,
+    };
+    let count = certificate.rank.len();
+    if lane.iter().any(|lane| usize::from(*lane) >= count) {
+        return false;
+    }
+    let waits = frames::dependencies(&plan.topology, &routing, (&lane, count), Frames::Unicast, plan.policy.fdb);
+    let increases = |(waits, rank): (&Dependencies, &Vec<u32>)| {
+        waits.iter().all(|(from, to)| rank[from.index()] < rank[to.index()])
+    };
+    waits.iter().zip(&certificate.rank).all(increases)
+}
+
+/// Whether the request changed in something that decides how good routes can be, but that mending them does not weigh:
+/// traffic, link rates, VLANs, the engine, the seed, or the time to search.
+fn competes(topology: &Topology, policy: &Policy, previous: &Plan) -> bool {
+    let before = &previous.policy;
+    let other_request = (&policy.traffic, &policy.vlans, policy.vlans_max)
+        != (&before.traffic, &before.vlans, before.vlans_max)
+        || (policy.engine, policy.seed) != (before.engine, before.seed)
+        || policy.time_limit.is_some_and(|limit| before.time_limit != Some(limit));
+    let old = &previous.topology;
+    let relation = Relation::between(old, topology);
+    let rate = |topology: &Topology, channel: ChannelId| topology.link(channel.link()).rate_bps;
+    other_request
+        || (old.channel_ids().zip(&relation.channel))
+            .any(|(channel, now)| now.is_some_and(|now| rate(old, channel) != rate(topology, now)))
+}
+
+/// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
+pub(crate) fn mended(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    second: SecondPass,
+    threads: usize,
+) -> Option<Plan> {
+    let relation = Relation::between(&previous.topology, topology);
+    let Replanned { engine, routing, vlan, lane, rank } =
+        replan::replan(topology, policy, previous, &relation, second, threads)?;
+    number::check_limits(topology, policy, engine, &routing).ok()?;
+    let measure = Measure::by_threads(topology, &policy.traffic, &routing, threads);
+    // Where cycles are allowed, what was noted on the way may have closed one that the routes themselves do not have.
+    let rank = rank.or_else(|| lanes::place(topology, policy, engine, &routing).ok()?.rank);
+    let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
+    let former = replan::former_extras(topology, previous, &relation);
+    let protection = protect(topology, policy, engine, &routing, &lanes, former, Thrift::Balanced).ok()?;
+    let (routing, lane) = with_extras(routing, &lanes.lane, protection.as_ref());
+    let mut vlan = vlan;
+    vlan.extend(protection.iter().flat_map(|protection| &protection.extras).map(|(.., vlan)| *vlan));
+    let (trees, assignment, vlan) = number::number_with(policy, routing, &lane, vlan, previous)?;
+    let backup = protection.map(|protection| Backup { protection, vlan });
+    let rank = lanes.rank;
+    let addresses = addresses(topology, policy, Some((previous, &relation))).ok()?;
+    let demand = Demand::new(topology, &policy.traffic);
+    let carried = replan::carried_bound(topology, previous, &relation);
+    let bound = match carried.filter(|_| [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2]) {
+        // Where the fastest link is gone, less of what is carried over is left than one pair needs.
+        Some((load, certificate)) => bound::LoadBound { load: load.max(demand.single_max()), certificate },
+        None => bound::bound(topology, &demand, 1),
+    };
+    let lanes = trees.iter().map(|tree| tree.lane).collect::<BTreeSet<u8>>().len();
+    let standing = Standing::of(topology, previous, &relation, &trees, &assignment);
+    let standing = Some(standing).filter(|_| policy.resilience == Resilience::None);
+    let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads };
+    assemble(topology, policy, parts, standing).ok()
+}

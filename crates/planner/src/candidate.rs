@@ -1,0 +1,163 @@
+//! Candidates: an engine's routes, made fit for a policy, placed on lanes and measured.
+//!
+//! ```text
+//!   engine ─▶ routes, best first ─▶ within the limits? ─▶ lanes free of cycles? ─▶ candidate
+//!                    ▲                     │ no                   │ no
+//!                    └──────────── the next routes ◀──────────────┘
+//! ```
+
+use fabric::{EngineName, FlowControl, Policy, Topology, Traffic};
+
+use crate::{
+    PlanError, StepLimit, Watch, broadcast,
+    cap::{self, Rules},
+    engine,
+    lanes::{self, Lanes},
+    measure::Measure,
+    merge, number,
+    routing::{Routing, Unsuitable},
+    watch::Shortened,
+};
+
+/// A plan within this factor of the bound is good enough to search for a better one only briefly, unless a time limit
+/// says how long.
+const NEAR: f64 = 2.0;
+/// How briefly, in steps.
+const NEAR_STEPS: u64 = 256;
+/// The routes of the policy's engine, or of the best one if any will do.
+///
+/// # Errors
+/// Why there are none; where any engine will do, the refusal that the smallest relaxation would lift.
+pub(crate) fn of_request(
+    topology: &Topology,
+    policy: &Policy,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
+    match policy.engine {
+        EngineName::Auto => best_candidate(topology, policy, bound, watch),
+        engine => candidate(topology, policy, engine, bound, watch),
+    }
+}
+
+/// An engine's routes, made fit for the policy and measured.
+pub(crate) struct Candidate {
+    pub(crate) engine: EngineName,
+    pub(crate) routing: Routing,
+    pub(crate) lanes: Lanes,
+    pub(crate) measure: Measure,
+}
+
+impl Candidate {
+    /// Routes on their lanes, broadcasts included as far as trees can be found that carry them, and measured.
+    pub(crate) fn placed(
+        topology: &Topology,
+        policy: &Policy,
+        engine: EngineName,
+        routing: Routing,
+        lanes: Lanes,
+    ) -> Self {
+        let measure = Measure::of(topology, &policy.traffic, &routing);
+        let covered = broadcast::cover(topology, policy, &routing, &lanes);
+        let (routing, lanes) = covered.unwrap_or((routing, lanes));
+        Self { engine, routing, lanes, measure }
+    }
+
+    /// Whether the bound proves that no routing loads the busiest channel less.
+    pub(crate) fn is_perfect(&self, topology: &Topology, policy: &Policy, bound: f64) -> bool {
+        self.measure.time_max <= attainable(topology, &policy.traffic, bound)
+    }
+}
+
+/// Runs one engine and judges its routes by the policy.
+fn candidate(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
+    let reason = Unsuitable::new("it offers no routes");
+    let mut refused = PlanError::Unsuitable { engine, reason, way_out: String::new() };
+    for routing in engine::route(topology, policy, engine, bound, watch)? {
+        let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
+        let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
+        let finished = number::check_limits(topology, policy, engine, &routing)
+            .and_then(|()| lanes::place(topology, policy, engine, &routing))
+            .map(|lanes| Candidate::placed(topology, policy, engine, routing, lanes));
+        match finished {
+            Ok(candidate) => return Ok(candidate),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+/// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs. So
+/// does any other where `balanced` shares trees: it starts from the others' as well, and is no worse for a larger cap, which
+/// what others have left may be.
+fn fewer_trees(topology: &Topology, policy: &Policy, engine: EngineName, routing: Routing) -> Routing {
+    let capacity = number::capacity(topology, policy);
+    let gives_up = match policy.engine {
+        EngineName::Balanced => true,
+        EngineName::Auto => engine == EngineName::Balanced || !engine::shares_trees(topology, policy),
+        _ => false,
+    };
+    if !gives_up || routing.trees.len() <= capacity {
+        return routing;
+    }
+    let rules = match policy.flow_control {
+        FlowControl::None => Rules::Any,
+        FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
+    };
+    cap::fit(topology, &policy.traffic, &routing, capacity, rules).unwrap_or(routing)
+}
+
+/// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the
+/// fewest hops, then the fewest VLANs.
+fn best_candidate(
+    topology: &Topology,
+    policy: &Policy,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
+    let mut best: Option<Candidate> = None;
+    let mut refused: Option<PlanError> = None;
+    for engine in [EngineName::Dor, EngineName::Clos, EngineName::Updown, EngineName::Tree, EngineName::Balanced] {
+        if engine == EngineName::Balanced && best.as_ref().is_some_and(|best| best.is_perfect(topology, policy, bound))
+        {
+            break;
+        }
+        let near = best.as_ref().is_some_and(|best| best.measure.time_max <= NEAR * bound);
+        // Whether a small cap lets others come near must not decide on how long the search takes.
+        let found = if near && policy.time_limit.is_none() && !engine::shares_trees(topology, policy) {
+            let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };
+            candidate(topology, policy, engine, bound, &mut watch)
+        } else {
+            candidate(topology, policy, engine, bound, watch)
+        };
+        match found {
+            Ok(found) => {
+                let quality = |c: &Candidate| (c.measure.time_max, c.measure.hops_total, c.routing.trees.len());
+                if best.as_ref().is_none_or(|best| quality(&found) < quality(best)) {
+                    best = Some(found);
+                }
+            }
+            Err(PlanError::Unsuitable { .. }) => {}
+            Err(error) => {
+                refused = Some(match refused {
+                    Some(other) => other.nearer(error),
+                    None => error,
+                });
+            }
+        }
+    }
+    best.ok_or_else(|| refused.unwrap_or(PlanError::NoHosts))
+}
+
+/// The least time of the busiest channel that a bound leaves possible. Where every pair sends one unit and all links have
+/// one rate, it is a whole number.
+pub(crate) fn attainable(topology: &Topology, traffic: &Traffic, bound: f64) -> f64 {
+    let same_rates = topology.links().iter().all(|link| link.rate_bps == topology.rate_max_bps());
+    if same_rates && *traffic == Traffic::AllToAll { (bound - 1e-6).ceil() } else { bound * (1.0 + 1e-9) }
+}

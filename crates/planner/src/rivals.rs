@@ -1,0 +1,102 @@
+//! Rivals: routes for stricter requests, which the request allows as well.
+//!
+//! A search with more freedom has more to choose from and may end up worse. So routes that were searched for under more
+//! constraints compete: what PAUSE allows is allowed without flow control, a choice by sender is a choice by pair, and
+//! routes that were made without regard to a cap may keep it.
+//!
+//! ```text
+//!   none ≤ pfc=8 ≤ pfc=4 ≤ pfc=2 ≤ pause        in time on the most loaded link,
+//!   pair ≤ source, destination                  since each request contains all to its right
+//! ```
+//! A stricter request is searched exactly as if it had been made, so on networks where all of them are, less freedom never
+//! helps. On large networks, where a search takes long, and under a time limit there are none.
+
+use fabric::{FlowControl, Policy, Tagging, Topology};
+
+use crate::{
+    PlanError, StepLimit, Watch,
+    candidate::{Candidate, of_request},
+    lanes, number,
+    watch::Shortened,
+};
+
+/// Most channels times switches of a network whose requests have rivals.
+const SIZE_MAX: usize = 1 << 12;
+/// By how much better a rival must be, against rounding.
+const NOTHING: f64 = 1e-9;
+
+/// The best of the request's own routes and those of its rivals.
+///
+/// # Errors
+/// As [`of_request`] for the request itself, if no rival has routes either.
+pub(crate) fn contest(
+    topology: &Topology,
+    policy: &Policy,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
+    let rivals = rivals(topology, policy);
+    if rivals.is_empty() {
+        return of_request(topology, policy, bound, watch);
+    }
+    let mut run = |policy: &Policy| {
+        let steps = StepLimit::for_one(topology, policy);
+        of_request(topology, policy, bound, &mut Shortened { watch: &mut *watch, steps })
+    };
+    let mut best = run(policy);
+    for rival in &rivals {
+        if best.as_ref().is_ok_and(|best| best.is_perfect(topology, policy, bound)) {
+            break;
+        }
+        let Some(found) = run(rival).ok().and_then(|found| allowed(topology, policy, found)) else { continue };
+        let is_better = |best: &Candidate| found.measure.time_max < best.measure.time_max * (1.0 - NOTHING);
+        if best.as_ref().map_or(true, is_better) {
+            best = Ok(found);
+        }
+    }
+    best
+}
+
+/// A rival's routes as routes for the policy, if it allows them.
+fn allowed(topology: &Topology, policy: &Policy, rival: Candidate) -> Option<Candidate> {
+    let Candidate { engine, routing, .. } = rival;
+    let routing = routing.for_pairs(policy.tagging, topology);
+    number::check_limits(topology, policy, engine, &routing).ok()?;
+    let lanes = lanes::place(topology, policy, engine, &routing).ok()?;
+    Some(Candidate::placed(topology, policy, engine, routing, lanes))
+}
+
+/// Requests whose routes the policy allows, or may allow, the nearest first.
+pub(crate) fn rivals(topology: &Topology, policy: &Policy) -> Vec<Policy> {
+    if policy.time_limit.is_some() || topology.channel_count() * topology.switches().len() > SIZE_MAX {
+        return Vec::new();
+    }
+    let narrower: &[FlowControl] = match policy.flow_control {
+        FlowControl::None => &[FlowControl::Pfc(8), FlowControl::Pfc(4), FlowControl::Pfc(2), FlowControl::Pause],
+        FlowControl::Pfc(5..) => &[FlowControl::Pfc(4), FlowControl::Pfc(2), FlowControl::Pause],
+        FlowControl::Pfc(3..) => &[FlowControl::Pfc(2), FlowControl::Pause],
+        FlowControl::Pfc(_) => &[FlowControl::Pause],
+        FlowControl::Pause => &[],
+    };
+    let taggings: &[Tagging] = match policy.tagging {
+        Tagging::Pair => &[Tagging::Pair, Tagging::Source, Tagging::Destination],
+        _ => &[policy.tagging],
+    };
+    // Hosts of a switch may have a tree each only where there is one for every host; but many of those may be the same.
+    let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
+    let near = policy.vlans_max.filter(|cap| (sources..topology.hosts().len()).contains(cap));
+    let caps: &[Option<usize>] = if near.is_some() { &[policy.vlans_max, None] } else { &[policy.vlans_max] };
+    let flow_controls = || std::iter::once(policy.flow_control).chain(narrower.iter().copied());
+    let mut rivals = Vec::new();
+    for &tagging in taggings {
+        for flow_control in flow_controls() {
+            for &vlans_max in caps {
+                let rival = Policy { tagging, flow_control, vlans_max, ..policy.clone() };
+                if rival != *policy {
+                    rivals.push(rival);
+                }
+            }
+        }
+    }
+    rivals
+}
