@@ -20,7 +20,7 @@ const RAISES_MAX: usize = 4;
 /// The same refusal with the ways out that work.
 pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: PlanError) -> PlanError {
     let advisor = Advisor { topology, policy };
-    let ways = match &refused {
+    let ways: Vec<String> = match &refused {
         PlanError::TooManyVlans { need, .. } | PlanError::TooManyVlansForResilience { need, .. } => {
             let ways = [advisor.more_vlans(*need), advisor.other_engine(), advisor.without_protection()];
             ways.into_iter().flatten().collect()
@@ -50,6 +50,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::LearnedUnproven { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };
+    let ways = if ways.is_empty() { advisor.together().into_iter().collect() } else { ways };
     match &mut refused {
         PlanError::TooManyVlans { way_out, .. }
         | PlanError::TooManyVlansForResilience { way_out, .. }
@@ -183,6 +184,38 @@ impl Advisor<'_> {
             }
         }
         None
+    }
+
+    /// Changes of which none is enough by itself: everything is given up, then taken back one by one as far as that goes.
+    fn together(&self) -> Option<String> {
+        type Change = (&'static str, fn(&mut Policy));
+        let changes: [Change; 7] = [
+            ("--engine auto", |policy| policy.engine = EngineName::Auto),
+            ("--fdb minimal", |policy| policy.fdb = FdbMode::Minimal),
+            ("--tagging source", |policy| policy.tagging = Tagging::Source),
+            ("--flow-control none", |policy| policy.flow_control = FlowControl::None),
+            ("--resilience 0", |policy| policy.resilience = Resilience::None),
+            ("no --max-vlans", |policy| policy.vlans_max = None),
+            ("the default --vlans", |policy| policy.vlans = VlanPool::default()),
+        ];
+        let changed = |changes: &[Change]| {
+            let mut policy = self.policy.clone();
+            changes.iter().for_each(|(_, change)| change(&mut policy));
+            policy
+        };
+        let works = |changes: &[Change]| self.refusal(self.topology, &changed(changes)).is_none();
+        let mut given_up = changes.to_vec();
+        if !works(&given_up) {
+            return None;
+        }
+        for change in changes {
+            let fewer: Vec<Change> = given_up.iter().copied().filter(|(words, _)| *words != change.0).collect();
+            if works(&fewer) {
+                given_up = fewer;
+            }
+        }
+        let words: Vec<&str> = given_up.iter().map(|(words, _)| *words).collect();
+        Some(format!("several changes help together: {}", words.join(", ")))
     }
 
     /// What all switches can do: one change that works, or else two.

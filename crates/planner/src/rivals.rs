@@ -39,16 +39,16 @@ pub(crate) fn contest(
     if rivals.is_empty() {
         return of_request(topology, policy, bound, watch);
     }
-    let mut run = |policy: &Policy| {
+    let run = |policy: &Policy, watch: &mut dyn Watch| {
         let steps = StepLimit::for_one(topology, policy);
-        of_request(topology, policy, bound, &mut Shortened { watch: &mut *watch, steps })
+        of_request(topology, policy, bound, &mut Shortened { watch, steps })
     };
-    let mut best = run(policy);
+    let mut best = run(policy, watch);
     for rival in &rivals {
-        if best.as_ref().is_ok_and(|best| best.is_perfect(topology, policy, bound)) {
+        if watch.steps_left() == 0 || best.as_ref().is_ok_and(|best| best.is_perfect(topology, policy, bound)) {
             break;
         }
-        let Some(found) = run(rival).ok().and_then(|found| allowed(topology, policy, found)) else { continue };
+        let Some(found) = run(rival, watch).ok().and_then(|found| allowed(topology, policy, found)) else { continue };
         let is_better = |best: &Candidate| found.measure.time_max < best.measure.time_max * (1.0 - NOTHING);
         if best.as_ref().map_or(true, is_better) {
             best = Ok(found);
@@ -78,25 +78,15 @@ pub(crate) fn rivals(topology: &Topology, policy: &Policy) -> Vec<Policy> {
         FlowControl::Pfc(_) => &[FlowControl::Pause],
         FlowControl::Pause => &[],
     };
-    let taggings: &[Tagging] = match policy.tagging {
-        Tagging::Pair => &[Tagging::Pair, Tagging::Source, Tagging::Destination],
-        _ => &[policy.tagging],
+    let other_taggings: &[Tagging] = match policy.tagging {
+        Tagging::Pair => &[Tagging::Source, Tagging::Destination],
+        _ => &[],
     };
     // Hosts of a switch may have a tree each only where there is one for every host; but many of those may be the same.
     let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
     let near = policy.vlans_max.filter(|cap| (sources..topology.hosts().len()).contains(cap));
-    let caps: &[Option<usize>] = if near.is_some() { &[policy.vlans_max, None] } else { &[policy.vlans_max] };
-    let flow_controls = || std::iter::once(policy.flow_control).chain(narrower.iter().copied());
-    let mut rivals = Vec::new();
-    for &tagging in taggings {
-        for flow_control in flow_controls() {
-            for &vlans_max in caps {
-                let rival = Policy { tagging, flow_control, vlans_max, ..policy.clone() };
-                if rival != *policy {
-                    rivals.push(rival);
-                }
-            }
-        }
-    }
-    rivals
+    let uncapped = near.map(|_| Policy { vlans_max: None, ..policy.clone() });
+    let by_flow_control = narrower.iter().map(|&flow_control| Policy { flow_control, ..policy.clone() });
+    let by_tagging = other_taggings.iter().map(|&tagging| Policy { tagging, ..policy.clone() });
+    uncapped.into_iter().chain(by_flow_control).chain(by_tagging).collect()
 }

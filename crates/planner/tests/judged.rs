@@ -209,7 +209,6 @@ fn a_table_too_small_for_any_plan_is_named_with_the_need() {
     let error = plan(&mesh, &Policy::default(), None).expect_err("25 hosts, and room for 20");
     assert_eq!(
         error.to_string(),
-        "switch s0-0 (edgeswitch-24) holds 20 static entries, but 25 are needed; one VLAN takes no fewer: use a switch \
-         that holds 25"
+        "switch s0-0 (edgeswitch-24) holds 20 static entries, but 25 are needed; use a switch that holds 25"
     );
 }
