@@ -190,7 +190,7 @@ pub(super) fn print_summary(plan: &Plan, deadlock: &Deadlock) -> Result<()> {
     say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
     print_idle(plan)?;
     say!("flow control     {}: {proof}", plan.policy.flow_control);
-    if lanes > 1 && plan.policy.tagging == Tagging::Switch {
+    if plan.summary.lanes > 1 && plan.policy.tagging == Tagging::Switch {
         say!(
             "                 no switch's configuration gives untagged frames a lane: to deploy it, let hosts tag (--tagging source)"
         );
