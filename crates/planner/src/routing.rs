@@ -65,7 +65,9 @@ impl Routing {
     pub(crate) fn for_pairs(self, tagging: Tagging, topology: &Topology) -> Self {
         let assignment = match (tagging, self.assignment) {
             (Tagging::Pair, Assignment::Source(choice)) => by_pair_of_source(topology, choice),
-            (Tagging::Pair, Assignment::Destination(choice)) => by_pair_of_destination(choice),
+            (Tagging::Pair, Assignment::Destination { choice, broadcast }) => {
+                by_pair_of_destination(&choice, broadcast)
+            }
             (_, assignment) => assignment,
         };
         Self { assignment, ..self }
@@ -83,8 +85,8 @@ fn by_pair_of_source(topology: &Topology, choice: Vec<usize>) -> Assignment<usiz
     Assignment::Pair { unicast: choice.iter().map(&mut row).collect(), broadcast: choice }
 }
 
-/// Choices by pair that depend on the receiver alone; broadcasts take the sender's tree, as by destination.
-fn by_pair_of_destination(choice: Vec<usize>) -> Assignment<usize> {
+/// Choices by pair that depend on the receiver alone.
+fn by_pair_of_destination(choice: &[usize], broadcast: Vec<usize>) -> Assignment<usize> {
     let mut row: Vec<HostRun<usize>> = Vec::new();
     for (host, &choice) in choice.iter().enumerate() {
         match row.last_mut() {
@@ -93,5 +95,5 @@ fn by_pair_of_destination(choice: Vec<usize>) -> Assignment<usize> {
         }
     }
     let row = Arc::new(row);
-    Assignment::Pair { unicast: vec![row; choice.len()], broadcast: choice }
+    Assignment::Pair { unicast: vec![row; choice.len()], broadcast }
 }
