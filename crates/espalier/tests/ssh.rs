@@ -272,7 +272,7 @@ fn exchanged_addresses_of_unlike_switches_are_said() {
     let Some(closet) = Closet::open("exchanged") else { return };
     closet.plan([2, 1]);
     for command in
-        ["observe plan.json -o seen", "deploy plan.json --trust-cabling all", "status plan.json --interval 0"]
+        ["observe plan.json -o seen", "deploy plan.json --trust-cabling all", "status plan.json --interval 0.25"]
     {
         let (code, said) = closet.run(command);
         assert_eq!(code, 1, "{command}: {said}");

@@ -58,10 +58,19 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::Deadlock { way_out, .. }
         | PlanError::Unsuitable { way_out, .. }
         | PlanError::Unsupported { way_out, .. }
-        | PlanError::AnswersElsewhere { way_out, .. } => *way_out = ways.join(", or "),
+        | PlanError::AnswersElsewhere { way_out, .. } => *way_out = either(&ways),
         _ => {}
     }
     refused
+}
+
+/// `a`, or `a, or b`, or `a, b, or c`.
+fn either(ways: &[String]) -> String {
+    match ways {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{}, or {last}", first.join(", ")),
+    }
 }
 
 struct Advisor<'a> {
