@@ -58,7 +58,8 @@ pub(crate) fn cover(
         cover.moved.extend(hosts.map(|host| (*host, tree)));
     }
     let Cover { trees, lane, orders, moved, .. } = cover;
-    let mut routing = Routing { trees, ..routing.clone() };
+    let chosen = routing.lane.is_some().then(|| lane.clone());
+    let mut routing = Routing { trees, assignment: routing.assignment.clone(), numbering: None, lane: chosen };
     let broadcast = routing.assignment.broadcast_mut();
     moved.into_iter().for_each(|(host, tree)| broadcast[host.index()] = tree);
     let rank: Option<Vec<Vec<u32>>> = orders.into_iter().map(Order::into_rank).collect();
