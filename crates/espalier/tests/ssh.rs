@@ -278,6 +278,7 @@ fn exchanged_addresses_of_unlike_switches_are_said() {
         assert_eq!(code, 1, "{command}: {said}");
         for expect in [
             "sg answers at 127.0.8.2 (sysName sg), where the plan has hp (hpe)",
+            "hp answers at 127.0.8.1 (sysName hp), where the plan has sg (sg300)",
             "correct mgmt: of both in the topology and plan again, or give hp its address 127.0.8.2 back",
             "to \"display current-configuration\" it says \"% Unrecognized command found at '^' position.\"",
         ] {

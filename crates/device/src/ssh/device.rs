@@ -70,11 +70,26 @@ pub struct Device {
     attention: Attention,
 }
 
+/// Why a command line cannot be used, and the name in its prompt if it got so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoLogin {
+    /// Why not.
+    pub fault: Fault,
+    /// What the switch calls itself.
+    pub called: Option<String>,
+}
+
+impl From<Fault> for NoLogin {
+    fn from(fault: Fault) -> Self {
+        Self { fault, called: None }
+    }
+}
+
 /// Logs in to a switch. `names` are its ports, as the topology names them; `patience` is how long it may be silent; whoever
 /// holds `cancel` can have requests end early.
 ///
 /// # Errors
-/// [`Fault`], with the way out where a host key, an algorithm or a password is refused.
+/// [`NoLogin`], with the way out where a host key, an algorithm or a password is refused.
 pub fn connect(
     address: IpAddr,
     login: &Login,
@@ -83,7 +98,7 @@ pub fn connect(
     settings: Settings,
     patience: Duration,
     cancel: &Cancel,
-) -> Result<Device, Fault> {
+) -> Result<Device, NoLogin> {
     let (names, dialled, named) = (names.to_vec(), login.clone(), names.len());
     let attention = Attention::default();
     attention.set_cancel(cancel.clone());
@@ -118,7 +133,7 @@ pub fn connect(
         called: None,
     };
     // So that a wrong password is known before anything happens.
-    cli.terminal = Some(cli.open()?);
+    cli.terminal = Some(cli.open().map_err(|fault| NoLogin { fault, called: cli.called.clone() })?);
     Ok(Device { tongue: Box::new(cli), named, held: None, attention })
 }
 

@@ -22,6 +22,6 @@ mod shown;
 mod terminal;
 mod transport;
 
-pub use device::{Device, connect};
+pub use device::{Device, NoLogin, connect};
 pub use shown::read_shown;
 pub use transport::{Arrived, Channel, Login, OldAlgorithms, OpenSsh};

@@ -19,7 +19,7 @@ use device::{
     identity::Identity,
     mib::objects::binding_text,
     snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink, read_description, read_identity},
-    ssh::{self, Login, OldAlgorithms},
+    ssh::{self, Login, NoLogin, OldAlgorithms},
     survey::{SurveyReply, other_answers},
 };
 use fabric::{Plan, SwitchId, Topology, VlanId, VlanSet};
@@ -225,7 +225,7 @@ impl<'a> Ways<'a> {
             return self.by_snmp(switch);
         };
         let done = self.log_in(switch, login, save);
-        done.map(Reached::CommandLine).map_err(|fault| self.explain(switch, None, fault))
+        done.map(Reached::CommandLine).map_err(|why| self.explain(switch, why.called.as_deref(), why.fault))
     }
 
     fn by_snmp(&self, switch: SwitchId) -> Connected {
@@ -234,7 +234,7 @@ impl<'a> Ways<'a> {
         done.map(|device| Reached::Snmp(Box::new(device))).map_err(|fault| self.explain(switch, None, fault))
     }
 
-    fn log_in(&self, switch: SwitchId, login: &Login, save: SaveMethod) -> Result<ssh::Device, Fault> {
+    fn log_in(&self, switch: SwitchId, login: &Login, save: SaveMethod) -> Result<ssh::Device, NoLogin> {
         let Self { topology, mark_vlan, reach, .. } = self;
         let address = address_of(topology, switch)?;
         let target: Option<Target> = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
