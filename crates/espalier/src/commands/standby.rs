@@ -143,7 +143,7 @@ fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>),
     let mut mark: Option<(usize, Mark)> = None;
     for (index, found) in found.iter().enumerate() {
         let Some(own) = found.mark else {
-            return Err(format!("{} bears no deployment tag; {way_out}", name(index)));
+            return Err(format!("{} bears no deployment tag; deploy the plan, and stand by then", name(index)));
         };
         if own.phase == Phase::UnderWay {
             return Err(format!(
