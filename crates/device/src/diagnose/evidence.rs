@@ -328,10 +328,13 @@ impl<'a> Evidence<'a> {
         let links: Vec<LinkId> = self.down_links().into_iter().collect();
         let silent = self.plan.topology.switch_ids().filter(|switch| self.seen[switch.index()].is_err());
         let switches: Vec<SwitchId> = silent.collect();
-        if links.is_empty() && switches.is_empty() && !plugs {
-            Remedy::DeployAgain
-        } else {
+        if !links.is_empty() || !switches.is_empty() || plugs {
             Remedy::AfterRepairs { links, switches, plugs }
+        } else if let Some(link) = self.shut.first() {
+            // Nobody knows whether it would carry, and deploying moves hosts back onto it.
+            Remedy::Confirm(*link)
+        } else {
+            Remedy::DeployAgain
         }
     }
 

@@ -396,11 +396,10 @@ fn standing(evidence: &Evidence<'_>, plugs: bool) -> Option<Diagnosis> {
 /// Cables that wait for somebody to confirm them.
 fn shut(evidence: &Evidence<'_>, plugs: bool) -> Option<Diagnosis> {
     let links: Vec<LinkId> = evidence.shut.iter().copied().collect();
-    let first = *links.first()?;
-    let remedy = match evidence.deploying(plugs) {
-        Remedy::DeployAgain => Remedy::Confirm(first),
-        repairs => repairs,
-    };
+    if links.is_empty() {
+        return None;
+    }
+    let remedy = evidence.deploying(plugs);
     Some(Diagnosis { urgency: Urgency::Act, cause: Cause::Shut { links }, consequences: Vec::new(), remedy })
 }
 
