@@ -5,6 +5,7 @@
 //! written, synced and renamed, and the folder synced, so that a power loss leaves the old file or the new one.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read as _, Write as _},
     os::{
@@ -28,19 +29,25 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, and makes it, for its owner alone, if it is not there. Its parents are made as usual.
+    /// Opens a folder, and makes it, for its owner alone, if it is not there. Its parents are made as usual. A link is
+    /// followed only where nobody else can have put it, as systemd does for a service with a user of its own.
     ///
     /// # Errors
-    /// If it cannot be made, or is a link.
+    /// If it cannot be made, or is a link that somebody else may have put there.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(parent)?;
         match fs::DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        let opened = File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)?;
+        let holder = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(parent)?;
+        let follow = if is_ours_alone(&holder.metadata()?) { 0 } else { libc::O_NOFOLLOW };
+        let inside = match path.file_name() {
+            Some(name) => inside(&holder, name),
+            None => path.to_owned(),
+        };
+        let opened = File::options().read(true).custom_flags(libc::O_DIRECTORY | follow).open(inside)?;
         Ok(Self { opened, shown: path.to_owned() })
     }
 
@@ -103,10 +110,20 @@ impl Folder {
         written.inspect_err(|_| drop(fs::remove_file(&draft)))
     }
 
-    /// A path of a file that leads through the folder that is open, whatever is at the folder's own path by now.
     fn at(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.opened.as_raw_fd()))
+        inside(&self.opened, name.as_ref())
     }
+}
+
+/// A path that leads through a folder that is open, whatever is at the folder's own path by now.
+fn inside(folder: &File, name: &OsStr) -> PathBuf {
+    Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)
+}
+
+/// Whether nobody but root and this program's user can change what is in a folder.
+fn is_ours_alone(folder: &fs::Metadata) -> bool {
+    let of_others = libc::S_IWGRP | libc::S_IWOTH;
+    [0, nix::unistd::geteuid().as_raw()].contains(&folder.uid()) && folder.mode() & of_others == 0
 }
 
 /// How often an engine has started, this start included, from what was stored at the one before and the clock.
@@ -121,6 +138,8 @@ pub(super) fn next_boots(stored: Option<i32>, unix_s: u64) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     const NOW: u64 = CLOCK_EPOCH_UNIX_S + 50_000_000;
@@ -176,7 +195,10 @@ mod tests {
         // The folder is moved away and a link put there: what was opened counts.
         fs::rename(place.join("state"), place.join("elsewhere")).expect("own");
         std::os::unix::fs::symlink("/", place.join("state")).expect("room");
-        assert!(Folder::open(&place.join("state")).is_err(), "a link is no folder");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("own");
+        assert!(Folder::open(&place.join("state")).is_err(), "anybody may have put the link there");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("own");
+        assert!(Folder::open(&place.join("state")).is_ok(), "nobody else can have");
         folder.replace("br0.boots", "4\n").expect("it is open");
         assert_eq!(fs::read_to_string(place.join("elsewhere/br0.boots")).expect("there"), "4\n");
         fs::remove_dir_all(&place).expect("own");
