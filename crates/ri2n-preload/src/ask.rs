@@ -174,7 +174,7 @@ fn receive(line: c_int) -> Result<Reply, Silent> {
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
     // SAFETY: the message points to live buffers.
-    let received = unsafe { libc::recvmsg(line, &mut message, libc::MSG_CMSG_CLOEXEC) };
+    let received = unsafe { real::recvmsg(line, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     if received < 0 {
         return Err(silence());
     }

@@ -2,16 +2,22 @@
 
 use std::ptr;
 
-use libc::{c_int, c_void, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::{ask, descriptor, express, real, slot};
+use ri2n_session::{Operation, Verdict};
+
+use crate::{
+    ask::{self, Question, ask},
+    descriptor::{self, errno, set_errno},
+    express, real, sandbox, slot,
+};
 
 /// # Safety
 /// As `read(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, count: size_t) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { express::receive(fd, into, count, 0).unwrap_or_else(|| noted(fd, real::read(fd, into, count))) }
+    unsafe { express::receive(fd, into, count, 0).unwrap_or_else(|| noted(fd, count, real::read(fd, into, count))) }
 }
 
 /// # Safety
@@ -27,7 +33,9 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, count: siz
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(fd: c_int, into: *mut c_void, count: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { express::receive(fd, into, count, flags).unwrap_or_else(|| noted(fd, real::recv(fd, into, count, flags))) }
+    unsafe {
+        express::receive(fd, into, count, flags).unwrap_or_else(|| noted(fd, count, real::recv(fd, into, count, flags)))
+    }
 }
 
 /// A stream tells no address, as one of TCP does not.
@@ -45,13 +53,49 @@ pub unsafe extern "C-unwind" fn recvfrom(
 ) -> ssize_t {
     let plain = || {
         // SAFETY: the arguments are the caller's, unchanged.
-        noted(fd, unsafe { real::recvfrom(fd, into, count, flags, address, length) })
+        noted(fd, count, unsafe { real::recvfrom(fd, into, count, flags, address, length) })
     };
     if !address.is_null() {
         return plain();
     }
     // SAFETY: the caller vouches for the buffer.
     unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(plain)
+}
+
+/// # Safety
+/// As `readv(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the arguments are the caller's, unchanged.
+    let received = unsafe { real::readv(fd, parts, count) };
+    // SAFETY: the kernel has read the parts already.
+    noted(fd, unsafe { room(received, parts, count as usize) }, received)
+}
+
+/// # Safety
+/// As `recvmsg(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the arguments are the caller's, unchanged.
+    let received = unsafe { real::recvmsg(fd, message, flags) };
+    // SAFETY: the kernel has read the message already, if it received anything.
+    noted(
+        fd,
+        unsafe { message.as_ref().map_or(0, |message| room(received, message.msg_iov, message.msg_iovlen)) },
+        received,
+    )
+}
+
+/// Bytes that the parts hold; it matters only where nothing was received.
+///
+/// # Safety
+/// If nothing was received, the parts are as `readv(2)` wants them.
+unsafe fn room(received: ssize_t, parts: *const iovec, count: usize) -> usize {
+    if received != 0 {
+        return received.unsigned_abs();
+    }
+    // SAFETY: the kernel has taken `count` parts.
+    (0..count).map(|at| unsafe { (*parts.add(at)).iov_len }).sum()
 }
 
 /// What `read` becomes where the compiler knows how large the buffer is.
@@ -61,7 +105,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(fd: c_int, into: *mut c_void, count: size_t, room: size_t) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    let plain = || noted(fd, unsafe { real::read_checked(fd, into, count, room) });
+    let plain = || noted(fd, count, unsafe { real::read_checked(fd, into, count, room) });
     if count > room {
         return plain();
     }
@@ -82,7 +126,7 @@ pub unsafe extern "C-unwind" fn __recv_chk(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    let plain = || noted(fd, unsafe { real::recv_checked(fd, into, count, room, flags) });
+    let plain = || noted(fd, count, unsafe { real::recv_checked(fd, into, count, room, flags) });
     if count > room {
         return plain();
     }
@@ -107,9 +151,30 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     unsafe { real::close(fd) }
 }
 
-fn noted(fd: c_int, received: ssize_t) -> ssize_t {
+/// Notes what the C library's call received of `room` bytes; a stream that was reset ends with an error, once, as one of TCP
+/// does.
+fn noted(fd: c_int, room: size_t, received: ssize_t) -> ssize_t {
     slot::received(fd, received);
+    if received == 0 && room > 0 {
+        let before = errno();
+        let failure = failure(fd).filter(|_| !slot::tell(fd));
+        set_errno(failure.unwrap_or(before));
+        return if failure.is_some() { -1 } else { 0 };
+    }
     received
+}
+
+/// The error that a stream ended with. The kernel says no more of a socket pair than that it has ended; the broker knows why.
+fn failure(fd: c_int) -> Option<c_int> {
+    // A peer that has finished leaves the other direction open, and a program under a filter makes its own calls alone.
+    if !ask::has_broker() || sandbox::is_on() || !descriptor::is_hung_up(fd) {
+        return None;
+    }
+    let question = Question { operation: Operation::State, id: descriptor::name(fd)?.id, ..Question::default() };
+    match ask(&question).ok()?.answer.verdict {
+        Verdict::Failed(error) => Some(error),
+        _ => None,
+    }
 }
 
 /// TCP takes no notice of an address once it is connected; a socket pair would refuse it.

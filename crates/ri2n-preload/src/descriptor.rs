@@ -104,6 +104,15 @@ pub(crate) fn is_nonblocking(fd: c_int) -> bool {
     flags >= 0 && flags & libc::O_NONBLOCK != 0
 }
 
+/// Whether both directions of a stream have ended.
+pub(crate) fn is_hung_up(fd: c_int) -> bool {
+    let mut polled = libc::pollfd { fd, events: 0, revents: 0 };
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both structures outlive the call.
+    let count = unsafe { libc::syscall(libc::SYS_ppoll, &raw mut polled, 1, &raw const at_once, 0, 0) };
+    count == 1 && polled.revents & libc::POLLHUP != 0
+}
+
 /// Where the socket is bound, if it is one of the internet.
 pub(crate) fn local_address(fd: c_int) -> Option<SocketAddr> {
     let mut storage = Storage::new();

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use libc::{c_int, c_ulong, c_void, epoll_event, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{c_int, c_ulong, c_void, epoll_event, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 /// Which of the two calls the program made.
 #[derive(Clone, Copy)]
@@ -60,6 +60,8 @@ real! {
     write(fd: c_int, from: *const c_void, count: size_t) -> ssize_t = c"write";
     recv(fd: c_int, into: *mut c_void, count: size_t, flags: c_int) -> ssize_t = c"recv";
     recvfrom(fd: c_int, into: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr, length: *mut socklen_t) -> ssize_t = c"recvfrom";
+    readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t = c"readv";
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = c"recvmsg";
     read_checked(fd: c_int, into: *mut c_void, count: size_t, room: size_t) -> ssize_t = c"__read_chk";
     recv_checked(fd: c_int, into: *mut c_void, count: size_t, room: size_t, flags: c_int) -> ssize_t = c"__recv_chk";
     send(fd: c_int, from: *const c_void, count: size_t, flags: c_int) -> ssize_t = c"send";

@@ -37,6 +37,8 @@ pub(crate) struct Slot {
     is_settled: AtomicBool,
     /// Receiving is left to the kernel, which knows what is not known here: time limits, which handlers interrupt.
     is_kernels: AtomicBool,
+    /// The program has been told why the stream ended.
+    is_told: AtomicBool,
     /// Threads that use the block.
     users: AtomicU32,
     block: AtomicPtr<Block>,
@@ -62,6 +64,7 @@ pub(crate) fn note(fd: c_int) {
     slot.turns.store(0, SeqCst);
     slot.has_received.store(false, SeqCst);
     slot.is_settled.store(false, SeqCst);
+    slot.is_told.store(false, SeqCst);
     slot.is_kernels.store(descriptor::has_time_limit(fd), SeqCst);
     slot.cookie.store(cookie(fd), SeqCst);
 }
@@ -87,6 +90,11 @@ pub(crate) fn received(fd: c_int, count: ssize_t) {
     if let Some(slot) = slot(fd) {
         slot.has_received.store((1..=MESSAGE_MAX as ssize_t).contains(&count), SeqCst);
     }
+}
+
+/// Notes that the program is told why a stream ended; whether it had been told before.
+pub(crate) fn tell(fd: c_int) -> bool {
+    slot(fd).is_some_and(|slot| slot.is_told.swap(true, SeqCst))
 }
 
 /// A block that stays mapped while this lives.

@@ -11,6 +11,7 @@
 
 mod connect;
 pub(crate) mod forward;
+mod knock;
 mod life;
 mod listen;
 mod table;
@@ -18,6 +19,7 @@ mod table;
 use std::{
     io,
     net::SocketAddr,
+    os::unix::net::UnixStream,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -26,13 +28,17 @@ use std::{
 use ri2n_session::{Answer, Operation, Token, Verdict};
 
 pub use self::life::{BrokerError, Catch, Session, serve};
-use self::{listen::Delivery, table::Table};
+use self::{
+    listen::{Acceptor, Delivery},
+    table::Table,
+};
 use crate::{
     express::Express,
     ledger::{self, Ledger, Why},
     line::Line,
     networks::Networks,
     redirect::Redirect,
+    relay::{Near, Program},
 };
 
 /// How a broker connects.
@@ -100,6 +106,13 @@ impl Broker {
         }
     }
 
+    /// What relays a stream with a program that has the preload library.
+    fn program(self: &Arc<Self>, id: u64, pair: UnixStream, express: Option<Arc<Express>>) -> Near {
+        let broker = Arc::clone(self);
+        let failed = Box::new(move |errno| broker.table().note_failure(id, errno));
+        Near::Pair(Program { pair, express, failed })
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,10 +149,10 @@ fn consider(broker: &Arc<Broker>, line: &Line) {
     }
     let result = match request.operation {
         Operation::Connect => connect::consider(broker, line, &request, socket),
-        Operation::Claim => listen::claim(broker, line, &request),
+        Operation::Claim => knock::claim(broker, line, &request),
         Operation::Listen => {
             if let Some(local) = request.local {
-                listen::begin(broker, local, Delivery::Claim);
+                listen::begin(broker, local, Delivery::Claim(Acceptor::Unknown));
             }
             line.answer(&Answer::of(Verdict::Ready), &[])
         }

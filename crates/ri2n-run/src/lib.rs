@@ -27,3 +27,4 @@ mod local_only;
 mod pair;
 mod redirect;
 mod relay;
+mod sockets;

@@ -36,10 +36,20 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The end toward the program.
 pub(crate) enum Near {
-    /// A socket pair: the preload library is in the program, and early copies may go beside it.
-    Pair(UnixStream, Option<Arc<Express>>),
+    /// A socket pair: the preload library is in the program.
+    Pair(Program),
     /// A TCP connection on this machine: the program knows nothing.
     Tcp(TcpStream),
+}
+
+/// A program with the preload library.
+pub(crate) struct Program {
+    /// Our end of its socket pair.
+    pub(crate) pair: UnixStream,
+    /// Early copies may go beside the pair.
+    pub(crate) express: Option<Arc<Express>>,
+    /// Takes the error that ends the stream: a socket pair can tell no more than that it has ended.
+    pub(crate) failed: Box<dyn Fn(i32) + Send + Sync>,
 }
 
 /// The end toward the peer.
@@ -106,9 +116,9 @@ fn carry_up(near: &Near, far: &Far) {
                 return;
             }
             Ok(count) => {
-                if far.write_all(&buffer[..count]).is_err() {
-                    // The peer is gone: the program's next write must fail, its reads end.
-                    near.close();
+                if let Err(error) = far.write_all(&buffer[..count]) {
+                    // The peer is gone: the program's next call must fail.
+                    near.fail(&error);
                     return;
                 }
             }
@@ -140,8 +150,8 @@ fn carry_down(far: &Far, near: &Near) {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => {
-                near.close();
+            Err(error) => {
+                near.fail(&error);
                 return;
             }
         }
@@ -151,21 +161,21 @@ fn carry_down(far: &Far, near: &Near) {
 impl Near {
     fn socket(&self) -> i32 {
         match self {
-            Self::Pair(pair, _) => pair.as_raw_fd(),
+            Self::Pair(program) => program.pair.as_raw_fd(),
             Self::Tcp(tcp) => tcp.as_raw_fd(),
         }
     }
 
     fn source(&self) -> Source<'_> {
         match self {
-            Self::Pair(pair, express) => Source::Pair(Upward::new(pair, express.as_deref())),
+            Self::Pair(program) => Source::Pair(Upward::new(&program.pair, program.express.as_deref())),
             Self::Tcp(tcp) => Source::Tcp(tcp),
         }
     }
 
     fn sink(&self) -> Sink<'_> {
         match self {
-            Self::Pair(pair, express) => Sink::Pair(Downward::new(pair, express.as_deref())),
+            Self::Pair(program) => Sink::Pair(Downward::new(&program.pair, program.express.as_deref())),
             Self::Tcp(tcp) => Sink::Tcp(tcp),
         }
     }
@@ -175,12 +185,21 @@ impl Near {
         unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
     }
 
+    /// Ends both directions at once, for a reason that the program is to be told.
+    fn fail(&self, error: &io::Error) {
+        if let Self::Pair(program) = self {
+            let timed_out = error.kind() == io::ErrorKind::TimedOut;
+            (program.failed)(if timed_out { libc::ETIMEDOUT } else { libc::ECONNRESET });
+        }
+        self.close();
+    }
+
     /// Ends both directions at once. A TCP connection is reset when the descriptor goes.
     fn close(&self) {
         if let Self::Tcp(tcp) = self {
             let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
-        if let Self::Pair(_, Some(express)) = self {
+        if let Self::Pair(Program { express: Some(express), .. }) = self {
             express.close();
         }
         // SAFETY: the descriptor is open as long as `self` is.

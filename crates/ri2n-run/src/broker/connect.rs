@@ -29,7 +29,7 @@ use crate::{
     line::Line,
     networks::{Place, source_for},
     pair::{self, Pair},
-    relay::{self, Far, Near},
+    relay::{self, Far},
 };
 
 /// How long a program that must not wait is kept waiting for a peer of which nothing is known.
@@ -167,7 +167,7 @@ impl Attempt {
     }
 
     /// Answers an attempt that is decided.
-    fn settle(self, broker: &Broker, line: &Line, held: Held, dialed: Dialed) -> io::Result<()> {
+    fn settle(self, broker: &Arc<Broker>, line: &Line, held: Held, dialed: Dialed) -> io::Result<()> {
         match dialed {
             Dialed::Plain => line.answer(&self.answer(Verdict::Plain), &[]),
             Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), &[]),
@@ -176,7 +176,7 @@ impl Attempt {
                 self.note(broker, express.as_ref());
                 line.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
                 drop(theirs);
-                relay::start(Near::Pair(ours, express), Far::Ri2n(stream), (held, self.socket))
+                relay::start(broker.program(self.id, ours, express), Far::Ri2n(stream), (held, self.socket))
             }
         }
     }
@@ -209,7 +209,9 @@ impl Attempt {
                 // Before the program is told: it may connect again at once, which is to say that it is connected.
                 broker.table().end_pending(self.id, None);
                 match pair::stands(&mut ours, theirs) {
-                    Ok(()) => return relay::start(Near::Pair(ours, express), far, (held, self.socket)),
+                    Ok(()) => {
+                        return relay::start(broker.program(self.id, ours, express), far, (held, self.socket));
+                    }
                     Err(error) => error,
                 }
             }

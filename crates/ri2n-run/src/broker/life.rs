@@ -5,10 +5,10 @@
 //! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     io::{self, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, Ipv6Addr, TcpListener},
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     sync::{Arc, Mutex},
     thread,
@@ -28,7 +28,7 @@ use super::{Broker, Settings, answer_question, connect, listen, table::Table, wa
 use crate::{
     line::ControlSocket,
     redirect::{Redirect, RedirectError},
-    signals,
+    signals, sockets,
 };
 
 /// How often it is looked whether listeners still listen, and whether anybody is left.
@@ -130,6 +130,7 @@ fn run(
 ) -> io::Result<()> {
     let mut exited = false;
     let mut looked = Instant::now();
+    let mut told = false;
     loop {
         let tick = if exited { LAST_TICK } else { TICK };
         let mut fds = [
@@ -166,16 +167,29 @@ fn run(
             looked = Instant::now();
             let listening = !broker.table().listening.is_empty();
             if listening {
-                let sockets = tcp_sockets();
-                listen::prune(broker, &sockets.listeners);
-                let ports: BTreeSet<u16> = broker.table().listening.keys().copied().collect();
-                broker.settings.ledger.note_clients(sockets.clients(&ports));
+                if let Err(error) = look_at_sockets(broker) {
+                    if !std::mem::replace(&mut told, true) {
+                        warn(&format!(
+                            "the kernel does not tell of sockets: {error}; ports of programs that have ended stay listened at"
+                        ));
+                    }
+                }
             }
             if exited && is_over(broker, name) {
                 return Ok(());
             }
         }
     }
+}
+
+/// Gives up the ports where nobody listens any more, and counts who came to the others by plain TCP.
+fn look_at_sockets(broker: &Broker) -> io::Result<()> {
+    listen::prune(broker, &sockets::listeners()?);
+    let ports: BTreeSet<u16> = broker.table().listening.keys().copied().collect();
+    if !ports.is_empty() {
+        broker.settings.ledger.note_clients(sockets::clients(&ports)?);
+    }
+    Ok(())
 }
 
 fn is_over(broker: &Broker, name: &str) -> bool {
@@ -200,69 +214,6 @@ fn has_members(name: &str) -> bool {
         .filter(|process| *process != own)
         .filter_map(|process| fs::read(format!("/proc/{process}/environ")).ok())
         .any(|environment| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(variable.as_bytes())))
-}
-
-/// Sockets of TCP of this network namespace.
-#[derive(Debug, Default)]
-struct TcpSockets {
-    /// Where they listen.
-    listeners: BTreeSet<SocketAddr>,
-    /// Near and far address of connections that stand.
-    connections: Vec<(SocketAddr, SocketAddr)>,
-}
-
-impl TcpSockets {
-    /// How many connections of other machines each of these ports has.
-    fn clients(&self, ports: &BTreeSet<u16>) -> BTreeMap<u16, u64> {
-        let mut clients = BTreeMap::new();
-        for (near, far) in &self.connections {
-            if ports.contains(&near.port()) && !far.ip().is_loopback() && far.ip() != near.ip() {
-                *clients.entry(near.port()).or_default() += 1;
-            }
-        }
-        clients
-    }
-}
-
-fn tcp_sockets() -> TcpSockets {
-    let mut found = TcpSockets::default();
-    for file in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
-        let table = fs::read_to_string(file).unwrap_or_default();
-        for line in table.lines().skip(1) {
-            match parse_socket(line) {
-                Some((near, _, TCP_LISTEN)) => {
-                    found.listeners.insert(near);
-                }
-                Some((near, far, TCP_ESTABLISHED)) => found.connections.push((near, far)),
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-const TCP_ESTABLISHED: u8 = 1;
-const TCP_LISTEN: u8 = 10;
-
-/// Reads a line of `/proc/net/tcp`: a number, near address, far address, state.
-fn parse_socket(line: &str) -> Option<(SocketAddr, SocketAddr, u8)> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
-    let (near, far, state) = (fields.next()?, fields.next()?, fields.next()?);
-    Some((parse_address(near)?, parse_address(far)?, u8::from_str_radix(state, 16).ok()?))
-}
-
-fn parse_address(text: &str) -> Option<SocketAddr> {
-    let (ip, port) = text.split_once(':')?;
-    let words: Vec<u32> =
-        (0..ip.len() / 8).filter_map(|k| u32::from_str_radix(&ip[8 * k..8 * k + 8], 16).ok()).collect();
-    // Words are printed as the machine reads them from memory in network order.
-    let octets: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let ip = match octets.len() {
-        4 => IpAddr::from(<[u8; 4]>::try_from(octets).ok()?),
-        16 => IpAddr::from(<[u8; 16]>::try_from(octets).ok()?).to_canonical(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
 fn proxy_ports() -> io::Result<Vec<TcpListener>> {
@@ -304,42 +255,4 @@ fn random() -> io::Result<u128> {
     let mut bytes = [0; 16];
     io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
     Ok(u128::from_ne_bytes(bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sockets_are_read_as_the_kernel_prints_them() {
-        let line = "   0: 0202010A:1F90 0302010A:0016 0A 00000000:00000000 00:00000000 00000000 0 0 1 1";
-        let (near, far) = ("10.1.2.2:8080".parse().unwrap(), "10.1.2.3:22".parse().unwrap());
-        assert_eq!(parse_socket(line), Some((near, far, TCP_LISTEN)));
-        let v6 = "   1: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 01 0:0";
-        let any = "[::]:22".parse().unwrap();
-        assert_eq!(parse_socket(v6), Some((any, "[::]:0".parse().unwrap(), TCP_ESTABLISHED)));
-        assert_eq!(parse_socket("  sl  local_address rem_address st"), None);
-
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(tcp_sockets().listeners.contains(&listener.local_addr().unwrap()));
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        assert!(!tcp_sockets().listeners.contains(&address));
-    }
-
-    #[test]
-    fn clients_of_other_machines_are_counted_by_port() {
-        let connections = [
-            ("10.1.0.2:80", "10.1.0.1:4000"),
-            ("10.2.0.2:80", "10.1.0.1:4001"),
-            ("10.1.0.2:81", "10.1.0.1:4002"),
-            // Knocks, connections within the machine, and those that programs of the session made.
-            ("127.0.0.1:80", "127.82.73.50:4000"),
-            ("10.1.0.2:80", "10.1.0.2:4000"),
-            ("10.1.0.2:5000", "10.1.0.1:80"),
-        ];
-        let parsed = connections.map(|(near, far)| (near.parse().unwrap(), far.parse().unwrap()));
-        let sockets = TcpSockets { connections: parsed.to_vec(), ..TcpSockets::default() };
-        assert_eq!(sockets.clients(&BTreeSet::from([80])), BTreeMap::from([(80, 2)]));
-    }
 }

@@ -1,41 +1,33 @@
 //! A program listens, and accepts.
 //!
 //! The program's TCP listener stays what it is, so peers without RI2N reach it as ever, and polling, prefork servers and
-//! inherited listeners work by themselves. A stream of RI2N is put into the same queue by a *knock*: the broker connects
-//! to the listener from [`KNOCK_SOURCE`], and the preload library, which knows that address, claims the stream.
-//!
-//! ```text
-//!  stream ─ greeting ─▶ knock from 127.82.73.50:k ─▶ in the listener's queue ─▶ welcome ─▶ accept() claims k
-//! ```
+//! inherited listeners work by themselves. A stream of RI2N is put into the same queue by a knock (see `knock`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    os::fd::AsFd,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ri2n_io::{Listener, Stream};
-use ri2n_session::{Answer, KNOCK_SOURCE, Name, Request, Verdict};
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::SockAddr;
 
-use super::{Broker, connect::read_exact, warn};
+use super::{
+    Broker,
+    connect::read_exact,
+    knock::{self, Door, KNOCK_MAX},
+    warn,
+};
 use crate::{
-    express::{Express, Proposal},
     greeting::{GREETING_BYTES, Greeting, Offer, encode_welcome},
-    line::Line,
-    pair::{self, Pair},
     relay::{self, Far, Near},
 };
 
 /// How long a new stream may take to say whom it wants.
 const GREETING_MAX: Duration = Duration::from_secs(5);
-/// How long the program's queue may be full.
-const KNOCK_MAX: Duration = Duration::from_secs(10);
 /// How often, and how far apart, a UDP port is tried that another is just giving up.
 const BIND_TRIES: u32 = 10;
 const BIND_PAUSE: Duration = Duration::from_millis(200);
@@ -51,19 +43,18 @@ pub(super) struct Listening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// The preload library claims it.
-    Claim,
+    Claim(Acceptor),
     /// The program knows nothing: the knock itself carries the data.
     Relay,
 }
 
-/// A stream whose knock is in a program's queue.
-pub(super) struct Announced {
-    stream: Stream,
-    greeting: Greeting,
-    /// Locked until the peer has been told that it is welcome.
-    welcomed: Arc<Mutex<()>>,
-    express: Option<Arc<Express>>,
-    held: Held,
+/// Whether a program accepts by the preload library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acceptor {
+    /// It has claimed no stream so far.
+    Unknown,
+    /// It has claimed one.
+    Claims,
 }
 
 /// Counts a stream as long as it lives.
@@ -161,14 +152,42 @@ pub(super) fn prune(broker: &Broker, still: &BTreeSet<SocketAddr>) {
     });
 }
 
+/// A program has claimed a stream of its listener.
+pub(super) fn note_claim(broker: &Broker, listener: SocketAddr) {
+    let mut table = broker.table();
+    let listening = table.listening.get_mut(&listener.port());
+    if let Some(delivery) = listening.and_then(|listening| listening.addresses.get_mut(&listener)) {
+        *delivery = Delivery::Claim(Acceptor::Claims);
+    }
+}
+
+/// A program accepts without the preload library: its peers connect by plain TCP from now on.
+pub(super) fn leave_to_tcp(broker: &Broker, listener: SocketAddr) {
+    let mut table = broker.table();
+    let Some(listening) = table.listening.get_mut(&listener.port()) else { return };
+    if listening.addresses.remove(&listener).is_none() {
+        return;
+    }
+    if listening.addresses.is_empty() {
+        listening.listener.close();
+        table.listening.remove(&listener.port());
+    }
+    drop(table);
+    warn(&format!(
+        "the program that listens at {listener} accepts by itself, not by the library (a static program, io_uring, or a system call of its own): its peers connect by plain TCP"
+    ));
+}
+
 /// Brings a new stream into the queue of the program that it wants.
 fn receive(broker: &Arc<Broker>, stream: &Stream, port: u16, held: Held) -> io::Result<()> {
     let greeting = receive_greeting(stream)?;
     let target = broker.table().listening.get(&port).and_then(|listening| listening.find(greeting.target));
-    let Some((target, delivery)) = target else { return answer(stream, Err(libc::ECONNREFUSED)) };
-    let (knock, from) = prepare_knock(target)?;
+    let Some((listener, target, delivery)) = target else { return answer(stream, Err(libc::ECONNREFUSED)) };
+    let (knock, from) = knock::prepare(target)?;
     match delivery {
-        Delivery::Claim => announce(broker, stream, greeting, (knock, from, target), held),
+        Delivery::Claim(acceptor) => {
+            knock::announce(broker, stream, greeting, (knock, from), Door { listener, target, acceptor }, held)
+        }
         Delivery::Relay => {
             if let Some(redirect) = &broker.redirect {
                 redirect.announce(from, greeting.source)?;
@@ -195,76 +214,9 @@ pub(super) fn receive_greeting(stream: &Stream) -> io::Result<Greeting> {
     Ok(Greeting { source: vouched(stream, greeting.source), ..greeting })
 }
 
-/// Knocks, and waits until the stream is claimed or the program closes.
-fn announce(
-    broker: &Arc<Broker>,
-    stream: &Stream,
-    greeting: Greeting,
-    (knock, from, target): (Socket, SocketAddr, SocketAddr),
-    held: Held,
-) -> io::Result<()> {
-    let welcomed = Arc::new(Mutex::new(()));
-    let guard = welcomed.lock().unwrap_or_else(PoisonError::into_inner);
-    // The program may claim before `connect` returns here.
-    let (ours, express) = meet(broker, &greeting);
-    let announced = Announced { stream: stream.clone(), greeting, welcomed: Arc::clone(&welcomed), express, held };
-    broker.table().announced.insert(from, announced);
-    let connected = knock.connect_timeout(&SockAddr::from(target), KNOCK_MAX);
-    let result = answer(stream, connected.as_ref().map(|()| ours).map_err(refusal));
-    drop(guard);
-    if connected.is_ok() && result.is_ok() {
-        // Nobody writes to a knock: it is readable when the program has closed it, unclaimed or in exchange for the stream.
-        knock.set_nonblocking(false)?;
-        let mut fds = [PollFd::new(knock.as_fd(), PollFlags::POLLIN)];
-        while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
-    }
-    // Taken out first: what is dropped with it looks into the table.
-    let unclaimed = broker.table().announced.remove(&from);
-    if unclaimed.is_some() && connected.is_ok() {
-        stream.reset();
-    }
-    result
-}
-
-/// A program has accepted a knock.
-pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request) -> io::Result<()> {
-    let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
-    let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
-    let announced = broker.table().announced.remove(&key);
-    let Some(Announced { stream, greeting, welcomed, express, held }) = announced else {
-        return line.answer(&Answer::of(Verdict::Plain), &[]);
-    };
-    // The program's first bytes must not overtake the welcome.
-    drop(welcomed.lock().unwrap_or_else(PoisonError::into_inner));
-    let id = broker.table().next_id();
-    let as_program_sees = |address: SocketAddr| match (near, address) {
-        (SocketAddr::V6(_), SocketAddr::V4(v4)) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
-        _ => address,
-    };
-    let (local, remote) = (as_program_sees(greeting.target), as_program_sees(greeting.source));
-    let Pair { ours, theirs } = pair::ready(&Name { session: broker.session, id, local, remote })?;
-    let answer = Answer { verdict: Verdict::Ready, id, local: Some(local), remote: Some(remote) };
-    if let Some(express) = &express {
-        broker.table().note_express(id, express);
-    }
-    line.answer(&answer, &[theirs.as_fd()])?;
-    drop(theirs);
-    relay::start(Near::Pair(ours, express), Far::Ri2n(stream), held)
-}
-
-/// Meets a client's offer of early copies, if it makes one; returns ours, and what comes of both.
-fn meet(broker: &Broker, greeting: &Greeting) -> (Option<Offer>, Option<Arc<Express>>) {
-    let met = greeting.offer.and_then(|theirs| {
-        let proposal = Proposal::new(&broker.settings.protocol, greeting.target.ip())?;
-        let ours = proposal.offer()?;
-        Some((ours, Arc::new(proposal.meet(greeting.source.ip().to_canonical(), theirs)?)))
-    });
-    met.unzip()
-}
-
 impl Listening {
-    /// Which of the listeners a peer means that wants `target`.
-    fn find(&self, target: SocketAddr) -> Option<(SocketAddr, Delivery)> {
+    /// Which of the listeners a peer means that wants `target`: where it listens, and where it is reached from here.
+    fn find(&self, target: SocketAddr) -> Option<(SocketAddr, SocketAddr, Delivery)> {
         let serves = |address: &SocketAddr| match (address.ip(), target.ip()) {
             (IpAddr::V4(own), IpAddr::V4(wanted)) => own.is_unspecified() || own == wanted,
             (IpAddr::V6(own), wanted) => own.is_unspecified() || wanted == own,
@@ -276,18 +228,9 @@ impl Listening {
                 (true, IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
                 (true, IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
             };
-            (SocketAddr::new(ip, target.port()), *delivery)
+            (*address, SocketAddr::new(ip, target.port()), *delivery)
         })
     }
-}
-
-/// A socket that is bound to where the knock comes from, and that address.
-fn prepare_knock(target: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
-    let ip: IpAddr = if target.is_ipv4() { KNOCK_SOURCE.into() } else { Ipv6Addr::LOCALHOST.into() };
-    let knock = Socket::new(Domain::for_address(target), Type::STREAM, None)?;
-    knock.bind(&SockAddr::from(SocketAddr::new(ip, 0)))?;
-    let from = knock.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    Ok((knock, from))
 }
 
 /// What a peer says of itself is believed only if it is one of the addresses that its packets come from.

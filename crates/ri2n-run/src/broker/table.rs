@@ -9,13 +9,10 @@ use std::{
 
 use ri2n_session::Verdict;
 
-use super::{
-    STREAMS_MAX,
-    listen::{Announced, Listening},
-};
+use super::{STREAMS_MAX, knock::Announced, listen::Listening};
 use crate::express::Express;
 
-/// Failed connections of which the error is remembered.
+/// Connections that failed or were reset of which the error is remembered.
 const FAILURES_MAX: usize = 1024;
 /// Peers of which it is remembered whether they speak RI2N.
 const PEERS_MAX: usize = 4096;
@@ -79,11 +76,19 @@ impl Table {
     pub(super) fn end_pending(&mut self, id: u64, failure: Option<i32>) {
         self.pending.remove(&id);
         if let Some(errno) = failure {
-            if self.failures.len() == FAILURES_MAX {
-                self.failures.pop_front();
-            }
-            self.failures.push_back((id, errno));
+            self.note_failure(id, errno);
         }
+    }
+
+    /// A connection failed, or was reset; the first reason counts.
+    pub(super) fn note_failure(&mut self, id: u64, errno: i32) {
+        if self.failures.iter().any(|(failed, _)| *failed == id) {
+            return;
+        }
+        if self.failures.len() == FAILURES_MAX {
+            self.failures.pop_front();
+        }
+        self.failures.push_back((id, errno));
     }
 
     /// Remembers for early copies a stream that stands now.
