@@ -269,6 +269,9 @@ pub(crate) struct Check {
     /// For a rendered difference: the plan that the switches run before it.
     #[arg(long, value_name = "OLD", requires = "rendered")]
     pub(crate) since: Option<PathBuf>,
+    /// Most threads that judge link failures at the same time; one for each processor by default.
+    #[arg(long, value_name = "N", value_parser = count(1..=4096))]
+    pub(crate) threads: Option<usize>,
 }
 
 /// How to reach switches.

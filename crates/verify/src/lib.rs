@@ -69,9 +69,15 @@ use crate::{
 ///
 /// Cost: for each VLAN its ports, its static entries and, for every destination, the switches on the way there;
 /// memory beyond the plan's own is linear in the topology. A report holds at most [`FINDINGS_PER_KIND_MAX`] findings
-/// of one kind and severity, and one more that counts the rest.
+/// of one kind and severity, and one more that counts the rest. It takes one thread; [`check_with`] takes more.
 pub fn check(plan: &Plan) -> Report {
-    judge(plan).report
+    check_with(plan, 1)
+}
+
+/// Judges a plan as [`check`] does, by at most so many threads. What is found does not depend on how many there are: link
+/// failures are judged at the same time, everything else one after the other.
+pub fn check_with(plan: &Plan, threads: usize) -> Report {
+    judge_with(plan, threads).report
 }
 
 /// What the judge says of a plan.
@@ -85,6 +91,11 @@ pub struct Judgement {
 
 /// Judges a plan as [`check`] does, and says which frames its proof against deadlock covers.
 pub fn judge(plan: &Plan) -> Judgement {
+    judge_with(plan, 1)
+}
+
+/// Judges a plan as [`judge`] does, by at most so many threads.
+pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     let mut findings = Findings::default();
     let state = State::read(plan, &mut findings);
     ports::judge(&state, &mut findings);
@@ -97,7 +108,7 @@ pub fn judge(plan: &Plan) -> Judgement {
     let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);
     let bound = bound::judge(&state, &mut findings);
     summary::judge(&state, &traffic, proof, bound, &mut findings);
-    if let Some(floods) = failover::judge(&state, &traffic, &mut findings) {
+    if let Some(floods) = failover::judge(&state, &traffic, threads, &mut findings) {
         deadlock.add_switch_overs(floods);
     }
     Judgement { report: findings.into_report(), deadlock }

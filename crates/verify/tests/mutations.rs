@@ -13,7 +13,7 @@ use fabric::{
     FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, PairRun, Plan, PortIntent, PortRole,
     Proof, Resilience, Severity, SwitchId, SwitchOver, Tagging, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
 };
-use verify::check;
+use verify::{check, check_with};
 
 /// A damage: its name, the plan that it is done to, what is done, and all kinds that must be found.
 struct Case {
@@ -866,6 +866,7 @@ fn every_damage_is_caught_and_named() {
         assert!(sound.findings().iter().all(|finding| finding.severity == Severity::Note), "{}: {sound}", case.name);
         (case.damage)(&mut plan);
         let report = check(&plan);
+        assert_eq!(report, check_with(&plan, 3), "{}", case.name);
         let worst = report.findings().first().map(|finding| finding.severity);
         let missing: Vec<&K> =
             case.kinds.iter().filter(|kind| !report.findings().iter().any(|finding| finding.kind == **kind)).collect();

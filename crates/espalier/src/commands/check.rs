@@ -1,6 +1,6 @@
 //! `espalier check`: the independent judge.
 
-use std::process::ExitCode;
+use std::{num::NonZero, process::ExitCode, thread};
 
 use anyhow::Result;
 use device::format::write_moment;
@@ -21,22 +21,23 @@ use crate::{cli, failure::FAILED, files::read_plan_file};
 pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let mode = if args.ignore_digest { ReadMode::IgnoreDigest } else { ReadMode::Strict };
     let mut plan = read_plan_file(&args.plan, mode)?;
+    let threads = args.threads.unwrap_or_else(processors);
     let mut taken_at = None;
     let (report, deadlock) = match (&args.rendered, &args.observed) {
         (None, None) => {
-            let Judgement { report, deadlock } = verify::judge(&plan);
+            let Judgement { report, deadlock } = verify::judge_with(&plan, threads);
             (report, deadlock)
         }
         (None, Some(folder)) => {
             let observe::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
             taken_at = when;
-            let Judgement { report, deadlock } = verify::judge(&plan);
+            let Judgement { report, deadlock } = verify::judge_with(&plan, threads);
             findings.extend(report.findings().iter().cloned());
             (Report::new(findings), deadlock)
         }
         (Some(folder), _) => {
             let causes = replace_devices(&mut plan, folder, args)?;
-            let Judgement { report, deadlock } = verify::judge(&plan);
+            let Judgement { report, deadlock } = verify::judge_with(&plan, threads);
             (Report::led_by(causes, report.findings().to_vec()), deadlock)
         }
     };
@@ -57,4 +58,9 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
         }
     }
     Ok(if report.is_deployable() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// How many threads run at the same time on this machine.
+pub(super) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }

@@ -1,17 +1,13 @@
 //! How long the planner may go on: a time limit, a number of steps, and Ctrl-C; and on how many threads.
 
-use std::{
-    num::NonZero,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fabric::{Policy, Topology};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use planner::{StepLimit, Watch};
 
-use super::interrupt::Interrupt;
+use super::{check::processors, interrupt::Interrupt};
 
 /// Work that takes longer shows its progress.
 const SILENT: Duration = Duration::from_secs(2);
@@ -35,7 +31,7 @@ impl Patience {
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
         let time_limit = policy.time_limit;
         let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = processors();
         Ok(Self { started, time_limit, steps, threads, interrupt, bar, subject: String::new() })
     }
 

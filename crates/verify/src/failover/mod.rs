@@ -9,15 +9,14 @@
 //!   1536 links, 512 hosts: who moves where at all ─▶ walk each (host, VLAN) once ─▶ 1536 times: intervals and sums
 //! ```
 //! Cost: for each VLAN of some switch-over its static entries and the switches on the way; for each link O(hosts), and
-//! O(switches) for each group of hosts that moves. Links are judged on all processors; what is found does not depend on
-//! how many there are.
+//! O(switches) for each group of hosts that moves. Links are judged by as many threads as the caller allows; what is found
+//! does not depend on how many there are.
 
 mod after;
 mod forest;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    num::NonZero,
     thread,
 };
 
@@ -26,7 +25,7 @@ use fabric::{
 };
 
 use self::{
-    after::{After, Before},
+    after::Before,
     forest::{Forest, Tracer},
 };
 use crate::{
@@ -42,7 +41,7 @@ use crate::{
 
 /// Judges what the plan stores for failures, and whether its numberings cover what is flooded then; none if the plan stores
 /// nothing.
-pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Option<Floods> {
+pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findings: &mut Findings) -> Option<Floods> {
     let Some(failover) = &state.plan.failover else {
         if state.plan.policy.resilience != Resilience::None {
             findings.fatal(FindingKind::BadSwitchOver, || {
@@ -63,7 +62,8 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
     let topology = state.topology;
     let before = Before::new(state, assignment, traffic, &forests);
     let links: Vec<LinkId> = topology.link_ids().collect();
-    let after = on_all_processors(&links, |link, tracer| before.judge(link, failover.switch_over(link), tracer));
+    let judge = |link, tracer: &mut Tracer| before.judge(link, failover.switch_over(link), tracer);
+    let after = by_threads(threads, &links, judge);
     let (mut dividing, mut worst, mut floods) = (0, 0, Floods::Covered);
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
     for (link, after) in links.into_iter().zip(after) {
@@ -306,20 +306,41 @@ fn judge_summary(
     }
 }
 
-/// Judges links on all processors; the results are in the order of the links.
-fn on_all_processors(links: &[LinkId], judge: impl Fn(LinkId, &mut Tracer) -> After + Sync) -> Vec<After> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+/// Judges links by at most so many threads, the caller's among them; the results are in the order of the links.
+fn by_threads<T: Send>(threads: usize, links: &[LinkId], judge: impl Fn(LinkId, &mut Tracer) -> T + Sync) -> Vec<T> {
+    let judge_all = |links: &[LinkId]| {
+        let mut tracer = Tracer::default();
+        links.iter().map(|link| judge(*link, &mut tracer)).collect::<Vec<T>>()
+    };
+    if threads <= 1 {
+        return judge_all(links);
+    }
     let share = links.len().div_ceil(threads).max(1);
     thread::scope(|scope| {
-        let workers: Vec<_> = (links.chunks(share))
-            .map(|links| {
-                let judge = &judge;
-                scope.spawn(move || {
-                    let mut tracer = Tracer::default();
-                    links.iter().map(|link| judge(*link, &mut tracer)).collect::<Vec<After>>()
-                })
-            })
-            .collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("judging does not panic")).collect()
+        let mut shares = links.chunks(share);
+        let own = shares.next().unwrap_or_default();
+        let judge_all = &judge_all;
+        let workers: Vec<_> = shares.map(|links| scope.spawn(move || judge_all(links))).collect();
+        let mut after = judge_all(own);
+        after.extend(workers.into_iter().flat_map(|worker| worker.join().expect("judging does not panic")));
+        after
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_more_threads_than_allowed_judge_all_links_in_their_order() {
+        let links: Vec<LinkId> = LinkId::all(17).collect();
+        for threads in 0..20 {
+            let judged = by_threads(threads, &links, |link, _| (link, format!("{:?}", thread::current().id())));
+            assert!(judged.iter().map(|(link, _)| link).eq(&links), "{threads} threads");
+            let used: BTreeSet<&String> = judged.iter().map(|(_, thread)| thread).collect();
+            assert!(used.len() <= threads.max(1) && (threads < 2 || used.len() > 1), "{threads} threads: {used:?}");
+        }
+    }
 }
