@@ -8,7 +8,10 @@
 //!   routes 0▶1▶2, 1▶2▶3, 2▶3▶0, 3▶0▶1 on a ring:   01 → 12 → 23 → 30 → 01   a cycle
 //! ```
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, BinaryHeap},
+};
 
 use fabric::{ChannelId, Topology};
 
@@ -32,24 +35,9 @@ impl Dependencies {
 
     /// Adds the dependencies of a fan. Cost: O(switches · log of dependencies at a channel).
     pub(crate) fn add_fan(&mut self, topology: &Topology, routing: &Routing, fan: &Fan<'_>, used: &mut Vec<bool>) {
-        let rooted = routing.trees[fan.tree].rooted_at(topology, fan.root);
-        used.clear();
-        used.resize(topology.switches().len(), false);
-        for &switch in rooted.order.iter().rev() {
-            let here = topology.hosts_of(switch).iter().any(|host| fan.peers.contains(*host));
-            let Some(last) = rooted.inward[switch.index()] else { continue };
-            if !here && !used[switch.index()] {
-                continue;
-            }
-            let parent = topology.tail(last);
-            used[parent.index()] = true;
-            if let Some(first) = rooted.inward[parent.index()] {
-                match fan.direction {
-                    Direction::Outward => self.add(first, last),
-                    Direction::Inward => self.add(crossed(last, fan.direction), crossed(first, fan.direction)),
-                }
-            }
-        }
+        for_each_of(topology, routing, fan, used, |from, to| {
+            self.add(from, to);
+        });
     }
 
     /// Every dependency.
@@ -58,18 +46,25 @@ impl Dependencies {
         numbered.flat_map(|(from, next)| next.iter().map(move |to| (ChannelId::new(from), *to)))
     }
 
-    /// Adds every dependency of another graph.
-    pub(crate) fn add_all(&mut self, other: &Self) {
-        for (from, next) in other.next.iter().enumerate() {
-            next.iter().for_each(|&to| self.add(ChannelId::new(from), to));
+    /// Adds dependencies, and numbers the channels as [`rank`](Self::rank) does; none, and nothing is added, if they close a
+    /// cycle. Cost: O(channels + dependencies).
+    pub(crate) fn rank_with(&mut self, more: &BTreeSet<(ChannelId, ChannelId)>) -> Option<Vec<u32>> {
+        let new: Vec<(ChannelId, ChannelId)> = more.iter().copied().filter(|&(from, to)| self.add(from, to)).collect();
+        let rank = self.rank().ok();
+        if rank.is_none() {
+            new.into_iter().for_each(|(from, to)| self.next[from.index()].retain(|next| *next != to));
         }
+        rank
     }
 
-    fn add(&mut self, from: ChannelId, to: ChannelId) {
+    /// Whether the dependency is new.
+    fn add(&mut self, from: ChannelId, to: ChannelId) -> bool {
         let next = &mut self.next[from.index()];
-        if let Err(at) = next.binary_search(&to) {
+        let place = next.binary_search(&to);
+        if let Err(at) = place {
             next.insert(at, to);
         }
+        place.is_err()
     }
 
     /// Numbers the channels so that every dependency increases: `rank[channel]`.
@@ -117,5 +112,34 @@ impl Dependencies {
         }
         cycle.reverse();
         cycle
+    }
+}
+
+/// Visits the dependencies of a fan: channels that its frames may hold, and those for which they then wait.
+/// Cost: O(switches).
+pub(crate) fn for_each_of(
+    topology: &Topology,
+    routing: &Routing,
+    fan: &Fan<'_>,
+    used: &mut Vec<bool>,
+    mut visit: impl FnMut(ChannelId, ChannelId),
+) {
+    let rooted = routing.trees[fan.tree].rooted_at(topology, fan.root);
+    used.clear();
+    used.resize(topology.switches().len(), false);
+    for &switch in rooted.order.iter().rev() {
+        let here = topology.hosts_of(switch).iter().any(|host| fan.peers.contains(*host));
+        let Some(last) = rooted.inward[switch.index()] else { continue };
+        if !here && !used[switch.index()] {
+            continue;
+        }
+        let parent = topology.tail(last);
+        used[parent.index()] = true;
+        if let Some(first) = rooted.inward[parent.index()] {
+            match fan.direction {
+                Direction::Outward => visit(first, last),
+                Direction::Inward => visit(crossed(last, fan.direction), crossed(first, fan.direction)),
+            }
+        }
     }
 }

@@ -5,11 +5,13 @@
 //! each tree goes to the first lane that stays acyclic with it, as LASH does with paths (Skeie, Lysne and Theiss,
 //! "Layered shortest path (LASH) routing in irregular system area networks", 2002).
 
-use fabric::{EngineName, FlowControl, Policy, Topology};
+use std::collections::BTreeSet;
+
+use fabric::{ChannelId, EngineName, FlowControl, Policy, Topology};
 
 use crate::{
     PlanError,
-    dependency::Dependencies,
+    dependency::{self, Dependencies},
     fan::{Fan, for_each_fan},
     frames::{self, Frames},
     routing::Routing,
@@ -39,24 +41,27 @@ pub(crate) fn place(
     routing: &Routing,
 ) -> Result<Lanes, PlanError> {
     let one_lane = |rank| Lanes { count: 1, lane: vec![0; routing.trees.len()], rank };
-    let several = |waits: &Waits, frames| match policy.flow_control {
+    let several = |frames| match policy.flow_control {
         FlowControl::None | FlowControl::Pause => None,
         FlowControl::Pfc(_) if routing.lane.is_some() => keep(topology, policy, routing, frames),
-        FlowControl::Pfc(lanes) => first_fit(topology, lanes, &waits.by_tree),
+        FlowControl::Pfc(lanes) => first_fit(topology, lanes, &by_tree(topology, policy, routing, frames)),
     };
-    let unicast = Waits::of(topology, policy, routing);
-    let mut all = unicast.clone();
-    all.add_floods(topology, policy, routing);
-    if let Ok(rank) = all.together.rank() {
+    let (mut together, mut used) = (Dependencies::none(topology), Vec::new());
+    for_each_fan(topology, routing, |fan| together.add_fan(topology, routing, fan, &mut used));
+    let unicast = together.rank();
+    frames::for_each_flood(topology, &routing.assignment, policy.fdb, |fan| {
+        together.add_fan(topology, routing, fan, &mut used);
+    });
+    if let Ok(rank) = together.rank() {
         return Ok(one_lane(Some(vec![rank])));
     }
-    if let Some(lanes) = several(&all, Frames::All) {
+    if let Some(lanes) = several(Frames::All) {
         return Ok(lanes);
     }
-    match unicast.together.rank() {
+    match unicast {
         Ok(rank) => Ok(one_lane(Some(vec![rank]))),
         Err(_) if policy.flow_control == FlowControl::None => Ok(one_lane(None)),
-        Err(cycle) => several(&unicast, Frames::Unicast).ok_or_else(|| PlanError::Deadlock {
+        Err(cycle) => several(Frames::Unicast).ok_or_else(|| PlanError::Deadlock {
             engine,
             tagging: policy.tagging,
             flow_control: policy.flow_control,
@@ -66,36 +71,25 @@ pub(crate) fn place(
     }
 }
 
-/// What frames wait for, in all trees together and, where trees can be told apart by their lanes, in each.
-#[derive(Clone)]
-struct Waits {
-    together: Dependencies,
-    by_tree: Vec<Dependencies>,
-}
-
-impl Waits {
-    /// Of frames to hosts of the plan.
-    fn of(topology: &Topology, policy: &Policy, routing: &Routing) -> Self {
-        let apart = matches!(policy.flow_control, FlowControl::Pfc(_)) && routing.lane.is_none();
-        let by_tree = if apart { vec![Dependencies::none(topology); routing.trees.len()] } else { Vec::new() };
-        let mut waits = Self { together: Dependencies::none(topology), by_tree };
-        let mut used = Vec::new();
-        for_each_fan(topology, routing, |fan| waits.add(topology, routing, fan, &mut used));
-        waits
-    }
-
-    fn add_floods(&mut self, topology: &Topology, policy: &Policy, routing: &Routing) {
-        let mut used = Vec::new();
-        let add = |fan: &Fan<'_>| self.add(topology, routing, fan, &mut used);
+/// What frames wait for in each tree.
+fn by_tree(
+    topology: &Topology,
+    policy: &Policy,
+    routing: &Routing,
+    frames: Frames,
+) -> Vec<BTreeSet<(ChannelId, ChannelId)>> {
+    let (mut by_tree, mut used) = (vec![BTreeSet::new(); routing.trees.len()], Vec::new());
+    let mut add = |fan: &Fan<'_>| {
+        let own = &mut by_tree[fan.tree];
+        dependency::for_each_of(topology, routing, fan, &mut used, |from, to| {
+            own.insert((from, to));
+        });
+    };
+    for_each_fan(topology, routing, &mut add);
+    if frames == Frames::All {
         frames::for_each_flood(topology, &routing.assignment, policy.fdb, add);
     }
-
-    fn add(&mut self, topology: &Topology, routing: &Routing, fan: &Fan<'_>, used: &mut Vec<bool>) {
-        self.together.add_fan(topology, routing, fan, used);
-        if let Some(own) = self.by_tree.get_mut(fan.tree) {
-            own.add_fan(topology, routing, fan, used);
-        }
-    }
+    by_tree
 }
 
 /// Proves the lanes that an engine has chosen, numbered without gaps; none if a lane has a cycle.
@@ -111,26 +105,21 @@ fn keep(topology: &Topology, policy: &Policy, routing: &Routing, frames: Frames)
     Some(Lanes { count: used.len(), lane, rank: Some(rank?) })
 }
 
-fn first_fit(topology: &Topology, lanes_max: u8, by_tree: &[Dependencies]) -> Option<Lanes> {
+fn first_fit(topology: &Topology, lanes_max: u8, by_tree: &[BTreeSet<(ChannelId, ChannelId)>]) -> Option<Lanes> {
     let mut lanes: Vec<(Dependencies, Vec<u32>)> = Vec::new();
     let mut lane = Vec::with_capacity(by_tree.len());
     for tree in by_tree {
         let placed = lanes.iter_mut().position(|(dependencies, rank)| {
-            let mut grown = dependencies.clone();
-            grown.add_all(tree);
-            let fits = grown.rank();
-            let acyclic = fits.is_ok();
-            if let Ok(found) = fits {
-                (*dependencies, *rank) = (grown, found);
-            }
+            let grown = dependencies.rank_with(tree);
+            let acyclic = grown.is_some();
+            grown.into_iter().for_each(|grown| *rank = grown);
             acyclic
         });
         let number = match placed {
             Some(number) => number,
             None if lanes.len() < usize::from(lanes_max) => {
                 let mut alone = Dependencies::none(topology);
-                alone.add_all(tree);
-                let rank = alone.rank().ok()?;
+                let rank = alone.rank_with(tree)?;
                 lanes.push((alone, rank));
                 lanes.len() - 1
             }
