@@ -46,8 +46,13 @@ pub(crate) fn plan(
         return Ok(kept);
     }
     let fresh = plan_afresh(topology, policy, Some(previous), watch);
-    let time = |plan: &Plan| plan.summary.max_channel_time;
-    Ok(fresh.ok().filter(|fresh| time(&kept) > time(fresh) * REPLAN_LOAD_FACTOR).unwrap_or(kept))
+    Ok(fresh.ok().filter(|fresh| is_better_anew(&kept, fresh)).unwrap_or(kept))
+}
+
+/// Whether a plan that keeps much of a previous one costs so much load that a fresh plan is worth its changes: its most
+/// loaded link takes more than [`REPLAN_LOAD_FACTOR`] times as long.
+pub fn is_better_anew(kept: &Plan, fresh: &Plan) -> bool {
+    kept.summary.max_channel_time > fresh.summary.max_channel_time * REPLAN_LOAD_FACTOR
 }
 
 /// The previous plan, if it answers this very request and its routes respect its certificate.

@@ -38,8 +38,8 @@ pub(crate) fn cover(
     lanes: &Lanes,
 ) -> Option<(Routing, Lanes)> {
     let rank = lanes.rank.as_deref()?;
-    let moves_alone = policy.resilience == Resilience::None || matches!(routing.assignment, Assignment::Pair { .. });
-    if policy.flow_control.lanes().is_none() || policy.fdb == FdbMode::Learned || !moves_alone {
+    let apart = may_be_apart(policy, &routing.assignment);
+    if policy.flow_control.lanes().is_none() || policy.fdb == FdbMode::Learned || !apart {
         return None;
     }
     if frames::climb(topology, routing, &lanes.lane, rank, policy.fdb) {
@@ -65,6 +65,12 @@ pub(crate) fn cover(
     let rank: Option<Vec<Vec<u32>>> = orders.into_iter().map(Order::into_rank).collect();
     let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
     number::check_limits(topology, policy, policy.engine, &routing).is_ok().then_some((routing, lanes))
+}
+
+/// Whether a host may flood along another tree than the one that it chooses by its own address. A switch-over for a link of
+/// the one would leave the other where it is, except by pair.
+pub(crate) fn may_be_apart<T>(policy: &Policy, assignment: &Assignment<T>) -> bool {
+    policy.resilience == Resilience::None || matches!(assignment, Assignment::Pair { .. })
 }
 
 /// Trees so far, and everything that goes along them.

@@ -41,6 +41,7 @@ mod threads;
 mod transition;
 mod watch;
 
+pub use again::is_better_anew;
 pub use difference::{Difference, EntryCounts, PortDifference, Presence, SwitchDifference, difference};
 pub use error::{PlanError, VlanLimit};
 pub use frames::{Uncovered, uncovered};

@@ -5,9 +5,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
-
-use common::Cabling;
+use common::{Cabling, covering::every_pair};
 use fabric::{
     Demand, EngineName, FdbMode, FlowControl, InBand, Policy, Resilience, SwitchId, Tagging, Topology, TopologyBuilder,
     Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
@@ -18,12 +16,12 @@ use planner::{PlanError, StepLimit, plan_with};
 
 /// How many values each option has; [`request`] says which.
 const VALUES: [usize; 11] = [6, 5, 5, 3, 2, 5, 4, 2, 3, 4, 4];
-/// Requests drawn, of which the one that covers most is made.
-const DRAWN: usize = 24;
 
 /// The topology and policy that stand for a value of each option, in the order of [`VALUES`].
-fn request(values: &[usize; 11]) -> (Topology, Policy) {
-    let [engine, tagging, flow_control, fdb, resilience, cap, range, managed, traffic, tables, shape] = *values;
+fn request(values: &[usize]) -> (Topology, Policy) {
+    let [engine, tagging, flow_control, fdb, resilience, cap, range, managed, traffic, tables, shape] = *values else {
+        panic!("a value of each option")
+    };
     let id = |id: u16| VlanId::new(id).expect("in range");
     let mut topology = match shape {
         0 => generated("torus", "3x3"),
@@ -87,32 +85,10 @@ fn generated(kind: &str, size: &str) -> Topology {
     generate(&kind, &Options::default()).expect("a sane size")
 }
 
-/// The pairs of values that a request covers: `(option, value, option, value)`.
-fn pairs(values: &[usize; 11]) -> impl Iterator<Item = [usize; 4]> {
-    (0..values.len()).flat_map(move |one| (0..one).map(move |other| [one, values[one], other, values[other]]))
-}
-
 #[test]
 fn every_pair_of_options_is_planned_or_refused_with_a_way_out() {
-    let all = || (0..VALUES.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
-    let mut uncovered: BTreeSet<[usize; 4]> = all()
-        .flat_map(|(one, other)| {
-            (0..VALUES[one]).flat_map(move |a| (0..VALUES[other]).map(move |b| [one, a, other, b]))
-        })
-        .collect();
-    let mut rng = Rng::new(1);
     let (mut planned, mut refused) = (0, 0);
-    while let Some(&[one, a, other, b]) = uncovered.first() {
-        let drawn = (0..DRAWN).map(|_| {
-            let mut values = VALUES.map(|count| rng.below(count));
-            (values[one], values[other]) = (a, b);
-            values
-        });
-        let values = drawn.max_by_key(|values| pairs(values).filter(|pair| uncovered.contains(pair)).count());
-        let values = values.expect("some were drawn");
-        pairs(&values).for_each(|pair| {
-            uncovered.remove(&pair);
-        });
+    for values in every_pair(&VALUES, 1) {
         let (topology, policy) = request(&values);
         let what = format!("{values:?}, {policy:?}");
         match plan_with(&topology, &policy, None, &mut StepLimit::new(2)) {

@@ -18,7 +18,7 @@ use fabric::{
 };
 use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 
-use super::{Output, observe::observed_vlans, pareto, patience::Patience, price, say, since};
+use super::{Output, check::processors, observe::observed_vlans, pareto, patience::Patience, price, say, since};
 use crate::{
     cli,
     count::counted,
@@ -49,7 +49,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
     let prices = price::prices(limits, &plan, &mut patience);
     patience.finish();
-    let Judgement { report, deadlock } = verify::judge(&plan);
+    let Judgement { report, deadlock } = verify::judge_with(&plan, processors());
     let fit = report.is_deployable();
     let anew = previous.as_ref().and_then(|_| better_anew(&plan, &topology, &policy, &patience));
     match output {
@@ -292,8 +292,7 @@ fn better_anew(plan: &Plan, topology: &Topology, policy: &Policy, patience: &Pat
     }
     // An engine asked for by name may need a structure that is gone; then there is nothing to compare with.
     let anew = planner::plan(topology, policy, None).ok()?;
-    let is_better = plan.summary.max_channel_time > anew.summary.max_channel_time * planner::REPLAN_LOAD_FACTOR;
-    is_better.then_some(anew)
+    planner::is_better_anew(plan, &anew).then_some(anew)
 }
 
 /// What changes since the previous plan, and whether keeping so much of it costs too much.

@@ -41,6 +41,7 @@ use self::{
     lift::lift,
 };
 use crate::{
+    broadcast,
     fan::{Direction, for_each_fan},
     frames::{self, Frames},
     relation::Relation,
@@ -100,7 +101,10 @@ pub(crate) fn replan(
         return None;
     }
     let certified = frames::certified(previous).unwrap_or(Frames::Unicast);
-    let fitted_to = |cycles, frames| fit(topology, policy, previous, relation, (cycles, second, frames), threads);
+    let fitted_to = |cycles, frames| {
+        fit(topology, policy, previous, relation, (cycles, second, frames), threads)
+            .filter(|found| broadcast::may_be_apart(policy, &found.routing.assignment) || !floods_apart(&found.routing))
+    };
     // What the previous plan did not prove of floods would not stand, though nothing broke.
     let fitted = |cycles| match certified {
         Frames::All => fitted_to(cycles, Frames::All).or_else(|| fitted_to(cycles, Frames::Unicast)),
@@ -111,6 +115,16 @@ pub(crate) fn replan(
         // What was proven free of deadlock stays so if it can, even where nothing depends on it.
         (FlowControl::None, Some(_)) => fitted(Cycles::Forbidden).or_else(|| fitted(Cycles::Allowed)),
         (FlowControl::None, None) => fitted(Cycles::Allowed),
+    }
+}
+
+/// Whether some host floods along another tree than the one that it chooses by its own address.
+fn floods_apart(routing: &Routing) -> bool {
+    match &routing.assignment {
+        Assignment::Destination { choice, broadcast } | Assignment::Priority { choice, broadcast, .. } => {
+            choice != broadcast
+        }
+        Assignment::Source(_) | Assignment::Pair { .. } => false,
     }
 }
 

@@ -1,6 +1,9 @@
 //! Cablings that change: random ones, and random accidents and improvements.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod covering;
+pub(crate) mod named;
+
 use fabric::{HostId, Mac, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
 
 /// Switch and port, the same of the other end, and the rate.
