@@ -25,7 +25,7 @@ mod sys;
 
 pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair};
 pub use listener::Listener;
-pub use ri2n::{Health, Integrity, Key, StreamState, handshake::ConnectError};
+pub use ri2n::{Health, Integrity, Key, Patience, StreamState, handshake::ConnectError};
 pub use status::{ConnectionStatus, LinkStatus, Role, connections};
 pub use stream::Stream;
 pub use sys::prefer_short_turns;

@@ -7,7 +7,7 @@ use crate::{
     status::ConnectionStatus,
     sys::{self, EventFd},
 };
-use ri2n::{CloseReason, ReadError, StreamState, Target, Time, WriteError};
+use ri2n::{CloseReason, Patience, ReadError, StreamState, Target, Time, WriteError};
 use std::{
     io,
     net::{Shutdown, SocketAddr},
@@ -241,6 +241,13 @@ impl Stream {
     pub fn set_outage_deadline(&self, deadline: Duration) {
         let mut state = self.shared.lock();
         state.connection.set_outage_deadline(deadline);
+        self.shared.wake_callers(&state);
+    }
+
+    /// Changes what else ends the connection.
+    pub fn set_patience(&self, patience: Patience) {
+        let mut state = self.shared.lock();
+        state.connection.set_patience(patience);
         self.shared.wake_callers(&state);
     }
 

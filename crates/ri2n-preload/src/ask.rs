@@ -14,7 +14,9 @@ use std::{
 };
 
 use libc::c_int;
-use ri2n_session::{ANSWER_BYTES, Answer, BROKER_VARIABLE, Operation, Policy, Request, Token, Waiting, parse_broker};
+use ri2n_session::{
+    ANSWER_BYTES, Answer, BROKER_VARIABLE, Operation, Policy, Request, SocketOption, Token, Waiting, parse_broker,
+};
 
 use crate::{
     descriptor::{self, errno},
@@ -26,6 +28,7 @@ pub(crate) struct Question {
     pub(crate) operation: Operation,
     pub(crate) waiting: Waiting,
     pub(crate) id: u64,
+    pub(crate) option: SocketOption,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) remote: Option<SocketAddr>,
     pub(crate) socket: Option<c_int>,
@@ -33,7 +36,15 @@ pub(crate) struct Question {
 
 impl Default for Question {
     fn default() -> Self {
-        Self { operation: Operation::State, waiting: Waiting::Blocking, id: 0, local: None, remote: None, socket: None }
+        Self {
+            operation: Operation::State,
+            waiting: Waiting::Blocking,
+            id: 0,
+            option: SocketOption::default(),
+            local: None,
+            remote: None,
+            socket: None,
+        }
     }
 }
 
@@ -121,7 +132,7 @@ fn converse(line: c_int, broker: &Broker, question: &Question) -> Result<Reply, 
     if unsafe { real::connect(line, ptr::from_ref(&broker.address).cast(), broker.length) } != 0 {
         return Err(silence());
     }
-    if let Some(socket) = question.socket {
+    if let Some(socket) = question.socket.filter(|_| question.operation == Operation::Connect) {
         descriptor::pass_time_limit(socket, line);
     }
     let request = Request {
@@ -129,6 +140,7 @@ fn converse(line: c_int, broker: &Broker, question: &Question) -> Result<Reply, 
         operation: question.operation,
         waiting: question.waiting,
         id: question.id,
+        option: question.option,
         local: question.local,
         remote: question.remote,
     };

@@ -4,7 +4,7 @@ use std::ptr;
 
 use libc::{c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
-use ri2n_session::{Operation, Verdict};
+use ri2n_session::{Operation, SocketOption, Verdict};
 
 use crate::{
     ask::{self, Question, ask},
@@ -146,9 +146,26 @@ pub unsafe extern "C-unwind" fn send(fd: c_int, from: *const c_void, count: size
 /// As `close(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    slot::close(fd);
+    if slot::slot(fd).is_some() {
+        if let Some(seconds) = descriptor::linger(fd).filter(|seconds| *seconds > 0) {
+            linger(fd, seconds);
+        }
+        slot::close(fd);
+    }
     // SAFETY: no memory is involved.
     unsafe { real::close(fd) }
+}
+
+/// Waits until what was written has reached the peer, as `close` does where a program has set `SO_LINGER`.
+fn linger(fd: c_int, seconds: c_int) {
+    let before = errno();
+    if let Some(name) = descriptor::name(fd) {
+        let left = descriptor::wait_until_taken(fd, seconds.saturating_mul(1000));
+        let option = SocketOption { value: left, ..SocketOption::default() };
+        let question = Question { operation: Operation::Drain, id: name.id, option, ..Question::default() };
+        let _ = ask(&question);
+    }
+    set_errno(before);
 }
 
 /// Notes what the C library's call received of `room` bytes; a stream that was reset ends with an error, once, as one of TCP

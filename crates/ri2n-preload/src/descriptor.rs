@@ -169,37 +169,59 @@ pub(crate) fn close_by_reset(fd: c_int) {
     set_errno(before);
 }
 
-/// Puts `stream` where the unconnected TCP socket `fd` is: flags, time limits and epoll registrations stay.
+/// Puts `stream` where the unconnected TCP socket `fd` is: flags, options of sockets and epoll registrations stay.
 ///
 /// Returns 0, or -1 with the error set; `stream` is closed in any case.
 pub(crate) fn swap(fd: c_int, stream: c_int) -> c_int {
+    let swapped = exchange(fd, stream);
+    if swapped == 0 {
+        let before = errno();
+        slot::note(fd);
+        set_errno(before);
+    }
+    swapped
+}
+
+/// Puts an unconnected socket of TCP where the stream `fd` is, as `connect` to no address does. Returns 0, or -1 with the
+/// error set.
+pub(crate) fn disconnect(fd: c_int, name: &Name) -> c_int {
+    let socket = tcp_socket(name);
+    if socket < 0 {
+        return -1;
+    }
+    slot::close(fd);
+    exchange(fd, socket)
+}
+
+/// A socket of TCP of the family that the program's is of; less than zero with the error set.
+pub(crate) fn tcp_socket(name: &Name) -> c_int {
+    let family = if name.local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    // SAFETY: no memory is involved.
+    unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) }
+}
+
+/// Puts a new socket where another is; the new one's own number is closed in any case.
+fn exchange(fd: c_int, new: c_int) -> c_int {
     // SAFETY: no memory is involved.
     let (status, on_exec) = unsafe { (libc::fcntl(fd, libc::F_GETFL), libc::fcntl(fd, libc::F_GETFD)) };
-    for limit in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-        pass_option(fd, stream, limit, limit);
-    }
+    pass_options(fd, new);
     let registrations = epoll::leave(fd);
     // SAFETY: both descriptors are open.
-    let swapped = unsafe {
-        libc::fcntl(stream, libc::F_SETFL, status);
-        libc::dup3(stream, fd, if on_exec & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 })
+    let placed = unsafe {
+        libc::fcntl(new, libc::F_SETFL, status);
+        libc::dup3(new, fd, if on_exec & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 })
     };
     epoll::enter(fd, &registrations);
     let error = errno();
-    close(stream);
-    if swapped >= 0 {
-        slot::note(fd);
-    }
+    close(new);
     set_errno(error);
-    if swapped < 0 { -1 } else { 0 }
+    if placed < 0 { -1 } else { 0 }
 }
 
-/// Puts `stream` where an accepted connection is, with the flags of `accept4` and the time limits that it has from its
+/// Puts `stream` where an accepted connection is, with the flags of `accept4` and the options that it has from its
 /// listener. Returns whether that went well; if not, the error is set. `stream` is closed in any case.
 pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) -> bool {
-    for limit in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-        pass_option(accepted, stream, limit, limit);
-    }
+    pass_options(accepted, stream);
     // SAFETY: both descriptors are open.
     let placed = unsafe {
         if flags & libc::SOCK_NONBLOCK != 0 {
@@ -288,6 +310,16 @@ pub(crate) unsafe fn read_address(address: *const sockaddr, length: socklen_t) -
     }
 }
 
+/// Whether an address is of no family, which disconnects.
+///
+/// # Safety
+/// `length` bytes are readable at `address`.
+pub(crate) unsafe fn is_no_address(address: *const sockaddr, length: socklen_t) -> bool {
+    let has_family = length as usize >= mem::size_of::<libc::sa_family_t>();
+    // SAFETY: the family comes first, and is there; callers need not align it.
+    has_family && c_int::from(unsafe { ptr::read_unaligned(address.cast::<libc::sa_family_t>()) }) == libc::AF_UNSPEC
+}
+
 /// Gives an address as the kernel would; returns what the system call would.
 ///
 /// # Safety
@@ -338,19 +370,54 @@ fn option(fd: c_int, option: c_int) -> Option<c_int> {
     (result == 0).then_some(value)
 }
 
-/// Copies a time limit from one socket to another.
+/// Room for the options that are copied: two words.
+type OptionValue = [i64; 2];
+
+/// Copies what the kernel keeps of any socket: time limits, and what is on of keepalive and linger.
+fn pass_options(from: c_int, to: c_int) {
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO, libc::SO_KEEPALIVE, libc::SO_LINGER] {
+        pass_option(from, to, option, option);
+    }
+}
+
+/// Copies an option that is not zero from one socket to another.
 fn pass_option(from: c_int, to: c_int, read: c_int, write: c_int) {
     let before = errno();
-    let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    let mut length = mem::size_of::<libc::timeval>() as socklen_t;
-    // SAFETY: the value has the size that is told.
+    let (mut value, mut length): (OptionValue, _) = ([0; 2], mem::size_of::<OptionValue>() as socklen_t);
+    // SAFETY: the value has the length that is told, or more.
     unsafe {
-        let value = ptr::from_mut(&mut limit).cast();
-        if real::getsockopt(from, libc::SOL_SOCKET, read, value, &mut length) == 0
-            && (limit.tv_sec != 0 || limit.tv_usec != 0)
-        {
-            real::setsockopt(to, libc::SOL_SOCKET, write, value, length);
+        let at = ptr::from_mut(&mut value).cast();
+        if real::getsockopt(from, libc::SOL_SOCKET, read, at, &mut length) == 0 && value != [0; 2] {
+            real::setsockopt(to, libc::SOL_SOCKET, write, at, length);
         }
     }
     set_errno(before);
+}
+
+/// The seconds of `SO_LINGER`, if it is on.
+pub(crate) fn linger(fd: c_int) -> Option<c_int> {
+    let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
+    let mut length = mem::size_of::<libc::linger>() as socklen_t;
+    let before = errno();
+    let value = ptr::from_mut(&mut linger).cast();
+    // SAFETY: the value has the size that is told.
+    let result = unsafe { real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, value, &mut length) };
+    set_errno(before);
+    (result == 0 && linger.l_onoff != 0).then_some(linger.l_linger)
+}
+
+/// Waits until the broker has taken all that was written to a socket pair, for so many milliseconds; how many are left.
+pub(crate) fn wait_until_taken(fd: c_int, milliseconds: c_int) -> c_int {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    for left in (1..=milliseconds).rev() {
+        let mut waiting: c_int = 0;
+        // SAFETY: the number outlives the call.
+        let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut waiting) };
+        if result != 0 || waiting == 0 {
+            return left;
+        }
+        // SAFETY: the time outlives the call.
+        unsafe { libc::nanosleep(&raw const pause, ptr::null_mut()) };
+    }
+    0
 }

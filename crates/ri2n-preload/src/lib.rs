@@ -55,6 +55,10 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
         return plain();
     }
     // SAFETY: the caller vouches for `length` bytes.
+    if unsafe { descriptor::is_no_address(address, length) } {
+        return descriptor::name(fd).map_or_else(plain, |name| descriptor::disconnect(fd, &name));
+    }
+    // SAFETY: the caller vouches for `length` bytes.
     let Some(remote) = (unsafe { descriptor::read_address(address, length) }) else { return plain() };
     if let Some(name) = descriptor::name(fd) {
         return connect_again(fd, name.id);
@@ -66,10 +70,10 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
     let question = Question {
         operation: Operation::Connect,
         waiting,
-        id: 0,
         local: descriptor::local_address(fd),
         remote: Some(remote),
         socket: Some(fd),
+        ..Question::default()
     };
     match ask(&question) {
         Ok(reply) => match (reply.answer.verdict, reply.descriptor) {
@@ -187,7 +191,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
     unsafe { real::getsockopt(fd, level, option, value, length) }
 }
 
-/// Options of TCP and IP that change nothing of a stream of RI2N are taken; all others are the kernel's.
+/// Options of TCP and IP on a stream of RI2N are the broker's; all others are the kernel's.
 ///
 /// # Safety
 /// As `setsockopt(2)`.
@@ -204,13 +208,20 @@ pub unsafe extern "C-unwind" fn setsockopt(
         // A knock brings no data, so a listener that waits for some would never see it.
         return 0;
     }
-    if options::concern_us(level, option) && descriptor::name(fd).is_some() {
-        return options::set(level, option);
+    if options::concern_us(level, option) {
+        if let Some(name) = descriptor::name(fd) {
+            // SAFETY: the caller vouches for the value.
+            return unsafe { options::set(&name, level, option, value, length) };
+        }
     }
     // SAFETY: the arguments are the caller's, unchanged.
     let result = unsafe { real::setsockopt(fd, level, option, value, length) };
-    if result == 0 && level == libc::SOL_SOCKET && option == libc::SO_RCVTIMEO {
-        slot::note_time_limit(fd);
+    if result == 0 && level == libc::SOL_SOCKET && ask::has_broker() {
+        match option {
+            libc::SO_RCVTIMEO => slot::note_time_limit(fd),
+            libc::SO_KEEPALIVE | libc::SO_LINGER => options::note(fd, option),
+            _ => {}
+        }
     }
     result
 }
@@ -305,6 +316,7 @@ fn claim(accepted: c_int, knock: &SocketAddr) -> Claim {
         operation: Operation::Claim,
         local: descriptor::local_address(accepted),
         remote: Some(*knock),
+        socket: Some(accepted),
         ..Question::default()
     };
     let claim = loop {

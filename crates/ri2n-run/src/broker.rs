@@ -15,11 +15,11 @@ mod knock;
 mod life;
 mod listen;
 mod table;
+mod tuning;
 
 use std::{
     io,
     net::SocketAddr,
-    os::unix::net::UnixStream,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -38,7 +38,6 @@ use crate::{
     line::Line,
     networks::Networks,
     redirect::Redirect,
-    relay::{Near, Program},
 };
 
 /// How a broker connects.
@@ -106,13 +105,6 @@ impl Broker {
         }
     }
 
-    /// What relays a stream with a program that has the preload library.
-    fn program(self: &Arc<Self>, id: u64, pair: UnixStream, express: Option<Arc<Express>>) -> Near {
-        let broker = Arc::clone(self);
-        let failed = Box::new(move |errno| broker.table().note_failure(id, errno));
-        Near::Pair(Program { pair, express, failed })
-    }
-
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,7 +141,7 @@ fn consider(broker: &Arc<Broker>, line: &Line) {
     }
     let result = match request.operation {
         Operation::Connect => connect::consider(broker, line, &request, socket),
-        Operation::Claim => knock::claim(broker, line, &request),
+        Operation::Claim => knock::claim(broker, line, &request, socket),
         Operation::Listen => {
             if let Some(local) = request.local {
                 listen::begin(broker, local, Delivery::Claim(Acceptor::Unknown));
@@ -167,6 +159,9 @@ fn consider(broker: &Arc<Broker>, line: &Line) {
             let state = broker.table().state(request.id);
             line.answer(&Answer { id: request.id, ..Answer::of(state) }, &[])
         }
+        Operation::SetOption => line.answer(&tuning::set(broker, request.id, request.option), &[]),
+        Operation::GetOption => line.answer(&tuning::get(broker, request.id, request.option), &[]),
+        Operation::Drain => tuning::drain(broker, request.id, request.option.value, line),
     };
     if let Err(error) = result {
         warn(&format!("a program's question: {error}"));

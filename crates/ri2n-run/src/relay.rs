@@ -13,12 +13,16 @@
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
-    os::{fd::AsRawFd, unix::net::UnixStream},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::net::UnixStream,
+    },
     sync::{Arc, OnceLock, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ri2n_io::Stream;
 
 use crate::express::{Downward, Express, Upward};
@@ -48,8 +52,16 @@ pub(crate) struct Program {
     pub(crate) pair: UnixStream,
     /// Early copies may go beside the pair.
     pub(crate) express: Option<Arc<Express>>,
-    /// Takes the error that ends the stream: a socket pair can tell no more than that it has ended.
-    pub(crate) failed: Box<dyn Fn(i32) + Send + Sync>,
+    /// What the program wants of its connection.
+    pub(crate) owner: Box<dyn Owner>,
+}
+
+/// What a program wants of its connection, and is told of it.
+pub(crate) trait Owner: Send + Sync {
+    /// The stream ended with an error, of which a socket pair tells no more than that it has ended.
+    fn failed(&self, errno: i32);
+    /// Whether closing is to reset the peer instead of delivering what was written.
+    fn resets_when_closed(&self) -> bool;
 }
 
 /// The end toward the peer.
@@ -111,6 +123,7 @@ fn carry_up(near: &Near, far: &Far) {
     let mut source = near.source();
     loop {
         match source.read(&mut buffer) {
+            Ok(0) if near.resets_when_closed() => return far.reset(),
             Ok(0) => {
                 let _ = far.finish();
                 return;
@@ -185,11 +198,21 @@ impl Near {
         unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
     }
 
+    /// Whether the program has closed its end, not only one direction, and wants that to be a reset.
+    fn resets_when_closed(&self) -> bool {
+        let Self::Pair(program) = self else { return false };
+        if !program.owner.resets_when_closed() {
+            return false;
+        }
+        let mut polled = [PollFd::new(program.pair.as_fd(), PollFlags::empty())];
+        poll(&mut polled, PollTimeout::ZERO).is_ok() && polled[0].any() == Some(true)
+    }
+
     /// Ends both directions at once, for a reason that the program is to be told.
     fn fail(&self, error: &io::Error) {
         if let Self::Pair(program) = self {
             let timed_out = error.kind() == io::ErrorKind::TimedOut;
-            (program.failed)(if timed_out { libc::ETIMEDOUT } else { libc::ECONNRESET });
+            program.owner.failed(if timed_out { libc::ETIMEDOUT } else { libc::ECONNRESET });
         }
         self.close();
     }

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use crate::address::{self, ADDRESS_BYTES};
 
 const MAGIC: [u8; 4] = *b"RI2S";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Size of every request.
-pub const REQUEST_BYTES: usize = 4 + 1 + 1 + 1 + 16 + 8 + 2 * ADDRESS_BYTES;
+pub const REQUEST_BYTES: usize = 4 + 1 + 1 + 1 + 16 + 8 + 12 + 2 * ADDRESS_BYTES;
 /// Size of every answer.
-pub const ANSWER_BYTES: usize = 4 + 1 + 1 + 4 + 8 + 2 * ADDRESS_BYTES;
+pub const ANSWER_BYTES: usize = 4 + 1 + 1 + 4 + 8 + 4 + 2 * ADDRESS_BYTES;
 
 /// What lets a program speak to a broker: 128 random bits, known to the session's programs alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,36 @@ pub enum Operation {
     State,
     /// Early copies for the connection `id`: the block of memory and the UDP socket, if it can have them.
     Express,
+    /// The program has set `option` of the connection `id`.
+    SetOption,
+    /// What is `option` of the connection `id`?
+    GetOption,
+    /// Answer when all that the program has written has reached the peer, or after `option.value` milliseconds.
+    Drain,
+}
+
+impl Operation {
+    const ALL: [Self; 8] = [
+        Self::Connect,
+        Self::Listen,
+        Self::Claim,
+        Self::State,
+        Self::Express,
+        Self::SetOption,
+        Self::GetOption,
+        Self::Drain,
+    ];
+}
+
+/// An option of a socket, by the numbers that `setsockopt` has for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketOption {
+    /// Of the protocol.
+    pub level: i32,
+    /// Of the option.
+    pub name: i32,
+    /// What it is set to. Of `SO_LINGER` the seconds, or less than none where it is off.
+    pub value: i32,
 }
 
 /// Whether the program wants to wait for a connection.
@@ -76,8 +106,10 @@ pub struct Request {
     pub operation: Operation,
     /// Whether the program's descriptor is blocking.
     pub waiting: Waiting,
-    /// A connection's number, for [`Operation::State`].
+    /// A connection's number.
     pub id: u64,
+    /// What the operations on options are about.
+    pub option: SocketOption,
     /// The near address, where one is known.
     pub local: Option<SocketAddr>,
     /// The far address, where one is known.
@@ -105,6 +137,8 @@ pub struct Answer {
     pub verdict: Verdict,
     /// The connection's number.
     pub id: u64,
+    /// The value of an option.
+    pub value: i32,
     /// Its near address.
     pub local: Option<SocketAddr>,
     /// Its far address.
@@ -120,6 +154,9 @@ impl Request {
         put.slice(&[VERSION, self.operation as u8, self.waiting as u8]);
         put.slice(&self.token.0);
         put.slice(&self.id.to_le_bytes());
+        for number in [self.option.level, self.option.name, self.option.value] {
+            put.slice(&number.to_le_bytes());
+        }
         put.address(self.local);
         put.address(self.remote);
         bytes
@@ -132,19 +169,20 @@ impl Request {
         if version != VERSION {
             return None;
         }
-        let known = [Operation::Connect, Operation::Listen, Operation::Claim, Operation::State, Operation::Express];
-        let operation = known.into_iter().find(|known| *known as u8 == operation)?;
+        let operation = Operation::ALL.into_iter().find(|known| *known as u8 == operation)?;
         let waiting = [Waiting::Blocking, Waiting::NonBlocking].into_iter().find(|known| *known as u8 == waiting)?;
         let token = Token(get.array()?);
         let id = u64::from_le_bytes(get.array()?);
-        Some(Self { token, operation, waiting, id, local: get.address()?, remote: get.address()? })
+        let [level, name, value] = [get.array()?, get.array()?, get.array()?].map(i32::from_le_bytes);
+        let option = SocketOption { level, name, value };
+        Some(Self { token, operation, waiting, id, option, local: get.address()?, remote: get.address()? })
     }
 }
 
 impl Answer {
     /// An answer without a connection.
     pub fn of(verdict: Verdict) -> Self {
-        Self { verdict, id: 0, local: None, remote: None }
+        Self { verdict, id: 0, value: 0, local: None, remote: None }
     }
 
     /// The answer as bytes.
@@ -161,6 +199,7 @@ impl Answer {
         put.slice(&[VERSION, verdict]);
         put.slice(&errno.to_le_bytes());
         put.slice(&self.id.to_le_bytes());
+        put.slice(&self.value.to_le_bytes());
         put.address(self.local);
         put.address(self.remote);
         bytes
@@ -179,7 +218,8 @@ impl Answer {
             _ => return None,
         };
         let id = u64::from_le_bytes(get.array()?);
-        Some(Self { verdict, id, local: get.address()?, remote: get.address()? })
+        let value = i32::from_le_bytes(get.array()?);
+        Some(Self { verdict, id, value, local: get.address()?, remote: get.address()? })
     }
 }
 
@@ -238,20 +278,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requests_come_back(token: [u8; 16], operation in 0..5usize, blocking: bool, id: u64,
-                              local in addresses(), remote in addresses()) {
-            let known =
-                [Operation::Connect, Operation::Listen, Operation::Claim, Operation::State, Operation::Express];
-            let operation = known[operation];
+        fn requests_come_back(token: [u8; 16], operation in 0..Operation::ALL.len(), blocking: bool, id: u64,
+                              option: (i32, i32, i32), local in addresses(), remote in addresses()) {
+            let operation = Operation::ALL[operation];
+            let option = SocketOption { level: option.0, name: option.1, value: option.2 };
             let waiting = if blocking { Waiting::Blocking } else { Waiting::NonBlocking };
-            let request = Request { token: Token(token), operation, waiting, id, local, remote };
+            let request = Request { token: Token(token), operation, waiting, id, option, local, remote };
             prop_assert_eq!(Request::decode(&request.encode()), Some(request));
         }
 
         #[test]
-        fn answers_come_back(verdict in 0..4usize, errno: i32, id: u64, local in addresses(), remote in addresses()) {
+        fn answers_come_back(verdict in 0..4usize, errno: i32, id: u64, value: i32, local in addresses(), remote in addresses()) {
             let verdict = [Verdict::Plain, Verdict::Ready, Verdict::Pending, Verdict::Failed(errno)][verdict];
-            let answer = Answer { verdict, id, local, remote };
+            let answer = Answer { verdict, id, value, local, remote };
             prop_assert_eq!(Answer::decode(&answer.encode()), Some(answer));
         }
 

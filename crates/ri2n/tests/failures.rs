@@ -2,7 +2,7 @@
 
 mod world;
 
-use ri2n::{Carrier, Health, Settings, Time};
+use ri2n::{Carrier, CloseReason, Health, Patience, Settings, StreamState, Time};
 use std::time::Duration;
 use world::{App, Pipe, World};
 
@@ -175,5 +175,52 @@ fn an_outage_of_everything_is_survived_whatever_its_length() {
         measure(&mut world, 150);
         let (rate, _) = measure(&mut world, 100);
         assert!(rate > 0.9 * 240.8, "after {outage_s} s: {rate:.1} MB/s");
+    }
+}
+
+/// Two slow links, whose client writes `amount` with this patience and loses both for so long: whether its connection ends, and
+/// when.
+fn cut(patience: Patience, amount: u64, milliseconds: u64) -> Option<Duration> {
+    let slow = Pipe { rate: 1.25e6, ..Pipe::gigabit() };
+    let mut world = World::new(11);
+    let (client, server) = (world.add_node(2, Settings::default()), world.add_node(2, Settings::default()));
+    let pipes = [0, 1].map(|link| world.join(client, server, link, &slow));
+    world.nodes[client].app = App::new(world.now, (1, 2), amount, 60_000);
+    world.nodes[server].app = App::new(world.now, (2, 1), 0, 60_000);
+    world.listen(server);
+    world.connect(client, server);
+    let until = world.after(3_000);
+    world.run(until, |_| false);
+    world.nodes[client].connection.as_mut().unwrap().set_patience(patience);
+    let (began, back) = (world.now, world.after(milliseconds));
+    for pipe in pipes.into_iter().flat_map(|(there, here)| [there, here]) {
+        world.at(began, pipe, Pipe { loss: 1.0, ..slow.clone() });
+        world.at(back, pipe, slow.clone());
+    }
+    let until = world.after(milliseconds + 3_000);
+    let state = |world: &World| world.nodes[client].connection.as_ref().unwrap().state();
+    world.run(until, |world| matches!(state(world), StreamState::Closed(_)));
+    (state(&world) == StreamState::Closed(CloseReason::Outage)).then(|| world.now.since(began))
+}
+
+#[test]
+fn what_is_not_acknowledged_ends_a_connection_when_a_program_wants_that() {
+    let unacknowledged = Patience { unacknowledged: Some(Duration::from_secs(2)), ..Patience::default() };
+    let after = cut(unacknowledged, ENDLESS, 10_000).expect("an end");
+    assert!(after.abs_diff(Duration::from_secs(2)) < Duration::from_millis(200), "{after:?}");
+    // Shorter silence is survived, and so is any silence of a connection that has nothing to say.
+    assert_eq!(cut(unacknowledged, ENDLESS, 1_500), None);
+    assert_eq!(cut(unacknowledged, 100_000, 10_000), None);
+    assert_eq!(cut(Patience::default(), ENDLESS, 10_000), None);
+}
+
+#[test]
+fn silence_ends_even_an_idle_connection_that_is_to_be_kept_alive() {
+    let silent = Patience { silent: Some(Duration::from_secs(4)), ..Patience::default() };
+    for amount in [100_000, ENDLESS] {
+        let after = cut(silent, amount, 10_000).expect("an end");
+        // An idle connection hears of its peer once a second.
+        assert!((2_900..4_200).contains(&after.as_millis()), "{amount}: {after:?}");
+        assert_eq!(cut(silent, amount, 2_500), None, "{amount}");
     }
 }

@@ -1,6 +1,7 @@
 """Corners of the socket calls, each of which a program may rely on: the same is expected of TCP and of RI2N in its place.
 
-   corners.py serve IP PORT     echoes; a connection that begins with "t" is told whether receiving has a time limit
+   corners.py serve IP PORT     echoes; a connection that begins with "t" is told whether receiving has a time limit, one with
+                                "o" the listener's options that it has; one with "r" is reset after an answer
    corners.py drive IP PORT
 """
 import array
@@ -20,12 +21,15 @@ import threading
 import time
 
 LIMIT_S = 0.3
+IDLE_S = 4321
 
 
 def serve(address):
     listener = socket.create_server(address)
     # Connections have the listener's time limits.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(LIMIT_S * 1e6)))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
     while True:
         try:
             connection, _ = listener.accept()
@@ -48,6 +52,16 @@ def echo(connection):
     kind = connection.recv(1)
     if kind == b"e":
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+    if kind == b"o":
+        alive = connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        connection.sendall(b"%d %d" % (alive, connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)))
+        return
+    if kind == b"r":
+        connection.sendall(b"before")
+        time.sleep(LIMIT_S)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+        return
     while True:
         try:
             data = connection.recv(1 << 16)
@@ -365,6 +379,72 @@ def limits_hold_in_a_conversation(address):
             assert time.monotonic() - began > LIMIT_S * 0.9
 
 
+def options_are_those_of_tcp(address):
+    numbers = {(socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1, (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 33,
+               (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT): 4321, (socket.IPPROTO_IP, socket.IP_TTL): 44}
+    connection = socket.socket()
+    for (level, option), value in numbers.items():
+        connection.setsockopt(level, option, value)
+    connection.connect(address)
+    after = {(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 7, (socket.IPPROTO_IP, socket.IP_TOS): 0x10,
+             (socket.IPPROTO_TCP, socket.TCP_NODELAY): 1}
+    for (level, option), value in after.items():
+        connection.setsockopt(level, option, value)
+    untouched = {(socket.IPPROTO_TCP, option): socket.socket().getsockopt(socket.IPPROTO_TCP, option)
+                 for option in (socket.TCP_KEEPCNT, socket.TCP_SYNCNT, socket.TCP_CORK)}
+    copy = socket.socket(fileno=os.dup(connection.fileno()))
+    for end in connection, copy:
+        for (level, option), value in (numbers | after | untouched).items():
+            assert end.getsockopt(level, option) == value, (level, option, end.getsockopt(level, option))
+    for level, option, value, error in (
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 0, errno.EINVAL),
+        (socket.IPPROTO_IP, socket.IP_TTL, 300, errno.EINVAL),
+        (socket.IPPROTO_TCP, 9999, 1, errno.ENOPROTOOPT),
+    ):
+        try:
+            connection.setsockopt(level, option, value)
+            raise AssertionError("it was taken")
+        except OSError as refused:
+            assert refused.errno == error, refused
+    connection.sendall(b"e")
+    connection.close()
+    copy.close()
+    with connect(address, b"o") as connection:
+        exactly(connection, b"1 %d" % IDLE_S)
+
+
+def a_reset_is_seen(address):
+    with connect(address, b"r") as connection:
+        exactly(connection, b"before")
+        try:
+            connection.recv(1)
+            raise AssertionError("the stream ended as if that were all")
+        except ConnectionResetError:
+            assert connection.recv(1) == b""
+
+
+def a_socket_connects_again(address):
+    libc = ctypes.CDLL(None, use_errno=True)
+    with connect(address) as connection:
+        connection.sendall(b"one")
+        exactly(connection, b"one")
+        connection.settimeout(None)
+        nowhere = struct.pack("H14x", socket.AF_UNSPEC)
+        assert libc.connect(connection.fileno(), nowhere, len(nowhere)) == 0, os.strerror(ctypes.get_errno())
+        connection.connect(address)
+        connection.sendall(b"etwo")
+        exactly(connection, b"two")
+
+
+def closing_waits_for_what_was_written(address):
+    with connect(address) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+        assert struct.unpack("ii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)) == (1, 5)
+        connection.sendall(bytes(200_000))
+        began = time.monotonic()
+    assert time.monotonic() - began < 4
+
+
 def no_descriptor_is_left(address):
     before = os.listdir("/proc/self/fd")
     for turns in [0] * 30 + [40] * 10:
@@ -391,7 +471,8 @@ def main():
     if sys.argv[1] == "serve":
         serve(address)
     corners = [addresses_are_left_out, a_copy_outlives_the_original, a_child_and_its_parent_write, waiting_bytes_are_seen,
-               flags_stay, writing_after_the_end_fails, a_conversation_keeps_its_order,
+               flags_stay, options_are_those_of_tcp, a_reset_is_seen, a_socket_connects_again,
+               closing_waits_for_what_was_written, writing_after_the_end_fails, a_conversation_keeps_its_order,
                a_child_has_connections_of_its_own, a_conversation_may_pause_and_end,
                nothing_is_written_after_the_end, threads_share_a_conversation, signals_interrupt_a_conversation,
                limits_hold_in_a_conversation, signals_disturb_nothing, nothing_is_a_socket_that_is_none, no_descriptor_is_left]

@@ -21,7 +21,14 @@ use ri2n_io::{Fallback, Stream};
 use ri2n_session::{Answer, Name, Request, Verdict, Waiting};
 use socket2::{SockAddr, SockRef};
 
-use super::{Broker, forward::carry_tcp, listen::Held, table::Peer, warn};
+use super::{
+    Broker,
+    forward::carry_tcp,
+    listen::Held,
+    table::Peer,
+    tuning::{Options, Tuning},
+    warn,
+};
 use crate::{
     express::{Express, Proposal},
     greeting::{self, Greeting, Offer, WELCOME_BYTES},
@@ -29,7 +36,7 @@ use crate::{
     line::Line,
     networks::{Place, source_for},
     pair::{self, Pair},
-    relay::{self, Far},
+    relay::{self, Far, Near, Program},
 };
 
 /// How long a program that must not wait is kept waiting for a peer of which nothing is known.
@@ -81,7 +88,8 @@ pub(super) fn consider(
             return fall_back(Why::Unreachable(error.raw_os_error().unwrap_or(libc::ENETUNREACH)));
         }
     };
-    let attempt = Attempt { id, known, local, remote, target, socket };
+    let tuning = Tuning::new(broker, id, Options::of(&socket));
+    let attempt = Attempt { id, known, local, remote, target, socket, tuning };
     match request.waiting {
         Waiting::Blocking => {
             let dialed = attempt.dial(broker);
@@ -155,6 +163,7 @@ struct Attempt {
     target: SocketAddr,
     /// The program's TCP socket: it keeps the port taken.
     socket: OwnedFd,
+    tuning: Tuning,
 }
 
 impl Attempt {
@@ -163,7 +172,7 @@ impl Attempt {
     }
 
     fn answer(&self, verdict: Verdict) -> Answer {
-        Answer { verdict, id: self.id, local: Some(self.local), remote: Some(self.remote) }
+        Answer { id: self.id, local: Some(self.local), remote: Some(self.remote), ..Answer::of(verdict) }
     }
 
     /// Answers an attempt that is decided.
@@ -174,20 +183,21 @@ impl Attempt {
             Dialed::Stream(stream, express) => {
                 let Pair { ours, theirs } = pair::ready(&self.name(broker))?;
                 self.note(broker, express.as_ref());
+                self.tuning.attach(&stream);
                 line.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
                 drop(theirs);
-                relay::start(broker.program(self.id, ours, express), Far::Ri2n(stream), (held, self.socket))
+                let near = Near::Pair(Program { pair: ours, express, owner: Box::new(self.tuning) });
+                relay::start(near, Far::Ri2n(stream), (held, self.socket))
             }
         }
     }
 
     fn in_background(self, broker: &Arc<Broker>, line: &Line, held: Held) -> io::Result<()> {
         let (send, receive) = mpsc::channel();
-        let dialer = (Arc::clone(broker), self.copy()?);
+        let (dialer, known, local, target) = (Arc::clone(broker), self.known, self.local, self.target);
         thread::Builder::new().name("ri2n-dial".into()).stack_size(256 << 10).spawn(move || {
-            let (broker, attempt) = dialer;
             // The one who asked may have failed meanwhile; the stream then ends here.
-            let _ = send.send(attempt.dial(&broker));
+            let _ = send.send(dial(&dialer, known, local, target, Copies::Offered));
         })?;
         match receive.recv_timeout(WAIT_MAX) {
             Ok(dialed) => return self.settle(broker, line, held, dialed),
@@ -206,11 +216,15 @@ impl Attempt {
         let error = match far {
             Ok((far, express)) => {
                 self.note(broker, express.as_ref());
+                if let Far::Ri2n(stream) = &far {
+                    self.tuning.attach(stream);
+                }
                 // Before the program is told: it may connect again at once, which is to say that it is connected.
                 broker.table().end_pending(self.id, None);
                 match pair::stands(&mut ours, theirs) {
                     Ok(()) => {
-                        return relay::start(broker.program(self.id, ours, express), far, (held, self.socket));
+                        let near = Near::Pair(Program { pair: ours, express, owner: Box::new(self.tuning) });
+                        return relay::start(near, far, (held, self.socket));
                     }
                     Err(error) => error,
                 }
@@ -231,10 +245,6 @@ impl Attempt {
         if let Some(express) = express {
             broker.table().note_express(self.id, express);
         }
-    }
-
-    fn copy(&self) -> io::Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()?, ..*self })
     }
 
     /// Connects the program's own socket by plain TCP.

@@ -14,7 +14,7 @@
 use std::{
     io,
     net::{IpAddr, Ipv6Addr, SocketAddr},
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -30,13 +30,14 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::{
     Broker,
     listen::{self, Acceptor, Held, answer, refusal},
+    tuning::{Options, Tuning},
 };
 use crate::{
     express::{Express, Proposal},
     greeting::{Greeting, Offer},
     line::Line,
     pair::{self, Pair},
-    relay::{self, Far},
+    relay::{self, Far, Near, Program},
     sockets::{self, Owner},
 };
 
@@ -132,11 +133,11 @@ pub(super) fn announce(
     answered
 }
 
-/// A program has accepted a knock.
+/// A program has accepted a knock; the connection that it took for one of TCP has the options of its listener.
 ///
 /// # Errors
 /// If the program cannot be told.
-pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request) -> io::Result<()> {
+pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accepted: Option<OwnedFd>) -> io::Result<()> {
     let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
     let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
     let announced = broker.table().announced.remove(&key);
@@ -153,13 +154,16 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request) -> io:
     };
     let (local, remote) = (as_program_sees(greeting.target), as_program_sees(greeting.source));
     let Pair { ours, theirs } = pair::ready(&Name { session: broker.session, id, local, remote })?;
-    let answer = Answer { verdict: Verdict::Ready, id, local: Some(local), remote: Some(remote) };
+    let answer = Answer { id, local: Some(local), remote: Some(remote), ..Answer::of(Verdict::Ready) };
     if let Some(express) = &express {
         broker.table().note_express(id, express);
     }
+    let tuning = Tuning::new(broker, id, accepted.as_ref().map(Options::of).unwrap_or_default());
+    drop(accepted);
+    tuning.attach(&stream);
     line.answer(&answer, &[theirs.as_fd()])?;
     drop(theirs);
-    relay::start(broker.program(id, ours, express), Far::Ri2n(stream), held)
+    relay::start(Near::Pair(Program { pair: ours, express, owner: Box::new(tuning) }), Far::Ri2n(stream), held)
 }
 
 /// Meets a client's offer of early copies, if it makes one; returns ours, and what comes of both.

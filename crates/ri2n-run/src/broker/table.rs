@@ -9,7 +9,7 @@ use std::{
 
 use ri2n_session::Verdict;
 
-use super::{STREAMS_MAX, knock::Announced, listen::Listening};
+use super::{STREAMS_MAX, knock::Announced, listen::Listening, tuning::Tuned};
 use crate::express::Express;
 
 /// Connections that failed or were reset of which the error is remembered.
@@ -49,6 +49,8 @@ pub(super) struct Table {
     pub(super) listening: BTreeMap<u16, Listening>,
     /// By the address that the knock comes from.
     pub(super) announced: BTreeMap<SocketAddr, Announced>,
+    /// What programs have set of their connections, by number.
+    pub(super) tuned: BTreeMap<u64, Tuned>,
     /// Of streams that can have early copies, by their number.
     express: BTreeMap<u64, Weak<Express>>,
 }

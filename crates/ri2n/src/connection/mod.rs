@@ -62,6 +62,15 @@ impl Default for Settings {
     }
 }
 
+/// How long a connection bears what a program asked not to wait for; beyond, it ends as an outage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Patience {
+    /// Something written that is not acknowledged, and nothing else that is.
+    pub unacknowledged: Option<Duration>,
+    /// Nothing of the peer, whether it has anything to say or not.
+    pub silent: Option<Duration>,
+}
+
 /// Why a connection ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
@@ -185,6 +194,9 @@ pub struct Connection {
     duplicate_until: Time,
 
     outage_deadline: Duration,
+    patience: Patience,
+    /// When the oldest byte that is not acknowledged became that.
+    oldest_since: Time,
     opened_at: Time,
     heard_at: Time,
     /// When data last came or went.
@@ -236,6 +248,8 @@ impl Connection {
             window_due: false,
             duplicate_until: Time::ZERO,
             outage_deadline: settings.outage_deadline,
+            patience: Patience::default(),
+            oldest_since: now,
             opened_at: now,
             heard_at: now,
             active_at: now,
@@ -293,6 +307,9 @@ impl Connection {
     /// [`WriteError::WouldBlock`] if there is no room.
     pub fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, WriteError> {
         self.check_writable()?;
+        if self.send.base() == self.send.end() {
+            self.oldest_since = now;
+        }
         let count = self.send.write(bytes);
         if count == 0 && !bytes.is_empty() {
             return Err(WriteError::WouldBlock);
@@ -334,6 +351,11 @@ impl Connection {
     /// Changes how long the peer may be silent on all links.
     pub fn set_outage_deadline(&mut self, deadline: Duration) {
         self.outage_deadline = deadline;
+    }
+
+    /// Changes what the connection bears besides.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
     }
 
     /// Whether [`Self::read`] would not say [`ReadError::WouldBlock`].

@@ -297,7 +297,7 @@ impl Connection {
         }
         let limited = if self.send.waiting(self.peer_limit) > 0 { Limited::ByWindow } else { Limited::ByApplication };
         let context = AckContext { arrived, limited, waits: self.lateness.expected() + self.peer_lateness.expected() };
-        let mut due = None;
+        let (mut due, base) = (None, self.send.base());
         let was_silent = self.each_link().all(|link| !link.monitor.is_usable());
         for acked in &ack.links {
             let index = usize::from(acked.link);
@@ -316,6 +316,9 @@ impl Connection {
             self.abandon_silent_links();
         }
         self.send.handle_acked(0..ack.received);
+        if self.send.base() > base {
+            self.oldest_since = now;
+        }
         self.peer_limit = self.peer_limit.max(ack.limit);
         self.find_silent_links(now);
         let is_news = self.each_link().any(|link| !link.monitor.is_usable());

@@ -27,7 +27,7 @@ impl Connection {
         if self.closed.is_some() {
             return None;
         }
-        let mut soonest = self.heard_at + self.outage_deadline;
+        let mut soonest = self.ends_at();
         let mut consider = |time: Option<Time>| soonest = soonest.min(time.unwrap_or(Time::NEVER));
         consider(self.ack_at);
         let interval = self.heartbeat();
@@ -46,7 +46,7 @@ impl Connection {
         if self.closed.is_some() {
             return;
         }
-        if now >= self.heard_at + self.outage_deadline {
+        if now >= self.ends_at() {
             self.closed = Some(CloseReason::Outage);
             return;
         }
@@ -90,6 +90,14 @@ impl Connection {
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.closed.is_some() && self.resets_due == 0 || self.fin == Fin::Acked && self.receive.is_complete()
+    }
+
+    /// When nobody waits any longer.
+    fn ends_at(&self) -> Time {
+        let silent = self.patience.silent.map_or(self.outage_deadline, |silent| silent.min(self.outage_deadline));
+        let unacknowledged = self.patience.unacknowledged.filter(|_| self.send.base() < self.send.end());
+        let stalled = unacknowledged.map_or(Time::NEVER, |longest| self.oldest_since + longest);
+        stalled.min(self.heard_at + silent)
     }
 
     fn heartbeat(&self) -> Duration {
