@@ -60,6 +60,11 @@ pub(crate) trait Dialect: Sync {
     /// The state that the full configuration starts from.
     fn factory(&self, ports: Vec<String>) -> SwitchConfig;
 
+    /// Whether ports are in VLAN 1 until they are told otherwise.
+    fn begins_in_vlan_1(&self) -> bool {
+        self.factory(vec![String::new()]).memberships().contains(VlanId::MIN)
+    }
+
     /// Writes what takes a switch from one state to another.
     fn write(&self, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()>;
 
@@ -237,7 +242,7 @@ impl Target {
 
     /// Refuses what the language cannot say of a switch.
     pub(crate) fn refuse(self, switch: &str, config: &SwitchConfig) -> Result<(), RenderError> {
-        let default_is_taken = self.factory(vec![String::new()]).memberships().contains(VlanId::MIN);
+        let default_is_taken = self.dialect().begins_in_vlan_1();
         if let Some(port) = config.ports.iter().find(|port| default_is_taken && port.is_member(VlanId::MIN)) {
             return Err(RenderError::Inexpressible {
                 switch: switch.to_owned(),

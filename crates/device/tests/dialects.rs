@@ -222,8 +222,16 @@ fn vlan_1_is_refused_where_every_port_is_in_it() {
         let mut config = SwitchConfig::blank(port_names(target, 1));
         config.ports[0].tagged = "1-2".parse().expect("a set");
         config.vlans = "2".parse().expect("a set");
+        // RouterOS has no bridge at first, and puts each port of a new one into VLAN 1.
         let starts_empty = target.factory(port_names(target, 1)).memberships().is_empty();
-        assert_eq!(refusal(target, &config).is_none(), starts_empty, "{target}");
+        let takes_it = starts_empty && target != Target::RouterOs;
+        assert_eq!(refusal(target, &config).is_none(), takes_it, "{target}");
+        if takes_it {
+            let mut memory = Memory::default();
+            write_full(target, &config, &mut memory).expect("it is not refused");
+            let now = read(target, &memory, target.factory(port_names(target, 1)));
+            assert_eq!(now.ports[0].tagged, config.ports[0].tagged, "{target}");
+        }
     }
 }
 
@@ -287,7 +295,8 @@ fn a_trunk_allows_every_vlan_until_it_is_told_which() {
 
 #[test]
 fn the_kernel_forgets_a_pvid_that_is_said_without_the_flag() {
-    let text = "ip -batch - <<'EOF'\nlink add name espalier type bridge vlan_filtering 1 vlan_default_pvid 0\nEOF\n\
+    let text = "ip -batch - <<'EOF'\nlink add name espalier type bridge vlan_filtering 1 vlan_default_pvid 0 \
+                mcast_snooping 0\nEOF\n\
                 bridge -batch - <<'EOF'\nvlan add dev swp1 vid 2 pvid untagged\nvlan add dev swp1 vid 2-3\nEOF\n";
     let config = told(Target::LinuxBridge, text).expect("valid");
     assert_eq!((config.ports[0].pvid, &config.ports[0].tagged), (None, &set("2-3")));
@@ -296,6 +305,34 @@ fn the_kernel_forgets_a_pvid_that_is_said_without_the_flag() {
     {
         let text = text.replace("vlan add dev swp1 vid 2-3", wrong);
         assert!(told(Target::LinuxBridge, &text).is_err_and(|errors| errors[0].starts_with("f:6: without")), "{wrong}");
+    }
+}
+
+/// Spanning tree in user space and multicast snooping, which no plan has.
+#[test]
+fn a_bridge_that_blocks_ports_or_picks_receivers_is_refused() {
+    for target in [Target::LinuxBridge, Target::Networkd, Target::Ifupdown2] {
+        let mut memory = Memory::default();
+        write_full(target, &hybrid(target), &mut memory).expect("it can be said");
+        let texts = texts(&memory);
+        let told = |change: &dyn Fn(&str) -> String| {
+            let changed: Vec<(String, String)> =
+                texts.iter().map(|(name, text)| (name.clone(), change(text))).collect();
+            let files: Vec<TextFile<'_>> = changed.iter().map(|(name, text)| TextFile { name, text }).collect();
+            read_back(target, &files, target.factory(port_names(target, 1)))
+        };
+        told(&str::to_owned).expect("as it was written");
+        for (off, on) in [
+            ("stp_state 0", "stp_state 2"),
+            ("mcast_snooping 0", "mcast_snooping 1"),
+            (" mcast_snooping 0", ""),
+            ("MulticastSnooping=no", "MulticastSnooping=yes"),
+            ("bridge-mcsnoop 0", "bridge-mcsnoop 1"),
+        ] {
+            if texts.iter().any(|(_, text)| text.contains(off)) {
+                assert!(told(&|text: &str| text.replace(off, on)).is_err(), "{target}: {on}");
+            }
+        }
     }
 }
 

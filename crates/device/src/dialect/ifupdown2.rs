@@ -303,7 +303,7 @@ impl Reader<'_> {
                 self.ports.config.spanning_tree = SpanningTree::Off;
                 Ok(())
             }
-            (At::Bridge, ["bridge-stp", "on" | "yes"] | ["bridge-mcsnoop", "0" | "1"]) => Ok(()),
+            (At::Bridge, ["bridge-stp", "on" | "yes"] | ["bridge-mcsnoop", "0"]) => Ok(()),
             (At::Bridge, ["post-up", "bridge", "-batch", "/etc/network/espalier.fdb"]) => {
                 self.batch = true;
                 Ok(())

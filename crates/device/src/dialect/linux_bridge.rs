@@ -305,7 +305,14 @@ impl Ports<'_> {
                 if !has("vlan_default_pvid", "0") {
                     return Err("without vlan_default_pvid 0 every port joins VLAN 1".to_owned());
                 }
-                self.config.spanning_tree = if has("stp_state", "1") { SpanningTree::On } else { SpanningTree::Off };
+                if !has("mcast_snooping", "0") {
+                    return Err("without mcast_snooping 0 multicasts reach only ports that asked for them".to_owned());
+                }
+                self.config.spanning_tree = match options.chunks(2).rfind(|pair| pair[0] == "stp_state") {
+                    None | Some(["stp_state", "0"]) => SpanningTree::Off,
+                    Some(["stp_state", "1"]) => SpanningTree::On,
+                    Some(other) => return Err(format!("{}: stp_state is 0 or 1", other.join(" "))),
+                };
                 self.bridge = true;
                 Ok(())
             }

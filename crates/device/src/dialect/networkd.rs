@@ -241,7 +241,7 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
             ("netdev", "Bridge", "STP") => {
                 ports.config.spanning_tree = if value == "yes" { SpanningTree::On } else { SpanningTree::Off };
             }
-            ("netdev", "Bridge", "MulticastSnooping") => {}
+            ("netdev", "Bridge", "MulticastSnooping") if value == "no" => {}
             ("network", "Link", "RequiredForOnline") => {}
             ("network", "Network", "LinkLocalAddressing" | "ConfigureWithoutCarrier") => {}
             ("network", "Link", "ActivationPolicy") if name == BRIDGE => {}

@@ -51,6 +51,11 @@ impl Dialect for RouterOs {
         config
     }
 
+    /// From the moment on when it is in a bridge.
+    fn begins_in_vlan_1(&self) -> bool {
+        true
+    }
+
     fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
         if change.starts_spanning_tree() {
             return self.remove(change, out);
