@@ -14,18 +14,20 @@ use std::collections::BTreeSet;
 use fabric::{ChannelId, Plan, Policy, Resilience, Topology, Traffic};
 
 use crate::{
-    Backup, Parts, PlanError, REPLAN_LOAD_FACTOR, Watch, addresses, assemble, bound,
+    PlanError, REPLAN_LOAD_FACTOR, Watch,
+    afresh::{plan_afresh, protect, with_extras},
+    assemble::{Backup, Parts, addresses, assemble},
+    bound,
     demand::Demand,
     dependency::Dependencies,
     frames::{self, Frames},
     lanes::{self, Lanes},
     measure::Measure,
-    number, plan_afresh, protect,
+    number,
     relation::Relation,
     replan::{self, Replanned, SecondPass, Standing},
     resilience::Thrift,
     routing::Routing,
-    with_extras,
 };
 
 /// Plans a topology for which there is a plan already.

@@ -13,7 +13,7 @@
 use fabric::{Assignment, EngineName, FlowControl, HostId, Policy, SwitchId, Topology};
 
 use crate::{
-    attainable,
+    candidate::attainable,
     engine::{clos, dor, updown},
     lanes,
     measure::Measure,

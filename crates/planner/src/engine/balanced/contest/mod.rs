@@ -16,7 +16,7 @@ mod challenge;
 
 use fabric::{FlowControl, Policy, Topology, Tree, rng::Rng};
 
-use crate::{attainable, routing::Routing};
+use crate::{candidate::attainable, routing::Routing};
 
 use self::challenge::Challenge;
 use super::{
