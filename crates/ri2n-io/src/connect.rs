@@ -2,26 +2,23 @@
 
 use crate::{
     config::{Config, LinkChoice, LinkPair},
-    interfaces::{LocalAddress, local_addresses},
-    listener::{allowed, random, unspecified},
-    shared::Shared,
+    handshake::{self, shake_hands},
+    interfaces::{LocalAddress, interface_of, local_addresses},
+    listener::{allowed, unspecified},
+    shared::{Ends, Shared},
     status::Role,
-    sys::{self, Block, MESSAGES, Socket, TellLocal},
+    sys::{self, Socket, TellLocal},
 };
 use ri2n::{
     LINKS_MAX, Path, Time,
-    handshake::{ADDRESS_UNLISTED, Client, ConnectError, Connected},
+    handshake::{ADDRESS_UNLISTED, Connected},
     wire::handshake::{ADDRESSES_MAX, Address},
 };
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
 };
-
-/// How long one of several addresses is tried before the next.
-const ADDRESS_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Connects to the first of the server's addresses that answers.
 pub(crate) fn connect(servers: &[SocketAddr], config: &Config) -> io::Result<Arc<Shared>> {
@@ -32,120 +29,22 @@ pub(crate) fn connect(servers: &[SocketAddr], config: &Config) -> io::Result<Arc
     let socket = Socket::bind((unspecified(first.ip()), 0).into(), TellLocal::No)?;
     let ours = allowed(config, first.ip())?;
     let told: Vec<Address> = ours.iter().map(|local| local.address).take(ADDRESSES_MAX).collect();
-    let mut client = Client::new(random()?, config.settings(), config.protection(), told);
-    let (mut connected, server) = shake_hands(&socket, &mut client, &servers, config)?;
+    let (mut connected, server) = shake_hands(&socket, &servers, config, &told)?;
     let port = socket.local_addr()?.port();
     let local_ip =
         connected.connection.links().first().and_then(|link| link.path.local).unwrap_or(unspecified(server.ip()));
     add_links(sys::now(), &mut connected, config, server.ip(), local_ip, &ours)?;
-    Shared::new(socket, Role::Client, (SocketAddr::new(local_ip, port), server), connected.connection)
+    let reached = |theirs: &&Address| ours.iter().any(|local| local.address.reaches(theirs.ip));
+    let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
+    let ends = Ends { local: SocketAddr::new(local_ip, port), peer: server, others };
+    Shared::new(socket, Role::Client, ends, connected.connection)
 }
 
-fn shake_hands(
-    socket: &Socket,
-    client: &mut Client,
-    servers: &[SocketAddr],
-    config: &Config,
-) -> io::Result<(Connected, SocketAddr)> {
-    let deadline = sys::now() + config.connect_timeout;
-    let mut refused = Vec::new();
-    let mut last_error = io::Error::from(io::ErrorKind::TimedOut);
-    for server in servers.iter().cycle() {
-        let now = sys::now();
-        if now >= deadline || refused.len() == servers.len() {
-            break;
-        }
-        if refused.contains(server) {
-            continue;
-        }
-        let path = match first_path(*server, config) {
-            Ok(path) => path,
-            Err(error) => {
-                refused.push(*server);
-                last_error = error;
-                continue;
-            }
-        };
-        let turn = if servers.len() == 1 { deadline } else { deadline.min(now + ADDRESS_PATIENCE) };
-        client.restart();
-        match try_one(socket, client, path, turn) {
-            Ok(Some(connected)) => return Ok((connected, *server)),
-            Ok(None) => last_error = client.doubtful().map_or(last_error, refusal),
-            Err(error) => {
-                refused.push(*server);
-                last_error = error;
-            }
-        }
-    }
-    Err(last_error)
-}
-
-fn try_one(socket: &Socket, client: &mut Client, path: Path, until: Time) -> io::Result<Option<Connected>> {
-    loop {
-        let now = sys::now();
-        if let Some(error) = client.poll_failure(now) {
-            return Err(refusal(error));
-        }
-        if now >= until {
-            return Ok(None);
-        }
-        if let Some(question) = client.poll_transmit(now) {
-            match socket.send_to(&path, question) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(error),
-                Err(error) if error.raw_os_error() == Some(libc::ENETUNREACH) => return Err(error),
-                // A full queue or a neighbour that is not known yet: asked again.
-                Err(_) => {}
-            }
-        }
-        let _ = sys::wait_readable([socket.fd()], Some(client.poll_timeout().min(until).since(now)));
-        let connected = sys::with_inbox(|inbox| -> io::Result<Option<Connected>> {
-            match socket.receive(inbox, Block::Never, MESSAGES) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    while socket.take_unreachable(inbox).is_some() {}
-                    return Err(error);
-                }
-                Err(_) => return Ok(None),
-            }
-            for message in inbox.messages() {
-                for datagram in message.bytes.chunks(message.segment) {
-                    if let Some(connected) = client.handle_datagram(sys::now(), path, datagram).map_err(refusal)? {
-                        return Ok(Some(connected));
-                    }
-                }
-            }
-            Ok(None)
-        })?;
-        if connected.is_some() {
-            return Ok(connected);
-        }
-    }
-}
-
-fn refusal(error: ConnectError) -> io::Error {
-    let kind = match error {
-        ConnectError::Version(_) | ConnectError::Full => io::ErrorKind::ConnectionRefused,
-        ConnectError::Guard => io::ErrorKind::PermissionDenied,
-    };
-    io::Error::new(kind, error)
-}
-
-/// How to reach the server first: as the system would, or by the pair that names it.
-fn first_path(server: SocketAddr, config: &Config) -> io::Result<Path> {
-    let local = match &config.links {
-        LinkChoice::Pairs(pairs) => match pairs.iter().find(|pair| pair.remote == server.ip()) {
-            Some(pair) => pair.local,
-            None => Socket::source_toward(server)?,
-        },
-        LinkChoice::Automatic | LinkChoice::Addresses(_) => Socket::source_toward(server)?,
-    };
-    let interface = interface_of(local, &local_addresses()?);
-    Ok(Path { local: Some(local), interface, remote: server })
-}
-
-fn interface_of(ip: IpAddr, ours: &[LocalAddress]) -> u32 {
-    ours.iter().find(|local| local.address.ip == ip && !local.is_loopback).map_or(0, |local| local.interface)
+/// Whether a server answers at one of its addresses.
+pub(crate) fn is_answered(servers: &[SocketAddr], config: &Config) -> io::Result<bool> {
+    let first = servers.first().ok_or(io::ErrorKind::InvalidInput)?;
+    let socket = Socket::bind((unspecified(first.ip()), 0).into(), TellLocal::No)?;
+    handshake::is_answered(&socket, servers, config)
 }
 
 fn add_links(

@@ -33,6 +33,11 @@ pub(crate) fn local_addresses() -> io::Result<Vec<LocalAddress>> {
     Ok(found)
 }
 
+/// The interface of one of these addresses; zero if it is none of them.
+pub(crate) fn interface_of(ip: IpAddr, ours: &[LocalAddress]) -> u32 {
+    ours.iter().find(|local| local.address.ip == ip && !local.is_loopback).map_or(0, |local| local.interface)
+}
+
 fn local_address(entry: &libc::ifaddrs) -> Option<LocalAddress> {
     let flags = entry.ifa_flags as libc::c_int;
     if entry.ifa_addr.is_null() || entry.ifa_netmask.is_null() || flags & libc::IFF_UP == 0 {

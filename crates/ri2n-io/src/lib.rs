@@ -14,6 +14,7 @@
 
 mod config;
 mod connect;
+mod handshake;
 mod helper;
 mod interfaces;
 mod listener;

@@ -4,7 +4,7 @@ use crate::{
     config::{Config, LinkChoice},
     helper,
     interfaces::{LocalAddress, local_addresses},
-    shared::Shared,
+    shared::{Ends, Shared},
     status::Role,
     stream::Stream,
     sys::{self, Block, EventFd, MESSAGES, Socket, TellLocal},
@@ -194,7 +194,7 @@ impl Acceptor {
         let (connection, answer) = queue.server.accept(sys::now(), opening, terms);
         let listening = self.socket.local_addr()?;
         let local = SocketAddr::new(path.local.unwrap_or(listening.ip()), listening.port());
-        let shared = Shared::new(socket, Role::Server, (local, client), connection)?;
+        let shared = Shared::new(socket, Role::Server, Ends { local, peer: client, others: Vec::new() }, connection)?;
         queue.waiting.push_back((Stream::new(shared), client));
         self.ready.set();
         self.changed.notify_one();

@@ -17,7 +17,7 @@ use crate::{
 use ri2n::{Arrival, Batch, Carrier, Connection, Health, Target, Time};
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) role: Role,
     pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
+    /// Where else a client reaches its server.
+    pub(crate) peer_addresses: Vec<IpAddr>,
     state: Mutex<State>,
     changed: Condvar,
     /// Wakes a receiver that watches timers.
@@ -60,6 +62,14 @@ pub(crate) struct Shared {
     pub(crate) calls: AtomicU64,
     /// Streams that refer to this connection.
     pub(crate) handles: AtomicUsize,
+}
+
+/// Who is connected.
+pub(crate) struct Ends {
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+    /// Where else a client reaches its server.
+    pub(crate) others: Vec<IpAddr>,
 }
 
 /// What the lock guards.
@@ -138,12 +148,7 @@ impl State {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        socket: Socket,
-        role: Role,
-        addresses: (SocketAddr, SocketAddr),
-        connection: Connection,
-    ) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(socket: Socket, role: Role, ends: Ends, connection: Connection) -> io::Result<Arc<Self>> {
         let state = State {
             connection,
             batch: Batch::default(),
@@ -162,8 +167,9 @@ impl Shared {
         let shared = Arc::new(Self {
             socket,
             role,
-            local: addresses.0,
-            peer: addresses.1,
+            local: ends.local,
+            peer: ends.peer,
+            peer_addresses: ends.others,
             state: Mutex::new(state),
             changed: Condvar::new(),
             wake: EventFd::new()?,

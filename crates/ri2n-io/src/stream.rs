@@ -10,7 +10,7 @@ use crate::{
 use ri2n::{CloseReason, Patience, ReadError, StreamState, Target, Time, WriteError};
 use std::{
     io,
-    net::{Shutdown, SocketAddr},
+    net::{IpAddr, Shutdown, SocketAddr},
     os::fd::BorrowedFd,
     sync::{Arc, OnceLock, atomic::Ordering},
     thread,
@@ -64,12 +64,20 @@ impl Stream {
         Self::connect_any(&[server], config)
     }
 
-    /// Connects to one server by the first of its addresses that answers.
+    /// Connects to one server by the first of its addresses that answers; each has a small head start before the next.
     ///
     /// # Errors
-    /// As [`Self::connect`], of the last address tried.
+    /// As [`Self::connect`], of one of the addresses.
     pub fn connect_any(servers: &[SocketAddr], config: &Config) -> io::Result<Self> {
         connect::connect(servers, config).map(Self::new)
+    }
+
+    /// Whether a server answers at one of its addresses within the configuration's time to connect; nothing is opened.
+    ///
+    /// # Errors
+    /// If nobody can be asked.
+    pub fn is_answered(servers: &[SocketAddr], config: &Config) -> io::Result<bool> {
+        connect::is_answered(servers, config)
     }
 
     /// Waits until bytes arrive, and copies out what there are. Zero means that the peer finished.
@@ -255,6 +263,12 @@ impl Stream {
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
         self.shared.peer
+    }
+
+    /// All addresses of the server that this client can reach, for further connections; none at a server.
+    #[must_use]
+    pub fn peer_addresses(&self) -> &[IpAddr] {
+        &self.shared.peer_addresses
     }
 
     /// This end: the address first used, with the listener's port at a server.

@@ -225,11 +225,23 @@ impl Client {
         }
     }
 
-    /// Starts over with a HELLO, as when another address of the server is tried or the cookie went stale.
+    /// Starts over with a HELLO, as when nothing answers OPEN: the cookie may be too old.
     pub fn restart(&mut self) {
         (self.opening, self.doubtful) = (false, None);
         self.question = handshake::encode(self.token, &Body::Hello { nonce: self.nonce }, |_| [0; PROOF_LEN]);
         self.repeat_at = Time::ZERO;
+    }
+
+    /// Whether the server has answered HELLO, and is asked to open the connection.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        self.opening
+    }
+
+    /// Whether a datagram that the network quotes, perhaps cut, is one of ours.
+    #[must_use]
+    pub fn has_asked(&self, quoted: &[u8]) -> bool {
+        handshake::client_token(quoted) == Some(self.token)
     }
 
     fn open(&mut self, cookie_time: u64, cookie: [u8; 16]) {

@@ -25,7 +25,7 @@ use super::{
     Broker,
     forward::carry_tcp,
     listen::Held,
-    table::Peer,
+    table::{Peer, SILENT_FOR},
     tuning::{Options, Tuning},
     warn,
 };
@@ -43,6 +43,10 @@ use crate::{
 const WAIT_MAX: Duration = Duration::from_millis(20);
 /// How long the peer's broker may take to reach its program.
 const WELCOME_MAX: Duration = Duration::from_secs(30);
+
+/// How often a silent peer is asked in the background, and how many peers at a time.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+const WATCHED_MAX: usize = 16;
 
 /// How an attempt came out.
 pub(super) enum Dialed {
@@ -237,7 +241,7 @@ impl Attempt {
         Ok(())
     }
 
-    fn dial(&self, broker: &Broker) -> Dialed {
+    fn dial(&self, broker: &Arc<Broker>) -> Dialed {
         dial(broker, self.known, self.local, self.target, Copies::Offered)
     }
 
@@ -265,7 +269,7 @@ pub(super) enum Copies {
 
 /// Connects by RI2N and waits for the peer's program.
 pub(super) fn dial(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     known: Option<Peer>,
     local: SocketAddr,
     target: SocketAddr,
@@ -276,14 +280,21 @@ pub(super) fn dial(
     let mut config = settings.protocol.clone();
     config.connect_timeout = patience;
     let note = |peer| broker.table().note_peer(target, peer, Instant::now());
-    let stream = match Stream::connect(target, &config) {
+    let servers = broker.table().servers(target);
+    let stream = match Stream::connect_any(&servers, &config) {
         Ok(stream) => stream,
         Err(error) => {
             let why = Why::of(&error);
-            note(if matches!(why, Why::Silent | Why::Unreachable(_)) { Peer::Silent } else { Peer::Refused });
+            if matches!(why, Why::Silent | Why::Unreachable(_)) {
+                note(Peer::Silent);
+                ask_again(broker, target);
+            } else {
+                note(Peer::Refused);
+            }
             return Dialed::without(broker, target, why);
         }
     };
+    broker.table().note_addresses(stream.peer_addresses());
     let proposal = match copies {
         Copies::Offered => Proposal::new(&settings.protocol, local.ip().to_canonical()),
         Copies::Unknown => None,
@@ -306,6 +317,35 @@ pub(super) fn dial(
                 Some(errno) => Dialed::Refused(errno),
             }
         }
+    }
+}
+
+/// Asks a peer that was silent in the background, so that connections are RI2N again soon after it answers.
+fn ask_again(broker: &Arc<Broker>, target: SocketAddr) {
+    {
+        let mut table = broker.table();
+        if table.watched.len() >= WATCHED_MAX || !table.watched.insert(target) {
+            return;
+        }
+    }
+    let watcher = Arc::clone(broker);
+    let watch = move || {
+        let mut config = watcher.settings.protocol.clone();
+        config.connect_timeout = ASK_EVERY;
+        let until = Instant::now() + SILENT_FOR;
+        while Instant::now() < until {
+            let asked = Instant::now();
+            let servers = watcher.table().servers(target);
+            if Stream::is_answered(&servers, &config).unwrap_or(false) {
+                watcher.table().note_peer(target, Peer::Speaks, Instant::now());
+                break;
+            }
+            thread::sleep(ASK_EVERY.saturating_sub(asked.elapsed()));
+        }
+        watcher.table().watched.remove(&target);
+    };
+    if thread::Builder::new().name("ri2n-again".into()).stack_size(256 << 10).spawn(watch).is_err() {
+        broker.table().watched.remove(&target);
     }
 }
 

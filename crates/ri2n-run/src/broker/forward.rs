@@ -78,7 +78,7 @@ impl Forwarder {
     }
 
     /// Runs the work for one connection, unless there are too many; what it holds is then dropped.
-    fn on_thread(&self, work: impl FnOnce(&Broker, Held) -> io::Result<()> + Send + 'static) -> io::Result<()> {
+    fn on_thread(&self, work: impl FnOnce(&Arc<Broker>, Held) -> io::Result<()> + Send + 'static) -> io::Result<()> {
         if self.broker.table().new_stream().is_none() {
             warn("too many connections: one is refused");
             return Ok(());
@@ -96,7 +96,7 @@ impl Forwarder {
 
 /// Carries a connection of TCP.
 pub(super) fn carry_tcp(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     near: TcpStream,
     from: SocketAddr,
     target: SocketAddr,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -19,8 +19,8 @@ const PEERS_MAX: usize = 4096;
 
 /// How long a peer that refused is not asked again: a server may be started under RI2N at any time.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
-/// How long a peer that was silent is not asked again: asking costs the whole patience.
-const SILENT_FOR: Duration = Duration::from_secs(30);
+/// How long a peer that was silent is not asked again by those who would have to wait: asking costs the whole patience.
+pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// How long a peer that spoke RI2N is given more patience.
 const SPOKE_FOR: Duration = Duration::from_secs(3600);
 
@@ -45,6 +45,10 @@ pub(super) struct Table {
     pending: BTreeSet<u64>,
     failures: VecDeque<(u64, i32)>,
     peers: BTreeMap<SocketAddr, (Peer, Instant)>,
+    /// All addresses of machines that spoke RI2N, by each of them.
+    addresses: BTreeMap<IpAddr, Arc<[IpAddr]>>,
+    /// Peers that were silent, and are asked again in the background.
+    pub(super) watched: BTreeSet<SocketAddr>,
     /// By UDP port.
     pub(super) listening: BTreeMap<u16, Listening>,
     /// By the address that the knock comes from.
@@ -119,6 +123,22 @@ impl Table {
         self.peers.get(&address).filter(|(_, until)| *until > now).map(|(peer, _)| *peer)
     }
 
+    /// Learns at which addresses a machine is reached.
+    pub(super) fn note_addresses(&mut self, addresses: &[IpAddr]) {
+        if self.addresses.len() + addresses.len() > PEERS_MAX {
+            self.addresses.clear();
+        }
+        let all: Arc<[IpAddr]> = addresses.into();
+        self.addresses.extend(addresses.iter().map(|address| (*address, Arc::clone(&all))));
+    }
+
+    /// Where a server is reached: at the address that was named, and where else its machine is.
+    pub(super) fn servers(&self, target: SocketAddr) -> Vec<SocketAddr> {
+        let others = self.addresses.get(&target.ip()).into_iter().flat_map(|all| all.iter());
+        let others = others.filter(|other| **other != target.ip()).map(|other| SocketAddr::new(*other, target.port()));
+        std::iter::once(target).chain(others).collect()
+    }
+
     pub(super) fn note_peer(&mut self, address: SocketAddr, peer: Peer, now: Instant) {
         if self.peers.len() >= PEERS_MAX {
             self.peers.retain(|_, (_, until)| *until > now);
@@ -156,6 +176,13 @@ mod tests {
             table.note_peer(SocketAddr::from(([10, 0, (k >> 8) as u8, k as u8], 80)), Peer::Silent, now);
         }
         assert_eq!(table.peers.len(), PEERS_MAX);
+        for k in 0..PEERS_MAX as u32 {
+            let pair = [IpAddr::from((10 << 24 | k).to_be_bytes()), IpAddr::from((11 << 24 | k).to_be_bytes())];
+            table.note_addresses(&pair);
+            let servers = table.servers(SocketAddr::new(pair[1], 80));
+            assert_eq!(servers, [pair[1], pair[0]].map(|ip| SocketAddr::new(ip, 80)));
+        }
+        assert!(table.addresses.len() <= PEERS_MAX);
         for id in 0..FAILURES_MAX as u64 + 100 {
             table.begin_pending(id);
             assert_eq!(table.state(id), Verdict::Pending);

@@ -223,6 +223,15 @@ pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; 
     out
 }
 
+/// The client's token of a datagram that may be cut anywhere behind it.
+#[must_use]
+pub fn client_token(bytes: &[u8]) -> Option<u64> {
+    let mut reader = Reader::new(bytes);
+    let is_ours = reader.array().ok()? == MAGIC;
+    let (_version, _kind) = (reader.u8().ok()?, reader.u8().ok()?);
+    reader.u64().ok().filter(|_| is_ours)
+}
+
 /// Reads a datagram.
 ///
 /// # Errors
@@ -367,6 +376,7 @@ mod tests {
             let bytes = encode(token, &body, |before| { proven = before.to_vec(); proof });
             let read = decode(&bytes).unwrap();
             prop_assert_eq!((read.client_token, &read.body), (token, &body));
+            prop_assert_eq!(client_token(&bytes), Some(token));
             prop_assert_eq!(read.proven, &proven[..]);
             prop_assert!(is_handshake(&bytes) && crate::wire::packet::decode(&bytes).is_err());
             let limit = match body { Body::Open(_) | Body::Accept(_) => OPEN_LEN, _ => HELLO_LEN };
