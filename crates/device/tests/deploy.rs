@@ -15,8 +15,8 @@ use std::{
 use device::{
     PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig, align,
     deploy::{
-        Cables, Deployment, Edit, Fault, Fence, Journal, Management, ManagementForm, Mark, Order, Outcome, Precedence,
-        Reading, Reason, Reply, Request, Sight, Watch, Way, edits,
+        Addresses, Cables, Deployment, Edit, Fault, Fence, Journal, Learned, Management, ManagementForm, Mark, Order,
+        Outcome, Precedence, Reading, Reason, Reply, Request, Sight, Watch, Way, edits,
     },
     discover::{Capabilities, Heard, LldpId, Station, StationPort},
     observe::Count,
@@ -586,6 +586,104 @@ fn a_storm_that_no_lldp_foretells_is_shut_and_taken_back() {
     assert!(one || storms.into_inner() > 10, "few storms");
 }
 
+/// The same where switches count nothing, or counters that are there stand still: the addresses that they learn go to and fro.
+#[test]
+fn a_storm_that_nothing_counts_shows_in_learned_addresses() {
+    let storms = AtomicUsize::new(0);
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        (world.lldp, world.counting) = (Lldp::Mute, [Counting::Absent, Counting::StandsStill][rng.below(2)]);
+        let goals = world.plan(&mut rng, 10);
+        let ports: Vec<PortId> = world.wires.keys().copied().collect();
+        world.move_plugs(Move::Swap(ports[rng.below(ports.len())], ports[rng.below(ports.len())]));
+        if world.is_storm() {
+            return;
+        }
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), Way::Drained, 1));
+        world.run(&mut [&mut deployment], &mut rng);
+        assert!(!world.is_storm(), "{:?}", deployment.outcome());
+        match deployment.outcome() {
+            Some(Outcome::RolledBack { reason: Reason::Flapping(flaps), .. }) => {
+                assert!(flaps.iter().all(|flap| flap.ports.len() > 1), "{flaps:?}");
+                storms.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(Outcome::Deployed { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    });
+    let one = env::var_os("SEED").is_some();
+    assert!(one || storms.into_inner() > 10, "few storms");
+}
+
+/// A deployment over a plan turns back, and a plug that was moved meanwhile, which no LLDP shows, makes what opens again storm:
+/// then everything is shut and stays so, also if a switch is deaf for a while. Once the plug is where it was, what the message
+/// advises opens everything again as it was.
+#[test]
+fn a_storm_on_the_way_back_is_shut_and_stays_so_until_the_cable_is_right() {
+    let (quenched, returned) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        world.lldp = Lldp::Mute;
+        world.counting = [Counting::Counts, Counting::Absent, Counting::StandsStill][rng.below(3)];
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let goals = world.plan(&mut rng, 20);
+        let wires = world.wires.clone();
+        let ports: Vec<PortId> = world.wires.keys().copied().collect();
+        let swap = Move::Swap(ports[rng.below(ports.len())], ports[rng.below(ports.len())]);
+        // While everything is shut, and before the judge speaks.
+        let drained = 8 * world.switches.len();
+        world.moves.push((drained, swap));
+        world.verdict = Err(vec!["a loop".to_owned()]);
+        if rng.below(3) == 0 {
+            let kind = Kind::Deaf(1 + rng.below(2));
+            world.faults =
+                vec![Trouble { switch: SwitchId::new(rng.below(world.switches.len())), at: 4 + rng.below(6), kind }];
+        }
+        let mut folder = Folder::default();
+        let (advice, end) = command(&mut world, &mut folder, &goals, (Verb::Plain, 1), &mut rng);
+        assert!(!world.is_storm(), "{end:?}");
+        let shut = match end {
+            Some(Outcome::Quenched { storm, shut, reason, lost }) => {
+                assert!(matches!(storm, Reason::Storm(_) | Reason::Flapping(_)), "{storm:?}");
+                assert!(matches!(reason, Reason::Unfit(_) | Reason::Faults(..)), "{reason:?}");
+                assert!(lost.is_empty() && !shut.is_empty(), "{lost:?} {shut:?}");
+                shut
+            }
+            Some(Outcome::RolledBack { .. }) => {
+                assert_eq!(world.running(), old);
+                returned.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            Some(Outcome::Stranded { .. }) => return,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(advice, Some(Verb::Undo));
+        for (state, (switch, old)) in world.running().iter().zip(world.topology.switch_ids().zip(&old)) {
+            assert_eq!(*state, world.management.shut(switch, old));
+            let named = shut.iter().filter(|at| at.0 == switch).count();
+            assert_eq!(named, old.ports.iter().filter(|port| port.admin == Admin::Up).count(), "every port is named");
+        }
+        // As long as the cable is where it is, undoing does no harm.
+        let (advice, _) = command(&mut world, &mut folder, &goals, (Verb::Undo, 2), &mut rng);
+        assert!(!world.is_storm() && folder.journal.is_some(), "{advice:?}");
+        (world.wires, world.verdict, world.faults) = (wires, Ok(()), Vec::new());
+        world.switches.iter_mut().for_each(|switch| switch.deaf = 0);
+        let verb = [Verb::Undo, Verb::Resume][rng.below(2)];
+        let (_, end) = command(&mut world, &mut folder, &goals, (verb, 3), &mut rng);
+        match (verb, &end) {
+            (Verb::Undo, Some(Outcome::RolledBack { .. })) => assert_eq!(world.running(), old),
+            (Verb::Resume, Some(Outcome::Deployed { .. })) => assert_eq!(world.running(), goals),
+            other => panic!("{other:?}"),
+        }
+        quenched.fetch_add(1, Ordering::Relaxed);
+    });
+    let one = env::var_os("SEED").is_some();
+    assert!(one || (quenched.into_inner() > 10 && returned.into_inner() > 10), "few storms");
+}
+
 /// What a folder remembers from one command to the next.
 #[derive(Clone, Default)]
 struct Folder {
@@ -659,6 +757,10 @@ fn command(
         Some(Outcome::Stranded { .. }) => {
             know(folder);
             Some(Verb::Resume)
+        }
+        Some(Outcome::Quenched { .. }) => {
+            know(folder);
+            Some(Verb::Undo)
         }
         Some(Outcome::Stale { .. } | Outcome::Superseded { .. }) => Some(Verb::TakeOver),
     };
@@ -914,6 +1016,16 @@ enum Lldp {
     Mute,
 }
 
+/// Whether switches count broadcasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counting {
+    Counts,
+    /// There are no such counters.
+    Absent,
+    /// They are there, and never move.
+    StandsStill,
+}
+
 fn chassis(switch: SwitchId) -> LldpId {
     LldpId { subtype: 7, octets: format!("c{}", switch.index()).into_bytes() }
 }
@@ -937,6 +1049,7 @@ struct World {
     moved_at: Option<usize>,
     /// Whether switches say whom they hear.
     lldp: Lldp,
+    counting: Counting,
     clock: usize,
     /// When the look that is under way began, and the last one that is over.
     round: usize,
@@ -1019,6 +1132,7 @@ impl World {
             moves: Vec::new(),
             moved_at: None,
             lldp: Lldp::Speaks,
+            counting: Counting::Counts,
             clock: 0,
             round: 0,
             looked: 0,
@@ -1307,11 +1421,11 @@ impl World {
                 self.clock += time.as_millis() as usize;
                 Some(Reply::Paused)
             }
-            Request::Look { switch } => {
+            Request::Look { switch, addresses } => {
                 if !self.hears(switch) {
                     return Some(Reply::Looked(switch, Err(Fault::Silent)));
                 }
-                Some(Reply::Looked(switch, Ok(self.sight(switch, rng))))
+                Some(Reply::Looked(switch, Ok(self.sight(switch, addresses, rng))))
             }
             Request::Shut { switch, ports } => {
                 if !self.hears(switch) {
@@ -1653,10 +1767,44 @@ impl World {
         storm
     }
 
-    /// What a switch hears and counts.
-    fn sight(&mut self, switch: SwitchId, rng: &mut Rng) -> Sight {
+    /// The addresses of hosts that a switch has learned: each at the port by which a broadcast of the host's comes in, and in a
+    /// storm at any by which it does.
+    fn learned(&self, switch: SwitchId, rng: &mut Rng) -> Vec<Learned> {
         let storm = self.is_storm();
-        let mut sight = Sight::default();
+        let of = |port: PortId| self.topology.port(port).switch;
+        let mut learned = Vec::new();
+        for host in &self.hosts {
+            let state = self.port_state(*host);
+            let Some(vlan) = state.pvid.filter(|vlan| state.admin == Admin::Up && state.is_member(*vlan)) else {
+                continue;
+            };
+            let mut entered = vec![*host];
+            let mut seen = BTreeSet::from([*host]);
+            let mut queue = VecDeque::from([(*host, vlan)]);
+            let mut reached = BTreeSet::from([of(*host)]);
+            while let Some((port, vlan)) = queue.pop_front() {
+                for (far, vlan) in self.next(of(port), Some(port), vlan) {
+                    if (storm || reached.insert(of(far))) && seen.insert(far) {
+                        entered.push(far);
+                        queue.push_back((far, vlan));
+                    }
+                }
+            }
+            let here: Vec<PortId> = entered.into_iter().filter(|port| of(*port) == switch).collect();
+            if !here.is_empty() && rng.below(8) > 0 {
+                let slot = here[rng.below(here.len())].index() - self.topology.switch_ports(switch).start;
+                let mac = Mac::new([2, 0, 0, 0, 9, host.index() as u8]);
+                learned.push(Learned { database: u32::from(vlan.get()), mac, at: Slot::new(slot) });
+            }
+        }
+        learned
+    }
+
+    /// What a switch hears and counts.
+    fn sight(&mut self, switch: SwitchId, addresses: Addresses, rng: &mut Rng) -> Sight {
+        let storm = self.is_storm();
+        let learned = (addresses == Addresses::Read).then(|| self.learned(switch, rng));
+        let mut sight = Sight { learned, ..Sight::default() };
         for (slot, port) in self.topology.port_ids(switch).enumerate() {
             let far = self.wires.get(&port).copied();
             let running = self.port_state(port).admin == Admin::Up
@@ -1670,8 +1818,14 @@ impl World {
                 (false, ..) => 0,
             };
             let count = self.flooded.entry(port).or_default();
-            *count += frames;
-            sight.flooded.push(Count::Wide(*count));
+            match self.counting {
+                Counting::Absent => {}
+                Counting::StandsStill => sight.flooded.push(Count::Wide(*count)),
+                Counting::Counts => {
+                    *count += frames;
+                    sight.flooded.push(Count::Wide(*count));
+                }
+            }
             let told = self.lldp == Lldp::Speaks || (self.lldp == Lldp::Late && rng.below(3) > 0);
             if let Some(far) = far.filter(|_| running && told) {
                 let (chassis, id) = (chassis(self.topology.port(far).switch), lldp_id(&self.topology.port(far).name));
@@ -1802,6 +1956,7 @@ impl World {
                 }
             }
             Outcome::Unchanged => assert_eq!(goals, backup),
+            Outcome::Quenched { .. } => panic!("nothing floods: {outcome:?}"),
             Outcome::Stale { .. } | Outcome::Superseded { .. } => panic!("nobody else deploys: {outcome:?}"),
         }
     }

@@ -14,16 +14,17 @@ use std::{
 use device::{
     PortLearning, Slot, SwitchConfig,
     agent::{
-        Access, Answer, Config, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits, Mishap, PortFacts,
-        Responder, Rights, Still, Switch, Trigger,
+        Access, Answer, Change, Config, DataPlane, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits,
+        Mishap, PortFacts, Refused, Responder, Rights, Sensors, Switch, Trigger,
     },
     deploy::{
         Cancel, Deployment, Driver, Event, Fault, Fence, Journal, Management, Mark, Order, Outcome, Precedence,
         Reading, Reason, Surroundings, Watch, Way, run,
     },
     mib::{
-        BridgePort, Oid, Value,
-        objects::{own, q_bridge, system},
+        BridgePort, IfStatus, Oid, Value,
+        index::FdbRow,
+        objects::{if_mib, own, q_bridge, system},
     },
     snmp::{Credentials, Device, Patience, Row, SaveMethod, Session, Settings, VENDOR_SAVES, VendorSave},
     wire::{ErrorStatus, Pdu, PduKind},
@@ -41,8 +42,12 @@ type Agent = Arc<Mutex<Engine<Faulty<Vendor>>>>;
 
 /// A switch of a make that saves in its own way, or one of ours.
 struct Vendor {
-    switch: Switch<Still>,
+    switch: Switch<Plane>,
     way: Option<&'static VendorSave>,
+    /// Whether there are objects of RFC 2863's ifXTable that count broadcasts.
+    has_counters: bool,
+    /// Requests for rows of the forwarding table.
+    table_reads: usize,
     /// Copies that were asked for, and looks at how the last one gets on.
     copies: Vec<u32>,
     looks: usize,
@@ -51,7 +56,7 @@ struct Vendor {
 
 impl Responder for Vendor {
     fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
-        let Some(way) = self.way else { return self.switch.answer(now_ms, request, rights, room) };
+        let Some(way) = self.way else { return self.without_counters(now_ms, request, rights, room) };
         let below = |oid: &Oid| oid.strip_prefix(way.root).map(<[u32]>::to_vec);
         let rows: Vec<Option<Vec<u32>>> = request.bindings.iter().map(|(oid, _)| below(oid)).collect();
         match request.kind {
@@ -116,6 +121,54 @@ impl Responder for Vendor {
     }
 }
 
+impl Vendor {
+    fn without_counters(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
+        let below = |column: &device::mib::Column, oid: &Oid| oid.strip_prefix(column.root().parts()).is_some();
+        let of_table = |(oid, _): &(Oid, Value)| below(&q_bridge::TP_FDB_PORT, oid);
+        self.table_reads += usize::from(request.kind == PduKind::GetBulk && request.bindings.iter().any(of_table));
+        let mut answer = self.switch.answer(now_ms, request, rights, room);
+        if let (Answer::Pdu(pdu), false) = (&mut answer, self.has_counters) {
+            for (oid, value) in &mut pdu.bindings {
+                let counts = |column| below(column, oid);
+                if counts(&if_mib::HC_IN_BROADCAST_PKTS) || counts(&if_mib::HC_IN_MULTICAST_PKTS) {
+                    *value = Value::NoSuchObject;
+                }
+            }
+        }
+        answer
+    }
+}
+
+/// What forwards in a switch: nothing, or a loop over its first and its third port, once both are open.
+struct Plane {
+    loops: bool,
+    /// Whether it counts broadcasts.
+    counts: bool,
+    stations: u32,
+    open: [bool; 2],
+    rng: Rng,
+    frames: u64,
+}
+
+impl DataPlane for Plane {
+    fn observe(&mut self, _: u32, sensors: &mut Sensors) {
+        self.frames += 1;
+        if self.counts {
+            sensors.ports.iter_mut().for_each(|port| port.counters.in_broadcast = self.frames);
+        }
+        sensors.learned.clear();
+        for station in 0..self.stations {
+            let at = if self.loops && self.open == [true; 2] { [1, 3][self.rng.below(2)] } else { 4 };
+            sensors.learned.insert(FdbRow { fdb: 2, mac: Mac::local(7000 + station) }, at);
+        }
+    }
+
+    fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
+        self.open = [0, 2].map(|port| config.ports[port].admin == IfStatus::Up);
+        Ok(())
+    }
+}
+
 struct Site {
     agent: Agent,
     now_ms: Arc<Mutex<u64>>,
@@ -136,8 +189,11 @@ impl Site {
             limits: Limits::of(&Model::generic()),
         };
         let engine_id = [0x80, 0, 0x1f, 0x88, 4, number];
-        let switch = Switch::new(facts, Config::factory(ports as usize), Still, &engine_id, 1, 0);
-        let vendor = Vendor { switch, way, copies: Vec::new(), looks: 0, fails: false };
+        let rng = Rng::new(u64::from(number));
+        let plane = Plane { loops: false, counts: false, stations: 0, open: [false; 2], rng, frames: 0 };
+        let switch = Switch::new(facts, Config::factory(ports as usize), plane, &engine_id, 1, 0);
+        let (has_counters, copies) = (true, Vec::new());
+        let vendor = Vendor { switch, way, has_counters, table_reads: 0, copies, looks: 0, fails: false };
         let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
         let engine = Engine::new(Faulty::new(vendor, &[], u64::from(number)), access, &engine_id, 1);
         Self {
@@ -597,6 +653,42 @@ fn the_tag_is_left_where_there_is_room_and_found_where_it_is() {
     assert_eq!(device.glance().expect("a glance").mark, Some(Mark::new(1, 1, 1)), "a glance finds it too");
     let names = sites[0].session(5).get(&[q_bridge::VLAN_STATIC_NAME.row(&device::mib::index::VlanIndex(vlan(4092)))]);
     assert_eq!(names.expect("an answer")[0].octets(), Some(&b"esp-1-00000001-00000001"[..]));
+}
+
+/// A loop over a port between switches and one for hosts, which no LLDP shows, where one switch has no counters of broadcasts and
+/// another one's stand still: the addresses that they learn go to and fro, however many there are; what was opened is shut at
+/// once, and the ports are named. A switch that counts is not asked for its table at all.
+#[test]
+fn a_storm_shows_in_the_forwarding_table_where_nothing_counts() {
+    for stations in [1, 7, 300] {
+        let (topology, sites) = (topology(3, 6), [1, 2, 3].map(|number| Site::new(number, 6, None)));
+        let goals: Vec<SwitchConfig> = (0..3).map(|turn| goal(6, 3, 6, turn)).collect();
+        let before: Vec<SwitchConfig> = sites.iter().map(Site::running).collect();
+        for (at, site) in sites.iter().enumerate() {
+            site.with(|faulty| {
+                faulty.inner().has_counters = at != 0;
+                let plane = faulty.inner().switch.plane();
+                (plane.loops, plane.counts, plane.stations) = (at != 2, at == 2, stations);
+            });
+        }
+        let (outcome, _) =
+            deploy(&topology, &sites, order(&topology, goals.clone(), Way::Drained, 1), SaveMethod::Unknown);
+        let Outcome::RolledBack { reason: Reason::Flapping(flaps), .. } = &outcome else { panic!("{outcome:?}") };
+        assert!(!flaps.is_empty());
+        for flap in flaps {
+            let (looped, host) = ([0, 2].map(Slot::new), Slot::new(3));
+            // The port of the station itself, where it was learned before there was a loop, may be among them.
+            let others: Vec<Slot> = flap.ports.iter().filter(|slot| **slot != host).copied().collect();
+            assert!(flap.switch.index() < 2 && others == looped, "{flap:?}");
+        }
+        assert_eq!(sites[2].with(|faulty| faulty.inner().table_reads), 0, "a switch that counts");
+        sites.iter().for_each(|site| site.with(|faulty| faulty.inner().switch.plane().loops = false));
+        assert_eq!(sites.iter().map(Site::running).collect::<Vec<_>>(), before);
+        // Without the loop the same addresses are no storm.
+        let (outcome, _) =
+            deploy(&topology, &sites, order(&topology, goals.clone(), Way::Drained, 2), SaveMethod::Unknown);
+        assert!(matches!(&outcome, Outcome::Deployed { doubts, .. } if doubts.is_empty()), "{outcome:?}");
+    }
 }
 
 #[test]

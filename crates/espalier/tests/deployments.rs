@@ -56,6 +56,50 @@ fn a_killed_deployment_goes_on_or_back_as_it_is_told() {
     }
 }
 
+/// A storm turns a deployment back, or, where it comes up on the way back, leaves everything shut. Each message names the ports,
+/// and what it advises leads on once the loop is gone.
+#[test]
+fn a_storm_s_advice_leads_on_once_the_loop_is_gone() {
+    let shows = ["02:00:00:00:00:4d moves to and fro between s1:p2 and s1:p1 (", "look for a loop through a cable"];
+    for way in ["--undo", "--resume"] {
+        let folder = Folder::new(&format!("storm{way}"));
+        let closet = Closet::open(ROOMY);
+        folder.prepare(&ring());
+        let plan = "espalier plan ring.yaml --flow-control none --engine tree";
+        run(&folder, &closet, &format!("{plan} -o plan.json"));
+        run(&folder, &closet, &format!("{plan} --vlans 40-60 -o other.json"));
+        closet.do_it("s1 storms");
+        let told = run(&folder, &closet, "espalier deploy plan.json");
+        assert!(told.starts_with("rolled back: ") && shows.iter().all(|words| told.contains(words)), "{told}");
+        assert!(told.contains("and deploy again") && told.ends_with("? 1\n"), "{told}");
+        closet.do_it("s1 calms");
+        let told = run(&folder, &closet, "espalier deploy plan.json");
+        assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}");
+        let before = held(&folder, &closet, "before");
+
+        closet.do_it("s1 storms");
+        let told = run(&folder, &closet, "espalier deploy other.json");
+        assert!(told.starts_with("turned back:") && shows.iter().all(|words| told.contains(words)), "{told}");
+        for words in ["are shut and stay so:", "  s1:p2 s1:p1 s1:p3\n", "  s3:p2 s3:p1 s3:p3\n", "? 1\n"] {
+            assert!(told.contains(words), "no {words:?} in {told}");
+        }
+        let advice = "once it is gone, espalier deploy other.json --undo opens the ports again, and --resume goes on to the plan";
+        assert!(told.contains(advice), "{told}");
+        // As long as the loop is there, it ends the same way.
+        let told = run(&folder, &closet, "espalier deploy other.json --undo");
+        assert!(told.contains("are shut and stay so:") && told.contains("other.json --undo opens"), "{told}");
+        closet.do_it("s1 calms");
+        let told = run(&folder, &closet, &format!("espalier deploy other.json {way}"));
+        match way {
+            "--undo" => {
+                assert!(told.starts_with("rolled back: every switch holds what it held before"), "{told}");
+                assert_eq!(held(&folder, &closet, "after"), before);
+            }
+            _ => assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}"),
+        }
+    }
+}
+
 /// A switch with another chassis is refused, with the command that takes it as a replacement; and the line for the topology
 /// that this one prints makes the next deployment know it.
 #[test]

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Attachment, LinkId, PortId, SwitchId, Topology};
 
+use super::Learned;
 use crate::{
     Slot,
     discover::{Doubt, Heard, Place, Station, cabling},
@@ -30,6 +31,8 @@ pub struct Sight {
     pub running: Vec<bool>,
     /// `flooded[slot]`: broadcast and multicast frames received; empty where it does not count them.
     pub flooded: Vec<Count>,
+    /// Learned addresses, as many as one look reads; none where they were not asked for, or cannot be read.
+    pub learned: Option<Vec<Learned>>,
 }
 
 /// What is known of the cables between switches before ports open.
@@ -327,7 +330,7 @@ mod tests {
     }
 
     fn sights(heard: [Vec<Heard>; 3]) -> Vec<Option<Sight>> {
-        heard.into_iter().map(|heard| Some(Sight { heard, running: vec![true; 3], flooded: Vec::new() })).collect()
+        heard.into_iter().map(|heard| Some(Sight { heard, running: vec![true; 3], ..Sight::default() })).collect()
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use fabric::SwitchId;
 
 use super::{
-    CLAIMS_MAX, Deployment, Direction, Event, Fault, MENDS_MAX, Outcome, Phase, Precedence, RETURNS_MAX, Reason, Stage,
-    Way,
+    CLAIMS_MAX, Deployment, Direction, End, Event, Fault, MENDS_MAX, Outcome, Phase, Precedence, RETURNS_MAX, Reason,
+    Stage, Way,
     legs::{Leg, Look},
 };
 use crate::{SwitchConfig, observe::drift};
@@ -211,7 +211,9 @@ impl Deployment {
                 management.shut(*switch, known) == management.shut(*switch, backup)
             };
             let reached = self.order.sequence.iter().filter(|switch| !self.lost.contains_key(*switch));
-            self.settled = reached.copied().filter(holds_old).collect();
+            let held: BTreeSet<SwitchId> = reached.copied().filter(holds_old).collect();
+            // After a storm every switch is to be drained, whatever it holds.
+            self.settled = if self.quenched.is_none() { held } else { BTreeSet::new() };
         }
         self.next_leg();
     }
@@ -220,7 +222,7 @@ impl Deployment {
         if !self.lost.is_empty() && self.returns < RETURNS_MAX {
             self.returns += 1;
             self.lost.clear();
-            self.legs = self.back();
+            self.legs = if self.quenched.is_some() { self.quenching() } else { self.back() };
             return self.next_leg();
         }
         let reason = self.reason.clone().unwrap_or(Reason::Interrupted);
@@ -230,11 +232,24 @@ impl Deployment {
             self.lost.entry(switch).or_insert(fault);
         }
         let kept_shut = std::mem::take(&mut self.misplaced).into_iter().collect();
-        self.outcome = Some(if self.lost.is_empty() {
-            Outcome::RolledBack { reason, unsaved, kept_shut }
-        } else {
-            Outcome::Stranded { reason, lost: std::mem::take(&mut self.lost).into_iter().collect() }
+        let lost: Vec<(SwitchId, Fault)> = std::mem::take(&mut self.lost).into_iter().collect();
+        self.outcome = Some(match self.quenched.take() {
+            Some(storm) => Outcome::Quenched { reason, storm, shut: self.kept_from_opening(&lost), lost },
+            None if lost.is_empty() => Outcome::RolledBack { reason, unsaved, kept_shut },
+            None => Outcome::Stranded { reason, lost },
         });
+    }
+
+    /// Ports that were open before and are drained now, of all switches but those that are lost.
+    fn kept_from_opening(&self, lost: &[(SwitchId, Fault)]) -> Vec<End> {
+        let reached = |(index, backup): (usize, &Arc<SwitchConfig>)| -> Vec<End> {
+            let switch = SwitchId::new(index);
+            if lost.iter().any(|(other, _)| *other == switch) {
+                return Vec::new();
+            }
+            self.shut_by_draining(switch, backup).into_iter().map(|slot| (switch, slot)).collect()
+        };
+        self.backup.iter().enumerate().flat_map(reached).collect()
     }
 }
 

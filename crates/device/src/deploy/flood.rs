@@ -13,8 +13,11 @@
 //! or seconds. So readings are joined to windows that last until each switch with hosts has shown a change; of other switches
 //! only those count that have shown one in the window before. What a reading lags behind is then no longer than its window,
 //! and what is counted between switches in one window was received from outside in that window, the one before or the one
-//! after. The law is held against these three; broken in two windows running, it is a storm. Frames that switches send themselves (LLDP, BPDUs: multicast, a few a second) are allowed for by
-//! [`OWN_FRAMES_MAX`].
+//! after. The law is held against these three; broken in two windows running, it is a storm. Frames that switches send themselves
+//! (LLDP, BPDUs: multicast, a few a second) are allowed for by [`OWN_FRAMES_MAX`].
+//!
+//! Where spanning tree takes part, a port that it blocks counts what it receives and passes nothing on. A broadcast then crosses
+//! each cable at most once, so the bound is the number of cables instead of (switches − 1).
 //!
 //! Source: the law is counting; ifHCInBroadcastPkts and ifHCInMulticastPkts, RFC 2863.
 
@@ -49,6 +52,9 @@ pub struct Surge {
 pub struct Floods {
     /// Ports whose cables lead to switches, and to which.
     between: BTreeMap<End, SwitchId>,
+    law: Law,
+    /// Switches that have shown a change.
+    counting: BTreeSet<SwitchId>,
     /// The last reading, `last[switch]`.
     last: Option<Vec<Option<Sight>>>,
     /// The window that is not over: when it began, what was received, and which switches have shown a change.
@@ -73,13 +79,23 @@ struct Window {
 
 /// What a reading says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Weather {
-    /// Nothing breaks the law.
+pub enum Weather<T = Surge> {
+    /// Nothing floods.
     Calm,
-    /// What was received since breaks it, or may: more readings tell.
+    /// Something may: more readings tell.
     Doubtful,
-    /// A storm, and the ports that received the most, descending.
-    Storm(Vec<Surge>),
+    /// A storm, and where it shows most, descending.
+    Storm(Vec<T>),
+}
+
+/// What keeps a broadcast from multiplying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Law {
+    /// Open ports close no loop: a broadcast enters each switch at most once.
+    #[default]
+    NoLoop,
+    /// Spanning tree blocks ports, some of which receive what they do not pass on: a broadcast crosses each cable at most once.
+    SpanningTree,
 }
 
 impl Floods {
@@ -109,6 +125,7 @@ impl Floods {
                 let Some(frames) = after.since(*before) else { continue };
                 if frames > 0 {
                     self.changed.insert(switch);
+                    self.counting.insert(switch);
                 }
                 if inside {
                     if self.prompt.contains(&switch) {
@@ -124,7 +141,10 @@ impl Floods {
             }
         }
         let allowed = OWN_FRAMES_MAX * self.between.len() as u64;
-        let times = (watched.len() as u64).saturating_sub(1);
+        let times = match self.law {
+            Law::NoLoop => watched.len().saturating_sub(1) as u64,
+            Law::SpanningTree => self.cables(&watched),
+        };
         let over = hosting.is_subset(&self.changed) && !self.changed.is_empty();
         let late = now.saturating_sub(self.began) >= WINDOW_MAX;
         if over || late {
@@ -152,9 +172,25 @@ impl Floods {
         if between > times * outside + allowed { Weather::Doubtful } else { Weather::Calm }
     }
 
-    /// Forgets what was received so far: the next reading is the first.
-    pub fn forget(&mut self) {
-        (self.last, self.current) = (None, Window::default());
+    /// Whether there is a reading that the next one is compared with.
+    pub fn compares(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Whether a switch has ever shown that it counts.
+    pub fn is_counting(&self, switch: SwitchId) -> bool {
+        self.counting.contains(&switch)
+    }
+
+    /// Cables between these switches.
+    fn cables(&self, watched: &BTreeSet<SwitchId>) -> u64 {
+        let ends = self.between.iter().filter(|((near, _), far)| watched.contains(near) && watched.contains(far));
+        ends.count().div_ceil(2) as u64
+    }
+
+    /// Forgets what was received so far: the next reading is the first, and from then on this law is to hold.
+    pub fn forget(&mut self, law: Law) {
+        (self.last, self.current, self.law) = (None, Window::default(), law);
         self.windows.clear();
         self.changed.clear();
     }
@@ -253,7 +289,7 @@ mod tests {
 
         fn sight(&self, at: usize) -> Sight {
             let flooded = self.shown[at].iter().map(|count| Count::Wide(*count)).collect();
-            Sight { flooded, running: vec![true; self.ports[at]], heard: Vec::new() }
+            Sight { flooded, running: vec![true; self.ports[at]], ..Sight::default() }
         }
 
         fn floods(&self) -> Floods {
@@ -317,7 +353,7 @@ mod tests {
             let sights: Vec<Option<Sight>> = (counts.iter())
                 .map(|counts| {
                     let flooded = counts.iter().map(|count| Count::Wide(*count)).collect();
-                    Some(Sight { flooded, running: vec![true; 2], heard: Vec::new() })
+                    Some(Sight { flooded, running: vec![true; 2], ..Sight::default() })
                 })
                 .collect();
             floods.handle_reading(Duration::from_millis(now), &sights)

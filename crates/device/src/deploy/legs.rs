@@ -136,15 +136,24 @@ impl Deployment {
                     legs.push(Leg::Save(Stage::SaveDrained));
                 }
                 let governed = self.backup.iter().all(|backup| backup.spanning_tree == SpanningTree::On);
+                // Where every switch runs spanning tree, that sees to loops, and opens ports no sooner than after seconds.
                 if !governed {
-                    legs.extend([Leg::Write(Stage::OpenLinks), Leg::Look(Look::Cables)]);
-                    legs.extend([Leg::Write(Stage::Open(0, 1)), Leg::Look(Look::Floods)]);
+                    legs.extend(self.opening());
+                    legs.push(Leg::Look(Look::Last));
                 }
             }
         }
         legs.extend([Leg::Write(Stage::Open(0, 1)), Leg::Seal, Leg::Read(Stage::Confirm), Leg::Save(Stage::Save)]);
         legs.push(Leg::End);
         self.those_that_see(legs)
+    }
+
+    /// The legs that leave every switch as it was, but shut, after a storm on the way back.
+    pub(super) fn quenching(&self) -> VecDeque<Leg> {
+        let write = |stage| [Leg::Write(stage), Leg::Read(Stage::ReadBack)];
+        let shut = [Leg::Shut, Leg::Read(Stage::Survey)];
+        let legs = shut.into_iter().chain(write(Stage::Drain)).chain(write(Stage::Configure));
+        legs.chain([Leg::Save(Stage::SaveDrained), Leg::End]).collect()
     }
 
     fn those_that_see(&self, legs: Vec<Leg>) -> VecDeque<Leg> {

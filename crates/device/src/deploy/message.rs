@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use fabric::SwitchId;
 
-use super::{Mark, Misplaced, Sight, Surge, Unseen};
+use super::{End, Flap, Mark, Misplaced, Sight, Surge, Unseen};
 use crate::{Slot, SwitchConfig, text::plain};
 
 /// Something to do. Every request is answered by exactly one [`Reply`]; at most one a switch is open at any time.
@@ -42,6 +42,8 @@ pub enum Request {
     Look {
         /// Which.
         switch: SwitchId,
+        /// Whether to read learned addresses as well.
+        addresses: Addresses,
     },
     /// Take ports out of service at once, whoever else writes.
     Shut {
@@ -62,6 +64,15 @@ pub enum Request {
     Note(Mark),
     /// Put the journal where a crash cannot take it, before the next request.
     Record(Journal),
+}
+
+/// Whether a look reads learned addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// As many as a few requests bring.
+    Read,
+    /// None: counters tell.
+    Skip,
 }
 
 /// The answer to a request.
@@ -244,12 +255,16 @@ pub enum Event {
     Failed(Stage, SwitchId, Fault),
     /// The way leads back from here.
     Turned(Reason),
-    /// Nobody can tell a flood on these switches: they count no broadcasts.
+    /// Nobody can tell a flood on these switches: they count no broadcasts, and learned addresses cannot be read.
     Unwatched(Vec<SwitchId>),
+    /// These switches count no broadcasts, and are watched by the addresses that they learn.
+    WatchedByAddresses(Vec<SwitchId>),
     /// These cables are awaited: their ports are open, but do not hear their far ends yet.
     Awaited(Vec<Unseen>),
     /// These ports stay shut, since their cables lead elsewhere.
     KeptShut(Vec<Misplaced>),
+    /// A storm on the way back, and how it shows: what was opened goes out of service again.
+    Quenched(Reason),
 }
 
 /// Why a deployment did not go on.
@@ -269,6 +284,8 @@ pub enum Reason {
     Unseen(Vec<Unseen>, Duration),
     /// Broadcasts multiply; the ports that received the most, descending.
     Storm(Vec<Surge>),
+    /// Addresses move to and fro between ports, as in a storm; those that do so most, descending.
+    Flapping(Vec<Flap>),
     /// The journal could not be written.
     NoJournal(String),
     /// Somebody asked it to stop.
@@ -314,6 +331,18 @@ pub enum Outcome {
         unsaved: Vec<(SwitchId, Fault)>,
         /// Ports that stay shut, since their cables lead elsewhere.
         kept_shut: Vec<Misplaced>,
+    },
+    /// A storm came up when ports were opened on the way back. The switches hold what they held before, with these ports
+    /// shut, and bear the tag of a deployment that is not over; the journal knows how they were.
+    Quenched {
+        /// Why it turned back.
+        reason: Reason,
+        /// How the storm showed.
+        storm: Reason,
+        /// Ports that were open and are shut now, by switch.
+        shut: Vec<End>,
+        /// Switches in an unknown or drained state, and what they failed with.
+        lost: Vec<(SwitchId, Fault)>,
     },
     /// Some switches could not be brought back. The others hold what they held before, with the ports that lead to those
     /// shut.

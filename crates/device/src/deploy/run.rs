@@ -19,7 +19,9 @@ use std::{
 
 use fabric::{SwitchId, VlanSet};
 
-use super::{Cancel, Deployment, Event, Fault, Fence, Journal, Mark, Outcome, Reading, Reply, Request, Sight};
+use super::{
+    Addresses, Cancel, Deployment, Event, Fault, Fence, Journal, Mark, Outcome, Reading, Reply, Request, Sight,
+};
 use crate::{Slot, SwitchConfig};
 
 /// A switch that can be read, written and saved.
@@ -50,11 +52,12 @@ pub trait Driver: Send {
     /// [`Fault`].
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault>;
 
-    /// What its ports hear and count at this moment. One that cannot be asked that says nothing: an empty [`Sight`].
+    /// What its ports hear and count at this moment, and learned addresses if they are asked for. One that cannot be asked
+    /// that says nothing: an empty [`Sight`].
     ///
     /// # Errors
     /// [`Fault`].
-    fn look(&mut self) -> Result<Sight, Fault> {
+    fn look(&mut self, _addresses: Addresses) -> Result<Sight, Fault> {
         Ok(Sight::default())
     }
 
@@ -152,7 +155,7 @@ pub fn run(
                     Request::Read { switch }
                     | Request::Write { switch, .. }
                     | Request::Save { switch, .. }
-                    | Request::Look { switch }
+                    | Request::Look { switch, .. }
                     | Request::Shut { switch, .. } => {
                         if requests.send((switch, request)).is_ok() {
                             open += 1;
@@ -235,7 +238,7 @@ fn carry_out(switch: SwitchId, driver: &mut Result<&mut dyn Driver, Fault>, requ
             Reply::Written(switch, driver.and_then(|driver| driver.write(&before, &after, mark, fence, guard)))
         }
         Request::Save { fence, .. } => Reply::Saved(switch, driver.and_then(|driver| driver.save(fence))),
-        Request::Look { .. } => Reply::Looked(switch, driver.and_then(|driver| driver.look())),
+        Request::Look { addresses, .. } => Reply::Looked(switch, driver.and_then(|driver| driver.look(addresses))),
         Request::Shut { ports, .. } => Reply::Shut(switch, driver.and_then(|driver| driver.shut(&ports))),
         Request::Read { .. } | Request::Judge { .. } | Request::Note(_) | Request::Record(_) | Request::Pause(_) => {
             Reply::Read(switch, driver.and_then(|driver| driver.read()))

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig,
-    deploy::{Cancel, Driver, Edit, Fault, Fence, Mark, Reading, Sight, edits, in_the_way, without_others},
+    deploy::{Addresses, Cancel, Driver, Edit, Fault, Fence, Mark, Reading, Sight, edits, in_the_way, without_others},
     mib::{
         AcceptableFrames, BridgePort, Enabled, IfStatus, ListForm, Oid, PauseMode, PortList, RowStatus, StaticStatus,
         Truth, Value,
@@ -449,9 +449,13 @@ impl<L: Link + Send> Driver for Device<L> {
         Ok(self.known_fence())
     }
 
-    fn look(&mut self) -> Result<Sight, Fault> {
+    fn look(&mut self, addresses: Addresses) -> Result<Sight, Fault> {
         self.session.begin();
-        self.see()
+        let mut sight = self.see()?;
+        if addresses == Addresses::Read {
+            sight.learned = self.some_learned()?;
+        }
+        Ok(sight)
     }
 
     fn shut(&mut self, ports: &[Slot]) -> Result<(), Fault> {

@@ -3,8 +3,11 @@
 //! ```text
 //!   GET  lldpStatsRemTablesLastChangeTime, of each port: ifOperStatus, broadcasts and multicasts received
 //!   lldpRemTable   only if that time has moved, or is not to be trusted
+//!   GETBULK  dot1qTpFdbPort, dot1qTpFdbStatus   only if asked for
 //! ```
 //! An agent whose neighbours change without that time is asked for the table every time.
+
+use std::collections::BTreeMap;
 
 use super::{
     Device, Link, SaveMethod,
@@ -15,16 +18,21 @@ use super::{
 };
 use crate::{
     Slot,
-    deploy::{Fault, Sight},
+    deploy::{Fault, Learned, Sight},
     discover::{Heard, Station},
     mib::{
-        IfStatus, Value,
-        objects::{if_mib, lldp, system},
+        Column, FdbStatus, IfStatus, Value,
+        index::FdbRow,
+        objects::{if_mib, lldp, q_bridge, system},
     },
     observe::Count,
     wire::Binding,
 };
 
+/// Rows of the forwarding table that one request is about: their ports and statuses fit into one frame of Ethernet.
+const ROWS_AT_ONCE: i32 = 20;
+/// Most requests for them with each look.
+const TABLE_REQUESTS: usize = 3;
 /// Ports that go out of service with one SET.
 const SHUT_AT_ONCE: usize = 32;
 
@@ -38,6 +46,18 @@ pub(super) struct Memory {
     heard: Vec<Heard>,
     changed: Option<u64>,
     time: ChangeTime,
+    /// Where the next reading of learned addresses begins.
+    learned: Place,
+}
+
+/// A place in dot1qTpFdbTable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Place {
+    #[default]
+    Start,
+    After(FdbRow),
+    /// The switch does not let it be read.
+    Nowhere,
 }
 
 /// Whether the time of the last change tells of changes.
@@ -109,6 +129,53 @@ impl<L: Link> Device<L> {
         let slot = |place: usize| self.ports.iter().position(|port| port.bridge == table.ports[place].bridge);
         let heard = station.heard.into_iter();
         Ok(heard.filter_map(|heard| Some(Heard { port: slot(heard.port)?, ..heard })).collect())
+    }
+
+    /// Reads some learned addresses, at ports that it was connected for: up to [`ROWS_AT_ONCE`] rows with each of
+    /// [`TABLE_REQUESTS`] requests, behind those that were read last time, and from the start again behind the last row. None
+    /// where the table cannot be read.
+    pub(super) fn some_learned(&mut self) -> Result<Option<Vec<Learned>>, Fault> {
+        let mut found = Vec::new();
+        for _ in 0..TABLE_REQUESTS {
+            let row = match self.sight.learned {
+                Place::Nowhere => return Ok(None),
+                Place::Start => None,
+                Place::After(row) => Some(row),
+            };
+            let columns = [&q_bridge::TP_FDB_PORT, &q_bridge::TP_FDB_STATUS];
+            let from = columns.map(|column| row.map_or_else(|| column.root(), |row| column.row(&row)));
+            let asked = match self.bulk.repetitions() {
+                // It does not answer GETBULK.
+                1 => self.session.get_next(&from),
+                rows => self.session.get_bulk(&from, rows.min(ROWS_AT_ONCE)),
+            };
+            let bindings = match asked {
+                Ok(bindings) => bindings,
+                Err(super::SessionError::Refused { .. }) => {
+                    self.sight.learned = Place::Nowhere;
+                    return Ok(None);
+                }
+                Err(error) => return Err(fault(error)),
+            };
+            let column = |column: &Column| -> BTreeMap<FdbRow, Value> {
+                let rows = bindings.iter().filter(|(_, value)| !value.is_exception());
+                rows.filter_map(|(oid, value)| Some((column.index_of::<FdbRow>(oid)?, value.clone()))).collect()
+            };
+            let (ports, statuses) = (column(columns[0]), column(columns[1]));
+            let last = ports.keys().next_back().copied().filter(|last| row.is_none_or(|row| row < *last));
+            for (row, port) in ports {
+                let status = statuses.get(&row).and_then(Value::int);
+                let slot = port.unsigned().and_then(|port| self.ports.iter().position(|known| known.bridge.0 == port));
+                if let (Some(slot), true) = (slot, status == Some(FdbStatus::Learned.code())) {
+                    found.push(Learned { database: row.fdb, mac: row.mac, at: Slot::new(slot) });
+                }
+            }
+            self.sight.learned = last.map_or(Place::Start, Place::After);
+            if last.is_none() {
+                break;
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Takes ports out of service, many with each SET, without the lock: whoever else writes comes second.

@@ -19,11 +19,15 @@ use device::{
         Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts,
         Refused, Rights, Sensors, Server, Switch, User,
     },
-    mib::{BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype, Value, index::Neighbour, objects::q_bridge},
+    mib::{
+        BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype, Value,
+        index::{FdbRow, Neighbour},
+        objects::q_bridge,
+    },
     snmp::{Credentials, Patience, Session, UdpLink},
     wire::{AuthProtocol, Keys},
 };
-use fabric::Mac;
+use fabric::{Mac, rng::Rng};
 
 const PORTS: u32 = 4;
 
@@ -104,6 +108,7 @@ pub(crate) struct Closet {
     pub(crate) silent: Vec<Arc<AtomicBool>>,
     traps: Vec<Arc<AtomicBool>>,
     freezes: Vec<Arc<AtomicBool>>,
+    storms: Vec<Arc<AtomicBool>>,
     stop: Arc<AtomicBool>,
     agents: Vec<JoinHandle<()>>,
 }
@@ -128,16 +133,17 @@ impl Closet {
             .expect("a port is free on four loopback addresses");
         let stop = Arc::new(AtomicBool::new(false));
         let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
-        let (silent, traps, freezes) = (flags(), flags(), flags());
+        let (silent, traps, freezes, storms) = (flags(), flags(), flags(), flags());
         let agents = sockets.into_iter().zip(0_u8..).map(|(socket, number)| {
             let at = usize::from(number);
             let (stop, silent) = (Arc::clone(&stop), Arc::clone(&silent[at]));
             let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
-            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent) };
+            let (storm, open, turns) = (Arc::clone(&storms[at]), false, Rng::new(u64::from(number)));
+            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns };
             thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, &silent))
         });
         let agents = agents.collect();
-        Self { port, silent, traps, freezes, stop, agents }
+        Self { port, silent, traps, freezes, storms, stop, agents }
     }
 
     pub(crate) fn do_it(&self, deed: &str) {
@@ -145,6 +151,8 @@ impl Closet {
         let number: usize = words[0].strip_prefix('s').and_then(|n| n.parse().ok()).expect("a switch");
         match &words[1..] {
             ["silent"] => self.silent[number].store(true, Ordering::SeqCst),
+            ["storms"] => self.storms[number].store(true, Ordering::SeqCst),
+            ["calms"] => self.storms[number].store(false, Ordering::SeqCst),
             ["freezes"] => self.freezes[number].store(true, Ordering::SeqCst),
             ["traps"] => self.traps[number].store(true, Ordering::SeqCst),
             ["speaks"] => self.silent[number].store(false, Ordering::SeqCst),
@@ -217,6 +225,11 @@ struct Ring {
     /// Whether it falls silent once anything has been changed.
     freeze: Arc<AtomicBool>,
     silent: Arc<AtomicBool>,
+    /// Whether a broadcast comes back by both ports toward its neighbours.
+    storm: Arc<AtomicBool>,
+    /// Whether its ports are open, the one for a host as well.
+    open: bool,
+    turns: Rng,
 }
 
 impl DataPlane for Ring {
@@ -235,9 +248,14 @@ impl DataPlane for Ring {
         let row = |local_port: u32| Neighbour { time_mark: 0, local_port, index: 1 };
         sensors.neighbours.rows =
             [(row(1), speaker((self.number + 1) % 4, 2)), (row(2), speaker((self.number + 3) % 4, 1))].into();
+        sensors.learned.clear();
+        if self.open && self.storm.load(Ordering::SeqCst) {
+            sensors.learned.insert(FdbRow { fdb: 2, mac: Mac::local(77) }, [1, 2][self.turns.below(2)]);
+        }
     }
 
     fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
+        self.open = config.ports[..3].iter().all(|port| port.admin == IfStatus::Up);
         let is_shut = config.ports[0].admin == IfStatus::Down;
         if (is_shut && self.trap.swap(false, Ordering::SeqCst)) || self.freeze.swap(false, Ordering::SeqCst) {
             self.silent.store(true, Ordering::SeqCst);

@@ -202,7 +202,9 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
             state.finish()?;
         }
         // What was claimed and then left alone bears our mark all the same.
-        Outcome::Refused(_) | Outcome::Stranded { .. } => state.know(deployment.mark_left())?,
+        Outcome::Refused(_) | Outcome::Stranded { .. } | Outcome::Quenched { .. } => {
+            state.know(deployment.mark_left())?
+        }
         Outcome::Unchanged | Outcome::Stale { .. } | Outcome::Superseded { .. } => {}
     }
     let (word, fine) = (word(&outcome), matches!(&outcome, Outcome::Unchanged) || sound(&outcome));

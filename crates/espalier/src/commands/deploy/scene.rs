@@ -10,7 +10,7 @@ use fabric::{Plan, SwitchId, Topology};
 
 use super::{
     super::interrupt::Interrupt,
-    sentences::{misplaced, unseen},
+    sentences::{how_a_storm_shows, misplaced, unseen},
     state::State,
 };
 
@@ -100,6 +100,19 @@ impl Surroundings for Scene<'_> {
             Event::Unwatched(switches) => {
                 let names: Vec<&str> = switches.iter().map(name).collect();
                 eprintln!("  cannot be watched for floods, as no broadcasts are counted there: {}", names.join(", "));
+            }
+            Event::WatchedByAddresses(switches) => {
+                let names: Vec<&str> = switches.iter().map(name).collect();
+                eprintln!(
+                    "  watched by the addresses that they learn, as no broadcasts are counted there: {}",
+                    names.join(", ")
+                );
+            }
+            Event::Quenched(storm) => {
+                eprintln!("a storm on the way back: every port that was opened is shut again");
+                for line in how_a_storm_shows(self.topology, storm) {
+                    eprintln!("{line}");
+                }
             }
             Event::Awaited(cables) => {
                 let texts: Vec<String> = cables.iter().map(|cable| unseen(self.topology, cable)).collect();

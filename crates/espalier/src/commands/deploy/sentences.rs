@@ -1,12 +1,16 @@
 //! How a deployment ended, in sentences, each with the way on.
 
-use device::deploy::{End, FarEnd, Fault, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
+use std::collections::BTreeMap;
+
+use device::deploy::{End, FarEnd, Fault, Flap, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
 use fabric::{PortId, SwitchId, Topology};
 
 use crate::{cli, count::counted};
 
 /// Most findings of the judge that a person is shown.
 const FINDINGS_MAX: usize = 12;
+/// Most switches whose ports a person is shown.
+const SWITCHES_MAX: usize = 24;
 
 pub(super) fn sound(outcome: &Outcome) -> bool {
     match outcome {
@@ -23,6 +27,7 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
         Outcome::Superseded { .. } => "superseded",
         Outcome::Refused(_) => "refused",
         Outcome::RolledBack { .. } => "rolled-back",
+        Outcome::Quenched { .. } => "shut-by-storm",
         Outcome::Stranded { .. } => "stranded",
     }
 }
@@ -67,6 +72,37 @@ pub(super) fn unseen(topology: &Topology, unseen: &Unseen) -> String {
 fn surges(topology: &Topology, surges: &[Surge]) -> String {
     let one = |surge: &Surge| format!("{} ({} frames)", port(topology, surge.at), surge.frames);
     surges.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// How a storm shows; nothing of another reason.
+pub(super) fn how_a_storm_shows(topology: &Topology, storm: &Reason) -> Vec<String> {
+    match storm {
+        Reason::Storm(most) => {
+            vec![format!("  a broadcast storm; these ports received the most: {}", surges(topology, most))]
+        }
+        Reason::Flapping(flaps) => {
+            let one = |flap: &Flap| {
+                let ports: Vec<String> = flap.ports.iter().map(|slot| port(topology, (flap.switch, *slot))).collect();
+                format!("  {} moves to and fro between {} ({} times)", flap.mac, ports.join(" and "), flap.returns)
+            };
+            let head =
+                "  a broadcast storm, or one address used at several ports; addresses move between ports:".to_owned();
+            std::iter::once(head).chain(flaps.iter().map(one)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Ports by switch, some switches at most.
+fn by_switch(topology: &Topology, ports: &[End]) -> Vec<String> {
+    let mut of: BTreeMap<SwitchId, Vec<End>> = BTreeMap::new();
+    ports.iter().for_each(|at| of.entry(at.0).or_default().push(*at));
+    let names = |ports: &[End]| ports.iter().map(|at| port(topology, *at)).collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<String> = of.values().take(SWITCHES_MAX).map(|ports| format!("  {}", names(ports))).collect();
+    if of.len() > SWITCHES_MAX {
+        lines.push(format!("  and those of {}", counted(of.len() - SWITCHES_MAX, "more switch")));
+    }
+    lines
 }
 
 /// The outcome and the way on, for a person.
@@ -116,10 +152,11 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
                 ));
                 lines
             }
-            Reason::Storm(most) => vec![
-                format!("  a broadcast storm; these ports received the most: {}", surges(topology, most)),
-                "  look for a loop through a cable or an unmanaged switch there, and deploy again".to_owned(),
-            ],
+            Reason::Storm(_) | Reason::Flapping(_) => {
+                let mut lines = how_a_storm_shows(topology, reason);
+                lines.push("  look for a loop through a cable or an unmanaged switch there, and deploy again".to_owned());
+                lines
+            }
             Reason::NoJournal(what) => vec![format!("  the journal could not be written: {what}")],
             Reason::Interrupted => vec!["  it was asked to stop".to_owned()],
         }
@@ -164,6 +201,21 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
                 lines.push("these could not save it; save them:".to_owned());
                 lines.extend(faults(unsaved));
             }
+        }
+        Outcome::Quenched { reason: why, storm, shut, lost } => {
+            lines.push("turned back:".to_owned());
+            lines.extend(reason(why));
+            lines.push("but when ports were opened again, there was a storm:".to_owned());
+            lines.extend(how_a_storm_shows(topology, storm));
+            lines.push(format!("every switch holds what it held before, but {}, which were open, are shut and stay so:", counted(shut.len(), "port")));
+            lines.extend(by_switch(topology, shut));
+            if !lost.is_empty() {
+                lines.push("and these switches could not be brought back:".to_owned());
+                lines.extend(faults(lost));
+            }
+            lines.push(format!(
+                "look for a loop through a cable or an unmanaged switch; once it is gone, espalier deploy {plan_file} --undo opens the ports again, and --resume goes on to the plan"
+            ));
         }
         Outcome::Stranded { reason: why, lost } => {
             lines.push("rolled back, but for these switches, whose neighbours keep their ports toward them shut:".to_owned());
