@@ -19,7 +19,7 @@ const HEAD_START: Duration = Duration::from_millis(20);
 const LEAD: Duration = Duration::from_millis(200);
 
 /// How long OPEN is repeated before HELLO is said again: a cookie does not live for ever.
-const OPENING_MAX: Duration = Duration::from_secs(5);
+const OPENING_MAX: Duration = Duration::from_secs(2);
 
 /// Connects by the first of the addresses that answers. `ours` is told the server.
 ///

@@ -20,7 +20,7 @@ mod tuning;
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -78,6 +78,8 @@ pub(crate) struct Broker {
     session: u64,
     token: Token,
     table: Mutex<Table>,
+    /// A stream has ended.
+    ended: Condvar,
     /// Catches the connections of programs without the preload library.
     redirect: Option<Redirect>,
 }
@@ -102,6 +104,15 @@ impl Broker {
                 }
                 Err(errno)
             }
+        }
+    }
+
+    /// Counts one more stream, once there is room for it. Whoever accepts connections takes no others meanwhile: they wait in
+    /// the kernel's queue, as at any server that is busy.
+    fn wait_for_room(&self) {
+        let mut table = self.table();
+        while table.new_stream().is_none() {
+            table = self.ended.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -172,4 +183,40 @@ fn consider(broker: &Arc<Broker>, line: &Line) {
 fn warn(what: &str) {
     // Standard error may be closed; there is nowhere else to say it.
     let _ = io::Write::write_all(&mut io::stderr(), format!("ri2n: {what}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::{listen::Held, *};
+
+    #[test]
+    fn whoever_finds_no_room_waits_for_it() {
+        let broker = Arc::new(Broker {
+            settings: Settings::default(),
+            session: 0,
+            token: Token([0; 16]),
+            table: Mutex::default(),
+            ended: Condvar::new(),
+            redirect: None,
+        });
+        let mut streams: Vec<Held> = (0..STREAMS_MAX)
+            .map(|_| {
+                broker.wait_for_room();
+                Held::new(Arc::clone(&broker))
+            })
+            .collect();
+        let (send, receive) = mpsc::channel();
+        let waiting = Arc::clone(&broker);
+        let waiter = thread::spawn(move || {
+            waiting.wait_for_room();
+            send.send(Held::new(Arc::clone(&waiting))).expect("somebody waits");
+        });
+        assert!(receive.recv_timeout(Duration::from_millis(50)).is_err(), "there is no room");
+        streams.pop();
+        drop(receive.recv_timeout(Duration::from_secs(10)).expect("there is room"));
+        waiter.join().expect("it ends");
+        assert_eq!(broker.table().streams, STREAMS_MAX - 1);
+    }
 }

@@ -27,21 +27,21 @@ use crate::{
     },
 };
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
 /// HELLO and OPEN are repeated at this interval.
 const REPEAT: Duration = Duration::from_millis(50);
-/// Seconds for which a cookie is good.
-const COOKIE_SECONDS: u64 = 10;
+/// Seconds for which a cookie is good, beside the one in which it was made.
+const COOKIE_SECONDS: u64 = 3;
 /// How long a client with a key keeps asking after a refusal, or an acceptance, whose proof is wrong.
 pub const DOUBTFUL: Duration = Duration::from_millis(500);
 /// How long a server remembers whom it accepted, to answer a repeated OPEN alike: longer than a cookie lives.
-const REMEMBERED: Duration = Duration::from_secs(20);
-/// Clients accepted within that time, at most.
-pub const REMEMBERED_MAX: usize = 4096;
+const REMEMBERED: Duration = Duration::from_secs(COOKIE_SECONDS + 2);
+/// Clients accepted within that time, at most: 13,000 a second, and some ten megabytes.
+pub const REMEMBERED_MAX: usize = 65_536;
 /// What the proof of a REFUSE is derived for.
 const REFUSE_PURPOSE: &str = "ri2n v1 refuse";
 /// Index of an address that the server did not offer.
@@ -290,15 +290,10 @@ impl Client {
 pub struct Server {
     secret: [u8; 32],
     protection: Protection,
-    accepted: VecDeque<Accepted>,
-}
-
-#[derive(Debug)]
-struct Accepted {
-    at: Time,
-    client: SocketAddr,
-    token: u64,
-    answer: Vec<u8>,
+    /// What each accepted client was answered, by its address and token.
+    accepted: BTreeMap<(SocketAddr, u64), Box<[u8]>>,
+    /// The same clients, the earliest first, and when they were accepted.
+    earliest: VecDeque<(Time, (SocketAddr, u64))>,
 }
 
 /// What a server does with a handshake datagram.
@@ -348,7 +343,7 @@ impl Server {
     /// Begins. `secret` is 32 random bytes for the cookies.
     #[must_use]
     pub fn new(secret: [u8; 32], protection: Protection) -> Self {
-        Self { secret, protection, accepted: VecDeque::new() }
+        Self { secret, protection, accepted: BTreeMap::new(), earliest: VecDeque::new() }
     }
 
     /// Takes in a handshake datagram.
@@ -375,8 +370,8 @@ impl Server {
                     return Response::Reply(self.refusal(token, Refusal::Guard, bytes));
                 }
                 self.forget(now);
-                if let Some(known) = self.accepted.iter().find(|known| known.client == from && known.token == token) {
-                    return Response::Reply(known.answer.clone());
+                if let Some(answer) = self.accepted.get(&(from, token)) {
+                    return Response::Reply(answer.to_vec());
                 }
                 if self.accepted.len() >= REMEMBERED_MAX {
                     return Response::Reply(self.refusal(token, Refusal::Full, bytes));
@@ -416,7 +411,8 @@ impl Server {
             protection.prove("ri2n v1 accept", &[&opening.question, proven])
         });
         let (client, token) = (opening.client, opening.token);
-        self.accepted.push_back(Accepted { at: now, client, token, answer: answer.clone() });
+        self.accepted.insert((client, token), answer.clone().into());
+        self.earliest.push_back((now, (client, token)));
         (connection, answer)
     }
 
@@ -438,8 +434,12 @@ impl Server {
     }
 
     fn forget(&mut self, now: Time) {
-        while self.accepted.front().is_some_and(|known| now.since(known.at) > REMEMBERED) {
-            self.accepted.pop_front();
+        while let Some((at, client)) = self.earliest.front() {
+            if now.since(*at) <= REMEMBERED {
+                break;
+            }
+            self.accepted.remove(client);
+            self.earliest.pop_front();
         }
     }
 

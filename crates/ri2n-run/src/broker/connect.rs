@@ -115,12 +115,9 @@ pub(super) fn serve_redirected(broker: &Arc<Broker>, proxy: &TcpListener) {
             }
         };
         let target = broker.redirect.as_ref().and_then(|redirect| redirect.wanted(from.port()));
-        // Somebody else's connection, or one too many, is closed.
+        // Somebody else's connection is closed.
         let Some(target) = target else { continue };
-        if broker.table().new_stream().is_none() {
-            warn("too many streams: a redirected connection is refused");
-            continue;
-        }
+        broker.wait_for_room();
         let held = Held::new(Arc::clone(broker));
         let broker = Arc::clone(broker);
         let _ = thread::Builder::new().name("ri2n-redirect".into()).stack_size(256 << 10).spawn(move || {

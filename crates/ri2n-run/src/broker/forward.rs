@@ -3,7 +3,7 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::{Arc, Condvar, Mutex},
     thread,
     time::Duration,
 };
@@ -16,7 +16,6 @@ use super::{
     Broker, Settings,
     connect::{Copies, Dialed, Outlook, dial, outlook},
     listen::{Held, answer, receive_greeting, refusal},
-    table::Table,
     warn,
 };
 use crate::{
@@ -35,8 +34,8 @@ pub(crate) struct Forwarder {
 
 impl Forwarder {
     pub(crate) fn new(settings: Settings, target: SocketAddr) -> Self {
-        let table = Mutex::new(Table::default());
-        let broker = Broker { settings, session: 0, token: Token([0; 16]), table, redirect: None };
+        let (table, ended) = (Mutex::default(), Condvar::new());
+        let broker = Broker { settings, session: 0, token: Token([0; 16]), table, ended, redirect: None };
         Self { broker: Arc::new(broker), target }
     }
 
@@ -77,12 +76,9 @@ impl Forwarder {
         }
     }
 
-    /// Runs the work for one connection, unless there are too many; what it holds is then dropped.
+    /// Runs the work for one connection, once there is room for it.
     fn on_thread(&self, work: impl FnOnce(&Arc<Broker>, Held) -> io::Result<()> + Send + 'static) -> io::Result<()> {
-        if self.broker.table().new_stream().is_none() {
-            warn("too many connections: one is refused");
-            return Ok(());
-        }
+        self.broker.wait_for_room();
         let (broker, held) = (Arc::clone(&self.broker), Held::new(Arc::clone(&self.broker)));
         let target = self.target;
         thread::Builder::new().name("ri2n-forward".into()).stack_size(256 << 10).spawn(move || {

@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     net::{Ipv4Addr, Ipv6Addr, TcpListener},
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
-    sync::{Arc, Mutex},
+    sync::{Arc, Condvar, Mutex},
     thread,
     time::{Duration, Instant},
 };
@@ -24,7 +24,7 @@ use nix::{
 use ri2n_io::Fallback;
 use ri2n_session::{BROKER_VARIABLE, Policy, Token, broker_value};
 
-use super::{Broker, Settings, answer_question, connect, listen, table::Table, warn};
+use super::{Broker, Settings, answer_question, connect, listen, warn};
 use crate::{
     line::ControlSocket,
     redirect::{Redirect, RedirectError},
@@ -104,7 +104,8 @@ pub fn serve(
         redirect.take_in(program.as_raw())?;
     }
     let told = Session { variable: broker_value(&name, token, policy) };
-    let broker = Arc::new(Broker { settings, session, token, table: Mutex::new(Table::default()), redirect });
+    let broker =
+        Arc::new(Broker { settings, session, token, table: Mutex::default(), ended: Condvar::new(), redirect });
     for proxy in proxies {
         let broker = Arc::clone(&broker);
         thread::spawn(move || connect::serve_redirected(&broker, &proxy));

@@ -70,6 +70,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.table().streams -= 1;
+        self.0.ended.notify_one();
     }
 }
 
@@ -107,12 +108,9 @@ fn add(broker: &Arc<Broker>, local: SocketAddr, delivery: Delivery) -> io::Resul
     let (served, accepting) = (Arc::clone(broker), Arc::clone(&listener));
     thread::Builder::new().name("ri2n-accept".into()).stack_size(128 << 10).spawn(move || {
         while let Ok((stream, _)) = accepting.accept() {
-            let (broker, port) = (Arc::clone(&served), local.port());
-            if broker.table().new_stream().is_none() {
-                stream.reset();
-                continue;
-            }
-            let held = Held::new(broker);
+            let port = local.port();
+            served.wait_for_room();
+            let held = Held::new(Arc::clone(&served));
             let _ = thread::Builder::new().name("ri2n-knock".into()).stack_size(256 << 10).spawn(move || {
                 let broker = Arc::clone(&held.0);
                 if let Err(error) = receive(&broker, &stream, port, held) {
