@@ -61,7 +61,7 @@ pub enum Proof {
 }
 
 /// What a plan claims of its switch-overs; `check` recomputes every figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailoverSummary {
     /// Links whose failure every pair of hosts survives.
     pub links_covered: usize,
@@ -69,13 +69,16 @@ pub struct FailoverSummary {
     pub links_dividing: usize,
     /// Switch-overs for which the fabric must be drained first.
     pub drained: usize,
-    /// Ordered pairs of hosts over the busiest channel between switches after the worst failure.
-    pub max_channel_load: u64,
+    /// How long the busiest channel between switches takes after the worst failure, in demand on the fastest link, as
+    /// [`Summary::max_channel_time`](crate::Summary::max_channel_time).
+    pub max_channel_time: f64,
     /// VLANs that carry frames only after a failure.
     pub vlans_extra: usize,
     /// Static entries of those VLANs in the whole fabric.
     pub fdb_entries_extra: usize,
 }
+
+impl Eq for FailoverSummary {}
 
 impl Failover {
     /// Every VLAN that some switch-over sends frames to.

@@ -41,9 +41,9 @@ fn main() {
         if let Some(failover) = &plan.failover {
             let count = |is: fn(&Proof) -> bool| failover.switch_overs.iter().filter(|over| is(&over.proof)).count();
             print!(
-                "\n  worst failure {} pairs, {} extra VLANs; proofs: {} common, {} by {} further numberings, {} drained, \
+                "\n  worst failure {}, {} extra VLANs; proofs: {} common, {} by {} further numberings, {} drained, \
                  {} none",
-                failover.summary.max_channel_load,
+                failover.summary.max_channel_time,
                 failover.summary.vlans_extra,
                 count(|proof| *proof == Proof::Certificate),
                 count(|proof| matches!(proof, Proof::Numbering(_))),

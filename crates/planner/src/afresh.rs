@@ -153,6 +153,7 @@ fn sparing_plan(
     let Ok(protection) = resilience::protect(&Request {
         topology,
         flow_control: policy.flow_control,
+        traffic: &policy.traffic,
         routing: &routing,
         lane: &lanes.lane,
         rank: lanes.rank.as_deref(),
@@ -206,8 +207,18 @@ pub(crate) fn protect(
     let former: Vec<_> = former.into_iter().filter(|(.., vlan)| policy.vlans.contains(*vlan)).collect();
     let request = |thrift, extras_max| {
         let (lane, rank, former) = (&lanes.lane[..], lanes.rank.as_deref(), former.clone());
-        let flow_control = policy.flow_control;
-        resilience::protect(&Request { topology, flow_control, routing, lane, rank, former, extras_max, thrift })
+        let (flow_control, traffic) = (policy.flow_control, &policy.traffic);
+        resilience::protect(&Request {
+            topology,
+            flow_control,
+            traffic,
+            routing,
+            lane,
+            rank,
+            former,
+            extras_max,
+            thrift,
+        })
     };
     let extras_max = number::capacity(topology, policy).saturating_sub(own);
     if thrift == Thrift::Balanced {

@@ -44,13 +44,13 @@ impl Backup {
         let is_extra = |vlan: VlanId| !used.contains(vlan);
         let Self { protection, vlan } = self;
         let switch_overs = protection.switch_overs(&vlan);
-        let Protection { numberings, load_max, links_dividing, .. } = protection;
+        let Protection { numberings, time_max, links_dividing, .. } = protection;
         let runs = devices.iter().flat_map(|device| &device.fdb).filter(|run| is_extra(run.vlan));
         let summary = FailoverSummary {
             links_covered: topology.links().len() - links_dividing,
             links_dividing,
             drained: switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
-            max_channel_load: load_max,
+            max_channel_time: time_max,
             vlans_extra: vlan.iter().filter(|vlan| is_extra(**vlan)).count(),
             fdb_entries_extra: runs.map(|run| run.last.index() - run.first.index() + 1).sum(),
         };

@@ -50,7 +50,7 @@ mod wire;
 
 use fabric::{Failover, FindingKind, Plan, Report};
 
-pub use failover::load_after;
+pub use failover::time_after;
 pub use findings::FINDINGS_PER_KIND_MAX;
 pub use live::{Live, LiveCheck, check_state};
 pub use state::Loss;

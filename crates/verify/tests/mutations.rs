@@ -88,7 +88,7 @@ fn ready() -> Plan {
             links_covered: 3,
             links_dividing: 0,
             drained: 0,
-            max_channel_load: 2,
+            max_channel_time: 2.0,
             vlans_extra: 0,
             fdb_entries_extra: 0,
         },
@@ -114,7 +114,7 @@ fn ready_pairs() -> Plan {
             links_covered: 2,
             links_dividing: 0,
             drained: 0,
-            max_channel_load: 1,
+            max_channel_time: 1.0,
             vlans_extra: 0,
             fdb_entries_extra: 0,
         },
@@ -803,7 +803,7 @@ const FAILURES: &[Case] = &[
     fatal(
         "the load after the worst failure",
         ready,
-        |p| failover_summary(p).max_channel_load -= 1,
+        |p| failover_summary(p).max_channel_time -= 1.0,
         &[K::SummaryMismatch],
     ),
     fatal("VLANs for failures", ready, |p| failover_summary(p).vlans_extra += 1, &[K::SummaryMismatch]),
@@ -837,12 +837,12 @@ const FAILURES: &[Case] = &[
         |p| {
             p.policy.resilience = Resilience::OneLink;
             let (links_covered, links_dividing) = (0, 1);
-            let (drained, max_channel_load, vlans_extra, fdb_entries_extra) = (0, 0, 0, 0);
+            let (drained, max_channel_time, vlans_extra, fdb_entries_extra) = (0, 0.0, 0, 0);
             let summary = FailoverSummary {
                 links_covered,
                 links_dividing,
                 drained,
-                max_channel_load,
+                max_channel_time,
                 vlans_extra,
                 fdb_entries_extra,
             };

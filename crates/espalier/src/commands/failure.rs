@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use fabric::{Assignment, FlowControl, HostId, LinkId, Plan, Proof, SwitchOver, Topology, VlanId, dividing_links};
+use fabric::{
+    Assignment, FlowControl, HostId, LinkId, Plan, Proof, SwitchOver, Topology, VlanId, dividing_links,
+    format::report::load_json,
+};
 use serde_json::json;
 
-use super::{Output, say};
-use crate::{failure::bad_input, table::Table};
+use super::{Output, plan::on_busiest, say};
+use crate::{
+    failure::bad_input,
+    table::{Table, amount},
+};
 
 /// Hosts named in one row; the rest are counted.
 const NAMES_MAX: usize = 12;
@@ -20,7 +26,7 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
     };
     let divides = dividing_links(topology).contains(&link);
     let over = failover.switch_over(link);
-    let load = verify::load_after(plan, link);
+    let time = verify::time_after(plan, link);
     let moves = over.map_or_else(Vec::new, |over| moves(plan, over));
     if output == Output::Json {
         let moves: Vec<_> = (moves.iter())
@@ -37,7 +43,7 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
             "{}",
             json!({
                 "link": topology.link_label(link), "survived": !divides, "moves": moves,
-                "proof": over.map(|over| proof_word(over.proof)), "max_channel_load": load.filter(|_| !divides),
+                "proof": over.map(|over| proof_word(over.proof)), "max_channel_time": time.filter(|_| !divides).map(load_json),
             })
         );
         return Ok(());
@@ -53,9 +59,9 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
     };
     say!("without {label} {}", moved_words(plan, over));
     say!("proof            {}", proof_words(over.proof, plan.policy.flow_control));
-    if let Some(load) = load {
-        let before = plan.summary.max_channel_load;
-        say!("busiest channel  {load} pairs; {before} while all links are up");
+    if let Some(time) = time {
+        let before = amount(plan.summary.max_channel_time);
+        say!("busiest channel  {}; {before} while all links are up", on_busiest(plan, time));
     }
     let by_pair = matches!(plan.assignment, Assignment::Pair { .. });
     let mut table = Table::new(["from VLAN", "to VLAN", if by_pair { "pairs" } else { "hosts" }, "of"]);

@@ -207,7 +207,7 @@ pub(super) fn print_summary(plan: &Plan, deadlock: &Deadlock) -> Result<()> {
         FdbMode::Learned => say!("static entries   none: switches learn"),
     }
     if let Some(failover) = &plan.failover {
-        print_resilience(&failover.summary)?;
+        print_resilience(plan, &failover.summary)?;
     }
     Ok(())
 }
@@ -253,12 +253,11 @@ fn print_idle(plan: &Plan) -> Result<()> {
 }
 
 /// What a plan is ready for, for a person.
-fn print_resilience(summary: &FailoverSummary) -> Result<()> {
+fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
     let FailoverSummary { links_covered, links_dividing, drained, .. } = *summary;
-    let FailoverSummary { max_channel_load, vlans_extra, fdb_entries_extra, .. } = *summary;
-    say!(
-        "resilience       any one of {links_covered} links may fail: at worst {max_channel_load} pairs on the busiest channel"
-    );
+    let FailoverSummary { max_channel_time, vlans_extra, fdb_entries_extra, .. } = *summary;
+    let worst = on_busiest(plan, max_channel_time);
+    say!("resilience       any one of {links_covered} links may fail: at worst {worst} on the busiest channel");
     let (are, entries) = (if vlans_extra == 1 { "is" } else { "are" }, counted(fdb_entries_extra, "entry"));
     say!("                 {} {are} for failures only, with {entries}", counted(vlans_extra, "VLAN"));
     if drained > 0 {
@@ -274,7 +273,12 @@ fn print_resilience(summary: &FailoverSummary) -> Result<()> {
 
 /// How long the busiest channel takes, in words.
 pub(super) fn busiest(plan: &Plan) -> String {
-    let time = amount(plan.summary.max_channel_time);
+    on_busiest(plan, plan.summary.max_channel_time)
+}
+
+/// A time of the busiest channel, in demand on the fastest link, in words.
+pub(super) fn on_busiest(plan: &Plan, max_channel_time: f64) -> String {
+    let time = amount(max_channel_time);
     let load = match &plan.policy.traffic {
         Traffic::AllToAll => format!("{time} pairs"),
         Traffic::Matrix(matrix) => format!("{time} of a demand of {}", amount(matrix.total())),

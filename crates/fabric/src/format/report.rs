@@ -75,13 +75,13 @@ pub fn failover_json(summary: &FailoverSummary) -> Value {
 
 /// The fields of a failover's summary.
 pub(super) fn failover_fields(summary: &FailoverSummary) -> [(&'static str, Value); 6] {
-    let FailoverSummary { links_covered, links_dividing, drained, max_channel_load, vlans_extra, fdb_entries_extra } =
+    let FailoverSummary { links_covered, links_dividing, drained, max_channel_time, vlans_extra, fdb_entries_extra } =
         summary;
     [
         ("links_covered", json!(links_covered)),
         ("links_dividing", json!(links_dividing)),
         ("drained", json!(drained)),
-        ("max_channel_load", json!(max_channel_load)),
+        ("max_channel_time", load_json(*max_channel_time)),
         ("vlans_extra", json!(vlans_extra)),
         ("fdb_entries_extra", json!(fdb_entries_extra)),
     ]

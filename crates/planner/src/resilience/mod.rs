@@ -27,8 +27,8 @@ mod unit;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Assignment, ChannelId, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, Topology, Tree,
-    VlanId, dividing_links,
+    Assignment, ChannelId, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, Topology,
+    Traffic, Tree, VlanId, dividing_links,
 };
 
 use self::place::Placer;
@@ -45,6 +45,8 @@ const SERVED_SHARE: (usize, usize) = (1, 2);
 pub(crate) struct Request<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) flow_control: FlowControl,
+    /// What hosts send: what loads after failures are counted by.
+    pub(crate) traffic: &'a Traffic,
     pub(crate) routing: &'a Routing,
     /// `lane[tree]`.
     pub(crate) lane: &'a [u8],
@@ -75,8 +77,8 @@ pub(crate) struct Protection {
     /// The numbering that the plan's certificate becomes; none where nothing needs to be proven.
     pub(crate) rank: Option<Vec<Vec<u32>>>,
     pub(crate) numberings: Vec<Vec<Vec<u32>>>,
-    /// Ordered pairs over the busiest channel after the worst failure.
-    pub(crate) load_max: u64,
+    /// How long the busiest channel takes after the worst failure, in demand on the fastest link.
+    pub(crate) time_max: f64,
     pub(crate) links_dividing: usize,
 }
 

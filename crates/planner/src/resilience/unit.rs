@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{Assignment, ChannelId, HostId, LinkId, SwitchId, Topology, Tree};
+use fabric::{Assignment, ChannelId, HostId, LinkId, SwitchId, Topology, Traffic, Tree};
 
 use crate::{
     fan::{Direction, for_each_fan},
@@ -41,6 +41,8 @@ pub(super) struct Stream {
     pub(super) peers: Rc<HostSet>,
     /// `counts[switch]`: peers there.
     pub(super) counts: Rc<Vec<u32>>,
+    /// `demand[switch]`: what owners and peers there send that way; none where it is one unit for each of them.
+    pub(super) demand: Option<Rc<Vec<f64>>>,
 }
 
 /// A tree hung up at a unit's root.
@@ -54,14 +56,14 @@ pub(super) struct Hung {
 /// What a unit's frames cross in a tree.
 #[derive(Default)]
 pub(super) struct Trace {
-    /// Channels, and the ordered pairs that cross each.
-    pub(super) crossed: Vec<(ChannelId, u64)>,
+    /// Channels, and the demand that crosses each.
+    pub(super) crossed: Vec<(ChannelId, f64)>,
     pub(super) dependencies: Vec<Dependency>,
 }
 
 impl Unit {
     /// The units of a routing, in the order of their trees.
-    pub(super) fn all(topology: &Topology, routing: &Routing) -> Vec<Self> {
+    pub(super) fn all(topology: &Topology, traffic: &Traffic, routing: &Routing) -> Vec<Self> {
         let hosts = topology.hosts().len();
         let whole = Rc::new(HostSet::all(hosts));
         let everywhere = Rc::new(counts(topology, &whole));
@@ -76,7 +78,8 @@ impl Unit {
                 } else {
                     (Rc::new(fan.peers.clone()), Rc::new(counts(topology, fan.peers)))
                 };
-                let stream = Stream { direction: fan.direction, owners: owners.len() as u32, peers, counts };
+                let demand = demand(topology, traffic, fan.direction, owners, &peers);
+                let stream = Stream { direction: fan.direction, owners: owners.len() as u32, peers, counts, demand };
                 let unit = units.entry((fan.tree, fan.root, owners[0])).or_insert_with(|| Self {
                     tree: fan.tree,
                     root: fan.root,
@@ -91,7 +94,13 @@ impl Unit {
     }
 
     /// The part of the unit that crosses a link in a tree; none if nothing does.
-    pub(super) fn beyond(&self, topology: &Topology, hung: &Hung, link: LinkId) -> Option<Vec<Stream>> {
+    pub(super) fn beyond(
+        &self,
+        topology: &Topology,
+        traffic: &Traffic,
+        hung: &Hung,
+        link: LinkId,
+    ) -> Option<Vec<Stream>> {
         let cut = [ChannelId::forward(link), ChannelId::backward(link)]
             .into_iter()
             .find(|channel| hung.inward[topology.head(*channel).index()] == Some(*channel))?;
@@ -110,8 +119,22 @@ impl Unit {
             }
         }
         peers.runs().next()?;
+        Some(vec![self.stream_to(topology, traffic, peers)])
+    }
+
+    /// By pair, what is left of the unit without the part that is cut.
+    pub(super) fn without(&self, topology: &Topology, traffic: &Traffic, cut: &Stream) -> Stream {
+        let mut peers = (*self.streams[0].peers).clone();
+        peers.subtract(&cut.peers);
+        self.stream_to(topology, traffic, peers)
+    }
+
+    /// By pair, what goes to some of the unit's peers.
+    fn stream_to(&self, topology: &Topology, traffic: &Traffic, peers: HostSet) -> Stream {
+        let whole = &self.streams[0];
         let counts = Rc::new(counts(topology, &peers));
-        Some(vec![Stream { peers: Rc::new(peers), counts, ..self.streams[0].clone() }])
+        let demand = demand(topology, traffic, whole.direction, &self.owners, &peers);
+        Stream { peers: Rc::new(peers), counts, demand, ..whole.clone() }
     }
 
     /// The same as flows, for mending.
@@ -126,16 +149,6 @@ impl Unit {
     }
 }
 
-impl Stream {
-    /// The stream less those who are in another one.
-    pub(super) fn without(&self, topology: &Topology, other: &Self) -> Self {
-        let mut peers = (*self.peers).clone();
-        peers.subtract(&other.peers);
-        let counts = Rc::new(counts(topology, &peers));
-        Self { peers: Rc::new(peers), counts, ..self.clone() }
-    }
-}
-
 impl Hung {
     pub(super) fn new(topology: &Topology, tree: &Tree, root: SwitchId) -> Self {
         let rooted = tree.rooted_at(topology, root);
@@ -145,16 +158,22 @@ impl Hung {
     /// What streams cross. Cost: O(streams · switches).
     pub(super) fn trace(&self, topology: &Topology, streams: &[Stream]) -> Trace {
         let mut trace = Trace::default();
-        let mut below = vec![0_u64; self.inward.len()];
-        for Stream { direction, owners, counts, .. } in streams {
+        let (mut below, mut sent) = (vec![0_u64; self.inward.len()], vec![0.0; self.inward.len()]);
+        for Stream { direction, owners, counts, demand, .. } in streams {
             for &switch in &self.order {
                 below[switch.index()] = u64::from(counts[switch.index()]);
+                sent[switch.index()] = demand.as_ref().map_or(0.0, |demand| demand[switch.index()]);
             }
             for &switch in self.order[1..].iter().rev() {
                 let Some(last) = self.inward[switch.index()].filter(|_| below[switch.index()] > 0) else { continue };
                 let parent = topology.tail(last);
                 below[parent.index()] += below[switch.index()];
-                trace.crossed.push((crossed(last, *direction), below[switch.index()] * u64::from(*owners)));
+                sent[parent.index()] += sent[switch.index()];
+                let amount = match demand {
+                    Some(_) => sent[switch.index()],
+                    None => (below[switch.index()] * u64::from(*owners)) as f64,
+                };
+                trace.crossed.push((crossed(last, *direction), amount));
                 if let Some(first) = self.inward[parent.index()] {
                     trace.dependencies.push(dependency(first, last, *direction));
                 }
@@ -177,4 +196,30 @@ pub(super) fn dependency(first: ChannelId, last: ChannelId, direction: Direction
 fn counts(topology: &Topology, hosts: &HostSet) -> Vec<u32> {
     let here = |switch| topology.hosts_of(switch).iter().filter(|host| hosts.contains(**host)).count() as u32;
     topology.switch_ids().map(here).collect()
+}
+
+/// `demand[switch]`: what owners send to peers there, or receive from them; none where all send alike.
+fn demand(
+    topology: &Topology,
+    traffic: &Traffic,
+    direction: Direction,
+    owners: &[HostId],
+    peers: &HostSet,
+) -> Option<Rc<Vec<f64>>> {
+    let Traffic::Matrix(matrix) = traffic else { return None };
+    let mut demand = vec![0.0; topology.switches().len()];
+    let mut add = |peer: HostId, amount: f64| demand[topology.switch_of(peer).index()] += amount;
+    for &owner in owners {
+        match direction {
+            Direction::Outward => {
+                let sent = matrix.sent_by(owner).iter().filter(|(peer, _)| peers.contains(*peer));
+                sent.for_each(|&(peer, amount)| add(peer, amount));
+            }
+            Direction::Inward => {
+                let senders = topology.host_ids().filter(|peer| peers.contains(*peer));
+                senders.for_each(|peer| add(peer, traffic.demand(peer, owner)));
+            }
+        }
+    }
+    Some(Rc::new(demand))
 }

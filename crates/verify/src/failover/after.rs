@@ -12,7 +12,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use fabric::{
-    Assignment, Certificate, ChannelId, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, VlanId,
+    Assignment, Certificate, ChannelId, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, TrafficMatrix,
+    VlanId,
 };
 
 use super::forest::{Direction, Forest, Stream, Tracer};
@@ -30,15 +31,15 @@ pub(super) struct Before<'a> {
     pub(super) forests: &'a BTreeMap<VlanId, Forest>,
     /// `hosts[switch]`.
     pub(super) hosts: Arc<[u32]>,
-    /// `pairs[channel]`: ordered pairs of hosts that cross it while all links are up, whatever they send.
-    pub(super) pairs: Vec<u64>,
+    /// What hosts receive from each other, if all do not send alike.
+    received: Option<TrafficMatrix>,
 }
 
 /// What was found of one failure.
 #[derive(Default)]
 pub(super) struct After {
-    /// Of the busiest channel between switches.
-    pub(super) load: u64,
+    /// How long the busiest channel between switches takes, in demand on the fastest link.
+    pub(super) time: f64,
     /// What hosts still send over the dead link.
     pub(super) lost: Vec<(String, String)>,
     /// Why the proof does not hold.
@@ -48,8 +49,7 @@ pub(super) struct After {
 }
 
 impl<'a> Before<'a> {
-    /// What all failures are judged by. Cost: nothing to speak of for all-to-all traffic, which has been counted
-    /// already; for a matrix one trace a stream.
+    /// What all failures are judged by. Cost: O(hosts + demands).
     pub(super) fn new(
         state: &'a State<'a>,
         assignment: &'a Assignment<VlanId>,
@@ -58,22 +58,11 @@ impl<'a> Before<'a> {
     ) -> Self {
         let topology = state.topology;
         let hosts = topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect();
-        let mut before = Self { state, assignment, traffic, forests, hosts, pairs: Vec::new() };
-        before.pairs = match state.plan.policy.traffic {
-            fabric::Traffic::AllToAll => traffic.load.iter().map(|load| load.round() as u64).collect(),
-            fabric::Traffic::Matrix(_) => {
-                let nobody =
-                    SwitchOver { link: LinkId::new(0), hosts: Vec::new(), pairs: Vec::new(), proof: Proof::Unneeded };
-                let (mut pairs, mut tracer) = (vec![0; topology.channel_count()], Tracer::default());
-                for stream in before.rest(&nobody) {
-                    tracer.trace(topology, &forests[&stream.vlan], &stream, |channel, count, _| {
-                        pairs[channel.index()] += count;
-                    });
-                }
-                pairs
-            }
+        let received = match state.traffic {
+            fabric::Traffic::AllToAll => None,
+            fabric::Traffic::Matrix(matrix) => Some(matrix.transposed()),
         };
-        before
+        Self { state, assignment, traffic, forests, hosts, received }
     }
 
     /// Judges one switch-over; without one, everybody goes on as before.
@@ -82,24 +71,25 @@ impl<'a> Before<'a> {
         self.judge_unicast(link, over, &mut after);
         self.judge_broadcasts(link, over, &mut after);
         let topology = self.state.topology;
-        let mut load = self.pairs.clone();
+        let mut load = self.traffic.load.clone();
+        let time = |load: &[f64]| {
+            let times = topology.channel_ids().zip(load).map(|(channel, load)| load * topology.slowness(channel));
+            times.fold(0.0, f64::max)
+        };
         let Some(over) = over else {
-            after.load = load.into_iter().max().unwrap_or(0);
+            after.time = time(&load);
             return after;
         };
         let (gone, new) = self.moved(over);
         for stream in &gone {
             let forest = &self.forests[&stream.vlan];
-            tracer.trace(topology, forest, stream, |channel, pairs, _| {
-                // A plan whose frames stray from its trees has been found out already.
-                load[channel.index()] = load[channel.index()].saturating_sub(pairs);
-            });
+            tracer.trace(topology, forest, stream, |channel, demand, _| load[channel.index()] -= demand);
         }
         for stream in &new {
             let forest = &self.forests[&stream.vlan];
-            tracer.trace(topology, forest, stream, |channel, pairs, _| load[channel.index()] += pairs);
+            tracer.trace(topology, forest, stream, |channel, demand, _| load[channel.index()] += demand);
         }
-        after.load = load.into_iter().max().unwrap_or(0);
+        after.time = time(&load);
         self.judge_proof(link, over, &new, tracer, &mut after);
         after
     }
@@ -180,24 +170,23 @@ impl<'a> Before<'a> {
 
     /// The streams that a switch-over ends, and those that take their place.
     fn moved(&self, over: &SwitchOver) -> (Vec<Stream>, Vec<Stream>) {
-        let topology = self.state.topology;
         let (mut gone, mut new) = (Vec::new(), Vec::new());
         if let Assignment::Pair { .. } = self.assignment {
             // By sender and VLAN, before and after.
-            let mut sets: [BTreeMap<(HostId, VlanId), Vec<u32>>; 2] = Default::default();
+            let mut sets: [BTreeMap<(HostId, VlanId), Vec<HostId>>; 2] = Default::default();
             for &PairRun { source, run } in &over.pairs {
                 for to in (run.first.index()..=run.last.index()).map(HostId::new).filter(|to| *to != source) {
                     for (set, vlan) in sets.iter_mut().zip([self.assignment.unicast(source, to), run.choice]) {
-                        let peers = set.entry((source, vlan)).or_insert_with(|| vec![0; topology.switches().len()]);
-                        peers[topology.switch_of(to).index()] += 1;
+                        set.entry((source, vlan)).or_default().push(to);
                     }
                 }
             }
             for (set, streams) in sets.into_iter().zip([&mut gone, &mut new]) {
-                streams.extend(set.into_iter().map(|((source, vlan), peers)| {
-                    let root = topology.switch_of(source);
-                    Stream { vlan, root, owners: 1, direction: Direction::Outward, peers: peers.into() }
-                }));
+                streams.extend(
+                    set.into_iter().map(|((source, vlan), receivers)| {
+                        self.stream(vlan, &[source], Direction::Outward, &receivers)
+                    }),
+                );
             }
             return (gone, new);
         }
@@ -220,31 +209,57 @@ impl<'a> Before<'a> {
             _ => Direction::Outward,
         };
         let Assignment::Priority { priority, .. } = self.assignment else {
-            let mut owners: BTreeMap<(VlanId, SwitchId), u64> = BTreeMap::new();
-            choices.for_each(|(host, vlan)| *owners.entry((vlan, topology.switch_of(host))).or_default() += 1);
+            let mut owners: BTreeMap<(VlanId, SwitchId), Vec<HostId>> = BTreeMap::new();
+            choices.for_each(|(host, vlan)| owners.entry((vlan, topology.switch_of(host))).or_default().push(host));
             streams.extend(owners.into_iter().map(|((vlan, root), owners)| Stream {
                 vlan,
                 root,
-                owners,
+                owners: owners.len() as u64,
                 direction,
                 peers: self.hosts.clone(),
+                demand: self.demand(&owners, direction, |_| true),
             }));
             return;
         };
         for (host, vlan) in choices {
-            let (root, own) = (topology.switch_of(host), priority[host.index()]);
+            let own = priority[host.index()];
             for direction in [Direction::Outward, Direction::Inward] {
-                let mut peers = vec![0; topology.switches().len()];
-                for other in topology.host_ids().filter(|other| *other != host) {
-                    // On a tie the sender's choice counts.
+                // On a tie the sender's choice counts.
+                let is_chosen = |other: &HostId| {
                     let theirs = priority[other.index()];
-                    if theirs < own || (theirs == own && direction == Direction::Outward) {
-                        peers[topology.switch_of(other).index()] += 1;
-                    }
-                }
-                streams.push(Stream { vlan, root, owners: 1, direction, peers: peers.into() });
+                    *other != host && (theirs < own || (theirs == own && direction == Direction::Outward))
+                };
+                let peers: Vec<HostId> = topology.host_ids().filter(is_chosen).collect();
+                streams.push(self.stream(vlan, &[host], direction, &peers));
             }
         }
+    }
+
+    /// What hosts of one switch and some peers, ascending, exchange one way.
+    fn stream(&self, vlan: VlanId, owners: &[HostId], direction: Direction, peers: &[HostId]) -> Stream {
+        let topology = self.state.topology;
+        let mut counts = vec![0; topology.switches().len()];
+        peers.iter().for_each(|peer| counts[topology.switch_of(*peer).index()] += 1);
+        let demand = self.demand(owners, direction, |peer| peers.binary_search(&peer).is_ok());
+        let (root, owners) = (topology.switch_of(owners[0]), owners.len() as u64);
+        Stream { vlan, root, owners, direction, peers: counts.into(), demand }
+    }
+
+    /// `demand[switch]`: what owners send to peers there, or receive from them; none where all send alike.
+    fn demand(&self, owners: &[HostId], direction: Direction, is_peer: impl Fn(HostId) -> bool) -> Option<Arc<[f64]>> {
+        let (fabric::Traffic::Matrix(sent), Some(received)) = (self.state.traffic, &self.received) else { return None };
+        let topology = self.state.topology;
+        let matrix = match direction {
+            Direction::Outward => sent,
+            Direction::Inward => received,
+        };
+        let mut demand = vec![0.0; topology.switches().len()];
+        for &(peer, amount) in owners.iter().flat_map(|owner| matrix.sent_by(*owner)) {
+            if is_peer(peer) {
+                demand[topology.switch_of(peer).index()] += amount;
+            }
+        }
+        Some(demand.into())
     }
 
     fn judge_proof(&self, link: LinkId, over: &SwitchOver, new: &[Stream], tracer: &mut Tracer, after: &mut After) {
@@ -350,8 +365,14 @@ impl<'a> Before<'a> {
         origins.sort_unstable();
         origins.dedup();
         for (vlan, root) in origins {
-            let stream =
-                Stream { vlan, root, owners: 1, direction: Direction::Outward, peers: Arc::clone(&everywhere) };
+            let stream = Stream {
+                vlan,
+                root,
+                owners: 1,
+                direction: Direction::Outward,
+                peers: Arc::clone(&everywhere),
+                demand: None,
+            };
             let (lane, mut outcome) = (usize::from(state.lane(vlan)), Ok(()));
             tracer.trace(topology, &self.forests[&vlan], &stream, |channel, _, before| {
                 if let (Some(before), Ok(())) = (before, &outcome) {
@@ -379,7 +400,8 @@ impl<'a> Before<'a> {
             }
             streams.extend(rest.into_iter().map(|((source, vlan), peers)| {
                 let root = topology.switch_of(source);
-                Stream { vlan, root, owners: 1, direction: Direction::Outward, peers: peers.into() }
+                let (peers, direction) = (peers.into(), Direction::Outward);
+                Stream { vlan, root, owners: 1, direction, peers, demand: None }
             }));
             return streams;
         }

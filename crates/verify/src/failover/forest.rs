@@ -9,6 +9,8 @@
 //!    └─[d]
 //! ```
 
+use std::sync::Arc;
+
 use fabric::{ChannelId, LinkId, SwitchId, Topology, VlanId};
 
 use crate::{state::State, view::View};
@@ -44,13 +46,16 @@ pub(super) struct Stream {
     pub(super) owners: u64,
     pub(super) direction: Direction,
     /// `peers[switch]`.
-    pub(super) peers: std::sync::Arc<[u32]>,
+    pub(super) peers: Arc<[u32]>,
+    /// `demand[switch]`: what they send that way; none where it is one unit for each pair.
+    pub(super) demand: Option<Arc<[f64]>>,
 }
 
 /// What streams cross; kept for its memory.
 #[derive(Default)]
 pub(super) struct Tracer {
     below: Vec<u64>,
+    sent: Vec<f64>,
     /// By switch: the channel by which frames of the root come there.
     inward: Vec<u32>,
     up: Vec<bool>,
@@ -125,21 +130,27 @@ impl Forest {
 }
 
 impl Tracer {
-    /// Visits every channel that a stream crosses: the channel, the ordered pairs on it, and the channel before it, if
-    /// there is one. Cost: O(switches).
+    /// Visits every channel that a stream crosses: the channel, the demand on it, and the channel before it, if there is
+    /// one. Cost: O(switches).
     pub(super) fn trace(
         &mut self,
         topology: &Topology,
         forest: &Forest,
         stream: &Stream,
-        mut visit: impl FnMut(ChannelId, u64, Option<ChannelId>),
+        mut visit: impl FnMut(ChannelId, f64, Option<ChannelId>),
     ) {
         let switches = forest.order.len();
         self.below.clear();
         self.below.extend(stream.peers.iter().map(|peers| u64::from(*peers)));
+        self.sent.clear();
+        match &stream.demand {
+            Some(demand) => self.sent.extend_from_slice(demand),
+            None => self.sent.extend(self.below.iter().map(|peers| (peers * stream.owners) as f64)),
+        }
         for &at in forest.order.iter().rev() {
             if let Some(above) = forest.above(topology, at as usize) {
                 self.below[above] += self.below[at as usize];
+                self.sent[above] += self.sent[at as usize];
             }
         }
         // Frames of the root go up to the top of its piece, and down from everywhere on the way.
@@ -154,7 +165,7 @@ impl Tracer {
             self.up[above] = true;
             top = above;
         }
-        let all = self.below[top];
+        let (all, all_sent) = (self.below[top], self.sent[top]);
         let first = forest.place[top] as usize;
         let piece = &forest.order[first..first + forest.size[top] as usize];
         for &at in &piece[1..] {
@@ -165,20 +176,23 @@ impl Tracer {
         for &at in &piece[1..] {
             let at = at as usize;
             let from = ChannelId::new(forest.from[at] as usize);
-            let (channel, pairs) =
-                if self.up[at] { (from.reverse(), all - self.below[at]) } else { (from, self.below[at]) };
+            let (channel, pairs, demand) = if self.up[at] {
+                (from.reverse(), all - self.below[at], all_sent - self.sent[at])
+            } else {
+                (from, self.below[at], self.sent[at])
+            };
             if pairs == 0 {
                 continue;
             }
             let before = self.inward[topology.tail(channel).index()];
             let before = (before != NONE).then(|| ChannelId::new(before as usize));
             match stream.direction {
-                Direction::Outward => visit(channel, pairs * stream.owners, before),
+                Direction::Outward => visit(channel, demand, before),
                 Direction::Inward => {
-                    visit(channel.reverse(), pairs * stream.owners, None);
+                    visit(channel.reverse(), demand, None);
                     if let Some(before) = before {
                         // Nothing more crosses it: only that it comes next.
-                        visit(before.reverse(), 0, Some(channel.reverse()));
+                        visit(before.reverse(), 0.0, Some(channel.reverse()));
                     }
                 }
             }

@@ -29,6 +29,7 @@ use self::{
     forest::{Forest, Tracer},
 };
 use crate::{
+    bound::TOLERANCE,
     demand::{Coverage, Demand, Standby},
     findings::Findings,
     spread,
@@ -64,7 +65,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findin
     let links: Vec<LinkId> = topology.link_ids().collect();
     let judge = |link, tracer: &mut Tracer| before.judge(link, failover.switch_over(link), tracer);
     let after = by_threads(threads, &links, judge);
-    let (mut dividing, mut worst, mut floods) = (0, 0, Floods::Covered);
+    let (mut dividing, mut worst, mut floods) = (0, 0.0_f64, Floods::Covered);
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
     for (link, after) in links.into_iter().zip(after) {
         let label = topology.link_label(link);
@@ -77,7 +78,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findin
             for (host, message) in after.lost {
                 findings.fatal(FindingKind::BadSwitchOver, || (format!("{host} without {label}"), message));
             }
-            worst = worst.max(after.load);
+            worst = worst.max(after.time);
         }
         for message in after.unproven {
             floods = Floods::Open;
@@ -94,9 +95,9 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findin
     Some(floods)
 }
 
-/// The busiest channel's load after one link's failure and the stored switch-over; none if the plan stores nothing, or
-/// nothing that could be judged.
-pub fn load_after(plan: &fabric::Plan, link: LinkId) -> Option<u64> {
+/// How long the busiest channel takes after one link's failure and the stored switch-over, in demand on the fastest link;
+/// none if the plan stores nothing, or nothing that could be judged.
+pub fn time_after(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
     let mut findings = Findings::default();
     let state = State::read(plan, &mut findings);
     let (failover, assignment) = (plan.failover.as_ref()?, state.assignment()?);
@@ -108,7 +109,7 @@ pub fn load_after(plan: &fabric::Plan, link: LinkId) -> Option<u64> {
     }
     let forests = judge_standby(&state, &one, assignment, &mut findings)?;
     let before = Before::new(&state, assignment, &traffic, &forests);
-    Some(before.judge(link, over, &mut Tracer::default()).load)
+    Some(before.judge(link, over, &mut Tracer::default()).time)
 }
 
 /// Whether everything that switch-overs name exists and stands in order.
@@ -264,7 +265,7 @@ fn judge_summary(
     failover: &Failover,
     assignment: &Assignment<VlanId>,
     links_dividing: usize,
-    max_channel_load: u64,
+    max_channel_time: f64,
     findings: &mut Findings,
 ) {
     let mut used = fabric::VlanSet::new();
@@ -286,7 +287,7 @@ fn judge_summary(
         links_covered: state.topology.links().len() - links_dividing,
         links_dividing,
         drained: failover.switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
-        max_channel_load,
+        max_channel_time,
         vlans_extra: state.vlans.iter().filter(|vlan| extra(*vlan)).count(),
         fdb_entries_extra: state.devices.iter().flatten().map(|device| entry_count_of(device, extra)).sum(),
     };
@@ -295,13 +296,18 @@ fn judge_summary(
         ("links_covered", said.links_covered, seen.links_covered),
         ("links_dividing", said.links_dividing, seen.links_dividing),
         ("drained", said.drained, seen.drained),
-        ("max_channel_load", said.max_channel_load as usize, seen.max_channel_load as usize),
         ("vlans_extra", said.vlans_extra, seen.vlans_extra),
         ("fdb_entries_extra", said.fdb_entries_extra, seen.fdb_entries_extra),
     ];
     for (figure, said, seen) in figures.into_iter().filter(|(_, said, seen)| said != seen) {
         findings.fatal(FindingKind::SummaryMismatch, || {
             (format!("failover.{figure}"), format!("the plan says {said}, but it is {seen}"))
+        });
+    }
+    let (said, seen) = (said.max_channel_time, seen.max_channel_time);
+    if (said - seen).abs() > TOLERANCE * seen.abs() {
+        findings.fatal(FindingKind::SummaryMismatch, || {
+            ("failover.max_channel_time".to_owned(), format!("the plan says {said}, but it is {seen}"))
         });
     }
 }

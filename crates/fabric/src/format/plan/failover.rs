@@ -12,6 +12,9 @@ use crate::{
     format::report::failover_fields,
 };
 
+/// The field that says how long the busiest channel takes after the worst failure.
+const TIME: &str = "max_channel_time";
+
 /// Writes the section, a line a switch-over and a line a numbering.
 pub(super) fn write_failover(failover: &Failover, out: &mut impl io::Write) -> io::Result<()> {
     let switch_overs = failover.switch_overs.iter().map(switch_over_line);
@@ -62,15 +65,17 @@ pub(super) fn failover(topology: &Topology, at: &At<'_>) -> Read<Failover> {
     }
     let at = at.field("summary")?;
     let whole = |name| at.field(name)?.whole::<usize>();
+    // Older files count pairs, as if all links had one rate.
+    let time = if at.optional(TIME)?.is_some() { TIME } else { "max_channel_load" };
     let summary = FailoverSummary {
         links_covered: whole("links_covered")?,
         links_dividing: whole("links_dividing")?,
         drained: whole("drained")?,
-        max_channel_load: at.field("max_channel_load")?.whole()?,
+        max_channel_time: at.field(time)?.number()?,
         vlans_extra: whole("vlans_extra")?,
         fdb_entries_extra: whole("fdb_entries_extra")?,
     };
-    at.only(&failover_fields(&summary).map(|(name, _)| name))?;
+    at.only(&failover_fields(&summary).map(|(name, _)| if name == TIME { time } else { name }))?;
     Ok(Failover { switch_overs, numberings, summary })
 }
 

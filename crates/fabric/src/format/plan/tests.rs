@@ -39,7 +39,7 @@ fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
         links_covered: 7,
         links_dividing: 1,
         drained: 2,
-        max_channel_load: rng.next_u64(),
+        max_channel_time: 1e6 * rng.unit_f64(),
         vlans_extra: 3,
         fdb_entries_extra: 400,
     };
@@ -429,7 +429,7 @@ fn wrong_switch_overs_are_named_by_their_place() {
             links_covered: 4,
             links_dividing: 0,
             drained: 1,
-            max_channel_load: 3,
+            max_channel_time: 3.0,
             vlans_extra: 0,
             fdb_entries_extra: 0,
         },

@@ -122,8 +122,7 @@ impl Placer<'_> {
         order: Option<&mut Order>,
     ) -> Option<Tree> {
         let topology = self.request.topology;
-        let busy: Vec<f64> =
-            self.load.iter().zip(&self.per_pair).map(|(load, per_pair)| *load as f64 * per_pair).collect();
+        let busy: Vec<f64> = self.load.iter().zip(&self.per_unit).map(|(load, per_unit)| load * per_unit).collect();
         let peak = busy.iter().copied().fold(1.0, f64::max);
         let busy: Vec<f64> = busy.into_iter().map(|busy| busy / peak).collect();
         let wish = grow::Wish { topology, root, core, directions, dead, avoid, busy: &busy };

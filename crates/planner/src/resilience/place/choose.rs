@@ -61,7 +61,7 @@ impl Placer<'_> {
     }
 
     pub(super) fn take(&mut self, offer: Offer) -> usize {
-        offer.trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] += pairs);
+        offer.trace.crossed.iter().for_each(|(channel, amount)| self.load[channel.index()] += amount);
         offer.tree
     }
 
@@ -79,8 +79,8 @@ impl Placer<'_> {
     }
 
     pub(super) fn offer(&self, tree: usize, trace: Rc<Trace>) -> Offer {
-        let busy = |&(channel, pairs): &(ChannelId, u64)| {
-            (self.load[channel.index()] + pairs) as f64 * self.per_pair[channel.index()]
+        let busy = |&(channel, amount): &(ChannelId, f64)| {
+            (self.load[channel.index()] + amount) * self.per_unit[channel.index()]
         };
         let peak = trace.crossed.iter().map(busy).fold(0.0, f64::max);
         Offer { tree, peak, trace }

@@ -7,7 +7,7 @@ mod resettle;
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{HostId, LinkId, Proof, SwitchId, Traffic, Tree, VlanId};
+use fabric::{HostId, LinkId, Proof, SwitchId, Tree, VlanId};
 
 use self::beside::On;
 use super::{
@@ -58,16 +58,16 @@ pub(super) struct Placer<'a> {
     traces: Vec<BTreeMap<usize, Rc<Trace>>>,
     /// `hung[tree]`, by root.
     hung: Vec<BTreeMap<SwitchId, Rc<Hung>>>,
-    /// `base[channel]`: ordered pairs while all links are up; `load[channel]`: while one is being made ready for.
-    base: Vec<u64>,
-    load: Vec<u64>,
-    /// `per_pair[channel]`: how long it takes to carry one bit, in relation to the fastest link.
-    per_pair: Vec<f64>,
+    /// `base[channel]`: demand while all links are up; `load[channel]`: while one is being made ready for.
+    base: Vec<f64>,
+    load: Vec<f64>,
+    /// `per_unit[channel]`: how long it takes to carry one unit of demand, in relation to the fastest link.
+    per_unit: Vec<f64>,
     limit: f64,
     /// What becomes of units for which no tree is within the limit.
     beyond: Beyond,
     additions_max: usize,
-    load_max: u64,
+    time_max: f64,
     /// What climbs the plan's own certificate.
     first: Option<Book>,
     /// The plan's own routes alone.
@@ -95,10 +95,8 @@ struct Placed {
     moves: Vec<Move>,
     /// Units, and the trees that they move to.
     chosen: Vec<(usize, usize)>,
-    /// How long the busiest channel takes then, in pairs on the fastest link.
+    /// How long the busiest channel takes then, in demand on the fastest link.
     peak: f64,
-    /// Ordered pairs over the channel that most cross.
-    load: u64,
 }
 
 /// Whether units may move to where the busiest channel is beyond the limit, or have a tree added.
@@ -117,19 +115,14 @@ pub(super) struct Bookmark {
 impl<'a> Placer<'a> {
     pub(super) fn new(request: &'a Request<'a>) -> Self {
         let topology = request.topology;
-        let units = Unit::all(topology, request.routing);
+        let units = Unit::all(topology, request.traffic, request.routing);
         let trees = request.routing.trees.clone();
         let mut using = vec![Vec::new(); topology.links().len()];
         for (number, unit) in units.iter().enumerate() {
             trees[unit.tree].links().iter().for_each(|link| using[link.index()].push(number));
         }
-        let rates = topology.links().iter().map(|link| link.rate_bps);
-        let fastest = rates.max().unwrap_or(1) as f64;
-        let rate = |channel: fabric::ChannelId| topology.link(channel.link()).rate_bps as f64;
-        let per_pair: Vec<f64> = topology.channel_ids().map(|channel| fastest / rate(channel)).collect();
-        let load = Measure::of(topology, &Traffic::AllToAll, request.routing).load;
-        let base: Vec<u64> = load.into_iter().map(|pairs| pairs.round() as u64).collect();
-        let peak = base.iter().zip(&per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
+        let per_unit: Vec<f64> = topology.channel_ids().map(|channel| topology.slowness(channel)).collect();
+        let Measure { load: base, time_max: peak, .. } = Measure::of(topology, request.traffic, request.routing);
         let senders = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
         let (limit, additions_max) = match request.thrift {
             Thrift::Balanced => {
@@ -154,11 +147,11 @@ impl<'a> Placer<'a> {
             using,
             load: base.clone(),
             base,
-            per_pair,
+            per_unit,
             limit,
             beyond: Beyond::Allowed,
             additions_max,
-            load_max: 0,
+            time_max: 0.0,
             first: None,
             plain: None,
             further: Vec::new(),
@@ -237,7 +230,7 @@ impl<'a> Placer<'a> {
         }
         self.forget(trees);
         self.known.iter_mut().for_each(Vec::clear);
-        self.load_max = 0;
+        self.time_max = 0.0;
     }
 
     /// Makes ready for a link's failure with the plan's own trees, if they carry what is cut within the limit; none, and
@@ -284,19 +277,19 @@ impl<'a> Placer<'a> {
 
     /// Holds on to what was placed.
     fn settle(&mut self, placed: Placed) -> Vec<Move> {
-        let Placed { moves, chosen, load, .. } = placed;
+        let Placed { moves, chosen, peak } = placed;
         for (unit, tree) in chosen {
             if !self.known[unit].contains(&tree) {
                 self.known[unit].push(tree);
             }
         }
-        self.load_max = self.load_max.max(load);
+        self.time_max = self.time_max.max(peak);
         moves
     }
 
     /// Counts a failure after which nothing moves: the load stays what it is while all links are up.
     pub(super) fn note_nothing_moves(&mut self) {
-        self.load_max = self.base.iter().copied().fold(self.load_max, u64::max);
+        self.time_max = self.time_max.max(time_max(&self.base, &self.per_unit));
     }
 
     pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
@@ -324,7 +317,7 @@ impl<'a> Placer<'a> {
                 .filter(|(_, used)| *used)
                 .map(|(further, _)| ranks(further.book))
                 .collect(),
-            load_max: self.load_max,
+            time_max: self.time_max,
             links_dividing,
         }
     }
@@ -338,7 +331,7 @@ impl<'a> Placer<'a> {
         let using = self.using[link.index()].clone();
         let cut = |unit: usize| {
             let hung = self.hung(unit, self.units[unit].tree);
-            let streams = self.units[unit].beyond(self.request.topology, &hung, link)?;
+            let streams = self.units[unit].beyond(self.request.topology, self.request.traffic, &hung, link)?;
             Some(Cut { unit, streams })
         };
         using.into_iter().filter_map(cut).collect()
@@ -415,14 +408,13 @@ impl<'a> Placer<'a> {
     fn placed(&mut self, link: LinkId, chosen: Vec<(usize, usize)>, mut moves: Vec<Move>) -> Option<Placed> {
         let to = chosen.iter().map(|&(unit, tree)| (self.units[unit].owners[0], tree)).collect();
         moves.extend(self.move_broadcasts(link, &self.cut_broadcasts(link), &to)?);
-        let peak = self.load.iter().zip(&self.per_pair).map(|(load, per)| *load as f64 * per).fold(0.0, f64::max);
-        Some(Placed { moves, chosen, peak, load: self.load.iter().copied().max().unwrap_or(0) })
+        Some(Placed { moves, chosen, peak: time_max(&self.load, &self.per_unit) })
     }
 
     /// Takes what is cut away from where it was.
     fn lift(&mut self, cut: &Cut) {
         let trace = self.trace(cut, self.units[cut.unit].tree);
-        trace.crossed.iter().for_each(|(channel, pairs)| self.load[channel.index()] -= pairs);
+        trace.crossed.iter().for_each(|(channel, amount)| self.load[channel.index()] -= amount);
     }
 
     /// Forgets trees that were added in vain.
@@ -465,6 +457,11 @@ impl<'a> Placer<'a> {
         }
         Some(moves)
     }
+}
+
+/// How long the busiest channel takes.
+fn time_max(load: &[f64], per_unit: &[f64]) -> f64 {
+    load.iter().zip(per_unit).map(|(load, per_unit)| load * per_unit).fold(0.0, f64::max)
 }
 
 /// The position that each of those that are used has among them, those before `kept` being used in any case.

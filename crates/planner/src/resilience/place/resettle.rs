@@ -58,7 +58,7 @@ impl Placer<'_> {
     /// Moves what is cut onto trees that are kept, and whoever does not climb where they are; none if some find no place.
     fn settle_on_kept(&mut self, link: LinkId, cuts: &[Cut], others: &[Cut], kept: &[usize]) -> Option<(Placed, Book)> {
         let mut book = Book::new(orders(self.request));
-        self.load.fill(0);
+        self.load.fill(0.0);
         let (stay, may_move): (Vec<&Cut>, Vec<&Cut>) =
             others.iter().partition(|rest| kept.contains(&self.units[rest.unit].tree));
         for rest in stay {
@@ -121,11 +121,11 @@ impl Placer<'_> {
         let mut cut_of: Vec<Option<&Cut>> = vec![None; self.units.len()];
         cuts.iter().for_each(|cut| cut_of[cut.unit] = Some(cut));
         let rest = |unit: usize| {
-            let streams = &self.units[unit].streams;
+            let (topology, traffic) = (self.request.topology, self.request.traffic);
             let streams = match cut_of[unit] {
-                None => streams.clone(),
+                None => self.units[unit].streams.clone(),
                 Some(_) if !self.units[unit].by_pair => return None,
-                Some(cut) => vec![streams[0].without(self.request.topology, &cut.streams[0])],
+                Some(cut) => vec![self.units[unit].without(topology, traffic, &cut.streams[0])],
             };
             Some(Cut { unit, streams })
         };
