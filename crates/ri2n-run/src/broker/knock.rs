@@ -29,7 +29,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{
     Broker,
-    listen::{self, Acceptor, Held, answer, refusal},
+    listen::{self, Acceptor, Delivery, Held, answer, refusal},
     tuning::{Options, Tuning},
 };
 use crate::{
@@ -45,8 +45,9 @@ use crate::{
 pub(super) const KNOCK_MAX: Duration = Duration::from_secs(10);
 /// How long the first stream of a listener waits in its queue before it is welcomed.
 const HOLD: Duration = Duration::from_millis(100);
-/// How long the library may take to claim what the program has accepted.
-const CLAIM_MAX: Duration = Duration::from_secs(1);
+/// How long the library may take to claim what the program has accepted; on a machine that is overloaded it may take longer,
+/// and the listener is then taken back.
+const CLAIM_MAX: Duration = Duration::from_secs(2);
 /// First and longest time between two looks at whether the program has accepted.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
 
@@ -123,6 +124,7 @@ pub(super) fn announce(
     let unclaimed = broker.table().announced.remove(&from);
     if let Some(unclaimed) = unclaimed {
         if fate == Fate::Taken {
+            broker.table().note_taken(from, door.listener);
             listen::leave_to_tcp(broker, door.listener);
         }
         if connected.is_ok() && !refused {
@@ -142,7 +144,15 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accept
     let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
     let announced = broker.table().announced.remove(&key);
     let Some(Announced { stream, greeting, listener, turn, express, held }) = announced else {
-        return line.answer(&Answer::of(Verdict::Plain), &[]);
+        let taken = broker.table().taken(key);
+        return match taken {
+            // The library was late. Its peer has been turned away, so to the program it never knocked.
+            Some(listener) => {
+                listen::begin(broker, listener, Delivery::Claim(Acceptor::Claims));
+                line.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[])
+            }
+            None => line.answer(&Answer::of(Verdict::Plain), &[]),
+        };
     };
     listen::note_claim(broker, listener);
     // The program's first bytes must not overtake the welcome.

@@ -17,6 +17,9 @@ const FAILURES_MAX: usize = 1024;
 /// Peers of which it is remembered whether they speak RI2N.
 const PEERS_MAX: usize = 4096;
 
+/// Knocks that nobody claimed in time which are remembered.
+const TAKEN_MAX: usize = 256;
+
 /// How long a peer that refused is not asked again: a server may be started under RI2N at any time.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 /// How long a peer that was silent is not asked again by those who would have to wait: asking costs the whole patience.
@@ -53,6 +56,8 @@ pub(super) struct Table {
     pub(super) listening: BTreeMap<u16, Listening>,
     /// By the address that the knock comes from.
     pub(super) announced: BTreeMap<SocketAddr, Announced>,
+    /// Knocks that were accepted and not claimed in time, the latest last, and whose listeners they were at.
+    taken: VecDeque<(SocketAddr, SocketAddr)>,
     /// What programs have set of their connections, by number.
     pub(super) tuned: BTreeMap<u64, Tuned>,
     /// Of streams that can have early copies, by their number.
@@ -123,6 +128,20 @@ impl Table {
         self.peers.get(&address).filter(|(_, until)| *until > now).map(|(peer, _)| *peer)
     }
 
+    /// Remembers a knock that was accepted and not claimed.
+    pub(super) fn note_taken(&mut self, knock: SocketAddr, listener: SocketAddr) {
+        if self.taken.len() == TAKEN_MAX {
+            self.taken.pop_front();
+        }
+        self.taken.push_back((knock, listener));
+    }
+
+    /// At which listener a knock was that is claimed too late.
+    pub(super) fn taken(&mut self, knock: SocketAddr) -> Option<SocketAddr> {
+        let at = self.taken.iter().rposition(|(taken, _)| *taken == knock)?;
+        self.taken.remove(at).map(|(_, listener)| listener)
+    }
+
     /// Learns at which addresses a machine is reached.
     pub(super) fn note_addresses(&mut self, addresses: &[IpAddr]) {
         if self.addresses.len() + addresses.len() > PEERS_MAX {
@@ -190,6 +209,12 @@ mod tests {
             assert_eq!(table.state(id), Verdict::Failed(111));
         }
         assert_eq!(table.failures.len(), FAILURES_MAX);
+        let address = |port: usize| SocketAddr::from(([127, 0, 0, 1], port as u16));
+        for port in 0..TAKEN_MAX + 100 {
+            table.note_taken(address(port), address(port + 1));
+        }
+        assert_eq!(table.taken(address(99)), None);
+        assert_eq!((table.taken(address(100)), table.taken(address(100))), (Some(address(101)), None));
         assert!((0..STREAMS_MAX).all(|_| table.new_stream().is_some()));
         assert_eq!(table.new_stream(), None);
     }
