@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostId, Learning, Mac, PortIntent, PortRole,
-    SwitchId, Topology, VlanId, VlanSet,
+    Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostId, IngressFilter,
+    Learning, Mac, PortIntent, PortRole, SpanningTree, Topology, VlanId, VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -78,24 +78,6 @@ pub enum PortLearning {
     Always,
 }
 
-/// Whether a port drops tagged frames of VLANs that it is no member of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IngressFilter {
-    /// It does, as every plan assumes.
-    On,
-    /// It lets them in.
-    Off,
-}
-
-/// Whether a spanning-tree protocol runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpanningTree {
-    /// It may block ports.
-    On,
-    /// It does not.
-    Off,
-}
-
 impl SwitchConfig {
     /// A managed switch as it comes out of its box: every port up and an untagged member of VLAN 1, spanning tree on.
     pub fn out_of_the_box(ports: impl IntoIterator<Item = String>) -> Self {
@@ -143,9 +125,11 @@ impl SwitchConfig {
         };
         let mut config = Self::blank(own.clone().map(|port| topology.ports()[port].name.clone()));
         for port in intent.ports.iter().filter(|port| own.contains(&port.port.index())) {
-            let PortIntent { port, role: _, admin, pvid, tagged, untagged, flow_control } = port.clone();
+            // No language here says an MTU; who needs jumbo frames is told to set it by hand.
+            let PortIntent { port, role: _, admin, pvid, tagged, untagged, flow_control, mtu_bytes: _, ingress_filter } =
+                port.clone();
             let to = &mut config.ports[port.index() - own.start];
-            let (name, ingress_filter) = (to.name.clone(), IngressFilter::On);
+            let name = to.name.clone();
             // A port in no VLAN has nobody to learn of.
             let learning = if tagged.is_empty() && untagged.is_empty() { PortLearning::Off } else { learning };
             *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter, learning };
@@ -157,14 +141,17 @@ impl SwitchConfig {
         }
         config.vlans = config.memberships();
         config.vlans.remove(VlanId::MIN);
+        config.spanning_tree = intent.spanning_tree;
         config
     }
 
-    /// The intent that asks for this state.
+    /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
+    /// class of a VLAN, which stands in the tags of its frames, MTUs, and whether ports learn that always do.
     ///
     /// # Panics
-    /// If the ports are not those of `switch`.
-    pub fn to_intent(&self, topology: &Topology, switch: SwitchId) -> DeviceIntent {
+    /// If the ports are not those of the switch.
+    pub fn to_intent(&self, topology: &Topology, wanted: &DeviceIntent) -> DeviceIntent {
+        let switch = wanted.switch;
         let own = topology.switch_ports(switch);
         assert_eq!(own.len(), self.ports.len(), "the ports are those of the switch");
         let ids = || topology.port_ids(switch);
@@ -182,6 +169,9 @@ impl SwitchConfig {
             tagged: config.tagged.clone(),
             untagged: config.untagged.clone(),
             flow_control: config.flow_control.clone(),
+            mtu_bytes: (wanted.ports.iter().find(|wanted| wanted.port == port))
+                .map_or(ETHERNET_MTU_BYTES, |wanted| wanted.mtu_bytes),
+            ingress_filter: config.ingress_filter,
         });
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
         let (mut runs, mut foreign) = (Vec::new(), Vec::new());
@@ -204,9 +194,16 @@ impl SwitchConfig {
                 _ => fdb.push(run),
             }
         }
-        let is_deaf = |port: &PortConfig| port.learning == PortLearning::Off && !port.members().is_empty();
-        let learning = if self.ports.iter().any(is_deaf) { Learning::Off } else { Learning::On };
-        DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning }
+        let in_use = || self.ports.iter().filter(|port| !port.members().is_empty());
+        let learning = if in_use().any(|port| port.learning == PortLearning::Off) {
+            Learning::Off
+        } else if in_use().any(|port| port.learning == PortLearning::On) {
+            Learning::On
+        } else {
+            wanted.learning
+        };
+        let (classes, spanning_tree) = (wanted.classes.clone(), self.spanning_tree);
+        DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning, classes, spanning_tree }
     }
 
     /// Lets ports that always learn count as what another state asks of them: they serve those that are to learn, and those

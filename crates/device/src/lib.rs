@@ -43,10 +43,11 @@ mod text;
 
 pub use ansible::{Deployment, write_ansible};
 pub use change::{Phase, Reach, phases};
-pub use config::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
+pub use config::{PortConfig, PortLearning, Slot, SwitchConfig};
 pub use dialect::{Folder, Target, TextFile};
 pub use error::{ParseError, RenderError};
+pub use fabric::{IngressFilter, SpanningTree};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
 pub use names::{canonical_port, near_ports, same_port};
-pub use read::{ForeignLines, align, judge_settings, read_among_others, read_back};
+pub use read::{ForeignLines, align, judge_flow_control, read_among_others, read_back};
 pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full, write_transition};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fabric::{Admin, Finding, FindingKind, Severity};
 
 use crate::{
-    IngressFilter, ParseError, PortConfig, Slot, SpanningTree, SwitchConfig, Target, TextFile, dialect::sieve::Sieve,
-    names::PortIndex, text::LineError,
+    ParseError, PortConfig, Slot, SwitchConfig, Target, TextFile, dialect::sieve::Sieve, names::PortIndex,
+    text::LineError,
 };
 
 /// Does what the files say to a switch in the state `start`, which for a full configuration is [`Target::factory`].
@@ -113,34 +113,21 @@ pub fn align(config: &SwitchConfig, names: &[String]) -> SwitchConfig {
     SwitchConfig { ports, vlans: config.vlans.clone(), entries, spanning_tree: config.spanning_tree }
 }
 
-/// What no frame's walk shows: spanning tree left on, ports that do not filter at ingress, and flow control that is not
-/// the one that was wanted.
+/// Flow control that is not the one that was wanted. What else a plan asks of settings, the judge finds in the state itself.
 ///
 /// # Panics
 /// If `wanted` has other ports.
-pub fn judge_settings(switch: &str, config: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Finding> {
+pub fn judge_flow_control(switch: &str, config: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Finding> {
     assert_eq!(config.ports.len(), wanted.ports.len(), "both are of one switch");
-    let mut findings = Vec::new();
-    let mut find = |severity, subject: String, message: &str| {
-        findings.push(Finding { severity, kind: FindingKind::PlanMismatch, subject, message: message.to_owned() });
+    let differ = |(port, wanted): &(&PortConfig, &PortConfig)| {
+        port.admin == Admin::Up && port.flow_control != wanted.flow_control
     };
-    let fatal = Severity::Fatal;
-    if config.spanning_tree == SpanningTree::On {
-        find(fatal, switch.to_owned(), "spanning tree stays on and would block the cables that the plan uses");
-    }
-    for (port, wanted) in config.ports.iter().zip(&wanted.ports) {
-        if port.admin == Admin::Up && port.flow_control != wanted.flow_control {
-            let message =
-                "has other flow control than the plan gives it, so frames are lost or wait where they should not";
-            find(Severity::Warning, format!("{switch}:{}", port.name), message);
-        }
-        if port.ingress_filter == IngressFilter::Off && !port.members().is_empty() {
-            find(
-                fatal,
-                format!("{switch}:{}", port.name),
-                "does not filter at ingress, so frames of VLANs that it is not in get onto other trees",
-            );
-        }
-    }
-    findings
+    let finding = |(port, _): (&PortConfig, &PortConfig)| Finding {
+        severity: Severity::Warning,
+        kind: FindingKind::PlanMismatch,
+        subject: format!("{switch}:{}", port.name),
+        message: "has other flow control than the plan gives it, so frames are lost or wait where they should not"
+            .to_owned(),
+    };
+    config.ports.iter().zip(&wanted.ports).filter(differ).map(finding).collect()
 }

@@ -67,7 +67,6 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
         }
     };
     let surviving: VlanSet = request.plan.trees.iter().map(|tree| tree.vlan).collect();
-    let apart: VlanSet = request.plan.trees.iter().filter(|tree| tree.lane > 0).map(|tree| tree.vlan).collect();
     // Everything is refused before anything is written.
     let targets: Vec<Target> =
         switches.iter().map(|switch| target(request.plan, *switch, request.target)).collect::<Result<_, _>>()?;
@@ -75,9 +74,11 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
     let mut parts = Vec::new();
     for (&switch, &target) in switches.iter().zip(&targets) {
         let name = &topology.switch(switch).name;
-        let goal = SwitchConfig::of_intent(topology, &request.plan.devices[switch.index()]);
+        let intent = &request.plan.devices[switch.index()];
+        let goal = SwitchConfig::of_intent(topology, intent);
         target.refuse(name, &goal)?;
-        refuse_lanes(target, name, &goal, &apart)?;
+        let apart: VlanSet = intent.classes.iter().skip(1).flat_map(VlanSet::iter).collect();
+        refuse_classes(target, name, &goal, &apart)?;
         let job = Job { request, switch, target };
         let previous = request.since.and_then(|since| {
             let old = since.plan.topology.find_switch(name)?;
@@ -96,9 +97,9 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
     Ok(parts)
 }
 
-/// Refuses untagged frames of VLANs that have a lane other than the first: `apart`. They have no priority of their own,
+/// Refuses untagged frames of VLANs that have a priority class other than the first: `apart`. They have no priority of their own,
 /// and no language here gives them one.
-fn refuse_lanes(target: Target, switch: &str, goal: &SwitchConfig, apart: &VlanSet) -> Result<(), RenderError> {
+fn refuse_classes(target: Target, switch: &str, goal: &SwitchConfig, apart: &VlanSet) -> Result<(), RenderError> {
     let is_mixed = |port: &&PortConfig| {
         matches!(port.flow_control, FlowControlMode::Pfc { .. }) && port.pvid.is_some_and(|pvid| apart.contains(pvid))
     };

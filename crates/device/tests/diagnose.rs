@@ -183,7 +183,7 @@ impl<'a> Scene<'a> {
                     }
                 }
             }
-            plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
+            plan.devices[switch.index()] = config.to_intent(&plan.topology, &self.plan.devices[switch.index()]);
         }
         let hosts = || plan.topology.host_ids();
         let arrives = |from: HostId, to: HostId| {

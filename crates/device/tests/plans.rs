@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use common::{PlanSpec, named_topology, parts, plan, read_all, render_all};
 use device::{
     Difference, Memory, Phase, PortLearning, Request, SwitchConfig, Target, TargetChoice, TextFile, align,
-    judge_settings, read_back,
+    judge_flow_control, read_back,
 };
 use fabric::{
     Admin, EngineName, FdbMode, FindingKind, FlowControl, InBand, Plan, PortRole, Severity, SwitchId, Tagging,
@@ -114,7 +114,7 @@ fn judge(honest: &Plan, read: &(Plan, Vec<SwitchConfig>)) -> Vec<String> {
     let (plan, configs) = read;
     let settings =
         plan.topology.switches().iter().zip(configs).zip(&honest.devices).flat_map(|((switch, config), intent)| {
-            judge_settings(&switch.name, config, &SwitchConfig::of_intent(&honest.topology, intent))
+            judge_flow_control(&switch.name, config, &SwitchConfig::of_intent(&honest.topology, intent))
         });
     let mut found: Vec<String> = settings.map(|finding| finding.to_string()).collect();
     found.extend(verify::check(plan).findings().iter().map(ToString::to_string));
@@ -352,7 +352,7 @@ fn walk_phases(target: Target, old: &Plan, new: &Plan, label: &str) -> usize {
                 read_back(target, &files, config).unwrap_or_else(|errors| panic!("{label}: {errors:?}"));
             states += 1;
             let devices: Vec<_> =
-                topology.switch_ids().map(|switch| now[switch.index()].to_intent(topology, switch)).collect();
+                now.iter().zip(&new.devices).map(|(now, wanted)| now.to_intent(topology, wanted)).collect();
             let live = verify::Live { topology, devices: &devices, tables: None, judged: &[] };
             let loops = |kind| matches!(kind, FindingKind::Loop | FindingKind::BroadcastLoop | FindingKind::NotATree);
             let report = verify::check_state(&live).report;
@@ -389,6 +389,7 @@ fn untagged_frames_of_a_later_lane_are_refused() {
         };
         assert_eq!((plan.trees.len(), plan.trees[0].lane, render(&plan)), (1, 0, Ok(())));
         plan.trees[0].lane = 1;
+        plan.devices.iter_mut().for_each(|device| device.classes.swap(0, 1));
         let error = render(&plan).expect_err("nobody can say it");
         assert!(error.contains("a priority for untagged frames") && error.ends_with("--tagging source"), "{error}");
     }

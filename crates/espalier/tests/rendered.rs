@@ -56,6 +56,19 @@ fn change(folder: &Folder, file: &str, from: &str, to: &str) {
 }
 
 #[test]
+fn an_mtu_that_no_file_sets_is_told() {
+    let folder = rendered("mtu");
+    let (code, said) = espalier(&folder.0, "render plan.json --target linux-bridge -o switches");
+    assert!(code == 0 && !said.contains("MTU"), "{said}");
+    for arguments in ["plan ring.yaml --engine dor --mtu 9000 -o jumbo.json", "check jumbo.json"] {
+        let (code, said) = espalier(&folder.0, arguments);
+        assert_eq!(code, 0, "{arguments}: {said}");
+    }
+    let (code, said) = espalier(&folder.0, "render jumbo.json --target linux-bridge -o switches");
+    assert!(code == 0 && said.contains("set 9000 bytes or more on every port with a cable"), "{said}");
+}
+
+#[test]
 fn what_was_changed_is_named() {
     // File, what is changed into what, exit code, and what must be said of it.
     let table = [

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use crate::{HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
 
+/// What every Ethernet port passes: the largest IP packet, in bytes, that needs no jumbo frames.
+pub const ETHERNET_MTU_BYTES: u16 = 1500;
+
 /// The complete desired state of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceIntent {
@@ -17,6 +20,31 @@ pub struct DeviceIntent {
     pub foreign: Vec<FdbEntry>,
     /// Whether it also goes by what it learns.
     pub learning: Learning,
+    /// `classes[k]`: VLANs whose frames travel in priority class `k`, by the priority in their tag. Empty where flow
+    /// control keeps no classes apart.
+    pub classes: Vec<VlanSet>,
+    /// Whether a spanning-tree protocol runs, which would block the very links that a plan uses.
+    pub spanning_tree: SpanningTree,
+}
+
+/// Whether a spanning-tree protocol runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SpanningTree {
+    /// It may block ports.
+    On,
+    /// It does not, as every plan assumes.
+    #[default]
+    Off,
+}
+
+/// Whether a port drops tagged frames of VLANs that it is no member of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum IngressFilter {
+    /// It does, as every plan assumes.
+    #[default]
+    On,
+    /// It lets them in.
+    Off,
 }
 
 /// Whether a switch notes behind which port each sender is, and sends frames for it there.
@@ -46,6 +74,11 @@ pub struct PortIntent {
     pub untagged: VlanSet,
     /// Link-level flow control.
     pub flow_control: FlowControlMode,
+    /// Largest IP packet that passes, in bytes. Ethernet's header, a VLAN tag and the check sequence, 22 bytes together,
+    /// come on top.
+    pub mtu_bytes: u16,
+    /// Whether tagged frames of VLANs that the port is no member of are dropped when they enter.
+    pub ingress_filter: IngressFilter,
 }
 
 /// What a port is for.
@@ -77,7 +110,7 @@ pub enum FlowControlMode {
     Off,
     /// 802.3x PAUSE in both directions.
     Pause,
-    /// 802.1Qbb priority flow control: `lane[k]` holds the VLANs whose frames travel in class `k`.
+    /// 802.1Qbb priority flow control; [`DeviceIntent::classes`] says which VLANs travel in which class.
     Pfc {
         /// Number of lossless classes.
         lanes: u8,
@@ -109,6 +142,24 @@ pub struct FdbEntry {
 }
 
 impl DeviceIntent {
+    /// A switch on which nothing is set up: no ports, no entries.
+    pub fn blank(switch: SwitchId) -> Self {
+        Self {
+            switch,
+            ports: Vec::new(),
+            fdb: Vec::new(),
+            foreign: Vec::new(),
+            learning: Learning::Off,
+            classes: Vec::new(),
+            spanning_tree: SpanningTree::Off,
+        }
+    }
+
+    /// The priority class of a VLAN's frames; none if none is stated.
+    pub fn class_of(&self, vlan: VlanId) -> Option<usize> {
+        self.classes.iter().position(|vlans| vlans.contains(vlan))
+    }
+
     /// Every VLAN that some port of the switch is a member of.
     pub fn vlans(&self) -> VlanSet {
         self.ports.iter().flat_map(|port| port.tagged.iter().chain(port.untagged.iter())).collect()
@@ -133,6 +184,21 @@ impl DeviceIntent {
 }
 
 impl PortIntent {
+    /// A port that is unused, down and in no VLAN.
+    pub fn unused(port: PortId) -> Self {
+        Self {
+            port,
+            role: PortRole::Unused,
+            admin: Admin::Down,
+            pvid: None,
+            tagged: VlanSet::new(),
+            untagged: VlanSet::new(),
+            flow_control: FlowControlMode::Off,
+            mtu_bytes: ETHERNET_MTU_BYTES,
+            ingress_filter: IngressFilter::On,
+        }
+    }
+
     /// Whether the port is a member of `vlan`, tagged or not.
     pub fn is_member(&self, vlan: VlanId) -> bool {
         self.tagged.contains(vlan) || self.untagged.contains(vlan)

@@ -41,8 +41,8 @@ pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
 pub use in_band::InBand;
 pub use intent::{
-    Admin, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging, Learning, PortIntent,
-    PortRole,
+    Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
+    IngressFilter, Learning, PortIntent, PortRole, SpanningTree,
 };
 pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
-use crate::{Traffic, VlanPool};
+use crate::{ETHERNET_MTU_BYTES, Traffic, VlanPool, VlanSet, VlanTree};
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,27 @@ pub struct Policy {
     pub resilience: Resilience,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
+}
+
+impl Policy {
+    /// The MTU of a port that carries data, in bytes: room for the hosts' packets, and no less than every Ethernet port has.
+    pub fn port_mtu_bytes(&self) -> u16 {
+        self.mtu_bytes.max(ETHERNET_MTU_BYTES)
+    }
+
+    /// The priority classes of a switch that is in these VLANs, `classes[class]`, by the lanes of their trees; VLANs
+    /// without a tree, as that of management, are in the first. Empty without priority flow control.
+    pub fn classes_of(&self, trees: &[VlanTree], vlans: &VlanSet) -> Vec<VlanSet> {
+        let FlowControl::Pfc(lanes) = self.flow_control else { return Vec::new() };
+        let mut classes = vec![VlanSet::new(); usize::from(lanes)];
+        for vlan in vlans.iter() {
+            let lane = trees.binary_search_by_key(&vlan, |tree| tree.vlan).map_or(0, |at| trees[at].lane);
+            if let Some(class) = classes.get_mut(usize::from(lane)) {
+                class.insert(vlan);
+            }
+        }
+        classes
+    }
 }
 
 impl Default for Policy {

@@ -7,9 +7,9 @@ use std::{
 };
 
 use fabric::{
-    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, FlowControlMode, HostId,
-    HostRun, Learning, LinkId, Mac, PairRun, PortId, PortIntent, PortRole, Proof, Subnet, SwitchId, SwitchOver,
-    SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
+    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, HostId, HostRun, LinkId, Mac,
+    PairRun, PortId, PortIntent, Proof, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic,
+    TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -271,24 +271,10 @@ fn a_traffic_matrix_says_what_was_put_in() {
 fn an_intent_says_of_itself_what_its_fields_say() {
     for seed in SEEDS {
         let mut rng = Rng::new(seed);
-        let mut device = DeviceIntent {
-            switch: SwitchId::new(0),
-            ports: Vec::new(),
-            fdb: Vec::new(),
-            foreign: Vec::new(),
-            learning: Learning::Off,
-        };
+        let mut device = DeviceIntent::blank(SwitchId::new(0));
         let mut vlans = BTreeSet::new();
         for port in 0..rng.below(5) {
-            let mut intent = PortIntent {
-                port: PortId::new(port),
-                role: PortRole::Unused,
-                admin: Admin::Up,
-                pvid: None,
-                tagged: VlanSet::new(),
-                untagged: VlanSet::new(),
-                flow_control: FlowControlMode::Off,
-            };
+            let mut intent = PortIntent { admin: Admin::Up, ..PortIntent::unused(PortId::new(port)) };
             for _ in 0..rng.below(5) {
                 let id = vlan(2 + rng.below(9));
                 let set = if rng.below(2) == 0 { &mut intent.tagged } else { &mut intent.untagged };
@@ -302,6 +288,14 @@ fn an_intent_says_of_itself_what_its_fields_say() {
             device.ports.push(intent);
         }
         assert!(device.vlans().iter().eq(vlans.iter().copied()), "seed {seed}");
+        device.classes = (0..3).map(|_| VlanSet::new()).collect();
+        for &id in &vlans {
+            let class = rng.below(4);
+            if let Some(class) = device.classes.get_mut(class) {
+                class.insert(id);
+            }
+            assert_eq!(device.class_of(id), (class < 3).then_some(class), "seed {seed}");
+        }
         let mut next = 0;
         for _ in 0..rng.below(4) {
             let (first, last) = (host(next + rng.below(2)), host(next + 1 + rng.below(2)));

@@ -38,6 +38,7 @@ pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Pl
                 in_band.join(port);
             }
         }
+        device.classes = plan.policy.classes_of(&plan.trees, &device.vlans());
     }
 }
 

@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use fabric::{
-    Admin, Assignment, Attachment, ChannelId, DeviceIntent, FdbMode, FdbRun, FlowControl, FlowControlMode, HostId,
-    Learning, Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet, VlanTree,
+    Admin, Assignment, Attachment, ChannelId, DeviceIntent, ETHERNET_MTU_BYTES, FdbMode, FdbRun, FlowControl,
+    FlowControlMode, HostId, IngressFilter, Learning, Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet,
+    VlanTree,
 };
 
 use crate::{
@@ -154,15 +155,17 @@ fn ports(
             }
         };
         let flow_control = if role == PortRole::Unused { FlowControlMode::Off } else { flow_control.clone() };
-        PortIntent { port, role, admin, pvid, tagged, untagged, flow_control }
+        let mtu_bytes = if role == PortRole::Unused { ETHERNET_MTU_BYTES } else { policy.port_mtu_bytes() };
+        let ingress_filter = IngressFilter::On;
+        PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter }
     };
     (topology.switch_ids())
-        .map(|switch| DeviceIntent {
-            switch,
-            ports: topology.port_ids(switch).map(port_intent).collect(),
-            fdb: Vec::new(),
-            foreign: Vec::new(),
-            learning: if policy.fdb == FdbMode::Learned { Learning::On } else { Learning::Off },
+        .map(|switch| {
+            let ports = topology.port_ids(switch).map(port_intent).collect();
+            let learning = if policy.fdb == FdbMode::Learned { Learning::On } else { Learning::Off };
+            let mut device = DeviceIntent { ports, learning, ..DeviceIntent::blank(switch) };
+            device.classes = policy.classes_of(trees, &device.vlans());
+            device
         })
         .collect()
 }

@@ -5,8 +5,8 @@
 //! Source: the switch-tagged method, \[Otsuka\] 3.2 and 3.3.
 
 use fabric::{
-    Admin, Assignment, ChannelId, DeviceIntent, FdbRun, FlowControlMode, HostId, Learning, Plan, PortId, PortIntent,
-    PortRole, Tagging, Topology, VlanId, VlanSet,
+    Admin, Assignment, ChannelId, DeviceIntent, FdbRun, FlowControlMode, HostId, Plan, PortId, PortIntent, PortRole,
+    Tagging, Topology, VlanId, VlanSet,
 };
 
 /// A route drawn by hand.
@@ -32,13 +32,7 @@ pub fn with_routes(plan: &Plan, routes: &[HandRoute], flow_control: FlowControlM
         .switch_ids()
         .map(|switch| {
             let ports = topology.port_ids(switch).map(|port| blank(topology, port, &all, &flow_control, vlan_of));
-            DeviceIntent {
-                switch,
-                ports: ports.collect(),
-                fdb: Vec::new(),
-                foreign: Vec::new(),
-                learning: Learning::Off,
-            }
+            DeviceIntent { ports: ports.collect(), ..DeviceIntent::blank(switch) }
         })
         .collect();
     for HandRoute { source, destination, channels } in routes {
@@ -79,5 +73,6 @@ fn blank(
         fabric::Attachment::Host(host) => (PortRole::Host(host), Some(vlan_of(host)), VlanSet::new(), all.clone()),
         fabric::Attachment::Link(link) => (PortRole::Link(link), None, all.clone(), VlanSet::new()),
     };
-    PortIntent { port, role, admin: Admin::Up, pvid, tagged, untagged, flow_control: flow_control.clone() }
+    let flow_control = flow_control.clone();
+    PortIntent { role, admin: Admin::Up, pvid, tagged, untagged, flow_control, ..PortIntent::unused(port) }
 }

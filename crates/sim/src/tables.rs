@@ -145,7 +145,9 @@ impl Tables {
                 }
             }
         }
-        let lane = vlans.iter().map(|vlan| plan.tree(*vlan).map_or(0, |tree| tree.lane)).collect();
+        // A tag carries its class through the fabric, so the first switch that states it tells all.
+        let class = |vlan| plan.devices.iter().find_map(|device| device.class_of(vlan)).unwrap_or(0);
+        let lane = vlans.iter().map(|vlan| class(*vlan) as u8).collect();
         let untagged_in = (0..ports).map(|port| {
             let vlan = pvid[port];
             let word = port * words + usize::from(vlan) / 64;

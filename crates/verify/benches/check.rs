@@ -6,9 +6,9 @@
 use std::time::Instant;
 
 use fabric::{
-    Admin, Assignment, Attachment, Bound, DeviceIntent, EngineName, FdbMode, FdbRun, FlowControl, FlowControlMode,
-    HostId, Learning, LinkId, Mac, Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Tagging,
-    Topology, TopologyBuilder, Tree, VlanId, VlanSet, VlanTree,
+    Admin, Assignment, Attachment, Bound, DeviceIntent, EngineName, FdbMode, FdbRun, FlowControl, HostId, LinkId, Mac,
+    Plan, Policy, PortId, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder,
+    Tree, VlanId, VlanSet, VlanTree,
 };
 
 fn main() {
@@ -203,15 +203,7 @@ fn devices(topology: &Topology, trees: &[Tree], choice: &[usize]) -> Vec<DeviceI
         tree.links().iter().for_each(|link| _ = tagged[link.index()].insert(vlan(index)));
     }
     let port = |port: PortId| {
-        let blank = PortIntent {
-            port,
-            role: PortRole::Unused,
-            admin: Admin::Up,
-            pvid: None,
-            tagged: VlanSet::new(),
-            untagged: VlanSet::new(),
-            flow_control: FlowControlMode::Off,
-        };
+        let blank = PortIntent { admin: Admin::Up, ..PortIntent::unused(port) };
         match topology.port(port).attachment {
             Attachment::Nothing => PortIntent { admin: Admin::Down, ..blank },
             Attachment::Link(link) => {
@@ -226,11 +218,8 @@ fn devices(topology: &Topology, trees: &[Tree], choice: &[usize]) -> Vec<DeviceI
         }
     };
     let device = |switch: SwitchId| DeviceIntent {
-        switch,
         ports: topology.port_ids(switch).map(port).collect(),
-        fdb: Vec::new(),
-        foreign: Vec::new(),
-        learning: Learning::Off,
+        ..DeviceIntent::blank(switch)
     };
     topology.switch_ids().map(device).collect()
 }

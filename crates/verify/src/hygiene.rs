@@ -10,8 +10,8 @@
 //! come, is a member only of VLANs in which frames pass it, and has the flow control of the plan.
 
 use fabric::{
-    Admin, Attachment, FdbMode, FindingKind, FlowControl, FlowControlMode, HostTagging, Learning, PortId, PortIntent,
-    VlanSet,
+    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FlowControl, FlowControlMode, HostTagging,
+    IngressFilter, Learning, PortId, PortIntent, SpanningTree, VlanSet,
 };
 
 use crate::{
@@ -32,6 +32,8 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
             Attachment::Nothing => judge_unused_port(state, intent, findings),
         }
     }
+    judge_mtu(state, findings);
+    judge_filters(state, findings);
     judge_learning(state, findings);
 }
 
@@ -150,6 +152,53 @@ fn judge_unused_port(state: &State<'_>, intent: &PortIntent, findings: &mut Find
         findings.warn(FindingKind::UnusedSetting, || {
             (label(), format!("is unused, but has {}", mode_words(&intent.flow_control)))
         });
+    }
+}
+
+/// Ports that carry data pass the hosts' largest packets; others have no use for jumbo frames.
+fn judge_mtu(state: &State<'_>, findings: &mut Findings) {
+    let packet = state.plan.policy.mtu_bytes;
+    for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
+        let label = || state.topology.port_label(intent.port);
+        let carries = state.topology.port(intent.port).attachment != Attachment::Nothing;
+        let (has, needed) =
+            (intent.mtu_bytes, if carries { packet.max(ETHERNET_MTU_BYTES) } else { ETHERNET_MTU_BYTES });
+        if has < packet && carries {
+            findings.fatal(FindingKind::Drop, || {
+                let message = format!("has an MTU of {has} bytes, and drops the hosts' packets of {packet} bytes");
+                (label(), message)
+            });
+        } else if has != needed {
+            findings.warn(FindingKind::UnusedSetting, || {
+                (label(), format!("has an MTU of {has} bytes; {needed} bytes are what it needs"))
+            });
+        }
+    }
+}
+
+/// No spanning tree, and filters at ingress: without them frames are where the walks do not follow them.
+fn judge_filters(state: &State<'_>, findings: &mut Findings) {
+    for device in state.devices.iter().flatten() {
+        if device.spanning_tree == SpanningTree::On {
+            findings.fatal(FindingKind::PlanMismatch, || {
+                let message = "spanning tree stays on and would block the cables that the plan uses";
+                (state.switch_name(device.switch).to_owned(), message.to_owned())
+            });
+        }
+    }
+    for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
+        let in_a_vlan = !(intent.tagged.is_empty() && intent.untagged.is_empty());
+        if intent.ingress_filter == IngressFilter::Off && in_a_vlan {
+            findings.fatal(FindingKind::PlanMismatch, || {
+                let message = "does not filter at ingress, so frames of VLANs that it is not in get onto other trees";
+                (state.topology.port_label(intent.port), message.to_owned())
+            });
+        } else if intent.ingress_filter == IngressFilter::Off && intent.admin == Admin::Up {
+            findings.warn(FindingKind::PlanMismatch, || {
+                let message = "is up and in no VLAN, but does not filter at ingress: it admits tagged frames of any";
+                (state.topology.port_label(intent.port), message.to_owned())
+            });
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   plan.devices ──▶ state ──┬─▶ ports, entries, limits      what each switch is told, by itself
 //!   (and the hosts'          ├─▶ hygiene                     what is set and serves nothing
+//!                            ├─▶ classes                     the priority class of each VLAN
 //!    tagging tables)         ├─▶ spread    per VLAN          broadcasts and unknown destinations
 //!                            ├─▶ unicast   per VLAN          every ordered pair of hosts
 //!                            └─▶ walk                        one frame, step by step, for people
@@ -29,6 +30,7 @@
 mod addresses;
 mod agreement;
 mod bound;
+mod classes;
 mod deadlock;
 mod demand;
 mod entries;
@@ -100,6 +102,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     let state = State::read(plan, &mut findings);
     ports::judge(&state, &mut findings);
     hygiene::judge(&state, &mut findings);
+    classes::judge(&state, &mut findings);
     entries::judge(&state, &mut findings);
     limits::judge(&state, &mut findings);
     learned::judge(&state, &mut findings);

@@ -122,27 +122,14 @@ fn judge_lanes(state: &State<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabric::{Admin, FdbRun, HostId, Learning, PortId, PortRole, SwitchId, VlanId};
+    use fabric::{Admin, FdbRun, HostId, PortId, SwitchId, VlanId};
 
     fn device(untagged: &str, flow_control: FlowControlMode) -> DeviceIntent {
-        let port = PortIntent {
-            port: PortId::new(0),
-            role: PortRole::Unused,
-            admin: Admin::Up,
-            pvid: None,
-            tagged: VlanSet::new(),
-            untagged: untagged.parse().expect("a valid set"),
-            flow_control,
-        };
+        let untagged = untagged.parse().expect("a valid set");
+        let port = PortIntent { admin: Admin::Up, untagged, flow_control, ..PortIntent::unused(PortId::new(0)) };
         let vlan = VlanId::new(2).expect("valid");
         let run = FdbRun { vlan, first: HostId::new(0), last: HostId::new(4), port: PortId::new(0) };
-        DeviceIntent {
-            switch: SwitchId::new(0),
-            ports: vec![port],
-            fdb: vec![run],
-            foreign: Vec::new(),
-            learning: Learning::Off,
-        }
+        DeviceIntent { ports: vec![port], fdb: vec![run], ..DeviceIntent::blank(SwitchId::new(0)) }
     }
 
     fn faults(change: impl FnOnce(&mut Model), device: &DeviceIntent) -> Vec<FindingKind> {

@@ -17,7 +17,7 @@ use fabric::{
     HostTagging, Mac, Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
 };
 
-use crate::{findings::Findings, learned, walk::Receiver};
+use crate::{classes, findings::Findings, learned, walk::Receiver};
 
 /// Why a frame goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,8 +82,10 @@ pub(crate) struct State<'a> {
     pub(crate) fdb: Vec<Cow<'a, [FdbRun]>>,
     /// Every VLAN that some port is a member of.
     pub(crate) vlans: VlanSet,
-    /// By VLAN: the lane of its tree.
+    /// By VLAN: the lane of its tree, as the plan states it.
     pub(crate) lanes: BTreeMap<VlanId, u8>,
+    /// By VLAN: its priority class, as the switches are told it.
+    classes: BTreeMap<VlanId, u8>,
     /// The hosts' addresses, for entries listed as foreign that are not.
     pub(crate) host_by_mac: BTreeMap<Mac, HostId>,
     /// By port.
@@ -122,6 +124,7 @@ impl<'a> State<'a> {
                 ("traffic".to_owned(), "is a matrix for another number of hosts; plan again".to_owned())
             });
         }
+        let classes = classes::read(devices.iter().copied().flatten());
         let mut state = Self {
             plan,
             topology,
@@ -136,6 +139,7 @@ impl<'a> State<'a> {
             fdb,
             vlans,
             lanes: plan.trees.iter().map(|tree| (tree.vlan, tree.lane)).collect(),
+            classes,
             host_by_mac,
             ports,
             assignment: whole.then_some(&plan.assignment),
@@ -246,11 +250,14 @@ impl<'a> State<'a> {
         self.topology.switch_ports(switch).contains(&port.index())
     }
 
-    /// The lane that frames of a VLAN travel in: one for all unless priority flow control keeps classes apart.
+    /// The lane that frames of a VLAN travel in, by the switches' state: one for all unless priority flow control keeps
+    /// classes apart.
     pub(crate) fn lane(&self, vlan: VlanId) -> u8 {
         match self.plan.policy.flow_control {
             FlowControl::None | FlowControl::Pause => 0,
-            FlowControl::Pfc(classes) => self.lanes.get(&vlan).map_or(0, |lane| (*lane).min(classes.saturating_sub(1))),
+            FlowControl::Pfc(classes) => {
+                self.classes.get(&vlan).map_or(0, |class| (*class).min(classes.saturating_sub(1)))
+            }
         }
     }
 

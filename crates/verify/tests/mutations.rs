@@ -10,8 +10,9 @@ use std::{
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
     Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, FdbEntry, FdbMode, FdbRun,
-    FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, LinkId, Mac, PairRun, Plan, PortIntent, PortRole,
-    Proof, Resilience, Severity, SwitchId, SwitchOver, Tagging, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
+    FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun, Plan,
+    PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchId, SwitchOver, Tagging, Traffic,
+    TrafficMatrix, Tree, VlanId, VlanSet,
 };
 use verify::{check, check_with};
 
@@ -167,6 +168,13 @@ fn point(plan: &mut Plan, switch: usize, id: usize, host: usize, number: usize) 
     runs.push(FdbRun { vlan: vlan(id), first: host, last: host, port: to });
     runs.sort_unstable();
     plan.devices[switch].fdb = runs;
+}
+
+fn all_in_one_class(plan: &mut Plan) {
+    for device in &mut plan.devices {
+        device.classes[0] = device.vlans();
+        device.classes[1..].fill(VlanSet::new());
+    }
 }
 
 fn set(text: &str) -> VlanSet {
@@ -542,9 +550,66 @@ const PROOFS: &[Case] = &[
     fatal(
         "all VLANs in one lane",
         lanes,
-        |p| p.trees.iter_mut().for_each(|tree| tree.lane = 0),
+        |p| {
+            p.trees.iter_mut().for_each(|tree| tree.lane = 0);
+            all_in_one_class(p);
+        },
         &[K::DependencyCycle, K::BadCertificate],
     ),
+    fatal(
+        "all VLANs in one class on the switches, in many lanes in the trees",
+        lanes,
+        all_in_one_class,
+        &[K::DependencyCycle, K::BadCertificate, K::PlanMismatch],
+    ),
+    fatal(
+        "all VLANs in one lane in the trees, in many classes on the switches",
+        lanes,
+        |p| p.trees.iter_mut().for_each(|tree| tree.lane = 0),
+        &[K::PlanMismatch],
+    ),
+    fatal(
+        "a switch that puts a VLAN into another class than the others",
+        lanes,
+        |p| {
+            p.devices[4].classes[0].remove(vlan(2));
+            p.devices[4].classes[1].insert(vlan(2));
+        },
+        &[K::PlanMismatch],
+    ),
+    fatal(
+        "a VLAN without a class",
+        lanes,
+        |p| {
+            p.devices[3].classes[0].remove(vlan(2));
+        },
+        &[K::IncompleteState],
+    ),
+    fatal(
+        "a VLAN in two classes",
+        lanes,
+        |p| {
+            p.devices[3].classes[1].insert(vlan(2));
+        },
+        &[K::IncompleteState],
+    ),
+    fatal("a class too many", lanes, |p| p.devices[3].classes.push(VlanSet::new()), &[K::IncompleteState]),
+    warning(
+        "a class for a VLAN that is not there",
+        lanes,
+        |p| p.devices[3].classes[1].extend([vlan(77)]),
+        &[K::UnusedSetting],
+    ),
+    warning(
+        "classes without priority flow control",
+        leaves,
+        |p| p.devices[3].classes = vec![set("2-4")],
+        &[K::UnusedSetting],
+    ),
+    fatal("a port with too small an MTU", leaves, |p| port(p, 0, 3).mtu_bytes = 1400, &[K::Drop]),
+    warning("a port with jumbo frames for nobody", leaves, |p| port(p, 0, 3).mtu_bytes = 9000, &[K::UnusedSetting]),
+    fatal("spanning tree", leaves, |p| p.devices[0].spanning_tree = SpanningTree::On, &[K::PlanMismatch]),
+    fatal("no filter at ingress", leaves, |p| port(p, 0, 3).ingress_filter = IngressFilter::Off, &[K::PlanMismatch]),
     fatal("a lane beyond the classes", lanes, |p| p.trees[4].lane = 5, &[K::LimitExceeded]),
     fatal("lanes without priority flow control", leaves, |p| p.trees[1].lane = 1, &[K::LimitExceeded]),
     fatal("a bound too good to be true", leaves, |p| p.summary.load_bound *= 1.01, &[K::BadBound]),

@@ -81,10 +81,9 @@ pub(crate) fn read_all(plan: &Plan, target: Target, texts: &Memory) -> Result<(P
         let own = parts(texts, name);
         let files: Vec<TextFile<'_>> = own.iter().map(|(name, text)| TextFile { name, text }).collect();
         let ports = plan.topology.port_ids(switch).map(|port| plan.topology.port(port).name.clone()).collect();
-        let mut config = read_back(target, &files, target.factory(ports))
+        let config = read_back(target, &files, target.factory(ports))
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
-        config.take_learning_of(&SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]));
-        read.devices[switch.index()] = config.to_intent(&plan.topology, switch);
+        read.devices[switch.index()] = config.to_intent(&plan.topology, &plan.devices[switch.index()]);
         configs.push(config);
     }
     Ok((read, configs))

@@ -14,7 +14,7 @@ use device::{
     deploy::Fault,
     diagnose::{Moves, Standing, span},
     format::{Observed, parse_observed, write_moment, write_observed},
-    judge_settings,
+    judge_flow_control,
     observe::{Drift, drift},
 };
 use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, VlanId, VlanSet, format::plan::ReadMode};
@@ -220,8 +220,8 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced
         let further: Vec<String> = (observed.state.ports.iter().map(|port| port.name.clone()))
             .filter(|name| wanted.slot(name).is_none())
             .collect();
-        let mut config = align(&observed.state, &ports);
-        findings.extend(judge_settings(name, &config, wanted));
+        let config = align(&observed.state, &ports);
+        findings.extend(judge_flow_control(name, &config, wanted));
         // Settings have been judged; what frames make of the rest is for the judge, and this names the cause.
         let cause = |drift: &Drift| {
             !matches!(drift, Drift::SpanningTree { .. } | Drift::IngressFilter { .. } | Drift::FlowControl { .. })
@@ -240,8 +240,7 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced
                 message: format!("{}; {}", drift.sentence(&whole), drift.remedy()),
             }
         }));
-        config.take_learning_of(wanted);
-        plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
+        plan.devices[switch.index()] = config.to_intent(&plan.topology, &plan.devices[switch.index()]);
     }
     Ok(Replaced { findings, taken_at })
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use device::{Difference, Folder, MANIFEST_FILE, Manifest, Request, TargetChoice};
 use fabric::{
-    Plan,
+    ETHERNET_MTU_BYTES, Plan,
     format::plan::{ReadMode, plan_digest},
 };
 
@@ -53,6 +53,12 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
     } else {
         let plural = if files == 1 { "" } else { "s" };
         say!("{files} file{plural} in {}: {}", args.output.display(), targets.join(", "));
+    }
+    if plan.policy.mtu_bytes > ETHERNET_MTU_BYTES {
+        let mtu = plan.policy.mtu_bytes;
+        say!(
+            "MTU: not in these files; set {mtu} bytes or more on every port with a cable, before hosts send jumbo frames"
+        );
     }
     for name in gone(previous.as_ref(), &plan) {
         say!("switch {name} is not in the new plan: disconnect it, or set it up anew");

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
 use device::{
-    ForeignLines, MANIFEST_FILE, Manifest, Part, SwitchConfig, TextFile, align, judge_settings, near_ports,
+    ForeignLines, MANIFEST_FILE, Manifest, Part, SwitchConfig, TextFile, align, judge_flow_control, near_ports,
     observe::{Drift, drift},
     read_among_others,
 };
@@ -60,14 +60,13 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path, args: &cli::Check)
         let name = plan.topology.switch(switch).name.clone();
         let own = parts.remove(name.as_str()).unwrap_or_default();
         match read_switch(plan, switch, previous.as_ref(), &own, folder)? {
-            Ok((mut config, foreign)) => {
+            Ok((config, foreign)) => {
                 let wanted = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
                 let known: Vec<&str> = wanted.ports.iter().map(|port| port.name.as_str()).collect();
                 findings.extend(foreign.iter().map(|lines| of_others(lines, &known)));
-                findings.extend(judge_settings(&name, &config, &wanted));
+                findings.extend(judge_flow_control(&name, &config, &wanted));
                 findings.extend(differences(&name, &config, &wanted));
-                config.take_learning_of(&wanted);
-                plan.devices[switch.index()] = config.to_intent(&plan.topology, switch);
+                plan.devices[switch.index()] = config.to_intent(&plan.topology, &plan.devices[switch.index()]);
             }
             Err(errors) => wrong.extend(errors),
         }

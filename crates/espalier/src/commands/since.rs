@@ -123,6 +123,7 @@ fn switch_json(topology: &Topology, change: &SwitchChange) -> Value {
                 "port": topology.port(port.port).name,
                 "admin": match port.admin { fabric::Admin::Up => "up", fabric::Admin::Down => "down" },
                 "flow_control": flow_control_word(&port.flow_control),
+                "mtu_bytes": port.mtu_bytes,
                 "pvid": port.pvid.map(VlanId::get),
                 "join_tagged": port.join_tagged.to_string(),
                 "join_untagged": port.join_untagged.to_string(),
@@ -145,12 +146,16 @@ fn switch_json(topology: &Topology, change: &SwitchChange) -> Value {
             json!({ "vlan": vlan, "port": port, "macs": [entry.mac.to_string()] })
         })
         .collect();
-    json!({
+    let mut object = json!({
         "switch": topology.switch(change.switch).name,
         "ports": ports,
         "set": entries(&change.set),
         "unset": entries(&change.unset).into_iter().chain(foreign).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(classes) = &change.classes {
+        object["classes"] = classes.iter().map(ToString::to_string).collect();
+    }
+    object
 }
 
 fn flow_control_word(mode: &FlowControlMode) -> String {

@@ -8,9 +8,8 @@ use std::{
 };
 
 use fabric::{
-    Admin, Assignment, Bound, DEFAULT_RATE_BPS, DeviceIntent, EngineName, FdbRun, FlowControlMode, HostId, Learning,
-    LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Tree,
-    VlanId, VlanSet, VlanTree,
+    Admin, Assignment, Bound, DEFAULT_RATE_BPS, DeviceIntent, EngineName, FdbRun, HostId, LinkId, Mac, Plan, Policy,
+    PortIntent, PortRole, Summary, SwitchId, SwitchSpec, Topology, TopologyBuilder, Tree, VlanId, VlanSet, VlanTree,
 };
 use lab::{
     Lab,
@@ -335,7 +334,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree], pvid: &[Vla
                     (PortRole::Link(link), None, tagged, VlanSet::new())
                 }
             };
-            PortIntent { port, role, admin: Admin::Up, pvid, tagged, untagged, flow_control: FlowControlMode::Off }
+            PortIntent { role, admin: Admin::Up, pvid, tagged, untagged, ..PortIntent::unused(port) }
         })
         .collect();
     let mut fdb = Vec::new();
@@ -351,7 +350,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree], pvid: &[Vla
             fdb.push(FdbRun { vlan: tree.vlan, first: host, last: host, port });
         }
     }
-    DeviceIntent { switch, ports, fdb, foreign: Vec::new(), learning: Learning::Off }
+    DeviceIntent { ports, fdb, ..DeviceIntent::blank(switch) }
 }
 
 /// The VLANs whose trees reach a switch.

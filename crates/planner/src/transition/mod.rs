@@ -124,6 +124,8 @@ pub struct SwitchChange {
     pub unset: Vec<FdbRun>,
     /// Entries to remove for addresses that no host has any more, ascending.
     pub foreign_unset: Vec<FdbEntry>,
+    /// `classes[class]`: the priority class of each VLAN from now on, if that changes.
+    pub classes: Option<Vec<VlanSet>>,
 }
 
 /// What changes on one port.
@@ -135,6 +137,8 @@ pub struct PortChange {
     pub admin: Admin,
     /// Its flow control from now on.
     pub flow_control: FlowControlMode,
+    /// Its MTU from now on, in bytes.
+    pub mtu_bytes: u16,
     /// Its PVID from now on.
     pub pvid: Option<VlanId>,
     /// VLANs that it joins, with a tag.
@@ -236,6 +240,7 @@ pub fn apply(part: &Part, state: &mut FabricState) {
                 let at = device.ports.binary_search_by_key(&change.port, |port| port.port).expect("a known port");
                 let port = &mut device.ports[at];
                 (port.admin, port.flow_control, port.pvid) = (change.admin, change.flow_control.clone(), change.pvid);
+                port.mtu_bytes = change.mtu_bytes;
                 for vlan in change.leave.iter() {
                     port.tagged.remove(vlan);
                     port.untagged.remove(vlan);
@@ -250,6 +255,9 @@ pub fn apply(part: &Part, state: &mut FabricState) {
                 device.fdb = table::unset(&device.fdb, &change.unset);
             }
             device.foreign.retain(|entry| change.foreign_unset.binary_search(entry).is_err());
+            if let Some(classes) = &change.classes {
+                device.classes.clone_from(classes);
+            }
         }
     }
 }
@@ -335,6 +343,7 @@ fn under_other_ids(state: &FabricState, other: &BTreeMap<VlanId, VlanId>) -> Fab
             port.pvid = port.pvid.map(name);
         }
         device.fdb.iter_mut().for_each(|run| run.vlan = name(run.vlan));
+        device.classes.iter_mut().for_each(|vlans| *vlans = vlans.iter().map(name).collect());
         device.fdb = table::tidy(std::mem::take(&mut device.fdb));
     }
     for table in state.tables.iter_mut().flatten() {

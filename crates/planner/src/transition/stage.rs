@@ -8,8 +8,8 @@
 //! lost their cable are still there and still set up. Entries for addresses that no host has any more become foreign.
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, FlowControlMode, HostRun, HostTable, HostTagging, Learning,
-    Models, Plan, PortIntent, PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet,
+    Attachment, DeviceIntent, FdbEntry, FdbRun, HostRun, HostTable, HostTagging, Learning, Models, Plan, PortIntent,
+    PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId,
 };
 
 use super::{FabricState, table};
@@ -83,26 +83,18 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
     let device = |switch| {
         let before = relation.switch_from[fabric::SwitchId::index(switch)].map(|before| &plan.devices[before.index()]);
         let ports = stage.port_ids(switch).map(|port| {
-            let (role, blank) = match stage.port(port).attachment {
-                Attachment::Nothing if controller == Some(port) => (PortRole::Controller, FlowControlMode::Off),
-                Attachment::Nothing => (PortRole::Unused, FlowControlMode::Off),
-                Attachment::Host(host) => (PortRole::Host(host), FlowControlMode::Off),
-                Attachment::Link(link) => (PortRole::Link(link), FlowControlMode::Off),
+            let role = match stage.port(port).attachment {
+                Attachment::Nothing if controller == Some(port) => PortRole::Controller,
+                Attachment::Nothing => PortRole::Unused,
+                Attachment::Host(host) => PortRole::Host(host),
+                Attachment::Link(link) => PortRole::Link(link),
             };
             let intent = before.zip(from[port.index()]).and_then(|(device, old)| {
                 device.ports.binary_search_by_key(&old, |intent| intent.port.index()).ok().map(|at| &device.ports[at])
             });
             match intent {
                 Some(intent) => PortIntent { port, role, ..intent.clone() },
-                None => PortIntent {
-                    port,
-                    role,
-                    admin: Admin::Down,
-                    pvid: None,
-                    tagged: VlanSet::new(),
-                    untagged: VlanSet::new(),
-                    flow_control: blank,
-                },
+                None => PortIntent { role, ..PortIntent::unused(port) },
             }
         });
         let ports = ports.collect();
@@ -119,7 +111,9 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
         let kept = before.into_iter().flat_map(|device| &device.foreign);
         foreign.extend(kept.filter_map(|entry| Some(FdbEntry { port: relation.port[entry.port.index()]?, ..*entry })));
         foreign.sort_unstable();
-        DeviceIntent { switch, ports, fdb: table::tidy(fdb), foreign, learning: Learning::Off }
+        let (classes, spanning_tree) =
+            before.map_or_else(Default::default, |device| (device.classes.clone(), device.spanning_tree));
+        DeviceIntent { switch, ports, fdb: table::tidy(fdb), foreign, learning: Learning::Off, classes, spanning_tree }
     };
     stage.switch_ids().map(device).collect()
 }

@@ -42,8 +42,9 @@ impl<'a> Way<'a> {
             let mut change = SwitchChange::none(now.switch);
             for (port, wanted) in now.ports.iter().zip(&goal.ports).filter(|(port, _)| ports.contains(&port.port)) {
                 let leave: VlanSet = port.tagged.iter().chain(port.untagged.iter()).collect();
-                let (admin, flow_control) = (wanted.admin, wanted.flow_control.clone());
-                change.port(port, PortChange { admin, flow_control, pvid: None, leave, ..PortChange::none(port) });
+                let (admin, flow_control, mtu_bytes) = (wanted.admin, wanted.flow_control.clone(), wanted.mtu_bytes);
+                let none = PortChange::none(port);
+                change.port(port, PortChange { admin, flow_control, mtu_bytes, pvid: None, leave, ..none });
             }
             change
         });
@@ -143,9 +144,12 @@ impl<'a> Way<'a> {
                 // Ports go out of service by themselves only when they are isolated or freed.
                 let admin = if wanted.admin == Admin::Up { Admin::Up } else { port.admin };
                 let flow_control = wanted.flow_control.clone();
+                // Frames of both plans have to pass until the last of the old ones is gone.
+                let mtu_bytes = port.mtu_bytes.max(wanted.mtu_bytes);
                 let none = PortChange::none(port);
-                change.port(port, PortChange { admin, flow_control, join_tagged, join_untagged, ..none });
+                change.port(port, PortChange { admin, flow_control, mtu_bytes, join_tagged, join_untagged, ..none });
             }
+            change.classify(now, &with_classes_of(now, goal, vlans));
             table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
                 if let (None, Some(port), true) = (before, after, vlans.contains(&run.vlan)) {
                     change.set.push(FdbRun { port, ..run });
@@ -199,9 +203,11 @@ impl<'a> Way<'a> {
                 let extra = port.tagged.iter().filter(|vlan| !wanted.tagged.contains(*vlan));
                 let extra = extra.chain(port.untagged.iter().filter(|vlan| !wanted.untagged.contains(*vlan)));
                 let leave = extra.filter(|vlan| free(*vlan)).collect();
-                let (admin, pvid) = if last { (wanted.admin, wanted.pvid) } else { (port.admin, port.pvid) };
-                change.port(port, PortChange { admin, pvid, leave, ..PortChange::none(port) });
+                let end = if last { wanted } else { port };
+                let (admin, pvid, mtu_bytes) = (end.admin, end.pvid, end.mtu_bytes);
+                change.port(port, PortChange { admin, pvid, mtu_bytes, leave, ..PortChange::none(port) });
             }
+            change.classify(now, if last { &goal.classes } else { &now.classes });
             table::sweep(&now.fdb, &goal.fdb, |run, _, after| {
                 if after.is_none() && free(run.vlan) {
                     change.unset.push(run);
@@ -258,7 +264,8 @@ impl<'a> Way<'a> {
 
 impl SwitchChange {
     fn none(switch: SwitchId) -> Self {
-        Self { switch, ports: Vec::new(), set: Vec::new(), unset: Vec::new(), foreign_unset: Vec::new() }
+        let (ports, set, unset, foreign_unset) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { switch, ports, set, unset, foreign_unset, classes: None }
     }
 
     /// Adds a port's change if it changes anything.
@@ -268,8 +275,14 @@ impl SwitchChange {
         }
     }
 
+    /// Sets the classes of VLANs if that changes any.
+    fn classify(&mut self, now: &DeviceIntent, classes: &[VlanSet]) {
+        self.classes = (now.classes != classes).then(|| classes.to_vec());
+    }
+
     fn is_empty(&self) -> bool {
-        self.ports.is_empty() && self.set.is_empty() && self.unset.is_empty() && self.foreign_unset.is_empty()
+        let no_entries = self.set.is_empty() && self.unset.is_empty() && self.foreign_unset.is_empty();
+        self.ports.is_empty() && no_entries && self.classes.is_none()
     }
 }
 
@@ -279,12 +292,25 @@ impl PortChange {
             port: port.port,
             admin: port.admin,
             flow_control: port.flow_control.clone(),
+            mtu_bytes: port.mtu_bytes,
             pvid: port.pvid,
             join_tagged: VlanSet::new(),
             join_untagged: VlanSet::new(),
             leave: VlanSet::new(),
         }
     }
+}
+
+/// The classes that a switch has now, with those of these VLANs as the goal has them.
+fn with_classes_of(now: &DeviceIntent, goal: &DeviceIntent, vlans: &BTreeSet<VlanId>) -> Vec<VlanSet> {
+    let count = now.classes.len().max(goal.classes.len());
+    let of = |device: &DeviceIntent, class: usize| device.classes.get(class).cloned().unwrap_or_default();
+    (0..count)
+        .map(|class| {
+            let kept = of(now, class).iter().filter(|vlan| !vlans.contains(vlan)).collect::<VlanSet>();
+            kept.iter().chain(of(goal, class).iter().filter(|vlan| vlans.contains(vlan))).collect()
+        })
+        .collect()
 }
 
 /// A host's table with every choice that is ready to move at its goal.

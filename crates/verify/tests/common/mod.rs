@@ -285,7 +285,14 @@ fn devices(topology: &Topology, wish: Wish, trees: &[VlanTree], routes: &Routes)
         .switch_ids()
         .map(|switch| {
             let ports = topology.port_ids(switch).map(|port| port_intent(topology, wish, trees, &all, routes, port));
-            DeviceIntent { switch, ports: ports.collect(), fdb: Vec::new(), foreign: Vec::new(), learning }
+            let mut device = DeviceIntent { ports: ports.collect(), learning, ..DeviceIntent::blank(switch) };
+            if let FlowControl::Pfc(lanes) = wish.flow_control {
+                let mine = device.vlans();
+                let of = |lane| trees.iter().filter(move |tree| tree.lane == lane).map(|tree| tree.vlan);
+                device.classes =
+                    (0..lanes).map(|lane| of(lane).filter(|vlan| mine.contains(*vlan)).collect()).collect();
+            }
+            device
         })
         .collect();
     for ((switch, vlan, host), port) in entries {
@@ -313,17 +320,9 @@ fn port_intent(
         FlowControl::Pause => FlowControlMode::Pause,
         FlowControl::Pfc(lanes) => FlowControlMode::Pfc { lanes },
     };
-    let blank = PortIntent {
-        port,
-        role: PortRole::Unused,
-        admin: Admin::Up,
-        pvid: None,
-        tagged: VlanSet::new(),
-        untagged: VlanSet::new(),
-        flow_control,
-    };
+    let blank = PortIntent { admin: Admin::Up, flow_control, ..PortIntent::unused(port) };
     match topology.port(port).attachment {
-        Attachment::Nothing => PortIntent { admin: Admin::Down, flow_control: FlowControlMode::Off, ..blank },
+        Attachment::Nothing => PortIntent::unused(port),
         Attachment::Link(link) => PortIntent {
             role: PortRole::Link(link),
             tagged: trees.iter().filter(|tree| tree.tree.contains(link)).map(|tree| tree.vlan).collect(),

@@ -64,7 +64,7 @@ impl Surroundings for Scene<'_> {
         for ((switch, config), device) in topology.switch_ids().zip(devices).zip(&mut plan.devices) {
             // On the way from another plan there may be ports that this one does not name.
             let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
-            *device = align(config, &ports).to_intent(topology, switch);
+            *device = align(config, &ports).to_intent(topology, device);
         }
         let report = verify::check(&plan);
         let fatal = report.findings().iter().filter(|finding| finding.severity == fabric::Severity::Fatal);

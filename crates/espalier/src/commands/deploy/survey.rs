@@ -215,7 +215,7 @@ fn judge(plan: &Plan, route: &Route, shut: &BTreeSet<LinkId>) -> Option<String> 
     for ((switch, goal), device) in plan.topology.switch_ids().zip(&goals).zip(&mut less.devices) {
         let ports: Vec<String> =
             plan.topology.port_ids(switch).map(|port| plan.topology.port(port).name.clone()).collect();
-        *device = device::align(goal, &ports).to_intent(&plan.topology, switch);
+        *device = device::align(goal, &ports).to_intent(&plan.topology, device);
     }
     let report = verify::check(&less);
     let fatal = report.findings().iter().find(|finding| finding.severity == Severity::Fatal);

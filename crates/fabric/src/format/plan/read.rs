@@ -17,10 +17,10 @@ use super::{
     write::hex,
 };
 use crate::{
-    Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, EngineName, Fault, FdbEntry, FdbRun,
-    FlowControlMode, HostId, HostRun, InBand, Learning, LinkId, Mac, Models, Plan, Policy, PortId, PortIntent,
-    PortRole, Resilience, Summary, SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic,
-    TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+    Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, ETHERNET_MTU_BYTES, EngineName, Fault,
+    FdbEntry, FdbRun, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Mac, Models, Plan,
+    Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Summary, SwitchId, SwitchIdentity, SwitchSpec,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -89,7 +89,7 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
     let addresses_at = root.field("addresses")?;
     let addresses =
         addresses_at.items_for(topology.hosts().len(), "hosts")?.map(|at| at.parsed()).collect::<Read<_>>()?;
-    Ok(Plan {
+    let mut plan = Plan {
         policy: Policy { traffic: traffic(&topology, root)?, ..policy(&root.field("policy")?)? },
         engine,
         trees: trees(&topology, &root.field("trees")?)?,
@@ -101,7 +101,22 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
         failover: root.optional("failover")?.map(|at| failover(&topology, &at)).transpose()?,
         summary: summary(&root.field("summary")?, version)?,
         topology,
-    })
+    };
+    if version < 4 {
+        state_what_was_implied(&mut plan);
+    }
+    Ok(plan)
+}
+
+/// Up to version 3 a VLAN's class stood in its tree alone, and an MTU in the policy alone.
+fn state_what_was_implied(plan: &mut Plan) {
+    let Plan { policy, trees, devices, .. } = plan;
+    for device in devices {
+        device.classes = policy.classes_of(trees, &device.vlans());
+        for port in device.ports.iter_mut().filter(|port| matches!(port.role, PortRole::Host(_) | PortRole::Link(_))) {
+            port.mtu_bytes = policy.port_mtu_bytes();
+        }
+    }
 }
 
 fn policy(at: &At<'_>) -> Read<Policy> {
@@ -355,7 +370,7 @@ fn devices(topology: &Topology, at: &At<'_>) -> Read<Vec<DeviceIntent>> {
 }
 
 fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceIntent> {
-    at.only(&["switch", "ports", "fdb", "foreign", "learning"])?;
+    at.only(&["switch", "ports", "fdb", "foreign", "learning", "classes", "spanning_tree"])?;
     let name_at = at.field("switch")?;
     let expected = &topology.switch(switch).name;
     if name_at.text()? != expected {
@@ -406,19 +421,35 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
             foreign.push(FdbEntry { vlan: vlan(&at.field("vlan")?)?, mac: at.field("mac")?.parsed()?, port });
         }
     }
-    let learning = match at.optional("learning")? {
-        None => Learning::Off,
-        Some(at) => match at.text()? {
-            "on" => Learning::On,
-            "off" => Learning::Off,
-            other => return Err(at.error(format!("{other:?} is neither on nor off"))),
-        },
+    let learning =
+        switched(at, "learning")?.map_or_else(Learning::default, |on| if on { Learning::On } else { Learning::Off });
+    let spanning_tree = switched(at, "spanning_tree")?
+        .map_or_else(SpanningTree::default, |on| if on { SpanningTree::On } else { SpanningTree::Off });
+    let classes = match at.optional("classes")? {
+        None => Vec::new(),
+        Some(at) => {
+            let classes = at.items()?.map(|at| at.parsed::<VlanSet>()).collect::<Read<Vec<_>>>()?;
+            if classes.len() > usize::from(LANES_MAX) {
+                return Err(at.error(format!("there are at most {LANES_MAX} priority classes")));
+            }
+            classes
+        }
     };
-    Ok(DeviceIntent { switch, ports, fdb, foreign, learning })
+    Ok(DeviceIntent { switch, ports, fdb, foreign, learning, classes, spanning_tree })
+}
+
+/// A field that is `on` or `off`; none if it is left out.
+fn switched(at: &At<'_>, name: &str) -> Read<Option<bool>> {
+    let Some(at) = at.optional(name)? else { return Ok(None) };
+    match at.text()? {
+        "on" => Ok(Some(true)),
+        "off" => Ok(Some(false)),
+        other => Err(at.error(format!("{other:?} is neither on nor off"))),
+    }
 }
 
 fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortIntent> {
-    at.only(&["port", "role", "admin", "pvid", "tagged", "untagged", "flow_control"])?;
+    at.only(&["port", "role", "admin", "pvid", "tagged", "untagged", "flow_control", "mtu_bytes", "ingress_filter"])?;
     let name_at = at.field("port")?;
     let expected = &topology.port(port).name;
     if name_at.text()? != expected {
@@ -438,6 +469,11 @@ fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortInten
         tagged: set("tagged")?,
         untagged: set("untagged")?,
         flow_control: flow_control(&at.field("flow_control")?)?,
+        mtu_bytes: at.optional("mtu_bytes")?.map(|at| at.whole()).transpose()?.unwrap_or(ETHERNET_MTU_BYTES),
+        ingress_filter: match switched(at, "ingress_filter")? {
+            None | Some(true) => IngressFilter::On,
+            Some(false) => IngressFilter::Off,
+        },
     })
 }
 

@@ -8,9 +8,9 @@ use std::{
 use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary,
-    FdbEntry, FdbRun, FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Model, Models, PairRun,
-    Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, Summary, SwitchId, SwitchOver, Tagging, Topology,
-    Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    FdbEntry, FdbRun, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, Model, Models,
+    PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, Summary, SwitchId,
+    SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -192,15 +192,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
         }
     }
     let ports = topology.port_ids(switch).map(|port| match topology.port(port).attachment {
-        crate::Attachment::Nothing => PortIntent {
-            port,
-            role: PortRole::Unused,
-            admin: Admin::Down,
-            pvid: None,
-            tagged: VlanSet::new(),
-            untagged: VlanSet::new(),
-            flow_control: FlowControlMode::Off,
-        },
+        crate::Attachment::Nothing => PortIntent::unused(port),
         crate::Attachment::Host(host) => PortIntent {
             port,
             role: PortRole::Host(host),
@@ -209,6 +201,8 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
             tagged: VlanSet::new(),
             untagged: all.clone(),
             flow_control: FlowControlMode::Pause,
+            ingress_filter: if switch.index() == 0 { IngressFilter::Off } else { IngressFilter::On },
+            ..PortIntent::unused(port)
         },
         crate::Attachment::Link(link) => PortIntent {
             port,
@@ -218,9 +212,13 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
             tagged: trees.iter().filter(|tree| tree.tree.contains(link)).map(|tree| tree.vlan).collect(),
             untagged: VlanSet::new(),
             flow_control: FlowControlMode::Pfc { lanes: 2 },
+            mtu_bytes: if switch.index() == 0 { 9000 } else { crate::ETHERNET_MTU_BYTES },
+            ..PortIntent::unused(port)
         },
     });
-    DeviceIntent { switch, ports: ports.collect(), fdb, foreign: Vec::new(), learning: Learning::Off }
+    let classes = vec![all.clone(), VlanSet::new()];
+    let spanning_tree = if switch.index() == 0 { SpanningTree::On } else { SpanningTree::Off };
+    DeviceIntent { ports: ports.collect(), fdb, classes, spanning_tree, ..DeviceIntent::blank(switch) }
 }
 
 fn written(plan: &Plan) -> String {
@@ -350,9 +348,9 @@ fn a_changed_file_says_so_and_can_still_be_read_on_purpose() {
 #[test]
 fn other_versions_and_other_files_are_refused() {
     let text = written(&small());
-    let newer = text.replacen("\"espalier_plan\":3", "\"espalier_plan\":4", 1);
+    let newer = text.replacen("\"espalier_plan\":4", "\"espalier_plan\":5", 1);
     let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("newer");
-    assert_eq!(error, PlanFileError::Version { found: 4 });
+    assert_eq!(error, PlanFileError::Version { found: 5 });
     assert!(error.to_string().contains("use a newer espalier"), "{error}");
     for other in ["{}", "[]", "1", "null", "{\"switches\":[]}"] {
         assert_eq!(read_plan(other.as_bytes(), ReadMode::Strict), Err(PlanFileError::NotAPlan), "{other}");
@@ -370,7 +368,7 @@ fn a_plan_that_asks_for_switch_overs_and_has_none_is_read_as_it_is() {
     let resilient = Policy { resilience: Resilience::OneLink, ..plain.policy.clone() };
     let resilient = Plan { policy: resilient, ..plain };
     let text = written(&resilient);
-    assert!(text.starts_with("{\n\"espalier_plan\":3,"));
+    assert!(text.starts_with("{\n\"espalier_plan\":4,"));
     assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(resilient));
 }
 
@@ -408,11 +406,41 @@ fn an_older_plan_has_the_models_that_there_are() {
     let text = written(&small());
     let start = text.find("\"models\":[").expect("the models");
     let end = text.find("\"topology\":").expect("the topology");
-    let older = format!("{}{}", &text[..start], &text[end..]).replacen("\"espalier_plan\":3", "\"espalier_plan\":2", 1);
-    assert_eq!(read_plan(older.as_bytes(), ReadMode::IgnoreDigest), Ok(small()));
+    let older = format!("{}{}", &text[..start], &text[end..]).replacen("\"espalier_plan\":4", "\"espalier_plan\":2", 1);
+    let read = read_plan(older.as_bytes(), ReadMode::IgnoreDigest).expect("a plan");
+    assert_eq!(Plan { devices: small().devices, ..read }, small());
     let newer = older.replacen("\"espalier_plan\":2", "\"espalier_plan\":3", 1);
     let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("without models");
     assert!(error.to_string().contains("models"), "{error}");
+}
+
+/// Before version 4 classes and MTU were implied by the trees and the policy.
+#[test]
+fn an_older_plan_is_read_with_the_classes_and_the_mtu_that_it_implies() {
+    let plan = small();
+    let policy = Policy { flow_control: FlowControl::Pfc(2), mtu_bytes: 4000, ..plan.policy.clone() };
+    let mut stated = Plan { policy, ..plan };
+    stated.trees[1].lane = 1;
+    let mut implied = stated.clone();
+    for device in &mut stated.devices {
+        let of = |lane: u8| {
+            let trees = stated.trees.iter().filter(|tree| tree.lane == lane).map(|tree| tree.vlan);
+            trees.filter(|vlan| device.vlans().contains(*vlan)).collect::<VlanSet>()
+        };
+        device.classes = vec![of(0), of(1)];
+        assert!(device.classes.iter().all(|vlans| !vlans.is_empty()));
+        for port in device.ports.iter_mut().filter(|port| port.role != PortRole::Unused) {
+            port.mtu_bytes = 4000;
+        }
+    }
+    for device in &mut implied.devices {
+        device.classes.clear();
+        device.ports.iter_mut().for_each(|port| port.mtu_bytes = crate::ETHERNET_MTU_BYTES);
+    }
+    let older = written(&implied).replacen("\"espalier_plan\":4", "\"espalier_plan\":3", 1);
+    assert_eq!(read_plan(older.as_bytes(), ReadMode::IgnoreDigest).as_ref(), Ok(&stated));
+    assert_eq!(read_plan(written(&implied).as_bytes(), ReadMode::Strict), Ok(implied));
+    assert_eq!(read_plan(written(&stated).as_bytes(), ReadMode::Strict), Ok(stated));
 }
 
 #[test]
@@ -505,7 +533,20 @@ fn wrong_values_are_named_by_their_place() {
         ("\"role\":\"host 0\"", "\"role\":\"guest\"", "devices[0].ports[2].role: \"guest\" is none of"),
         ("\"admin\":\"up\"", "\"admin\":\"on\"", "devices[0].ports[0].admin: \"on\" is none of up, down"),
         ("\"untagged\":\"2-3\"", "\"untagged\":\"2-4095\"", "devices[0].ports[2].untagged: 4095 is not a VLAN id"),
-        ("\"flow_control\":\"pause\"}", "\"flow_control\":\"pfc=9\"}", "devices[0].ports[2].flow_control: \"pfc=9\""),
+        ("\"flow_control\":\"pause\",", "\"flow_control\":\"pfc=9\",", "devices[0].ports[2].flow_control: \"pfc=9\""),
+        ("\"mtu_bytes\":9000", "\"mtu_bytes\":90000", "devices[0].ports[0].mtu_bytes: "),
+        (
+            "\"ingress_filter\":\"off\"",
+            "\"ingress_filter\":\"no\"",
+            "devices[0].ports[2].ingress_filter: \"no\" is neither on",
+        ),
+        ("\"spanning_tree\":\"on\"", "\"spanning_tree\":1", "devices[0].spanning_tree: "),
+        ("\"classes\":[\"2-3\"", "\"classes\":[\"2-9999\"", "devices[0].classes[0]: 9999 is not a VLAN id"),
+        (
+            "\"classes\":[\"2-3\"",
+            "\"classes\":[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"2-3\"",
+            "devices[0].classes: there are at most 8 priority classes",
+        ),
         ("\"p3\":\"0\"", "\"p9\":\"0\"", "devices[0].fdb[0].to.p9: switch s0-0 has no port \"p9\""),
         ("\"p3\":\"0\"", "\"p3\":\"0-1\"", "devices[0].fdb[0]: host 1 has two entries"),
         ("\"p3\":\"0\"", "\"p3\":\"0,0\"", "devices[0].fdb[0].to.p3: host 0 comes after"),

@@ -16,9 +16,9 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, FlowControlMode, HostId, HostRun, InBand, Learning, Models, Plan, Policy, PortId,
-    PortIntent, PortRole, Resilience, Topology, Traffic, TrafficMatrix, VlanId, VlanSet,
-    format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, FlowControlMode, HostId, HostRun, InBand, IngressFilter,
+    Learning, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Topology, Traffic,
+    TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -265,11 +265,18 @@ fn device_line(topology: &Topology, device: &DeviceIntent) -> String {
     if device.learning == Learning::On {
         push_field(&mut text, "learning", Quoted("on"));
     }
+    if !device.classes.is_empty() {
+        let classes: Vec<String> = device.classes.iter().map(|vlans| Quoted(vlans).to_string()).collect();
+        push_field(&mut text, "classes", format_args!("[{}]", classes.join(",")));
+    }
+    if device.spanning_tree == SpanningTree::On {
+        push_field(&mut text, "spanning_tree", Quoted("on"));
+    }
     format!("{{{text}}}")
 }
 
 fn port_object(topology: &Topology, intent: &PortIntent) -> String {
-    let PortIntent { port, role, admin, pvid, tagged, untagged, flow_control } = intent;
+    let PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter } = intent;
     let mut text = String::new();
     push_field(&mut text, "port", Quoted(&topology.port(*port).name));
     match role {
@@ -296,6 +303,12 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
         FlowControlMode::Off => push_field(&mut text, "flow_control", "\"off\""),
         FlowControlMode::Pause => push_field(&mut text, "flow_control", "\"pause\""),
         FlowControlMode::Pfc { lanes } => push_field(&mut text, "flow_control", format_args!("\"pfc={lanes}\"")),
+    }
+    if *mtu_bytes != ETHERNET_MTU_BYTES {
+        push_field(&mut text, "mtu_bytes", mtu_bytes);
+    }
+    if *ingress_filter == IngressFilter::Off {
+        push_field(&mut text, "ingress_filter", Quoted("off"));
     }
     format!("{{{text}}}")
 }
