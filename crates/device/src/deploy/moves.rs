@@ -32,7 +32,7 @@ use crate::Slot;
 /// Returns of one address that are a storm.
 pub const STORM_RETURNS: usize = 3;
 /// Readings that find an address which has moved at the same port, until nothing is doubtful about it any more.
-const STEADY: usize = 12;
+const STEADY: usize = 24;
 /// Most addresses that are remembered; more are not looked at.
 const TRAILS_MAX: usize = 1 << 16;
 /// Most addresses that a storm is reported with.

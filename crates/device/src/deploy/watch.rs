@@ -25,7 +25,7 @@ use crate::{Slot, SpanningTree, SwitchConfig};
 /// Most cables that a person is told of at once.
 const TOLD_MAX: usize = 6;
 /// Readings of learned addresses after each opening that a storm would show in.
-const READINGS_ENOUGH: usize = 12;
+const READINGS_ENOUGH: usize = 24;
 /// Windows after the last opening that show that nothing floods.
 const WINDOWS_ENOUGH: usize = 2;
 /// How long cables are awaited before a person is told.
