@@ -10,7 +10,7 @@ use std::{fmt::Write as _, io};
 
 use fabric::Plan;
 
-use crate::{Folder, Part, Target};
+use crate::{Folder, Part, Target, dialect::SWSSCONFIG};
 
 /// How Ansible gets a language's files onto a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ fn play(target: Target) -> String {
 /// What is loaded: the folder of a language of many files, else the last file, which is the configuration itself, less
 /// SONiC's static addresses.
 fn main_file(part: &Part) -> String {
-    let is_main = |file: &&String| !file.ends_with(".fdb-set.json");
+    let is_main = |file: &&String| !file.ends_with(SWSSCONFIG);
     let last = part.files.iter().rev().find(is_main).cloned().unwrap_or_default();
     match (part.target, last.rsplit_once('/')) {
         (Target::Networkd | Target::Ifupdown2, Some((folder, _))) => folder.to_owned(),

@@ -29,6 +29,8 @@ use std::{fmt, io, str::FromStr};
 
 use fabric::{Basis, FlowControlMode, VlanId};
 
+pub(crate) use sonic::SWSSCONFIG;
+
 use crate::{PortConfig, PortLearning, RenderError, SwitchConfig, change::Change, text::LineError};
 
 /// Where a dialect's text goes, file by file: what is written belongs to the file that was begun last.

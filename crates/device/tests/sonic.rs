@@ -37,11 +37,11 @@ fn rendered() -> Vec<Rendered> {
         let plan = plan(&topology, spec).expect("a torus can be planned");
         let texts = render_all(&plan, Target::Sonic);
         let json = |name: &str| -> Value { serde_json::from_slice(&texts.files[name]).expect("JSON") };
-        for name in texts.files.keys().filter_map(|name| name.strip_suffix(".fdb-set.json")) {
+        for name in texts.files.keys().filter_map(|name| name.strip_suffix(".fdb-set.swssconfig")) {
             all.push(Rendered {
                 label: format!("{flow_control:?} {name}"),
                 database: json(&format!("{name}.json")).as_object().expect("tables").clone(),
-                operations: json(&format!("{name}.fdb-set.json")).as_array().expect("a list").clone(),
+                operations: json(&format!("{name}.fdb-set.swssconfig")).as_array().expect("a list").clone(),
             });
         }
     }

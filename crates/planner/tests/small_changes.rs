@@ -142,7 +142,7 @@ fn entries(plan: &Plan) -> Entries {
 }
 
 /// Addresses that came, went or moved.
-fn strangers(before: &Named, after: &Named) -> BTreeSet<Mac> {
+fn changed_hosts(before: &Named, after: &Named) -> BTreeSet<Mac> {
     let hosts =
         |cabling: &Named| -> BTreeSet<(String, Mac, (String, String))> { cabling.hosts.iter().cloned().collect() };
     hosts(before).symmetric_difference(&hosts(after)).map(|(_, mac, _)| *mac).collect()
@@ -224,8 +224,8 @@ impl Case {
 
 /// Entries that lead to another port, though their address stayed where it was and their VLAN's tree lost no cable.
 fn needless_moves((before, old): (&Named, &Plan), (after, new): (&Named, &Plan)) -> Vec<(String, VlanId, Mac)> {
-    let (strangers, broken, now) = (strangers(before, after), broken(old, after), entries(new));
-    let must_stay = |(_, vlan, mac): &(String, VlanId, Mac)| !broken.contains(vlan) && !strangers.contains(mac);
+    let (changed, broken, now) = (changed_hosts(before, after), broken(old, after), entries(new));
+    let must_stay = |(_, vlan, mac): &(String, VlanId, Mac)| !broken.contains(vlan) && !changed.contains(mac);
     let moved =
         entries(old).into_iter().filter(|(key, port)| must_stay(key) && now.get(key).is_some_and(|now| now != port));
     moved.map(|(key, _)| key).collect()

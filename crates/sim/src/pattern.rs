@@ -56,16 +56,11 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Every pattern.
-    pub const ALL: &'static [Self] = &[
-        Self::AllToAll,
-        Self::AllToAllPhased,
-        Self::BitReversal,
-        Self::Transpose,
-        Self::Permutation,
-        Self::Incast,
-        Self::NearestNeighbour,
-    ];
+    /// Every pattern of data alone.
+    pub const ALL: &'static [Self] = match Self::WITH_FLOODS {
+        [data @ .., Self::Broadcast, Self::UnknownUnicast] => data,
+        _ => panic!("patterns with floods are the last two"),
+    };
 
     /// Every pattern and, beside data, floods.
     pub const WITH_FLOODS: &'static [Self] = &[

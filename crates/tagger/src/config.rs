@@ -338,16 +338,13 @@ impl Reader {
                 self.problem(line, "pairs count in `mode pair` alone: change the mode, or drop the pairs");
             }
         }
-        let strangers: Vec<(usize, Mac)> = (self.pairs.keys())
+        let in_pairs = (self.pairs.keys())
             .flat_map(|(from, to)| [(*from, (*from, *to)), (*to, (*from, *to))])
-            .filter(|(mac, _)| !self.hosts.contains_key(mac))
-            .map(|(mac, (from, to))| (self.lines.get(&(from, Some(to))).copied().unwrap_or(0), mac))
-            .take(PROBLEMS_MAX)
-            .collect();
-        let unlisted = (self.groups.iter()).filter(|(mac, _)| !self.hosts.contains_key(mac));
-        let strangers: Vec<(usize, Mac)> =
-            strangers.into_iter().chain(unlisted.map(|(mac, (line, _))| (*line, *mac))).take(PROBLEMS_MAX).collect();
-        for (line, mac) in strangers {
+            .map(|(mac, (from, to))| (self.lines.get(&(from, Some(to))).copied().unwrap_or(0), mac));
+        let in_groups = self.groups.iter().map(|(mac, (line, _))| (*line, *mac));
+        let unlisted = in_pairs.chain(in_groups).filter(|(_, mac)| !self.hosts.contains_key(mac));
+        let unlisted: Vec<(usize, Mac)> = unlisted.take(PROBLEMS_MAX).collect();
+        for (line, mac) in unlisted {
             self.problem(line, format!("{mac} has no line of its own: add `{mac} VLANS PRIORITY`"));
         }
         let used: VlanSet = (self.hosts.values())

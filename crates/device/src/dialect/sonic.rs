@@ -95,7 +95,11 @@ impl Dialect for Sonic {
     }
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
-        let own = files.iter().copied().enumerate().filter(|(_, file)| file.name.ends_with(".json"));
+        let own = files
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, file)| [".json", SWSSCONFIG].iter().any(|ending| file.name.ends_with(ending)));
         let mut own: Vec<(usize, TextFile<'_>)> = own.collect();
         own.sort_by_key(|(_, file)| turn(file.text));
         if own.is_empty() {
@@ -108,6 +112,9 @@ impl Dialect for Sonic {
         Ok(())
     }
 }
+
+/// How the names of files for `swssconfig` end; `.json` is CONFIG_DB, which `config load` takes.
+pub(crate) const SWSSCONFIG: &str = ".swssconfig";
 
 /// What `swssconfig` does with rows of APPL_DB.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,7 +140,7 @@ fn write_operations(
         Operation::Set => ("SET", "fdb-set"),
         Operation::Del => ("DEL", "fdb-del"),
     };
-    let name = format!("{}.{part}.json", out.stem);
+    let name = format!("{}.{part}{SWSSCONFIG}", out.stem);
     out.folder.begin(&name)?;
     writeln!(out, "[")?;
     for (index, ((vlan, mac), slot)) in entries.iter().enumerate() {

@@ -172,7 +172,7 @@ pub(super) fn leave_to_tcp(broker: &Broker, listener: SocketAddr) {
     }
     drop(table);
     warn(&format!(
-        "the program that listens at {listener} accepts by itself, not by the library (a static program, io_uring, or a system call of its own): its peers connect by plain TCP"
+        "the program listening at {listener} accepts connections without the preload library (static program, io_uring or raw system call); its peers use plain TCP"
     ));
 }
 

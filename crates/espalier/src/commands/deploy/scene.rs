@@ -104,12 +104,12 @@ impl Surroundings for Scene<'_> {
             Event::WatchedByAddresses(switches) => {
                 let names: Vec<&str> = switches.iter().map(name).collect();
                 eprintln!(
-                    "  watched by the addresses that they learn, as no broadcasts are counted there: {}",
+                    "  these switches have no broadcast counters, so storms there are detected by MAC address moves: {}",
                     names.join(", ")
                 );
             }
             Event::Quenched(storm) => {
-                eprintln!("a storm on the way back: every port that was opened is shut again");
+                eprintln!("broadcast storm during rollback: shutting down every data port");
                 for line in how_a_storm_shows(self.topology, storm) {
                     eprintln!("{line}");
                 }

@@ -205,7 +205,7 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
         Outcome::Quenched { reason: why, storm, shut, lost } => {
             lines.push("turned back:".to_owned());
             lines.extend(reason(why));
-            lines.push("but when ports were opened again, there was a storm:".to_owned());
+            lines.push("but bringing ports up again during rollback caused a storm:".to_owned());
             lines.extend(how_a_storm_shows(topology, storm));
             lines.push(format!("every switch holds what it held before, but {}, which were open, are shut and stay so:", counted(shut.len(), "port")));
             lines.extend(by_switch(topology, shut));
