@@ -65,6 +65,8 @@ pub struct PortConfig {
     pub ingress_filter: IngressFilter,
     /// Whether it notes who sends.
     pub learning: PortLearning,
+    /// Largest IP packet that the switch says the port passes, in bytes; none where it does not say. No language here sets it.
+    pub mtu_bytes: Option<u16>,
 }
 
 /// Whether a port notes who sends, so that frames for them leave by it.
@@ -90,6 +92,7 @@ impl SwitchConfig {
             flow_control: FlowControlMode::Off,
             ingress_filter: IngressFilter::On,
             learning: PortLearning::Always,
+            mtu_bytes: None,
         };
         Self {
             ports: ports.into_iter().map(port).collect(),
@@ -132,7 +135,8 @@ impl SwitchConfig {
             let name = to.name.clone();
             // A port in no VLAN has nobody to learn of.
             let learning = if tagged.is_empty() && untagged.is_empty() { PortLearning::Off } else { learning };
-            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter, learning };
+            let mtu_bytes = None;
+            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter, learning, mtu_bytes };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
             if own.contains(&port.index()) {
@@ -146,7 +150,8 @@ impl SwitchConfig {
     }
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
-    /// class of a VLAN, which stands in the tags of its frames, MTUs, and whether ports learn that always do.
+    /// class of a VLAN, which stands in the tags of its frames, MTUs that it does not say, and whether ports learn that
+    /// always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
     /// If the ports are not those of the switch.
@@ -169,8 +174,11 @@ impl SwitchConfig {
             tagged: config.tagged.clone(),
             untagged: config.untagged.clone(),
             flow_control: config.flow_control.clone(),
-            mtu_bytes: (wanted.ports.iter().find(|wanted| wanted.port == port))
-                .map_or(ETHERNET_MTU_BYTES, |wanted| wanted.mtu_bytes),
+            mtu_bytes: {
+                let wanted = wanted.ports.iter().find(|wanted| wanted.port == port);
+                let wanted = wanted.map_or(ETHERNET_MTU_BYTES, |wanted| wanted.mtu_bytes);
+                config.mtu_bytes.map_or(wanted, |found| found.min(wanted))
+            },
             ingress_filter: config.ingress_filter,
         });
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
@@ -206,17 +214,18 @@ impl SwitchConfig {
         DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning, classes, spanning_tree }
     }
 
-    /// Lets ports that always learn count as what another state asks of them: they serve those that are to learn, and those
-    /// that are not, since static entries stand before what they learn.
+    /// Lets what cannot be written count as what another state asks for: ports that always learn serve those that are to
+    /// learn, and those that are not, since static entries stand before what they learn; MTUs are set by other means.
     ///
     /// # Panics
     /// If the states do not have the same ports.
-    pub fn take_learning_of(&mut self, wanted: &Self) {
+    pub fn take_unwritable_of(&mut self, wanted: &Self) {
         assert_eq!(self.ports.len(), wanted.ports.len(), "both states are of one switch");
         for (port, wanted) in self.ports.iter_mut().zip(&wanted.ports) {
             if port.learning == PortLearning::Always {
                 port.learning = wanted.learning;
             }
+            port.mtu_bytes = wanted.mtu_bytes;
         }
     }
 
@@ -253,6 +262,7 @@ impl PortConfig {
             flow_control: FlowControlMode::Off,
             ingress_filter: IngressFilter::On,
             learning: PortLearning::Off,
+            mtu_bytes: None,
         }
     }
 

@@ -265,6 +265,22 @@ fn nothing_is_wrong_with_a_fabric_as_planned() {
 }
 
 #[test]
+fn a_port_that_drops_the_largest_packets_is_told_with_what_it_needs() {
+    let mut plan = plan("torus 3x3", Resilience::None);
+    let link = LinkId::new(0);
+    plan.devices.iter_mut().flat_map(|device| &mut device.ports).for_each(|port| port.mtu_bytes = 9000);
+    let mut scene = Scene::sound(&plan);
+    let [a, b] = scene.ends(link);
+    scene.port(a).mtu_bytes = Some(9216);
+    scene.port(b).mtu_bytes = Some(1500);
+    let label = plan.topology.port_label(b);
+    let found = only(&scene, &[&label, "an MTU of 1500 bytes", "needs 9000 (frames of 9022 bytes", "a smaller --mtu"]);
+    assert_eq!(found.remedy, Remedy::RaiseMtu);
+    scene.port(b).mtu_bytes = Some(9000);
+    assert_eq!(scene.diagnoses(), []);
+}
+
+#[test]
 fn a_cable_that_deploy_left_shut_waits_for_somebody_to_confirm_it() {
     let plan = plan("torus 3x3", Resilience::OneLink);
     let link = with_moves(&plan, 1);

@@ -24,6 +24,8 @@ pub(crate) struct LinkState {
     pub(crate) running: bool,
     /// How often the device has lost its carrier since it was made; 0 where the kernel does not say.
     pub(crate) downs: u32,
+    /// Largest packet, in bytes.
+    pub(crate) mtu_bytes: u32,
     /// IP packets dropped because they were for another station; none before Linux 5.19.
     pub(crate) otherhost: Option<u64>,
 }
@@ -127,13 +129,14 @@ fn change(device: u32, attributes: &[(u16, &[u8])]) -> io::Result<()> {
 
 fn parse(message: &[u8]) -> Option<(String, LinkState)> {
     let flags = u32_at(message, IFINFO_FLAGS)?;
-    let (mut name, mut otherhost, mut downs) = (None, None, 0);
+    let (mut name, mut otherhost, mut downs, mut mtu_bytes) = (None, None, 0, 0);
     let mut rest = message.get(IFINFO_BYTES..)?;
     while let Some(length) = u16_at(rest, 0).map(usize::from).filter(|length| (4..=rest.len()).contains(length)) {
         let value = &rest[4..length];
         match u16_at(rest, 2)? {
             libc::IFLA_IFNAME => name = std::str::from_utf8(value).ok().map(|name| name.trim_end_matches('\0')),
             libc::IFLA_CARRIER_DOWN_COUNT => downs = u32_at(value, 0).unwrap_or(0),
+            libc::IFLA_MTU => mtu_bytes = u32_at(value, 0).unwrap_or(0),
             libc::IFLA_STATS64 => {
                 let word = value.get(8 * OTHERHOST_WORD..8 * OTHERHOST_WORD + 8);
                 otherhost = word.and_then(|word| word.try_into().ok()).map(u64::from_ne_bytes);
@@ -143,7 +146,7 @@ fn parse(message: &[u8]) -> Option<(String, LinkState)> {
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
     let running = flags & libc::IFF_RUNNING as u32 != 0 && flags & libc::IFF_UP as u32 != 0;
-    Some((name?.to_owned(), LinkState { running, downs, otherhost }))
+    Some((name?.to_owned(), LinkState { running, downs, mtu_bytes, otherhost }))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

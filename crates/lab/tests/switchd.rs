@@ -211,7 +211,7 @@ fn what_others_change_is_told() {
         let mut device = connect();
         let read = |device: &mut Device<UdpLink>| {
             let mut reading = device.read().expect("a reading");
-            reading.config.take_learning_of(&goal());
+            reading.config.take_unwritable_of(&goal());
             reading
         };
         let found = read(&mut device);
@@ -332,7 +332,7 @@ fn first(bench: &Bench) {
     let fence = device.write(&found.config, &goal(), mark, found.fence, guard).expect("a write");
     let mut read = device.read().expect("a reading");
     // SNMP knows no word for whether a port learns.
-    read.config.take_learning_of(&goal());
+    read.config.take_unwritable_of(&goal());
     assert_eq!((&read.config, read.mark, read.fence), (&goal(), Some(mark), fence));
     device.save(fence).expect("it saves");
     let vlans = bench.run("bridge vlan show dev p1");
@@ -385,7 +385,7 @@ fn index_of(bench: &Bench, device: &str) -> u32 {
 fn second() {
     let mut device = connect();
     let mut found = device.read().expect("a reading");
-    found.config.take_learning_of(&goal());
+    found.config.take_unwritable_of(&goal());
     assert_eq!(found.config, goal());
 }
 

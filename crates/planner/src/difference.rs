@@ -10,7 +10,9 @@
 
 use std::fmt;
 
-use fabric::{Plan, VlanId, VlanSet};
+use fabric::{
+    Admin, DeviceIntent, FlowControlMode, IngressFilter, Learning, Plan, PortIntent, SpanningTree, VlanId, VlanSet,
+};
 
 use crate::transition::{Stage, table};
 
@@ -52,6 +54,8 @@ pub struct SwitchDifference {
     pub presence: Presence,
     /// Ports on which something changes, in the switch's order.
     pub ports: Vec<PortDifference>,
+    /// Settings of the whole switch that change.
+    pub settings: Vec<SettingDifference>,
     /// Its static entries.
     pub entries: EntryCounts,
 }
@@ -71,6 +75,19 @@ pub struct PortDifference {
     pub untagged_removed: VlanSet,
     /// Its PVID before and after, if that changes.
     pub pvid: Option<(Option<VlanId>, Option<VlanId>)>,
+    /// What else of it changes.
+    pub settings: Vec<SettingDifference>,
+}
+
+/// A setting that changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingDifference {
+    /// Which, in words.
+    pub name: &'static str,
+    /// Its value in the previous plan.
+    pub before: String,
+    /// Its value in the next plan.
+    pub after: String,
 }
 
 /// How many static entries change.
@@ -130,6 +147,7 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
                 untagged_added: only(&other.untagged, &one.untagged),
                 untagged_removed: only(&one.untagged, &other.untagged),
                 pvid: (one.pvid != other.pvid).then_some((one.pvid, other.pvid)),
+                settings: changed(port_settings(one), port_settings(other)),
             };
             if !difference.is_empty() {
                 ports.push(difference);
@@ -154,9 +172,11 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
             pvids_changed += ports.iter().filter(|port| port.pvid.is_some()).count();
             total.add(&entries);
         }
-        if presence != Presence::Both || !ports.is_empty() || entries.touched() > 0 {
+        let settings = changed(switch_settings(old), switch_settings(new));
+        let same = ports.is_empty() && settings.is_empty() && entries.touched() == 0;
+        if presence != Presence::Both || !same {
             let name = topology.switch(old.switch).name.clone();
-            switches.push(SwitchDifference { name, presence, ports, entries });
+            switches.push(SwitchDifference { name, presence, ports, settings, entries });
         }
     }
     for device in &previous.devices {
@@ -164,7 +184,8 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
         if topology.find_switch(name).is_none() {
             let entries = EntryCounts { removed: device.fdb_len(), ..EntryCounts::default() };
             let presence = Presence::Removed;
-            switches.push(SwitchDifference { name: name.clone(), presence, ports: Vec::new(), entries });
+            let (ports, settings) = (Vec::new(), Vec::new());
+            switches.push(SwitchDifference { name: name.clone(), presence, ports, settings, entries });
         }
     }
     let vlans = |plan: &Plan, other: &Plan| {
@@ -183,7 +204,59 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
 impl PortDifference {
     fn is_empty(&self) -> bool {
         let sets = [&self.tagged_added, &self.tagged_removed, &self.untagged_added, &self.untagged_removed];
-        sets.iter().all(|set| set.is_empty()) && self.pvid.is_none()
+        sets.iter().all(|set| set.is_empty()) && self.pvid.is_none() && self.settings.is_empty()
+    }
+}
+
+/// The settings of a port beside its VLANs, named, in words.
+fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
+    let PortIntent {
+        port: _,
+        role: _,
+        admin,
+        pvid: _,
+        tagged: _,
+        untagged: _,
+        flow_control,
+        mtu_bytes,
+        ingress_filter,
+    } = intent;
+    let flow_control = match flow_control {
+        FlowControlMode::Off => "off".to_owned(),
+        FlowControlMode::Pause => "pause".to_owned(),
+        FlowControlMode::Pfc { lanes } => format!("pfc={lanes}"),
+    };
+    vec![
+        ("state", if *admin == Admin::Up { "up" } else { "down" }.to_owned()),
+        ("flow control", flow_control),
+        ("MTU", mtu_bytes.to_string()),
+        ("ingress filter", on_off(*ingress_filter == IngressFilter::On)),
+    ]
+}
+
+/// The settings of a switch beside its ports and entries, named, in words.
+fn switch_settings(intent: &DeviceIntent) -> Vec<(&'static str, String)> {
+    let DeviceIntent { switch: _, ports: _, fdb: _, foreign: _, learning, classes, spanning_tree } = intent;
+    let classes: Vec<String> = classes.iter().map(|vlans| format!("{{{vlans}}}")).collect();
+    vec![
+        ("learning", on_off(*learning == Learning::On)),
+        ("priority classes", if classes.is_empty() { "none".to_owned() } else { classes.join(" ") }),
+        ("spanning tree", on_off(*spanning_tree == SpanningTree::On)),
+    ]
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
+}
+
+fn changed(before: Vec<(&'static str, String)>, after: Vec<(&'static str, String)>) -> Vec<SettingDifference> {
+    let differ = before.into_iter().zip(after).filter(|((_, before), (_, after))| before != after);
+    differ.map(|((name, before), (_, after))| SettingDifference { name, before, after }).collect()
+}
+
+impl fmt::Display for SettingDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} to {}", self.name, self.before, self.after)
     }
 }
 
@@ -217,7 +290,7 @@ impl fmt::Display for PortDifference {
             let word = |pvid: Option<VlanId>| pvid.map_or_else(|| "none".to_owned(), |vlan| vlan.to_string());
             write!(f, " PVID {} to {}", word(before), word(after))?;
         }
-        Ok(())
+        self.settings.iter().try_for_each(|setting| write!(f, "; {setting}"))
     }
 }
 
@@ -241,6 +314,9 @@ impl fmt::Display for Difference {
                 Presence::Removed => " (gone)",
             };
             writeln!(f, "switch {}{what}: entries {}", switch.name, switch.entries)?;
+            for setting in &switch.settings {
+                writeln!(f, "  {setting}")?;
+            }
             for port in &switch.ports {
                 writeln!(f, "  {port}")?;
             }

@@ -44,7 +44,9 @@ mod transition;
 mod watch;
 
 pub use again::is_better_anew;
-pub use difference::{Difference, EntryCounts, PortDifference, Presence, SwitchDifference, difference};
+pub use difference::{
+    Difference, EntryCounts, PortDifference, Presence, SettingDifference, SwitchDifference, difference,
+};
 pub use error::{PlanError, VlanLimit};
 pub use frames::{Uncovered, uncovered};
 pub use replan::REPLAN_LOAD_FACTOR;

@@ -261,7 +261,7 @@ impl Deployment {
             }
             Reply::Read(switch, result) if self.open.remove(&switch) => match result {
                 Ok(Reading { mut config, mark, fence }) => {
-                    config.take_learning_of(&self.goals[switch.index()]);
+                    config.take_unwritable_of(&self.goals[switch.index()]);
                     let known = Known { config: Arc::new(config), mark, fence };
                     let expected = self.known[switch.index()].replace(known);
                     self.read(switch, expected);

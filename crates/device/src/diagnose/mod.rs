@@ -26,7 +26,7 @@ use crate::{
     SwitchConfig,
     deploy::{Fault, Mark},
     discover::Station,
-    observe::Drift,
+    observe::{Drift, small_mtus},
 };
 
 use evidence::{Evidence, LinkState};
@@ -79,6 +79,7 @@ pub fn diagnose(plan: &Plan, goals: &[SwitchConfig], seen: &[Result<Sight, Fault
     found.extend(cabling);
     found.extend(shut(&evidence, plugs));
     found.extend(drifted(&evidence, plugs));
+    found.extend(small(plan, seen));
     let off = evidence.hosts_down();
     if !off.is_empty() {
         let cause = Cause::HostsDown { hosts: off };
@@ -193,6 +194,20 @@ fn cabling(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
         });
     }
     found
+}
+
+/// Switches with ports that drop the hosts' largest packets.
+fn small<'a>(plan: &'a Plan, seen: &'a [Result<Sight, Fault>]) -> impl Iterator<Item = Diagnosis> + 'a {
+    plan.devices.iter().zip(seen).filter_map(|(device, seen)| {
+        let found: Vec<Option<u16>> = seen.as_ref().ok()?.config.ports.iter().map(|port| port.mtu_bytes).collect();
+        let (switch, ports) = (device.switch, small_mtus(device, &found));
+        (!ports.is_empty()).then(|| Diagnosis {
+            urgency: Urgency::Act,
+            cause: Cause::SmallMtu { switch, ports },
+            consequences: Vec::new(),
+            remedy: Remedy::RaiseMtu,
+        })
+    })
 }
 
 fn drifted(evidence: &Evidence<'_>, plugs: bool) -> Vec<Diagnosis> {

@@ -7,7 +7,7 @@ use fabric::{HostId, LinkId, PortId, SwitchId};
 use crate::{
     deploy::{Fault, Mark},
     discover::Mismatch,
-    observe::Drift,
+    observe::{Drift, SmallMtu},
 };
 
 /// How much a diagnosis concerns a person.
@@ -149,6 +149,13 @@ pub enum Cause {
         /// Which.
         switch: SwitchId,
     },
+    /// Ports of a switch drop the largest packets that the plan's hosts send.
+    SmallMtu {
+        /// Which switch.
+        switch: SwitchId,
+        /// Which ports, at least one.
+        ports: Vec<SmallMtu>,
+    },
     /// Hosts whose ports have no carrier: off, or unplugged.
     HostsDown {
         /// Which.
@@ -227,6 +234,8 @@ pub enum Remedy {
     },
     /// A switch's own commands; SNMP cannot set it.
     OwnCommands,
+    /// A switch's own commands for the MTU, or a plan for smaller packets.
+    RaiseMtu,
     /// Repair or replace the cable; switches need nothing.
     Repair(LinkId),
     /// Start `standby`, which moves the hosts, and repair the cable.

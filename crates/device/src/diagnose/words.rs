@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::{Assignment, HostId, LinkId, Plan, PortId, SwitchId, Topology, VlanId};
 
 use super::{Cause, Consequence, Diagnosis, Remedy};
-use crate::{SwitchConfig, deploy::Fault, discover::Mismatch};
+use crate::{SwitchConfig, deploy::Fault, discover::Mismatch, observe::SMALL_MTU_WAY_OUT};
 
 /// How many of several things are named.
 const NAMED_MAX: usize = 4;
@@ -49,6 +49,7 @@ impl Cause {
             Self::Reset { .. } => "reset",
             Self::OtherDeployment { .. } => "other-deployment",
             Self::Drifted { .. } => "differs",
+            Self::SmallMtu { .. } => "small-mtu",
             Self::HostsDown { .. } => "hosts-down",
         }
     }
@@ -76,6 +77,7 @@ impl Cause {
             | Self::Unreachable { switch, .. }
             | Self::Reset { switch, .. }
             | Self::OtherDeployment { switch, .. }
+            | Self::SmallMtu { switch, .. }
             | Self::Drifted { switch } => Some(*switch),
             _ => None,
         }
@@ -176,6 +178,14 @@ impl Cause {
                 let count = consequences.iter().filter(|one| matches!(one, Consequence::Differs(_))).count();
                 format!("{}: {} from the plan", name(switch), counted(count, "difference", "differences"))
             }
+            Self::SmallMtu { ports, .. } => {
+                let named = ports.iter().take(NAMED_MAX).map(|port| port.sentence(topology)).collect::<Vec<_>>();
+                let further = match ports.len().saturating_sub(NAMED_MAX) {
+                    0 => String::new(),
+                    more => format!("; and {}", counted(more, "further port", "further ports")),
+                };
+                format!("{}{further}", named.join("; "))
+            }
             Self::HostsDown { hosts } => format!(
                 "{} no carrier: off, or unplugged: {}",
                 counted(hosts.len(), "host has", "hosts have"),
@@ -264,6 +274,7 @@ impl Remedy {
             Self::DeployAgain => "deploy-again",
             Self::AfterRepairs { .. } => "repair-first",
             Self::OwnCommands => "own-commands",
+            Self::RaiseMtu => "raise-mtu",
             Self::Repair(_) => "repair",
             Self::StandbyAndRepair(_) => "start-standby-and-repair",
             Self::Standby => "start-standby",
@@ -301,6 +312,7 @@ impl Remedy {
                 )
             }
             Self::OwnCommands => "set it by the switch's own commands".to_owned(),
+            Self::RaiseMtu => SMALL_MTU_WAY_OUT.to_owned(),
             Self::Repair(link) => format!("repair or replace the cable {}", topology.link_label(*link)),
             Self::StandbyAndRepair(link) => format!(
                 "start espalier standby if it does not run, then repair or replace the cable {}",

@@ -69,6 +69,9 @@ struct Port {
     /// Left out where it always learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     learning: Option<Switched>,
+    /// Left out where the switch does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mtu_bytes: Option<u16>,
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +142,7 @@ impl State {
                 PortLearning::Off => Some(Switched::Off),
                 PortLearning::Always => None,
             },
+            mtu_bytes: port.mtu_bytes,
         };
         Self {
             spanning_tree: switched(config.spanning_tree == SpanningTree::On),
@@ -178,6 +182,7 @@ impl State {
                     Some(Switched::Off) => PortLearning::Off,
                     None => PortLearning::Always,
                 },
+                mtu_bytes: port.mtu_bytes,
                 name: port.name,
             });
         }
@@ -238,6 +243,7 @@ mod tests {
         state.ports[0].pvid = Some(vlan(3));
         state.ports[1].tagged = [2, 3, 4, 9].into_iter().map(vlan).collect();
         state.ports[1].flow_control = FlowControlMode::Pfc { lanes: 4 };
+        state.ports[1].mtu_bytes = Some(9216);
         state.entries.insert((vlan(2), Mac::new([2, 0, 0, 0, 0, 1])), Slot::new(1));
         Observed { switch: "sw1".to_owned(), taken_at: Some(1_795_459_200), mark: Some("esp-1-0-0".to_owned()), state }
     }

@@ -3,10 +3,13 @@
 //! ```text
 //!   SwitchConfig found ─┐                       Snapshot ─ a while ─ Snapshot
 //!   SwitchConfig wanted ┴─ drift ─▶ [Drift]           └──── flow ────┘─▶ [Flow]
+//!   MTUs found, DeviceIntent ─ small_mtus ─▶ [SmallMtu]
 //! ```
 
 mod counters;
 mod drift;
+mod mtu;
 
 pub use counters::{Count, Flow, PortCounts, Snapshot, flow};
 pub use drift::{Drift, drift};
+pub use mtu::{SMALL_MTU_WAY_OUT, SmallMtu, small_mtus};

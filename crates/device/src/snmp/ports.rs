@@ -93,7 +93,7 @@ impl<L: Link> Reader<'_, L> {
         Ok(rows.into_iter().filter_map(|(index, value)| Some((index.0, text(&value)?))).collect())
     }
 
-    fn numbers(&mut self, column: &Column) -> Result<BTreeMap<u32, i32>, SessionError> {
+    pub(crate) fn numbers(&mut self, column: &Column) -> Result<BTreeMap<u32, i32>, SessionError> {
         let rows = self.optional::<IfIndex>(column)?;
         Ok(rows.into_iter().filter_map(|(index, value)| Some((index.0, value.int()?))).collect())
     }

@@ -154,6 +154,7 @@ impl<L: Link> Device<L> {
             true => self.walk(&ether_like::PAUSE_ADMIN_MODE)?.into_iter().collect(),
             false => BTreeMap::new(),
         };
+        let mtus = self.interface_mtus()?;
         let trees = self.walk::<BridgePort>(&bridge::STP_PORT_ENABLE)?;
         let own = |port: &BridgePort| slots.get(&port.0).is_some_and(|slot| *slot < self.names.len());
         let governed = trees.iter().any(|(port, value)| own(port) && value.int() == Some(Enabled::Yes.code()));
@@ -173,10 +174,29 @@ impl<L: Link> Device<L> {
             port.flow_control = if both { FlowControlMode::Pause } else { FlowControlMode::Off };
             // No object of the standard's turns it off.
             port.learning = PortLearning::Always;
+            port.mtu_bytes = mtus.get(&numbers.interface.0).copied();
         }
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };
         Ok((SwitchConfig { ports, vlans, entries, spanning_tree }, mark))
+    }
+
+    /// `mtus[slot]`: the largest packet that each port passes that it was connected with, in bytes (ifMtu); none of one that
+    /// does not say.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn mtus(&mut self) -> Result<Vec<Option<u16>>, Fault> {
+        let mtus = self.interface_mtus()?;
+        Ok(self.ports.iter().map(|port| mtus.get(&port.interface.0).copied()).collect())
+    }
+
+    /// ifMtu by ifIndex. What is more than a packet of IPv4 can have counts as that much.
+    fn interface_mtus(&mut self) -> Result<BTreeMap<u32, u16>, Fault> {
+        let mut reader = Reader { session: &mut self.session, bulk: &mut self.bulk };
+        let mtus = reader.numbers(&if_mib::MTU).map_err(fault)?;
+        let bytes = |mtu: i32| u16::try_from(mtu.min(i32::from(u16::MAX))).ok().filter(|bytes| *bytes > 0);
+        Ok(mtus.into_iter().filter_map(|(index, mtu)| Some((index, bytes(mtu)?))).collect())
     }
 
     /// Refuses to write what can only be read here.

@@ -290,13 +290,14 @@ impl fmt::Debug for Device {
     }
 }
 
-/// A state as it is read from a switch that was found like this: ports that always learn do so in every state.
+/// A state as it is read from a switch that was found like this: ports that always learn do so in every state, and MTUs stay.
 fn as_read(state: &SwitchConfig, found: &SwitchConfig) -> SwitchConfig {
     let mut state = state.clone();
     for (port, found) in state.ports.iter_mut().zip(&found.ports) {
         if found.learning == PortLearning::Always {
             port.learning = PortLearning::Always;
         }
+        port.mtu_bytes = found.mtu_bytes;
     }
     state
 }

@@ -243,6 +243,7 @@ pub(super) fn state(
         there[at] = true;
         let up = link["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
         config.ports[at].admin = if up { Admin::Up } else { Admin::Down };
+        config.ports[at].mtu_bytes = link["mtu"].as_u64().map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
         match link["master"].as_str() {
             Some(BRIDGE) if link["linkinfo"]["info_slave_data"]["learning"] == true => {
                 config.ports[at].learning = PortLearning::On;
@@ -366,7 +367,7 @@ mod tests {
         let names = ["p1".to_owned(), "p2".to_owned()];
         let links = r#"[{"ifname":"lo","flags":["UP"]},
             {"ifname":"espalier","ifalias":"esp-1-00000001-00000002","linkinfo":{"info_data":{"vlan_filtering":1,"stp_state":0}}},
-            {"ifname":"p1","flags":["BROADCAST","UP"],"master":"espalier","linkinfo":{"info_slave_data":{"learning":true}}},
+            {"ifname":"p1","flags":["BROADCAST","UP"],"mtu":9000,"master":"espalier","linkinfo":{"info_slave_data":{"learning":true}}},
             {"ifname":"p2","flags":[]}]"#;
         let vlans = r#"[{"ifname":"p1","vlans":[{"vlan":2,"vlanEnd":3,"flags":["Egress Untagged"]},{"vlan":4,"flags":["PVID","Egress Untagged"]},{"vlan":9}]},
             {"ifname":"p2","vlans":[{"vlan":1,"flags":["PVID"]}]}]"#;
@@ -379,6 +380,7 @@ mod tests {
         assert_eq!((port.pvid.map(VlanId::get), port.admin), (Some(4), Admin::Up));
         assert_eq!(port.flow_control, FlowControlMode::Pause);
         assert_eq!([port.learning, config.ports[1].learning], [PortLearning::On, PortLearning::Off]);
+        assert_eq!([port.mtu_bytes, config.ports[1].mtu_bytes], [Some(9000), None]);
         assert_eq!((config.ports[1].members().is_empty(), config.entries.len()), (true, 1));
         assert!(mark.is_some());
         let other = links.replace("\"master\":\"espalier\"", "\"master\":\"br0\"");

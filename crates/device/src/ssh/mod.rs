@@ -15,6 +15,7 @@ mod cli;
 mod device;
 mod language;
 mod linux;
+mod mtu;
 mod range;
 mod running;
 mod screen;

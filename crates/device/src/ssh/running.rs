@@ -14,6 +14,7 @@ use fabric::{VlanId, VlanSet};
 
 use super::{
     language::{Language, Shows},
+    mtu::{packet_bytes, routeros_packet_bytes},
     range::expand,
 };
 use crate::{
@@ -57,6 +58,9 @@ struct Line {
 /// # Errors
 /// What is not understood of it.
 pub(super) fn read_running(language: &Language, lines: &[String], names: &[String]) -> Result<Running, String> {
+    let packets: Vec<(String, u16)> = (lines.iter().filter(|_| language.target == Target::RouterOs))
+        .filter_map(|line| routeros_packet_bytes(line).map(|(name, bytes)| (name.to_owned(), bytes)))
+        .collect();
     let lines: Vec<String> = match language.target {
         Target::RouterOs => routeros(lines),
         Target::EdgeCore => lines.iter().map(|line| line.replace(" VLAN ", " vlan ")).collect(),
@@ -66,9 +70,13 @@ pub(super) fn read_running(language: &Language, lines: &[String], names: &[Strin
     let plan = PortIndex::new(Some(language.target), names.iter().map(String::as_str));
     let mut shown = Shown::of(language, lines, names, &plan)?;
     let marks = marks(&shown.lines);
+    let mtus = mtus(language.target, &shown, names, &packets);
     let pvids = pvids(&shown, names);
     entries_last(language, &mut shown.lines);
     let mut config = understand(language, &mut shown, names, &plan)?;
+    for (port, mtu_bytes) in config.ports.iter_mut().zip(mtus) {
+        port.mtu_bytes = mtu_bytes;
+    }
     for port in config.ports.iter_mut().skip(names.len()).filter(|port| port.pvid.is_none()) {
         // Of a port that nobody named the number counts: its VLAN cannot be removed, whether frames get in or not.
         port.pvid = pvids.get(&port.name).copied().filter(|pvid| *pvid != VlanId::MIN);
@@ -349,6 +357,22 @@ fn marks(lines: &[Line]) -> BTreeMap<Mark, Option<VlanId>> {
         }
     }
     marks
+}
+
+/// `mtus[port]`: largest packets of the plan's ports, as far as lines say; `packets` are those that RouterOS says.
+fn mtus(target: Target, shown: &Shown, names: &[String], packets: &[(String, u16)]) -> Vec<Option<u16>> {
+    let mut mtus = vec![None; names.len()];
+    for Line { scope, text } in &shown.lines {
+        if let (Scope::Plan(at), Some(bytes)) = (scope, packet_bytes(target, text)) {
+            mtus[*at] = Some(bytes);
+        }
+    }
+    for (name, bytes) in packets {
+        if let Some(at) = names.iter().position(|known| known == name) {
+            mtus[at] = Some(*bytes);
+        }
+    }
+    mtus
 }
 
 /// PVIDs that ports are told of, in languages that keep them where only tagged frames come in.

@@ -15,7 +15,7 @@ use device::{
     diagnose::{Moves, Standing, span},
     format::{Observed, parse_observed, write_moment, write_observed},
     judge_flow_control,
-    observe::{Drift, drift},
+    observe::{Drift, SMALL_MTU_WAY_OUT, drift, small_mtus},
 };
 use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, VlanId, VlanSet, format::plan::ReadMode};
 
@@ -57,10 +57,12 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
             mark: reading.mark.map(|mark| mark.to_string()),
             state: reading.config,
         };
-        Ok(Answer::Held(Draft::write(args.output.join(file_name(switch.index(), name)), &write_observed(&observed))?))
+        let draft = Draft::write(args.output.join(file_name(switch.index(), name)), &write_observed(&observed))?;
+        Ok(Answer::Held(draft, observed.state.ports.iter().map(|port| port.mtu_bytes).collect()))
     };
     let answers = controller::at_once(plan.topology.switch_ids().collect(), args.reach.parallel, one);
     let answers = answers.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut small = Vec::new();
     // What some switches hold now and others held some other time is no state that the fabric was ever in.
     if interrupt.is_pressed() {
         match output {
@@ -73,7 +75,8 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     for (switch, answer) in plan.topology.switch_ids().zip(answers) {
         let name = &plan.topology.switch(switch).name;
         let fault = match answer {
-            Answer::Held(draft) => {
+            Answer::Held(draft, mtus) => {
+                small.extend(small_mtus(&plan.devices[switch.index()], &mtus));
                 draft.publish()?;
                 continue;
             }
@@ -100,6 +103,9 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
     for (name, fault) in &failed {
         eprintln!("espalier: {name} {fault}");
     }
+    for port in &small {
+        eprintln!("espalier: warning: {}; {SMALL_MTU_WAY_OUT}", port.sentence(&plan.topology));
+    }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
@@ -110,7 +116,8 @@ fn now_s() -> u64 {
 
 /// What came of one switch.
 enum Answer {
-    Held(Draft),
+    /// What it held, and the MTU of each port as far as it says.
+    Held(Draft, Vec<Option<u16>>),
     Fault(Fault),
     /// Somebody asked to stop before.
     NotAsked,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use fabric::{FdbRun, FlowControlMode, HostTable, Plan, Topology, VlanId};
-use planner::{Difference, EntryCounts, Part, Presence, Step, SwitchChange, Transition};
+use planner::{Difference, EntryCounts, Part, Presence, SettingDifference, Step, SwitchChange, Transition};
 use serde_json::{Value, json};
 
 use super::{Output, say};
@@ -75,6 +75,9 @@ pub(super) fn difference_json(difference: &Difference) -> Value {
                     if let Some((before, after)) = port.pvid {
                         object["pvid"] = json!({ "before": before.map(VlanId::get), "after": after.map(VlanId::get) });
                     }
+                    if !port.settings.is_empty() {
+                        object["settings"] = settings_json(&port.settings);
+                    }
                     object
                 })
                 .collect();
@@ -84,7 +87,10 @@ pub(super) fn difference_json(difference: &Difference) -> Value {
                 Presence::Removed => "removed",
             };
             let entries = entries_json(&switch.entries);
-            json!({ "switch": switch.name, "presence": presence, "entries": entries, "ports": ports })
+            let settings = settings_json(&switch.settings);
+            json!({
+                "switch": switch.name, "presence": presence, "entries": entries, "settings": settings, "ports": ports,
+            })
         })
         .collect();
     json!({
@@ -97,6 +103,11 @@ pub(super) fn difference_json(difference: &Difference) -> Value {
         "entries_share_touched": difference.entries.share_touched(),
         "switches": switches,
     })
+}
+
+fn settings_json(settings: &[SettingDifference]) -> Value {
+    let one = |setting: &SettingDifference| json!({ "setting": setting.name, "before": setting.before, "after": setting.after });
+    settings.iter().map(one).collect()
 }
 
 fn entries_json(entries: &EntryCounts) -> Value {

@@ -28,6 +28,7 @@ use fabric::VlanId;
 use super::wire::{Ears, Speech, drain, link_events, wait};
 use crate::{
     LabError,
+    build::port_mtu_bytes,
     ebpf::Tables,
     layout::{Cable, Layout, SwitchSite},
     link,
@@ -61,7 +62,8 @@ pub(super) struct Plane {
     /// The VLAN in which the switch itself takes part, by a port behind those that people know.
     own_vlan: Option<VlanId>,
     rates: Vec<u64>,
-    mtu_bytes: u32,
+    /// `mtus_bytes[port]`: the largest packet, as the device of the port has it.
+    mtus_bytes: Vec<u32>,
     stp: Bridge,
     neighbourhood: Neighbourhood,
     stp_ears: Ears,
@@ -107,7 +109,7 @@ impl Plane {
             switch,
             rates,
             down_cables,
-            mtu_bytes: u32::from(layout.mtu_bytes()),
+            mtus_bytes: vec![u32::from(port_mtu_bytes(layout.mtu_bytes())); count],
             stp: Bridge::new(id, &ports, Timers::SHORT, 0),
             neighbourhood: Neighbourhood::default(),
             stp_ears: Ears::open(Speech::Stp)?,
@@ -198,6 +200,9 @@ impl Plane {
             let port = &self.site.ports[number];
             let link = port.device.as_deref().and_then(|device| links.get(device));
             let running = link.is_some_and(|link| link.running);
+            if let Some(link) = link {
+                self.mtus_bytes[number] = link.mtu_bytes;
+            }
             let seen = (port.plugged, link.map_or(0, |link| link.downs));
             let ran = std::mem::replace(&mut self.running[number], running);
             if std::mem::replace(&mut self.seen[number], seen) != seen && ran && running {
@@ -398,7 +403,7 @@ impl Plane {
             oper: if self.running[number] { IfStatus::Up } else { IfStatus::Down },
             changed_cs: self.changed_cs[number],
             speed_bps: self.rates[number],
-            mtu_bytes: self.mtu_bytes,
+            mtu_bytes: self.mtus_bytes[number],
             counters,
             pause: None,
             stp: StpPortSensor {

@@ -30,11 +30,12 @@ fn comware_shows_much_that_is_no_business_of_ours() {
 #[test]
 fn fastpath_has_blocks_in_blocks() {
     let text = "!Current Configuration:\n!\nvlan database\nvlan 2-3\nvlan 4093\nvlan name 4093 \"esp-1-00000001-00000002\"\nexit\n\
-        configure\nline console\nserial timeout 160\nexit\nno spanning-tree\ninterface 0/1\nvlan ingressfilter\nvlan pvid 2\n\
+        configure\nline console\nserial timeout 160\nexit\nno spanning-tree\ninterface 0/1\nmtu 9216\nvlan ingressfilter\nvlan pvid 2\n\
         vlan participation include 2-3\nexit\ninterface vlan 1\nrouting\nexit\nexit\n";
     let running = read(Target::Fastpath, text, &["0/1"]).expect("understood");
     assert_eq!(running.config.ports[0].untagged.to_string(), "1-3");
     assert_eq!((running.config.spanning_tree, running.mark.is_some()), (SpanningTree::Off, true));
+    assert_eq!(running.config.ports[0].mtu_bytes, Some(9198));
 }
 
 #[test]
@@ -48,6 +49,7 @@ fn routeros_has_settings_of_all_kinds_on_a_line() {
     let running = read(Target::RouterOs, text, &["ether1"]).expect("understood");
     let port = &running.config.ports[0];
     assert_eq!((port.admin, port.untagged.to_string()), (fabric::Admin::Down, "2".into()));
+    assert_eq!(port.mtu_bytes, Some(1496));
     assert!(running.mark.is_some());
     assert!(
         read(

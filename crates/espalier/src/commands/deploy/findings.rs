@@ -102,7 +102,13 @@ pub(super) fn survey_json(looked: &Looked, route: &Route) -> Value {
         .collect();
     let misfits: Vec<String> = looked.survey.misfits.iter().map(|misfit| misfit.sentence(topology)).collect();
     let notes: Vec<String> = looked.survey.notes.iter().map(|note| note.sentence(topology)).collect();
+    let small = looked.small_mtus.iter().map(|port| {
+        json!({
+            "port": topology.port_label(port.port), "found_bytes": port.found_bytes, "needed_bytes": port.needed_bytes,
+        })
+    });
     json!({
+        "small_mtus": small.collect::<Vec<_>>(),
         "cables": topology.links().len(), "confirmed": looked.survey.confirmed.len(), "unconfirmed": unconfirmed,
         "misfits": misfits, "notes": notes, "unfit": looked.unfit,
     })

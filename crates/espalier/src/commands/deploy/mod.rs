@@ -3,6 +3,7 @@
 mod around;
 mod dry_run;
 mod findings;
+mod mtu;
 mod probe;
 mod route;
 mod scene;
@@ -19,7 +20,10 @@ use device::{
         Cancel, Deployment, Journal, Management, Mark, Order, Outcome, Precedence, Watch, Way, run as run_deployment,
     },
 };
-use fabric::format::plan::{ReadMode, plan_digest};
+use fabric::{
+    Plan,
+    format::plan::{ReadMode, plan_digest},
+};
 
 use self::{
     around::plan_around,
@@ -88,13 +92,14 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let digest = plan_digest(&plan)?;
     let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {
-        let looked = Looked::new(&plan, &route, &ways, &mut devices, args)?;
+        let mut looked = Looked::new(&plan, &route, &ways, &mut devices, args)?;
         looked.shut_in(&mut route);
         let parked = ways.include_all_unmanaged(&mut devices, &route.vlans());
         if interrupt.is_pressed() {
             return stopped(output);
         }
         tell_parked(&route, &parked);
+        tell_mtus(&plan, &route, &mut looked, &mut devices, parallel);
         return dry_run(&plan, &route, devices, &Rehearsal { parked: &parked, looked: &looked, digest }, args, output)
             .map(Attempt::Ended);
     }
@@ -138,7 +143,6 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         eprintln!("{line}");
     }
     looked.shut_in(&mut route);
-    let surveyed = survey_json(&looked, &route);
     // One that was interrupted has them in its journal: they may be parked already.
     let further = resume.as_ref().map(|journal| further_ports(&route, journal, args));
     let parked = match further {
@@ -162,6 +166,8 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         return stopped(output);
     }
     tell_parked(&route, &parked);
+    tell_mtus(&plan, &route, &mut looked, &mut devices, parallel);
+    let surveyed = survey_json(&looked, &route);
     let refused = refused_writes(&route, &mut devices, &parked, digest);
     if !refused.is_empty() {
         end(output, "refused", &refused, surveyed)?;
@@ -259,6 +265,15 @@ fn end(output: Output, word: &str, lines: &[String], survey: serde_json::Value) 
         }
     }
     Ok(())
+}
+
+/// Says what of the ports' MTU is not as the plan needs it. What is taken back goes to a state that is not the plan's.
+fn tell_mtus(plan: &Plan, route: &Route, looked: &mut Looked, devices: &mut [Connected], parallel: usize) {
+    if !matches!(route.way, Way::Undo) {
+        let mtus = mtu::ask(devices, parallel);
+        looked.small_mtus = mtu::small(plan, &mtus);
+        mtu::lines(plan, &looked.small_mtus, &mtus).iter().for_each(|line| eprintln!("{line}"));
+    }
 }
 
 /// Says which unmanaged ports go out of service.

@@ -15,6 +15,7 @@ use device::{
     SwitchConfig,
     deploy::{Cables, Management, Way},
     discover::Station,
+    observe::SmallMtu,
     survey::{Survey, SurveyReply, Unconfirmed, survey},
 };
 use fabric::{Admin, LinkId, Plan, PortId, Severity, SwitchId, Topology};
@@ -43,6 +44,8 @@ pub(super) struct Looked {
     pub(super) kept: BTreeSet<LinkId>,
     /// What the judge has against the plan without the cables that stay shut.
     pub(super) unfit: Option<String>,
+    /// Ports whose MTU is smaller than the plan needs.
+    pub(super) small_mtus: Vec<SmallMtu>,
     /// Whether a switch did not answer, so that nothing is known of its cables.
     pub(super) partial: bool,
 }
@@ -75,6 +78,7 @@ impl Looked {
             shut: BTreeSet::new(),
             kept: BTreeSet::new(),
             unfit: None,
+            small_mtus: Vec::new(),
             partial,
         };
         looked.decide(plan, route);
