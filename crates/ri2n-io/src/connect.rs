@@ -1,53 +1,47 @@
-//! Connecting: the handshake, then a link for each pair of addresses that reach each other.
+//! Connecting: the handshake, which a worker drives, then a link for each pair of addresses that reach each other.
 
 use crate::{
     config::{Config, LinkChoice, LinkPair},
-    handshake::{self, shake_hands},
+    dial::{self, Goal},
     interfaces::{LocalAddress, interface_of, local_addresses},
-    listener::{allowed, unspecified},
-    shared::{Ends, Shared},
-    status::Role,
-    sys::{self, Socket, TellLocal},
+    shared::Shared,
 };
 use ri2n::{
     LINKS_MAX, Path, Time,
     handshake::{ADDRESS_UNLISTED, Connected},
-    wire::handshake::{ADDRESSES_MAX, Address},
+    wire::handshake::Address,
 };
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, mpsc},
 };
 
 /// Connects to the first of the server's addresses that answers.
 pub(crate) fn connect(servers: &[SocketAddr], config: &Config) -> io::Result<Arc<Shared>> {
-    let first =
-        servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
-    let servers: Vec<SocketAddr> =
-        servers.iter().copied().filter(|server| server.is_ipv4() == first.is_ipv4()).collect();
-    let socket = Socket::bind((unspecified(first.ip()), 0).into(), TellLocal::No)?;
-    let ours = allowed(config, first.ip())?;
-    let told: Vec<Address> = ours.iter().map(|local| local.address).take(ADDRESSES_MAX).collect();
-    let (mut connected, server) = shake_hands(&socket, &servers, config, &told)?;
-    let port = socket.local_addr()?.port();
-    let local_ip =
-        connected.connection.links().first().and_then(|link| link.path.local).unwrap_or(unspecified(server.ip()));
-    add_links(sys::now(), &mut connected, config, server.ip(), local_ip, &ours)?;
-    let reached = |theirs: &&Address| ours.iter().any(|local| local.address.reaches(theirs.ip));
-    let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
-    let ends = Ends { local: SocketAddr::new(local_ip, port), peer: server, others };
-    Shared::new(socket, Role::Client, ends, connected.connection)
+    wait_for(servers, config, Goal::Connection)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 /// Whether a server answers at one of its addresses.
 pub(crate) fn is_answered(servers: &[SocketAddr], config: &Config) -> io::Result<bool> {
-    let first = servers.first().ok_or(io::ErrorKind::InvalidInput)?;
-    let socket = Socket::bind((unspecified(first.ip()), 0).into(), TellLocal::No)?;
-    handshake::is_answered(&socket, servers, config)
+    Ok(wait_for(servers, config, Goal::Answer).is_ok())
 }
 
-fn add_links(
+fn wait_for(servers: &[SocketAddr], config: &Config, goal: Goal) -> io::Result<Option<Arc<Shared>>> {
+    let (send, receive) = mpsc::sync_channel(1);
+    let done = Box::new(move |result| {
+        // Nobody waits any more if the caller has panicked.
+        let _ = send.send(result);
+    });
+    dial::begin(servers, config, goal, done)?;
+    receive.recv().unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Adds a link for each pair of addresses but the first, which the handshake has proven.
+///
+/// # Errors
+/// If our addresses are not known.
+pub(crate) fn add_links(
     now: Time,
     connected: &mut Connected,
     config: &Config,

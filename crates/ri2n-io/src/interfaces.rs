@@ -1,8 +1,17 @@
 //! This machine's addresses, each with its interface, subnet and MTU.
 
-use crate::sys;
+use crate::sys::{self, Socket};
 use ri2n::wire::handshake::Address;
-use std::{ffi::CStr, io, mem::size_of, net::IpAddr, ptr};
+use std::{
+    collections::BTreeMap,
+    ffi::CStr,
+    io,
+    mem::size_of,
+    net::{IpAddr, SocketAddr},
+    ptr,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 /// An address of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +21,41 @@ pub(crate) struct LocalAddress {
     pub(crate) is_loopback: bool,
 }
 
-/// The addresses of interfaces that are up, by interface; no link-local ones.
+/// How long an answer of the system is good: a thousand connections within that time do not ask it a thousand times.
+const KEPT_FOR: Duration = Duration::from_millis(500);
+/// Answers that are kept at a time.
+const KEPT_MAX: usize = 1024;
+
+/// The addresses of interfaces that are up, by interface; no link-local ones. As they were at most [`KEPT_FOR`] ago.
 pub(crate) fn local_addresses() -> io::Result<Vec<LocalAddress>> {
+    static KEPT: Mutex<Option<(Instant, Vec<LocalAddress>)>> = Mutex::new(None);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*kept {
+        Some((at, known)) if at.elapsed() < KEPT_FOR => Ok(known.clone()),
+        _ => {
+            let known = ask_local_addresses()?;
+            *kept = Some((Instant::now(), known.clone()));
+            Ok(known)
+        }
+    }
+}
+
+/// The address that the system would send from to reach `remote`; kept likewise.
+pub(crate) fn source_toward(remote: SocketAddr) -> io::Result<IpAddr> {
+    static KEPT: Mutex<BTreeMap<IpAddr, (Instant, IpAddr)>> = Mutex::new(BTreeMap::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, source)) = kept.get(&remote.ip()).filter(|(at, _)| at.elapsed() < KEPT_FOR) {
+        return Ok(*source);
+    }
+    let source = Socket::source_toward(remote)?;
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept.insert(remote.ip(), (Instant::now(), source));
+    Ok(source)
+}
+
+fn ask_local_addresses() -> io::Result<Vec<LocalAddress>> {
     let mut first = ptr::null_mut();
     // SAFETY: the list is freed below, after its last use.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {

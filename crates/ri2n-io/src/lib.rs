@@ -1,32 +1,36 @@
 //! RI2N over UDP sockets.
 //!
-//! The protocol runs to completion in the thread that calls [`Stream::read`] or [`Stream::write`]: it receives, decides
-//! and sends there, since handing a packet to another thread costs more than everything else that is done with it. One
-//! helper thread a process looks after connections whose callers are elsewhere: timers, packets, handshakes, carriers.
+//! A process has as many worker threads as processors, eight at most, and each of them one UDP socket an address family for all of
+//! its connections: no thread and no descriptor is any connection's own. Packets name their connection. Callers of [`Stream::write`]
+//! send in their own thread; whoever reads waits for the worker, unless the worker itself carries the bytes to a descriptor
+//! ([`Stream::give`]).
 //!
 //! ```text
-//!  caller ─ read/write ─▶ lock ─ ri2n::Connection ─▶ sendmsg (UDP_SEGMENT)
-//!     └─ nothing yet ───▶ recvmmsg (UDP_GRO), blocking ─▶ lock ─ handle ─┘
-//!  helper ─ epoll, timers ─▶ the same, for whoever is not calling
+//!  caller ─ write ─▶ lock ─ ri2n::Connection ─▶ sendmsg (UDP_SEGMENT)
+//!  worker ─ epoll ─▶ recvmmsg (UDP_GRO) ─ dispatch ─▶ lock ─ handle ─ duty ─▶ sendmsg ─▶ wake callers
 //! ```
-//!
-//! A connection has a UDP socket, and so a port, of its own at both ends: the kernel tells connections apart.
 
 mod config;
 mod connect;
-mod handshake;
-mod helper;
+mod dial;
+mod dispatch;
+mod duty;
 mod interfaces;
 mod listener;
 mod netlink;
+mod paths;
+mod ports;
 mod shared;
 mod status;
 mod stream;
 mod sys;
+mod timers;
+mod worker;
 
 pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair};
+pub use duty::{Duty, End, Seen, Then};
 pub use listener::Listener;
-pub use ri2n::{Health, Integrity, Key, Patience, StreamState, handshake::ConnectError};
+pub use ri2n::{CloseReason, Health, Integrity, Key, Patience, StreamState, Time, WriteError, handshake::ConnectError};
 pub use status::{ConnectionStatus, LinkStatus, Role, connections};
 pub use stream::Stream;
 pub use sys::prefer_short_turns;

@@ -1,31 +1,33 @@
-//! Accepting connections: the helper answers handshakes, callers take what is ready.
+//! Accepting connections: a worker answers handshakes, callers take what is ready.
 
 use crate::{
     config::{Config, LinkChoice},
-    helper,
     interfaces::{LocalAddress, local_addresses},
+    ports::Ports,
     shared::{Ends, Shared},
     status::Role,
     stream::Stream,
-    sys::{self, Block, EventFd, MESSAGES, Socket, TellLocal},
+    sys::{self, EventFd, MESSAGES, Socket, TellLocal},
+    worker::{self, Worker},
 };
 use ri2n::{
     Path,
-    handshake::{Opening, Response, Server, Terms},
+    handshake::{Opening, Response, Server, Terms, identifier},
     wire::handshake::{ADDRESSES_MAX, Address},
 };
 use std::{
     collections::VecDeque,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     os::fd::BorrowedFd,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG_MAX: usize = 1024;
-/// Ports tried for one connection before there is none.
-const PORTS_TRIED_MAX: u32 = 64;
 
 /// Waits for connections.
 #[derive(Debug)]
@@ -33,11 +35,12 @@ pub struct Listener {
     acceptor: Arc<Acceptor>,
 }
 
-/// What the listener and the helper share.
+/// What the listener and its worker share.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     pub(crate) socket: Socket,
-    pub(crate) id: u64,
+    pub(crate) id: u32,
+    worker: Arc<Worker>,
     config: Config,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -48,7 +51,6 @@ pub(crate) struct Acceptor {
 struct Queue {
     server: Server,
     waiting: VecDeque<(Stream, SocketAddr)>,
-    next_port: u16,
     is_closed: bool,
 }
 
@@ -59,20 +61,22 @@ impl Listener {
     /// # Errors
     /// If the address cannot be bound.
     pub fn bind(address: SocketAddr, config: &Config) -> io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let worker = worker::any()?;
         let acceptor = Arc::new(Acceptor {
             socket: Socket::bind(address, TellLocal::Yes)?,
-            id: helper::next_id(),
+            id: NUMBER.fetch_add(1, Ordering::Relaxed),
+            worker: worker.clone(),
             config: config.clone(),
             queue: Mutex::new(Queue {
                 server: Server::new(random()?, config.protection()),
                 waiting: VecDeque::new(),
-                next_port: config.ports.as_ref().map_or(0, |ports| *ports.start()),
                 is_closed: false,
             }),
             changed: Condvar::new(),
             ready: EventFd::new()?,
         });
-        helper::get()?.add_acceptor(&acceptor)?;
+        worker.add_acceptor(&acceptor)?;
         Ok(Self { acceptor })
     }
 
@@ -116,9 +120,7 @@ impl Listener {
 
     /// Takes no more connections; [`Self::accept`] returns an error.
     pub fn close(&self) {
-        if let Ok(helper) = helper::get() {
-            helper.remove_acceptor(&self.acceptor);
-        }
+        self.acceptor.worker.remove_acceptor(&self.acceptor);
         let mut queue = self.acceptor.lock();
         queue.is_closed = true;
         queue.waiting.clear();
@@ -152,7 +154,7 @@ impl Acceptor {
     /// Answers what arrived.
     pub(crate) fn serve(&self) {
         sys::with_inbox(|inbox| {
-            let Ok(count) = self.socket.receive(inbox, Block::Never, MESSAGES) else {
+            let Ok(count) = self.socket.receive(inbox, MESSAGES) else {
                 while self.socket.take_unreachable(inbox).is_some() {}
                 return;
             };
@@ -187,46 +189,30 @@ impl Acceptor {
 
     fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<Vec<u8>> {
         let client = opening.client();
-        let socket = self.bind_connection(queue, client)?;
+        let worker = worker::any()?;
+        let socket = worker.socket(&Ports::toward(client.ip(), self.config.ports.as_ref()))?;
         let port = socket.local_addr()?.port();
         let offered = offered(&self.config, client.ip(), path.local)?;
-        let terms = Terms { seed: random()?, port, local: path.local, offered, settings: self.config.settings() };
-        let (connection, answer) = queue.server.accept(sys::now(), opening, terms);
         let listening = self.socket.local_addr()?;
+        let seed = worker.seed()?;
+        let terms = Terms { seed, port, local: path.local, offered, settings: self.config.settings() };
+        let (connection, answer) = queue.server.accept(sys::now(), opening, terms);
+        debug_assert_eq!(connection.local_id(), identifier(&seed));
         let local = SocketAddr::new(path.local.unwrap_or(listening.ip()), listening.port());
-        let shared = Shared::new(socket, Role::Server, Ends { local, peer: client, others: Vec::new() }, connection)?;
+        let ends = Ends { local, peer: client, others: Vec::new() };
+        let shared = Shared::new(worker, &socket, Role::Server, ends, connection);
         queue.waiting.push_back((Stream::new(shared), client));
         self.ready.set();
         self.changed.notify_one();
         Ok(answer)
     }
-
-    fn bind_connection(&self, queue: &mut Queue, client: SocketAddr) -> io::Result<Socket> {
-        let any = unspecified(client.ip());
-        let Some(ports) = &self.config.ports else { return Socket::bind((any, 0).into(), TellLocal::No) };
-        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-        for _ in 0..PORTS_TRIED_MAX.max(u32::from(ports.end() - ports.start()) + 1) {
-            let port = queue.next_port;
-            queue.next_port = if port >= *ports.end() { *ports.start() } else { port + 1 };
-            match Socket::bind((any, port).into(), TellLocal::No) {
-                Ok(socket) => return Ok(socket),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
 }
 
 /// 32 bytes that nobody can guess.
-pub(crate) fn random() -> io::Result<[u8; 32]> {
+fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes)
-}
-
-/// All addresses of the same family.
-pub(crate) fn unspecified(like: IpAddr) -> IpAddr {
-    if like.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
 /// Our addresses that the other end may use, the one that it used first; loopback only among ourselves.

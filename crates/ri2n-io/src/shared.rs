@@ -1,22 +1,24 @@
-//! What callers and the helper thread share of a connection, and how they take turns.
+//! What callers and a worker share of a connection.
 //!
-//! Whoever has something to do locks the state. A caller that must wait becomes the *receiver*, if nobody is: it sleeps in
-//! the receive call itself, without the lock. Further callers wait on a condition, and one of them takes over when the
-//! receiver leaves. The helper receives only when no caller does.
+//! The worker receives, and does what timers ask for. A caller that has something to say says it itself, under the lock; one that
+//! must wait sleeps until the worker says that something changed.
 //!
 //! ```text
-//!  caller A   lock · send · unlock · recvmmsg ········· lock · handle · send · unlock · return
-//!  caller B              lock · wait on `changed` ·································· notified
+//!  caller   lock · write · sendmsg · unlock                lock · read · unlock
+//!  worker                              recvmmsg · lock · handle · duty · sendmsg · notify · unlock
 //! ```
 
 use crate::{
-    helper,
+    duty::{Duty, End, Seen, Then},
+    paths::Paths,
     status::Role,
-    sys::{self, Block, EventFd, Inbox, MESSAGES_FEW, RECEIVE_WAIT, Segment, Socket},
+    sys::{self, EventFd, Segment, Socket},
+    worker::Worker,
 };
-use ri2n::{Arrival, Batch, Carrier, Connection, Health, Target, Time};
+use ri2n::{Arrival, Batch, Carrier, Connection, Health, Time};
 use std::{
-    io,
+    cell::RefCell,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -27,39 +29,36 @@ use std::{
 
 /// Batches sent between two looks at the clock.
 const BATCHES_A_LOOK: u32 = 16;
-/// Receive calls between two sends, while there is more.
-const RECEIVES_MAX: usize = 4;
 /// How long to wait for a full socket before the batch counts as lost.
 const SEND_PATIENCE: Duration = Duration::from_millis(5);
-/// How late the helper may be for a connection whose callers come and go.
-pub(crate) const HELPER_TICK: Duration = Duration::from_millis(2);
-/// The same while callers are at it all the time: they see to timers themselves.
-pub(crate) const HELPER_TICK_BUSY: Duration = Duration::from_millis(8);
-/// The same in a conversation, where nothing waits for an acknowledgement to be sent, and a look would be among the slowest of a
-/// hundred round trips. Half of what a peer takes for silence.
-const HELPER_TICK_TALK: Duration = Duration::from_millis(24);
-/// How often timers are looked at while messages arrive.
-const TIMERS_EVERY: Duration = Duration::from_micros(250);
+/// How late timers may be that a caller's own doing set: the worker is awake soon in most cases, without being woken.
+const CALLER_SLACK: Duration = Duration::from_millis(2);
+/// How long a connection that nobody refers to any more stays, once all is said, to answer stragglers.
+const LINGER: Duration = Duration::from_millis(500);
+/// How long it may go on trying to say all.
+const LINGER_MAX: Duration = Duration::from_secs(60);
 
-/// A connection with its socket.
+thread_local! {
+    static BATCH: RefCell<Batch> = RefCell::default();
+}
+
+/// A connection.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) socket: Socket,
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) socket: Arc<Socket>,
     pub(crate) role: Role,
     pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
     /// Where else a client reaches its server.
     pub(crate) peer_addresses: Vec<IpAddr>,
+    /// Its identifier at the worker, and the peer's.
+    pub(crate) id: u32,
+    pub(crate) peer_id: u32,
     state: Mutex<State>,
     changed: Condvar,
-    /// Wakes a receiver that watches timers.
-    wake: EventFd,
-    /// Number at the helper.
-    pub(crate) id: u64,
-    /// When the helper looks next, in nanoseconds.
-    pub(crate) helper_due: AtomicU64,
-    /// Calls that began so far: whether callers come and go.
-    pub(crate) calls: AtomicU64,
+    /// When the worker looks next, in nanoseconds.
+    due: AtomicU64,
     /// Streams that refer to this connection.
     pub(crate) handles: AtomicUsize,
 }
@@ -73,37 +72,25 @@ pub(crate) struct Ends {
 }
 
 /// What the lock guards.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) connection: Connection,
-    batch: Batch,
     segment: Segment,
-    /// The time at the last look at the clock.
-    clock: Time,
-    /// When timers were looked at.
-    timers_at: Time,
-    /// Whether messages tell when they arrived, which nobody needs to know of a conversation in single datagrams.
-    is_stamped: bool,
-    /// Messages to ask for at once: one, unless they come in bursts.
-    most: usize,
-    /// Whether a caller receives, and how.
-    pub(crate) receiver: Receiver,
     waiters: u32,
     readable: Option<ReadyFd>,
     writable: Option<ReadyFd>,
     pub(crate) read_timeout: Option<Duration>,
     pub(crate) write_timeout: Option<Duration>,
+    /// What the worker does besides.
+    duty: Option<Box<dyn Duty>>,
+    /// When it became nobody's, and when all had been said.
+    orphaned_at: Option<Time>,
+    drained_at: Option<Time>,
 }
 
-/// Who receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receiver {
-    /// Nobody.
-    None,
-    /// A caller, in the receive call.
-    Receiving,
-    /// A caller that watches timers as well.
-    Watching,
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("connection", &self.connection).finish_non_exhaustive()
+    }
 }
 
 /// An eventfd that is readable while something holds.
@@ -129,108 +116,82 @@ pub(crate) enum Readiness {
     Write,
 }
 
-impl State {
-    /// The time now, kept for who needs no better.
-    pub(crate) fn look_at_clock(&mut self) -> Time {
-        self.clock = sys::now();
-        self.clock
-    }
-
-    /// How late the helper may be while callers are at it all the time.
-    pub(crate) fn helper_tick_busy(&self) -> Duration {
-        if self.is_stamped { HELPER_TICK_BUSY } else { HELPER_TICK_TALK }
-    }
-
-    /// The time at the last look.
-    pub(crate) fn clock(&self) -> Time {
-        self.clock
-    }
+/// What comes of a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// The next is due then.
+    At(Time),
+    /// As soon as others had their turn.
+    Again,
+    /// Nobody needs the connection any more.
+    Over,
 }
 
 impl Shared {
-    pub(crate) fn new(socket: Socket, role: Role, ends: Ends, connection: Connection) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(
+        worker: &Arc<Worker>,
+        socket: &Arc<Socket>,
+        role: Role,
+        ends: Ends,
+        connection: Connection,
+    ) -> Arc<Self> {
+        let (id, peer_id) = (connection.local_id(), connection.peer_id());
         let state = State {
             connection,
-            batch: Batch::default(),
             segment: Segment::BySystem,
-            clock: sys::now(),
-            timers_at: Time::ZERO,
-            is_stamped: false,
-            most: 1,
-            receiver: Receiver::None,
             waiters: 0,
             readable: None,
             writable: None,
             read_timeout: None,
             write_timeout: None,
+            duty: None,
+            orphaned_at: None,
+            drained_at: None,
         };
         let shared = Arc::new(Self {
-            socket,
+            worker: worker.clone(),
+            socket: socket.clone(),
             role,
             local: ends.local,
             peer: ends.peer,
             peer_addresses: ends.others,
+            id,
+            peer_id,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            wake: EventFd::new()?,
-            id: helper::next_id(),
-            helper_due: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
+            due: AtomicU64::new(Time::NEVER.as_nanos()),
             handles: AtomicUsize::new(1),
         });
-        helper::get()?.add(&shared)?;
-        Ok(shared)
+        worker.add(&shared);
+        shared
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
-        self.state.try_lock().ok()
-    }
-
-    /// Begins a call.
-    pub(crate) fn enter(&self) -> MutexGuard<'_, State> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.lock()
-    }
-
-    /// Ends a call: sends what is due, wakes whom it concerns, and sees that the helper looks soon.
-    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>) {
-        self.transmit_if_wanted(&mut state);
-        self.leave_quietly(state);
-    }
-
-    /// The same for a call that looked at the clock just now.
-    pub(crate) fn leave_at_once(&self, mut state: MutexGuard<'_, State>) {
+    /// Ends a call: sends what is due, wakes whom it concerns, and sees that the worker looks in time.
+    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>, now: Time) {
         if state.connection.wants_transmit() {
-            let now = state.clock;
             self.transmit(&mut state, now);
         }
-        self.leave_quietly(state);
-    }
-
-    fn leave_quietly(&self, mut state: MutexGuard<'_, State>) {
         self.announce(&mut state);
-        let (clock, tick) = (state.clock, state.helper_tick_busy());
+        let next = state.connection.poll_timeout().unwrap_or(now);
         drop(state);
-        self.call_helper(clock, tick);
+        let due = Time::from_nanos(self.due.load(Ordering::Relaxed));
+        if next + CALLER_SLACK < due {
+            self.due.store(next.as_nanos(), Ordering::Relaxed);
+            self.worker.look_at(self.id, next);
+        }
     }
 
-    /// Has the helper look within a tick, unless it looks soon anyway.
-    fn call_helper(&self, now: Time, tick_busy: Duration) {
-        if self.helper_due.load(Ordering::Relaxed) > (now + tick_busy + HELPER_TICK).as_nanos() {
-            let soon = sys::now() + HELPER_TICK;
-            self.helper_due.store(soon.as_nanos(), Ordering::Relaxed);
-            if let Ok(helper) = helper::get() {
-                helper.wake();
-            }
-        }
+    /// Has the worker look at once.
+    pub(crate) fn call_worker(&self) {
+        self.worker.look_at(self.id, Time::ZERO);
     }
 
     /// Tells waiters and pollers how things are.
-    pub(crate) fn announce(&self, state: &mut State) {
+    fn announce(&self, state: &mut State) {
         if state.waiters > 0 {
             self.changed.notify_all();
         }
@@ -242,38 +203,32 @@ impl Shared {
         }
     }
 
-    /// Looks at the clock and sends, if there may be something to send.
-    fn transmit_if_wanted(&self, state: &mut State) {
-        if state.connection.wants_transmit() {
-            let now = state.look_at_clock();
-            self.transmit(state, now);
-        }
-    }
-
     /// Sends all that the connection wants to send now.
-    pub(crate) fn transmit(&self, state: &mut State, mut now: Time) {
-        let mut count = 0;
-        while state.connection.poll_transmit(now, &mut state.batch) {
-            if state.batch.ends.len() > 1 {
-                self.stamp_arrivals(state);
+    fn transmit(&self, state: &mut State, mut now: Time) {
+        BATCH.with_borrow_mut(|batch| {
+            let mut count = 0;
+            while state.connection.poll_transmit(now, batch) {
+                if batch.ends.len() > 1 {
+                    self.socket.stamp_arrivals();
+                }
+                self.send(state, batch, now);
+                count += 1;
+                if count % BATCHES_A_LOOK == 0 {
+                    now = sys::now();
+                }
             }
-            self.send(state, now);
-            count += 1;
-            if count % BATCHES_A_LOOK == 0 {
-                now = sys::now();
-            }
-        }
+        });
     }
 
-    fn send(&self, state: &mut State, now: Time) {
+    fn send(&self, state: &mut State, batch: &Batch, now: Time) {
         for _ in 0..3 {
-            let Err(error) = self.socket.send_batch(&state.connection, &state.batch, state.segment) else { return };
+            let Err(error) = self.socket.send_batch(&state.connection, batch, state.segment) else { return };
             match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::ENOBUFS) => self.socket.wait_writable(SEND_PATIENCE),
-                // What the network said about an earlier datagram; this one was not sent yet.
-                Some(libc::ECONNREFUSED) => self.take_errors(state),
+                // What the network said about an earlier datagram; this one was not sent yet. The worker reads what it said.
+                Some(libc::ECONNREFUSED) => {}
                 Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)
-                    if state.segment == Segment::BySystem && state.batch.ends.len() > 1 =>
+                    if state.segment == Segment::BySystem && batch.ends.len() > 1 =>
                 {
                     state.segment = Segment::ByUs;
                 }
@@ -289,7 +244,7 @@ impl Shared {
                     | libc::EADDRNOTAVAIL
                     | libc::EINVAL,
                 ) => {
-                    state.connection.handle_carrier(now, state.batch.link, Carrier::Down);
+                    state.connection.handle_carrier(now, batch.link, Carrier::Down);
                     return;
                 }
                 _ => return,
@@ -297,171 +252,127 @@ impl Shared {
         }
     }
 
-    /// Takes in what the last receive call brought. Returns the time.
-    fn take_in(state: &mut State, inbox: &Inbox, target: &mut Target<'_>) -> Time {
-        // The clock of the day first: what passes between the looks makes arrivals later, and never a round trip shorter.
-        let day_ns = if state.is_stamped { sys::day_ns() } else { 0 };
-        let now = state.look_at_clock();
-        for message in inbox.messages() {
-            let arrival = Arrival { at: now - message.age(day_ns), from: message.from };
-            state.connection.handle_datagrams(now, arrival, message.bytes, message.segment, target);
-        }
-        now
+    /// Takes in datagrams, as `Connection::handle_datagrams` does. For the worker, which looks afterwards.
+    pub(crate) fn take_in(&self, now: Time, arrival: Arrival, bytes: &[u8], segment: usize) {
+        self.lock().connection.handle_datagrams(now, arrival, bytes, segment, &mut ri2n::Target::default());
     }
 
-    /// Has messages tell from now on when they arrived: a long transfer is steered by it.
-    fn stamp_arrivals(&self, state: &mut State) {
-        if !state.is_stamped {
-            // Without stamps a late turn looks like a slow link, which is only slower.
-            let _ = self.socket.stamp_arrivals();
-            state.is_stamped = true;
-        }
+    /// Takes in a datagram of ours that the network could not deliver. For the worker.
+    pub(crate) fn take_unreachable(&self, quoted: &[u8]) {
+        self.lock().connection.handle_unreachable(quoted);
     }
 
-    fn take_errors(&self, state: &mut State) {
-        sys::with_inbox(|inbox| {
-            while let Some(quoted) = self.socket.take_unreachable(inbox) {
-                state.connection.handle_unreachable(&quoted);
+    /// Passes on what a port's carrier did to the links on it. For the worker, which looks afterwards.
+    pub(crate) fn take_carrier(&self, now: Time, interface: u32, carrier: Carrier) {
+        let mut state = self.lock();
+        for link in state.connection.links() {
+            let is_news = (carrier == Carrier::Down) != (link.health == Health::Down);
+            if link.path.interface == interface && is_news {
+                state.connection.handle_carrier(now, link.id, carrier);
             }
-        });
+        }
     }
 
-    /// Does what is due, after something arrived or time passed.
-    fn settle(&self, state: &mut State, now: Time) {
-        (state.clock, state.timers_at) = (now, now);
+    /// Does what is due after something happened or time passed. For the worker.
+    pub(crate) fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look {
+        let mut state = self.lock();
+        state.connection.meet_neighbours(now, paths.count(), |path, answered| paths.meet(path, answered));
         if state.connection.poll_timeout().is_some_and(|at| now >= at) {
             state.connection.handle_timeout(now);
         }
-        self.transmit(state, now);
-        self.announce(state);
+        let (then, done) = Self::run_duty(&mut state, now, seen);
+        if state.connection.wants_transmit() {
+            self.transmit(&mut state, now);
+        }
+        self.announce(&mut state);
+        let over = self.orphan_look(&mut state, now);
+        let next = match (then, over) {
+            (_, Some(look)) => look,
+            (Then::Again, None) => Look::Again,
+            (then, None) => {
+                let due = state.connection.poll_timeout().unwrap_or(Time::NEVER);
+                Look::At(if let Then::At(at) = then { due.min(at) } else { due })
+            }
+        };
+        if let Look::At(at) = next {
+            self.due.store(at.as_nanos(), Ordering::Relaxed);
+        }
+        drop(state);
+        if let Some(duty) = done {
+            // Others' locks may be taken by what is dropped here.
+            drop(duty);
+            if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.abandon();
+            }
+            return Look::Again;
+        }
+        next
     }
 
-    /// Receives what there is without waiting. For the helper.
-    pub(crate) fn serve(&self, state: &mut State) {
-        sys::with_inbox(|inbox| {
-            let (mut nothing, mut refused) = (true, false);
-            for _ in 0..RECEIVES_MAX {
-                match self.socket.receive(inbox, Block::Never, state.most.max(MESSAGES_FEW)) {
-                    Ok(count) if count > 0 => {
-                        nothing = false;
-                        state.most = inbox.most_expected();
-                        Self::take_in(state, inbox, &mut Target::default());
-                        self.transmit(state, sys::now());
-                    }
-                    // The error comes before packets that arrived earlier, which may be the peer's last word.
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
-                    Ok(_) | Err(_) => break,
-                }
-            }
-            // Woken without a packet: what the network said of an earlier one keeps the socket ready until it is read.
-            if nothing || refused {
-                while let Some(quoted) = self.socket.take_unreachable(inbox) {
-                    state.connection.handle_unreachable(&quoted);
-                }
-            }
-        });
-        self.settle(state, sys::now());
+    fn run_duty(state: &mut State, now: Time, seen: Seen) -> (Then, Option<Box<dyn Duty>>) {
+        let Some(duty) = &mut state.duty else { return (Then::Wait, None) };
+        let then = duty.run(&mut End::new(&mut state.connection, now), seen);
+        let done = if then == Then::Done { state.duty.take() } else { None };
+        (then, done)
+    }
+
+    /// What becomes of a connection that nobody refers to any more.
+    fn orphan_look(&self, state: &mut State, now: Time) -> Option<Look> {
+        if self.handles.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let orphaned_at = *state.orphaned_at.get_or_insert(now);
+        if state.connection.is_drained() {
+            let until = *state.drained_at.get_or_insert(now) + LINGER;
+            return Some(if now >= until { Look::Over } else { Look::At(until) });
+        }
+        let until = orphaned_at + LINGER_MAX;
+        if now >= until {
+            state.connection.abort();
+            self.transmit(state, now);
+            return Some(Look::Over);
+        }
+        Some(Look::At(state.connection.poll_timeout().unwrap_or(until).min(until)))
+    }
+
+    /// The last handle is gone: what was written is delivered, what arrives is dropped.
+    pub(crate) fn abandon(&self) {
+        let now = sys::now();
+        let mut state = self.lock();
+        state.connection.shutdown_write();
+        state.connection.shutdown_read(now);
+        self.leave(state, now);
+        self.call_worker();
+    }
+
+    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone.
+    pub(crate) fn give(&self, duty: Box<dyn Duty>) -> io::Result<()> {
+        let mut state = self.lock();
+        self.worker.watch(duty.near(), self.id)?;
+        state.duty = Some(duty);
+        self.handles.fetch_add(1, Ordering::Relaxed);
+        drop(state);
+        self.call_worker();
+        Ok(())
     }
 
     /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.
-    pub(crate) fn wait<'a>(&'a self, state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
-        self.wait_into(state, until, &mut Target::default())
-    }
-
-    /// The same for a reader, in whose memory bytes may be that count as read.
-    pub(crate) fn wait_into<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        until: Option<Time>,
-        target: &mut Target<'_>,
-    ) -> MutexGuard<'a, State> {
-        self.transmit_if_wanted(&mut state);
-        if state.receiver != Receiver::None {
-            state.waiters += 1;
-            let timeout = until.map_or(Duration::from_secs(3600), |until| until.since(sys::now()));
-            let (mut state, _) = self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner);
-            state.waiters -= 1;
-            return state;
-        }
-        let is_short = until.is_some_and(|until| until.since(sys::now()) < RECEIVE_WAIT);
-        let (mut state, received) = if is_short { (state, false) } else { self.receive_blocking(state, target) };
-        if !received {
-            state = self.watch(state, until);
-        }
-        if state.waiters > 0 {
-            self.changed.notify_one();
-        }
-        state
-    }
-
-    /// Sleeps in the receive call, for no longer than timers may be late. Returns whether something arrived.
-    fn receive_blocking<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        target: &mut Target<'_>,
-    ) -> (MutexGuard<'a, State>, bool) {
-        state.receiver = Receiver::Receiving;
-        let (most, clock, tick) = (state.most, state.clock, state.helper_tick_busy());
-        drop(state);
-        self.call_helper(clock, tick);
-        let (mut state, error) = sys::with_inbox(|inbox| {
-            let result = self.socket.receive(inbox, Block::Wait, most);
-            let mut state = self.lock();
-            state.receiver = Receiver::None;
-            let now = if result.is_ok() {
-                state.most = inbox.most_expected();
-                if !state.is_stamped && inbox.is_burst() {
-                    self.stamp_arrivals(&mut state);
-                }
-                Self::take_in(&mut state, inbox, target)
-            } else {
-                state.look_at_clock()
-            };
-            if now.since(state.timers_at) >= TIMERS_EVERY {
-                self.settle(&mut state, now);
-            } else {
-                self.transmit(&mut state, now);
-                self.announce(&mut state);
+    pub(crate) fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
+        state.waiters += 1;
+        let mut state = match until {
+            None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(until) => {
+                let timeout = until.since(sys::now());
+                self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
             }
-            (state, result.err())
-        });
-        if error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            self.serve(&mut state);
-        }
-        (state, error.is_none())
-    }
-
-    /// Sleeps until a message, a timer, or a wake-up.
-    fn watch<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
-        if state.connection.is_readable() {
-            return state;
-        }
-        state.receiver = Receiver::Watching;
-        let now = sys::now();
-        let due = state.connection.poll_timeout().unwrap_or(Time::NEVER).min(until.unwrap_or(Time::NEVER));
-        drop(state);
-        let [_, woken] = sys::wait_readable([self.socket.fd(), self.wake.fd()], Some(due.since(now)));
-        if woken {
-            self.wake.clear();
-        }
-        let mut state = self.lock();
-        state.receiver = Receiver::None;
-        self.serve(&mut state);
+        };
+        state.waiters -= 1;
         state
     }
 
-    /// Has whoever sleeps look again.
-    pub(crate) fn wake_callers(&self, state: &State) {
-        self.changed.notify_all();
-        if state.receiver == Receiver::Watching {
-            self.wake.set();
-        }
-    }
-
-    /// An eventfd that is readable while the stream is. From now on the helper receives at once.
+    /// An eventfd that is readable while the stream is.
     pub(crate) fn ready_fd(&self, which: Readiness) -> io::Result<Arc<EventFd>> {
         let mut state = self.lock();
-        let state = &mut *state;
         let slot = match which {
             Readiness::Read => &mut state.readable,
             Readiness::Write => &mut state.writable,
@@ -474,39 +385,7 @@ impl Shared {
                 fd
             }
         };
-        self.announce(state);
-        self.helper_due.store(0, Ordering::Relaxed);
-        helper::get()?.wake();
+        self.announce(&mut state);
         Ok(fd)
-    }
-
-    /// Whether someone polls instead of calling.
-    pub(crate) fn is_polled(state: &State) -> bool {
-        state.readable.is_some() || state.writable.is_some()
-    }
-
-    /// Passes on what a port's carrier did to the links on it.
-    pub(crate) fn handle_carrier(&self, state: &mut State, interface: u32, carrier: Carrier) {
-        let now = sys::now();
-        for link in state.connection.links() {
-            let is_news = (carrier == Carrier::Down) != (link.health == Health::Down);
-            if link.path.interface == interface && is_news {
-                state.connection.handle_carrier(now, link.id, carrier);
-            }
-        }
-        self.settle(state, now);
-    }
-
-    /// Does what timers ask for. For the helper. Returns whether it was done: not if a timer may only be due since a caller
-    /// that something arrived for has not had its turn yet.
-    pub(crate) fn tick(&self, state: &mut State, now: Time) -> bool {
-        if state.connection.poll_timeout().is_none_or(|at| now < at) || !self.socket.has_unread() {
-            self.settle(state, now);
-            return true;
-        }
-        if state.receiver == Receiver::None {
-            self.serve(state);
-        }
-        state.receiver == Receiver::None
     }
 }

@@ -1,6 +1,6 @@
 //! Connections and links as told to people and to metrics.
 
-use crate::{helper, shared::Shared, sys};
+use crate::{shared::Shared, sys, worker};
 use ri2n::{Health, LinkReport, StreamState};
 use std::{
     net::{IpAddr, SocketAddr},
@@ -136,5 +136,5 @@ impl ConnectionStatus {
 /// Every connection of this process, oldest first.
 #[must_use]
 pub fn connections() -> Vec<ConnectionStatus> {
-    helper::connections().iter().map(|shared| ConnectionStatus::of(shared)).collect()
+    worker::connections().iter().map(|shared| ConnectionStatus::of(shared)).collect()
 }

@@ -3,22 +3,19 @@
 use crate::{
     config::Config,
     connect,
+    duty::Duty,
     shared::{Readiness, Shared},
     status::ConnectionStatus,
     sys::{self, EventFd},
 };
-use ri2n::{CloseReason, Patience, ReadError, StreamState, Target, Time, WriteError};
+use ri2n::{CloseReason, Patience, ReadError, StreamState, WriteError};
 use std::{
     io,
     net::{IpAddr, Shutdown, SocketAddr},
     os::fd::BorrowedFd,
     sync::{Arc, OnceLock, atomic::Ordering},
-    thread,
     time::Duration,
 };
-
-/// How often a flush looks at a stream that has unread bytes.
-const FLUSH_LOOK: Duration = Duration::from_millis(1);
 
 /// One end of a connection. Clones are the same connection; when the last is dropped, what was written is still delivered.
 #[derive(Debug)]
@@ -38,15 +35,7 @@ impl Clone for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let mut state = self.shared.enter();
-            let now = sys::now();
-            state.connection.shutdown_write();
-            state.connection.shutdown_read(now);
-            self.shared.leave(state);
-            self.shared.helper_due.store(0, Ordering::Relaxed);
-            if let Ok(helper) = crate::helper::get() {
-                helper.wake();
-            }
+            self.shared.abandon();
         }
     }
 }
@@ -86,31 +75,24 @@ impl Stream {
     /// `WouldBlock` after the read timeout; `ConnectionReset`, `ConnectionAborted` (by this end) or `TimedOut` (the
     /// outage deadline) if the connection ended before its time.
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         let mut until = None;
-        let mut target = Target::new(into);
         loop {
-            let clock = state.clock();
-            let filled = target.filled();
-            match state.connection.read(clock, target.rest()) {
+            let now = sys::now();
+            match state.connection.read(now, into) {
                 Ok(count) => {
-                    self.shared.leave(state);
-                    return Ok(filled + count);
-                }
-                Err(_) if filled > 0 => {
-                    self.shared.leave(state);
-                    return Ok(filled);
+                    self.shared.leave(state, now);
+                    return Ok(count);
                 }
                 Err(ReadError::Closed(reason)) => return Err(closed(reason)),
                 Err(ReadError::WouldBlock) => {}
             }
             let timeout = state.read_timeout;
-            let until = *until.get_or_insert_with(|| timeout.map(|timeout| sys::now() + timeout));
-            if until.is_some_and(|until| sys::now() >= until) {
-                self.shared.leave(state);
+            let until = *until.get_or_insert_with(|| timeout.map(|timeout| now + timeout));
+            if until.is_some_and(|until| now >= until) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            state = self.shared.wait_into(state, until, &mut target);
+            state = self.shared.wait(state, until);
         }
     }
 
@@ -119,14 +101,10 @@ impl Stream {
     /// # Errors
     /// `WouldBlock` if nothing did; otherwise as [`Self::read`].
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         let now = sys::now();
-        let mut result = state.connection.read(now, into);
-        if result == Err(ReadError::WouldBlock) && !Shared::is_polled(&state) {
-            self.shared.serve(&mut state);
-            result = state.connection.read(now, into);
-        }
-        self.shared.leave(state);
+        let result = state.connection.read(now, into);
+        self.shared.leave(state, now);
         result.map_err(|error| match error {
             ReadError::WouldBlock => io::ErrorKind::WouldBlock.into(),
             ReadError::Closed(reason) => closed(reason),
@@ -138,13 +116,13 @@ impl Stream {
     /// # Errors
     /// `WouldBlock` after the write timeout, `BrokenPipe` after a shutdown; otherwise as [`Self::read`].
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         let mut until = None;
         loop {
-            let now = state.look_at_clock();
+            let now = sys::now();
             match state.connection.write(now, bytes) {
                 Ok(count) => {
-                    self.shared.leave_at_once(state);
+                    self.shared.leave(state, now);
                     return Ok(count);
                 }
                 Err(WriteError::WouldBlock) => {}
@@ -153,7 +131,6 @@ impl Stream {
             let timeout = state.write_timeout;
             let until = *until.get_or_insert_with(|| timeout.map(|timeout| now + timeout));
             if until.is_some_and(|until| now >= until) {
-                self.shared.leave(state);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             state = self.shared.wait(state, until);
@@ -165,14 +142,10 @@ impl Stream {
     /// # Errors
     /// `WouldBlock` if there is none; otherwise as [`Self::write`].
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         let now = sys::now();
-        let mut result = state.connection.write(now, bytes);
-        if result == Err(WriteError::WouldBlock) && !Shared::is_polled(&state) {
-            self.shared.serve(&mut state);
-            result = state.connection.write(now, bytes);
-        }
-        self.shared.leave(state);
+        let result = state.connection.write(now, bytes);
+        self.shared.leave(state, now);
         result.map_err(write_error)
     }
 
@@ -181,7 +154,7 @@ impl Stream {
     /// # Errors
     /// None today.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         let now = sys::now();
         if how != Shutdown::Read {
             state.connection.shutdown_write();
@@ -189,17 +162,16 @@ impl Stream {
         if how != Shutdown::Write {
             state.connection.shutdown_read(now);
         }
-        self.shared.wake_callers(&state);
-        self.shared.leave(state);
+        self.shared.leave(state, now);
         Ok(())
     }
 
     /// Ends the connection at once; the peer sees `ConnectionReset`.
     pub fn reset(&self) {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         state.connection.abort();
-        self.shared.wake_callers(&state);
-        self.shared.leave(state);
+        self.shared.leave(state, sys::now());
+        self.shared.call_worker();
     }
 
     /// Waits until the peer's end acknowledged everything written, and the end of the stream after a shutdown.
@@ -207,32 +179,29 @@ impl Stream {
     /// # Errors
     /// `TimedOut` if that takes longer than `timeout`; otherwise as [`Self::write`].
     pub fn flush_wait(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let mut state = self.shared.enter();
+        let mut state = self.shared.lock();
         let until = timeout.map(|timeout| sys::now() + timeout);
         loop {
-            let now = sys::now();
             if state.connection.is_flushed() {
-                self.shared.leave(state);
                 return Ok(());
             }
             if let StreamState::Closed(reason) = state.connection.state() {
                 return Err(closed(reason));
             }
-            if until.is_some_and(|until| now >= until) {
-                self.shared.leave(state);
+            if until.is_some_and(|until| sys::now() >= until) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            // Unread bytes end every wait but this one, so look now and then.
-            state = if state.connection.is_readable() {
-                drop(state);
-                thread::sleep(FLUSH_LOOK);
-                let mut state = self.shared.enter();
-                self.shared.serve(&mut state);
-                state
-            } else {
-                self.shared.wait(state, until)
-            };
+            state = self.shared.wait(state, until);
         }
+    }
+
+    /// Leaves this stream to its worker thread, which runs `duty` whenever the stream or the duty's descriptor changes, until the
+    /// duty is done. The descriptor is watched for edges (epoll(7), `EPOLLET`).
+    ///
+    /// # Errors
+    /// If the descriptor cannot be watched; stream and duty are then dropped.
+    pub fn give(self, duty: Box<dyn Duty>) -> io::Result<()> {
+        self.shared.give(duty)
     }
 
     /// Bounds how long [`Self::read`] waits.
@@ -249,14 +218,16 @@ impl Stream {
     pub fn set_outage_deadline(&self, deadline: Duration) {
         let mut state = self.shared.lock();
         state.connection.set_outage_deadline(deadline);
-        self.shared.wake_callers(&state);
+        drop(state);
+        self.shared.call_worker();
     }
 
     /// Changes what else ends the connection.
     pub fn set_patience(&self, patience: Patience) {
         let mut state = self.shared.lock();
         state.connection.set_patience(patience);
-        self.shared.wake_callers(&state);
+        drop(state);
+        self.shared.call_worker();
     }
 
     /// The peer: a server as it was named to [`Self::connect`], a client by its first address.
@@ -353,9 +324,4 @@ fn write_error(error: WriteError) -> io::Error {
         WriteError::Shut => io::Error::new(io::ErrorKind::BrokenPipe, "written after the end"),
         WriteError::Closed(reason) => closed(reason),
     }
-}
-
-#[allow(dead_code)]
-fn _send_and_sync(stream: Stream, _: Time) -> impl Send + Sync {
-    stream
 }

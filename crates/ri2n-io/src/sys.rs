@@ -2,6 +2,7 @@
 //!
 //! All `unsafe` code of the crate is here and in `netlink.rs` and `interfaces.rs`; every call passes buffers that outlive it.
 
+use crate::duty::Seen;
 use ri2n::{Batch, Connection, Neighbour, Path, Time};
 use std::{
     cell::RefCell,
@@ -10,6 +11,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     ptr,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -28,10 +30,7 @@ const MESSAGE_LEN_FEW: usize = 4096;
 /// Room for control messages, of which the largest set (packet info, segment size, stamp) needs 88 bytes.
 const CONTROL_LEN: usize = 128;
 /// Socket buffers asked for; the system may grant less to who is not root.
-const SOCKET_BUFFER: libc::c_int = 4 << 20;
-/// How long a blocking receive waits before the caller watches timers itself.
-pub(crate) const RECEIVE_WAIT: Duration = Duration::from_millis(4);
-
+const SOCKET_BUFFER: libc::c_int = 16 << 20;
 /// Longest time that a message is believed to have waited for us: a clock that was set must not date it into another day.
 const AGE_MAX: Duration = Duration::from_millis(100);
 
@@ -130,14 +129,6 @@ pub(crate) enum TellLocal {
     No,
 }
 
-/// Whether a call may sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Block {
-    /// Up to [`RECEIVE_WAIT`].
-    Wait,
-    Never,
-}
-
 /// A message that arrived: perhaps several datagrams of equal length, but for the last.
 pub(crate) struct Message<'a> {
     pub(crate) from: SocketAddr,
@@ -162,6 +153,10 @@ impl Message<'_> {
 pub(crate) struct Socket {
     fd: OwnedFd,
     is_v6: bool,
+    /// Whether messages tell when they arrived, which nobody needs to know of conversations in single datagrams.
+    is_stamped: AtomicBool,
+    /// Messages to ask for at once: one, unless they come in bursts.
+    expected: AtomicUsize,
 }
 
 impl Socket {
@@ -172,7 +167,8 @@ impl Socket {
         // SAFETY: no pointers; the result is a new descriptor that nobody else owns.
         let fd =
             unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?) };
-        let socket = Self { fd, is_v6 };
+        let (is_stamped, expected) = (AtomicBool::new(false), AtomicUsize::new(MESSAGES_FEW));
+        let socket = Self { fd, is_v6, is_stamped, expected };
         if is_v6 {
             let only = libc::c_int::from(tell == TellLocal::No);
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, only)?;
@@ -197,8 +193,6 @@ impl Socket {
         }
         // Without receive offload the datagrams come one by one, which is only slower.
         let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
-        let wait = libc::timeval { tv_sec: 0, tv_usec: RECEIVE_WAIT.as_micros() as libc::suseconds_t };
-        socket.set_value(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &wait)?;
         let (name, len) = to_sockaddr(address, is_v6);
         // SAFETY: `name` is a socket address of `len` bytes that outlives the call.
         check(unsafe { libc::bind(socket.fd.as_raw_fd(), ptr::from_ref(&name).cast(), len) })?;
@@ -229,15 +223,30 @@ impl Socket {
         Ok(socket.local_addr()?.ip())
     }
 
-    /// Has every message tell from now on when it arrived.
-    pub(crate) fn stamp_arrivals(&self) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    /// Has every message tell from now on when it arrived: a long transfer is steered by it.
+    pub(crate) fn stamp_arrivals(&self) {
+        if !self.is_stamped.swap(true, Ordering::Relaxed) {
+            // Without stamps a late turn looks like a slow link, which is only slower.
+            let _ = self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+        }
     }
 
-    /// Whether something waits to be received.
-    pub(crate) fn has_unread(&self) -> bool {
-        let [ready] = wait_readable([self.fd()], Some(Duration::ZERO));
-        ready
+    /// Whether messages tell when they arrived.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.is_stamped.load(Ordering::Relaxed)
+    }
+
+    /// How many messages to ask for at once.
+    pub(crate) fn expected(&self) -> usize {
+        self.expected.load(Ordering::Relaxed)
+    }
+
+    /// Learns from the last call how many that is at the next.
+    pub(crate) fn expect(&self, inbox: &Inbox) {
+        self.expected.store(inbox.most_expected(), Ordering::Relaxed);
+        if inbox.is_burst() {
+            self.stamp_arrivals();
+        }
     }
 
     fn set(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
@@ -353,21 +362,17 @@ impl Socket {
     /// spares a look for the next.
     ///
     /// # Errors
-    /// `WouldBlock` if there is nothing (any longer than [`RECEIVE_WAIT`]), or a pending error of the socket.
-    pub(crate) fn receive(&self, inbox: &mut Inbox, block: Block, most: usize) -> io::Result<usize> {
+    /// `WouldBlock` if there is nothing, or a pending error of the socket.
+    pub(crate) fn receive(&self, inbox: &mut Inbox, most: usize) -> io::Result<usize> {
+        let flags = libc::MSG_DONTWAIT;
         inbox.prepare();
         if most == 1 {
-            let flags = if block == Block::Never { libc::MSG_DONTWAIT } else { 0 };
             // SAFETY: as below, for the first header alone.
             let length = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut inbox.headers[0].msg_hdr, flags) };
             inbox.headers[0].msg_len = libc::c_uint::try_from(length).map_err(|_| io::Error::last_os_error())?;
             inbox.count = 1;
             return Ok(1);
         }
-        let flags = match block {
-            Block::Wait => libc::MSG_WAITFORONE,
-            Block::Never => libc::MSG_DONTWAIT,
-        };
         // SAFETY: the inbox has MESSAGES headers, whose pointers `prepare` set to buffers that live as long as the inbox.
         let count = unsafe {
             libc::recvmmsg(
@@ -636,15 +641,13 @@ pub(crate) fn from_sockaddr(storage: &libc::sockaddr_storage) -> Option<SocketAd
 #[derive(Debug)]
 pub(crate) struct Epoll(OwnedFd);
 
-/// How long a descriptor stays watched.
+/// What of a descriptor is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
-    /// Until it was readable once.
-    Once,
-    /// As long as it is in the set.
-    Always,
-    /// Not now.
-    Not,
+    /// Whether it is readable.
+    Readable,
+    /// When it becomes readable, writable, or ends.
+    Edges,
 }
 
 impl Epoll {
@@ -653,45 +656,49 @@ impl Epoll {
         unsafe { Ok(Self(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?))) }
     }
 
-    pub(crate) fn add(&self, fd: RawFd, id: u64, watch: Watch) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, id, watch)
-    }
-
-    pub(crate) fn change(&self, fd: RawFd, id: u64, watch: Watch) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, id, watch)
+    pub(crate) fn add(&self, fd: RawFd, number: u64, watch: Watch) -> io::Result<()> {
+        let events = match watch {
+            Watch::Readable => libc::EPOLLIN,
+            Watch::Edges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
+        };
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::epoll_event { events: events as u32, u64: number })
     }
 
     pub(crate) fn remove(&self, fd: RawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, Watch::Not)
+        self.control(libc::EPOLL_CTL_DEL, fd, libc::epoll_event { events: 0, u64: 0 })
     }
 
-    fn control(&self, operation: libc::c_int, fd: RawFd, id: u64, watch: Watch) -> io::Result<()> {
-        let events = match watch {
-            Watch::Once => libc::EPOLLIN | libc::EPOLLONESHOT,
-            Watch::Always => libc::EPOLLIN,
-            Watch::Not => libc::EPOLLONESHOT,
-        };
-        let events = if watch == Watch::Not { 0 } else { events as u32 };
-        let mut event = libc::epoll_event { events, u64: id };
+    fn control(&self, operation: libc::c_int, fd: RawFd, mut event: libc::epoll_event) -> io::Result<()> {
         // SAFETY: the event outlives the call.
         check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &raw mut event) })?;
         Ok(())
     }
 
-    /// Waits; calls `see` with the number of each readable descriptor.
-    pub(crate) fn wait(&self, timeout: Option<Duration>, mut see: impl FnMut(u64)) {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // Polling the set's own descriptor has the timeout's nanoseconds, which epoll_wait has not.
-        use std::os::fd::AsFd;
-        let [ready] = wait_readable([self.0.as_fd()], timeout);
-        if !ready {
-            return;
+    /// Waits; appends the number of each descriptor that is ready, and for what.
+    pub(crate) fn wait(&self, timeout: Option<Duration>, ready: &mut Vec<(u64, Seen)>) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 256];
+        let spec = timeout.map(|timeout| libc::timespec {
+            tv_sec: timeout.as_secs().min(1 << 30) as libc::time_t,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let spec_at = spec.as_ref().map_or(ptr::null(), ptr::from_ref);
+        let (set, at, most) = (self.0.as_raw_fd(), events.as_mut_ptr(), events.len());
+        // SAFETY: the array is as long as the call is told, the time is null or a timespec, and both outlive the call.
+        let mut count = unsafe {
+            libc::syscall(libc::SYS_epoll_pwait2, set, at, most, spec_at, ptr::null::<libc::sigset_t>(), 0_usize)
+        };
+        if count < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+            // Before Linux 5.11: the descriptors' readiness with nanoseconds first, then which they are.
+            use std::os::fd::AsFd;
+            let [is_ready] = wait_readable([self.0.as_fd()], timeout);
+            // SAFETY: as above.
+            count = if is_ready { unsafe { libc::epoll_wait(set, at, most as libc::c_int, 0) }.into() } else { 0 };
         }
-        // SAFETY: the array is as long as the call is told and outlives it.
-        let count =
-            unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as libc::c_int, 0) };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
-            see(event.u64);
+            let has = |flags: libc::c_int| event.events & flags as u32 != 0;
+            let ended = has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
+            let seen = Seen { readable: ended || has(libc::EPOLLIN), writable: ended || has(libc::EPOLLOUT), ended };
+            ready.push((event.u64, seen));
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod forward;
 mod knock;
 mod life;
 mod listen;
+mod port;
 mod table;
 mod tuning;
 
@@ -70,7 +71,7 @@ impl Default for Settings {
 /// Threads that answer questions at the same time; beyond, programs use plain TCP.
 const QUESTIONS_MAX: usize = 512;
 /// Streams of one broker; beyond, programs use plain TCP.
-const STREAMS_MAX: usize = 4096;
+const STREAMS_MAX: usize = 32_768;
 
 pub(crate) struct Broker {
     settings: Settings,

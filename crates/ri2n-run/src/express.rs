@@ -1,4 +1,5 @@
-//! Early copies as a broker sees them: sockets and secrets for both programs, and the pair read and written beside them.
+//! Early copies as a broker sees them: sockets and secrets for both programs, and the pair read and written beside them, without
+//! waiting.
 //!
 //! ```text
 //!  client ─ greeting with an offer (port, token) ─▶ server        each binds a UDP socket and connects it to the other's
@@ -10,30 +11,31 @@
 //! from the beginning, since the brokers can tell each other nothing later.
 
 use std::{
-    io,
+    cell::RefCell,
+    io::{self, IoSlice, IoSliceMut},
     net::{IpAddr, SocketAddr, UdpSocket},
-    os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     sync::{
         OnceLock,
-        atomic::{AtomicU16, Ordering},
+        atomic::{AtomicU16, AtomicUsize, Ordering},
     },
 };
 
 use nix::{
     errno::Errno,
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::socket::{MsgFlags, recv, send},
+    sys::socket::{MsgFlags, recv, recvmsg, send, sendmsg},
 };
 use ri2n_express::{Block, Map, TICK};
-use ri2n_io::Config;
+use ri2n_io::{Config, End, Time};
 
 use crate::greeting::Offer;
 
+/// Streams of a broker that can have early copies at a time, each of which takes a descriptor and a port.
+const STREAMS_MAX: usize = 256;
 /// Ports of the settings' range that are tried for one connection.
 const PORTS_TRIED_MAX: u16 = 64;
+/// Bytes taken from a program at once; more than the ring of early copies holds.
+pub(crate) const BUFFER_BYTES: usize = 64 << 10;
 /// Ticks without a message after which the ring is looked at no more, until the pair brings one.
 const QUIET_TICKS_MAX: u32 = 5;
 
@@ -41,6 +43,26 @@ const QUIET_TICKS_MAX: u32 = 5;
 pub(crate) struct Proposal {
     socket: UdpSocket,
     token: u64,
+    counted: Counted,
+}
+
+/// One of [`STREAMS_MAX`].
+struct Counted;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+impl Counted {
+    fn new() -> Option<Self> {
+        let counted = COUNT.fetch_add(1, Ordering::Relaxed) < STREAMS_MAX;
+        // What is not wanted is counted back by its end.
+        Some(Self).filter(|_| counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What an end needs for early copies.
@@ -49,17 +71,19 @@ pub(crate) struct Express {
     token_in: u64,
     token_out: u64,
     shared: OnceLock<(Map, OwnedFd)>,
+    _counted: Counted,
 }
 
 impl Proposal {
-    /// Binds a socket at one of our addresses, unless packets are to be guarded, which copies are not.
+    /// Binds a socket at one of our addresses, unless packets are to be guarded, which copies are not, or many streams have one.
     pub(crate) fn new(config: &Config, ip: IpAddr) -> Option<Self> {
         if config.key.is_some() || config.integrity != ri2n_io::Integrity::default() {
             return None;
         }
+        let counted = Counted::new()?;
         let mut token = [0; 8];
         io::Read::read_exact(&mut std::fs::File::open("/dev/urandom").ok()?, &mut token).ok()?;
-        Some(Self { socket: bind(config, ip)?, token: u64::from_ne_bytes(token) })
+        Some(Self { socket: bind(config, ip)?, token: u64::from_ne_bytes(token), counted })
     }
 
     /// What the peer is told.
@@ -70,7 +94,8 @@ impl Proposal {
     /// Meets the peer's offer.
     pub(crate) fn meet(self, peer: IpAddr, offer: Offer) -> Option<Express> {
         self.socket.connect(SocketAddr::new(peer, offer.port)).ok()?;
-        Some(Express { socket: self.socket, token_in: self.token, token_out: offer.token, shared: OnceLock::new() })
+        let (token_in, token_out) = (self.token, offer.token);
+        Some(Express { socket: self.socket, token_in, token_out, shared: OnceLock::new(), _counted: self.counted })
     }
 }
 
@@ -108,90 +133,171 @@ impl Express {
         }
     }
 
+    /// Whether a program has asked for the memory.
+    pub(crate) fn is_open(&self) -> bool {
+        self.shared.get().is_some()
+    }
+
     fn block(&self) -> Option<&Block> {
         self.shared.get().map(|(map, _)| &**map)
     }
 }
 
+/// What came of one turn at the pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// So many bytes were taken; there may be more.
+    Bytes(usize),
+    /// So many bytes were taken, which is all that there was but for an end.
+    Last(usize),
+    /// Nothing is there now.
+    Nothing,
+    /// Nothing will be.
+    End,
+}
+
 /// The pair's direction from the program, and how far it is.
-pub(crate) struct Upward<'a> {
-    pair: &'a UnixStream,
-    express: Option<&'a Express>,
+#[derive(Default)]
+pub(crate) struct Upward {
     total: u64,
     has_begun: bool,
     quiet_ticks: u32,
+    /// When the ring is looked at next.
+    tick_at: Option<Time>,
 }
 
-impl<'a> Upward<'a> {
-    pub(crate) fn new(pair: &'a UnixStream, express: Option<&'a Express>) -> Self {
-        Self { pair, express, total: 0, has_begun: false, quiet_ticks: 0 }
+impl Upward {
+    /// Takes bytes, whichever way they come, without waiting: straight into the stream, while the program has no copies.
+    pub(crate) fn take(
+        &mut self,
+        end: &mut End<'_>,
+        pair: BorrowedFd<'_>,
+        express: Option<&Express>,
+    ) -> io::Result<Turn> {
+        let Some(block) = express.and_then(Express::block) else {
+            let turn = receive_into_stream(end, pair)?;
+            if let Turn::Bytes(count) | Turn::Last(count) = turn {
+                self.total += count as u64;
+            }
+            return Ok(turn);
+        };
+        if !std::mem::replace(&mut self.has_begun, true) {
+            block.up.begin(self.total);
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(BUFFER_BYTES, 0);
+            let room = end.room().min(BUFFER_BYTES);
+            if room < BUFFER_BYTES {
+                return Ok(Turn::Nothing);
+            }
+            let mut was_asked = false;
+            let receive = |into: &mut [u8]| {
+                was_asked = true;
+                Ok(recv(pair.as_raw_fd(), into, MsgFlags::MSG_DONTWAIT)?)
+            };
+            let (count, goes_on) = block.up.collect(buffer, receive)?;
+            if count == 0 {
+                return Ok(match (goes_on, was_asked) {
+                    (false, _) => Turn::End,
+                    (true, true) => Turn::Nothing,
+                    // Programs were moving on all the time.
+                    (true, false) => Turn::Bytes(0),
+                });
+            }
+            (self.quiet_ticks, self.tick_at) = (0, None);
+            // A stream that takes nothing any more has ended, which whoever reads it is told.
+            let _ = end.write(&buffer[..count]);
+            Ok(Turn::Bytes(count))
+        })
     }
 
-    /// Waits for bytes, whichever way they come; none mean the end. The buffer is longer than the ring.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let Some(block) = self.express.and_then(Express::block) else {
-                let count = io::Read::read(&mut &*self.pair, buffer)?;
-                self.total += count as u64;
-                return Ok(count);
-            };
-            if !std::mem::replace(&mut self.has_begun, true) {
-                block.up.begin(self.total);
-            }
-            let tick =
-                if block.up.is_watched() { PollTimeout::from(TICK.as_millis() as u8) } else { PollTimeout::NONE };
-            wait(self.pair, PollFlags::POLLIN, tick);
-            let receive = |into: &mut [u8]| Ok(recv(self.pair.as_raw_fd(), into, MsgFlags::MSG_DONTWAIT)?);
-            let (count, goes_on) = block.up.collect(buffer, receive)?;
-            if count > 0 || !goes_on {
-                self.quiet_ticks = 0;
-                return Ok(count);
-            }
-            self.quiet_ticks += 1;
-            if self.quiet_ticks >= QUIET_TICKS_MAX && block.up.rest() {
-                self.quiet_ticks = 0;
-            }
+    /// When the ring is to be looked at again, though nothing says that anything is in it.
+    pub(crate) fn next_tick(&mut self, now: Time, express: Option<&Express>) -> Option<Time> {
+        let block = express.and_then(Express::block).filter(|_| self.has_begun)?;
+        if !block.up.is_watched() {
+            self.tick_at = None;
+            return None;
         }
+        let tick_at = *self.tick_at.get_or_insert(now + TICK);
+        if now < tick_at {
+            return Some(tick_at);
+        }
+        self.quiet_ticks += 1;
+        if self.quiet_ticks >= QUIET_TICKS_MAX && block.up.rest() {
+            (self.quiet_ticks, self.tick_at) = (0, None);
+            return None;
+        }
+        self.tick_at = Some(now + TICK);
+        self.tick_at
     }
 }
 
 /// The pair's direction to the program, and how far it is.
-pub(crate) struct Downward<'a> {
-    pair: &'a UnixStream,
-    express: Option<&'a Express>,
+#[derive(Default)]
+pub(crate) struct Downward {
     total: u64,
     has_begun: bool,
 }
 
-impl<'a> Downward<'a> {
-    pub(crate) fn new(pair: &'a UnixStream, express: Option<&'a Express>) -> Self {
-        Self { pair, express, total: 0, has_begun: false }
-    }
-
-    /// Gives the program what it has not got from copies.
-    pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let Some(block) = self.express.and_then(Express::block) else {
-            io::Write::write_all(&mut &*self.pair, bytes)?;
-            self.total += bytes.len() as u64;
-            return Ok(());
-        };
-        if !std::mem::replace(&mut self.has_begun, true) {
-            block.down.begin(self.total);
+impl Downward {
+    /// Gives the program what it has not got from copies, without waiting.
+    pub(crate) fn give(
+        &mut self,
+        end: &mut End<'_>,
+        pair: BorrowedFd<'_>,
+        express: Option<&Express>,
+    ) -> io::Result<Turn> {
+        let (head, tail) = end.peek();
+        if head.is_empty() {
+            return Ok(if end.is_read_to_end() { Turn::End } else { Turn::Nothing });
         }
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-        loop {
-            let passed = block.down.pass(self.total, bytes, |bytes| Ok(send(self.pair.as_raw_fd(), bytes, flags)?))?;
-            self.total += passed as u64;
-            bytes = &bytes[passed..];
-            if bytes.is_empty() {
-                return Ok(());
+        let given = match express.and_then(Express::block) {
+            None => send_parts(pair, head, tail),
+            Some(block) => {
+                if !std::mem::replace(&mut self.has_begun, true) {
+                    block.down.begin(self.total);
+                }
+                let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+                block.down.pass(self.total, head, |bytes| Ok(send(pair.as_raw_fd(), bytes, flags)?))
             }
-            wait(self.pair, PollFlags::POLLOUT, PollTimeout::NONE);
+        };
+        match given {
+            Ok(0) => Ok(Turn::Nothing),
+            Ok(count) => {
+                end.consume(count);
+                self.total += count as u64;
+                Ok(Turn::Bytes(count))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Turn::Nothing),
+            Err(error) => Err(error),
         }
     }
 }
 
-fn wait(pair: &UnixStream, events: PollFlags, timeout: PollTimeout) {
-    // What it comes to is seen by the call that follows.
-    let _: Result<i32, Errno> = poll(&mut [PollFd::new(pair.as_fd(), events)], timeout);
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Reads a socket into the memory of the stream that it is for.
+fn receive_into_stream(end: &mut End<'_>, from: BorrowedFd<'_>) -> io::Result<Turn> {
+    let Ok((head, tail)) = end.reserve(BUFFER_BYTES) else { return Ok(Turn::Nothing) };
+    if head.is_empty() {
+        return Ok(Turn::Nothing);
+    }
+    let offered = head.len() + tail.len();
+    let mut parts = [IoSliceMut::new(head), IoSliceMut::new(tail)];
+    match recvmsg::<()>(from.as_raw_fd(), &mut parts, None, MsgFlags::MSG_DONTWAIT).map(|message| message.bytes) {
+        Ok(0) => Ok(Turn::End),
+        Ok(count) => {
+            end.commit(count);
+            Ok(if count < offered { Turn::Last(count) } else { Turn::Bytes(count) })
+        }
+        Err(Errno::EAGAIN | Errno::EINTR) => Ok(Turn::Nothing),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn send_parts(to: BorrowedFd<'_>, head: &[u8], tail: &[u8]) -> io::Result<usize> {
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+    Ok(sendmsg::<()>(to.as_raw_fd(), &[IoSlice::new(head), IoSlice::new(tail)], &[], flags, None)?)
 }

@@ -25,6 +25,7 @@ mod greeting;
 mod line;
 mod local_only;
 mod pair;
+mod plain;
 mod redirect;
 mod relay;
 mod sockets;

@@ -1,36 +1,36 @@
-//! Carries bytes between a program's end and a far end until both directions are through.
+//! Carries bytes between a program's end and a stream until both directions are through.
 //!
 //! ```text
-//!  program ══ near (socket pair, or TCP on this machine) ══ relay ══ far (RI2N, or TCP to a peer without) ══ peer
+//!  program ══ near (socket pair, or TCP on this machine) ══ relay ══ stream of RI2N ══ peer
 //!             end of file ───────────────────────────────────▶ half close
 //!             half close  ◀─────────────────────────────────── end of stream
 //!             broken pipe: what was written is delivered, then the peer is reset, as TCP does
 //! ```
 //!
-//! Two threads a stream: each blocks in the call that its next bytes come from, so that they pass without a hand-off to
-//! another thread. That costs two small stacks a stream and saves a wake-up a message.
+//! A relay is a duty of the stream's worker: it has no thread and no buffer. What the program writes is read into the stream's own
+//! memory, and what the program reads is written from there.
 
 use std::{
-    io::{self, Read, Write},
-    net::{Shutdown, TcpStream},
+    io,
+    net::TcpStream,
     os::{
-        fd::{AsFd, AsRawFd},
+        fd::{AsFd, AsRawFd, BorrowedFd},
         unix::net::UnixStream,
     },
-    sync::{Arc, OnceLock, mpsc},
-    thread,
-    time::{Duration, Instant},
+    sync::Arc,
+    time::Duration,
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ri2n_io::Stream;
+use ri2n_io::{CloseReason, Duty, End, Seen, Stream, Then, Time};
 
-use crate::express::{Downward, Express, Upward};
+use crate::{
+    express::{Downward, Express, Turn, Upward},
+    plain,
+};
 
-/// Bytes carried at once; two buffers a stream.
-const BUFFER_BYTES: usize = 64 << 10;
-/// Stack of a relay's thread, bytes, apart from the buffer.
-const STACK_BYTES: usize = 128 << 10;
+/// Bytes carried in each direction before other streams have their turn.
+const TURN_BYTES: usize = 256 << 10;
 /// How long the end of a stream may take to be acknowledged.
 const LINGER_MAX: Duration = Duration::from_secs(60);
 /// How long a stream that has ended at both sides is kept to acknowledge the peer's end again, should that get lost.
@@ -56,7 +56,7 @@ pub(crate) struct Program {
     pub(crate) owner: Box<dyn Owner>,
 }
 
-/// What a program wants of its connection, and is told of it.
+/// What a program wants of its connection, and is told of it. It is asked while the stream is in use.
 pub(crate) trait Owner: Send + Sync {
     /// The stream ended with an error, of which a socket pair tells no more than that it has ended.
     fn failed(&self, errno: i32);
@@ -72,134 +72,212 @@ pub(crate) enum Far {
     Tcp(TcpStream),
 }
 
-/// Relays until both directions have ended; blocks.
-pub(crate) fn relay(near: &Near, far: &Far) {
-    thread::scope(|scope| {
-        let down = thread::Builder::new().name("ri2n-down".into()).stack_size(STACK_BYTES);
-        if down.spawn_scoped(scope, || carry_down(far, near)).is_err() {
-            far.reset();
-            near.close();
-            return;
-        }
-        carry_up(near, far);
-    });
-}
-
-/// Starts a relay on a thread of its own; `kept` lives as long as it does.
+/// Starts a relay; `kept` lives until the last byte has arrived.
 ///
 /// # Errors
-/// If no thread can be had.
+/// If the descriptor cannot be watched, or no thread can be had for plain TCP.
 pub(crate) fn start<K: Send + 'static>(near: Near, far: Far, kept: K) -> io::Result<()> {
-    thread::Builder::new().name("ri2n-up".into()).stack_size(STACK_BYTES).spawn(move || {
-        relay(&near, &far);
-        drop(near);
-        far.linger();
-        keep_a_while((far, kept));
-    })?;
-    Ok(())
+    let stream = match far {
+        Far::Ri2n(stream) => stream,
+        Far::Tcp(tcp) => return plain::start(near, tcp, kept),
+    };
+    stream.give(Box::new(Relay {
+        near,
+        up: Upward::default(),
+        down: Downward::default(),
+        is_up_through: false,
+        is_down_through: false,
+        is_readable: false,
+        is_writable: true,
+        has_ended: false,
+        phase: Phase::Carrying,
+        _kept: kept,
+    }))
 }
 
-/// Drops something after [`TIME_WAIT`], on one thread for all of them.
-fn keep_a_while(kept: impl Send + 'static) {
-    type Kept = (Instant, Box<dyn Send>);
-    static KEEPER: OnceLock<mpsc::Sender<Kept>> = OnceLock::new();
-    let keeper = KEEPER.get_or_init(|| {
-        let (send, receive) = mpsc::channel::<Kept>();
-        // Without the thread the channel is closed, and things go at once.
-        let _ = thread::Builder::new().name("ri2n-keep".into()).stack_size(STACK_BYTES).spawn(move || {
-            for (until, kept) in receive {
-                thread::sleep(until.saturating_duration_since(Instant::now()));
-                drop(kept);
-            }
-        });
-        send
-    });
-    let _ = keeper.send((Instant::now() + TIME_WAIT, Box::new(kept)));
+struct Relay<K> {
+    near: Near,
+    up: Upward,
+    down: Downward,
+    is_up_through: bool,
+    is_down_through: bool,
+    /// What the descriptor is ready for, as far as is known,
+    is_readable: bool,
+    is_writable: bool,
+    /// and whether an end is behind what can be read.
+    has_ended: bool,
+    phase: Phase,
+    _kept: K,
 }
 
-fn carry_up(near: &Near, far: &Far) {
-    ri2n_io::prefer_short_turns();
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let mut source = near.source();
-    loop {
-        match source.read(&mut buffer) {
-            Ok(0) if near.resets_when_closed() => return far.reset(),
-            Ok(0) => {
-                let _ = far.finish();
-                return;
+/// How far a relay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Carrying,
+    /// The program has closed without reading to the end: the peer is reset once it has what was written.
+    LastWords(Time),
+    /// Both directions are through: everything, the end included, is to arrive, since the broker must not end before.
+    Lingering(Time),
+    /// A straggler may be answered.
+    TimeWait(Time),
+}
+
+impl<K: Send> Duty for Relay<K> {
+    fn near(&self) -> BorrowedFd<'_> {
+        self.near.descriptor()
+    }
+
+    fn run(&mut self, end: &mut End<'_>, seen: Seen) -> Then {
+        self.is_readable |= seen.readable;
+        self.is_writable |= seen.writable;
+        self.has_ended |= seen.ended;
+        let now = end.now();
+        let mut then = Then::Wait;
+        if self.phase == Phase::Carrying {
+            then = self.carry(end);
+        }
+        if let Phase::LastWords(until) = self.phase {
+            self.carry_up(end);
+            if !end.is_flushed() && end.closed().is_none() && now < until {
+                return Then::At(until);
             }
-            Ok(count) => {
-                if let Err(error) = far.write_all(&buffer[..count]) {
-                    // The peer is gone: the program's next call must fail.
-                    near.fail(&error);
-                    return;
-                }
+            end.reset();
+            self.near.close();
+            self.phase = Phase::TimeWait(now + TIME_WAIT);
+        }
+        if let Phase::Lingering(until) = self.phase {
+            if !end.is_flushed() && end.closed().is_none() && now < until {
+                return Then::At(until);
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The program closed with data unread.
-            Err(_) => {
-                far.reset();
-                return;
-            }
+            self.phase = Phase::TimeWait(now + TIME_WAIT);
+        }
+        match self.phase {
+            Phase::TimeWait(until) if now < until => Then::At(until),
+            Phase::TimeWait(_) => Then::Done,
+            _ => then,
         }
     }
 }
 
-fn carry_down(far: &Far, near: &Near) {
-    ri2n_io::prefer_short_turns();
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let mut sink = near.sink();
-    loop {
-        match far.read(&mut buffer) {
-            Ok(0) => {
-                near.finish();
-                return;
+impl<K> Relay<K> {
+    fn carry(&mut self, end: &mut End<'_>) -> Then {
+        let more_up = self.carry_up(end);
+        let more_down = self.carry_down(end);
+        let now = end.now();
+        if self.phase != Phase::Carrying {
+            return Then::Again;
+        }
+        if let Some(reason) = end.closed() {
+            // What arrived before is the program's, if it takes it.
+            if self.is_down_through || end.peek().0.is_empty() || reason == CloseReason::Aborted {
+                self.near.fail(reason);
+                self.phase = Phase::TimeWait(now + TIME_WAIT);
             }
-            Ok(count) => {
-                if sink.write_all(&buffer[..count]).is_err() {
-                    far.last_words();
-                    far.reset();
-                    return;
+        } else if self.is_up_through && self.is_down_through {
+            self.near.close();
+            self.phase = Phase::Lingering(now + LINGER_MAX);
+        }
+        match self.up.next_tick(now, self.near.express()) {
+            _ if more_up || more_down => Then::Again,
+            Some(tick) => Then::At(tick),
+            None => Then::Wait,
+        }
+    }
+
+    /// Takes what the program has written. Returns whether there may be more.
+    fn carry_up(&mut self, end: &mut End<'_>) -> bool {
+        let mut carried = 0;
+        while !self.is_up_through && end.closed().is_none() {
+            // A ring may hold bytes of which the descriptor tells nothing.
+            if !self.is_readable && !self.near.has_ring() {
+                return false;
+            }
+            match self.up.take(end, self.near.descriptor(), self.near.express()) {
+                Ok(Turn::Bytes(count)) => carried += count,
+                Ok(Turn::Last(_)) if !self.has_ended => {
+                    self.is_readable = false;
+                    return false;
+                }
+                Ok(Turn::Last(count)) => carried += count,
+                Ok(Turn::Nothing) => {
+                    // No room is no reason to forget that something can be read.
+                    self.is_readable &= end.room() < crate::express::BUFFER_BYTES;
+                    return false;
+                }
+                Ok(Turn::End) => {
+                    self.is_up_through = true;
+                    if self.near.resets_when_closed() { end.reset() } else { end.finish() }
+                }
+                Err(_) => {
+                    // The program closed with data unread.
+                    self.is_up_through = true;
+                    end.reset();
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                near.fail(&error);
-                return;
+            if carried >= TURN_BYTES {
+                return true;
             }
         }
+        false
+    }
+
+    /// Gives the program what arrived. Returns whether there may be more.
+    fn carry_down(&mut self, end: &mut End<'_>) -> bool {
+        let mut carried = 0;
+        while !self.is_down_through && self.is_writable {
+            match self.down.give(end, self.near.descriptor(), self.near.express()) {
+                Ok(Turn::Bytes(count) | Turn::Last(count)) => carried += count,
+                Ok(Turn::Nothing) => {
+                    self.is_writable = end.peek().0.is_empty();
+                    return false;
+                }
+                Ok(Turn::End) => {
+                    self.is_down_through = true;
+                    self.near.finish();
+                }
+                Err(_) => {
+                    self.is_down_through = true;
+                    self.phase = Phase::LastWords(end.now() + LAST_WORDS);
+                }
+            }
+            if carried >= TURN_BYTES {
+                return true;
+            }
+        }
+        false
     }
 }
 
 impl Near {
-    fn socket(&self) -> i32 {
+    fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Pair(program) => program.pair.as_raw_fd(),
-            Self::Tcp(tcp) => tcp.as_raw_fd(),
+            Self::Pair(program) => program.pair.as_fd(),
+            Self::Tcp(tcp) => tcp.as_fd(),
         }
     }
 
-    fn source(&self) -> Source<'_> {
+    fn express(&self) -> Option<&Express> {
         match self {
-            Self::Pair(program) => Source::Pair(Upward::new(&program.pair, program.express.as_deref())),
-            Self::Tcp(tcp) => Source::Tcp(tcp),
+            Self::Pair(program) => program.express.as_deref(),
+            Self::Tcp(_) => None,
         }
     }
 
-    fn sink(&self) -> Sink<'_> {
-        match self {
-            Self::Pair(program) => Sink::Pair(Downward::new(&program.pair, program.express.as_deref())),
-            Self::Tcp(tcp) => Sink::Tcp(tcp),
-        }
+    fn has_ring(&self) -> bool {
+        self.express().is_some_and(Express::is_open)
     }
 
-    fn finish(&self) {
+    fn shut(&self, how: i32) {
         // SAFETY: the descriptor is open as long as `self` is.
-        unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
+        unsafe { libc::shutdown(self.descriptor().as_raw_fd(), how) };
+    }
+
+    pub(crate) fn finish(&self) {
+        self.shut(libc::SHUT_WR);
     }
 
     /// Whether the program has closed its end, not only one direction, and wants that to be a reset.
-    fn resets_when_closed(&self) -> bool {
+    pub(crate) fn resets_when_closed(&self) -> bool {
         let Self::Pair(program) = self else { return false };
         if !program.owner.resets_when_closed() {
             return false;
@@ -209,107 +287,25 @@ impl Near {
     }
 
     /// Ends both directions at once, for a reason that the program is to be told.
-    fn fail(&self, error: &io::Error) {
-        if let Self::Pair(program) = self {
-            let timed_out = error.kind() == io::ErrorKind::TimedOut;
-            program.owner.failed(if timed_out { libc::ETIMEDOUT } else { libc::ECONNRESET });
+    pub(crate) fn fail(&self, reason: CloseReason) {
+        match self {
+            Self::Pair(program) => {
+                let timed_out = reason == CloseReason::Outage;
+                program.owner.failed(if timed_out { libc::ETIMEDOUT } else { libc::ECONNRESET });
+            }
+            Self::Tcp(tcp) => {
+                // Reset when the descriptor goes.
+                let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
+            }
         }
         self.close();
     }
 
-    /// Ends both directions at once. A TCP connection is reset when the descriptor goes.
-    fn close(&self) {
-        if let Self::Tcp(tcp) = self {
-            let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
-        }
-        if let Self::Pair(Program { express: Some(express), .. }) = self {
+    /// Ends both directions at once.
+    pub(crate) fn close(&self) {
+        if let Some(express) = self.express() {
             express.close();
         }
-        // SAFETY: the descriptor is open as long as `self` is.
-        unsafe { libc::shutdown(self.socket(), libc::SHUT_RDWR) };
-    }
-}
-
-/// What the program writes.
-enum Source<'a> {
-    Pair(Upward<'a>),
-    Tcp(&'a TcpStream),
-}
-
-impl Source<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Pair(pair) => pair.read(buffer),
-            Self::Tcp(tcp) => tcp.read(buffer),
-        }
-    }
-}
-
-/// What the program reads.
-enum Sink<'a> {
-    Pair(Downward<'a>),
-    Tcp(&'a TcpStream),
-}
-
-impl Sink<'_> {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Pair(pair) => pair.write_all(bytes),
-            Self::Tcp(tcp) => tcp.write_all(bytes),
-        }
-    }
-}
-
-impl Far {
-    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Ri2n(stream) => stream.read(buffer),
-            Self::Tcp(tcp) => (&mut &*tcp).read(buffer),
-        }
-    }
-
-    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Ri2n(stream) => {
-                while !bytes.is_empty() {
-                    let written = stream.write(bytes)?;
-                    bytes = &bytes[written..];
-                }
-                Ok(())
-            }
-            Self::Tcp(tcp) => (&mut &*tcp).write_all(bytes),
-        }
-    }
-
-    /// No more bytes follow.
-    fn finish(&self) -> io::Result<()> {
-        match self {
-            Self::Ri2n(stream) => stream.shutdown(Shutdown::Write),
-            Self::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
-        }
-    }
-
-    /// Waits until everything, the end included, has arrived: the broker must not end before.
-    fn linger(&self) {
-        if let Self::Ri2n(stream) = self {
-            let _ = stream.flush_wait(Some(LINGER_MAX));
-        }
-    }
-
-    /// Waits, for a while, until what was written has arrived.
-    fn last_words(&self) {
-        if let Self::Ri2n(stream) = self {
-            let _ = stream.flush_wait(Some(LAST_WORDS));
-        }
-    }
-
-    fn reset(&self) {
-        match self {
-            Self::Ri2n(stream) => stream.reset(),
-            Self::Tcp(tcp) => {
-                let _ = socket2::SockRef::from(tcp).set_linger(Some(Duration::ZERO));
-                let _ = tcp.shutdown(Shutdown::Both);
-            }
-        }
+        self.shut(libc::SHUT_RDWR);
     }
 }

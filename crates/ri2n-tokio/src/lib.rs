@@ -2,7 +2,7 @@
 //!
 //! A [`Stream`] is a [`tokio::io::AsyncRead`] and [`tokio::io::AsyncWrite`]; a [`Listener`] is awaited for streams. Both wrap
 //! those of `ri2n-io`: reads and writes run the protocol in the task that calls them and never wait; while a task waits,
-//! the process's helper thread receives, and wakes it by a descriptor that tokio polls.
+//! one of the process's worker threads receives, and wakes it by a descriptor that tokio polls.
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {

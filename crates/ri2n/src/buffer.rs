@@ -1,8 +1,8 @@
 //! The stream's bytes on both sides: what was written and is not yet acknowledged, what arrived and is not yet read.
 //!
 //! Both are rings addressed by stream offset, so that a byte is copied in once and out once, wherever it arrives. They begin
-//! small and grow when they must: a ring goes round through all of its memory, and what fits the processor's cache is
-//! copied in half the time.
+//! without memory, grow when they must, and give it back when the connection is idle: a ring goes round through all of its
+//! memory, and what fits the processor's cache is copied in half the time.
 //!
 //! ```text
 //!  send:     acknowledged | base … in flight, lost … | next … written, unsent | end
@@ -12,8 +12,10 @@
 use crate::ranges::RangeSet;
 use std::ops::Range;
 
-/// Memory of a ring at first, bytes: enough for two runs in flight and two that wait.
-const RING_BYTES_FIRST: usize = 256 << 10;
+/// Bytes that the send buffer holds at first: enough for two runs in flight and two that wait.
+const EXTENT_FIRST: usize = 256 << 10;
+/// Least memory of a ring that has any.
+const RING_BYTES_MIN: usize = 4 << 10;
 
 /// Bytes copied at once.
 const PIECE_BYTES: usize = 2 << 10;
@@ -22,7 +24,9 @@ const PIECE_BYTES: usize = 2 << 10;
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     ring: Ring,
-    /// Bytes that the ring may grow to.
+    /// Bytes that it holds now, at most.
+    extent: usize,
+    /// Bytes that it may come to hold.
     capacity: usize,
     /// Everything below is acknowledged.
     base: u64,
@@ -36,9 +40,11 @@ pub(crate) struct SendBuffer {
 
 impl SendBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
+        let capacity = capacity.next_power_of_two();
         Self {
-            ring: Ring::new(capacity.min(RING_BYTES_FIRST)),
-            capacity: capacity.next_power_of_two(),
+            ring: Ring::default(),
+            extent: capacity.min(EXTENT_FIRST),
+            capacity,
             base: 0,
             next: 0,
             end: 0,
@@ -49,20 +55,46 @@ impl SendBuffer {
 
     /// Copies in as much as there is room for.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.room());
-        self.ring.reserve(self.base, (self.end - self.base) as usize + taken);
-        self.ring.copy_in(self.end, &bytes[..taken]);
-        self.end += taken as u64;
+        let (head, tail) = self.reserve(bytes.len());
+        let (first, second) = bytes[..head.len() + tail.len()].split_at(head.len());
+        copy(head, first);
+        copy(tail, second);
+        let taken = first.len() + second.len();
+        self.commit(taken);
         taken
     }
 
-    /// Bytes that [`Self::write`] takes. The ring grows once more than half of it is in flight, as then too little would wait to
+    /// Memory for the next bytes, as many as there is room for, but no more than `most`.
+    pub(crate) fn reserve(&mut self, most: usize) -> (&mut [u8], &mut [u8]) {
+        let room = self.room();
+        let held = (self.end - self.base) as usize;
+        if room + held > self.extent {
+            self.extent = (2 * self.extent).min(self.capacity);
+        }
+        let count = most.min(room);
+        self.ring.reserve(self.base, held, held + count);
+        self.ring.slices_mut(self.end..self.end + count as u64)
+    }
+
+    /// Takes in bytes that were put into the memory that [`Self::reserve`] gave.
+    pub(crate) fn commit(&mut self, count: usize) {
+        self.end += count as u64;
+        assert!((self.end - self.base) as usize <= self.ring.size(), "more than was reserved");
+    }
+
+    /// Gives back the memory if nothing is held.
+    pub(crate) fn release(&mut self) {
+        if self.base == self.end {
+            self.ring = Ring::default();
+        }
+    }
+
+    /// Bytes that [`Self::write`] takes. The buffer grows once more than half of it is in flight, as then too little would wait to
     /// be sent.
     pub(crate) fn room(&self) -> usize {
-        let size = self.ring.size();
-        let wants_more = (self.next - self.base) as usize > size / 2;
-        let size = if wants_more { (2 * size).min(self.capacity) } else { size };
-        size - (self.end - self.base) as usize
+        let wants_more = (self.next - self.base) as usize > self.extent / 2;
+        let extent = if wants_more { (2 * self.extent).min(self.capacity) } else { self.extent };
+        extent - (self.end - self.base) as usize
     }
 
     pub(crate) fn base(&self) -> u64 {
@@ -194,7 +226,7 @@ pub(crate) struct ReceiveBuffer {
 impl ReceiveBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            ring: Ring::new(capacity.min(RING_BYTES_FIRST)),
+            ring: Ring::default(),
             capacity: capacity.next_power_of_two(),
             read: 0,
             next: 0,
@@ -251,7 +283,8 @@ impl ReceiveBuffer {
             (self.read, self.next) = (start, start);
         }
         if start < end {
-            self.ring.reserve(self.read, (end - self.read) as usize);
+            let highest = self.islands.iter().next_back().map_or(self.next, |range| range.end);
+            self.ring.reserve(self.read, (highest - self.read) as usize, (end.max(highest) - self.read) as usize);
             self.ring.copy_in(start, &bytes[(start - offset) as usize..]);
         }
         if start > self.next {
@@ -281,8 +314,26 @@ impl ReceiveBuffer {
         let (head, tail) = self.ring.slices(self.read..self.read + count as u64);
         copy(&mut into[..head.len()], head);
         copy(&mut into[head.len()..count], tail);
-        self.read += count as u64;
+        self.consume(count);
         count
+    }
+
+    /// What can be read now.
+    pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
+        self.ring.slices(self.read..self.next)
+    }
+
+    /// Takes bytes that [`Self::peek`] showed.
+    pub(crate) fn consume(&mut self, count: usize) {
+        assert!(count <= self.ready(), "more than was there");
+        self.read += count as u64;
+    }
+
+    /// Gives back the memory if nothing is held.
+    pub(crate) fn release(&mut self) {
+        if self.read == self.next && self.islands.is_empty() {
+            self.ring = Ring::default();
+        }
     }
 
     /// Drops what arrived and all that will, after the application said that it reads no more.
@@ -291,36 +342,36 @@ impl ReceiveBuffer {
     }
 }
 
-/// A ring of bytes addressed by offset modulo its size.
-#[derive(Debug)]
+/// A ring of bytes addressed by offset modulo its size, which is a power of two, or nothing.
+#[derive(Debug, Default)]
 struct Ring {
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
 }
 
 impl Ring {
-    /// The size is rounded up to a power of two. Zeroed memory is not touched until it is used.
+    /// Zeroed memory is not touched until it is used.
     fn new(size: usize) -> Self {
-        Self { bytes: vec![0; size.next_power_of_two()] }
+        Self { bytes: vec![0; size.next_power_of_two().max(RING_BYTES_MIN)].into() }
     }
 
     fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Makes room for so many bytes from an offset on, before which nothing is needed any more.
-    fn reserve(&mut self, from: u64, bytes: usize) {
+    /// Makes room for so many bytes from an offset on, of which the first `held` are kept.
+    fn reserve(&mut self, from: u64, held: usize, bytes: usize) {
         if bytes <= self.size() {
             return;
         }
         let mut larger = Self::new(bytes);
-        let (head, tail) = self.slices(from..from + self.size() as u64);
+        let (head, tail) = self.slices(from..from + held as u64);
         larger.copy_in(from, head);
         larger.copy_in(from + head.len() as u64, tail);
         *self = larger;
     }
 
     fn at(&self, offset: u64) -> usize {
-        (offset as usize) & (self.bytes.len() - 1)
+        (offset as usize) & self.bytes.len().saturating_sub(1)
     }
 
     fn copy_in(&mut self, offset: u64, from: &[u8]) {
@@ -334,6 +385,13 @@ impl Ring {
         let (at, length) = (self.at(range.start), (range.end - range.start) as usize);
         let head = length.min(self.bytes.len() - at);
         (&self.bytes[at..at + head], &self.bytes[..length - head])
+    }
+
+    fn slices_mut(&mut self, range: Range<u64>) -> (&mut [u8], &mut [u8]) {
+        let (at, length) = (self.at(range.start), (range.end - range.start) as usize);
+        let head = length.min(self.bytes.len() - at);
+        let (low, high) = self.bytes.split_at_mut(at);
+        (&mut high[..head], &mut low[..length - head])
     }
 }
 
@@ -383,44 +441,50 @@ mod tests {
 
     #[test]
     fn the_send_ring_grows_when_half_of_it_is_in_flight() {
-        const FIRST: u64 = RING_BYTES_FIRST as u64;
-        let mut send = SendBuffer::new(4 * RING_BYTES_FIRST);
+        const FIRST: u64 = EXTENT_FIRST as u64;
+        let mut send = SendBuffer::new(4 * EXTENT_FIRST);
         let begun = 1000;
         assert_eq!(send.write(&bytes(0..begun)), begun as usize);
         send.take(begun, u64::MAX);
         send.handle_acked(0..begun);
         let all = bytes(begun..begun + 8 * FIRST);
-        assert_eq!(send.write(&all), RING_BYTES_FIRST);
+        assert_eq!(send.write(&all), EXTENT_FIRST);
         assert_eq!((send.write(&all), send.room()), (0, 0), "nothing of it is in flight");
         send.take(FIRST / 2 + 1, u64::MAX);
-        assert_eq!(send.write(&all[FIRST as usize..]), RING_BYTES_FIRST);
+        assert_eq!(send.write(&all[FIRST as usize..]), EXTENT_FIRST);
         assert_eq!(send.room(), 0, "less than half of it is in flight");
         send.take(3 * FIRST, u64::MAX);
-        assert_eq!(send.write(&all[2 * FIRST as usize..]), 2 * RING_BYTES_FIRST);
+        assert_eq!(send.write(&all[2 * FIRST as usize..]), 2 * EXTENT_FIRST);
         send.take(4 * FIRST, u64::MAX);
         assert_eq!(send.room(), 0, "as large as it may be");
         let (head, tail) = send.slices(begun..begun + 4 * FIRST);
         assert!([head, tail].concat() == all[..4 * FIRST as usize]);
         send.handle_acked(begun..begun + FIRST);
-        assert_eq!(send.room(), RING_BYTES_FIRST);
+        assert_eq!(send.room(), EXTENT_FIRST);
     }
 
     #[test]
     fn the_receive_ring_grows_around_islands() {
-        const FIRST: u64 = RING_BYTES_FIRST as u64;
-        let mut receive = ReceiveBuffer::new(4 * RING_BYTES_FIRST);
-        let mut into = vec![0; 4 * RING_BYTES_FIRST];
+        const FIRST: u64 = EXTENT_FIRST as u64;
+        let mut receive = ReceiveBuffer::new(4 * EXTENT_FIRST);
+        let mut into = vec![0; 4 * EXTENT_FIRST];
         assert!(put(&mut receive, 0, &bytes(0..700)));
         assert_eq!(receive.read(&mut into), 700);
         assert!(put(&mut receive, 1000, &bytes(1000..FIRST)));
-        assert_eq!(receive.ring.size(), RING_BYTES_FIRST);
+        assert_eq!(receive.ring.size(), EXTENT_FIRST);
         assert!(put(&mut receive, 4 * FIRST, &bytes(4 * FIRST..4 * FIRST + 700)));
-        assert_eq!(receive.ring.size(), 4 * RING_BYTES_FIRST);
+        assert_eq!(receive.ring.size(), 4 * EXTENT_FIRST);
         assert!(!put(&mut receive, 4 * FIRST + 700, b"x"), "beyond the limit");
         assert!(put(&mut receive, 700, &bytes(700..1000)));
         assert!(put(&mut receive, FIRST, &bytes(FIRST..4 * FIRST)));
-        assert_eq!(receive.read(&mut into), 4 * RING_BYTES_FIRST);
+        assert_eq!(receive.read(&mut into), 4 * EXTENT_FIRST);
         assert!(into == bytes(700..4 * FIRST + 700));
+        receive.release();
+        assert_eq!(receive.ring.size(), 0, "nothing is held");
+        assert!(put(&mut receive, 4 * FIRST + 700, b"x") && receive.peek().0 == b"x");
+        receive.release();
+        receive.consume(1);
+        assert_eq!((receive.ready(), receive.ring.size()), (0, RING_BYTES_MIN), "what is held stays");
     }
 
     #[test]

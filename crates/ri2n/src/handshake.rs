@@ -44,6 +44,11 @@ const REMEMBERED: Duration = Duration::from_secs(COOKIE_SECONDS + 2);
 pub const REMEMBERED_MAX: usize = 65_536;
 /// What the proof of a REFUSE is derived for.
 const REFUSE_PURPOSE: &str = "ri2n v1 refuse";
+/// HELLOs that a server answers, a second and at once. Each costs as much as a packet of data; what is beyond is dropped unread,
+/// and asked again.
+pub const HELLOS_A_SECOND: u64 = 20_000;
+/// See [`HELLOS_A_SECOND`].
+pub const HELLOS_AT_ONCE: u64 = 1_000;
 /// Index of an address that the server did not offer.
 pub const ADDRESS_UNLISTED: u8 = u8::MAX;
 
@@ -294,6 +299,8 @@ pub struct Server {
     accepted: BTreeMap<(SocketAddr, u64), Box<[u8]>>,
     /// The same clients, the earliest first, and when they were accepted.
     earliest: VecDeque<(Time, (SocketAddr, u64))>,
+    /// Since when HELLOs could have been answered at the full rate without having been.
+    hellos_since: Time,
 }
 
 /// What a server does with a handshake datagram.
@@ -343,12 +350,15 @@ impl Server {
     /// Begins. `secret` is 32 random bytes for the cookies.
     #[must_use]
     pub fn new(secret: [u8; 32], protection: Protection) -> Self {
-        Self { secret, protection, accepted: BTreeMap::new(), earliest: VecDeque::new() }
+        Self { secret, protection, accepted: BTreeMap::new(), earliest: VecDeque::new(), hellos_since: Time::ZERO }
     }
 
     /// Takes in a handshake datagram.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) -> Response {
         if let Some((_, token)) = handshake::foreign_version(bytes) {
+            if !self.may_answer_hello(now) {
+                return Response::Ignore;
+            }
             return Response::Reply(self.refusal(token, Refusal::Version(VERSION), bytes));
         }
         let Ok(question) = handshake::decode(bytes) else { return Response::Ignore };
@@ -356,6 +366,9 @@ impl Server {
         let seconds = now.as_nanos() / 1_000_000_000;
         match question.body {
             Body::Hello { nonce } => {
+                if !self.may_answer_hello(now) {
+                    return Response::Ignore;
+                }
                 let cookie = self.cookie(from, token, &nonce, seconds);
                 Response::Reply(handshake::encode(token, &Body::Cookie { time: seconds, cookie }, |_| [0; PROOF_LEN]))
             }
@@ -428,6 +441,18 @@ impl Server {
         })
     }
 
+    /// Takes what one answer costs out of what may be answered now, if there is so much.
+    fn may_answer_hello(&mut self, now: Time) -> bool {
+        const EACH: Duration = Duration::from_nanos(1_000_000_000 / HELLOS_A_SECOND);
+        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(EACH.as_nanos() as u64 * HELLOS_AT_ONCE));
+        let next = self.hellos_since.max(earliest) + EACH;
+        let may = next <= now;
+        if may {
+            self.hellos_since = next;
+        }
+        may
+    }
+
     fn takes(&self, guard: Guard) -> bool {
         (guard == Guard::Keyed) == self.protection.key.is_some()
             && !(guard == Guard::None && self.protection.integrity == Integrity::Checksum)
@@ -457,6 +482,13 @@ impl Server {
         cookie.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         cookie
     }
+}
+
+/// The identifier that a connection has at the end that draws this seed, the low half of its token: an end draws another seed if
+/// it has a connection of that identifier.
+#[must_use]
+pub fn identifier(seed: &[u8; 32]) -> u32 {
+    drawn(seed).0 as u32
 }
 
 /// Token, nonce and secret from a seed.

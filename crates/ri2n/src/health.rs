@@ -124,9 +124,24 @@ impl Monitor {
         opened
     }
 
+    /// Others found the path alive. Returns whether the link became usable by that.
+    pub(crate) fn recover(&mut self, now: Time) -> bool {
+        let recovered = self.health == Health::Suspect;
+        if recovered {
+            self.delivery_ratio = self.delivery_ratio.max(0.9);
+            self.enter(now, Health::Good);
+        }
+        recovered
+    }
+
     /// Whether sending has a chance.
     pub(crate) fn may_try(&self) -> bool {
         self.health != Health::Down
+    }
+
+    /// The next probe of a link that is silent leaves soon.
+    pub(crate) fn hasten(&mut self, now: Time) {
+        self.next_probe = self.next_probe.min(now + PROBE_INTERVAL);
     }
 
     /// A probe was not answered in time.

@@ -169,7 +169,11 @@ pub(crate) struct Link {
     /// When the last acknowledged packet was sent, and when the last of any kind was.
     pub(crate) newest_acked_sent: Time,
     pub(crate) eliciting_sent: Time,
+    /// When the last packet on the same path, of whichever connection, was sent that was answered.
+    pub(crate) path_answered_sent: Time,
     pub(crate) tail_probe: Option<Time>,
+    /// How often the last packets were asked after without an answer.
+    pub(crate) tail_probes: u32,
     /// How long both ends together are expected to wait for their turns.
     waits: Duration,
 
@@ -216,7 +220,9 @@ impl Link {
             in_flight: 0,
             newest_acked_sent: now,
             eliciting_sent: now,
+            path_answered_sent: Time::ZERO,
             tail_probe: None,
+            tail_probes: 0,
             waits: Duration::ZERO,
             seen: RangeSet::new(),
             seen_floor: 0,
@@ -275,7 +281,7 @@ impl Link {
     pub(crate) fn handle_sent(&mut self, now: Time, offset: u64, length: u16, size: u16, end: End, purpose: Purpose) {
         self.sent.push_back(Sent { at: now, offset, length, size, end, purpose, resolved: false });
         if self.in_flight == 0 {
-            self.tail_probe = None;
+            (self.tail_probe, self.tail_probes) = (None, 0);
         }
         self.next_number += 1;
         self.in_flight += u64::from(size);
@@ -391,7 +397,7 @@ impl Link {
                     waits,
                 },
             );
-            self.tail_probe = None;
+            (self.tail_probe, self.tail_probes) = (None, 0);
         }
         if (packets > 0 || heard_of_later) && self.monitor.handle_answer(now, others) {
             self.handle_usable(now);
@@ -466,7 +472,7 @@ impl Link {
         }
         self.forget_resolved();
         self.datagram = DATAGRAM_MIN.min(self.datagram_max);
-        self.tail_probe = None;
+        (self.tail_probe, self.tail_probes) = (None, 0);
         outcome
     }
 
@@ -510,6 +516,11 @@ impl Link {
                 self.large_lost = 0;
             }
         }
+    }
+
+    /// Gives back memory that only a link in use needs.
+    pub(crate) fn release_memory(&mut self) {
+        self.sent.shrink_to_fit();
     }
 
     fn forget_resolved(&mut self) {

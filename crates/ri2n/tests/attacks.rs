@@ -4,7 +4,10 @@ mod world;
 
 use ri2n::{
     Arrival, CloseReason, Settings, StreamState, Time,
-    handshake::{Client, ConnectError, DOUBTFUL, Protection, REMEMBERED_MAX, Response, Server, Terms},
+    handshake::{
+        Client, ConnectError, DOUBTFUL, HELLOS_A_SECOND, HELLOS_AT_ONCE, Protection, REMEMBERED_MAX, Response, Server,
+        Terms,
+    },
     wire::{
         control::{self, Control},
         handshake::{self as wire, Body, PROOF_LEN},
@@ -218,7 +221,9 @@ fn hellos_leave_no_trace_and_opens_a_bounded_one() {
     let late = now + Duration::from_secs(12);
     assert!(matches!(server.handle_datagram(late, from(1), &open(1, cookie)), Response::Ignore));
     // Accepted ones are remembered, so that a repeated OPEN opens nothing twice; but only so many.
+    let began = now;
     for number in 0..REMEMBERED_MAX as u32 + 10 {
+        let now = began + Duration::from_secs(number.into()) / HELLOS_A_SECOND as u32;
         let question = open(number, cookie_of(&mut server, now, number));
         match server.handle_datagram(now, from(number), &question) {
             Response::Open(opening) => {
@@ -237,6 +242,15 @@ fn hellos_leave_no_trace_and_opens_a_bounded_one() {
             Response::Ignore => panic!("{number} is ignored"),
         }
     }
+    // A flood of HELLOs is answered at a bounded rate, whatever their addresses.
+    let flooded = now + Duration::from_secs(20);
+    let mut answers = |at: Time| {
+        let each = |number: u32| server.handle_datagram(at, from(number), &hello(u64::from(number)));
+        (0..3 * HELLOS_AT_ONCE as u32).map(each).filter(|response| matches!(response, Response::Reply(_))).count()
+            as u64
+    };
+    assert_eq!(answers(flooded), HELLOS_AT_ONCE);
+    assert_eq!(answers(flooded + Duration::from_millis(10)), HELLOS_A_SECOND / 100);
     let later = now + Duration::from_secs(25);
     let cookie = cookie_of(&mut server, later, 1);
     assert!(matches!(server.handle_datagram(later, from(1), &open(1, cookie)), Response::Open(_)), "room again");

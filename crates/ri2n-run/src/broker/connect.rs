@@ -7,7 +7,7 @@
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
@@ -25,6 +25,7 @@ use super::{
     Broker,
     forward::carry_tcp,
     listen::Held,
+    port::Port,
     table::{Peer, SILENT_FOR},
     tuning::{Options, Tuning},
     warn,
@@ -34,7 +35,7 @@ use crate::{
     greeting::{self, Greeting, Offer, WELCOME_BYTES},
     ledger::Why,
     line::Line,
-    networks::{Place, source_for},
+    networks::Place,
     pair::{self, Pair},
     relay::{self, Far, Near, Program},
 };
@@ -85,15 +86,16 @@ pub(super) fn consider(
     };
     let Some(id) = broker.table().new_stream() else { return fall_back(Why::Full) };
     let held = Held::new(Arc::clone(broker));
-    let local = match near_address(&socket, request.local, target, &remote) {
-        Ok(local) => local,
+    let options = Options::of(&socket);
+    let (local, port) = match Port::take(broker, socket, request.local, target, &remote) {
+        Ok(taken) => taken,
         Err(error) => {
             drop(held);
             return fall_back(Why::Unreachable(error.raw_os_error().unwrap_or(libc::ENETUNREACH)));
         }
     };
-    let tuning = Tuning::new(broker, id, Options::of(&socket));
-    let attempt = Attempt { id, known, local, remote, target, socket, tuning };
+    let tuning = Tuning::new(broker, id, options);
+    let attempt = Attempt { id, known, local, remote, target, port, tuning };
     match request.waiting {
         Waiting::Blocking => {
             let dialed = attempt.dial(broker);
@@ -162,8 +164,8 @@ struct Attempt {
     remote: SocketAddr,
     /// The far address without mapping.
     target: SocketAddr,
-    /// The program's TCP socket: it keeps the port taken.
-    socket: OwnedFd,
+    /// What the program's socket of TCP has been bound to.
+    port: Port,
     tuning: Tuning,
 }
 
@@ -188,7 +190,7 @@ impl Attempt {
                 line.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
                 drop(theirs);
                 let near = Near::Pair(Program { pair: ours, express, owner: Box::new(self.tuning) });
-                relay::start(near, Far::Ri2n(stream), (held, self.socket))
+                relay::start(near, Far::Ri2n(stream), (held, self.port.settle()))
             }
         }
     }
@@ -225,7 +227,7 @@ impl Attempt {
                 match pair::stands(&mut ours, theirs) {
                     Ok(()) => {
                         let near = Near::Pair(Program { pair: ours, express, owner: Box::new(self.tuning) });
-                        return relay::start(near, far, (held, self.socket));
+                        return relay::start(near, far, (held, self.port.settle()));
                     }
                     Err(error) => error,
                 }
@@ -250,7 +252,7 @@ impl Attempt {
 
     /// Connects the program's own socket by plain TCP.
     fn plain(&self) -> io::Result<TcpStream> {
-        let socket = TcpStream::from(self.socket.try_clone()?);
+        let socket = TcpStream::from(self.port.socket()?);
         socket.set_nonblocking(false)?;
         SockRef::from(&socket).connect(&SockAddr::from(self.remote))?;
         Ok(socket)
@@ -377,29 +379,4 @@ pub(crate) fn read_exact(stream: &Stream, mut buffer: &mut [u8]) -> io::Result<(
         }
     }
     Ok(())
-}
-
-/// Binds the program's socket as connecting would, so that the address it is told is its own; in the family it speaks.
-fn near_address(
-    socket: &OwnedFd,
-    bound: Option<SocketAddr>,
-    target: SocketAddr,
-    remote: &SocketAddr,
-) -> io::Result<SocketAddr> {
-    let socket = SockRef::from(socket);
-    let (ip, port) = bound.map_or((None, 0), |bound| (Some(bound.ip()), bound.port()));
-    let ip = match ip.map(|ip| ip.to_canonical()) {
-        Some(ip) if !ip.is_unspecified() => ip,
-        _ => source_for(target)?,
-    };
-    let as_program_sees = |ip: IpAddr| match (ip, remote) {
-        (IpAddr::V4(ip), SocketAddr::V6(_)) => ip.to_ipv6_mapped().into(),
-        _ => ip,
-    };
-    if port != 0 {
-        return Ok(SocketAddr::new(as_program_sees(ip), port));
-    }
-    socket.bind(&SockAddr::from(SocketAddr::new(as_program_sees(ip), 0)))?;
-    let bound = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    Ok(bound)
 }

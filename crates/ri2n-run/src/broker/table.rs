@@ -54,6 +54,8 @@ pub(super) struct Table {
     pub(super) watched: BTreeSet<SocketAddr>,
     /// By UDP port.
     pub(super) listening: BTreeMap<u16, Listening>,
+    /// Addresses that programs' ends of streams have.
+    pub(super) ports: BTreeSet<SocketAddr>,
     /// By the address that the knock comes from.
     pub(super) announced: BTreeMap<SocketAddr, Announced>,
     /// Knocks that were accepted and not claimed in time, the latest last, and whose listeners they were at.

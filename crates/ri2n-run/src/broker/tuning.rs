@@ -105,9 +105,13 @@ impl Tuning {
 
     /// The stream stands: what was set so far is in force for it from now on.
     pub(super) fn attach(&self, stream: &Stream) {
-        if let Some(tuned) = self.broker.table().tuned.get_mut(&self.id) {
-            stream.set_patience(tuned.options.patience());
+        // A stream is never used with the table locked: its worker may be about to ask the table, with the stream locked.
+        let patience = self.broker.table().tuned.get_mut(&self.id).map(|tuned| {
             tuned.stream = Some(stream.clone());
+            tuned.options.patience()
+        });
+        if let Some(patience) = patience {
+            stream.set_patience(patience);
         }
     }
 }

@@ -6,6 +6,7 @@
 //!  read, write, shutdown ──────────┘                    └─▶ poll_timeout
 //! ```
 
+mod neighbours;
 mod receive;
 mod timers;
 mod transmit;
@@ -33,6 +34,8 @@ pub use transmit::{Batch, Neighbour, Part};
 pub const BUFFER_MIN: usize = 64 << 10;
 /// Largest buffer of either direction.
 pub const BUFFER_MAX: usize = 64 << 20;
+/// How long after the first link the others are opened: many a connection is over by then.
+const OPEN_AFTER: Duration = Duration::from_millis(5);
 /// RESET packets that tell of an abort.
 const RESETS: u8 = 3;
 /// Quoted packets of ours that say that nobody is at the peer's port any more.
@@ -193,6 +196,8 @@ pub struct Connection {
     window_due: bool,
     duplicate_until: Time,
 
+    /// How much less often links are asked than if this were the only connection on their paths.
+    stretch: u32,
     outage_deadline: Duration,
     patience: Patience,
     /// When the oldest byte that is not acknowledged became that.
@@ -247,6 +252,7 @@ impl Connection {
             arrivals: receive::Arrivals::new(now),
             window_due: false,
             duplicate_until: Time::ZERO,
+            stretch: 1,
             outage_deadline: settings.outage_deadline,
             patience: Patience::default(),
             oldest_since: now,
@@ -266,6 +272,7 @@ impl Connection {
         let index = self.links.iter().position(Option::is_none)?;
         let id = LinkId(index as u8);
         let mut link = Link::new(now, id, path, datagram_max);
+        link.monitor.next_probe = now + OPEN_AFTER;
         link.announce = Some(Control::Link { address, mtu: datagram_max });
         link.challenge = self.next_challenge();
         self.links[index] = Some(Box::new(link));
@@ -307,15 +314,11 @@ impl Connection {
     /// [`WriteError::WouldBlock`] if there is no room.
     pub fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, WriteError> {
         self.check_writable()?;
-        if self.send.base() == self.send.end() {
-            self.oldest_since = now;
-        }
-        let count = self.send.write(bytes);
-        if count == 0 && !bytes.is_empty() {
+        if self.send.room() == 0 && !bytes.is_empty() {
             return Err(WriteError::WouldBlock);
         }
-        self.active_at = now;
-        Ok(count)
+        self.note_writing(now);
+        Ok(self.send.write(bytes))
     }
 
     fn check_writable(&self) -> Result<(), WriteError> {
@@ -324,6 +327,58 @@ impl Connection {
             (None, Fin::Open) => Ok(()),
             (None, _) => Err(WriteError::Shut),
         }
+    }
+
+    /// Memory for what is to be written next, at most `most` bytes of it: none if there is no room now. [`Self::commit`] writes
+    /// what was put there.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn reserve(&mut self, most: usize) -> Result<(&mut [u8], &mut [u8]), WriteError> {
+        self.check_writable()?;
+        Ok(self.send.reserve(most))
+    }
+
+    /// Writes the first bytes of what [`Self::reserve`] gave.
+    ///
+    /// # Panics
+    /// If there was no room for so many.
+    pub fn commit(&mut self, now: Time, count: usize) {
+        self.note_writing(now);
+        self.send.commit(count);
+    }
+
+    fn note_writing(&mut self, now: Time) {
+        if self.send.base() == self.send.end() {
+            self.oldest_since = now;
+        }
+        if self.is_idle_at(now) {
+            // Links that were silent are asked at leisure while nothing is to be sent.
+            self.links.iter_mut().flatten().for_each(|link| link.monitor.hasten(now));
+            self.control_due = true;
+        }
+        self.active_at = now;
+    }
+
+    /// What can be read now, as up to two slices; [`Self::consume`] takes it.
+    #[must_use]
+    pub fn peek(&self) -> (&[u8], &[u8]) {
+        self.receive.peek()
+    }
+
+    /// Takes bytes that [`Self::peek`] showed.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn consume(&mut self, now: Time, count: usize) {
+        self.receive.consume(count);
+        self.consider_window(now);
+    }
+
+    /// Whether the peer's stream ended, and everything of it was read.
+    #[must_use]
+    pub fn is_read_to_end(&self) -> bool {
+        self.receive.is_finished()
     }
 
     /// Ends the stream of this direction after what was written.
@@ -437,6 +492,18 @@ impl Connection {
         let (low, high) = (self.local_token.min(self.peer_token), self.local_token.max(self.peer_token));
         let hash = blake3::hash(&[low.to_le_bytes(), high.to_le_bytes()].concat());
         u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("32 bytes"))
+    }
+
+    /// The identifier that packets to this end bear in the clear.
+    #[must_use]
+    pub fn local_id(&self) -> u32 {
+        self.local_token as u32
+    }
+
+    /// The identifier that packets of this end bear.
+    #[must_use]
+    pub fn peer_id(&self) -> u32 {
+        self.peer_token as u32
     }
 
     /// The bytes of a part that [`Self::poll_transmit`] gave, as up to two slices.

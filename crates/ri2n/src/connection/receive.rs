@@ -183,6 +183,7 @@ impl Connection {
         self.handle_heard(now, arrival, 1);
         let link = self.links[index].as_mut()?;
         let in_order = link.handle_seen(arrival.at, header.number..header.number + 1, data.len() as u64);
+        link.monitor.hasten(now);
         link.unacked += u32::from(eliciting);
         if frames.ping.is_some() {
             link.pong = frames.ping;
@@ -346,7 +347,10 @@ impl Connection {
             let Some(link) = &self.links[index] else { continue };
             let patience = SUSPICION.max(link.rtt.smoothed() * 3);
             let silent = link.monitor.is_usable()
-                && link.oldest_sent().is_some_and(|sent| self.newest_acked_sent.since(sent) > patience);
+                && link.oldest_sent().is_some_and(|sent| {
+                    let latest = sent.max(link.path_answered_sent);
+                    self.newest_acked_sent.since(latest) > patience
+                });
             if silent {
                 self.suspect(now, index);
             }

@@ -11,12 +11,28 @@ use std::time::Duration;
 
 /// An idle link of a connection in use is probed this often,
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// and one of an idle connection this often.
+/// one of an idle connection this often at first,
 const HEARTBEAT_IDLE: Duration = Duration::from_secs(1);
+/// and less often the longer it is idle, down to this.
+const HEARTBEAT_MAX: Duration = Duration::from_secs(30);
+/// Heartbeats within the time that the connection bears silence, at least.
+const HEARTBEATS_MIN: u32 = 4;
+/// Share of the idle time so far that an idle link is left alone.
+const IDLE_SHARE: u32 = 4;
+/// Bytes of both directions before larger datagrams are tried: less fits a few small ones.
+const SIZES_AFTER_BYTES: u64 = 4096;
 /// How long a connection counts as in use after data.
 const IN_USE: Duration = Duration::from_secs(2);
 /// Shortest wait before the last packets of a burst are asked after.
 const TAIL_MIN: Duration = Duration::from_millis(2);
+/// The same of heartbeats.
+const TAIL_MIN_IDLE: Duration = Duration::from_millis(15);
+/// Silence of everything that makes links suspect on which nothing but heartbeats is sent, at most.
+const SILENCE_IDLE_MAX: Duration = Duration::from_secs(1);
+/// How often the wait doubles while nothing is answered.
+const TAIL_DOUBLINGS: u32 = 4;
+/// Heartbeats of others on the same path for each that a connection sends for its own sake.
+const OWN_EVERY: u32 = 10;
 /// Probes older than this count as unanswered, if three round-trip times are less.
 const PROBE_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -30,13 +46,13 @@ impl Connection {
         let mut soonest = self.ends_at();
         let mut consider = |time: Option<Time>| soonest = soonest.min(time.unwrap_or(Time::NEVER));
         consider(self.ack_at);
-        let interval = self.heartbeat();
+        let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
         for link in self.each_link() {
             consider(link.loss_deadline());
-            consider(link.tail_deadline());
-            consider(link.size_deadline());
+            consider(link.tail_deadline(tail_min));
+            consider(link.size_deadline().filter(|_| self.tries_sizes()));
             consider(self.silence_deadline(link));
-            consider(Some(link.probe_deadline(interval)));
+            consider(Some(link.probe_deadline(interval, own_max)));
         }
         Some(soonest)
     }
@@ -54,7 +70,10 @@ impl Connection {
             self.schedule_ack(now);
         }
         self.control_due = true;
-        let interval = self.heartbeat();
+        if self.is_idle_at(now) {
+            self.release_memory();
+        }
+        let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
         let mut ask_all = false;
         for index in 0..self.links.len() {
             let Some(link) = &mut self.links[index] else { continue };
@@ -63,11 +82,13 @@ impl Connection {
                 self.handle_outcome(&outcome);
             }
             let Some(link) = &mut self.links[index] else { continue };
-            if link.tail_deadline().is_some_and(|at| now >= at) {
-                link.tail_probe = Some(now + link.patience().max(TAIL_MIN));
+            if link.tail_deadline(tail_min).is_some_and(|at| now >= at) {
+                link.tail_probe =
+                    Some(now + link.patience().max(tail_min) * (1 << link.tail_probes.min(TAIL_DOUBLINGS)));
+                link.tail_probes += 1;
                 ask_all = true;
             }
-            if now >= link.probe_deadline(interval) {
+            if now >= link.probe_deadline(interval, own_max) {
                 link.probe_due = true;
             }
             let Some(link) = &self.links[index] else { continue };
@@ -94,34 +115,80 @@ impl Connection {
 
     /// When nobody waits any longer.
     fn ends_at(&self) -> Time {
-        let silent = self.patience.silent.map_or(self.outage_deadline, |silent| silent.min(self.outage_deadline));
         let unacknowledged = self.patience.unacknowledged.filter(|_| self.send.base() < self.send.end());
         let stalled = unacknowledged.map_or(Time::NEVER, |longest| self.oldest_since + longest);
-        stalled.min(self.heard_at + silent)
+        stalled.min(self.heard_at + self.bears())
+    }
+
+    /// How long the peer may be silent.
+    fn bears(&self) -> Duration {
+        self.patience.silent.map_or(self.outage_deadline, |silent| silent.min(self.outage_deadline))
+    }
+
+    /// The shortest wait before the last packets are asked after: those of data sooner than heartbeats.
+    fn tail_min(&self) -> Duration {
+        if self.is_flushed() { TAIL_MIN_IDLE } else { TAIL_MIN }
     }
 
     fn heartbeat(&self) -> Duration {
-        let last = self.heard_at.max(self.active_at);
-        if last.since(self.active_at) < IN_USE { HEARTBEAT } else { HEARTBEAT_IDLE }
+        self.interval_after(self.heard_at.max(self.active_at).since(self.active_at), HEARTBEAT)
+    }
+
+    /// How often a silent link is asked.
+    pub(super) fn probe_interval(&self, now: Time) -> Duration {
+        let idle = if self.is_idle_at(now) { now.since(self.active_at) } else { Duration::ZERO };
+        self.interval_after(idle, PROBE_INTERVAL)
+    }
+
+    /// How often links are asked after so long without data, if they are asked so often while there are some.
+    fn interval_after(&self, idle: Duration, in_use: Duration) -> Duration {
+        if idle < IN_USE {
+            return self.stretched(in_use);
+        }
+        let idle = (idle / IDLE_SHARE).clamp(HEARTBEAT_IDLE, HEARTBEAT_MAX);
+        self.stretched(in_use).max(idle).min(self.bears() / HEARTBEATS_MIN).max(in_use)
+    }
+
+    /// Whether nothing has come or gone for a while, and nothing waits to.
+    pub(super) fn is_idle_at(&self, now: Time) -> bool {
+        now.since(self.active_at) >= IN_USE && self.send.base() == self.send.end() && self.fin != Fin::Sent
+    }
+
+    /// Whether enough has passed for larger datagrams to be worth a try.
+    pub(super) fn tries_sizes(&self) -> bool {
+        self.send.end() + self.receive.next() >= SIZES_AFTER_BYTES
+    }
+
+    fn release_memory(&mut self) {
+        self.send.release();
+        self.receive.release();
+        self.scratch = Vec::new();
+        self.links.iter_mut().flatten().for_each(|link| link.release_memory());
     }
 
     /// When this link's silence means that the peer is silent on every link.
     fn silence_deadline(&self, link: &Link) -> Option<Time> {
         let oldest = link.oldest_sent().filter(|_| link.monitor.is_usable())?;
-        Some(oldest.max(self.heard_at) + SILENCE.max(link.rtt.smoothed() * 4))
+        let silence = SILENCE.max(link.rtt.smoothed() * 4);
+        let silence =
+            if self.is_flushed() { self.stretched(silence).min(SILENCE_IDLE_MAX).max(silence) } else { silence };
+        Some(oldest.max(self.heard_at).max(link.path_answered_sent) + silence)
     }
 }
 
 impl Link {
     /// When the last packets sent are asked after, since nothing later can show that they are lost.
-    fn tail_deadline(&self) -> Option<Time> {
+    fn tail_deadline(&self, tail_min: Duration) -> Option<Time> {
         self.oldest_sent().filter(|_| self.monitor.is_usable())?;
-        Some(self.tail_probe.unwrap_or(self.eliciting_sent + self.patience().max(TAIL_MIN)))
+        Some(self.tail_probe.unwrap_or(self.eliciting_sent + self.patience().max(tail_min)))
     }
 
-    fn probe_deadline(&self, heartbeat: Duration) -> Time {
+    fn probe_deadline(&self, heartbeat: Duration, own_max: Duration) -> Time {
         match self.monitor.health() {
-            Health::Good | Health::Gray => self.eliciting_sent + heartbeat,
+            Health::Good | Health::Gray => {
+                let own = self.eliciting_sent + (heartbeat * OWN_EVERY).min(own_max);
+                own.min(self.eliciting_sent.max(self.path_answered_sent) + heartbeat)
+            }
             Health::Opening | Health::Suspect | Health::Down => self.monitor.next_probe,
         }
     }
@@ -132,12 +199,12 @@ impl Link {
     }
 
     /// A probe leaves: old ones without an answer are given up, the next has its time.
-    pub(super) fn handle_probe(&mut self, now: Time, buffer: &mut SendBuffer) -> Outcome {
+    pub(super) fn handle_probe(&mut self, now: Time, interval: Duration, buffer: &mut SendBuffer) -> Outcome {
         self.probe_due = false;
         if self.monitor.is_usable() {
             return Outcome::default();
         }
-        self.monitor.next_probe = now + PROBE_INTERVAL;
+        self.monitor.next_probe = now + interval;
         self.give_up_older(now, PROBE_PATIENCE.max(self.rtt.smoothed() * 3), buffer)
     }
 }

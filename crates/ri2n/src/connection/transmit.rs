@@ -173,6 +173,7 @@ impl Connection {
         if !self.control_due {
             return false;
         }
+        let (interval, tries_sizes) = (self.probe_interval(now), self.tries_sizes());
         for index in 0..LINKS_MAX {
             let Some(link) = &mut self.links[index] else { continue };
             let mut control = Vec::new();
@@ -183,13 +184,13 @@ impl Connection {
                 control::encode(&mut control, &Control::Pong(number));
             }
             if link.is_probe_due(now) {
-                given_up = link.handle_probe(now, &mut self.send);
+                given_up = link.handle_probe(now, interval, &mut self.send);
                 if let Some(announce) = &link.announce {
                     control::encode(&mut control, announce);
                 }
                 control::encode(&mut control, &Control::Ping(link.challenge));
                 purpose = Some(Purpose::Probe);
-            } else if control.is_empty() {
+            } else if control.is_empty() && tries_sizes {
                 size = link.size_to_try(now);
                 if size.is_some() {
                     control::encode(&mut control, &Control::Ping(link.challenge));

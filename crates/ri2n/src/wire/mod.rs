@@ -8,7 +8,7 @@ pub mod handshake;
 pub mod packet;
 
 /// Version of the wire format.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// A datagram that is not what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,16 +2,17 @@
 //!
 //! ```text
 //!  0        flags: 1 wide fin data control link₂ link₁ link₀
-//!  1..9     the receiver's token, masked by the whole packet number and the whole offset
+//!  1..5     low half of the receiver's token, as it is: the connection's identifier at the receiver
+//!  5..9     high half, masked by the whole packet number and the whole offset
 //!  9..11    packet number on this link, low 16 bits (wide: 32)
 //!  11..14   stream offset, low 24 bits (wide: 40), if there are data
 //!           length and bytes of control frames, if there are any
 //!           data to the end, less the tag of the connection's seal
 //! ```
 //!
-//! Numbers are cut to what tells them from their neighbours. The mask has the receiver check the 64-bit token against the
-//! *whole* numbers that it restored, so a packet that was delayed by more than a window fails instead of landing at
-//! another offset, at no cost in bytes.
+//! An end has one socket for many connections, and finds a packet's by the identifier. Numbers are cut to what tells them from
+//! their neighbours. The mask has the receiver check the token's other half against the *whole* numbers that it restored, so a
+//! packet that was delayed by more than a window fails instead of landing at another offset, at no cost in bytes.
 
 use super::{Malformed, Reader};
 
@@ -130,6 +131,14 @@ pub fn encode(out: &mut Vec<u8>, width: Width, header: &Header, control: &[u8]) 
     out.extend_from_slice(control);
 }
 
+/// The identifier of the connection that a packet is for, at whoever receives it; perhaps the rest was cut off.
+#[must_use]
+pub fn connection_id(bytes: &[u8]) -> Option<u32> {
+    let (flags, rest) = bytes.split_first()?;
+    let id = rest.first_chunk().map(|id| u32::from_le_bytes(*id));
+    id.filter(|_| flags & ESTABLISHED != 0)
+}
+
 /// Whether a packet has control frames, which its first byte tells.
 #[must_use]
 pub fn has_control(bytes: &[u8]) -> bool {
@@ -207,12 +216,12 @@ fn restore(low: u64, bits: u32, expected: u64) -> u64 {
     }
 }
 
-/// Spreads a packet number and an offset over 64 bits. Not a secret: it ties the numbers to the token.
+/// Spreads a packet number and an offset over the high 32 bits. Not a secret: it ties the numbers to the token.
 fn mask(number: u64, offset: u64) -> u64 {
     let mut mixed =
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(31);
     mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ (mixed >> 32)
+    (mixed ^ (mixed << 32)) & !u64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -238,6 +247,7 @@ mod tests {
             let near = raw.resolve(token, number.saturating_sub(number_behind), offset.saturating_sub(offset_behind));
             prop_assert_eq!(near, Some(header));
             prop_assert_eq!(raw.resolve(token ^ 1, number, offset), None);
+            prop_assert_eq!(connection_id(&bytes), Some(token as u32));
             let far = raw.resolve(token, number + (1 << 33), offset);
             prop_assert_eq!(far, None, "a number of another age is refused");
             if data.is_some() {
@@ -252,6 +262,7 @@ mod tests {
         fn any_bytes_are_taken(bytes in proptest::collection::vec(0..=255_u8, 0..64), number: u64, offset: u64) {
             if let Ok(raw) = decode(&bytes) {
                 let _ = raw.resolve(7, number, offset);
+                prop_assert!(connection_id(&bytes).is_some());
             }
         }
     }

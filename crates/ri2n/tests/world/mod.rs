@@ -242,6 +242,8 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     /// Moments of the test's own that passed.
     pub(crate) customs: Vec<u64>,
+    /// What nodes of one machine know of their networks together: even nodes are one machine, odd nodes the other.
+    pub(crate) neighbours: Option<BTreeMap<(bool, u8), Time>>,
 }
 
 pub(crate) fn ip(node: usize, link: usize) -> IpAddr {
@@ -264,6 +266,7 @@ impl World {
             recorded: None,
             steps: 0,
             customs: Vec::new(),
+            neighbours: None,
         }
     }
 
@@ -575,7 +578,7 @@ impl World {
 
     /// Has a node do all that it can now.
     pub(crate) fn act(&mut self, index: usize) {
-        let now = self.now;
+        let (now, neighbours) = (self.now, self.nodes.len() / 2);
         let node = &mut self.nodes[index];
         let mut out = Vec::new();
         if let Some(client) = &mut node.client {
@@ -591,6 +594,14 @@ impl World {
         }
         let mut due = node.client.as_ref().map(Client::poll_timeout);
         if let Some(connection) = &mut node.connection {
+            if let Some(known) = &mut self.neighbours {
+                connection.meet_neighbours(now, neighbours, |path, answered| {
+                    let IpAddr::V4(remote) = path.remote.ip() else { panic!("{path:?}") };
+                    let known = known.entry((index % 2 == 0, remote.octets()[1])).or_insert(answered);
+                    *known = answered.max(*known);
+                    *known
+                });
+            }
             if connection.poll_timeout().is_some_and(|at| now >= at) {
                 connection.handle_timeout(now);
             }

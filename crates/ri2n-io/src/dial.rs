@@ -1,0 +1,276 @@
+//! Shakes hands with a server by whichever of its addresses answers first. A worker drives it; nobody need wait.
+
+use crate::{
+    config::{Config, LinkChoice},
+    connect::add_links,
+    interfaces::{LocalAddress, interface_of, local_addresses, source_toward},
+    listener::allowed,
+    ports::Ports,
+    shared::{Ends, Shared},
+    status::Role,
+    sys::{self, Socket},
+    worker::{self, Worker},
+};
+use ri2n::{
+    Path, Time,
+    handshake::{Client, ConnectError, Connected, identifier},
+    wire::handshake::{ADDRESSES_MAX, Address},
+};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// How long an address has before the next is asked as well; one that works answers within a round trip.
+const HEAD_START: Duration = Duration::from_millis(20);
+/// How long an address that has answered has before the others go on: a second connection would be opened for nothing.
+const LEAD: Duration = Duration::from_millis(200);
+/// How long OPEN is repeated before HELLO is said again: a cookie does not live for ever.
+const OPENING_MAX: Duration = Duration::from_secs(2);
+
+/// What is called once with how it came out, on the worker's thread.
+pub(crate) type Done = Box<dyn FnOnce(io::Result<Option<Arc<Shared>>>) + Send>;
+
+/// What an attempt is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// Whether somebody answers.
+    Answer,
+    /// A connection.
+    Connection,
+}
+
+/// An attempt to connect.
+pub(crate) struct Dial {
+    worker: Arc<Worker>,
+    socket: Arc<Socket>,
+    ids: Vec<u32>,
+    /// Nothing once it is over.
+    race: Mutex<Option<Race>>,
+}
+
+impl std::fmt::Debug for Dial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dial").field("ids", &self.ids).finish_non_exhaustive()
+    }
+}
+
+/// One address.
+struct Try {
+    server: SocketAddr,
+    path: Path,
+    client: Client,
+    begins: Time,
+    /// When it answered.
+    answered: Option<Time>,
+}
+
+struct Race {
+    config: Config,
+    goal: Goal,
+    ours: Vec<LocalAddress>,
+    deadline: Time,
+    /// Those that have not failed.
+    tries: Vec<Try>,
+    /// The address that has answered, and until when it runs alone.
+    leader: Option<(SocketAddr, Time)>,
+    last_error: io::Error,
+    done: Done,
+}
+
+/// Begins to connect to the first of the addresses that answers.
+///
+/// # Errors
+/// If nobody can be asked; then `done` is not called.
+pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: Done) -> io::Result<()> {
+    let first =
+        servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
+    let worker = worker::any()?;
+    let socket = worker.socket(&Ports::toward(first.ip(), config.ports.as_ref()))?;
+    let ours = allowed(config, first.ip())?;
+    let told: Vec<Address> = ours.iter().map(|local| local.address).take(ADDRESSES_MAX).collect();
+    let began = sys::now();
+    let (mut tries, mut ids, mut last_error) = (Vec::new(), Vec::new(), io::ErrorKind::TimedOut.into());
+    for server in servers.iter().copied().filter(|server| server.is_ipv4() == first.is_ipv4()) {
+        match first_path(server, config) {
+            Ok(path) => {
+                let seed = worker.seed()?;
+                ids.push(identifier(&seed));
+                let client = Client::new(seed, config.settings(), config.protection(), told.clone());
+                let begins = began + HEAD_START * tries.len() as u32;
+                tries.push(Try { server, path, client, begins, answered: None });
+            }
+            Err(error) => last_error = error,
+        }
+    }
+    if tries.is_empty() {
+        return Err(last_error);
+    }
+    let deadline = began + config.connect_timeout;
+    let race = Race { config: config.clone(), goal, ours, deadline, tries, leader: None, last_error, done };
+    let dial = Arc::new(Dial { worker: worker.clone(), socket, ids, race: Mutex::new(Some(race)) });
+    // The first questions leave from here, which saves a turn of the worker.
+    dial.worker.add_dial(&dial.ids, &dial);
+    if let Some(next) = dial.look(began) {
+        dial.worker.look_at(dial.ids[0], next);
+    }
+    Ok(())
+}
+
+impl Dial {
+    fn lock(&self) -> MutexGuard<'_, Option<Race>> {
+        self.race.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks what is to be asked now. Returns when to look again.
+    pub(crate) fn look(&self, now: Time) -> Option<Time> {
+        let mut slot = self.lock();
+        let race = slot.as_mut()?;
+        if now < race.deadline && !race.tries.is_empty() {
+            race.ask(&self.socket, now);
+        }
+        let result = if race.goal == Goal::Answer && race.leader.is_some() {
+            Ok(None)
+        } else if race.tries.is_empty() {
+            Err(std::mem::replace(&mut race.last_error, io::ErrorKind::TimedOut.into()))
+        } else if now >= race.deadline {
+            let doubtful = race.tries.iter().find_map(|each| each.client.doubtful());
+            let last = std::mem::replace(&mut race.last_error, io::ErrorKind::TimedOut.into());
+            Err(doubtful.map_or(last, refusal))
+        } else {
+            let next = race.tries.iter().map(|each| race.next_look(each, now)).min();
+            return Some(next.unwrap_or(race.deadline).min(race.deadline));
+        };
+        self.end(slot, result);
+        None
+    }
+
+    /// Takes in an answer.
+    pub(crate) fn take_in(&self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        let mut slot = self.lock();
+        let Some(race) = slot.as_mut() else { return };
+        if let Some((connected, server)) = race.take_in(now, from, datagram) {
+            let result = self.connect(race, connected, server, now).map(Some);
+            self.end(slot, result);
+        }
+    }
+
+    /// Gives up the addresses where nobody listens, as the network says.
+    pub(crate) fn take_unreachable(&self, quoted: &[u8]) {
+        if let Some(race) = self.lock().as_mut() {
+            race.tries.retain(|each| !each.client.has_asked(quoted));
+            race.last_error = io::ErrorKind::ConnectionRefused.into();
+        }
+    }
+
+    fn end(&self, mut slot: MutexGuard<'_, Option<Race>>, result: io::Result<Option<Arc<Shared>>>) {
+        let race = slot.take();
+        drop(slot);
+        self.worker.remove_dial(&self.ids);
+        if let Some(race) = race {
+            (race.done)(result);
+        }
+    }
+
+    fn connect(&self, race: &Race, mut connected: Connected, server: SocketAddr, now: Time) -> io::Result<Arc<Shared>> {
+        let port = self.socket.local_addr()?.port();
+        let first = connected.connection.links().first().and_then(|link| link.path.local);
+        let local = first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        add_links(now, &mut connected, &race.config, server.ip(), local, &race.ours)?;
+        let reached = |theirs: &&Address| race.ours.iter().any(|local| local.address.reaches(theirs.ip));
+        let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
+        let ends = Ends { local: SocketAddr::new(local, port), peer: server, others };
+        Ok(Shared::new(&self.worker, &self.socket, Role::Client, ends, connected.connection))
+    }
+}
+
+impl Race {
+    fn next_look(&self, each: &Try, now: Time) -> Time {
+        let held =
+            self.leader.filter(|_| !may_go_on(self.leader, each.server, now)).map_or(Time::ZERO, |(_, until)| until);
+        each.client.poll_timeout().max(each.begins).max(held)
+    }
+
+    fn ask(&mut self, socket: &Socket, now: Time) {
+        let mut failed = Vec::new();
+        let leader = self.leader;
+        for each in &mut self.tries {
+            if let Some(error) = each.client.poll_failure(now) {
+                failed.push((each.server, refusal(error)));
+                continue;
+            }
+            if each.answered.is_some_and(|at| now.since(at) > OPENING_MAX) {
+                each.client.restart();
+                each.answered = None;
+            }
+            if now < each.begins || !may_go_on(leader, each.server, now) {
+                continue;
+            }
+            let Some(question) = each.client.poll_transmit(now) else { continue };
+            let mut sent = socket.send_to(&each.path, question);
+            if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused) {
+                // What the network said of somebody's earlier datagram; this one was not sent yet.
+                sent = socket.send_to(&each.path, question);
+            }
+            match sent {
+                Err(error) if error.raw_os_error() == Some(libc::ENETUNREACH) => failed.push((each.server, error)),
+                // A full queue or a neighbour that is not known yet: asked again.
+                Ok(()) | Err(_) => {}
+            }
+        }
+        for (server, error) in failed {
+            self.tries.retain(|each| each.server != server);
+            self.last_error = error;
+        }
+    }
+
+    fn take_in(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) -> Option<(Connected, SocketAddr)> {
+        let at = self.tries.iter().position(|each| each.path.remote == from)?;
+        if !may_go_on(self.leader, from, now) {
+            return None;
+        }
+        let each = &mut self.tries[at];
+        match each.client.handle_datagram(now, each.path, datagram) {
+            Ok(Some(connected)) => return Some((connected, each.server)),
+            Ok(None) => {
+                if each.client.is_opening() && each.answered.is_none() {
+                    each.answered = Some(now);
+                    self.leader = Some((each.server, now + LEAD));
+                }
+            }
+            Err(error) => {
+                self.last_error = refusal(error);
+                self.tries.remove(at);
+            }
+        }
+        None
+    }
+}
+
+/// Whether an address may go on, since no other has answered.
+fn may_go_on(leader: Option<(SocketAddr, Time)>, server: SocketAddr, now: Time) -> bool {
+    leader.is_none_or(|(leader, until)| leader == server || now >= until)
+}
+
+fn refusal(error: ConnectError) -> io::Error {
+    let kind = match error {
+        ConnectError::Version(_) | ConnectError::Full => io::ErrorKind::ConnectionRefused,
+        ConnectError::Guard => io::ErrorKind::PermissionDenied,
+    };
+    io::Error::new(kind, error)
+}
+
+/// How to reach a server first: as the system would, or by the pair that names it.
+fn first_path(server: SocketAddr, config: &Config) -> io::Result<Path> {
+    let local = match &config.links {
+        LinkChoice::Pairs(pairs) => match pairs.iter().find(|pair| pair.remote == server.ip()) {
+            Some(pair) => pair.local,
+            None => source_toward(server)?,
+        },
+        LinkChoice::Automatic | LinkChoice::Addresses(_) => source_toward(server)?,
+    };
+    let interface = interface_of(local, &local_addresses()?);
+    Ok(Path { local: Some(local), interface, remote: server })
+}

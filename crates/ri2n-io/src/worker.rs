@@ -1,0 +1,445 @@
+//! The threads that hold all connections of a process: as many as processors, each with its share of the connections.
+//!
+//! A worker has one UDP socket an address family, and waits for it, for the descriptors that its connections' duties are about,
+//! and for the next timer. A connection stays with its worker, whose port its peer sends to, so packets need no passing on.
+//!
+//! ```text
+//!             ┌ UDP socket ─ dispatch ─▶ connections ┐
+//!  epoll ─────┤ descriptors of duties ───────────────┼─▶ queue ─▶ look: timers, duty, sendmsg
+//!             │ listeners ─ handshakes               │
+//!             └ timers, calls of other threads ──────┘
+//! ```
+
+use crate::{
+    dial::Dial,
+    dispatch::{Kind, stretches},
+    duty::Seen,
+    listener::Acceptor,
+    netlink::Carriers,
+    paths::Paths,
+    ports::Ports,
+    shared::{Look, Shared},
+    sys::{self, Epoll, EventFd, Inbox, MESSAGES_FEW, Socket, Watch},
+    timers::Timers,
+};
+use ri2n::{Arrival, Time, handshake, wire};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+/// Most workers of a process.
+const WORKERS_MAX: usize = 8;
+/// Members from which on a message that comes alone is no sign that no other waits.
+const CROWD: usize = 4;
+/// How late timers may be while there is more to receive.
+const TIMERS_LATE_MAX: Duration = Duration::from_millis(20);
+/// Receive calls for one socket before others have their turn.
+const RECEIVES_MAX: usize = 4;
+
+/// Numbers in the set of descriptors: what it is in the upper half, which one in the lower.
+const WAKE: u64 = 0;
+const CARRIERS: u64 = 1 << 32;
+const SOCKET: u64 = 2 << 32;
+const ACCEPTOR: u64 = 3 << 32;
+const NEAR: u64 = 4 << 32;
+const WHAT: u64 = !0 << 32;
+
+/// One of the threads, as the others see it.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    epoll: Epoll,
+    wake: EventFd,
+    table: Mutex<Table>,
+    /// When the thread looks next by itself, in nanoseconds.
+    next: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    members: HashMap<u32, Member>,
+    /// Identifiers of which members are being made.
+    reserved: HashSet<u32>,
+    /// Identifiers at the peer and here, for what the network quotes.
+    by_peer: BTreeSet<(u32, u32)>,
+    sockets: Vec<(Ports, Arc<Socket>)>,
+    acceptors: BTreeMap<u32, Arc<Acceptor>>,
+    /// Whom other threads want looked at, and when.
+    calls: Vec<(u32, Time)>,
+}
+
+/// What has an identifier.
+#[derive(Clone, Debug)]
+enum Member {
+    Stream(Arc<Shared>),
+    Dial(Arc<Dial>),
+}
+
+/// Every connection of this process, oldest first.
+pub(crate) fn connections() -> Vec<Arc<Shared>> {
+    let mut all = Vec::new();
+    for worker in started() {
+        all.extend(worker.table().members.values().filter_map(|member| match member {
+            Member::Stream(shared) => Some(shared.clone()),
+            Member::Dial(_) => None,
+        }));
+    }
+    all.sort_by_key(|shared| shared.lock().connection.opened_at());
+    all
+}
+
+/// The worker whose turn it is to have another connection.
+pub(crate) fn any() -> io::Result<&'static Arc<Worker>> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let slots = slots();
+    let slot = &slots[TURN.fetch_add(1, Ordering::Relaxed) % slots.len()];
+    let worker = slot.get_or_init(|| Worker::start().map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)));
+    worker.as_ref().map_err(|code| io::Error::from_raw_os_error(*code))
+}
+
+type Slot = OnceLock<Result<Arc<Worker>, i32>>;
+
+fn slots() -> &'static [Slot] {
+    static SLOTS: OnceLock<Box<[Slot]>> = OnceLock::new();
+    SLOTS.get_or_init(|| {
+        let count = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+        (0..count).map(|_| Slot::new()).collect()
+    })
+}
+
+fn started() -> impl Iterator<Item = &'static Arc<Worker>> {
+    slots().iter().filter_map(|slot| slot.get()?.as_ref().ok())
+}
+
+impl Worker {
+    fn start() -> io::Result<Arc<Self>> {
+        let worker = Arc::new(Self {
+            epoll: Epoll::new()?,
+            wake: EventFd::new()?,
+            table: Mutex::default(),
+            next: AtomicU64::new(0),
+        });
+        worker.epoll.add(worker.wake.fd().as_raw_fd(), WAKE, Watch::Readable)?;
+        // Without carrier events dead links are found by their silence.
+        let carriers = Carriers::new().ok();
+        if let Some(carriers) = &carriers {
+            worker.epoll.add(carriers.fd().as_raw_fd(), CARRIERS, Watch::Readable)?;
+        }
+        let thread = worker.clone();
+        let turns = Turns { carriers, ..Turns::default() };
+        thread::Builder::new().name("ri2n".to_owned()).spawn(move || thread.run(turns))?;
+        Ok(worker)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The worker's socket of these ports.
+    pub(crate) fn socket(&self, ports: &Ports) -> io::Result<Arc<Socket>> {
+        let mut table = self.table();
+        if let Some((_, socket)) = table.sockets.iter().find(|(known, _)| known == ports) {
+            return Ok(socket.clone());
+        }
+        let socket = Arc::new(ports.bind()?);
+        let number = table.sockets.len() as u64;
+        self.epoll.add(socket.fd().as_raw_fd(), SOCKET | number, Watch::Readable)?;
+        table.sockets.push((ports.clone(), socket.clone()));
+        Ok(socket)
+    }
+
+    /// Random bytes whose identifier nothing here has; it is kept until something is added that has it, or it is given back.
+    pub(crate) fn seed(&self) -> io::Result<[u8; 32]> {
+        loop {
+            let mut seed = [0; 32];
+            getrandom::fill(&mut seed).map_err(io::Error::other)?;
+            let id = handshake::identifier(&seed);
+            let mut table = self.table();
+            if !table.members.contains_key(&id) && table.reserved.insert(id) {
+                return Ok(seed);
+            }
+        }
+    }
+
+    pub(crate) fn add(&self, shared: &Arc<Shared>) {
+        let mut table = self.table();
+        table.reserved.remove(&shared.id);
+        table.by_peer.insert((shared.peer_id, shared.id));
+        table.members.insert(shared.id, Member::Stream(shared.clone()));
+        drop(table);
+        self.look_at(shared.id, Time::ZERO);
+    }
+
+    /// Has answers to these identifiers come to an attempt to connect.
+    pub(crate) fn add_dial(&self, ids: &[u32], dial: &Arc<Dial>) {
+        let mut table = self.table();
+        for id in ids {
+            table.reserved.remove(id);
+            table.members.insert(*id, Member::Dial(dial.clone()));
+        }
+    }
+
+    /// Ends an attempt to connect.
+    pub(crate) fn remove_dial(&self, ids: &[u32]) {
+        let mut table = self.table();
+        for id in ids {
+            if matches!(table.members.get(id), Some(Member::Dial(_))) {
+                table.members.remove(id);
+            }
+        }
+    }
+
+    pub(crate) fn add_acceptor(&self, acceptor: &Arc<Acceptor>) -> io::Result<()> {
+        self.table().acceptors.insert(acceptor.id, acceptor.clone());
+        self.epoll.add(acceptor.socket.fd().as_raw_fd(), ACCEPTOR | u64::from(acceptor.id), Watch::Readable)
+    }
+
+    pub(crate) fn remove_acceptor(&self, acceptor: &Acceptor) {
+        if self.table().acceptors.remove(&acceptor.id).is_some() {
+            let _ = self.epoll.remove(acceptor.socket.fd().as_raw_fd());
+        }
+    }
+
+    /// Watches a descriptor for the duty of a connection, until it is closed.
+    pub(crate) fn watch(&self, near: BorrowedFd<'_>, id: u32) -> io::Result<()> {
+        self.epoll.add(near.as_raw_fd(), NEAR | u64::from(id), Watch::Edges)
+    }
+
+    /// Has the thread look at a member no later than this.
+    pub(crate) fn look_at(&self, id: u32, at: Time) {
+        let mut table = self.table();
+        table.calls.push((id, at));
+        let next = self.next.load(Ordering::Relaxed);
+        if at.as_nanos() < next {
+            // It is awake soon: nobody else needs to say so.
+            self.next.store(0, Ordering::Relaxed);
+        }
+        drop(table);
+        if next > 0 && at.as_nanos() < next {
+            self.wake.set();
+        }
+    }
+
+    fn run(&self, mut turns: Turns) {
+        sys::prefer_short_turns();
+        let mut events = Vec::new();
+        loop {
+            let timeout = self.prepare_to_sleep(&mut turns);
+            events.clear();
+            self.epoll.wait(timeout, &mut events);
+            self.next.store(0, Ordering::Relaxed);
+            let mut has_more = false;
+            for (number, seen) in &events {
+                let which = *number as u32;
+                match number & WHAT {
+                    WAKE => self.wake.clear(),
+                    CARRIERS => self.take_carriers(&mut turns),
+                    SOCKET => has_more |= self.receive(which as usize, &mut turns),
+                    NEAR => turns.queue(which, *seen),
+                    _ => {
+                        let acceptor = self.table().acceptors.get(&which).cloned();
+                        if let Some(acceptor) = acceptor {
+                            acceptor.serve();
+                        }
+                    }
+                }
+            }
+            self.take_calls(&mut turns);
+            let now = sys::now();
+            // A timer may be due only since the answer that it waits for is still to be received.
+            if !has_more || now.since(turns.timers_at) >= TIMERS_LATE_MAX {
+                turns.timers_at = now;
+                while let Some(id) = turns.timers.take_due(now) {
+                    turns.queue(id, Seen::default());
+                }
+            }
+            turns.paths.set_count(self.table().members.len());
+            for _ in 0..turns.queue.len() {
+                self.look(&mut turns);
+            }
+            if turns.paths.take_news() {
+                let all: Vec<u32> = self.table().members.keys().copied().collect();
+                all.into_iter().for_each(|id| turns.queue(id, Seen::default()));
+            }
+        }
+    }
+
+    /// How long the thread may sleep; from now on calls wake it.
+    fn prepare_to_sleep(&self, turns: &mut Turns) -> Option<Duration> {
+        self.take_calls(turns);
+        if !turns.queue.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let next = turns.timers.next();
+        let table = self.table();
+        if !table.calls.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        self.next.store(next.unwrap_or(Time::NEVER).as_nanos().max(1), Ordering::Relaxed);
+        drop(table);
+        next.map(|next| next.since(sys::now()))
+    }
+
+    fn take_calls(&self, turns: &mut Turns) {
+        let calls = std::mem::take(&mut self.table().calls);
+        for (id, at) in calls {
+            if at == Time::ZERO { turns.queue(id, Seen::default()) } else { turns.timers.set(id, at) }
+        }
+    }
+
+    fn member(&self, id: u32) -> Option<Member> {
+        self.table().members.get(&id).cloned()
+    }
+
+    /// Looks at the first of those that something happened to.
+    fn look(&self, turns: &mut Turns) {
+        let Some(id) = turns.queue.pop_front() else { return };
+        let seen = turns.queued.remove(&id).unwrap_or_default();
+        match self.member(id) {
+            Some(Member::Stream(shared)) => match shared.look(sys::now(), seen, &mut turns.paths) {
+                Look::At(at) => turns.timers.set(id, at),
+                Look::Again => turns.queue(id, Seen::default()),
+                Look::Over => {
+                    turns.timers.remove(id);
+                    let mut table = self.table();
+                    table.by_peer.remove(&(shared.peer_id, id));
+                    table.members.remove(&id);
+                }
+            },
+            Some(Member::Dial(dial)) => {
+                if let Some(at) = dial.look(sys::now()) {
+                    turns.timers.set(id, at);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Receives what there is. Returns whether there may be more.
+    fn receive(&self, number: usize, turns: &mut Turns) -> bool {
+        let (socket, is_crowded) = {
+            let table = self.table();
+            let Some((_, socket)) = table.sockets.get(number) else { return false };
+            (socket.clone(), table.members.len() >= CROWD)
+        };
+        sys::with_inbox(|inbox| {
+            let (mut nothing, mut refused, mut has_more) = (true, false, true);
+            for _ in 0..RECEIVES_MAX {
+                let most = if is_crowded { socket.expected().max(MESSAGES_FEW) } else { socket.expected() };
+                match socket.receive(inbox, most) {
+                    Ok(count) => {
+                        nothing = false;
+                        socket.expect(inbox);
+                        self.dispatch(inbox, &socket, turns);
+                        if count < most || most == 1 {
+                            has_more = false;
+                            break;
+                        }
+                    }
+                    // The error comes before packets that arrived earlier, which may be the peer's last word.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
+                    Err(_) => {
+                        has_more = false;
+                        break;
+                    }
+                }
+            }
+            // Woken without a packet: what the network said of an earlier one keeps the socket ready until it is read.
+            if nothing || refused {
+                while let Some(quoted) = socket.take_unreachable(inbox) {
+                    self.take_unreachable(&quoted, turns);
+                }
+            }
+            has_more
+        })
+    }
+
+    fn dispatch(&self, inbox: &Inbox, socket: &Socket, turns: &mut Turns) {
+        // The clock of the day first: what passes between the looks makes arrivals later, and never a round trip shorter.
+        let day_ns = if socket.is_stamped() { sys::day_ns() } else { 0 };
+        let now = sys::now();
+        for message in inbox.messages() {
+            let arrival = Arrival { at: now - message.age(day_ns), from: message.from };
+            for stretch in stretches(message.bytes, message.segment) {
+                match (self.member(stretch.id), stretch.kind) {
+                    (Some(Member::Stream(shared)), Kind::Packets) => {
+                        shared.take_in(now, arrival, stretch.bytes, message.segment);
+                        turns.queue(stretch.id, Seen::default());
+                    }
+                    (Some(Member::Dial(dial)), Kind::Handshake) => {
+                        for datagram in stretch.bytes.chunks(message.segment) {
+                            dial.take_in(now, message.from, datagram);
+                        }
+                        turns.queue(stretch.id, Seen::default());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Nobody is where a datagram of ours went, says the network, and quotes it.
+    fn take_unreachable(&self, quoted: &[u8], turns: &mut Turns) {
+        if let Some(token) = wire::handshake::client_token(quoted) {
+            if let Some(Member::Dial(dial)) = self.member(token as u32) {
+                dial.take_unreachable(quoted);
+                turns.queue(token as u32, Seen::default());
+            }
+            return;
+        }
+        let Some(peer_id) = wire::packet::connection_id(quoted) else { return };
+        let ids: Vec<u32> = self.table().by_peer.range((peer_id, 0)..=(peer_id, u32::MAX)).map(|(_, id)| *id).collect();
+        for id in ids {
+            if let Some(Member::Stream(shared)) = self.member(id) {
+                shared.take_unreachable(quoted);
+                turns.queue(id, Seen::default());
+            }
+        }
+    }
+
+    fn take_carriers(&self, turns: &mut Turns) {
+        let events = turns.carriers.as_ref().map(Carriers::poll_events).unwrap_or_default();
+        let all: Vec<Member> = self.table().members.values().cloned().collect();
+        for (interface, carrier) in events {
+            for member in &all {
+                if let Member::Stream(shared) = member {
+                    shared.take_carrier(sys::now(), interface, carrier);
+                    turns.queue(shared.id, Seen::default());
+                }
+            }
+        }
+    }
+}
+
+/// The thread's own notes.
+#[derive(Default)]
+struct Turns {
+    carriers: Option<Carriers>,
+    timers: Timers,
+    /// When timers were looked at.
+    timers_at: Time,
+    paths: Paths,
+    /// Members that something happened to, each once,
+    queue: VecDeque<u32>,
+    /// and what their descriptors have become ready for.
+    queued: HashMap<u32, Seen>,
+}
+
+impl Turns {
+    fn queue(&mut self, id: u32, seen: Seen) {
+        let known = self.queued.entry(id).or_insert_with(|| {
+            self.queue.push_back(id);
+            Seen::default()
+        });
+        known.readable |= seen.readable;
+        known.writable |= seen.writable;
+        known.ended |= seen.ended;
+    }
+}

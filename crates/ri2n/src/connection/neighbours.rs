@@ -1,0 +1,49 @@
+//! What connections over the same paths learn of each other.
+//!
+//! A path that answers one connection answers all of them. So the more connections a machine has on a path, the less often each
+//! of them asks whether it is alive: together they ask as often as [`ASKERS`] would alone, and each takes what the others heard for
+//! its own.
+//!
+//! ```text
+//!  connection 1  PING ··········································   alone: every 100 ms
+//!  connection 1  PING ················ heard of 2 ··············   with others: when nobody was answered for as long,
+//!  connection 2  ······· PING ─ answered ··············· PING ···   and, for its own sake, ten times as seldom
+//! ```
+
+use super::Connection;
+use std::time::Duration;
+
+use crate::{health::PROBE_INTERVAL, link::Path, time::Time};
+
+/// So many connections on a path ask as often as each would alone; more share that out.
+const ASKERS: u32 = 8;
+/// Longest stretch of an interval.
+const STRETCH_MAX: u32 = 256;
+/// Probes of others that were answered since a link fell silent, in their usual interval: as many as it would want itself.
+const PROBES_OF_OTHERS: u32 = 3;
+
+impl Connection {
+    /// An interval for one connection of so many. Those that began together are not to ask together: the first answer spares the
+    /// others the question.
+    pub(super) fn stretched(&self, interval: Duration) -> Duration {
+        if self.stretch == 1 {
+            return interval;
+        }
+        let share = u32::from(u16::from_le_bytes([self.secret[0], self.secret[1]]));
+        interval * self.stretch + interval * self.stretch / (1 << 16) * share
+    }
+
+    /// Exchanges what is known of paths with the other connections of this machine, `count` in all. `meet` takes each link's path
+    /// and when the last packet on it was sent that the peer answered, and returns the same of all connections on that path.
+    pub fn meet_neighbours(&mut self, now: Time, count: usize, mut meet: impl FnMut(&Path, Time) -> Time) {
+        self.stretch = u32::try_from(count).unwrap_or(u32::MAX).div_ceil(ASKERS).clamp(1, STRETCH_MAX);
+        for link in self.links.iter_mut().flatten() {
+            link.path_answered_sent = link.path_answered_sent.max(meet(&link.path, link.newest_acked_sent));
+            let since = link.path_answered_sent.since(link.monitor.changed_at);
+            if since > PROBE_INTERVAL * PROBES_OF_OTHERS && link.monitor.recover(now) {
+                link.handle_usable(now);
+                self.control_due = true;
+            }
+        }
+    }
+}
