@@ -117,6 +117,7 @@ soak: fuzz
 	@ALL=1 tests/deploy/cabling || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	SCHEDULES=20000 cargo test --release --locked -p device --test deploy
 	ESPALIER_COMBINATIONS=1 cargo test --release --locked -p planner --test small_changes
+	ESPALIER_FREEZES=10000 cargo test --release --locked -p sim --test frozen
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p device
 
 bench: build
