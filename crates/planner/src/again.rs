@@ -57,6 +57,13 @@ pub fn is_better_anew(kept: &Plan, fresh: &Plan) -> bool {
     kept.summary.max_channel_time > fresh.summary.max_channel_time * REPLAN_LOAD_FACTOR
 }
 
+/// A fresh plan for what a plan answers, if its most loaded link takes so much less time that it is worth more changes than
+/// the plan made; none as well where the engine that was asked for by name needs a structure that is gone.
+pub fn better_anew(kept: &Plan, watch: &mut dyn Watch) -> Option<Plan> {
+    let fresh = crate::plan_with(&kept.topology, &kept.policy, None, watch).ok()?;
+    is_better_anew(kept, &fresh).then_some(fresh)
+}
+
 /// The previous plan, if it answers this very request and its routes respect its certificate.
 fn unchanged(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<Plan> {
     let same = *policy == previous.policy && *topology == previous.topology;

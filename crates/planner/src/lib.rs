@@ -43,7 +43,7 @@ mod threads;
 mod transition;
 mod watch;
 
-pub use again::is_better_anew;
+pub use again::{better_anew, is_better_anew};
 pub use difference::{
     Difference, EntryCounts, PortDifference, Presence, SettingDifference, SwitchDifference, difference,
 };

@@ -20,7 +20,7 @@ use fabric::{
     generate::{Kind, Options, generate},
     rng::Rng,
 };
-use planner::{PlanError, StepLimit, is_better_anew, plan_with};
+use planner::{PlanError, StepLimit, better_anew, is_better_anew, plan_with};
 
 const FABRICS: [(&str, &str); 9] = [
     ("torus", "3x3"),
@@ -165,7 +165,7 @@ struct Tally {
     /// Where something moved that need not have, though a proof against deadlock had to hold.
     forced: usize,
     /// Where the most loaded link takes longer than before and than anew, each by so much that planning anew
-    /// is advised.
+    /// is advised: what did not change stays, so a host that came is reached along the trees that are there.
     worse: usize,
 }
 
@@ -195,7 +195,7 @@ fn only_what_must_changes() {
     let (cases, forced, worse) = (sum(|tally| tally.cases), sum(|tally| tally.forced), sum(|tally| tally.worse));
     assert!(cases > 100 && tallies.len() == 2 * CHANGES.len(), "{cases} cases");
     assert!(50 * forced <= cases, "{forced} of {cases}");
-    assert!(5 * worse <= cases, "{worse} of {cases}");
+    assert!(7 * worse <= cases, "{worse} of {cases}");
 }
 
 impl Case {
@@ -216,6 +216,7 @@ impl Case {
             let [now, was, anew] = [new, old, &fresh].map(|plan| plan.summary.max_channel_time);
             if is_better_anew(new, &fresh) && is_better_anew(new, old) {
                 eprintln!("worse: {what}: {was} before, {now} now, {anew} anew");
+                assert!(better_anew(new, &mut StepLimit::new(2)).is_some(), "{what}: nothing is said");
                 tally.worse += 1;
             }
         }

@@ -51,7 +51,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     patience.finish();
     let Judgement { report, deadlock } = verify::judge_with(&plan, processors());
     let fit = report.is_deployable();
-    let anew = previous.as_ref().and_then(|_| better_anew(&plan, &topology, &policy, &patience));
+    let anew = previous.as_ref().and_then(|_| better_anew(&plan, &patience));
     match output {
         Output::Json => {
             let mut object = json(&plan, &report, elapsed_ms);
@@ -289,14 +289,12 @@ pub(super) fn on_busiest(plan: &Plan, max_channel_time: f64) -> String {
 }
 
 /// A fresh plan, if its most loaded link takes so much less time that planning without `--previous` is worth its changes.
-fn better_anew(plan: &Plan, topology: &Topology, policy: &Policy, patience: &Patience) -> Option<Plan> {
+fn better_anew(plan: &Plan, patience: &Patience) -> Option<Plan> {
     // Whoever asked to stop does not wait for a comparison.
     if patience.is_interrupted() {
         return None;
     }
-    // An engine asked for by name may need a structure that is gone; then there is nothing to compare with.
-    let anew = planner::plan(topology, policy, None).ok()?;
-    planner::is_better_anew(plan, &anew).then_some(anew)
+    planner::better_anew(plan, &mut planner::StepLimit::by_request(&plan.topology, &plan.policy))
 }
 
 /// What changes since the previous plan, and whether keeping so much of it costs too much.

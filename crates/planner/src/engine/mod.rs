@@ -7,7 +7,7 @@ mod ring_lanes;
 mod tree;
 mod updown;
 
-pub(crate) use self::balanced::shares_trees;
+pub(crate) use self::balanced::{Grower, shares_trees};
 
 use fabric::{EngineName, Policy, Topology};
 

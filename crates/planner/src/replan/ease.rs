@@ -45,10 +45,10 @@ pub(crate) struct Mended<'a> {
 
 /// Ties trees elsewhere until no channel is busier than `load_enough`, in the mender's unit, or nothing helps, changing at
 /// most `entries_max` entries for it. Cost: O(flows · switches + channels) for each of a bounded number of looks.
-pub(crate) fn ease(mender: &mut Mender<'_>, trees: &mut [Mended<'_>], load_enough: f64, entries_max: usize) {
+pub(crate) fn ease(mender: &mut Mender<'_>, trees: &mut [Mended<'_>], load_enough: f64, entries_max: usize) -> usize {
     let too_busy = |mender: &Mender<'_>| mender.busiest().filter(|(_, peak)| *peak > load_enough * (1.0 + NOTHING));
     if too_busy(mender).is_none() {
-        return;
+        return entries_max;
     }
     let mut limits = Limits { load_enough, entries: entries_max, looks: LOOKS_MAX, tries: TRIES_MAX };
     let mut joints: Vec<Joint> =
@@ -69,6 +69,7 @@ pub(crate) fn ease(mender: &mut Mender<'_>, trees: &mut [Mended<'_>], load_enoug
         joints.retain(|joint| joint.tree != tree);
         joints.extend(Joint::all_of(mender, tree, &trees[tree]));
     }
+    limits.entries
 }
 
 /// Ties a branch that passes the busiest channel elsewhere, of a tree that has a new VLAN whatever becomes of it.
@@ -105,7 +106,7 @@ mod tests {
         generate::{Kind, Options, generate},
     };
 
-    use super::super::{EASED_SHARE_MAX, SecondPass};
+    use super::super::{APART_SHARE_MAX, EASED_SHARE_MAX, SecondPass};
 
     /// The topology less one link; none if that parts it.
     fn without_link(topology: &Topology, link: usize) -> Option<Topology> {
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_second_pass_never_makes_the_busiest_channel_busier_and_touches_little_more() {
-        let (mut eased, mut alike, mut worse_before, mut tight_tables) = (0, 0, 0, 0);
+        let (mut eased, mut alike, mut worse_before, mut tight_tables, mut much_worse) = (0, 0, 0, 0, 0);
         for (kind, size) in [
             ("torus", "4x4"),
             ("torus", "5x5"),
@@ -163,13 +164,15 @@ mod tests {
                         assert!(peaks[1] <= peaks[0], "{at}: {peaks:?}");
                         let touched = |plan: &Plan| crate::difference(&before, plan).entries;
                         let more = touched(&second).touched().saturating_sub(touched(&plain).touched());
-                        let most = EASED_SHARE_MAX * touched(&plain).before() as f64;
+                        let is_much_worse = crate::is_better_anew(&plain, &before);
+                        // Of a tree that is grown anew, what was there goes and what is new comes.
+                        let share =
+                            if is_much_worse { EASED_SHARE_MAX + 2.0 * APART_SHARE_MAX } else { EASED_SHARE_MAX };
+                        let most = share * touched(&plain).before() as f64;
                         assert!(more as f64 <= most, "{at}: {more} more, {most} at most");
-                        assert_eq!(
-                            crate::difference(&before, &plain).vlans_added,
-                            crate::difference(&before, &second).vlans_added,
-                            "{at}"
-                        );
+                        let added = |plan: &Plan| crate::difference(&before, plan).vlans_added;
+                        assert!(is_much_worse || added(&plain) == added(&second), "{at}");
+                        much_worse += usize::from(is_much_worse && peaks[1] < peaks[0]);
                         assert_eq!(plain.summary.deadlock_free, second.summary.deadlock_free, "{at}");
                         let findings = [&plain, &second].map(|plan| verify::check(plan).findings().len());
                         assert!(findings[1] <= findings[0], "{at}: {}", verify::check(&second));
@@ -193,9 +196,12 @@ mod tests {
                 }
             }
         }
-        eprintln!("{eased} eased of {worse_before} that got busier, of {alike}; {tight_tables} with tight tables");
+        eprintln!(
+            "{eased} eased of {worse_before} that got busier, of {alike}, {much_worse} of them much busier; {tight_tables} with \
+             tight tables"
+        );
         assert!(
-            3 * eased > worse_before && worse_before > 100 && tight_tables > 0,
+            3 * eased > worse_before && worse_before > 100 && much_worse > 30 && tight_tables > 0,
             "{eased} of {worse_before} of {alike}"
         );
     }

@@ -52,7 +52,7 @@ pub(crate) enum Cycles {
 #[derive(Clone)]
 pub(crate) struct Mender<'a> {
     pub(super) topology: &'a Topology,
-    cycles: Cycles,
+    pub(super) cycles: Cycles,
     /// Links that are not to be used, though they are there; ascending.
     without: Vec<LinkId>,
     /// One a lane.
@@ -65,9 +65,10 @@ pub(crate) struct Mender<'a> {
     pub(super) beside: Vec<Vec<ChannelId>>,
     pub(super) order: Vec<SwitchId>,
     pub(super) inward: Vec<Option<ChannelId>>,
-    below: Vec<u32>,
+    pub(super) below: Vec<u32>,
     dependencies: Vec<Dependency>,
-    weights: Vec<(ChannelId, f64)>,
+    /// What the flows that were weighed last add to channels.
+    pub(super) weights: Vec<(ChannelId, f64)>,
 }
 
 impl<'a> Mender<'a> {
@@ -317,7 +318,7 @@ impl<'a> Mender<'a> {
     }
 
     /// Adds the dependencies of a flow along the tree; leaves `order`, `inward` and `below` filled.
-    fn trace(&mut self, flow: &Flow) {
+    pub(super) fn trace(&mut self, flow: &Flow) {
         self.hang_from(flow.root);
         for &switch in &self.order {
             self.below[switch.index()] = match &flow.peers {
@@ -340,7 +341,7 @@ impl<'a> Mender<'a> {
     }
 
     /// Finds what flows along the tree depend on, and what they add to channels.
-    fn weigh(&mut self, flows: &[Flow]) {
+    pub(super) fn weigh(&mut self, flows: &[Flow]) {
         self.dependencies.clear();
         self.weights.clear();
         for flow in flows {

@@ -9,15 +9,18 @@
 //! proves the previous plan free of deadlock is kept as well: mended routes must climb it, or a numbering of everything
 //! that is kept and of the new routes together must exist (`order.rs`). Where no route from a sender climbs any more, a
 //! channel gets another number, and the trees that suffer from it are grown anew (`lift.rs`). Where mending makes a
-//! channel busier than any was before, trees are tied elsewhere (`ease.rs`). If some tree can be neither mended nor
-//! replaced, there is no such plan, and the caller plans anew.
+//! channel busier than any was before, trees are tied elsewhere (`ease.rs`), and while one is much busier, hosts that the
+//! change touched take other trees (`apart.rs`). If some tree can be neither mended nor replaced, there is no such plan, and
+//! the caller plans anew.
 
+mod apart;
 mod carry;
 mod ease;
 mod joint;
 mod lift;
 mod mend;
 mod order;
+mod seats;
 mod stand;
 
 use std::{
@@ -30,24 +33,30 @@ use fabric::{
     SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet,
 };
 
+use self::{
+    apart::{Limits, set_apart},
+    ease::{Mended, ease},
+    lift::lift,
+    seats::Seats,
+};
 pub(crate) use self::{
     carry::carried_bound,
     mend::{Cycles, Flow, Mender},
     order::{Dependency, Order},
     stand::Standing,
 };
-use self::{
-    ease::{Mended, ease},
-    lift::lift,
-};
 use crate::{
     broadcast,
     fan::{Direction, for_each_fan},
     frames::{self, Frames},
+    number,
     relation::Relation,
     routing::Routing,
     threads::with_each,
 };
+
+/// How many times the load of before mended trees may come to while their VLANs change in place.
+const IN_PLACE_LOAD_FACTOR: f64 = 2.0;
 
 /// How many times a fresh plan's maximum channel load a re-planned fabric may have before planning anew is worth its
 /// changes: where an input of the request changed, the fresh plan is taken, and where the cabling did, the difference is
@@ -65,6 +74,9 @@ const SUFFERERS_PART: usize = 2;
 
 /// What share of the previous plan's entries easing may change, over those that mending does.
 const EASED_SHARE_MAX: f64 = 0.03;
+
+/// What share may come or go beyond that while a channel is much busier than any was, for ties and for trees of their own.
+const APART_SHARE_MAX: f64 = 0.20;
 
 /// Whether mended trees are tied elsewhere to lower the busiest channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +187,7 @@ fn fit(
             }
         }
     }
+    let placed = choices.without_tree(topology);
     choices.place_rest(topology, &mut mender, &trees, &links)?;
     // What a mender knows of loads is about traffic between all pairs.
     if second == SecondPass::Ease && [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2] {
@@ -190,6 +203,22 @@ fn fit(
             .collect();
         let entries_max = previous.summary.fdb_entries_total as f64 * EASED_SHARE_MAX;
         ease(&mut mender, &mut mended, peak_before(previous), entries_max as usize);
+        let mut limits = Limits {
+            load_enough: peak_before(previous) * REPLAN_LOAD_FACTOR,
+            trees: number::capacity(topology, policy),
+            entries: (previous.summary.fdb_entries_total as f64 * APART_SHARE_MAX) as usize,
+            fdb: policy.fdb,
+        };
+        limits.entries = ease(&mut mender, &mut mended, limits.load_enough, limits.entries);
+        let mut seats = Seats { choices: &mut choices, trees: &mut trees, links: &mut links };
+        let (newcomers, others) = seats.movers(topology, &placed);
+        set_apart(&mut mender, &mut seats, newcomers.clone(), &mut limits);
+        // VLANs that change in place are worth some load.
+        let peak = mender.busiest().map_or(0.0, |(_, peak)| peak);
+        if peak > peak_before(previous) * IN_PLACE_LOAD_FACTOR {
+            let all = newcomers.into_iter().chain(others).collect();
+            set_apart(&mut mender, &mut seats, all, &mut limits);
+        }
     }
     let rank: Option<Vec<Vec<u32>>> = mender.orders.into_iter().map(Order::into_rank).collect();
     if rank.is_none() && cycles == Cycles::Forbidden {
@@ -391,7 +420,12 @@ enum Choices {
         broadcast: Option<Vec<Option<usize>>>,
     },
     /// By both: complete from the start, since every choice depends on others.
-    BothEnds { assignment: Assignment<usize>, frames: Frames },
+    BothEnds {
+        assignment: Assignment<usize>,
+        frames: Frames,
+        /// Hosts that take after a neighbour.
+        newcomers: Vec<HostId>,
+    },
 }
 
 impl Choices {
@@ -411,6 +445,7 @@ impl Choices {
         let one_end = |choice: &[VlanId]| -> Vec<Option<usize>> {
             topology.host_ids().map(|host| stays(host).and_then(|before| position(choice[before.index()]))).collect()
         };
+        let fresh = topology.host_ids().filter(|host| stays(*host).is_none()).collect();
         // A newcomer takes after a host of its own switch, if one stayed.
         let like = |host: HostId| {
             stays(host)
@@ -443,7 +478,7 @@ impl Choices {
                     })
                     .collect();
                 let assignment = Assignment::Priority { choice: choice?, priority: priority?, broadcast: broadcast? };
-                Some(Self::BothEnds { assignment, frames })
+                Some(Self::BothEnds { assignment, frames, newcomers: fresh })
             }
             (Assignment::Pair { unicast: rows, broadcast }, Tagging::Pair) => {
                 let old = &previous.assignment;
@@ -481,7 +516,8 @@ impl Choices {
                     }
                 };
                 let broadcast: Option<Vec<usize>> = topology.host_ids().map(everybody).collect();
-                Some(Self::BothEnds { assignment: Assignment::Pair { unicast, broadcast: broadcast? }, frames })
+                let assignment = Assignment::Pair { unicast, broadcast: broadcast? };
+                Some(Self::BothEnds { assignment, frames, newcomers: fresh })
             }
             _ => None,
         }
@@ -506,7 +542,7 @@ impl Choices {
                     spread.filter_map(|(tree, host)| Some(((*tree)?, topology.switch_of(host)))).collect();
                 floods.into_iter().for_each(|(tree, root)| flows[tree].push(flood(root)));
             }
-            Self::BothEnds { assignment, frames } => {
+            Self::BothEnds { assignment, frames, .. } => {
                 // Fans are found from the assignment alone; which links the trees have does not matter yet.
                 let routing = routing(vec![Tree::default(); trees], assignment.clone());
                 for_each_fan(topology, &routing, |fan| {
@@ -552,6 +588,14 @@ impl Choices {
                 Some(())
             }
             Self::BothEnds { .. } => None,
+        }
+    }
+
+    /// Hosts that have no tree yet, or but a neighbour's.
+    fn without_tree(&self, topology: &Topology) -> Vec<HostId> {
+        match self {
+            Self::OneEnd { choice, .. } => topology.host_ids().filter(|host| choice[host.index()].is_none()).collect(),
+            Self::BothEnds { newcomers, .. } => newcomers.clone(),
         }
     }
 

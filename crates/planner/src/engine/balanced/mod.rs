@@ -18,6 +18,7 @@ mod anneal;
 mod build;
 mod contest;
 mod forest;
+mod lone;
 mod net;
 mod order;
 mod pack;
@@ -44,6 +45,7 @@ use crate::{
     watch::Shortened,
 };
 
+pub(crate) use self::lone::Grower;
 use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};
 
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
