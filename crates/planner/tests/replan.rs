@@ -6,8 +6,8 @@ mod common;
 
 use common::{Cabling, pairs};
 use fabric::{
-    EngineName, FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology,
-    VlanId, VlanPool, dividing_links,
+    Demand, EngineName, FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging,
+    Topology, Traffic, TrafficMatrix, VlanId, VlanPool, dividing_links,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -285,6 +285,36 @@ fn what_a_lost_cable_carried_is_spread_over_others() {
         assert!(difference.entries.share_touched() < 0.005 && counts == (0, 0, 0), "{link}: {difference}");
         assert_eq!(verify::check(&next).findings().len(), 0);
     }
+}
+
+/// Loads are counted in the matrix's demands: where all are equal, it is as if there were none.
+#[test]
+fn a_matrix_of_equal_demands_is_mended_like_all_to_all() {
+    let mut rerouted = 0;
+    for (kind, size) in [("torus", "4x4"), ("mesh", "4x4"), ("hypercube", "4"), ("hyperx", "4x4")] {
+        let whole = generated(kind, size);
+        let pairs = |source| whole.host_ids().filter(move |to| *to != source).map(move |to| (source, to));
+        let demands =
+            whole.host_ids().flat_map(pairs).map(|(source, destination)| Demand { source, destination, amount: 0.3 });
+        let matrix = TrafficMatrix::new(whole.hosts().len(), demands.collect()).expect("sane demands");
+        for tagging in Tagging::ALL.iter().copied() {
+            let alike = Policy { tagging, ..Policy::default() };
+            let by_matrix = Policy { traffic: Traffic::Matrix(matrix.clone()), ..alike.clone() };
+            let before = few_steps(&whole, &alike, None).expect("it plans");
+            let mut same = Plan { policy: by_matrix.clone(), ..before.clone() };
+            same.summary.max_channel_load *= 0.3;
+            same.summary.max_channel_time *= 0.3;
+            for link in 0..whole.links().len() / 2 {
+                let less = without_link(&whole, link);
+                let [next, other] = [(&alike, &before), (&by_matrix, &same)]
+                    .map(|(policy, before)| few_steps(&less, policy, Some(before)).expect("it plans"));
+                let what = format!("{kind} {size} less {link}, {tagging}");
+                assert!(next.trees == other.trees && next.assignment == other.assignment, "{what}");
+                rerouted += usize::from(next.trees != before.trees);
+            }
+        }
+    }
+    assert!(rerouted > 100, "{rerouted}");
 }
 
 #[test]

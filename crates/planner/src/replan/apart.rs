@@ -167,7 +167,7 @@ fn grown(
             let price_of = |channel: ChannelId| {
                 let channel = carrying(channel);
                 let load = mender.load[channel.index()] + own[channel.index()];
-                (exp(sharpness * (load / peak - 1.0)) * mender.per_pair(channel)) as f32
+                (exp(sharpness * (load / peak - 1.0)) * mender.per_unit(channel)) as f32
             };
             let price: Vec<f32> = topology.channel_ids().map(price_of).collect();
             let links = grower.grow(root, &price, rank.as_deref())?;

@@ -53,9 +53,9 @@ struct Side {
 /// Frames from one side of a joint to the other.
 #[derive(Clone, Copy, Default)]
 struct Frames {
-    /// Pairs that exchange them.
-    pairs: u64,
-    /// The same where what is sent to everybody counts as well.
+    /// Units of demand.
+    units: u64,
+    /// Pairs that exchange them, where what is sent to everybody counts as well.
     all: u64,
 }
 
@@ -113,7 +113,7 @@ impl Joint {
             let mut sum = Frames::default();
             let other = &mut sides[1 - own];
             for at in 0..other.order.len() {
-                let frames = Frames::new(flow.owners, peers[other.order[at].index()]);
+                let frames = Frames::new(flow, peers, other.order[at]);
                 sum.add(frames);
                 other.of(flow.direction.reverse())[at].add(frames);
             }
@@ -127,7 +127,7 @@ impl Joint {
                 parts.extend(inward.map(|inward| (inward.reverse(), side.sent[at])));
             }
         }
-        parts.retain(|(_, frames)| frames.pairs > 0);
+        parts.retain(|(_, frames)| frames.units > 0);
         let mut parts: Vec<(ChannelId, f64)> =
             parts.into_iter().map(|(channel, frames)| (channel, frames.load(mender, channel))).collect();
         parts.sort_unstable_by_key(|(channel, _)| *channel);
@@ -253,28 +253,30 @@ fn depend(frames: Frames, (from, to): (ChannelId, ChannelId), dependencies: &mut
 }
 
 impl Frames {
-    fn new(owners: u32, peers: u32) -> Self {
-        let [owners, peers] = [owners, peers].map(u64::from);
-        Self { pairs: owners * peers, all: owners.max(1) * peers }
+    /// What a flow's owners exchange with a switch.
+    fn new(flow: &Flow, peers: &[u32], switch: SwitchId) -> Self {
+        let [owners, peers] = [flow.owners, peers[switch.index()]].map(u64::from);
+        let units = flow.demand.as_ref().map_or(owners * peers, |demand| demand[switch.index()]);
+        Self { units, all: owners.max(1) * peers }
     }
 
     fn add(&mut self, other: Self) {
-        self.pairs += other.pairs;
+        self.units += other.units;
         self.all += other.all;
     }
 
     fn less(self, other: Self) -> Self {
-        Self { pairs: self.pairs - other.pairs, all: self.all - other.all }
+        Self { units: self.units - other.units, all: self.all - other.all }
     }
 
     /// What they make of a channel.
     fn load(self, mender: &Mender<'_>, channel: ChannelId) -> f64 {
-        self.pairs as f64 * mender.per_pair(channel)
+        self.units as f64 * mender.per_unit(channel)
     }
 
     /// What becomes of a channel that is to carry them too; nothing if there are none.
     fn price(self, mender: &Mender<'_>, channel: ChannelId) -> f64 {
-        if self.pairs == 0 { 0.0 } else { mender.load[channel.index()] + self.load(mender, channel) }
+        if self.units == 0 { 0.0 } else { mender.load[channel.index()] + self.load(mender, channel) }
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Flow {
     pub(crate) owners: u32,
     /// `peers[switch]`: hosts there at the other end; none if all are.
     pub(crate) peers: Option<Vec<u32>>,
+    /// `demand[switch]`: units that owners and peers there send that way; none if it is one for each pair of them.
+    pub(crate) demand: Option<Vec<u64>>,
 }
 
 /// Which cycles of dependencies the fabric can bear.
@@ -57,7 +59,7 @@ pub(crate) struct Mender<'a> {
     without: Vec<LinkId>,
     /// One a lane.
     pub(crate) orders: Vec<Order>,
-    /// `load[channel]`: time to carry one bit of every pair that crosses it, in picoseconds.
+    /// `load[channel]`: time to carry one bit for each unit that crosses it, in picoseconds.
     pub(super) load: Vec<f64>,
     /// `hosts[switch]`.
     pub(super) hosts: Vec<u32>,
@@ -66,6 +68,8 @@ pub(crate) struct Mender<'a> {
     pub(super) order: Vec<SwitchId>,
     pub(super) inward: Vec<Option<ChannelId>>,
     pub(super) below: Vec<u32>,
+    /// `carried[switch]`: units for what is there and below, where a flow has a demand of its own.
+    carried: Vec<u64>,
     dependencies: Vec<Dependency>,
     /// What the flows that were weighed last add to channels.
     pub(super) weights: Vec<(ChannelId, f64)>,
@@ -85,6 +89,7 @@ impl<'a> Mender<'a> {
             order: Vec::with_capacity(switches),
             inward: vec![None; switches],
             below: vec![0; switches],
+            carried: vec![0; switches],
             dependencies: Vec::new(),
             weights: Vec::new(),
         }
@@ -260,7 +265,7 @@ impl<'a> Mender<'a> {
                 let switch = self.order[at].index();
                 let Some(channel) = self.inward[switch] else { continue };
                 let channel = crossed(channel, flow.direction);
-                let added = f64::from(self.below[switch] * flow.owners) * self.per_pair(channel);
+                let added = self.units(flow, switch) * self.per_unit(channel);
                 if added > 0.0 {
                     peak = peak.max(self.load[channel.index()] + added);
                 }
@@ -325,12 +330,14 @@ impl<'a> Mender<'a> {
                 Some(peers) => peers[switch.index()],
                 None => self.hosts[switch.index()],
             };
+            self.carried[switch.index()] = flow.demand.as_ref().map_or(0, |demand| demand[switch.index()]);
         }
         for &switch in self.order[1..].iter().rev() {
             let below = self.below[switch.index()];
             let Some(last) = self.inward[switch.index()].filter(|_| below > 0) else { continue };
             let parent = self.topology.tail(last);
             self.below[parent.index()] += below;
+            self.carried[parent.index()] += self.carried[switch.index()];
             if let Some(first) = self.inward[parent.index()] {
                 self.dependencies.push(match flow.direction {
                     Direction::Outward => (first.index() as u32, last.index() as u32),
@@ -350,7 +357,7 @@ impl<'a> Mender<'a> {
                 let switch = self.order[at].index();
                 if let Some(channel) = self.inward[switch].filter(|_| self.below[switch] > 0) {
                     let channel = crossed(channel, flow.direction);
-                    let weight = f64::from(self.below[switch] * flow.owners) * self.per_pair(channel);
+                    let weight = self.units(flow, switch) * self.per_unit(channel);
                     self.weights.push((channel, weight));
                 }
             }
@@ -386,7 +393,15 @@ impl<'a> Mender<'a> {
         loads.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    pub(super) fn per_pair(&self, channel: ChannelId) -> f64 {
+    /// Units that a flow that was traced carries to or from a switch and beyond.
+    fn units(&self, flow: &Flow, switch: usize) -> f64 {
+        match flow.demand {
+            Some(_) => self.carried[switch] as f64,
+            None => f64::from(self.below[switch] * flow.owners),
+        }
+    }
+
+    pub(super) fn per_unit(&self, channel: ChannelId) -> f64 {
         1e12 / self.topology.link(channel.link()).rate_bps as f64
     }
 

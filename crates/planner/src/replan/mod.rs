@@ -22,6 +22,7 @@ mod mend;
 mod order;
 mod seats;
 mod stand;
+mod volume;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,6 +45,7 @@ pub(crate) use self::{
     mend::{Cycles, Flow, Mender},
     order::{Dependency, Order},
     stand::Standing,
+    volume::{Volumes, in_units, unit},
 };
 use crate::{
     broadcast,
@@ -155,7 +157,8 @@ fn fit(
     let mut choices = Choices::carry_over(topology, previous, relation, frames, position)?;
     let lanes = 1 + trees.iter().map(|tree| tree.lane).max()?;
     let mut orders = numberings(topology, previous, relation, lanes);
-    let mut flows = choices.flows(topology, trees.len());
+    let volumes = Volumes::new(topology, &policy.traffic);
+    let mut flows = choices.flows(topology, &volumes, trees.len());
     let mut first = Vec::new();
     let mut lifts_left = LIFTS_MAX;
     let mut sufferers_max = trees.len() / SUFFERERS_PART;
@@ -171,7 +174,7 @@ fn fit(
         }
     };
     for number in stuck {
-        for (at, part) in choices.split(topology, number, trees.len())? {
+        for (at, part) in choices.split(&volumes, topology, number, trees.len())? {
             let Remains { lane, links: left, stubs, .. } = &trees[number];
             let (lane, mended) = (*lane, mended(&mut mender, &trees[number], &part));
             if mended.is_none() {
@@ -188,11 +191,12 @@ fn fit(
         }
     }
     let placed = choices.without_tree(topology);
-    choices.place_rest(topology, &mut mender, &trees, &links)?;
-    // What a mender knows of loads is about traffic between all pairs.
-    if second == SecondPass::Ease && [&policy.traffic, &previous.policy.traffic] == [&Traffic::AllToAll; 2] {
+    choices.place_rest(&volumes, &mut mender, &trees, &links)?;
+    // Loads of before say nothing if they were counted in pairs and are in demand now, or the other way round.
+    let by_matrix = |policy: &Policy| policy.traffic != Traffic::AllToAll;
+    if second == SecondPass::Ease && by_matrix(policy) == by_matrix(&previous.policy) {
         if let Choices::OneEnd { .. } = choices {
-            flows = choices.flows(topology, trees.len());
+            flows = choices.flows(topology, &volumes, trees.len());
         }
         let mut mended: Vec<Mended<'_>> = (trees.iter().zip(&flows).zip(&mut links))
             .filter_map(|((tree, flows), links)| {
@@ -202,20 +206,21 @@ fn fit(
             })
             .collect();
         let entries_max = previous.summary.fdb_entries_total as f64 * EASED_SHARE_MAX;
-        ease(&mut mender, &mut mended, peak_before(previous), entries_max as usize);
+        let before = peak_before(previous) / volumes.unit();
+        ease(&mut mender, &mut mended, before, entries_max as usize);
         let mut limits = Limits {
-            load_enough: peak_before(previous) * REPLAN_LOAD_FACTOR,
+            load_enough: before * REPLAN_LOAD_FACTOR,
             trees: number::capacity(topology, policy),
             entries: (previous.summary.fdb_entries_total as f64 * APART_SHARE_MAX) as usize,
             fdb: policy.fdb,
         };
         limits.entries = ease(&mut mender, &mut mended, limits.load_enough, limits.entries);
-        let mut seats = Seats { choices: &mut choices, trees: &mut trees, links: &mut links };
+        let mut seats = Seats { choices: &mut choices, trees: &mut trees, links: &mut links, volumes: &volumes };
         let (newcomers, others) = seats.movers(topology, &placed);
         set_apart(&mut mender, &mut seats, newcomers.clone(), &mut limits);
         // VLANs that change in place are worth some load.
         let peak = mender.busiest().map_or(0.0, |(_, peak)| peak);
-        if peak > peak_before(previous) * IN_PLACE_LOAD_FACTOR {
+        if peak > before * IN_PLACE_LOAD_FACTOR {
             let all = newcomers.into_iter().chain(others).collect();
             set_apart(&mut mender, &mut seats, all, &mut limits);
         }
@@ -228,7 +233,7 @@ fn fit(
     Some(Replanned { engine: previous.engine, routing, vlan, lane, rank })
 }
 
-/// The time that a bit of every pair took on the busiest channel, in picoseconds as a mender's loads are.
+/// The time that a bit for each demand of one took on the busiest channel, in picoseconds as a mender's loads are.
 fn peak_before(previous: &Plan) -> f64 {
     previous.summary.max_channel_time * 1e12 / previous.topology.rate_max_bps().max(1) as f64
 }
@@ -524,18 +529,18 @@ impl Choices {
     }
 
     /// `flows[tree]`.
-    fn flows(&self, topology: &Topology, trees: usize) -> Vec<Vec<Flow>> {
+    fn flows(&self, topology: &Topology, volumes: &Volumes<'_>, trees: usize) -> Vec<Vec<Flow>> {
         let mut flows: Vec<Vec<Flow>> = vec![Vec::new(); trees];
         match self {
             Self::OneEnd { tagging, choice, broadcast } => {
-                let mut owners: BTreeMap<(usize, SwitchId), u32> = BTreeMap::new();
+                let mut owners: BTreeMap<(usize, SwitchId), Vec<HostId>> = BTreeMap::new();
                 for host in topology.host_ids() {
                     if let Some(tree) = choice[host.index()] {
-                        *owners.entry((tree, topology.switch_of(host))).or_default() += 1;
+                        owners.entry((tree, topology.switch_of(host))).or_default().push(host);
                     }
                 }
-                for ((tree, root), owners) in owners {
-                    flows[tree].push(flow_from(*tagging, root, owners));
+                for ((tree, _), owners) in owners {
+                    flows[tree].push(volumes.flow(direction_of(*tagging), &owners, None));
                 }
                 let spread = broadcast.iter().flatten().zip(topology.host_ids());
                 let floods: BTreeSet<(usize, SwitchId)> =
@@ -546,10 +551,7 @@ impl Choices {
                 // Fans are found from the assignment alone; which links the trees have does not matter yet.
                 let routing = routing(vec![Tree::default(); trees], assignment.clone());
                 for_each_fan(topology, &routing, |fan| {
-                    let here = |switch: SwitchId| topology.hosts_of(switch).iter().filter(|h| fan.peers.contains(**h));
-                    let peers = topology.switch_ids().map(|switch| here(switch).count() as u32).collect();
-                    let owners = fan.owners.len() as u32;
-                    flows[fan.tree].push(Flow { root: fan.root, direction: fan.direction, owners, peers: Some(peers) });
+                    flows[fan.tree].push(volumes.flow(fan.direction, fan.owners, Some(fan.peers)));
                 });
                 if *frames == Frames::All {
                     let floods = frames::floods(topology, assignment, FdbMode::Minimal);
@@ -562,7 +564,13 @@ impl Choices {
 
     /// Parts the users of a tree by their switch: those of the first keep it, the others get one each, numbered from
     /// `fresh` on. None if they cannot be parted.
-    fn split(&mut self, topology: &Topology, tree: usize, fresh: usize) -> Option<Vec<(usize, Vec<Flow>)>> {
+    fn split(
+        &mut self,
+        volumes: &Volumes<'_>,
+        topology: &Topology,
+        tree: usize,
+        fresh: usize,
+    ) -> Option<Vec<(usize, Vec<Flow>)>> {
         let Self::OneEnd { tagging, choice, broadcast } = self else { return None };
         // What is flooded finds another tree.
         broadcast.iter_mut().flatten().filter(|flooded| **flooded == Some(tree)).for_each(|flooded| *flooded = None);
@@ -570,10 +578,10 @@ impl Choices {
         for host in topology.host_ids().filter(|host| choice[host.index()] == Some(tree)) {
             owners.entry(topology.switch_of(host)).or_default().push(host);
         }
-        let parts = owners.into_iter().enumerate().map(|(turn, (root, hosts))| {
+        let parts = owners.into_values().enumerate().map(|(turn, hosts)| {
             let number = if turn == 0 { tree } else { fresh + turn - 1 };
             hosts.iter().for_each(|host| choice[host.index()] = Some(number));
-            (number, vec![flow_from(*tagging, root, hosts.len() as u32)])
+            (number, vec![volumes.flow(direction_of(*tagging), &hosts, None)])
         });
         Some(parts.collect())
     }
@@ -602,15 +610,18 @@ impl Choices {
     /// Gives hosts without a tree one that is there: switch by switch, the one whose busiest channel stays lowest.
     fn place_rest(
         &mut self,
-        topology: &Topology,
+        volumes: &Volumes<'_>,
         mender: &mut Mender<'_>,
         trees: &[Remains],
         links: &[Option<Vec<LinkId>>],
     ) -> Option<()> {
         let Self::OneEnd { tagging, choice, broadcast } = self else { return Some(()) };
-        place(topology, mender, (trees, links), choice, &|root| flow_from(*tagging, root, 1))?;
+        let topology = mender.topology;
+        place(topology, mender, (trees, links), choice, &|host| volumes.flow(direction_of(*tagging), &[host], None))?;
         match broadcast {
-            Some(broadcast) => place(topology, mender, (trees, links), broadcast, &flood),
+            Some(broadcast) => {
+                place(topology, mender, (trees, links), broadcast, &|host| flood(topology.switch_of(host)))
+            }
             None => Some(()),
         }
     }
@@ -622,13 +633,13 @@ fn place(
     mender: &mut Mender<'_>,
     (trees, links): (&[Remains], &[Option<Vec<LinkId>>]),
     choice: &mut [Option<usize>],
-    flow: &dyn Fn(SwitchId) -> Flow,
+    flow: &dyn Fn(HostId) -> Flow,
 ) -> Option<()> {
     for host in topology.host_ids() {
         if choice[host.index()].is_some() {
             continue;
         }
-        let flows = [flow(topology.switch_of(host))];
+        let flows = [flow(host)];
         let mut best: Option<(f64, usize)> = None;
         for (number, links) in links.iter().enumerate() {
             let Some(links) = links else { continue };
@@ -645,18 +656,17 @@ fn place(
     Some(())
 }
 
-/// What hosts of one switch make of a tree that they choose by one end.
-fn flow_from(tagging: Tagging, root: SwitchId, owners: u32) -> Flow {
-    let direction = match tagging {
+/// Which way frames go along a tree that hosts choose by one end.
+fn direction_of(tagging: Tagging) -> Direction {
+    match tagging {
         Tagging::Destination => Direction::Inward,
         Tagging::Switch | Tagging::Pair | Tagging::Source | Tagging::SourceDestination => Direction::Outward,
-    };
-    Flow { root, direction, owners, peers: None }
+    }
 }
 
 /// What is flooded from a switch: it does not count as load, but must find its way without a cycle.
 fn flood(root: SwitchId) -> Flow {
-    Flow { root, direction: Direction::Outward, owners: 0, peers: None }
+    Flow { root, direction: Direction::Outward, owners: 0, peers: None, demand: None }
 }
 
 fn single_run(topology: &Topology, choice: usize) -> Vec<HostRun<usize>> {

@@ -13,11 +13,15 @@ use std::sync::Arc;
 use fabric::{Assignment, ChannelId, HostId, HostRun, LinkId, Topology, Tree};
 
 use super::{
-    Choices, Remains, flood, flow_from,
+    Choices, Remains, direction_of, flood,
     mend::{Flow, Mender},
     routing,
+    volume::Volumes,
 };
-use crate::{fan::for_each_fan, host_set::HostSet};
+use crate::{
+    fan::{Direction, for_each_fan},
+    host_set::HostSet,
+};
 
 /// Frames that may take another tree.
 #[derive(Clone, Debug)]
@@ -34,6 +38,7 @@ pub(super) struct Seats<'a> {
     pub(super) choices: &'a mut Choices,
     pub(super) trees: &'a mut Vec<Remains>,
     pub(super) links: &'a mut Vec<Option<Vec<LinkId>>>,
+    pub(super) volumes: &'a Volumes<'a>,
 }
 
 impl Seats<'_> {
@@ -67,19 +72,14 @@ impl Seats<'_> {
 
     /// What a mover's frames are.
     pub(super) fn flows(&self, topology: &Topology, mover: &Mover) -> Vec<Flow> {
-        let (root, owners) = (topology.switch_of(mover.hosts[0]), mover.hosts.len() as u32);
         match &*self.choices {
             Choices::OneEnd { tagging, .. } => {
-                let own = flow_from(*tagging, root, owners);
-                [Some(own), self.floods_along(mover).then(|| flood(root))].into_iter().flatten().collect()
+                let own = self.volumes.flow(direction_of(*tagging), &mover.hosts, None);
+                let floods = self.floods_along(mover).then(|| flood(topology.switch_of(mover.hosts[0])));
+                [Some(own), floods].into_iter().flatten().collect()
             }
             Choices::BothEnds { .. } => {
-                let here = |peers: &HostSet, hosts: &[HostId]| hosts.iter().filter(|h| peers.contains(**h)).count();
-                let count = |peers: &HostSet| -> Vec<u32> {
-                    topology.switch_ids().map(|switch| here(peers, topology.hosts_of(switch)) as u32).collect()
-                };
-                let own = flow_from(fabric::Tagging::Pair, root, owners);
-                vec![Flow { peers: mover.peers.as_ref().map(count), ..own }]
+                vec![self.volumes.flow(Direction::Outward, &mover.hosts, mover.peers.as_ref())]
             }
         }
     }

@@ -81,16 +81,16 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    /// None if the plan's own routes do not climb the numberings.
+    /// Units are weighed in so much demand each. None if the plan's own routes do not climb the numberings.
     pub(super) fn new(
         topology: &'a Topology,
         (trees, lane): (&'a [Tree], &'a [u8]),
-        units: &[Unit],
+        (units, unit): (&[Unit], f64),
         cycles: Cycles,
         orders: Vec<Order>,
     ) -> Option<Self> {
         let mut flows: Vec<Vec<Flow>> = vec![Vec::new(); trees.len()];
-        units.iter().for_each(|unit| flows[unit.tree].extend(unit.flows(&unit.streams)));
+        units.iter().for_each(|one| flows[one.tree].extend(one.flows(&one.streams, unit)));
         let mut mender = Mender::new(topology, cycles, orders);
         for ((tree, lane), flows) in trees.iter().zip(lane).zip(&flows) {
             mender.take(*lane, tree.links(), flows)?;

@@ -16,7 +16,7 @@ use crate::{
     fan::{Direction, for_each_fan},
     host_set::HostSet,
     measure::crossed,
-    replan::{Dependency, Flow},
+    replan::{Dependency, Flow, in_units},
     routing::Routing,
 };
 
@@ -137,13 +137,14 @@ impl Unit {
         Stream { peers: Rc::new(peers), counts, demand, ..whole.clone() }
     }
 
-    /// The same as flows, for mending.
-    pub(super) fn flows(&self, streams: &[Stream]) -> Vec<Flow> {
+    /// The same as flows, for mending, in units of so much demand.
+    pub(super) fn flows(&self, streams: &[Stream], unit: f64) -> Vec<Flow> {
         let flow = |stream: &Stream| Flow {
             root: self.root,
             direction: stream.direction,
             owners: stream.owners,
             peers: Some(stream.counts.to_vec()),
+            demand: stream.demand.as_ref().map(|demand| demand.iter().map(|amount| in_units(*amount, unit)).collect()),
         };
         streams.iter().map(flow).collect()
     }

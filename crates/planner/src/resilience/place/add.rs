@@ -7,7 +7,7 @@ use fabric::{LinkId, SwitchId, Tree, VlanId};
 use super::{Cut, Placer, choose::Offer};
 use crate::{
     fan::Direction,
-    replan::{Cycles, Flow, Mender, Order},
+    replan::{Cycles, Flow, Mender, Order, unit},
     resilience::{book::Book, both, grow, unit::Hung},
 };
 
@@ -151,10 +151,12 @@ impl Placer<'_> {
         let topology = self.request.topology;
         let left: Vec<LinkId> = self.trees[own].links().iter().copied().filter(|other| *other != link).collect();
         let sharers = self.using[link.index()].iter().map(|&other| &self.units[other]).filter(|unit| unit.tree == own);
-        let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams)).collect();
+        let scale = unit(self.request.traffic);
+        let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams, scale)).collect();
         let mut stubs: Vec<SwitchId> = both(link).map(|channel| topology.tail(channel)).to_vec();
         stubs.sort_unstable();
-        let mut mender = Mender::new(topology, Cycles::Forbidden, vec![book.lane(self.lane[own]).clone()]);
+        let orders = vec![book.lane(self.lane[own]).clone()];
+        let mut mender = Mender::new(topology, Cycles::Forbidden, orders);
         mender.do_without(&[link]);
         let links = mender.mend(0, &left, &stubs, &flows).or_else(|| mender.regrow(0, &left, &flows))?;
         Tree::new(topology, links).ok()

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     measure::Measure,
-    replan::{Cycles, Order},
+    replan::{Cycles, Order, unit},
 };
 
 /// How many links are made ready for together, at least.
@@ -189,7 +189,10 @@ impl<'a> Placer<'a> {
             (Cycles::Allowed, vec![Order::new(&vec![0; channels]); lanes])
         };
         let own = (&request.routing.trees[..], request.lane);
-        let Some(copier) = Copier::new(request.topology, own, &self.units, cycles, orders) else { return };
+        let Some(copier) = Copier::new(request.topology, own, (&self.units, unit(request.traffic)), cycles, orders)
+        else {
+            return;
+        };
         for group in group::groups(request.topology, links, count) {
             let Copies { trees, orders } = copier.copies(&group);
             let mut book = Book::new(orders);
