@@ -265,6 +265,16 @@ impl Job<'_> {
         }
         self.target.refuse(self.name(), &before)?;
         let states = phases(&before, &after, &reach, surviving);
+        // On the way a port may be untagged in two VLANs, which some languages cannot say.
+        for state in &states {
+            self.target.refuse_ports(self.name(), state).map_err(|refused| match refused {
+                RenderError::Inexpressible { switch, port, target, what, .. } => {
+                    let way_out = "render without --since, or let hosts tag: plan with --tagging source";
+                    RenderError::Inexpressible { switch, port, target, what: format!("{what} on the way"), way_out }
+                }
+                other => other,
+            })?;
+        }
         self.check_room(&before, &states[1])?;
         let mut now = &before;
         for (phase, next) in Phase::ALL.into_iter().zip(&states) {
