@@ -31,7 +31,7 @@ fn the_stack_sees_a_flat_network_and_the_cable_sees_tags() {
     let untagged = hosts.counters("b").events.get(&Event::UntaggedIn).copied();
     assert!(hosts.ping(&["-c", "3", "10.9.0.2"]), "IPv4, ARP by broadcast before it");
     assert!(hosts.ping(&["-c", "1", "-M", "do", "-s", "8900", "10.9.0.2"]), "jumbo frames");
-    assert!(hosts.ping(&["-6", "-c", "1", "ff02::1%eth0"]), "IPv6, multicast");
+    assert!(hosts.ping(&["-6", "-c", "1", "-w", "10", "ff02::1%eth0"]), "IPv6, multicast");
 
     // The stacks also speak unasked, perhaps between the two readings: what left a and what reached b agree once they
     // are silent.
