@@ -277,16 +277,16 @@ pub(crate) struct Check {
 /// How to reach switches.
 #[derive(Args, Clone)]
 pub(crate) struct Reach {
-    /// Who asks: a file that only you can read.
+    /// SNMP and SSH credentials (TOML, mode 0600).
     #[arg(long, value_name = "FILE", default_value = "credentials.toml")]
     pub(crate) credentials: PathBuf,
     /// UDP port of SNMP.
     #[arg(long, value_name = "PORT", default_value_t = 161, value_parser = port(1..=65_535))]
     pub(crate) port: u16,
-    /// How long an answer may take, in seconds.
+    /// Seconds to wait for an answer; readings are repeated sooner.
     #[arg(long, value_name = "S", default_value_t = 1.5, value_parser = real(0.01..=600.0))]
     pub(crate) timeout: f64,
-    /// How often a question is asked before a switch counts as silent.
+    /// Timeouts without an answer after which a switch counts as unreachable.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = short(1..=1000))]
     pub(crate) attempts: u32,
     /// Most switches that are spoken to at once.
@@ -1000,9 +1000,10 @@ fn render_help() -> String {
 /// A parser for values that are written as one of a few words.
 fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
 where
-    T: Copy + std::str::FromStr<Err = String> + Send + Sync + 'static,
+    T: Copy + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(all.iter().map(|value| word(*value))).try_map(|word| word.parse::<T>())
+    let named = move |name: String| *all.iter().find(|value| word(**value) == name).expect("it is a possible value");
+    PossibleValuesParser::new(all.iter().map(|value| word(*value))).map(named)
 }
 
 fn generate_help() -> String {
@@ -1026,5 +1027,16 @@ mod tests {
     #[test]
     fn no_two_options_of_a_verb_have_the_same_name() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_pattern_that_help_names_is_taken() {
+        for pattern in sim::pattern::Pattern::WITH_FLOODS {
+            let line = ["espalier", "simulate", "plan.json", "--pattern", pattern.word()];
+            let Ok(Cli { command: Command::Simulate(simulate), .. }) = Cli::try_parse_from(line) else {
+                panic!("{pattern} is refused");
+            };
+            assert_eq!(simulate.pattern, *pattern);
+        }
     }
 }

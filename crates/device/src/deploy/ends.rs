@@ -182,9 +182,9 @@ impl Deployment {
             self.outcome = Some(Outcome::Refused(reason));
             return;
         }
-        // A storm goes on by itself, so what feeds it and what carries it goes out of service before anything else.
-        let at_once =
-            !live && matches!(self.leg, Leg::Look(_)) && !matches!(reason, Reason::Faults(..) | Reason::Interrupted);
+        // A storm goes on by itself, so what feeds it and what carries it goes out of service before anything else. A storm may
+        // also be why a switch has stopped answering.
+        let at_once = !live && matches!(self.leg, Leg::Look(_)) && reason != Reason::Interrupted;
         self.direction = Direction::Back;
         self.forget_floods();
         self.events.push_back(Event::Turned(reason.clone()));

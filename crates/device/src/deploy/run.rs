@@ -82,6 +82,9 @@ pub trait Driver: Send {
     /// # Errors
     /// [`Fault`], naming a port that the switch does not have.
     fn include(&mut self, names: &[String]) -> Result<(), Fault>;
+
+    /// From now on whoever holds this token can have requests end early. One that never waits has none to end.
+    fn set_cancel(&mut self, _cancel: &Cancel) {}
 }
 
 /// What a deployment needs beside switches.

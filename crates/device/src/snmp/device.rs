@@ -381,14 +381,13 @@ impl<L: Link> Device<L> {
     pub fn set_patience(&mut self, total: Duration) {
         self.session.set_patience(total);
     }
-
-    /// From now on whoever holds this token can have requests end early.
-    pub fn set_cancel(&mut self, cancel: Cancel) {
-        self.session.set_cancel(cancel);
-    }
 }
 
 impl<L: Link + Send> Driver for Device<L> {
+    fn set_cancel(&mut self, cancel: &Cancel) {
+        self.session.set_cancel(cancel.clone());
+    }
+
     /// Reads between two looks at the fence that must agree.
     fn read(&mut self) -> Result<Reading, Fault> {
         self.session.begin();

@@ -7,6 +7,7 @@
 //! ```
 //! A session speaks to one device over any [`Link`]; a program runs one for each, in threads of its own.
 
+mod ahead;
 mod device;
 mod entries;
 mod glance;
@@ -18,6 +19,7 @@ mod neighbours;
 mod ports;
 mod pulse;
 mod read;
+mod round_trip;
 mod save;
 mod session;
 mod sight;

@@ -18,7 +18,7 @@ use std::{
 use fabric::VlanId;
 use thiserror::Error;
 
-use super::Link;
+use super::{Link, ahead::Ahead, round_trip::RoundTrip};
 use crate::{
     deploy::{
         Cancel, Since,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Credentials {
 pub struct Patience {
     /// How long an answer may take.
     pub timeout: Duration,
-    /// How often a request is sent before the device counts as silent.
+    /// After how many timeouts without an answer the device counts as unreachable.
     pub attempts: u32,
 }
 
@@ -90,13 +90,13 @@ pub enum SessionError {
     Link(#[source] io::Error),
     /// It does not answer.
     #[error(
-        "no answer to {attempts} requests of {timeout_ms} ms each; is the address right, SNMP on, and the community or user known to it?"
+        "no answer to {attempts} requests within {waited_ms} ms; is the address right, SNMP on, and the community or user known to it?"
     )]
     Silent {
         /// How often it was asked.
         attempts: u32,
-        /// How long each answer was awaited, in milliseconds.
-        timeout_ms: u128,
+        /// How long an answer was awaited in all, in milliseconds.
+        waited_ms: u128,
     },
     /// It knows the user not, or by another password, or wants more protection.
     #[error("the device refuses the user: {0}")]
@@ -139,6 +139,10 @@ pub struct Session<L> {
     cancel: Cancel,
     /// What the token said when the present work began.
     since: Since,
+    /// How long answers take.
+    round_trip: RoundTrip,
+    /// What the last request told beyond what it was about, if it was the walk of a column.
+    ahead: Option<Ahead>,
 }
 
 /// What is known of the device's engine.
@@ -168,13 +172,15 @@ impl<L: Link> Session<L> {
     pub fn new(link: L, credentials: Credentials, patience: Patience, salt: u64) -> Self {
         let request_id = (salt >> 33) as i32 & 0x3fff_ffff;
         let (cancel, since) = (Cancel::default(), Since::default());
-        Self { link, credentials, patience, request_id, salt, engine: None, context: None, cancel, since }
+        let (engine, context, round_trip, ahead) = (None, None, RoundTrip::default(), None);
+        Self { link, credentials, patience, request_id, salt, engine, context, cancel, since, round_trip, ahead }
     }
 
     /// From now on requests are about the bridge of one VLAN, as Cisco's switches have one for each: `community@VLAN`, or
     /// SNMPv3's context `vlan-VLAN`; or about the switch again.
     pub fn set_context(&mut self, vlan: Option<VlanId>) {
         self.context = vlan;
+        self.ahead = None;
     }
 
     /// From now on whoever holds this token can have requests end early.
@@ -235,6 +241,24 @@ impl<L: Link> Session<L> {
         self.ask(PduKind::GetBulk, 0, repetitions, asked(objects))
     }
 
+    /// The objects behind one in a column, up to `repetitions` of them, or those that the last request told already.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(super) fn walk_on(
+        &mut self,
+        column: &Oid,
+        behind: &Oid,
+        repetitions: i32,
+    ) -> Result<Vec<Binding>, SessionError> {
+        if let Some(told) = self.ahead.as_ref().and_then(|ahead| ahead.behind(behind, column, Instant::now())) {
+            return Ok(told.to_vec());
+        }
+        let answer = self.get_bulk(std::slice::from_ref(behind), repetitions)?;
+        self.ahead = Some(Ahead::new(behind.clone(), &answer, Instant::now()));
+        Ok(answer)
+    }
+
     /// The objects behind some.
     ///
     /// # Errors
@@ -251,6 +275,21 @@ impl<L: Link> Session<L> {
         self.ask(PduKind::Set, 0, 0, bindings).map(drop)
     }
 
+    /// Writes values that may be written twice without harm, and is as quick to repeat that as a reading.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(super) fn set_urgently(&mut self, bindings: Vec<Binding>) -> Result<(), SessionError> {
+        let patience = self.quick();
+        self.ask_within(patience, PduKind::Set, 0, 0, bindings).map(drop)
+    }
+
+    /// How long an answer is awaited before a request that does no harm is repeated.
+    fn quick(&self) -> Duration {
+        self.round_trip.patience().map_or(self.patience.timeout, |patience| patience.min(self.patience.timeout))
+    }
+
+    /// Readings are repeated early, SETs after the whole timeout, since a repeated one may be carried out twice.
     fn ask(
         &mut self,
         kind: PduKind,
@@ -258,12 +297,28 @@ impl<L: Link> Session<L> {
         index: i32,
         bindings: Vec<Binding>,
     ) -> Result<Vec<Binding>, SessionError> {
+        let first_wait = if kind == PduKind::Set { self.patience.timeout } else { self.quick() };
+        self.ask_within(first_wait, kind, status, index, bindings)
+    }
+
+    /// Asks, and repeats the request after `wait`, twice that, and so on.
+    fn ask_within(
+        &mut self,
+        mut wait: Duration,
+        kind: PduKind,
+        status: i32,
+        index: i32,
+        bindings: Vec<Binding>,
+    ) -> Result<Vec<Binding>, SessionError> {
         self.request_id = if self.request_id >= 0x3fff_ffff { 1 } else { self.request_id + 1 };
         let pdu = Pdu { kind, request_id: self.request_id, status, index, bindings };
+        self.ahead = None;
         let (mut reports, mut attempts) = (0, 0);
         let (mut refusal, mut refusals) = (None, 0);
         let asked = self.cancel.now();
-        while attempts < self.patience.attempts.max(1) {
+        let mut left = self.patience.timeout * self.patience.attempts.max(1);
+        let waited_ms = left.as_millis();
+        while !left.is_zero() {
             if self.is_stopped() {
                 return Err(SessionError::Stopped);
             }
@@ -272,22 +327,34 @@ impl<L: Link> Session<L> {
             }
             let datagram = self.message(&pdu)?;
             self.link.send(&datagram).map_err(SessionError::Link)?;
-            match self.hear()? {
-                Heard::Answer(answer) => return judge(&pdu, answer),
-                Heard::Learned if reports < REPORTS_MAX => reports += 1,
-                Heard::Learned | Heard::OtherEngine(_) | Heard::Nothing => attempts += 1,
+            let sent = Instant::now();
+            match self.hear(wait.min(left))? {
+                Heard::Answer(answer) => {
+                    match attempts {
+                        0 => self.round_trip.handle_answer(sent.elapsed()),
+                        _ => self.round_trip.handle_late_answer(wait),
+                    }
+                    return judge(&pdu, answer);
+                }
+                Heard::Learned if reports < REPORTS_MAX => {
+                    reports += 1;
+                    continue;
+                }
+                Heard::Learned | Heard::OtherEngine(_) | Heard::Nothing => {}
                 // Nobody signs that, so it may be forged, or be about a request that was garbled on its way.
                 Heard::Refusal(why) => {
                     refusal = Some(why);
                     refusals += 1;
-                    attempts += 1;
                 }
             }
+            attempts += 1;
+            left = left.saturating_sub(wait);
+            wait = (wait * 2).min(self.patience.timeout);
         }
         // Said now and then among silence, it is the link that is bad.
         match refusal.filter(|_| 2 * refusals >= attempts) {
             Some(why) => Err(SessionError::Credentials(why)),
-            None => Err(SessionError::Silent { attempts, timeout_ms: self.patience.timeout.as_millis() }),
+            None => Err(SessionError::Silent { attempts, waited_ms }),
         }
     }
 
@@ -336,9 +403,9 @@ impl<L: Link> Session<L> {
         Ok(datagram)
     }
 
-    fn hear(&mut self) -> Result<Heard, SessionError> {
-        let mut until = Instant::now() + self.patience.timeout;
-        let mut left = self.patience.timeout;
+    fn hear(&mut self, time: Duration) -> Result<Heard, SessionError> {
+        let mut until = Instant::now() + time;
+        let mut left = time;
         let (mut other_engine, mut before) = (None, Some(self.cancel.now()));
         let mut strays = 0;
         while strays < STRAYS_MAX && !left.is_zero() {

@@ -187,7 +187,7 @@ impl<L: Link> Device<L> {
             let row = |slot: &Slot| if_mib::ADMIN_STATUS.row(&self.ports[slot.index()].interface);
             let down = |slot: &Slot| (row(slot), Value::Integer(IfStatus::Down.code()));
             let bindings: Vec<Binding> = some.iter().map(down).collect();
-            match self.session.set(bindings) {
+            match self.session.set_urgently(bindings) {
                 Ok(()) => rest = others,
                 Err(super::SessionError::Refused { .. }) if some.len() > 1 => size = some.len() / 2,
                 Err(error) => return Err(fault(error)),

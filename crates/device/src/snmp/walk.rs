@@ -63,7 +63,7 @@ pub fn walk<L: Link, I: RowIndex>(
                 TIME_MAX.as_secs()
             )));
         }
-        let found = next(session, size, &at)?;
+        let found = next(session, size, &root, &at)?;
         if found.is_empty() {
             return Err(SessionError::Nonsense(format!("no object at all behind {at}")));
         }
@@ -92,17 +92,21 @@ pub fn walk<L: Link, I: RowIndex>(
     }
 }
 
-fn next<L: Link>(session: &mut Session<L>, size: &mut BulkSize, at: &Oid) -> Result<Vec<(Oid, Value)>, SessionError> {
-    let from = std::slice::from_ref(at);
+fn next<L: Link>(
+    session: &mut Session<L>,
+    size: &mut BulkSize,
+    root: &Oid,
+    at: &Oid,
+) -> Result<Vec<(Oid, Value)>, SessionError> {
     while size.0 > 1 {
-        match session.get_bulk(from, size.0) {
+        match session.walk_on(root, at, size.0) {
             Err(SessionError::Refused { status: ErrorStatus::TooBig | ErrorStatus::GenErr, .. }) => size.0 /= 2,
             // A device that chokes on a large answer may just stay silent; one that is gone does so for GETNEXT as well.
             Err(SessionError::Silent { .. }) if size.0 == REPETITIONS => size.0 = 1,
             result => return result,
         }
     }
-    match session.get_next(from) {
+    match session.get_next(std::slice::from_ref(at)) {
         // Version 1's way to say that there is nothing behind, which some agents keep.
         Err(SessionError::Refused { status: ErrorStatus::NoSuchName, .. }) => {
             Ok(vec![(at.clone(), Value::EndOfMibView)])

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     PortLearning, SwitchConfig, Target,
-    deploy::{Cancel, Driver, Fault, Fence, Mark, Reading, in_the_way, without_others},
+    deploy::{Addresses, Cancel, Driver, Fault, Fence, Mark, Reading, Sight, in_the_way, without_others},
     format::{Observed, write_observed},
     snmp::Settings,
 };
@@ -68,6 +68,8 @@ pub struct Device {
     /// What it held when it was read last.
     held: Option<SwitchConfig>,
     attention: Attention,
+    /// Who is asked what its ports hear and count.
+    watcher: Option<Box<dyn Driver>>,
 }
 
 /// Why a command line cannot be used, and the name in its prompt if it got so far.
@@ -108,7 +110,7 @@ pub fn connect(
         let dial = move || OpenSsh::open(address, &dialled, &dialled.user, Wanted::Shell, patience).map(&attended);
         let mut linux = Linux { dial, shell: None, names, save: settings.save, patience };
         linux.greet()?;
-        return Ok(Device { tongue: Box::new(linux), named, held: None, attention });
+        return Ok(Device { tongue: Box::new(linux), named, held: None, attention, watcher: None });
     }
     let language = language(target).ok_or_else(|| {
         Fault::Refused(format!(
@@ -134,16 +136,17 @@ pub fn connect(
     };
     // So that a wrong password is known before anything happens.
     cli.terminal = Some(cli.open().map_err(|fault| NoLogin { fault, called: cli.called.clone() })?);
-    Ok(Device { tongue: Box::new(cli), named, held: None, attention })
+    Ok(Device { tongue: Box::new(cli), named, held: None, attention, watcher: None })
 }
 
 impl Device {
-    /// From now on whoever holds this token can have requests end early.
-    pub fn set_cancel(&mut self, cancel: Cancel) {
-        self.attention.set_cancel(cancel);
+    /// From now on `watcher` is asked what the ports hear and count, which a command line does not say: the same switch over
+    /// SNMP, connected for the same ports in the same order.
+    pub fn watch_by(&mut self, watcher: Box<dyn Driver>) {
+        self.watcher = Some(watcher);
     }
 
-    fn look(&mut self) -> Result<Reading, Fault> {
+    fn read_fenced(&mut self) -> Result<Reading, Fault> {
         let (whole, mark) = self.tongue.read()?;
         let config = without_others(whole, self.named);
         self.held = Some(config.clone());
@@ -176,7 +179,7 @@ impl Device {
     }
 
     fn check(&mut self, fence: Fence) -> Result<Reading, Fault> {
-        let reading = self.look()?;
+        let reading = self.read_fenced()?;
         if reading.fence == fence { Ok(reading) } else { Err(Fault::Fenced) }
     }
 
@@ -216,7 +219,18 @@ fn returned(answer: &Result<bool, Fault>, late: Option<Duration>, takes_max: Dur
 impl Driver for Device {
     fn read(&mut self) -> Result<Reading, Fault> {
         self.attention.begin();
-        self.look()
+        self.read_fenced()
+    }
+
+    fn look(&mut self, addresses: Addresses) -> Result<Sight, Fault> {
+        self.watcher.as_mut().map_or_else(|| Ok(Sight::default()), |watcher| watcher.look(addresses))
+    }
+
+    fn set_cancel(&mut self, cancel: &Cancel) {
+        self.attention.set_cancel(cancel.clone());
+        if let Some(watcher) = &mut self.watcher {
+            watcher.set_cancel(cancel);
+        }
     }
 
     fn write(
@@ -317,6 +331,7 @@ fn fence(config: &SwitchConfig, mark: Option<Mark>) -> Fence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{deploy::Since, observe::Count};
 
     /// One that answers before its time has not gone back yet, and one that restarts is silent for a while.
     #[test]
@@ -332,5 +347,90 @@ mod tests {
         check(Ok(false), Some(60), Some(Fault::Silent));
         check(Err(Fault::Silent), Some(59), None);
         check(Err(Fault::Silent), Some(60), Some(Fault::Silent));
+    }
+
+    /// One that is written to by its command line alone.
+    struct Silent;
+
+    impl Tongue for Silent {
+        fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
+            Err(Fault::Silent)
+        }
+        fn include(&mut self, _: &[String]) {}
+        fn mark(&mut self, _: Mark) -> Result<(), Fault> {
+            Err(Fault::Silent)
+        }
+        fn arm(&mut self, _: &Reading, _: &SwitchConfig, _: Duration) -> Result<Option<Armed>, Fault> {
+            Ok(None)
+        }
+        fn has_returned(&mut self) -> Result<bool, Fault> {
+            Ok(true)
+        }
+        fn disarm(&mut self) -> Result<(), Fault> {
+            Ok(())
+        }
+        fn write(&mut self, _: &SwitchConfig, _: &SwitchConfig) -> Result<(), Fault> {
+            Err(Fault::Silent)
+        }
+        fn rehearse(&self, _: &SwitchConfig, _: &SwitchConfig, _: Option<Mark>) -> Result<Vec<String>, Fault> {
+            Ok(Vec::new())
+        }
+        fn save(&mut self) -> Result<(), Fault> {
+            Err(Fault::Silent)
+        }
+    }
+
+    /// The same switch over SNMP, which counts; it ends early when somebody asks to stop.
+    struct Counting(Cancel, Since);
+
+    impl Driver for Counting {
+        fn read(&mut self) -> Result<Reading, Fault> {
+            Err(Fault::Refused("it is only looked at".to_owned()))
+        }
+        fn write(
+            &mut self,
+            _: &SwitchConfig,
+            _: &SwitchConfig,
+            _: Mark,
+            _: Fence,
+            _: Option<Duration>,
+        ) -> Result<Fence, Fault> {
+            Err(Fault::Refused("it is only looked at".to_owned()))
+        }
+        fn save(&mut self, _: Fence) -> Result<Fence, Fault> {
+            Err(Fault::Refused("it is only looked at".to_owned()))
+        }
+        fn look(&mut self, addresses: Addresses) -> Result<Sight, Fault> {
+            if self.0.is_stopped(self.1) {
+                return Err(Fault::Stopped);
+            }
+            let learned = (addresses == Addresses::Read).then(Vec::new);
+            Ok(Sight { running: vec![true], flooded: vec![Count::Wide(7)], learned, ..Sight::default() })
+        }
+        fn unmanaged(&mut self, _: &VlanSet) -> Result<Vec<String>, Fault> {
+            Ok(Vec::new())
+        }
+        fn include(&mut self, _: &[String]) -> Result<(), Fault> {
+            Ok(())
+        }
+        fn set_cancel(&mut self, cancel: &Cancel) {
+            (self.0, self.1) = (cancel.clone(), cancel.now());
+        }
+    }
+
+    #[test]
+    fn a_switch_that_answers_over_snmp_as_well_is_watched_that_way() {
+        let tongue = Box::new(Silent);
+        let mut device = Device { tongue, named: 1, held: None, attention: Attention::default(), watcher: None };
+        assert_eq!(device.look(Addresses::Read), Ok(Sight::default()), "a command line says nothing of that");
+        device.watch_by(Box::new(Counting(Cancel::default(), Since::default())));
+        let seen = device.look(Addresses::Skip).expect("it answers");
+        assert_eq!((seen.flooded, seen.learned), (vec![Count::Wide(7)], None));
+        assert_eq!(device.look(Addresses::Read).expect("it answers").learned, Some(Vec::new()));
+        let cancel = Cancel::default();
+        device.set_cancel(&cancel);
+        assert!(device.look(Addresses::Skip).is_ok());
+        cancel.stop();
+        assert_eq!(device.look(Addresses::Skip), Err(Fault::Stopped));
     }
 }

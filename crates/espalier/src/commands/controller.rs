@@ -131,10 +131,7 @@ impl Reached {
 
     /// From now on whoever holds this token can have requests to the switch end early.
     pub(super) fn set_cancel(&mut self, cancel: &Cancel) {
-        match self {
-            Self::Snmp(device) => device.set_cancel(cancel.clone()),
-            Self::CommandLine(device) => device.set_cancel(cancel.clone()),
-        }
+        self.driver().set_cancel(cancel);
     }
 
     /// The switch, whichever way it is reached by.
@@ -314,7 +311,7 @@ impl<'a> Ways<'a> {
     }
 
     /// Reads who a switch is, whom it hears and which of its ports are up; none if it is reached by its command line alone,
-    /// which does not say.
+    /// which does not say. One that answers over SNMP as well is watched that way from now on.
     ///
     /// # Errors
     /// [`Fault`].
@@ -323,8 +320,12 @@ impl<'a> Ways<'a> {
         match device {
             Reached::Snmp(device) => device.survey(name).map(Some),
             Reached::CommandLine(_) if self.keyring.access(name).is_none() => Ok(None),
-            Reached::CommandLine(_) => match self.by_snmp(switch) {
-                Ok(Reached::Snmp(mut device)) => device.survey(name).map(Some),
+            Reached::CommandLine(device) => match self.by_snmp(switch) {
+                Ok(Reached::Snmp(mut watcher)) => {
+                    let reply = watcher.survey(name)?;
+                    device.watch_by(watcher);
+                    Ok(Some(reply))
+                }
                 // It may answer by its command line alone.
                 Ok(Reached::CommandLine(_)) | Err(Fault::Silent) => Ok(None),
                 Err(fault) => Err(fault),
