@@ -34,6 +34,7 @@ mod lattice;
 mod measure;
 mod merge;
 mod number;
+mod part;
 mod relation;
 mod replan;
 mod resilience;
@@ -49,6 +50,7 @@ pub use difference::{
 };
 pub use error::{PlanError, VlanLimit};
 pub use frames::{Uncovered, uncovered};
+pub use part::SearchPart;
 pub use replan::REPLAN_LOAD_FACTOR;
 pub use transition::{
     FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, Transition, apply, steps,

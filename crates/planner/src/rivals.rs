@@ -14,14 +14,14 @@
 use fabric::{FlowControl, Policy, Tagging, Topology};
 
 use crate::{
-    PlanError, StepLimit, Watch,
+    PlanError, SearchPart, StepLimit, Watch,
     candidate::{Candidate, of_request},
     lanes, number,
     watch::Shortened,
 };
 
 /// Most channels times switches of a network whose requests have rivals.
-const SIZE_MAX: usize = 1 << 12;
+pub(crate) const SIZE_MAX: usize = 1 << 12;
 /// By how much better a rival must be, against rounding.
 const NOTHING: f64 = 1e-9;
 
@@ -36,7 +36,7 @@ pub(crate) fn contest(
     watch: &mut dyn Watch,
 ) -> Result<Candidate, PlanError> {
     let rivals = rivals(topology, policy);
-    if rivals.is_empty() {
+    if rivals.is_empty() || watch.left_out() == Some(SearchPart::Rivals) {
         return of_request(topology, policy, bound, watch);
     }
     let run = |policy: &Policy, watch: &mut dyn Watch| {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology};
 
-use crate::rivals::rivals;
+use crate::{SearchPart, rivals::rivals};
 
 /// Tells engines that can go on improving when to stop, and is told how far they are.
 pub trait Watch {
@@ -23,6 +23,11 @@ pub trait Watch {
     /// After how many more questions `expired` will be true, if questions are what it counts.
     fn steps_left(&self) -> u64 {
         u64::MAX
+    }
+
+    /// A part of the search to leave out, so that what it is worth can be measured. Always the same one.
+    fn left_out(&self) -> Option<SearchPart> {
+        None
     }
 }
 
@@ -143,6 +148,10 @@ impl Watch for Shortened<'_> {
 
     fn steps_left(&self) -> u64 {
         self.steps.left.min(self.watch.steps_left())
+    }
+
+    fn left_out(&self) -> Option<SearchPart> {
+        self.watch.left_out()
     }
 }
 

@@ -42,6 +42,20 @@ fn cabling(hosts: &[usize], cables: &[(usize, usize)], model: impl Fn(usize) -> 
     builder.finish().expect("all is connected")
 }
 
+/// The only tree of a cap of one VLAN is as good as the only one of a plan for two.
+#[test]
+fn two_trees_that_turn_out_the_same_are_one() {
+    let cables = [(0, 4), (0, 1), (1, 5), (1, 2), (2, 6), (2, 3), (3, 7), (4, 5), (5, 6), (6, 7)];
+    let topology = cabling(&[0, 2, 1, 1, 1, 0, 0, 0], &cables, |_| None);
+    let loads = [1, 2].map(|cap| {
+        let policy = Policy { vlans_max: Some(cap), ..Policy::default() };
+        let plan = planner::plan(&topology, &policy, None).expect("one tree always fits");
+        judged(&plan, &format!("{cap} VLANs"));
+        (plan.summary.vlans, plan.summary.max_channel_load)
+    });
+    assert_eq!(loads, [(1, 4.0), (1, 4.0)]);
+}
+
 /// A random connected one, some cables parallel, with none to two hosts a switch, but some on the first two.
 fn random(switches: usize, extra: usize, seed: u64) -> Topology {
     let (hosts, cables) = random_parts(switches, extra, seed);
@@ -91,6 +105,7 @@ proptest! {
     ) {
         let topology = random(switches, extra, seed);
         let mut before = f64::INFINITY;
+        let mut plans: Vec<(usize, f64)> = Vec::new();
         for cap in 1..sources(&topology) {
             let policy = Policy { vlans_max: Some(cap), tagging, engine, flow_control, seed, ..Policy::default() };
             let plan = plan_with(&topology, &policy, None, &mut StepLimit::new(steps)).expect("one tree always fits");
@@ -98,6 +113,16 @@ proptest! {
             let time = plan.summary.max_channel_time;
             prop_assert!(time <= before, "{} VLANs: {} pairs; one fewer: {}", cap, time, before);
             before = time;
+            // A plan for more VLANs that turns out to have no more than a smaller cap is one for that cap.
+            let smaller = plans.iter().enumerate().skip(plan.summary.vlans.saturating_sub(1));
+            for (at, &(vlans, other)) in smaller.filter(|_| tagging == Tagging::Switch) {
+                prop_assert!(
+                    other <= time,
+                    "cap {}: {} pairs with {} VLANs; cap {}: {} pairs with {}",
+                    at + 1, other, vlans, cap, time, plan.summary.vlans
+                );
+            }
+            plans.push((plan.summary.vlans, time));
             if cap == 2 || cap + 1 == sources(&topology) {
                 judged(&plan, &format!("{cap} VLANs"));
             }

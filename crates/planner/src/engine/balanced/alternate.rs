@@ -13,11 +13,12 @@
 
 use super::{
     build::{Lateness, Rule},
+    forest::Source,
     net::{NONE, Net},
     search::Effort,
     state::{Context, PathPrices, State, rank_of},
 };
-use crate::exponential::between;
+use crate::{SearchPart, exponential::between};
 
 /// Most turns for which orders are changed: tables are as large as that.
 pub(super) const TURNS_MAX: usize = 1 << 24;
@@ -66,6 +67,7 @@ impl Alternation {
         while context.work.total() < end && !context.work.expired() {
             if mended {
                 context.polish(&mut state, SHARPNESS);
+                debug_assert!(state.is_sound(context.net, context.sources), "loads or orders differ from a recount");
                 let norm = state.forest.norm(context.net);
                 if norm < self.norm * 1.002 {
                     context.reattach(&mut state, Effort { sharpness: FINEST, ambition: 0.99, sweeps: 2 });
@@ -84,7 +86,7 @@ impl Alternation {
                     state.clone_from(if context.rng.below(10) == 0 { &self.best } else { &self.current });
                 }
             }
-            if !self.wanted.is_empty() {
+            if !self.wanted.is_empty() && context.work.uses(SearchPart::Bend) {
                 self.bend(context, &mut state);
                 mended = mend(context, &mut state);
                 if !mended {
@@ -95,7 +97,7 @@ impl Alternation {
                 self.share = (self.share * 1.15).min(1.0);
             }
             let sharpness = 10.0 + 30.0 * context.rng.unit_f64();
-            if context.rng.unit_f64() < REBUILDS {
+            if context.rng.unit_f64() < REBUILDS && context.work.uses(SearchPart::Rebuild) {
                 rebuild(context, &mut state, sharpness);
             }
         }
@@ -273,6 +275,20 @@ fn hang_up(net: &Net, root: usize, rank: &[u32], price: &[f32], inward: &mut [u3
     }
     if best.1 != NONE {
         inward[switch] = best.1;
+    }
+}
+
+impl State {
+    /// Whether loads are those of the trees counted from nothing, and every tree rises in its order.
+    fn is_sound(&self, net: &Net, sources: &[Source]) -> bool {
+        let rises = |(number, source): (usize, &Source)| {
+            let mut fallen = Vec::new();
+            if let Some(rank) = self.rank_of(number) {
+                falls(net, source.root, rank, self.forest.tree(number).0, &mut fallen);
+            }
+            fallen.is_empty()
+        };
+        self.forest.is_counted(net, sources) && sources.iter().enumerate().all(rises)
     }
 }
 

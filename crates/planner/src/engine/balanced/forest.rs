@@ -134,6 +134,17 @@ impl Forest {
         }
     }
 
+    /// Whether what was added and subtracted move by move is what laying all trees anew gives. Cost: O(sources · switches).
+    pub(super) fn is_counted(&self, net: &Net, sources: &[Source]) -> bool {
+        let mut recounted = Self { inward: self.inward.clone(), ..Self::bare(net, sources.len()) };
+        sources.iter().enumerate().for_each(|(number, source)| recounted.lay(net, number, source));
+        let same_below = |number: usize| {
+            let ((inward, own), (_, other)) = (self.tree(number), recounted.tree(number));
+            (0..self.switches).all(|at| inward[at] == NONE || own[at] == other[at])
+        };
+        self.load == recounted.load && (0..sources.len()).all(same_below)
+    }
+
     /// The busiest channel, in units on the fastest rate.
     pub(super) fn peak(&self, net: &Net) -> f64 {
         let time = |(&load, &class): (&u64, &u16)| load as f64 * net.slowness[usize::from(class)];

@@ -10,7 +10,7 @@ use super::{
     search::{Effort, Scratch, reattach},
     work::Work,
 };
-use crate::exponential::exp;
+use crate::{SearchPart, exponential::exp};
 
 /// Trees, lanes and orders. Without orders every turn is allowed.
 #[derive(Clone)]
@@ -65,6 +65,10 @@ impl<'a, 'w> Context<'a, 'w> {
     }
 
     pub(super) fn reattach(&mut self, state: &mut State, effort: Effort) -> usize {
+        if !self.work.uses(SearchPart::Reattach) {
+            self.work.spend(self.net.channels);
+            return 0;
+        }
         let State { forest, lane, rank } = state;
         let order = |source: usize| rank_of(rank, lane, source);
         reattach(self.net, self.sources, &order, forest, &mut self.scratch, effort, &mut self.rng, self.work)

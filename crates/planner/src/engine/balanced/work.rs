@@ -16,7 +16,7 @@ use std::sync::{
     mpsc::{Sender, channel},
 };
 
-use crate::{StepLimit, Watch, watch::Shortened};
+use crate::{SearchPart, StepLimit, Watch, watch::Shortened};
 
 /// Channel visits in one step, some milliseconds of work.
 const VISITS_PER_STEP: usize = 1 << 18;
@@ -70,6 +70,11 @@ impl<'a> Work<'a> {
     /// How many threads may work at once.
     pub(crate) fn threads(&self) -> usize {
         self.watch.threads().max(1)
+    }
+
+    /// Whether a part of the search is not left out.
+    pub(crate) fn uses(&self, part: SearchPart) -> bool {
+        self.watch.left_out() != Some(part)
     }
 
     /// Lets so many visits be made at most.
@@ -134,10 +139,11 @@ impl<'a> Work<'a> {
         let queue = Mutex::new(jobs.into_iter().enumerate());
         let stop = AtomicBool::new(self.expired);
         let (ticks, ticked) = channel();
+        let left_out = self.watch.left_out();
         let take = || queue.lock().expect("no job panics while it is taken").next();
         let labour = |ticks: Sender<()>| {
             while let Some((number, (steps, job))) = take() {
-                let mut all = Remote { ticks: ticks.clone(), stop: &stop };
+                let mut all = Remote { ticks: ticks.clone(), stop: &stop, left_out };
                 let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(steps) };
                 let mut work = Work::new(&mut watch);
                 let result = run(job, &mut work);
@@ -183,12 +189,17 @@ impl Watch for Heeded<'_> {
     fn steps_left(&self) -> u64 {
         self.watch.steps_left()
     }
+
+    fn left_out(&self) -> Option<SearchPart> {
+        self.watch.left_out()
+    }
 }
 
 /// The watch of the whole, seen from another thread.
 struct Remote<'a> {
     ticks: Sender<()>,
     stop: &'a AtomicBool,
+    left_out: Option<SearchPart>,
 }
 
 impl Watch for Remote<'_> {
@@ -199,6 +210,10 @@ impl Watch for Remote<'_> {
     }
 
     fn progress(&mut self, _load: f64, _bound: f64) {}
+
+    fn left_out(&self) -> Option<SearchPart> {
+        self.left_out
+    }
 }
 
 #[cfg(test)]

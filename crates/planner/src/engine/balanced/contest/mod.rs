@@ -16,7 +16,7 @@ mod challenge;
 
 use fabric::{FlowControl, Policy, Topology, Tree, rng::Rng};
 
-use crate::{candidate::attainable, routing::Routing};
+use crate::{SearchPart, candidate::attainable, routing::Routing};
 
 use self::challenge::Challenge;
 use super::{
@@ -123,7 +123,7 @@ impl<'a> Contest<'a> {
         if work.expired() {
             return;
         }
-        let annealable = lanes > 0 && self.net.turns <= TURNS_MAX;
+        let annealable = lanes > 0 && self.net.turns <= TURNS_MAX && work.uses(SearchPart::Annealed);
         let is_folded = self.net.symmetry.is_some();
         let is_quick = !is_folded && self.net.channels * sources.len() <= UPDOWN_FIRST_MAX;
         if is_quick {
@@ -232,6 +232,13 @@ impl<'a> Contest<'a> {
     fn add_seeds(&mut self, ask: Ask, lanes: usize, work: &mut Work<'_>) {
         let switches = self.net.hosts.iter().filter(|hosts| **hosts > 0).count();
         self.rank_runners();
+        let part = match ask {
+            Ask::Structured => SearchPart::Structured,
+            Ask::Updown => SearchPart::Updown,
+        };
+        if !work.uses(part) {
+            return;
+        }
         let before = self.peak();
         for mut seed in seeds::seeds(self.topology, self.policy, self.net, self.sharing, ask) {
             let quality = seed.state.quality(self.net);

@@ -17,7 +17,6 @@ use super::rising::Orders;
 use crate::exponential::exp;
 
 /// Shared trees, all spanning.
-#[derive(Clone)]
 pub(super) struct Grove {
     pub(super) switches: usize,
     /// `inward[tree · switches + switch]`; [`NONE`] at the switch that the tree hangs from.
@@ -30,6 +29,25 @@ pub(super) struct Grove {
     pub(super) load: Vec<u64>,
     /// The order of channels in each lane, where paths must rise.
     pub(super) orders: Option<Orders>,
+}
+
+impl Clone for Grove {
+    fn clone(&self) -> Self {
+        let Self { switches, inward, root, lane, load, orders } = self;
+        let (inward, root, lane) = (inward.clone(), root.clone(), lane.clone());
+        Self { switches: *switches, inward, root, lane, load: load.clone(), orders: orders.clone() }
+    }
+
+    /// Copies into the tables that are there.
+    fn clone_from(&mut self, other: &Self) {
+        let Self { switches, inward, root, lane, load, orders } = self;
+        *switches = other.switches;
+        inward.clone_from(&other.inward);
+        root.clone_from(&other.root);
+        lane.clone_from(&other.lane);
+        load.clone_from(&other.load);
+        orders.clone_from(&other.orders);
+    }
 }
 
 impl Grove {
@@ -144,6 +162,13 @@ impl Toll {
         let mut toll = Self { sharpness, slope, weight: vec![0.0; net.channels] };
         (0..net.channels as u32).for_each(|channel| toll.follow(net, &grove.load, channel));
         toll
+    }
+
+    /// Whether all changes of load have been followed.
+    pub(super) fn follows(&self, net: &Net, grove: &Grove) -> bool {
+        let mut recounted = Self { weight: vec![0.0; net.channels], ..*self };
+        (0..net.channels as u32).for_each(|channel| recounted.follow(net, &grove.load, channel));
+        self.weight == recounted.weight
     }
 
     /// Follows a change of load.

@@ -3,7 +3,8 @@
 //! A plan for few trees is a plan for more. So all caps share one sequence of plans, none worse than the one before,
 //! and a cap of V ends it at the V-th: whatever the cap, the first V plans are the same, and the same number of steps
 //! never makes a worse plan of a larger cap. From one plan to the next the busiest tree is split, which any order of
-//! channels allows. On *landings* plans made afresh for so many trees compete: trees for clusters of senders
+//! channels allows. Plans for more trees than the cap are looked at as well on small networks, since some of their trees may turn
+//! out to be the same. On *landings* plans made afresh for so many trees compete: trees for clusters of senders
 //! (`cluster.rs`), where paths must rise within an order annealed for them (`ordered.rs`), trees spread
 //! over the network, or what is left of routes with more trees.
 //!
@@ -14,9 +15,9 @@
 
 use std::collections::BTreeSet;
 
-use fabric::{FlowControl, rng::Rng};
+use fabric::{FlowControl, Tagging, rng::Rng};
 
-use crate::routing::Routing;
+use crate::{SearchPart, rivals, routing::Routing};
 
 use super::super::{net::Net, work::Work};
 use super::{
@@ -111,8 +112,18 @@ impl Packer<'_> {
         let mut tries = ORDERED_TRIES;
         let sources = starts.units().len();
         let landings: BTreeSet<usize> = routings.iter().map(|routing| routing.trees.len()).collect();
-        for trees in best.grove.len() + 1..=self.limits.trees {
-            if best.grove.peak(net) <= self.enough {
+        if self.is_small() {
+            let trees = best.grove.len();
+            best = self.or_remainder(best, starts, routings, trees, work);
+        }
+        // The best plan within the cap, once there are more trees.
+        let mut capped: Option<Share> = None;
+        for trees in best.grove.len() + 1..=self.last_rung(sources) {
+            if trees == self.limits.trees + 1 {
+                capped = Some(best.clone());
+            }
+            let peak = capped.as_ref().unwrap_or(&best).grove.peak(net);
+            if peak <= self.enough {
                 break;
             }
             work.progress(best.grove.peak(net), self.limits.bound);
@@ -120,6 +131,8 @@ impl Packer<'_> {
             let near_all = sources.checked_sub(trees).is_some_and(usize::is_power_of_two);
             if trees.is_power_of_two() || near_all || landings.contains(&trees) {
                 best = self.or_afresh(best, starts, routings, trees, rng, work);
+            } else if self.is_small() {
+                best = self.or_remainder(best, starts, routings, trees, work);
             }
             if self.waits() && trees >= ORDERED_MIN && (trees.is_power_of_two() || is_thrice_a_power(trees)) {
                 match self.ordered(starts, trees, (tries, best.grove.peak(net)), rng, work) {
@@ -130,17 +143,35 @@ impl Packer<'_> {
                     None => tries = tries.saturating_sub(1),
                 }
             }
-            if trees == COPIES && self.waits() && !is_ordered {
+            if trees == COPIES && self.waits() && !is_ordered && work.uses(SearchPart::Copies) {
                 if let Some(single) = single {
                     let copies = improve(net, starts.copies(single, COPIES), self.briefly(CYCLES_FEW, work), rng, work);
                     best = better(net, best, copies);
                 }
             }
-            if trees.is_power_of_two() {
-                landing(&best, rng, work);
+            match &mut capped {
+                None if trees.is_power_of_two() => landing(&best, rng, work),
+                Some(capped)
+                    if is_better(best.grove.quality(net), capped.grove.quality(net))
+                        && starts.distinct_trees(&best) <= self.limits.trees =>
+                {
+                    capped.clone_from(&best);
+                }
+                _ => {}
             }
         }
-        best
+        capped.unwrap_or(best)
+    }
+
+    /// The most trees of a plan that is looked at. Each sender has a tree of its own in the plan after the last one.
+    fn last_rung(&self, sources: usize) -> usize {
+        let last = if self.is_small() && self.policy.tagging != Tagging::Pair { sources.saturating_sub(1) } else { 0 };
+        last.max(self.limits.trees)
+    }
+
+    /// Whether the network is so small that every plan can be looked at.
+    fn is_small(&self) -> bool {
+        self.net.channels * self.net.switches <= rivals::SIZE_MAX && self.policy.time_limit.is_none()
     }
 
     /// So many trees for clusters whose order was annealed for them, where paths must rise; none if so many tries come to
@@ -158,7 +189,11 @@ impl Packer<'_> {
         let open = net.channels.saturating_sub(2 * units.len().saturating_sub(trees));
         let is_walled = (open as f64) < OPEN_MIN * net.switches as f64;
         for _ in 0..tries {
-            if work.expired() || is_walled || self.least(trees) < PLENTY * self.limits.bound {
+            if work.expired()
+                || !work.uses(SearchPart::Ordered)
+                || is_walled
+                || self.least(trees) < PLENTY * self.limits.bound
+            {
                 return None;
             }
             if let Some(share) = ordered(net, units.clone(), trees, lanes, (limit, self.shaping), rng, work) {
@@ -205,13 +240,13 @@ impl Packer<'_> {
         work: &mut Work<'_>,
     ) -> Share {
         let net = self.net;
-        let mut fresh = routings
-            .iter()
-            .filter_map(|routing| starts.fitted(routing, trees))
-            .reduce(|a, b| if is_better(b.grove.quality(net), a.grove.quality(net)) { b } else { a });
+        let mut fresh = self.remainder(starts, routings, trees, work);
         if !self.waits() && !work.expired() {
-            let mut others = vec![share::spread(net, starts.units(), trees, rng, work)];
-            if trees >= CLUSTERS_MIN {
+            let mut others = Vec::new();
+            if work.uses(SearchPart::Spread) {
+                others.push(share::spread(net, starts.units(), trees, rng, work));
+            }
+            if trees >= CLUSTERS_MIN && work.uses(SearchPart::Clusters) {
                 others.push(clustered(net, starts.units(), trees, rng, work));
             }
             for other in others {
@@ -229,6 +264,27 @@ impl Packer<'_> {
         better(net, best, fresh)
     }
 
+    /// A plan, or what giving up trees leaves of routes with more of them, if that is better.
+    fn or_remainder(
+        &self,
+        best: Share,
+        starts: &Starts<'_>,
+        routings: &[Routing],
+        trees: usize,
+        work: &Work<'_>,
+    ) -> Share {
+        match self.remainder(starts, routings, trees, work) {
+            Some(remainder) => better(self.net, best, remainder),
+            None => best,
+        }
+    }
+
+    /// The best of what giving up trees leaves of routes.
+    fn remainder(&self, starts: &Starts<'_>, routings: &[Routing], trees: usize, work: &Work<'_>) -> Option<Share> {
+        let asked = routings.iter().filter(|_| work.uses(SearchPart::Remainder));
+        asked.filter_map(|routing| starts.fitted(routing, trees)).reduce(|one, other| better(self.net, one, other))
+    }
+
     /// A plan with one more tree that is no worse.
     fn one_more(&self, before: Share, trees: usize, is_ordered: bool, rng: &mut Rng, work: &mut Work<'_>) -> Share {
         let net = self.net;
@@ -236,19 +292,20 @@ impl Packer<'_> {
             return before;
         }
         let mut best = before;
-        if let Some(tree) = best.busiest_tree(net) {
+        if let Some(tree) = best.busiest_tree(net).filter(|_| work.uses(SearchPart::Split)) {
             work.spend(best.grove.len() * net.switches);
-            let mut current = best.clone();
-            if current.split(net, tree) {
+            if best.split(net, tree) {
                 let mut scratch = Scratch::new(net);
-                let twin = current.grove.len() - 1;
-                best = current.clone();
+                let twin = best.grove.len() - 1;
+                let mut current = best.clone();
                 for sharpness in PARTING {
                     let mut toll = Toll::new(net, &current.grove, sharpness, share::AMBITION);
                     for tree in [tree, twin] {
                         current.sweep(net, tree, &mut toll, &mut scratch, rng, work);
                     }
-                    best = better(net, best, current.clone());
+                    if is_better(current.grove.quality(net), best.grove.quality(net)) {
+                        best.clone_from(&current);
+                    }
                 }
             }
         }

@@ -28,6 +28,8 @@ mod shape;
 mod share;
 mod start;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use fabric::{FlowControl, Policy, Tagging, Topology, rng::Rng};
 

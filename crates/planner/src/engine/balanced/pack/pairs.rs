@@ -13,6 +13,8 @@
 
 use fabric::rng::Rng;
 
+use crate::SearchPart;
+
 use super::super::{
     net::{NONE, Net},
     work::Work,
@@ -28,11 +30,22 @@ use super::{
 pub(super) const NO_TREE: u16 = u16::MAX;
 
 /// Trees, and which of them each ordered pair of switches takes.
-#[derive(Clone)]
 pub(super) struct Pairs {
     pub(super) grove: Grove,
     /// `choice[source · switches + destination]`.
     pub(super) choice: Vec<u16>,
+}
+
+impl Clone for Pairs {
+    fn clone(&self) -> Self {
+        Self { grove: self.grove.clone(), choice: self.choice.clone() }
+    }
+
+    /// Copies into the tables that are there.
+    fn clone_from(&mut self, other: &Self) {
+        self.grove.clone_from(&other.grove);
+        self.choice.clone_from(&other.choice);
+    }
 }
 
 impl Pairs {
@@ -86,7 +99,7 @@ impl Pairs {
     }
 
     /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
-    fn is_counted(&self, net: &Net) -> bool {
+    pub(super) fn is_counted(&self, net: &Net) -> bool {
         let mut recounted = self.clone();
         recounted.grove.orders = self.grove.orders.as_ref().map(Orders::unused);
         recounted.settle(net) && self.grove.agrees_with(&recounted.grove, net)
@@ -125,6 +138,9 @@ impl Pairs {
         let mut trees: Vec<usize> = (0..self.grove.len()).collect();
         rng.shuffle(&mut trees);
         for tree in trees {
+            if !work.uses(SearchPart::MoveBranch) {
+                break;
+            }
             self.grove.hang_from(net, tree, rng.below(net.switches));
             let mut crossing = Crossing::new(net, self, tree);
             let visits = sweep(net, &mut self.grove, tree, &mut crossing, &mut toll, scratch, rng);
@@ -132,7 +148,10 @@ impl Pairs {
                 return;
             }
         }
-        self.turn_to_other_trees(net, &mut toll, bold, rng, work);
+        if work.uses(SearchPart::MoveSender) {
+            self.turn_to_other_trees(net, &mut toll, bold, rng, work);
+        }
+        debug_assert!(toll.follows(net, &self.grove), "prices differ from those of the loads");
     }
 
     /// Lets every pair choose its tree again.
@@ -538,7 +557,7 @@ pub(super) fn improve(net: &Net, pairs: Pairs, stop: Stop, rng: &mut Rng, work: 
             current.polish(net, (sharpness, AMBITION), bold, &mut scratch, rng, work);
             debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
             if is_better(current.grove.quality(net), best.grove.quality(net)) {
-                best = current.clone();
+                best.clone_from(&current);
             }
         }
     }

@@ -20,9 +20,9 @@ pub(super) type Turn = (u32, u32);
 pub(super) const NEAR: usize = 32;
 
 /// One order a lane.
-#[derive(Clone)]
 pub(super) struct Orders {
     lanes: Vec<Order>,
+    scratch: Scratch,
 }
 
 #[derive(Clone)]
@@ -31,6 +31,11 @@ struct Order {
     rank: Vec<u32>,
     /// `uses[turn]`.
     uses: Vec<u32>,
+}
+
+/// Tables of a search, kept between searches. What they hold says nothing once a search is over.
+#[derive(Default)]
+struct Scratch {
     /// Channels seen in this search have `stamp[channel] == now`.
     stamp: Vec<u32>,
     now: u32,
@@ -39,26 +44,33 @@ struct Order {
     places: Vec<u32>,
 }
 
+impl Clone for Orders {
+    fn clone(&self) -> Self {
+        Self { lanes: self.lanes.clone(), scratch: Scratch::default() }
+    }
+
+    /// Copies into the tables that are there.
+    fn clone_from(&mut self, other: &Self) {
+        self.lanes.truncate(other.lanes.len());
+        for (own, other) in self.lanes.iter_mut().zip(&other.lanes) {
+            own.rank.clone_from(&other.rank);
+            own.uses.clone_from(&other.uses);
+        }
+        self.lanes.extend_from_slice(&other.lanes[self.lanes.len()..]);
+    }
+}
+
 impl Orders {
     /// Nothing is in use yet.
     pub(super) fn new(net: &Net, rank: Vec<Vec<u32>>) -> Self {
-        let order = |rank: Vec<u32>| Order {
-            rank,
-            uses: vec![0; net.turns],
-            stamp: vec![0; net.channels],
-            now: 0,
-            after: Vec::new(),
-            before: Vec::new(),
-            places: Vec::new(),
-        };
-        Self { lanes: rank.into_iter().map(order).collect() }
+        let order = |rank: Vec<u32>| Order { rank, uses: vec![0; net.turns] };
+        Self { lanes: rank.into_iter().map(order).collect(), scratch: Scratch::default() }
     }
 
     /// The same orders with nothing in use.
     pub(super) fn unused(&self) -> Self {
-        let mut orders = self.clone();
-        orders.lanes.iter_mut().for_each(|order| order.uses.fill(0));
-        orders
+        let order = |order: &Order| Order { rank: order.rank.clone(), uses: vec![0; order.uses.len()] };
+        Self { lanes: self.lanes.iter().map(order).collect(), scratch: Scratch::default() }
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -75,10 +87,23 @@ impl Orders {
         self.lanes.iter().zip(&recounted.lanes).all(|(own, other)| own.uses == other.uses && own.rises(net))
     }
 
-    /// Takes turns into use, however far the order must bend; false if they have a cycle.
+    /// Takes turns into use, however far the order must bend; false, with none of them in use, if they close a cycle with
+    /// those that are. The order may have bent all the same.
     pub(super) fn adopt(&mut self, net: &Net, lane: u8, turns: &[Turn]) -> bool {
-        let order = &mut self.lanes[usize::from(lane)];
-        turns.iter().all(|&turn| order.take(net, turn, usize::MAX, &mut 0))
+        let Self { lanes, scratch } = self;
+        let order = &mut lanes[usize::from(lane)];
+        for (at, &turn) in turns.iter().enumerate() {
+            if !order.take(net, turn, usize::MAX, scratch, &mut 0) {
+                turns[..at].iter().for_each(|&turn| order.leave(net, turn));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes turns out of use, each as often as it is listed.
+    pub(super) fn release(&mut self, net: &Net, lane: u8, turns: &[Turn]) {
+        turns.iter().for_each(|&turn| self.lanes[usize::from(lane)].leave(net, turn));
     }
 
     /// Takes turns out of use and others into use; false, with everything as before, if a cycle would come of it.
@@ -93,15 +118,16 @@ impl Orders {
         spent: &mut usize,
     ) -> bool {
         cancel(old, new);
-        let order = &mut self.lanes[usize::from(lane)];
+        let Self { lanes, scratch } = self;
+        let order = &mut lanes[usize::from(lane)];
         for &turn in old.iter() {
             order.leave(net, turn);
         }
         for (at, &turn) in new.iter().enumerate() {
-            if !order.take(net, turn, reach, spent) {
+            if !order.take(net, turn, reach, scratch, spent) {
                 new[..at].iter().for_each(|&turn| order.leave(net, turn));
                 for &turn in old.iter() {
-                    let taken = order.take(net, turn, usize::MAX, spent);
+                    let taken = order.take(net, turn, usize::MAX, scratch, spent);
                     debug_assert!(taken, "what was in use had no cycle");
                 }
                 return false;
@@ -125,10 +151,10 @@ impl Order {
         self.uses[net.turn(a, c)] -= 1;
     }
 
-    fn take(&mut self, net: &Net, (a, c): Turn, reach: usize, spent: &mut usize) -> bool {
+    fn take(&mut self, net: &Net, (a, c): Turn, reach: usize, scratch: &mut Scratch, spent: &mut usize) -> bool {
         let turn = net.turn(a, c);
         let falls = self.rank[a as usize] >= self.rank[c as usize];
-        if self.uses[turn] == 0 && falls && !self.lift(net, a, c, reach, spent) {
+        if self.uses[turn] == 0 && falls && !self.lift(net, (a, c), reach, scratch, spent) {
             return false;
         }
         self.uses[turn] += 1;
@@ -137,8 +163,10 @@ impl Order {
 
     /// Puts `c` and what follows it behind `a` and what leads to it; false if `a` follows `c`, or more channels than
     /// `reach` would have to move.
-    fn lift(&mut self, net: &Net, a: u32, c: u32, reach: usize, spent: &mut usize) -> bool {
-        let Self { rank, uses, stamp, now, after, before, places } = self;
+    fn lift(&mut self, net: &Net, (a, c): Turn, reach: usize, scratch: &mut Scratch, spent: &mut usize) -> bool {
+        let Self { rank, uses } = self;
+        let Scratch { stamp, now, after, before, places } = scratch;
+        stamp.resize(net.channels, 0);
         let (low, high) = (rank[c as usize], rank[a as usize]);
         *now += 1;
         after.clear();

@@ -12,6 +12,8 @@
 
 use fabric::HostId;
 
+use crate::SearchPart;
+
 use super::super::{
     build::{Builder, Rule},
     net::{NONE, Net},
@@ -33,10 +35,21 @@ pub(super) struct Unit {
 }
 
 /// Trees and who sends along them.
-#[derive(Clone)]
 pub(super) struct Share {
     pub(super) grove: Grove,
     pub(super) units: Vec<Unit>,
+}
+
+impl Clone for Share {
+    fn clone(&self) -> Self {
+        Self { grove: self.grove.clone(), units: self.units.clone() }
+    }
+
+    /// Copies into the tables that are there.
+    fn clone_from(&mut self, other: &Self) {
+        self.grove.clone_from(&other.grove);
+        self.units.clone_from(&other.units);
+    }
 }
 
 /// The senders and receivers of one tree.
@@ -234,7 +247,7 @@ impl Share {
     }
 
     /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
-    fn is_counted(&self, net: &Net) -> bool {
+    pub(super) fn is_counted(&self, net: &Net) -> bool {
         let mut recounted = self.clone();
         recounted.grove.orders = self.grove.orders.as_ref().map(Orders::unused);
         recounted.settle(net) && self.grove.agrees_with(&recounted.grove, net)
@@ -265,7 +278,10 @@ impl Share {
         let senders: usize = self.units.iter().map(|unit| unit.hosts.len()).sum();
         let largest = self.units.iter().map(|unit| unit.hosts.len()).max().unwrap_or(1);
         let room = (senders as f64 * slack / self.grove.len() as f64).ceil().max(largest as f64) as u64;
-        self.turn_to_other_trees(net, &mut toll, room, rng, work);
+        if work.uses(SearchPart::MoveSender) {
+            self.turn_to_other_trees(net, &mut toll, room, rng, work);
+        }
+        debug_assert!(toll.follows(net, &self.grove), "prices differ from those of the loads");
     }
 
     /// Sweeps over one tree; false once time is up.
@@ -278,6 +294,9 @@ impl Share {
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) -> bool {
+        if !work.uses(SearchPart::MoveBranch) {
+            return work.spend(net.switches);
+        }
         self.grove.hang_from(net, tree, rng.below(net.switches));
         let mut crowd = Crowd::new(net, self, tree, &mut Vec::new());
         let visits = sweep(net, &mut self.grove, tree, &mut crowd, toll, scratch, rng);
@@ -436,7 +455,8 @@ impl Share {
     }
 
     /// Splits a tree: it has a twin afterwards to which half of its senders turn, those that lie together on it. What was
-    /// allowed stays allowed, since the twin is the same tree, and so do all loads. False if it has but one sender.
+    /// allowed stays allowed, since the twin is the same tree, and so do all loads. False, with everything as before, if it has
+    /// but one sender. Cost: that of the turns of two trees.
     pub(super) fn split(&mut self, net: &Net, tree: usize) -> bool {
         let mut order = Vec::new();
         self.grove.upward(net, tree, &mut order);
@@ -448,18 +468,33 @@ impl Share {
             return false;
         }
         own.sort_by_key(|&unit| place[self.units[unit].switch]);
+        let before = self.turns(net, tree);
         let inward = self.grove.tree(tree).to_vec();
         self.grove.push(self.grove.root(tree), &inward, self.grove.lane[tree]);
         let twin = self.grove.len() - 1;
         own.iter().skip(own.len() / 2).for_each(|&unit| self.units[unit].tree = twin);
-        // Another lane for the twin, if that closes no circle there; in its own it never does.
-        let own = self.grove.lane[tree];
-        let other = (twin % self.grove.orders.as_ref().map_or(1, Orders::lanes)) as u8;
-        [other, own].into_iter().any(|lane| {
-            self.grove.lane[twin] = lane;
-            self.grove.orders = self.grove.orders.take().map(|orders| orders.unused());
-            self.settle(net)
-        })
+        let [left, moved] = [tree, twin].map(|tree| self.turns(net, tree));
+        if let Some(orders) = &mut self.grove.orders {
+            // Another lane for the twin, if that closes no circle there; in its own it never does.
+            let own = self.grove.lane[tree];
+            let other = (twin % orders.lanes()) as u8;
+            orders.release(net, own, &before);
+            let is_kept = orders.adopt(net, own, &left);
+            debug_assert!(is_kept, "half of the senders take no turn that all did not");
+            let lane = [other, own].into_iter().find(|&lane| orders.adopt(net, lane, &moved));
+            self.grove.lane[twin] = lane.expect("the twin's turns were in use in its own lane");
+        }
+        debug_assert!(self.is_counted(net), "loads or turns differ from a recount");
+        true
+    }
+
+    /// The turns in use in a tree; none where any are allowed.
+    fn turns(&self, net: &Net, tree: usize) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        if self.grove.orders.is_some() {
+            Crowd::new(net, self, tree, &mut Vec::new()).all_turns(net, self.grove.tree(tree), &mut turns);
+        }
+        turns
     }
 
     /// The switches of a tree, those of a branch next to each other; `order` has children before parents.
@@ -622,7 +657,7 @@ pub(super) fn improve(net: &Net, share: Share, stop: Stop, rng: &mut Rng, work: 
             current.polish(net, (sharpness, AMBITION, slack), &mut scratch, rng, work);
             debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
             if is_better(current.grove.quality(net), best.grove.quality(net)) {
-                best = current.clone();
+                best.clone_from(&current);
             }
         }
     }

@@ -146,6 +146,11 @@ impl<'a> Starts<'a> {
         Routing { lane: self.lanes(&share.grove), ..Routing::by_source(self.trees(&share.grove), choice) }
     }
 
+    /// How many trees differ in what leads to hosts. Cost: O(trees · switches · log).
+    pub(super) fn distinct_trees(&self, share: &Share) -> usize {
+        merge(self.topology, self.by_source(share)).trees.len()
+    }
+
     /// Routes by pair; hosts of a switch choose alike.
     pub(super) fn by_pair(&self, pairs: Pairs) -> Routing {
         let hosts = self.topology.hosts().len();
