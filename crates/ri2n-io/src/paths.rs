@@ -1,8 +1,8 @@
 //! What a worker's connections know together of the paths that they share.
 
-use ri2n::{Path, Time};
+use ri2n::{Neighbours, Path, Time};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
@@ -17,6 +17,8 @@ const PATHS_MAX: usize = 4096;
 pub(crate) struct Paths {
     answered: HashMap<(Option<IpAddr>, SocketAddr), Time>,
     count: usize,
+    /// Connections that had data waiting when they were last looked at.
+    backlogged: HashSet<u32>,
     has_news: bool,
 }
 
@@ -26,9 +28,18 @@ impl Paths {
         self.count = count;
     }
 
-    /// How many connections there are.
-    pub(crate) fn count(&self) -> usize {
-        self.count
+    /// How many connections there are, and how many have data waiting.
+    pub(crate) fn neighbours(&self) -> Neighbours {
+        Neighbours { connections: self.count, backlogged: self.backlogged.len() }
+    }
+
+    /// Notes whether a connection has data waiting.
+    pub(crate) fn note_backlog(&mut self, id: u32, is_backlogged: bool) {
+        if is_backlogged {
+            self.backlogged.insert(id);
+        } else {
+            self.backlogged.remove(&id);
+        }
     }
 
     /// Takes in what one connection knows of a path, and returns what all know.

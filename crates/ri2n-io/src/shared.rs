@@ -276,7 +276,7 @@ impl Shared {
     /// Does what is due after something happened or time passed. For the worker.
     pub(crate) fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look {
         let mut state = self.lock();
-        state.connection.meet_neighbours(now, paths.count(), |path, answered| paths.meet(path, answered));
+        state.connection.meet_neighbours(now, paths.neighbours(), |path, answered| paths.meet(path, answered));
         if state.connection.poll_timeout().is_some_and(|at| now >= at) {
             state.connection.handle_timeout(now);
         }
@@ -284,6 +284,7 @@ impl Shared {
         if state.connection.wants_transmit() {
             self.transmit(&mut state, now);
         }
+        paths.note_backlog(self.id, state.connection.is_backlogged());
         self.announce(&mut state);
         let over = self.orphan_look(&mut state, now);
         let next = match (then, over) {

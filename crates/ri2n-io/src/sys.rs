@@ -32,7 +32,7 @@ const CONTROL_LEN: usize = 128;
 /// Socket buffers asked for; the system may grant less to who is not root.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 /// Longest time that a message is believed to have waited for us: a clock that was set must not date it into another day.
-const AGE_MAX: Duration = Duration::from_millis(100);
+const AGE_MAX: Duration = Duration::from_secs(1);
 
 /// The time now.
 pub(crate) fn now() -> Time {

@@ -41,6 +41,8 @@ const WORKERS_MAX: usize = 8;
 const CROWD: usize = 4;
 /// How late timers may be while there is more to receive.
 const TIMERS_LATE_MAX: Duration = Duration::from_millis(20);
+/// Looks at members before more is received: what waits in the system's buffer is to be seen soon, however many have work.
+const LOOKS_MAX: usize = 32;
 /// Receive calls for one socket before others have their turn.
 const RECEIVES_MAX: usize = 4;
 
@@ -261,7 +263,7 @@ impl Worker {
                 }
             }
             turns.paths.set_count(self.table().members.len());
-            for _ in 0..turns.queue.len() {
+            for _ in 0..turns.queue.len().min(LOOKS_MAX) {
                 self.look(&mut turns);
             }
             if turns.paths.take_news() {
@@ -308,6 +310,7 @@ impl Worker {
                 Look::Again => turns.queue(id, Seen::default()),
                 Look::Over => {
                     turns.timers.remove(id);
+                    turns.paths.note_backlog(id, false);
                     let mut table = self.table();
                     table.by_peer.remove(&(shared.peer_id, id));
                     table.members.remove(&id);

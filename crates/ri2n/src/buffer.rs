@@ -12,8 +12,9 @@
 use crate::ranges::RangeSet;
 use std::ops::Range;
 
-/// Bytes that the send buffer holds at first: enough for two runs in flight and two that wait.
-const EXTENT_FIRST: usize = 256 << 10;
+/// Bytes that the send buffer holds at first: a run, and time to fetch more. What a thousand streams hold that all wait for their
+/// turns was copied for nothing so far.
+const EXTENT_FIRST: usize = 64 << 10;
 /// Least memory of a ring that has any.
 const RING_BYTES_MIN: usize = 4 << 10;
 

@@ -21,12 +21,26 @@
 //! TCP's fills the buffer. Then the window goes the way of Reno, one packet a round trip and × 0.7 after a loss (Copa's
 //! competitive mode: V. Arun and H. Balakrishnan, NSDI 2018, section 2.2), with a look every two seconds whether the queue
 //! can be drained again.
+//!
+//! *Links together*: several links of a connection may lead through one bottleneck, where each would take a flow's share. So the
+//! links of a connection that compete are coupled by LIA (RFC 6356): their windows grow together as one flow's would on the best
+//! of them. What is steered by delay needs no coupling: a queue of 400 µs leaves room to whoever else keeps one as short, and
+//! links apart each fill up.
+//!
+//! *Many flows* of one machine: while more than eight of its connections have data waiting, a window may become smaller than a
+//! packet, as those of Swift do in large incasts. Such a link sends a whole run, then pauses until its window
+//! allows the next (`connection/transmit.rs`). It learns late what it does to the queue, so all of them together grow as eight
+//! would.
 
 use crate::time::Time;
 use std::time::Duration;
 
 /// Smallest window in packets.
 const PACKETS_MIN: f64 = 2.0;
+/// The same where many flows of one machine share a link: a fraction of a packet, which a turn now and then makes whole.
+const PACKETS_MIN_SHARED: f64 = 1.0 / 16.0;
+/// Flows of one machine that each go their own way; more share what so many would do.
+const FLOWS_FEW: usize = 8;
 /// First window in packets (RFC 6928).
 const PACKETS_INITIAL: f64 = 10.0;
 /// Largest window in bytes.
@@ -77,6 +91,22 @@ pub(crate) struct Acked {
     pub(crate) in_flight: u64,
     /// How long both ends together are expected to wait for their turns.
     pub(crate) waits: Duration,
+    /// Share of a lone flow's growth that the link has while it competes ([`coupling`]).
+    pub(crate) coupling: f64,
+}
+
+/// A link that competes, as the others of its connection see it: its window in bytes, and its round-trip time in seconds.
+pub(crate) type Competitor = (f64, f64);
+
+/// The share of a lone flow's growth that a window has which is coupled with those of `all` links that compete, its own included:
+/// RFC 6356, section 3, where the increase is the lesser of `alpha * bytes_acked * MSS / cwnd_total` and what one TCP's would be.
+pub(crate) fn coupling(window: f64, all: impl Iterator<Item = Competitor>) -> f64 {
+    let (mut best, mut rates) = (0.0_f64, 0.0);
+    for (window, rtt) in all {
+        best = best.max(window / (rtt * rtt));
+        rates += window / rtt;
+    }
+    if rates > 0.0 { (best * window / (rates * rates)).min(1.0) } else { 1.0 }
 }
 
 /// What keeps the sender from sending more.
@@ -130,6 +160,8 @@ pub(crate) struct Congestion {
     experiment: Option<Experiment>,
     drain_at: Time,
     draining: Option<f64>,
+    /// Flows of this machine that have data waiting, this one included.
+    flows: f64,
     rate: Rate,
 }
 
@@ -152,13 +184,45 @@ impl Congestion {
             experiment: None,
             drain_at: Time::ZERO,
             draining: None,
+            flows: 1.0,
             rate: Rate::default(),
         }
     }
 
-    /// Bytes that may be in flight.
+    /// Bytes that may be in flight; on average, where that is less than a run.
     pub(crate) fn window(&self) -> u64 {
-        if self.draining.is_some() { (PACKETS_MIN * 2.0 * self.packet) as u64 } else { self.window as u64 }
+        let window = if self.draining.is_some() { 2.0 * self.window_min() } else { self.window };
+        (window as u64).max(1)
+    }
+
+    fn window_min(&self) -> f64 {
+        (PACKETS_MIN * self.share()).max(PACKETS_MIN_SHARED) * self.packet
+    }
+
+    /// The share of a lone flow's growth that this one has.
+    fn share(&self) -> f64 {
+        (FLOWS_FEW as f64 / self.flows).min(1.0)
+    }
+
+    /// Whether so many flows share the link that none of them goes its own way.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.flows > FLOWS_FEW as f64
+    }
+
+    /// Flows of this machine that have data waiting, this one included.
+    pub(crate) fn flows(&self) -> f64 {
+        self.flows
+    }
+
+    /// Notes how many flows of this machine, this one included, have data waiting. A window that has not met its limit yet
+    /// is shared with those that joined.
+    pub(crate) fn set_flows(&mut self, flows: usize) {
+        let before = self.share();
+        self.flows = flows.max(1) as f64;
+        if self.mode == Mode::Start && self.share() < before {
+            self.window *= self.share() / before;
+        }
+        self.window = self.window.max(self.window_min());
     }
 
     /// Bytes a second that were delivered of late; zero before the first measurement.
@@ -166,19 +230,24 @@ impl Congestion {
         self.rate.bytes_per_second()
     }
 
+    /// Whether the window goes the way of a loss-driven flow.
+    pub(crate) fn competes(&self) -> bool {
+        matches!(self.mode, Mode::Compete { .. })
+    }
+
     /// Whether another flow fills the queue, as far as is known.
     pub(crate) fn is_crowded(&self) -> bool {
-        matches!(self.mode, Mode::Compete { .. }) || self.competing_window.is_some()
+        self.competes() || self.competing_window.is_some()
     }
 
     pub(crate) fn set_packet(&mut self, packet: u16) {
         self.packet = f64::from(packet);
-        self.window = self.window.max(PACKETS_MIN * self.packet);
+        self.window = self.window.max(self.window_min());
     }
 
     /// The link was silent and answers again: half the window that it had, doubling from there.
     pub(crate) fn handle_recovery(&mut self, now: Time) {
-        self.window = (self.window / 2.0).max(PACKETS_INITIAL * self.packet);
+        self.window = (self.window / 2.0).max(PACKETS_INITIAL * self.packet * self.share());
         self.mode = Mode::Start;
         self.experiment = None;
         self.draining = None;
@@ -203,12 +272,14 @@ impl Congestion {
         if acked.limited == Limited::ByWindow && acked.in_flight as f64 > 0.7 * self.window {
             self.round_limited = Limited::ByWindow;
             let haste = 1.0 + acked.waits.as_secs_f64() / TARGET.as_secs_f64();
-            self.window += match self.mode {
+            let windows = acked.bytes as f64 / self.window;
+            let growth = match self.mode {
                 Mode::Start => acked.bytes as f64,
-                Mode::Delay => GROWTH * haste * self.packet * acked.bytes as f64 / self.window,
-                Mode::Compete { .. } => self.packet * acked.bytes as f64 / self.window,
+                Mode::Delay => GROWTH * haste * self.packet * windows * self.share(),
+                Mode::Compete { .. } => self.packet * windows * self.share() * acked.coupling,
             };
-            self.window = self.window.min(WINDOW_MAX);
+            // A run may be many windows long.
+            self.window = (self.window + growth.min(self.window)).min(WINDOW_MAX);
         }
         if acked.number >= self.round_end {
             self.end_round(now, &acked);
@@ -244,7 +315,7 @@ impl Congestion {
             }
             Mode::Compete { until } => {
                 if self.round_lost > 0 && self.loss_ratio() > self.loss_floor {
-                    self.window = (self.window * LOSS_FACTOR).max(PACKETS_MIN * self.packet);
+                    self.window = (self.window * LOSS_FACTOR).max(self.window_min());
                 }
                 if is_calm || now >= until {
                     self.competing_window = (!is_calm).then_some(self.window);
@@ -257,13 +328,13 @@ impl Congestion {
     }
 
     fn target(&self, rtt: Duration) -> Duration {
-        let packets = (TARGET_PACKETS * self.packet / self.window).min(1.0);
+        let packets = (TARGET_PACKETS * self.packet / (self.window / self.share())).min(1.0);
         TARGET.max(Duration::from_nanos((rtt.as_nanos() as f64 * packets) as u64))
     }
 
     fn shrink(&mut self, queue: Duration, target: Duration) {
         let excess = (queue - target).as_secs_f64() / self.round_rtt_min.as_secs_f64().max(1e-6);
-        self.window = (self.window * (1.0 - (BETA * excess).min(CUT_MAX))).max(PACKETS_MIN * self.packet);
+        self.window = (self.window * (1.0 - (BETA * excess).min(CUT_MAX))).max(self.window_min());
     }
 
     fn loss_ratio(&self) -> f64 {
@@ -301,7 +372,7 @@ impl Congestion {
                 acked: 0,
                 from_number: acked.next_number,
             });
-            self.window = (self.window * LOSS_FACTOR).max(PACKETS_MIN * self.packet);
+            self.window = (self.window * LOSS_FACTOR).max(self.window_min());
             self.mode = Mode::Delay;
         }
     }
@@ -347,5 +418,24 @@ impl Rate {
 
     fn bytes_per_second(&self) -> f64 {
         self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coupled_windows_grow_together_as_the_best_of_them_would_alone() {
+        let share = |window: f64, all: &[Competitor]| coupling(window, all.iter().copied());
+        assert_eq!(share(5e4, &[]), 1.0, "nothing competes");
+        assert_eq!(share(5e4, &[(5e4, 0.01)]), 1.0, "a link competes alone");
+        // Equal links: a quarter each, so that two of them, which lose half as often each, have one flow's rate.
+        assert!((share(5e4, &[(5e4, 0.01); 2]) - 0.25).abs() < 1e-9);
+        // Never more than a lone flow's, however different the links are.
+        for (window, rtt) in [(1e3, 0.001), (1e6, 0.001), (1e3, 0.1), (1e6, 0.1)] {
+            let all = [(window, rtt), (5e4, 0.01)];
+            assert!(all.iter().all(|(window, _)| (0.0..=1.0).contains(&share(*window, &all))), "{all:?}");
+        }
     }
 }

@@ -121,6 +121,8 @@ pub(crate) struct AckContext {
     pub(crate) limited: Limited,
     /// How long both ends together are expected to wait for their turns.
     pub(crate) waits: Duration,
+    /// Share of a lone flow's growth that the link has while it competes.
+    pub(crate) coupling: f64,
 }
 
 /// What became of packets, for the connection.
@@ -176,6 +178,10 @@ pub(crate) struct Link {
     pub(crate) tail_probes: u32,
     /// How long both ends together are expected to wait for their turns.
     waits: Duration,
+    /// Where many flows share the link: no data leave before.
+    pub(crate) turn_at: Time,
+    /// Bytes of the last turn, at least one datagram.
+    pub(crate) turn_last: u64,
 
     pub(crate) seen: RangeSet,
     /// Everything below was seen or is too old to tell.
@@ -224,6 +230,8 @@ impl Link {
             tail_probe: None,
             tail_probes: 0,
             waits: Duration::ZERO,
+            turn_at: Time::ZERO,
+            turn_last: u64::from(datagram),
             seen: RangeSet::new(),
             seen_floor: 0,
             seen_at: now,
@@ -317,7 +325,7 @@ impl Link {
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let base = self.next_number - self.sent.len() as u64;
-        let AckContext { arrived, limited, waits } = context;
+        let AckContext { arrived, limited, waits, coupling } = context;
         let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
         let mut oldest_sent = Time::NEVER;
         let in_flight = self.in_flight;
@@ -395,6 +403,7 @@ impl Link {
                     limited,
                     in_flight,
                     waits,
+                    coupling,
                 },
             );
             (self.tail_probe, self.tail_probes) = (None, 0);
@@ -559,6 +568,11 @@ impl Link {
 
     /// Bytes a second to plan with: a window each round trip, which is what a busy link delivers and an idle one could.
     pub(crate) fn rate_planned(&self) -> f64 {
-        self.congestion.window() as f64 / (self.rtt.smoothed() + self.waits).as_secs_f64().max(1e-5)
+        self.congestion.window() as f64 / self.round_trip().as_secs_f64().max(1e-5)
+    }
+
+    /// How long a window is in flight: a round trip, and the time that the ends wait for their turns.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.rtt.smoothed() + self.waits
     }
 }

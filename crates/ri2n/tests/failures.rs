@@ -185,7 +185,8 @@ fn cut(patience: Patience, amount: u64, milliseconds: u64) -> Option<Duration> {
     let mut world = World::new(11);
     let (client, server) = (world.add_node(2, Settings::default()), world.add_node(2, Settings::default()));
     let pipes = [0, 1].map(|link| world.join(client, server, link, &slow));
-    world.nodes[client].app = App::new(world.now, (1, 2), amount, 60_000);
+    // A stream that is over has nothing to be kept alive for.
+    world.nodes[client].app = App { keeps_open: true, ..App::new(world.now, (1, 2), amount, 60_000) };
     world.nodes[server].app = App::new(world.now, (2, 1), 0, 60_000);
     world.listen(server);
     world.connect(client, server);

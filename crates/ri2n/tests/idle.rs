@@ -2,7 +2,7 @@
 
 mod world;
 
-use ri2n::{Health, Settings, Time};
+use ri2n::{Health, Settings, StreamState, Time};
 use std::{collections::BTreeMap, time::Duration};
 use world::{App, Pipe, World};
 
@@ -110,4 +110,14 @@ fn a_crowd_asks_hardly_more_often_than_one() {
     pull(&mut world, &pipes[..2], now, true);
     run(&mut world, 5000);
     assert_eq!(unhealthy(&world), 0);
+}
+
+#[test]
+fn a_connection_that_is_over_asks_nothing() {
+    let (mut world, _) = quiet_world(5, 1);
+    world.nodes.iter_mut().for_each(|node| node.app.keeps_open = false);
+    run(&mut world, 1_000);
+    let states: Vec<_> = world.nodes.iter().map(|node| node.connection.as_ref().unwrap().state()).collect();
+    assert_eq!(states, [StreamState::Finished; 2]);
+    assert_eq!(datagrams(&mut world, 60), 0);
 }

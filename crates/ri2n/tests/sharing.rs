@@ -69,7 +69,7 @@ const LOOK_BYTES: f64 = 2500.0;
 #[test]
 fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
     let pipe = Pipe { rate: 12.5e6, buffer: 60e3, delay: Duration::from_micros(200), ..Pipe::gigabit() };
-    let (ours, theirs) = shares_with_reno(&pipe, 12_500);
+    let (ours, theirs) = shares_with_reno(&pipe, 1, 12_500);
     assert!(ours + theirs > 0.85, "the link is used: {ours:.2} + {theirs:.2}");
     assert!(ours > 0.25 && theirs > 0.25, "shares of the link: ours {ours:.2}, TCP's {theirs:.2}");
 }
@@ -77,18 +77,35 @@ fn a_tcp_on_the_same_link_gets_its_share_and_leaves_us_ours() {
 /// The same on a fast link, whose queue the TCP never lets run empty.
 #[test]
 fn nor_does_a_tcp_starve_us_on_a_fast_link() {
-    let (ours, theirs) = shares_with_reno(&Pipe::gigabit(), 5_000);
+    let (ours, theirs) = shares_with_reno(&Pipe::gigabit(), 1, 5_000);
     assert!(ours + theirs > 0.85, "the link is used: {ours:.2} + {theirs:.2}");
     assert!(ours > 0.15 && theirs > 0.25, "shares of the link: ours {ours:.2}, TCP's {theirs:.2}");
 }
 
-/// The shares of the link that an RI2N stream and a Reno flow get in so many milliseconds, but for the first quarter.
-fn shares_with_reno(pipe: &Pipe, milliseconds: u64) -> (f64, f64) {
+/// Two links that lead through one bottleneck take what one link takes there, not two shares.
+#[test]
+fn links_through_one_bottleneck_take_one_share_together() {
+    let pipe = Pipe { rate: 12.5e6, buffer: 120e3, delay: Duration::from_micros(200), ..Pipe::gigabit() };
+    let (one, beside_one) = shares_with_reno(&pipe, 1, 20_000);
+    let (two, beside_two) = shares_with_reno(&pipe, 2, 20_000);
+    println!("one link {one:.2} : {beside_one:.2}, two links {two:.2} : {beside_two:.2}");
+    assert!(two + beside_two > 0.85, "the link is used: {two:.2} + {beside_two:.2}");
+    assert!(two < one * 1.2, "two links take {two:.2}, one takes {one:.2}");
+    assert!(two > 0.25 && beside_two > 0.35, "shares of the link: ours {two:.2}, TCP's {beside_two:.2}");
+}
+
+/// The shares of a bottleneck that an RI2N stream of so many links and a Reno flow get in so many milliseconds, but for the first
+/// quarter.
+fn shares_with_reno(pipe: &Pipe, links: usize, milliseconds: u64) -> (f64, f64) {
     let Pipe { rate, delay, .. } = *pipe;
     let step = Duration::from_secs_f64(LOOK_BYTES / rate);
     let mut world = World::new(12);
-    let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
+    let (client, server) = (world.add_node(links, Settings::default()), world.add_node(links, Settings::default()));
     let (there, back) = world.join(client, server, 0, pipe);
+    for link in 1..links {
+        world.routes.insert((ip(client, link), ip(server, link)), vec![there]);
+        world.routes.insert((ip(server, link), ip(client, link)), vec![back]);
+    }
     // The TCP's ends share the cables; nodes 2 and 3 have no connection, so their datagrams only take up room.
     let (tcp, sink) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
     world.routes.insert((ip(tcp, 0), ip(sink, 0)), vec![there]);

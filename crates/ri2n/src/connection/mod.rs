@@ -27,6 +27,7 @@ use crate::{
 };
 use std::{net::SocketAddr, time::Duration};
 
+pub use neighbours::Neighbours;
 pub use receive::{Arrival, Carrier};
 pub use transmit::{Batch, Neighbour, Part};
 
@@ -196,6 +197,8 @@ pub struct Connection {
     window_due: bool,
     duplicate_until: Time,
 
+    /// When a link has its next turn, if data wait for that alone.
+    turn_at: Option<Time>,
     /// How much less often links are asked than if this were the only connection on their paths.
     stretch: u32,
     outage_deadline: Duration,
@@ -252,6 +255,7 @@ impl Connection {
             arrivals: receive::Arrivals::new(now),
             window_due: false,
             duplicate_until: Time::ZERO,
+            turn_at: None,
             stretch: 1,
             outage_deadline: settings.outage_deadline,
             patience: Patience::default(),

@@ -1,4 +1,4 @@
-//! What connections over the same paths learn of each other.
+//! What connections over the same paths learn of each other: whether the paths answer, and how many share them.
 //!
 //! A path that answers one connection answers all of them. So the more connections a machine has on a path, the less often each
 //! of them asks whether it is alive: together they ask as often as [`ASKERS`] would alone, and each takes what the others heard for
@@ -22,6 +22,15 @@ const STRETCH_MAX: u32 = 256;
 /// Probes of others that were answered since a link fell silent, in their usual interval: as many as it would want itself.
 const PROBES_OF_OTHERS: u32 = 3;
 
+/// The connections of a machine, or of one of its workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbours {
+    /// All of them.
+    pub connections: usize,
+    /// Those that had data waiting when they were last looked at ([`Connection::is_backlogged`]).
+    pub backlogged: usize,
+}
+
 impl Connection {
     /// An interval for one connection of so many. Those that began together are not to ask together: the first answer spares the
     /// others the question.
@@ -33,11 +42,19 @@ impl Connection {
         interval * self.stretch + interval * self.stretch / (1 << 16) * share
     }
 
-    /// Exchanges what is known of paths with the other connections of this machine, `count` in all. `meet` takes each link's path
+    /// Whether data wait that the peer has room for.
+    #[must_use]
+    pub fn is_backlogged(&self) -> bool {
+        self.closed.is_none() && self.send.waiting(self.peer_limit) > 0
+    }
+
+    /// Exchanges what is known of paths with the other connections of this machine. `meet` takes each link's path
     /// and when the last packet on it was sent that the peer answered, and returns the same of all connections on that path.
-    pub fn meet_neighbours(&mut self, now: Time, count: usize, mut meet: impl FnMut(&Path, Time) -> Time) {
-        self.stretch = u32::try_from(count).unwrap_or(u32::MAX).div_ceil(ASKERS).clamp(1, STRETCH_MAX);
+    pub fn meet_neighbours(&mut self, now: Time, all: Neighbours, mut meet: impl FnMut(&Path, Time) -> Time) {
+        let others = all.backlogged - usize::from(self.is_backlogged()).min(all.backlogged);
+        self.stretch = u32::try_from(all.connections).unwrap_or(u32::MAX).div_ceil(ASKERS).clamp(1, STRETCH_MAX);
         for link in self.links.iter_mut().flatten() {
+            link.congestion.set_flows(others + 1);
             link.path_answered_sent = link.path_answered_sent.max(meet(&link.path, link.newest_acked_sent));
             let since = link.path_answered_sent.since(link.monitor.changed_at);
             if since > PROBE_INTERVAL * PROBES_OF_OTHERS && link.monitor.recover(now) {

@@ -3,7 +3,7 @@
 use super::{CloseReason, Connection, Fin, Reads, Role, UNREACHABLE_MAX};
 use crate::{
     buffer::Target,
-    congestion::Limited,
+    congestion::{self, Competitor, Limited},
     health::{Others, SUSPICION},
     link::{AckContext, Fate, Link, LinkId, Outcome, Path},
     time::Time,
@@ -297,14 +297,16 @@ impl Connection {
             return;
         }
         let limited = if self.send.waiting(self.peer_limit) > 0 { Limited::ByWindow } else { Limited::ByApplication };
-        let context = AckContext { arrived, limited, waits: self.lateness.expected() + self.peer_lateness.expected() };
+        let waits = self.lateness.expected() + self.peer_lateness.expected();
         let (mut due, base) = (None, self.send.base());
         let was_silent = self.each_link().all(|link| !link.monitor.is_usable());
         for acked in &ack.links {
             let index = usize::from(acked.link);
             // After a silence of everything, one answer brings back every link that it tells of.
             let others = if was_silent { Others::NoneUsable } else { self.others(index) };
+            let coupling = self.coupling(index);
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
+            let context = AckContext { arrived, limited, waits, coupling };
             let outcome = link.handle_ack(now, acked, context, &mut self.send, others);
             due = due.into_iter().chain(outcome.due).min();
             self.handle_outcome(&outcome);
@@ -324,6 +326,14 @@ impl Connection {
         self.find_silent_links(now);
         let is_news = self.each_link().any(|link| !link.monitor.is_usable());
         self.control_due |= is_news;
+    }
+
+    /// The share of a lone flow's growth that a link has which competes beside others of this connection.
+    fn coupling(&self, index: usize) -> f64 {
+        let Some(link) = self.links.get(index).and_then(Option::as_ref) else { return 1.0 };
+        let competing = |link: &&Link| link.monitor.is_usable() && link.congestion.competes();
+        let all = self.each_link().filter(competing).map(Link::as_competitor);
+        congestion::coupling(link.as_competitor().0, all)
     }
 
     pub(super) fn handle_outcome(&mut self, outcome: &Outcome) {
@@ -451,6 +461,10 @@ impl Link {
     /// One past the highest number that arrived.
     fn seen_end(&self) -> u64 {
         self.seen.iter().next_back().map_or(0, |range| range.end)
+    }
+
+    fn as_competitor(&self) -> Competitor {
+        (self.congestion.window() as f64, self.rtt.smoothed().as_secs_f64().max(1e-6))
     }
 
     fn has_seen(&self, number: u64) -> bool {

@@ -43,9 +43,13 @@ impl Connection {
         if self.closed.is_some() {
             return None;
         }
+        if self.is_drained() {
+            return self.ack_at;
+        }
         let mut soonest = self.ends_at();
         let mut consider = |time: Option<Time>| soonest = soonest.min(time.unwrap_or(Time::NEVER));
         consider(self.ack_at);
+        consider(self.turn_at);
         let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
         for link in self.each_link() {
             consider(link.loss_deadline());
@@ -62,7 +66,7 @@ impl Connection {
         if self.closed.is_some() {
             return;
         }
-        if now >= self.ends_at() {
+        if now >= self.ends_at() && !self.is_drained() {
             self.closed = Some(CloseReason::Outage);
             return;
         }
@@ -72,6 +76,9 @@ impl Connection {
         self.control_due = true;
         if self.is_idle_at(now) {
             self.release_memory();
+        }
+        if self.is_drained() {
+            return;
         }
         let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
         let mut ask_all = false;
@@ -107,10 +114,11 @@ impl Connection {
         }
     }
 
-    /// Whether the stream is over and the peer knows; a straggler may still be answered.
+    /// Whether the stream is over and the peer knows; a straggler may still be answered, and nothing is asked.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.closed.is_some() && self.resets_due == 0 || self.fin == Fin::Acked && self.receive.is_complete()
+        let has_sent_all = self.fin == Fin::Acked && self.is_flushed();
+        self.closed.is_some() && self.resets_due == 0 || has_sent_all && self.receive.is_complete()
     }
 
     /// When nobody waits any longer.

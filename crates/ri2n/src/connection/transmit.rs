@@ -263,12 +263,16 @@ impl Connection {
 
     /// One run of data on the link where it arrives first.
     fn transmit_data(&mut self, now: Time, batch: &mut Batch) -> bool {
+        self.turn_at = None;
         let waiting = self.send.waiting(self.peer_limit);
         let is_fin_due = self.fin == Fin::Due && self.send.next() == self.send.end();
         if waiting == 0 && !is_fin_due {
             return false;
         }
-        let Some(index) = self.choose_link(waiting) else { return false };
+        let Some(index) = self.choose_link(now, waiting) else {
+            self.turn_at = self.each_link().filter_map(|link| link.next_turn(now)).min();
+            return false;
+        };
         let mut control = self.take_scratch();
         if self.ack_at.is_some() || self.acks_due & (1 << index) != 0 {
             self.put_ack(now, &mut control, index);
@@ -278,7 +282,8 @@ impl Connection {
         let size = u64::from(link.datagram);
         let width = self.width_on(link);
         let overhead = (packet::data_header_len(width) + self.seal.tag_len()) as u64;
-        let budget = link.run_bytes().min(link.room()).max(size);
+        let room = if link.sends_by_turns() { u64::MAX } else { link.room() };
+        let budget = link.turn_bytes().min(room).max(size);
         let mut datagrams = (budget / size).clamp(1, RUN_DATAGRAMS_MAX);
         batch.datagram_size = usize::from(link.datagram);
         while datagrams > 0 {
@@ -308,12 +313,15 @@ impl Connection {
         if batch.ends.len() == 1 {
             batch.datagram_size = batch_len(batch);
         }
+        if let Some(link) = &mut self.links[index] {
+            link.handle_turn(now, batch_len(batch) as u64);
+        }
         self.active_at = now;
         !batch.ends.is_empty()
     }
 
     /// The link on which what waits arrives first, if it has room now.
-    fn choose_link(&self, waiting: u64) -> Option<usize> {
+    fn choose_link(&self, now: Time, waiting: u64) -> Option<usize> {
         let is_repeat = self.send.has_lost();
         let estimate = |link: &Link, bytes: u64| {
             let rate = link.rate_planned();
@@ -325,7 +333,7 @@ impl Connection {
         if usable().all(|link| waiting <= u64::from(link.datagram)) {
             // One datagram: nothing is gained by another link than the soonest, unless it is full.
             let soonest = usable().min_by(|a, b| estimate(a, waiting).total_cmp(&estimate(b, waiting)))?;
-            return soonest.has_room_for(waiting).then(|| soonest.id.index());
+            return soonest.has_room_for(now, waiting).then(|| soonest.id.index());
         }
         let all_on_best = usable().map(|link| estimate(link, waiting)).min_by(f64::total_cmp)?;
         let next = |link: &Link| estimate(link, waiting.min(u64::from(link.datagram)));
@@ -334,7 +342,7 @@ impl Connection {
         let best_rate = usable().map(Link::rate_planned).max_by(f64::total_cmp)?;
         let covered = self.peer_limit.saturating_sub(self.send.next()) as f64 / best_rate / 2.0;
         usable()
-            .filter(|link| link.has_room_for(waiting))
+            .filter(|link| link.has_room_for(now, waiting))
             .map(|link| (next(link), link))
             .filter(|(arrival, _)| *arrival <= all_on_best.max(soonest) && *arrival <= soonest + covered)
             .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -435,18 +443,56 @@ fn batch_len(batch: &Batch) -> usize {
 impl Link {
     /// Bytes of a run on this link.
     fn run_bytes(&self) -> u64 {
-        let bytes_in = |time: Duration| self.rate_planned() * time.as_secs_f64();
+        let flows = if self.congestion.is_shared() { self.congestion.flows() } else { 1.0 };
+        // What all flows of this machine send together is what the wire carries.
+        let bytes_in = |time: Duration| self.rate_planned() * flows * time.as_secs_f64();
         let is_gray = self.monitor.health() == Health::Gray;
         // Where another flow fills the queue, the end of a long run finds no room.
-        if !is_gray && !self.congestion.is_crowded() && bytes_in(RUN_TIME_WHOLE) >= RUN_BYTES_MAX as f64 {
+        let may_be_whole = !self.congestion.is_shared() && !is_gray && !self.congestion.is_crowded();
+        if may_be_whole && bytes_in(RUN_TIME_WHOLE) >= RUN_BYTES_MAX as f64 {
             return RUN_BYTES_MAX;
         }
         let in_time = bytes_in(if is_gray { RUN_TIME_GRAY } else { RUN_TIME });
         (in_time.max(RUN_BYTES_MIN) as u64).min(RUN_BYTES_MAX)
     }
 
+    /// Whether the window is smaller than a run, since many flows share the link: then a run leaves when nothing is in flight, and
+    /// the next only after so much time that the window is kept on average.
+    fn sends_by_turns(&self) -> bool {
+        self.congestion.is_shared() && self.congestion.window() < self.run_bytes()
+    }
+
+    /// When the next turn begins, if that is all that keeps the link from sending.
+    fn next_turn(&self, now: Time) -> Option<Time> {
+        let waits = self.monitor.is_usable() && self.in_flight == 0 && self.turn_at > now;
+        waits.then_some(self.turn_at)
+    }
+
+    /// Bytes that leave at once. Turns become longer one by one, and pauses differ, so that flows which began together do not send
+    /// whole runs together.
+    fn turn_bytes(&self) -> u64 {
+        let run = self.run_bytes();
+        if self.sends_by_turns() { run.min(2 * self.turn_last) } else { run }
+    }
+
+    /// Notes that data left.
+    fn handle_turn(&mut self, now: Time, bytes: u64) {
+        if !self.sends_by_turns() {
+            (self.turn_at, self.turn_last) = (Time::ZERO, u64::from(self.datagram));
+            return;
+        }
+        let windows = bytes as f64 / self.congestion.window() as f64;
+        let chance = (self.challenge ^ self.next_number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        let varied = 0.75 + 0.5 * chance as f64 / 65_536.0;
+        self.turn_at = self.turn_at.max(now) + self.round_trip().mul_f64(windows * varied);
+        self.turn_last = bytes.max(u64::from(self.datagram));
+    }
+
     /// Whether the window lets a packet go, and a worthwhile run if more waits: half the window, or a whole run.
-    fn has_room_for(&self, waiting: u64) -> bool {
+    fn has_room_for(&self, now: Time, waiting: u64) -> bool {
+        if self.sends_by_turns() {
+            return self.in_flight == 0 && now >= self.turn_at;
+        }
         let worthwhile = waiting.min(self.run_bytes()).min(self.congestion.window() / 2);
         let room = self.room();
         self.in_flight == 0 || room >= worthwhile.max(1) && room >= u64::from(self.datagram).min(waiting.max(1))

@@ -8,13 +8,13 @@
 #![allow(dead_code)] // each test uses its part
 
 use ri2n::{
-    Arrival, Batch, Carrier, Connection, Integrity, Key, LinkId, Path, Settings, Target, Time,
+    Arrival, Batch, Carrier, Connection, Integrity, Key, LinkId, Neighbours, Path, Settings, Target, Time,
     handshake::{Client, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
@@ -244,6 +244,8 @@ pub(crate) struct World {
     pub(crate) customs: Vec<u64>,
     /// What nodes of one machine know of their networks together: even nodes are one machine, odd nodes the other.
     pub(crate) neighbours: Option<BTreeMap<(bool, u8), Time>>,
+    /// Nodes whose connection had data waiting when they last acted.
+    backlogged: BTreeSet<usize>,
 }
 
 pub(crate) fn ip(node: usize, link: usize) -> IpAddr {
@@ -267,6 +269,7 @@ impl World {
             steps: 0,
             customs: Vec::new(),
             neighbours: None,
+            backlogged: BTreeSet::new(),
         }
     }
 
@@ -578,7 +581,11 @@ impl World {
 
     /// Has a node do all that it can now.
     pub(crate) fn act(&mut self, index: usize) {
-        let (now, neighbours) = (self.now, self.nodes.len() / 2);
+        let now = self.now;
+        let neighbours = Neighbours {
+            connections: self.nodes.len() / 2,
+            backlogged: self.backlogged.iter().filter(|node| *node % 2 == index % 2).count(),
+        };
         let node = &mut self.nodes[index];
         let mut out = Vec::new();
         if let Some(client) = &mut node.client {
@@ -616,6 +623,11 @@ impl World {
                 let datagrams = batch.datagrams(connection);
                 assert!(sizes_are_right(&datagrams), "a run that the system would cut elsewhere");
                 out.extend(datagrams.into_iter().map(|bytes| Datagram { from, to: batch.path.remote, bytes }));
+            }
+            if connection.is_backlogged() {
+                self.backlogged.insert(index);
+            } else {
+                self.backlogged.remove(&index);
             }
             let next = connection.poll_timeout();
             assert!(next.is_none_or(|at| at > now), "a timer that is due stays due: {next:?} at {now:?}");
