@@ -22,7 +22,6 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -38,6 +37,7 @@ use crate::{
     ledger::{self, Ledger, Why},
     line::Line,
     networks::Networks,
+    pool::ThreadPool,
     redirect::Redirect,
 };
 
@@ -81,6 +81,8 @@ pub(crate) struct Broker {
     table: Mutex<Table>,
     /// A stream has ended.
     ended: Condvar,
+    /// For whatever waits on behalf of one connection.
+    threads: ThreadPool,
     /// Catches the connections of programs without the preload library.
     redirect: Option<Redirect>,
 }
@@ -122,7 +124,7 @@ impl Broker {
     }
 }
 
-/// Answers one question on a thread of its own.
+/// Answers one question, on a thread that may wait.
 fn answer_question(broker: &Arc<Broker>, line: Line) {
     {
         let mut table = broker.table();
@@ -133,8 +135,7 @@ fn answer_question(broker: &Arc<Broker>, line: Line) {
     }
     let asked = Asked(Arc::clone(broker));
     // Without a thread the line is dropped, which tells the program to use plain TCP.
-    let _ =
-        thread::Builder::new().name("ri2n-ask".into()).stack_size(256 << 10).spawn(move || consider(&asked.0, &line));
+    let _ = broker.threads.run(move || consider(&asked.0, &line));
 }
 
 /// Counts a question until it is answered, however that goes.
@@ -188,7 +189,7 @@ fn warn(what: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::{sync::mpsc, thread};
 
     use super::{listen::Held, *};
 
@@ -200,6 +201,7 @@ mod tests {
             token: Token([0; 16]),
             table: Mutex::default(),
             ended: Condvar::new(),
+            threads: ThreadPool::default(),
             redirect: None,
         });
         let mut streams: Vec<Held> = (0..STREAMS_MAX)

@@ -26,6 +26,7 @@ mod line;
 mod local_only;
 mod pair;
 mod plain;
+mod pool;
 mod redirect;
 mod relay;
 mod sockets;

@@ -1,8 +1,11 @@
 //! Which destinations are worth asking for RI2N: those of the cluster's own networks.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags, sys::socket::SockaddrStorage};
@@ -106,8 +109,29 @@ impl std::fmt::Display for Prefix {
     }
 }
 
-/// The address that this machine would speak to `destination` from.
+/// How long an answer of the system about addresses and routes is good: a thousand connections within that time do not ask it a
+/// thousand times.
+const KEPT_FOR: Duration = Duration::from_millis(500);
+/// Destinations whose answer is kept.
+const KEPT_MAX: usize = 1024;
+
+/// The address that this machine would speak to `destination` from, as it was at most [`KEPT_FOR`] ago.
 pub(crate) fn source_for(destination: SocketAddr) -> std::io::Result<IpAddr> {
+    static KEPT: Mutex<BTreeMap<IpAddr, (Instant, IpAddr)>> = Mutex::new(BTreeMap::new());
+    let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, source)) = kept().get(&destination.ip()).filter(|(at, _)| at.elapsed() < KEPT_FOR) {
+        return Ok(*source);
+    }
+    let source = ask_source_for(destination)?;
+    let mut kept = kept();
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept.insert(destination.ip(), (Instant::now(), source));
+    Ok(source)
+}
+
+fn ask_source_for(destination: SocketAddr) -> std::io::Result<IpAddr> {
     let any: SocketAddr =
         if destination.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { "[::]:0".parse().expect("an address") };
     let socket = std::net::UdpSocket::bind(any)?;
@@ -115,8 +139,21 @@ pub(crate) fn source_for(destination: SocketAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// This machine's addresses on ports that are up, with the width of their networks.
-pub(crate) fn own_networks() -> Vec<Prefix> {
+/// This machine's addresses on ports that are up, with the width of their networks, as they were at most [`KEPT_FOR`] ago.
+pub(crate) fn own_networks() -> Arc<[Prefix]> {
+    static KEPT: Mutex<Option<(Instant, Arc<[Prefix]>)>> = Mutex::new(None);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*kept {
+        Some((at, known)) if at.elapsed() < KEPT_FOR => Arc::clone(known),
+        _ => {
+            let known: Arc<[Prefix]> = ask_own_networks().into();
+            *kept = Some((Instant::now(), Arc::clone(&known)));
+            known
+        }
+    }
+}
+
+fn ask_own_networks() -> Vec<Prefix> {
     let Ok(interfaces) = getifaddrs() else { return Vec::new() };
     interfaces
         .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
@@ -163,7 +200,7 @@ mod tests {
     #[test]
     fn own_addresses_are_never_asked() {
         let everything = Networks::Listed(vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()]);
-        for own in own_networks() {
+        for own in own_networks().iter() {
             assert!(!everything.contain(own.address()), "{own}");
         }
         assert!(!everything.contain("127.0.0.1".parse().unwrap()));

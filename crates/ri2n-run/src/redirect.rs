@@ -230,7 +230,7 @@ fn fill(object: &Object, proxies: &[TcpListener], networks: &Networks) -> Result
     map("settings").update(&0_u32.to_ne_bytes(), &settings, MapFlags::ANY).map_err(bpf("write the eBPF settings"))?;
     let own = own_networks();
     let listed = match networks {
-        Networks::Attached => own.clone(),
+        Networks::Attached => own.to_vec(),
         Networks::Listed(listed) => listed.clone(),
     };
     let never = own.iter().map(|own| (own.address(), full(own.address()), NEVER));

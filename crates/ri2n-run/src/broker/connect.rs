@@ -121,9 +121,9 @@ pub(super) fn serve_redirected(broker: &Arc<Broker>, proxy: &TcpListener) {
         let Some(target) = target else { continue };
         broker.wait_for_room();
         let held = Held::new(Arc::clone(broker));
-        let broker = Arc::clone(broker);
-        let _ = thread::Builder::new().name("ri2n-redirect".into()).stack_size(256 << 10).spawn(move || {
-            if let Err(error) = carry_tcp(&broker, near, from, target, held) {
+        let serving = Arc::clone(broker);
+        let _ = broker.threads.run(move || {
+            if let Err(error) = carry_tcp(&serving, near, from, target, held) {
                 warn(&format!("a redirected connection to {target}: {error}"));
             }
         });
@@ -198,7 +198,7 @@ impl Attempt {
     fn in_background(self, broker: &Arc<Broker>, line: &Line, held: Held) -> io::Result<()> {
         let (send, receive) = mpsc::channel();
         let (dialer, known, local, target) = (Arc::clone(broker), self.known, self.local, self.target);
-        thread::Builder::new().name("ri2n-dial".into()).stack_size(256 << 10).spawn(move || {
+        broker.threads.run(move || {
             // The one who asked may have failed meanwhile; the stream then ends here.
             let _ = send.send(dial(&dialer, known, local, target, Copies::Offered));
         })?;

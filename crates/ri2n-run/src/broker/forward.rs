@@ -21,6 +21,7 @@ use super::{
 use crate::{
     ledger::Why,
     networks::{Place, source_for},
+    pool::ThreadPool,
     relay::{self, Far, Near},
 };
 
@@ -35,7 +36,8 @@ pub(crate) struct Forwarder {
 impl Forwarder {
     pub(crate) fn new(settings: Settings, target: SocketAddr) -> Self {
         let (table, ended) = (Mutex::default(), Condvar::new());
-        let broker = Broker { settings, session: 0, token: Token([0; 16]), table, ended, redirect: None };
+        let threads = ThreadPool::default();
+        let broker = Broker { settings, session: 0, token: Token([0; 16]), table, ended, threads, redirect: None };
         Self { broker: Arc::new(broker), target }
     }
 
@@ -81,12 +83,11 @@ impl Forwarder {
         self.broker.wait_for_room();
         let (broker, held) = (Arc::clone(&self.broker), Held::new(Arc::clone(&self.broker)));
         let target = self.target;
-        thread::Builder::new().name("ri2n-forward".into()).stack_size(256 << 10).spawn(move || {
+        self.broker.threads.run(move || {
             if let Err(error) = work(&broker, held) {
                 warn(&format!("a connection to {target}: {error}"));
             }
-        })?;
-        Ok(())
+        })
     }
 }
 

@@ -50,6 +50,8 @@ const HOLD: Duration = Duration::from_millis(100);
 const CLAIM_MAX: Duration = Duration::from_secs(2);
 /// First and longest time between two looks at whether the program has accepted.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
+/// The first where the listener is known to claim, which it does sooner.
+const FIRST_LOOK_CLAIMS: Duration = Duration::from_millis(250);
 
 /// A stream whose knock is in a program's queue.
 pub(super) struct Announced {
@@ -105,7 +107,7 @@ pub(super) fn announce(
         Announced { stream: stream.clone(), greeting, listener: door.listener, turn: Arc::clone(&turn), express, held };
     broker.table().announced.insert(from, announced);
     let connected = knock.connect_timeout(&SockAddr::from(door.target), KNOCK_MAX);
-    let watch = Watch { knock: &knock, near: door.target, from, turn: &turn };
+    let watch = Watch { knock: &knock, near: door.target, from, turn: &turn, acceptor: door.acceptor };
     let mut fate = match (&connected, door.acceptor) {
         (Ok(()), Acceptor::Unknown) => watch.until(Some(HOLD)),
         _ => Fate::Waits,
@@ -119,6 +121,10 @@ pub(super) fn announce(
     let refused = fate == Fate::Taken;
     if connected.is_ok() && answered.is_ok() && fate == Fate::Waits {
         fate = watch.until(None);
+    }
+    if fate == Fate::Claimed {
+        // Closed by a reset, which leaves no state behind: thousands a second would use up the ports for a minute each.
+        let _ = knock.set_linger(Some(Duration::ZERO));
     }
     // Taken out first: what is dropped with it looks into the table.
     let unclaimed = broker.table().announced.remove(&from);
@@ -250,13 +256,17 @@ struct Watch<'a> {
     near: SocketAddr,
     from: SocketAddr,
     turn: &'a Turn,
+    acceptor: Acceptor,
 }
 
 impl Watch<'_> {
     /// Watches until something becomes of the knock, or so long in the queue.
     fn until(&self, hold: Option<Duration>) -> Fate {
         let (began, mut accepted) = (Instant::now(), None);
-        let mut pause = LOOKS.0;
+        let mut pause = match self.acceptor {
+            Acceptor::Unknown => LOOKS.0,
+            Acceptor::Claims => FIRST_LOOK_CLAIMS,
+        };
         loop {
             if let Some(fate) = self.sleep(pause) {
                 return fate;

@@ -27,6 +27,7 @@ use ri2n_session::{BROKER_VARIABLE, Policy, Token, broker_value};
 use super::{Broker, Settings, answer_question, connect, listen, warn};
 use crate::{
     line::ControlSocket,
+    pool::ThreadPool,
     redirect::{Redirect, RedirectError},
     signals, sockets,
 };
@@ -104,8 +105,15 @@ pub fn serve(
         redirect.take_in(program.as_raw())?;
     }
     let told = Session { variable: broker_value(&name, token, policy) };
-    let broker =
-        Arc::new(Broker { settings, session, token, table: Mutex::default(), ended: Condvar::new(), redirect });
+    let broker = Arc::new(Broker {
+        settings,
+        session,
+        token,
+        table: Mutex::default(),
+        ended: Condvar::new(),
+        threads: ThreadPool::default(),
+        redirect,
+    });
     for proxy in proxies {
         let broker = Arc::clone(&broker);
         thread::spawn(move || connect::serve_redirected(&broker, &proxy));

@@ -111,7 +111,7 @@ fn add(broker: &Arc<Broker>, local: SocketAddr, delivery: Delivery) -> io::Resul
             let port = local.port();
             served.wait_for_room();
             let held = Held::new(Arc::clone(&served));
-            let _ = thread::Builder::new().name("ri2n-knock".into()).stack_size(256 << 10).spawn(move || {
+            let _ = served.threads.run(move || {
                 let broker = Arc::clone(&held.0);
                 if let Err(error) = receive(&broker, &stream, port, held) {
                     stream.reset();
