@@ -12,7 +12,7 @@
 //! Part of a tree is never a cycle, so no broadcast goes round, whatever the order of switches within a phase. Between
 //! phases frames of a re-cut tree may be lost; a plan that keeps its trees and adds new ones loses none.
 
-use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
 
 use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
 
@@ -93,6 +93,18 @@ impl PortChange<'_> {
         }
     }
 
+    /// Floods that the port is to block from now on.
+    pub(crate) fn blocks(&self) -> FloodSet {
+        let [before, after] = [self.before, self.after].map(|port| port.blocked.unwrap_or_default());
+        after.without(before)
+    }
+
+    /// Floods that the port is to let out again.
+    pub(crate) fn unblocks(&self) -> FloodSet {
+        let [before, after] = [self.before, self.after].map(|port| port.blocked.unwrap_or_default());
+        before.without(after)
+    }
+
     /// The new flow control, if it changes.
     pub(crate) fn flow_control(&self) -> Option<&FlowControlMode> {
         (self.before.flow_control != self.after.flow_control).then_some(&self.after.flow_control)
@@ -119,6 +131,7 @@ impl<'a> Change<'a> {
                 || change.unfilters()
                 || change.pvid().is_some()
                 || change.learning().is_some()
+                || !change.blocks().or(change.unblocks()).is_empty()
                 || change.flow_control().is_some();
             changes.then_some(change)
         })
@@ -242,6 +255,10 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
     }
     let after = &after;
     let mut retracted = before.clone();
+    // What either plan rests on being dropped is dropped until the last of the old one is gone.
+    for (now, goal) in retracted.ports.iter_mut().zip(&after.ports) {
+        now.blocked = Some(now.blocked.unwrap_or_default().or(goal.blocked.unwrap_or_default()));
+    }
     for ((now, goal), reach) in retracted.ports.iter_mut().zip(&after.ports).zip(reach) {
         if goal.admin == Admin::Down {
             now.admin = Admin::Down;

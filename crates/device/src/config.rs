@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostId, IngressFilter,
-    Learning, Mac, PortIntent, PortRole, SpanningTree, Topology, VlanId, VlanSet,
+    Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodSet, FlowControlMode, HostId,
+    IngressFilter, Learning, Mac, PortIntent, PortRole, SpanningTree, Topology, VlanId, VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -67,6 +67,8 @@ pub struct PortConfig {
     pub learning: PortLearning,
     /// Largest IP packet that the switch says the port passes, in bytes; none where it does not say. No language here sets it.
     pub mtu_bytes: Option<u16>,
+    /// Floods that do not leave by the port; none where the switch does not say, as over SNMP.
+    pub blocked: Option<FloodSet>,
 }
 
 /// Whether a port notes who sends, so that frames for them leave by it.
@@ -93,6 +95,7 @@ impl SwitchConfig {
             ingress_filter: IngressFilter::On,
             learning: PortLearning::Always,
             mtu_bytes: None,
+            blocked: Some(FloodSet::NONE),
         };
         Self {
             ports: ports.into_iter().map(port).collect(),
@@ -129,14 +132,34 @@ impl SwitchConfig {
         let mut config = Self::blank(own.clone().map(|port| topology.ports()[port].name.clone()));
         for port in intent.ports.iter().filter(|port| own.contains(&port.port.index())) {
             // No language here says an MTU; who needs jumbo frames is told to set it by hand.
-            let PortIntent { port, role: _, admin, pvid, tagged, untagged, flow_control, mtu_bytes: _, ingress_filter } =
-                port.clone();
+            let PortIntent {
+                port,
+                role: _,
+                admin,
+                pvid,
+                tagged,
+                untagged,
+                flow_control,
+                mtu_bytes: _,
+                ingress_filter,
+                blocked,
+            } = port.clone();
             let to = &mut config.ports[port.index() - own.start];
             let name = to.name.clone();
             // A port in no VLAN has nobody to learn of.
             let learning = if tagged.is_empty() && untagged.is_empty() { PortLearning::Off } else { learning };
-            let mtu_bytes = None;
-            *to = PortConfig { name, admin, pvid, tagged, untagged, flow_control, ingress_filter, learning, mtu_bytes };
+            *to = PortConfig {
+                name,
+                admin,
+                pvid,
+                tagged,
+                untagged,
+                flow_control,
+                ingress_filter,
+                learning,
+                mtu_bytes: None,
+                blocked: Some(blocked),
+            };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
             if own.contains(&port.index()) {
@@ -150,8 +173,8 @@ impl SwitchConfig {
     }
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
-    /// class of a VLAN, which stands in the tags of its frames, MTUs that it does not say, and whether ports learn that
-    /// always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
+    /// class of a VLAN, which stands in the tags of its frames, MTUs and blocked floods that it does not say, and whether
+    /// ports learn that always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
     /// If the ports are not those of the switch.
@@ -161,6 +184,7 @@ impl SwitchConfig {
         assert_eq!(own.len(), self.ports.len(), "the ports are those of the switch");
         let ids = || topology.port_ids(switch);
         let controller = topology.in_band().map(|in_band| in_band.controller);
+        let asked = |port| wanted.ports.iter().find(|wanted| wanted.port == port);
         let ports = ids().zip(&self.ports).map(|(port, config)| PortIntent {
             port,
             role: match topology.port(port).attachment {
@@ -175,11 +199,11 @@ impl SwitchConfig {
             untagged: config.untagged.clone(),
             flow_control: config.flow_control.clone(),
             mtu_bytes: {
-                let wanted = wanted.ports.iter().find(|wanted| wanted.port == port);
-                let wanted = wanted.map_or(ETHERNET_MTU_BYTES, |wanted| wanted.mtu_bytes);
+                let wanted = asked(port).map_or(ETHERNET_MTU_BYTES, |wanted| wanted.mtu_bytes);
                 config.mtu_bytes.map_or(wanted, |found| found.min(wanted))
             },
             ingress_filter: config.ingress_filter,
+            blocked: config.blocked.unwrap_or_else(|| asked(port).map_or(FloodSet::NONE, |wanted| wanted.blocked)),
         });
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
         let (mut runs, mut foreign) = (Vec::new(), Vec::new());
@@ -215,7 +239,8 @@ impl SwitchConfig {
     }
 
     /// Lets what cannot be written count as what another state asks for: ports that always learn serve those that are to
-    /// learn, and those that are not, since static entries stand before what they learn; MTUs are set by other means.
+    /// learn, and those that are not, since static entries stand before what they learn; MTUs are set by other means, and so
+    /// are floods where a switch does not say which it blocks.
     ///
     /// # Panics
     /// If the states do not have the same ports.
@@ -226,6 +251,9 @@ impl SwitchConfig {
                 port.learning = wanted.learning;
             }
             port.mtu_bytes = wanted.mtu_bytes;
+            if port.blocked.is_none() {
+                port.blocked = wanted.blocked;
+            }
         }
     }
 
@@ -263,6 +291,7 @@ impl PortConfig {
             ingress_filter: IngressFilter::On,
             learning: PortLearning::Off,
             mtu_bytes: None,
+            blocked: Some(FloodSet::NONE),
         }
     }
 

@@ -6,7 +6,7 @@
 //! A switch remembers settings that do not count at the moment (the hybrid memberships of a port in access mode, the
 //! PVID of a port that takes tagged frames only). They are kept beside the state and weighed when the text ends.
 
-use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
 
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig, Target,
@@ -277,6 +277,16 @@ impl<'a> Console<'a> {
     /// Sets link-level flow control.
     pub(crate) fn set_flow_control(&mut self, mode: FlowControlMode) -> Result<(), String> {
         self.each(|port, _| port.flow_control = mode.clone())
+    }
+
+    /// Has the ports let out no floods of a kind.
+    pub(crate) fn block(&mut self, kind: FloodKind) -> Result<(), String> {
+        self.each(|port, _| port.blocked = Some(port.blocked.unwrap_or_default().with(kind)))
+    }
+
+    /// Has the ports let out floods of a kind again.
+    pub(crate) fn unblock(&mut self, kind: FloodKind) -> Result<(), String> {
+        self.each(|port, _| port.blocked = Some(port.blocked.unwrap_or_default().without(FloodSet::NONE.with(kind))))
     }
 
     /// Turns spanning tree on or off.

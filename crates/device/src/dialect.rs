@@ -27,7 +27,7 @@ mod zyxel;
 
 use std::{fmt, io, str::FromStr};
 
-use fabric::{Basis, FlowControlMode, VlanId};
+use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 
 pub(crate) use sonic::SWSSCONFIG;
 
@@ -91,6 +91,8 @@ pub(crate) struct Traits {
     pub(crate) full: Full,
     /// Whether ports can be told to learn, or not to.
     pub(crate) learning: Learns,
+    /// Floods that ports can be told not to let out.
+    pub(crate) blocks: FloodSet,
     /// Which port names it takes, and an example.
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
@@ -237,6 +239,11 @@ impl Target {
         self.dialect().traits().untagged == Untagged::Many
     }
 
+    /// Floods that its ports can be told not to let out, as plans with `--flood` need.
+    pub fn blocks_floods(self) -> FloodSet {
+        self.dialect().traits().blocks
+    }
+
     /// The state that the full configuration starts from.
     pub fn factory(self, ports: Vec<String>) -> SwitchConfig {
         self.dialect().factory(ports)
@@ -312,6 +319,10 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
     }
     if traits.learning == Learns::Never && port.learning == PortLearning::On {
         return Some(("that ports learn".to_owned(), "plan with static entries: --fdb minimal"));
+    }
+    let unable = port.blocked.unwrap_or_default().without(traits.blocks);
+    if !unable.is_empty() {
+        return Some((format!("blocked floods ({unable})"), "plan with --flood forward"));
     }
     match port.flow_control {
         FlowControlMode::Pause if traits.pause == Ability::Lacks => {

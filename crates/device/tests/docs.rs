@@ -6,7 +6,7 @@ use device::{
     Target,
     quirks::{Learned, QUIRKS, Quirk},
 };
-use fabric::{Basis, Model};
+use fabric::{Basis, FloodSet, Model};
 
 #[test]
 fn the_tables_are_up_to_date() {
@@ -47,20 +47,31 @@ fn between(text: &str, mark: &str, table: &str) -> String {
 }
 
 fn drivers() -> String {
-    let mut table = String::from("| target | driver | hosts may leave tagging to it |\n|---|---|---|\n");
+    let mut table =
+        String::from("| target | driver | hosts may leave tagging to it | blocks floods |\n|---|---|---|---|\n");
     for &target in Target::ALL {
         let mark = |yes: bool| if yes { "yes" } else { "no" };
         let hybrid = mark(target.has_hybrid_ports());
-        writeln!(table, "| `{target}` | {} | {hybrid} |", target.basis().word()).expect("a string");
+        let blocks = floods(target.blocks_floods());
+        writeln!(table, "| `{target}` | {} | {hybrid} | {blocks} |", target.basis().word()).expect("a string");
     }
     table
 }
 
+/// Kinds of floods, in few words.
+fn floods(kinds: FloodSet) -> String {
+    match kinds {
+        FloodSet::NONE => "no".to_owned(),
+        FloodSet::ALL => "all".to_owned(),
+        some => some.to_string().replace(',', ", "),
+    }
+}
+
 fn models() -> String {
     let mut table = String::from(
-        "| model | VLANs | static entries | all entries | hybrid ports | PAUSE | PFC classes | speaks |\n",
+        "| model | VLANs | static entries | all entries | hybrid ports | PAUSE | PFC classes | blocks floods | speaks |\n",
     );
-    table.push_str("|---|---|---|---|---|---|---|---|\n");
+    table.push_str("|---|---|---|---|---|---|---|---|---|\n");
     for model in Model::built_in() {
         let sign = |fact: &str| match model.basis_of(fact) {
             Basis::Tested => " ✓",
@@ -71,7 +82,7 @@ fn models() -> String {
         let mark = |yes: bool| if yes { "yes" } else { "no" };
         writeln!(
             table,
-            "| `{}` | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {} |",
+            "| `{}` | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {} |",
             model.name,
             model.vlans_max,
             sign("max-vlans"),
@@ -85,6 +96,8 @@ fn models() -> String {
             sign("pause"),
             model.pfc_classes,
             sign("pfc-classes"),
+            floods(model.blocks_floods),
+            if model.blocks_floods.is_empty() { "" } else { sign("blocks-floods") },
             model.syntax.as_deref().unwrap_or("nothing that a driver writes"),
         )
         .expect("a string");
@@ -99,6 +112,8 @@ fn every_model_speaks_a_language_that_there_is() {
             assert!(syntax.parse::<Target>().is_ok(), "{}: {syntax}", model.name);
             let target: Target = syntax.parse().expect("a target");
             assert_eq!(target.has_hybrid_ports(), model.hybrid_ports, "{}", model.name);
+            let unsaid = model.blocks_floods.without(target.blocks_floods());
+            assert!(unsaid.is_empty(), "{}: {unsaid}", model.name);
         }
     }
 }

@@ -10,8 +10,8 @@ use device::{
     judge_flow_control, read_back,
 };
 use fabric::{
-    Admin, EngineName, FdbMode, FindingKind, FlowControl, InBand, Plan, PortRole, Severity, SwitchId, Tagging,
-    Topology, TopologyBuilder, VlanId, rng::Rng,
+    Admin, EngineName, FdbMode, FindingKind, Flood, FlowControl, InBand, Plan, Policy, PortRole, Severity, SwitchId,
+    Tagging, Topology, TopologyBuilder, VlanId, rng::Rng,
 };
 
 /// Topologies and the engines that fit them.
@@ -63,6 +63,55 @@ fn every_language_says_every_plan() {
         }
     }
     assert!(judged > 900, "{judged} plans");
+}
+
+/// A plan of four switches in a ring whose switches drop floods, or not.
+fn flooding(target: Target, flood: Flood) -> Plan {
+    let tagging = if target.has_hybrid_ports() { Tagging::Switch } else { Tagging::Source };
+    let policy = Policy { tagging, flow_control: flow_control(target), flood, ..Policy::default() };
+    planner::plan(&named_topology(target, "torus 4", 1), &policy, None).expect("generic switches can")
+}
+
+/// A language that has words for it says which floods do not leave a port, in full and from plan to plan; without such a line
+/// the judge finds what is read unfit; other languages refuse.
+#[test]
+fn floods_that_are_dropped_are_said_or_refused() {
+    let (mut said, mut refused, mut cut) = (0, 0, 0);
+    for &target in Target::ALL {
+        let forwarding = flooding(target, Flood::Forward);
+        let plain = render_all(&forwarding, target);
+        for flood in [Flood::Drop, Flood::DropAll] {
+            let (plan, label) = (flooding(target, flood), format!("{target}, {flood}"));
+            if !flood.blocked().without(target.blocks_floods()).is_empty() {
+                let named = TargetChoice::Named(target);
+                let request = Request { plan: &plan, digest: "x", target: named, switch: None, since: None };
+                let error = device::render(&request, &mut Memory::default()).expect_err(&label).to_string();
+                assert!(error.ends_with("plan with --flood forward"), "{label}: {error}");
+                refused += 1;
+                continue;
+            }
+            let texts = render_all(&plan, target);
+            let read = read_all(&plan, target, &texts).unwrap_or_else(|error| panic!("{label}: {error}"));
+            assert_eq!(judge(&plan, &read), Vec::<String>::new(), "{label}");
+            for (old, new) in [(&forwarding, &plan), (&plan, &forwarding)] {
+                said += walk_phases(target, old, new, &label);
+            }
+            for (file, text) in parts(&texts, "s0") {
+                let before = String::from_utf8(plain.files[&file].clone()).expect("text");
+                let lines: Vec<&str> = text.lines().collect();
+                for at in (0..lines.len()).filter(|at| !before.lines().any(|line| line == lines[*at])) {
+                    let mut fewer = lines.clone();
+                    fewer.remove(at);
+                    let mut texts = texts.clone();
+                    texts.files.insert(file.clone(), (fewer.join("\n") + "\n").into_bytes());
+                    let found = read_all(&plan, target, &texts).map(|read| judge(&plan, &read));
+                    assert!(found.is_err() || found.is_ok_and(|found| !found.is_empty()), "{label}: {:?}", lines[at]);
+                    cut += 1;
+                }
+            }
+        }
+    }
+    assert!(said > 50 && refused > 10 && cut > 20, "{said} states, {refused} refused, {cut} lines");
 }
 
 /// A plan whose switches are managed over its cables, by a controller on the last port of the first switch.

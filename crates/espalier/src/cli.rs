@@ -8,7 +8,7 @@ mod sweep;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
-use fabric::{EngineName, FdbMode, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
+use fabric::{EngineName, FdbMode, Flood, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
 use tagger::Spread;
 
 use numbers::{count, port, real, short, whole};
@@ -166,6 +166,7 @@ pub(crate) struct Traffic {
     espalier generate mesh 8x8 | espalier plan - --json\n  \
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n  \
+    espalier plan cluster.yaml --flood drop -o plan.json\n  \
     espalier plan cluster.yaml --tagging source-destination --fdb learned -o plan.json\n  \
     espalier plan cluster.yaml --resilience 1 -o plan.json && espalier show plan.json --failure 'sw1:p1 -- sw2:p1'\n\n\
     The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
@@ -191,6 +192,11 @@ pub(crate) struct Plan {
     /// one VLAN: --tagging source-destination, or a single VLAN.
     #[arg(long, default_value = "minimal", value_parser = words(FdbMode::ALL, FdbMode::word))]
     pub(crate) fdb: FdbMode,
+    /// What switches do with frames for which they have no entry: forward them through their VLAN; drop unknown unicast, which
+    /// takes static entries; or drop-all, which drops broadcast and multicast as well and takes static neighbour entries
+    /// (ARP, ND) on every host. What is dropped needs no proof against deadlock.
+    #[arg(long, default_value = "forward", value_parser = words(Flood::ALL, Flood::word))]
+    pub(crate) flood: Flood,
     /// Most VLANs to use. What that costs is printed: it takes as long again to plan without the cap, or a quarter of the
     /// time limit. The same goes for switches whose static tables are too small for good routes.
     #[arg(long, value_name = "N", value_parser = count(1..=4094))]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
+use crate::{FloodSet, HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
 
 /// What every Ethernet port passes: the largest IP packet, in bytes, that needs no jumbo frames.
 pub const ETHERNET_MTU_BYTES: u16 = 1500;
@@ -79,6 +79,9 @@ pub struct PortIntent {
     pub mtu_bytes: u16,
     /// Whether tagged frames of VLANs that the port is no member of are dropped when they enter.
     pub ingress_filter: IngressFilter,
+    /// Floods that do not leave by the port (egress blocking): what the switch would send there for want of an entry is
+    /// dropped.
+    pub blocked: FloodSet,
 }
 
 /// What a port is for.
@@ -196,6 +199,7 @@ impl PortIntent {
             flow_control: FlowControlMode::Off,
             mtu_bytes: ETHERNET_MTU_BYTES,
             ingress_filter: IngressFilter::On,
+            blocked: FloodSet::NONE,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{builder::check_name, format::model::parse_model, vlan::VlanPool};
+use crate::{FloodSet, builder::check_name, format::model::parse_model, vlan::VlanPool};
 
 /// What the facts about a model rest on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +50,8 @@ pub struct Model {
     pub pause: bool,
     /// Classes of 802.1Qbb priority flow control; 0 if it has none.
     pub pfc_classes: u8,
+    /// Floods that each port can be told not to let out, so that the switch drops them.
+    pub blocks_floods: FloodSet,
 }
 
 /// Which port names a model has.

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
-use crate::{ETHERNET_MTU_BYTES, Traffic, VlanPool, VlanSet, VlanTree};
+use crate::{ETHERNET_MTU_BYTES, Flood, Traffic, VlanPool, VlanSet, VlanTree};
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Policy {
     pub flow_control: FlowControl,
     /// Which static entries switches hold, if they hold any.
     pub fdb: FdbMode,
+    /// What switches do with frames for which they have no entry.
+    pub flood: Flood,
     /// The VLAN ids to draw from.
     pub vlans: VlanPool,
     /// Most VLANs to use, if fewer than the pool and the switches allow.
@@ -61,6 +63,7 @@ impl Default for Policy {
             tagging: Tagging::Switch,
             flow_control: FlowControl::Pause,
             fdb: FdbMode::Minimal,
+            flood: Flood::Forward,
             vlans: VlanPool::default(),
             vlans_max: None,
             subnet: Subnet::default(),
@@ -92,13 +95,13 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.word())
             }
         }
 
-        impl FromStr for $name {
+        impl std::str::FromStr for $name {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
@@ -110,6 +113,8 @@ macro_rules! words {
         }
     };
 }
+
+pub(crate) use words;
 
 words! {
     /// A way to find routes.

@@ -29,7 +29,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use fabric::Plan;
+use fabric::{Flood, Plan};
 use serde::{Deserialize, Serialize};
 use tagger::{Spread, Table};
 
@@ -201,6 +201,11 @@ impl Lab {
                 backend
             }
         };
+        if plan.policy.flood != Flood::Forward {
+            let what =
+                format!("its switches forward what they have no entry for; plan with --flood {}", Flood::Forward);
+            return Err(LabError::Unsupported(what));
+        }
         if options.managed == Managed::Yes && backend == Backend::Bridge {
             return Err(LabError::Unsupported("managed switches need the ebpf back end (--backend ebpf)".to_owned()));
         }

@@ -9,7 +9,8 @@
 //! ```
 
 use fabric::{
-    EngineName, FdbMode, FlowControl, Policy, Resilience, Tagging, Topology, TopologyBuilder, VlanId, VlanPool, VlanSet,
+    EngineName, FdbMode, Flood, FlowControl, Policy, Resilience, Tagging, Topology, TopologyBuilder, VlanId, VlanPool,
+    VlanSet,
 };
 
 use crate::{PlanError, StepLimit, attempt, error::counted, number};
@@ -36,6 +37,13 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
             advisor.with("try --engine auto", |policy| policy.engine = EngineName::Auto).into_iter().collect()
         }
         PlanError::Unsupported { .. } => advisor.other_capabilities(),
+        PlanError::FloodsNeeded { .. } => {
+            let ways = [
+                advisor.with("plan with --flood forward", |policy| policy.flood = Flood::Forward),
+                advisor.with("keep static entries with --fdb minimal", |policy| policy.fdb = FdbMode::Minimal),
+            ];
+            ways.into_iter().flatten().collect()
+        }
         PlanError::AnswersElsewhere { .. } => {
             let by_both = |policy: &mut Policy| policy.tagging = Tagging::SourceDestination;
             let ways = [
@@ -58,6 +66,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::Deadlock { way_out, .. }
         | PlanError::Unsuitable { way_out, .. }
         | PlanError::Unsupported { way_out, .. }
+        | PlanError::FloodsNeeded { way_out, .. }
         | PlanError::AnswersElsewhere { way_out, .. } => *way_out = either(&ways),
         _ => {}
     }
@@ -198,9 +207,10 @@ impl Advisor<'_> {
     /// Changes of which none is enough by itself: everything is given up, then taken back one by one as far as that goes.
     fn together(&self) -> Option<String> {
         type Change = (&'static str, fn(&mut Policy));
-        let changes: [Change; 7] = [
+        let changes: [Change; 8] = [
             ("--engine auto", |policy| policy.engine = EngineName::Auto),
             ("--fdb minimal", |policy| policy.fdb = FdbMode::Minimal),
+            ("--flood forward", |policy| policy.flood = Flood::Forward),
             ("--tagging source", |policy| policy.tagging = Tagging::Source),
             ("--flow-control none", |policy| policy.flow_control = FlowControl::None),
             ("--resilience 0", |policy| policy.resilience = Resilience::None),
@@ -235,6 +245,12 @@ impl Advisor<'_> {
             (FlowControl::None, "plan without flow control: --flow-control none"),
         ];
         let mut ways: Vec<String> = Vec::new();
+        if self.policy.flood != Flood::Forward {
+            let less = Flood::ALL.iter().rev().filter(|flood| **flood < self.policy.flood);
+            ways.extend(less.into_iter().find_map(|less| {
+                self.with(&format!("use --flood {less}"), |policy: &mut Policy| policy.flood = *less)
+            }));
+        }
         if self.policy.tagging == Tagging::Switch {
             ways.extend(self.with(tagging.1, |policy| policy.tagging = tagging.0));
         }

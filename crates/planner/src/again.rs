@@ -20,7 +20,7 @@ use crate::{
     bound,
     demand::Demand,
     dependency::Dependencies,
-    frames::{self, Frames},
+    frames::{self, Flooding, Frames},
     lanes::{self, Lanes},
     measure::Measure,
     number,
@@ -86,7 +86,8 @@ fn respects_certificate(plan: &Plan) -> bool {
     if lane.iter().any(|lane| usize::from(*lane) >= count) {
         return false;
     }
-    let waits = frames::dependencies(&plan.topology, &routing, (&lane, count), Frames::Unicast, plan.policy.fdb);
+    let flooding = Flooding::of(&plan.policy);
+    let waits = frames::dependencies(&plan.topology, &routing, (&lane, count), Frames::Unicast, flooding);
     let increases = |(waits, rank): (&Dependencies, &Vec<u32>)| {
         waits.iter().all(|(from, to)| rank[from.index()] < rank[to.index()])
     };

@@ -18,7 +18,7 @@ use fabric::{
 };
 
 use crate::{
-    frames::{self, Frames},
+    frames::{self, Flooding, Frames},
     lanes::Lanes,
     merge::without_dead_ends,
     number,
@@ -42,12 +42,12 @@ pub(crate) fn cover(
     if policy.flow_control.lanes().is_none() || policy.fdb == FdbMode::Learned || !apart {
         return None;
     }
-    if frames::climb(topology, routing, &lanes.lane, rank, policy.fdb) {
+    if frames::climb(topology, routing, &lanes.lane, rank, Flooding::of(policy)) {
         return None;
     }
     let mut cover = Cover::new(topology, policy, routing, lanes)?;
     let mut left = Vec::new();
-    for (tree, root) in frames::floods(topology, &routing.assignment, policy.fdb) {
+    for (tree, root) in frames::floods(topology, &routing.assignment, Flooding::of(policy)) {
         if !cover.admit(tree, root) {
             left.push((tree, root));
         }
@@ -91,7 +91,8 @@ impl<'a> Cover<'a> {
     fn new(topology: &'a Topology, policy: &Policy, routing: &Routing, lanes: &Lanes) -> Option<Self> {
         let rank = lanes.rank.as_deref()?;
         let mut orders: Vec<Order> = rank.iter().map(|rank| Order::new(rank)).collect();
-        let unicast = frames::dependencies(topology, routing, (&lanes.lane, rank.len()), Frames::Unicast, policy.fdb);
+        let (lane, flooding) = ((lanes.lane.as_slice(), rank.len()), Flooding::of(policy));
+        let unicast = frames::dependencies(topology, routing, lane, Frames::Unicast, flooding);
         for (order, unicast) in orders.iter_mut().zip(unicast) {
             let number = |channel: ChannelId| channel.index() as u32;
             let unicast: Vec<Dependency> = unicast.iter().map(|(from, to)| (number(from), number(to))).collect();

@@ -220,6 +220,7 @@ fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
         flow_control,
         mtu_bytes,
         ingress_filter,
+        blocked,
     } = intent;
     let flow_control = match flow_control {
         FlowControlMode::Off => "off".to_owned(),
@@ -231,6 +232,7 @@ fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
         ("flow control", flow_control),
         ("MTU", mtu_bytes.to_string()),
         ("ingress filter", on_off(*ingress_filter == IngressFilter::On)),
+        ("blocked floods", blocked.to_string()),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fabric::{EngineName, FlowControl, Subnet, Tagging};
+use fabric::{EngineName, Flood, FlowControl, Subnet, Tagging};
 use thiserror::Error;
 
 use crate::routing::Unsuitable;
@@ -121,6 +121,16 @@ pub enum PlanError {
         what: &'static str,
         /// What would work.
         way_out: &'static str,
+    },
+    /// Frames without an entry are to be dropped, but something finds its receivers by them.
+    #[error("--flood {flood} drops the frames by which {by} finds receivers{}", after(way_out))]
+    FloodsNeeded {
+        /// What is to be dropped.
+        flood: Flood,
+        /// What needs floods.
+        by: &'static str,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
     },
     /// There are more hosts than addresses.
     #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]

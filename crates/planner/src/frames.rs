@@ -14,12 +14,15 @@
 //! plan is forgotten by other hosts before switches forget it (`transition`). Where switches learn, an entry ages, and
 //! whatever is sent in a tree may flood through it, so every sender in a tree counts as one that floods it.
 //!
+//! *Where switches drop floods* ([`fabric::Flood`]) they are on no cable between switches, and nothing waits for them. Dropping
+//! unknown unicast alone changes nothing: broadcasts take the same trees.
+//!
 //! *Where one sender's tree serves all that it sends*, by switch and by source, floods take no channel after another that
 //! unicast frames do not.
 
 use std::collections::BTreeSet;
 
-use fabric::{Assignment, FdbMode, HostId, Plan, SwitchId, Topology};
+use fabric::{Assignment, FdbMode, Flood, HostId, Plan, Policy, SwitchId, Topology};
 
 use crate::{
     dependency::Dependencies,
@@ -37,18 +40,40 @@ pub(crate) enum Frames {
     All,
 }
 
+/// What switches do with frames for which they have no entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flooding {
+    /// They drop them all.
+    Dropped,
+    /// They flood what hosts send to everybody; what else they flood takes the same trees.
+    Broadcasts,
+    /// They learn, and flood whatever is sent.
+    Everything,
+}
+
+impl Flooding {
+    /// What a policy asks of them.
+    pub(crate) fn of(policy: &Policy) -> Self {
+        match (policy.flood, policy.fdb) {
+            (Flood::DropAll, _) => Self::Dropped,
+            (Flood::Forward | Flood::Drop, FdbMode::Learned) => Self::Everything,
+            (Flood::Forward | Flood::Drop, FdbMode::Full | FdbMode::Minimal) => Self::Broadcasts,
+        }
+    }
+}
+
 /// Visits what is flooded otherwise than unicast frames go: a fan for each tree and each switch from which it is, ascending.
 pub(crate) fn for_each_flood(
     topology: &Topology,
     assignment: &Assignment<usize>,
-    fdb: FdbMode,
+    flooding: Flooding,
     mut visit: impl FnMut(&Fan<'_>),
 ) {
     if matches!(assignment, Assignment::Source(_)) {
         return;
     }
     let all = HostSet::all(topology.hosts().len());
-    for (tree, root) in floods(topology, assignment, fdb) {
+    for (tree, root) in floods(topology, assignment, flooding) {
         let owners = topology.hosts_of(root);
         visit(&Fan { tree, root, direction: Direction::Outward, owners, peers: &all });
     }
@@ -56,10 +81,17 @@ pub(crate) fn for_each_flood(
 
 /// Trees and the switches from which frames may flood through them, ascending. Cost: O(hosts · log hosts), and where switches
 /// learn O(trees · switches + pairs).
-pub(crate) fn floods(topology: &Topology, assignment: &Assignment<usize>, fdb: FdbMode) -> BTreeSet<(usize, SwitchId)> {
+pub(crate) fn floods(
+    topology: &Topology,
+    assignment: &Assignment<usize>,
+    flooding: Flooding,
+) -> BTreeSet<(usize, SwitchId)> {
+    if flooding == Flooding::Dropped {
+        return BTreeSet::new();
+    }
     let spread = topology.host_ids().map(|host| (assignment.broadcast(host), topology.switch_of(host)));
     let mut floods: BTreeSet<(usize, SwitchId)> = spread.collect();
-    if fdb == FdbMode::Learned {
+    if flooding == Flooding::Everything {
         let others = |host: HostId| topology.host_ids().filter(move |other| *other != host);
         let sends = |host| others(host).map(move |to| (assignment.unicast(host, to), topology.switch_of(host)));
         floods.extend(topology.host_ids().flat_map(sends));
@@ -73,21 +105,27 @@ pub(crate) fn dependencies(
     routing: &Routing,
     (lane, count): (&[u8], usize),
     frames: Frames,
-    fdb: FdbMode,
+    flooding: Flooding,
 ) -> Vec<Dependencies> {
     let mut dependencies = vec![Dependencies::none(topology); count];
     let mut used = Vec::new();
     let mut add = |fan: &Fan<'_>| dependencies[usize::from(lane[fan.tree])].add_fan(topology, routing, fan, &mut used);
     for_each_fan(topology, routing, &mut add);
     if frames == Frames::All {
-        for_each_flood(topology, &routing.assignment, fdb, &mut add);
+        for_each_flood(topology, &routing.assignment, flooding, &mut add);
     }
     dependencies
 }
 
 /// Whether every dependency of all frames increases in the numbering of its lane.
-pub(crate) fn climb(topology: &Topology, routing: &Routing, lane: &[u8], rank: &[Vec<u32>], fdb: FdbMode) -> bool {
-    let dependencies = dependencies(topology, routing, (lane, rank.len()), Frames::All, fdb);
+pub(crate) fn climb(
+    topology: &Topology,
+    routing: &Routing,
+    lane: &[u8],
+    rank: &[Vec<u32>],
+    flooding: Flooding,
+) -> bool {
+    let dependencies = dependencies(topology, routing, (lane, rank.len()), Frames::All, flooding);
     dependencies
         .iter()
         .zip(rank)
@@ -105,7 +143,7 @@ pub(crate) fn certified(plan: &Plan) -> Option<Frames> {
         lane: None,
     };
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
-    let all = climb(&plan.topology, &routing, &lane, &certificate.rank, plan.policy.fdb);
+    let all = climb(&plan.topology, &routing, &lane, &certificate.rank, Flooding::of(&plan.policy));
     Some(if all { Frames::All } else { Frames::Unicast })
 }
 
@@ -138,7 +176,8 @@ pub fn uncovered(plan: &Plan) -> Vec<Uncovered> {
         uncovered.push(Uncovered::Floods);
     }
     // By source what is flooded goes where unicast frames go, whatever is moved.
-    if plan.failover.is_some() && !matches!(plan.assignment, Assignment::Source(_)) {
+    let floods = Flooding::of(&plan.policy) != Flooding::Dropped;
+    if floods && plan.failover.is_some() && !matches!(plan.assignment, Assignment::Source(_)) {
         uncovered.push(Uncovered::FloodsAfterFailure);
     }
     uncovered

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, SwitchId, Topology};
 
 use crate::{
-    frames,
+    frames::{self, Flooding},
     relation::Relation,
     replan::{Dependency, Order},
     routing::Routing,
@@ -82,7 +82,8 @@ fn order_of_data(topology: &Topology, plan: &Plan) -> Option<Order> {
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
     let mut order = Order::new(rank.first()?);
     let frames = frames::certified(plan)?;
-    let lanes = frames::dependencies(topology, &routing, (&lane, rank.len()), frames, plan.policy.fdb);
+    let flooding = Flooding::of(&plan.policy);
+    let lanes = frames::dependencies(topology, &routing, (&lane, rank.len()), frames, flooding);
     let number = |channel: ChannelId| channel.index() as u32;
     let data: Vec<Dependency> = lanes.first()?.iter().map(|(from, to)| (number(from), number(to))).collect();
     order.admit(&data).then_some(order)

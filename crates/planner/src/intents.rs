@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use fabric::{
-    Admin, Assignment, Attachment, ChannelId, DeviceIntent, ETHERNET_MTU_BYTES, FdbMode, FdbRun, FlowControl,
+    Admin, Assignment, Attachment, ChannelId, DeviceIntent, ETHERNET_MTU_BYTES, FdbMode, FdbRun, FloodSet, FlowControl,
     FlowControlMode, HostId, IngressFilter, Learning, Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet,
     VlanTree,
 };
@@ -157,7 +157,8 @@ fn ports(
         let flow_control = if role == PortRole::Unused { FlowControlMode::Off } else { flow_control.clone() };
         let mtu_bytes = if role == PortRole::Unused { ETHERNET_MTU_BYTES } else { policy.port_mtu_bytes() };
         let ingress_filter = IngressFilter::On;
-        PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter }
+        let blocked = if role == PortRole::Unused { FloodSet::NONE } else { policy.flood.blocked() };
+        PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter, blocked }
     };
     (topology.switch_ids())
         .map(|switch| {

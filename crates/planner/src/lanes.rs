@@ -13,7 +13,7 @@ use crate::{
     PlanError,
     dependency::{self, Dependencies},
     fan::{Fan, for_each_fan},
-    frames::{self, Frames},
+    frames::{self, Flooding, Frames},
     routing::Routing,
 };
 
@@ -49,7 +49,7 @@ pub(crate) fn place(
     let (mut together, mut used) = (Dependencies::none(topology), Vec::new());
     for_each_fan(topology, routing, |fan| together.add_fan(topology, routing, fan, &mut used));
     let unicast = together.rank();
-    frames::for_each_flood(topology, &routing.assignment, policy.fdb, |fan| {
+    frames::for_each_flood(topology, &routing.assignment, Flooding::of(policy), |fan| {
         together.add_fan(topology, routing, fan, &mut used);
     });
     if let Ok(rank) = together.rank() {
@@ -87,7 +87,7 @@ fn by_tree(
     };
     for_each_fan(topology, routing, &mut add);
     if frames == Frames::All {
-        frames::for_each_flood(topology, &routing.assignment, policy.fdb, add);
+        frames::for_each_flood(topology, &routing.assignment, Flooding::of(policy), add);
     }
     by_tree
 }
@@ -100,7 +100,7 @@ fn keep(topology: &Topology, policy: &Policy, routing: &Routing, frames: Frames)
     used.dedup();
     let number = |lane: u8| used.partition_point(|&other| other < lane) as u8;
     let lane: Vec<u8> = lane.iter().map(|&lane| number(lane)).collect();
-    let by_lane = frames::dependencies(topology, routing, (&lane, used.len()), frames, policy.fdb);
+    let by_lane = frames::dependencies(topology, routing, (&lane, used.len()), frames, Flooding::of(policy));
     let rank: Option<Vec<Vec<u32>>> = by_lane.iter().map(|lane| lane.rank().ok()).collect();
     Some(Lanes { count: used.len(), lane, rank: Some(rank?) })
 }

@@ -57,7 +57,7 @@ pub use transition::{
 };
 pub use watch::{StepLimit, Watch, tables_are_tight};
 
-use fabric::{EngineName, FdbMode, FlowControl, Plan, Policy, Resilience, Tagging, Topology};
+use fabric::{EngineName, FdbMode, Flood, FlowControl, Plan, Policy, Resilience, Switch, Tagging, Topology};
 
 use crate::afresh::plan_afresh;
 
@@ -164,7 +164,37 @@ fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> 
             _ => {}
         }
     }
+    check_flood(topology, policy)?;
     number::check_any(topology, policy)
+}
+
+/// Refuses to drop floods where something needs them, or a switch cannot.
+fn check_flood(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    let flood = policy.flood;
+    if flood == Flood::Forward {
+        return Ok(());
+    }
+    let needed = |by| Err(PlanError::FloodsNeeded { flood, by, way_out: String::new() });
+    if policy.fdb == FdbMode::Learned {
+        return needed("a switch that learns");
+    }
+    if topology.in_band().is_some() {
+        return needed("management over data ports");
+    }
+    let lacks = |switch: &&Switch| !flood.blocked().without(switch.model.blocks_floods).is_empty();
+    match topology.switches().iter().find(lacks) {
+        None => Ok(()),
+        Some(switch) => Err(PlanError::Unsupported {
+            switch: switch.name.clone(),
+            model: switch.model.name.clone(),
+            needs: match flood {
+                Flood::Forward => unreachable!("it blocks nothing"),
+                Flood::Drop => "ports that block unknown unicast",
+                Flood::DropAll => "ports that block unknown unicast, multicast and broadcast",
+            },
+            way_out: String::new(),
+        }),
+    }
 }
 
 /// Refuses what switches that learn are not known to survive.

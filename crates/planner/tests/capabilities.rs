@@ -2,7 +2,7 @@
 //! refused with what would work, and that then does work.
 
 use fabric::{
-    FlowControl, Model, Models, Policy, Tagging, Topology,
+    FdbMode, Flood, FloodKind, FloodSet, FlowControl, Model, Models, Plan, Policy, Tagging, Topology,
     generate::{Kind, Options, generate},
 };
 use planner::plan;
@@ -17,6 +17,74 @@ fn model(change: impl FnOnce(&mut Model)) -> Model {
     let mut model = Model { name: "ours".to_owned(), ..(*Model::generic()).clone() };
     change(&mut model);
     model
+}
+
+/// Floods are dropped where every switch can, and nothing needs them.
+#[test]
+fn floods_are_dropped_where_the_models_can() {
+    let unknown = FloodSet::NONE.with(FloodKind::UnknownUnicast);
+    for blocks in [FloodSet::NONE, unknown, FloodSet::ALL] {
+        let topology = ring(model(|model| model.blocks_floods = blocks));
+        for &flood in Flood::ALL {
+            let context = format!("{flood} where {blocks} can be blocked");
+            let policy = Policy { tagging: Tagging::Destination, flood, ..Policy::default() };
+            match plan(&topology, &policy, None) {
+                Ok(plan) => {
+                    assert!(flood.blocked().without(blocks).is_empty(), "{context}");
+                    let verify::Judgement { report, deadlock, dropped } = verify::judge(&plan);
+                    assert_eq!(report.findings(), [], "{context}");
+                    assert!(deadlock.is_impossible(), "{context}: {deadlock:?}");
+                    assert_eq!(dropped.len(), flood.blocked().iter().count(), "{context}");
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    let less = if blocks == unknown { Flood::Drop } else { Flood::Forward };
+                    assert!(!flood.blocked().without(blocks).is_empty(), "{context}: {text}");
+                    assert!(text.contains("(ours) lacks ports that block"), "{context}: {text}");
+                    assert!(text.ends_with(&format!("; use --flood {less}")), "{context}: {text}");
+                }
+            }
+        }
+    }
+}
+
+/// By destination a host's own tree cannot carry what it floods; where floods are dropped nobody needs a tree for them.
+#[test]
+fn dropped_floods_need_no_vlans_of_their_own() {
+    let topology = generate(&Kind::parse("torus", &["4x5".to_owned()]).expect("a size"), &Options::default());
+    let topology = topology.expect("a sane size");
+    let of = |flood| {
+        let policy = Policy { tagging: Tagging::Destination, flood, ..Policy::default() };
+        plan(&topology, &policy, None).expect("a plan")
+    };
+    let [forward, drop, drop_all] = [Flood::Forward, Flood::Drop, Flood::DropAll].map(of);
+    let load = |plan: &Plan| plan.summary.max_channel_load;
+    assert_eq!([load(&drop), load(&drop_all)], [load(&forward); 2], "floods are no load");
+    assert_eq!(drop.summary.vlans, forward.summary.vlans, "broadcasts are still on the wire");
+    assert!(drop_all.summary.vlans < forward.summary.vlans, "{} VLANs", drop_all.summary.vlans);
+    // The same request changes nothing, and another choice is heard.
+    for before in [&forward, &drop, &drop_all] {
+        for after in [&forward, &drop, &drop_all] {
+            let again = plan(&topology, &after.policy, Some(before)).expect("a plan");
+            let report = verify::check(&again);
+            assert_eq!(report.findings(), [], "{} to {}", before.policy.flood, after.policy.flood);
+            assert_eq!(again.policy.flood, after.policy.flood);
+            if before.policy == after.policy {
+                assert_eq!(again, *before);
+            }
+            for part in planner::steps(before, &again).expect("a way").steps {
+                assert!(!part.parts.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn floods_that_something_needs_are_not_dropped() {
+    let policy =
+        Policy { flood: Flood::Drop, fdb: FdbMode::Learned, tagging: Tagging::SourceDestination, ..Policy::default() };
+    let error = plan(&ring(model(|_| {})), &policy, None).expect_err("learning").to_string();
+    assert!(error.contains("a switch that learns finds receivers") && error.contains("--fdb minimal"), "{error}");
 }
 
 #[test]

@@ -7,19 +7,20 @@ mod common;
 
 use common::{Cabling, covering::every_pair};
 use fabric::{
-    Demand, EngineName, FdbMode, FlowControl, InBand, Policy, Resilience, SwitchId, Tagging, Topology, TopologyBuilder,
-    Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
+    Demand, EngineName, FdbMode, Flood, FlowControl, InBand, Policy, Resilience, SwitchId, Tagging, Topology,
+    TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
 use planner::{PlanError, StepLimit, plan_with};
 
 /// How many values each option has; [`request`] says which.
-const VALUES: [usize; 11] = [6, 5, 5, 3, 2, 5, 4, 2, 3, 4, 4];
+const VALUES: [usize; 12] = [6, 5, 5, 3, 2, 5, 4, 2, 3, 4, 4, 4];
 
 /// The topology and policy that stand for a value of each option, in the order of [`VALUES`].
 fn request(values: &[usize]) -> (Topology, Policy) {
-    let [engine, tagging, flow_control, fdb, resilience, cap, range, managed, traffic, tables, shape] = *values else {
+    let [engine, tagging, flow_control, fdb, resilience, cap, range, managed, traffic, tables, shape, flood] = *values
+    else {
         panic!("a value of each option")
     };
     let id = |id: u16| VlanId::new(id).expect("in range");
@@ -38,7 +39,10 @@ fn request(values: &[usize]) -> (Topology, Policy) {
         0 => {}
         1 => model.static_entries_max = 40,
         2 => model.vlans_max = 4,
-        _ => (model.hybrid_ports, model.pfc_classes) = (false, 2),
+        _ => {
+            (model.hybrid_ports, model.pfc_classes) = (false, 2);
+            model.blocks_floods = Flood::Drop.blocked();
+        }
     });
     topology = builder.finish().expect("connected");
     let hosts = topology.hosts().len();
@@ -62,6 +66,8 @@ fn request(values: &[usize]) -> (Topology, Policy) {
             FlowControl::Pfc(8),
         ][flow_control],
         fdb: [FdbMode::Minimal, FdbMode::Full, FdbMode::Learned][fdb],
+        // Much is refused together with dropping floods.
+        flood: [Flood::Forward, Flood::Forward, Flood::Drop, Flood::DropAll][flood],
         resilience: [Resilience::None, Resilience::OneLink][resilience],
         vlans_max: [None, Some(1), Some(2), Some(5), Some(9)][cap],
         vlans: match range {

@@ -7,7 +7,7 @@
 
 use std::{fmt, str::FromStr};
 
-use fabric::{HostId, Topology, rng::Rng};
+use fabric::{FloodKind, HostId, Topology, rng::Rng};
 use thiserror::Error;
 
 /// A traffic pattern.
@@ -75,9 +75,24 @@ impl Pattern {
         Self::UnknownUnicast,
     ];
 
+    /// The kind of frames that every host floods beside what [`pairs`](Self::pairs) send, if it does.
+    pub const fn flood(self) -> Option<FloodKind> {
+        match self {
+            Self::Broadcast => Some(FloodKind::Broadcast),
+            Self::UnknownUnicast => Some(FloodKind::UnknownUnicast),
+            Self::AllToAll
+            | Self::AllToAllPhased
+            | Self::BitReversal
+            | Self::Transpose
+            | Self::Permutation
+            | Self::Incast
+            | Self::NearestNeighbour => None,
+        }
+    }
+
     /// Whether every host floods beside what [`pairs`](Self::pairs) send.
     pub const fn floods(self) -> bool {
-        matches!(self, Self::Broadcast | Self::UnknownUnicast)
+        self.flood().is_some()
     }
 
     /// Its name.

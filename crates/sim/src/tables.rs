@@ -9,7 +9,9 @@
 //! ```
 //! Cost: O(1) a lookup while `switches · VLANs · hosts` stays below [`DENSE_CELLS_MAX`], O(log runs) beyond.
 
-use fabric::{Admin, FdbRun, FlowControlMode, HostId, HostTagging, Plan, PortId, PortRole, VlanId};
+use fabric::{
+    Admin, FdbRun, FloodKind, FloodSet, FlowControlMode, HostId, HostTagging, Plan, PortId, PortRole, VlanId,
+};
 
 /// Most cells of the dense table, of two bytes each.
 pub(crate) const DENSE_CELLS_MAX: usize = 1 << 26;
@@ -78,6 +80,8 @@ pub(crate) struct Tables {
     runs: Vec<Vec<FdbRun>>,
     /// Whether each port has flow control.
     pub(crate) flow_control: Vec<bool>,
+    /// `blocked[port]`: floods that do not leave by it.
+    blocked: Vec<FloodSet>,
     /// `by_host`: hosts tag their own frames.
     by_host: bool,
 }
@@ -106,6 +110,7 @@ impl Tables {
         let words = vlans.len().div_ceil(64).max(1);
         let (mut tagged, mut untagged) = (vec![0; ports * words], vec![0; ports * words]);
         let (mut pvid, mut up, mut flow_control) = (vec![UNTAGGED; ports], vec![false; ports], vec![false; ports]);
+        let mut blocked = vec![FloodSet::NONE; ports];
         let switches = topology.switches().len();
         let dense_cells = switches * vlans.len() * hosts;
         let ports_max = topology.switch_ids().map(|switch| topology.switch_ports(switch).len()).max().unwrap_or(0);
@@ -118,6 +123,7 @@ impl Tables {
                 pvid[at] = port.pvid.map_or(UNTAGGED, index);
                 up[at] = port.admin == Admin::Up && port.role != PortRole::Unused;
                 flow_control[at] = port.flow_control != FlowControlMode::Off;
+                blocked[at] = port.blocked;
                 for (set, bits) in [(&port.tagged, &mut tagged), (&port.untagged, &mut untagged)] {
                     for vlan in set.iter() {
                         let vlan = usize::from(index(vlan));
@@ -179,6 +185,7 @@ impl Tables {
             dense,
             runs,
             flow_control,
+            blocked,
             by_host,
         }
     }
@@ -218,6 +225,12 @@ impl Tables {
     pub(crate) fn leave(&self, port: u32, vlan: u16) -> Leave {
         let word = port as usize * self.words + usize::from(vlan) / 64;
         leave_by(&self.up, &self.tagged, &self.untagged, port as usize, word, 1 << (vlan % 64))
+    }
+
+    /// Whether frames of a kind for which the switch has no entry leave by a port.
+    #[inline]
+    pub(crate) fn lets_out(&self, port: u32, kind: FloodKind) -> bool {
+        !self.blocked[port as usize].contains(kind)
     }
 
     /// The port that the static table names, and how a frame of the VLAN leaves it.

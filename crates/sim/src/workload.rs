@@ -1,6 +1,6 @@
 //! What hosts send: flows with a size, a start and a transport, in phases that may wait for each other.
 
-use fabric::{HostId, LinkId, SwitchId};
+use fabric::{FloodKind, HostId, LinkId, SwitchId};
 
 /// One second, in the simulator's unit of time.
 pub const SECOND_PS: u64 = 1_000_000_000_000;
@@ -28,8 +28,10 @@ pub struct Workload {
 pub struct Flow {
     /// Who sends.
     pub source: HostId,
-    /// Whom it is for; none for a broadcast.
+    /// Whom it is for; none for frames that switches flood.
     pub destination: Option<HostId>,
+    /// What kind of frames those are.
+    pub flood: FloodKind,
     /// Payload; none for as long as the simulation lasts.
     pub bytes: Option<u64>,
     /// When it starts, from the start of its phase.
@@ -109,6 +111,7 @@ impl Flow {
         Self {
             source,
             destination: Some(destination),
+            flood: FloodKind::Broadcast,
             bytes: None,
             start_ps: 0,
             phase: 0,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{clockwise_ring, opposite, plan_of};
-use fabric::{EngineName, FlowControl, FlowControlMode, HostId, LinkId, Policy, Tagging, rng::Rng};
+use fabric::{EngineName, Flood, FloodKind, FlowControl, FlowControlMode, HostId, LinkId, Policy, Tagging, rng::Rng};
 use sim::{
     packet::{Arp, Buffers, FlowControlAt, Limit, Outcome, PacketConfig, RTO_MIN_PS, Refresh, Simulation, Switching},
     workload::{Arrivals, Change, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
@@ -222,6 +222,22 @@ fn frames_balance_and_a_seed_repeats_on_random_fabrics() {
             again.run_until(step * SECOND_PS / 777);
         }
         assert_eq!(again.finish(), outcome, "seed {seed}");
+    }
+}
+
+#[test]
+fn floods_that_no_port_lets_out_end_at_the_first_switch() {
+    for &flood in Flood::ALL {
+        let plan = plan_of("mesh", "2x2", 2, &Policy { flood, ..Policy::default() });
+        for kind in [FloodKind::UnknownUnicast, FloodKind::Broadcast] {
+            let spread =
+                Flow { bytes: Some(14_720), destination: None, flood: kind, ..udp(0, 1, 100_000_000, Arrivals::Even) };
+            let unicast = Flow { bytes: Some(14_720), ..udp(1, 6, 100_000_000, Arrivals::Even) };
+            let counters = run(&plan, vec![spread, unicast], &PacketConfig::default()).counters;
+            let (heard, dropped) = if flood.blocked().contains(kind) { (0, 10) } else { (70, 0) };
+            assert_eq!((counters.delivered, counters.dropped_blocked), (10 + heard, dropped), "{flood}, {kind}");
+            assert!(counters.balances() && counters.strayed == 0, "{flood}, {kind}: {counters:?}");
+        }
     }
 }
 

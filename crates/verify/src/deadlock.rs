@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use fabric::{ChannelId, FindingKind, Severity};
+use fabric::{ChannelId, FindingKind, FloodKind, Severity};
 
 use crate::{
     demand::Coverage,
@@ -30,6 +30,9 @@ const SEARCH_STEPS_MAX: usize = 20_000_000;
 
 /// Kinds that spread through a VLAN.
 const FLOODS: [FrameKind; 3] = [FrameKind::Broadcast, FrameKind::Multicast, FrameKind::UnknownUnicast];
+
+/// The same to a switch.
+const FLOOD_KINDS: [FloodKind; 3] = [FloodKind::Broadcast, FloodKind::Multicast, FloodKind::UnknownUnicast];
 
 /// Whether the plan carries a certificate, and that certificate holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +68,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
     if unicast_blocks || proof != Proof::Valid || traffic.coverage == Coverage::Partial {
         open = kinds(state);
     } else if !traffic.spread_is_whole {
-        open.extend(FLOODS);
+        open.extend(kinds(state).into_iter().filter(|kind| FLOODS.contains(kind)));
     }
     open.sort_unstable();
     open.dedup();
@@ -73,10 +76,12 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
     (proof, Deadlock::Waits { covered, open })
 }
 
-/// The kinds of frames that the plan's fabric has while all links are up, ascending.
+/// The kinds of frames that the plan's fabric has on its cables while all links are up, ascending.
 fn kinds(state: &State<'_>) -> Vec<FrameKind> {
     use FrameKind as K;
-    let mut kinds = vec![K::Unicast, K::Broadcast, K::Multicast, K::UnknownUnicast];
+    let mut kinds = vec![K::Unicast];
+    kinds
+        .extend(FLOODS.into_iter().zip(FLOOD_KINDS).filter(|(_, kind)| !state.is_dropped(*kind)).map(|(kind, _)| kind));
     kinds.extend(state.topology.in_band().map(|_| K::Management));
     kinds
 }
@@ -126,7 +131,7 @@ fn judge_certificate(state: &State<'_>, traffic: &Traffic, findings: &mut Findin
 fn judge_others(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Vec<FrameKind> {
     let mut together = traffic.lanes.clone();
     let mut open = Vec::new();
-    for Beyond { kinds, lanes, severity } in beyond_unicast(traffic) {
+    for Beyond { kinds, lanes, severity } in beyond_unicast(state, traffic) {
         let mut closes = false;
         for (lane, more) in lanes.iter().enumerate() {
             if together.len() <= lane {
@@ -152,7 +157,7 @@ fn judge_others(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -
                         (format!("management VLAN {}", in_band.vlan), message)
                     }
                     None => {
-                        let kinds = kinds_words(kinds);
+                        let kinds = kinds_words(&kinds);
                         (format!("lane {lane}"), format!("unicast frames cannot block, but with {kinds} {around}"))
                     }
                 }
@@ -165,17 +170,27 @@ fn judge_others(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -
     open
 }
 
+/// The kinds of floods that no switch sends on, ascending.
+pub(crate) fn dropped(state: &State<'_>) -> Vec<FrameKind> {
+    let on_wire = kinds(state);
+    FLOODS.into_iter().filter(|kind| !on_wire.contains(kind)).collect()
+}
+
 /// Kinds of frames that are judged together, and what they wait for: `lanes[lane]`.
 struct Beyond<'a> {
-    kinds: &'static [FrameKind],
+    kinds: Vec<FrameKind>,
     lanes: &'a [Dependencies],
     severity: Severity,
 }
 
 /// What may be on the wire besides unicast (`wire.rs`), in the order in which it is added.
-fn beyond_unicast(traffic: &Traffic) -> Vec<Beyond<'_>> {
+fn beyond_unicast<'a>(state: &State<'_>, traffic: &'a Traffic) -> Vec<Beyond<'a>> {
     use FrameKind as K;
-    let beyond = |kinds, lanes, severity| Beyond { kinds, lanes, severity };
+    let on_wire = kinds(state);
+    let beyond = |kinds: &[K], lanes, severity| {
+        let kinds = kinds.iter().copied().filter(|kind| on_wire.contains(kind)).collect();
+        Beyond { kinds, lanes, severity }
+    };
     let floods = if traffic.unknown_lanes.is_empty() { &FLOODS[..] } else { &[K::Broadcast, K::Multicast] };
     vec![
         beyond(&[K::Management], traffic.management.as_slice(), Severity::Warning),

@@ -10,8 +10,8 @@
 //! come, is a member only of VLANs in which frames pass it, and has the flow control of the plan.
 
 use fabric::{
-    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FlowControl, FlowControlMode, HostTagging,
-    IngressFilter, Learning, PortId, PortIntent, SpanningTree, VlanSet,
+    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FloodKind, FloodSet, FlowControl, FlowControlMode,
+    HostTagging, IngressFilter, Learning, PortId, PortIntent, Severity, SpanningTree, VlanSet,
 };
 
 use crate::{
@@ -32,6 +32,7 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
             Attachment::Nothing => judge_unused_port(state, intent, findings),
         }
     }
+    judge_floods(state, findings);
     judge_mtu(state, findings);
     judge_filters(state, findings);
     judge_learning(state, findings);
@@ -152,6 +153,43 @@ fn judge_unused_port(state: &State<'_>, intent: &PortIntent, findings: &mut Find
         findings.warn(FindingKind::UnusedSetting, || {
             (label(), format!("is unused, but has {}", mode_words(&intent.flow_control)))
         });
+    }
+}
+
+/// Every port that carries data blocks the floods that the plan drops, and no others.
+fn judge_floods(state: &State<'_>, findings: &mut Findings) {
+    let policy = &state.plan.policy;
+    let wanted = policy.flood.blocked();
+    let needs_floods = match (policy.fdb, state.topology.in_band()) {
+        (FdbMode::Learned, _) => Some("switches that learn find hosts by floods"),
+        (_, Some(_)) => Some("management over data ports finds agents by floods"),
+        (FdbMode::Full | FdbMode::Minimal, None) => None,
+    };
+    if let Some(why) = needs_floods.filter(|_| !wanted.is_empty()) {
+        findings.fatal(FindingKind::PlanMismatch, || {
+            ("policy".to_owned(), format!("drops {wanted}, but {why}: plan with --flood forward"))
+        });
+    }
+    for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
+        let label = || state.topology.port_label(intent.port);
+        let carries = state.topology.port(intent.port).attachment != Attachment::Nothing;
+        let wanted = if carries { wanted } else { FloodSet::NONE };
+        let (missing, extra) = (wanted.without(intent.blocked), intent.blocked.without(wanted));
+        if !missing.is_empty() {
+            findings
+                .fatal(FindingKind::PlanMismatch, || (label(), format!("forwards {missing}, which the plan drops")));
+        }
+        // With entries for every host no frame of the plan is unknown to a switch.
+        let harmless = FloodSet::NONE.with(FloodKind::UnknownUnicast);
+        let severity = match extra.without(harmless).is_empty() && policy.fdb != FdbMode::Learned || !carries {
+            true => Severity::Warning,
+            false => Severity::Fatal,
+        };
+        if !extra.is_empty() {
+            findings.add(severity, FindingKind::PlanMismatch, || {
+                (label(), format!("blocks {extra}, which the plan forwards"))
+            });
+        }
     }
 }
 

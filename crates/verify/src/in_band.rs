@@ -6,7 +6,7 @@
 //!                        └── h1         a host that can speak to the switches' agents                  fatal
 //! ```
 
-use fabric::{Attachment, FindingKind, InBand, PortId, SwitchId};
+use fabric::{Attachment, FindingKind, FloodSet, InBand, PortId, SwitchId};
 
 use crate::{
     findings::{Findings, listed},
@@ -41,7 +41,7 @@ pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, traffic: &m
         traffic.management = Some(dependencies(state, view, in_band));
         // Agents ask everybody for addresses.
         let mut agents = Dependencies::none(topology.channel_count());
-        note_dependencies(state, view, &topology.switch_ids().collect(), &mut agents);
+        note_dependencies(state, view, &topology.switch_ids().collect(), FloodSet::ALL, &mut agents);
         traffic.agents = Some(agents);
     }
     let home = pieces.of(topology.port(in_band.controller).switch);
@@ -88,9 +88,16 @@ pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, traffic: &m
 /// What frames from the controller to the switches, and back, hold while they wait.
 fn dependencies(state: &State<'_>, view: &View, in_band: InBand) -> Dependencies {
     let mut dependencies = Dependencies::none(state.topology.channel_count());
-    walk_forest(state, view, state.topology.port(in_band.controller).switch, |inward, onward| {
-        dependencies.insert(inward.index() as u32, onward.index() as u32);
-        dependencies.insert(onward.reverse().index() as u32, inward.reverse().index() as u32);
-    });
+    let start = state.topology.port(in_band.controller).switch;
+    walk_forest(
+        state,
+        view,
+        start,
+        |_| true,
+        |inward, onward| {
+            dependencies.insert(inward.index() as u32, onward.index() as u32);
+            dependencies.insert(onward.reverse().index() as u32, inward.reverse().index() as u32);
+        },
+    );
     dependencies
 }

@@ -89,6 +89,8 @@ pub struct Judgement {
     pub report: Report,
     /// Whether frames can wait for each other for ever.
     pub deadlock: Deadlock,
+    /// Floods that no switch sends on: every port between switches blocks them. Ascending.
+    pub dropped: Vec<FrameKind>,
 }
 
 /// Judges a plan as [`check`] does, and says which frames its proof against deadlock covers.
@@ -114,7 +116,8 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     if let Some(floods) = failover::judge(&state, &traffic, threads, &mut findings) {
         deadlock.add_switch_overs(floods);
     }
-    Judgement { report: findings.into_report(), deadlock }
+    let dropped = deadlock::dropped(&state);
+    Judgement { report: findings.into_report(), deadlock, dropped }
 }
 
 /// Walks every frame, VLAN by VLAN, so that only one VLAN's view is in memory at a time.

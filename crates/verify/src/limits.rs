@@ -78,6 +78,12 @@ fn judge_device<'a>(
             (FindingKind::LimitExceeded, message)
         });
     }
+    let unable = |port: &PortIntent| port.blocked.without(model.blocks_floods);
+    if let Some(port) = first(&|port| !unable(port).is_empty()) {
+        let (name, kinds) = (name(port), unable(port));
+        let message = format!("port {name} is to block {kinds}; a {} cannot", model.name);
+        faults.push((FindingKind::Unsupported, message));
+    }
     faults
 }
 
@@ -122,7 +128,7 @@ fn judge_lanes(state: &State<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabric::{Admin, FdbRun, HostId, PortId, SwitchId, VlanId};
+    use fabric::{Admin, FdbRun, FloodKind, FloodSet, HostId, PortId, SwitchId, VlanId};
 
     fn device(untagged: &str, flow_control: FlowControlMode) -> DeviceIntent {
         let untagged = untagged.parse().expect("a valid set");
@@ -160,5 +166,10 @@ mod tests {
         assert_eq!(faults(|model| model.pause = false, &three), []);
         assert_eq!(faults(|model| model.pause = false, &plain), [FindingKind::Unsupported]);
         assert_eq!(faults(|model| model.pfc_classes = 0, &three), [FindingKind::Unsupported]);
+        let mut blocking = plain.clone();
+        blocking.ports[0].blocked = FloodSet::NONE.with(FloodKind::UnknownUnicast);
+        let able = |kind| move |model: &mut Model| model.blocks_floods = FloodSet::NONE.with(kind);
+        assert_eq!(faults(able(FloodKind::UnknownUnicast), &blocking), []);
+        assert_eq!(faults(able(FloodKind::Broadcast), &blocking), [FindingKind::Unsupported]);
     }
 }

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use fabric::{
-    Assignment, Bound, DeviceIntent, EngineName, FindingKind, HostId, HostTable, Plan, Policy, Report, Summary,
-    SwitchId, Tagging, Topology, VlanId,
+    Assignment, Bound, DeviceIntent, EngineName, FindingKind, FloodKind, HostId, HostTable, Plan, Policy, Report,
+    Summary, SwitchId, Tagging, Topology, VlanId,
 };
 
 use crate::{
@@ -116,6 +116,9 @@ fn follow(state: &State<'_>, live: &Live<'_>, source: HostId, destination: HostI
         let switch = topology.port(ingress).switch;
         let name = state.switch_name(switch);
         let Some(port) = state.lookup(switch, vlan, Receiver::Host(destination)) else {
+            if state.drops(switch, vlan, FloodKind::UnknownUnicast) {
+                return Arrival::Lost;
+            }
             return astray(
                 FindingKind::Flood,
                 format!("the frame in VLAN {vlan} floods from {name}, which has no entry for it"),

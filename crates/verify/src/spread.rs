@@ -9,7 +9,7 @@
 //! no forest are walked sender by sender, within a budget.
 //!
 //! Frames for addresses that nobody has meet no entry anywhere and spread in the same way, unless a switch has an entry
-//! for the broadcast address, which keeps broadcasts out of ways that they still take:
+//! for the broadcast address, or a port blocks broadcasts, which keeps those out of ways that they still take:
 //! ```text
 //!   s0 ── s1
 //!    └─ s2 ┘   s2 has an entry that takes broadcasts out of the cycle: only frames for unknown addresses go round
@@ -17,11 +17,13 @@
 //! An entry narrows where a frame goes and never widens it. So what an unknown address misses, broadcasts miss as
 //! well, but its frames can loop, or reach a host twice, where broadcasts do not: they are walked on their own.
 //!
+//! What ports do not let out (`PortIntent::blocked`) spreads no further. A plan that drops broadcasts owes them to nobody.
+//!
 //! Cost: O(links + hosts) a VLAN, near enough.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fabric::{ChannelId, FindingKind, HostId, LinkId, Severity, SwitchId};
+use fabric::{ChannelId, FindingKind, FloodKind, FloodSet, HostId, LinkId, PortId, Severity, SwitchId, VlanId};
 
 use crate::{
     demand::Demand,
@@ -29,7 +31,7 @@ use crate::{
     state::{Hop, State},
     unicast::{Dependencies, Traffic},
     view::{View, ends},
-    walk::{Budget, Copies, Decision, Disposition, Receiver, Walk, walk_frame},
+    walk::{Budget, Copies, Decision, Disposition, Receiver, Step, Walk, walk_frame},
 };
 
 /// Judges one VLAN's active topology, and every broadcast in it.
@@ -51,22 +53,42 @@ pub(crate) fn judge(
     }
     judge_connection(state, view, demand, &piece, findings);
     let senders = demand.broadcasters(view.vlan);
-    let has_broadcast_entry =
-        state.topology.switch_ids().any(|switch| state.lookup(switch, view.vlan, Receiver::Everybody).is_some());
-    if closing.is_empty() && view.leaks.is_empty() && view.one_way.is_empty() && !has_broadcast_entry {
+    let is_forest = closing.is_empty() && view.leaks.is_empty() && view.one_way.is_empty();
+    if is_forest && (drops_broadcasts(state) || !narrows_broadcasts(state, view)) {
         judge_forest(state, view, senders, &piece, findings);
         if state.plan.policy.flow_control.lanes().is_some() {
             let switches = |hosts: &[HostId]| hosts.iter().map(|host| state.topology.switch_of(*host)).collect();
             let lane = state.lane(view.vlan);
-            note_dependencies(state, view, &switches(senders), traffic.spread_lane(lane));
+            note_dependencies(state, view, &switches(senders), FloodSet::ALL, traffic.spread_lane(lane));
             if let Some(anybody) = demand.senders_of_unknown(view.vlan) {
-                note_dependencies(state, view, &switches(anybody), traffic.unknown_lane(lane));
+                let unknown = FloodSet::NONE.with(FloodKind::UnknownUnicast);
+                note_dependencies(state, view, &switches(anybody), unknown, traffic.unknown_lane(lane));
             }
         }
     } else {
         traffic.spread_is_whole = false;
-        walk_broadcasts(state, view, senders, budget, findings);
+        if !drops_broadcasts(state) {
+            walk_broadcasts(state, view, senders, budget, findings);
+        }
     }
+}
+
+/// Whether the plan has its switches drop broadcasts. `hygiene.rs` judges whether they do.
+fn drops_broadcasts(state: &State<'_>) -> bool {
+    state.plan.policy.flood.blocked().contains(FloodKind::Broadcast)
+}
+
+/// Whether an entry, or a port that does not let them out, keeps broadcasts of a VLAN out of a way that it has.
+fn narrows_broadcasts(state: &State<'_>, view: &View) -> bool {
+    let has_entry = |switch| state.lookup(switch, view.vlan, Receiver::Everybody).is_some();
+    let mut ports = (0..state.topology.ports().len()).map(PortId::new);
+    state.topology.switch_ids().any(has_entry) || ports.any(|port| blocks_broadcasts(state, view.vlan, port))
+}
+
+/// Whether a port is a member of a VLAN and does not let its broadcasts out.
+fn blocks_broadcasts(state: &State<'_>, vlan: VlanId, port: PortId) -> bool {
+    let is_member = state.port_up(port).is_some_and(|intent| intent.is_member(vlan));
+    is_member && !state.lets_out(port, FloodKind::Broadcast)
 }
 
 /// Judges what more hosts would send to everybody in a VLAN that is a forest.
@@ -89,6 +111,9 @@ fn judge_connection(state: &State<'_>, view: &View, demand: &Demand<'_>, piece: 
 }
 
 fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[SwitchId], findings: &mut Findings) {
+    if drops_broadcasts(state) {
+        return;
+    }
     let piece_of = |host: HostId| piece[state.topology.switch_of(host).index()];
     let hears = |host: HostId| view.hop[state.topology.host(host).port.index()] == Hop::Host(host);
     let mut hearers = vec![0_usize; piece.len()];
@@ -110,32 +135,37 @@ fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[Swi
     }
 }
 
-/// Notes which channels follow each other when frames spread from these switches, in a VLAN that is a forest.
+/// Notes which channels follow each other when frames of some kinds spread from these switches, in a VLAN that is a forest.
 pub(crate) fn note_dependencies(
     state: &State<'_>,
     view: &View,
     origins: &BTreeSet<SwitchId>,
+    kinds: FloodSet,
     dependencies: &mut Dependencies,
 ) {
     for &origin in origins {
-        walk_forest(state, view, origin, |inward, onward| {
+        let passes = |port: PortId| kinds.iter().any(|kind| state.lets_out(port, kind));
+        walk_forest(state, view, origin, passes, |inward, onward| {
             dependencies.insert(inward.index() as u32, onward.index() as u32);
         });
     }
 }
 
-/// Every two channels that follow each other on the way from a switch to all others, in a VLAN that is a forest.
+/// Every two channels that follow each other on the way from a switch to all others, by ports that pass, in a VLAN that is a
+/// forest.
 pub(crate) fn walk_forest(
     state: &State<'_>,
     view: &View,
     origin: SwitchId,
+    may_pass: impl Fn(PortId) -> bool,
     mut follow: impl FnMut(ChannelId, ChannelId),
 ) {
     let topology = state.topology;
     let mut stack: Vec<(SwitchId, Option<ChannelId>)> = vec![(origin, None)];
     while let Some((at, inward)) = stack.pop() {
         for &channel in topology.channels_from(at) {
-            let passes = matches!(view.hop[topology.tail_port(channel).index()], Hop::Switch { .. });
+            let port = topology.tail_port(channel);
+            let passes = matches!(view.hop[port.index()], Hop::Switch { .. }) && may_pass(port);
             if !passes || inward.is_some_and(|inward| inward.link() == channel.link()) {
                 continue;
             }
@@ -179,7 +209,12 @@ fn walk_broadcasts(state: &State<'_>, view: &View, senders: &[HostId], budget: &
                 missed_broadcast(state, view, source, deaf.into_iter(), missed)
             });
         }
-        if walk.steps.iter().any(|step| step.decision == Decision::Entry) {
+        let narrows = |step: &Step| {
+            let switch = state.topology.port(step.ingress).switch;
+            step.decision == Decision::Entry
+                || state.topology.port_ids(switch).any(|port| blocks_broadcasts(state, step.vlan, port))
+        };
+        if walk.steps.iter().any(narrows) {
             narrowed.push(source);
         }
     }

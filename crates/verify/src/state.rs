@@ -13,8 +13,9 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use fabric::{
-    Admin, Assignment, Attachment, DeviceIntent, FdbEntry, FdbMode, FdbRun, FindingKind, FlowControl, HostId,
-    HostTagging, Mac, Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
+    Admin, Assignment, Attachment, DeviceIntent, FdbEntry, FdbMode, FdbRun, FindingKind, FloodKind, FlowControl,
+    HostId, HostTagging, Mac, Plan, PortId, PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId,
+    VlanSet,
 };
 
 use crate::{classes, findings::Findings, learned, walk::Receiver};
@@ -40,6 +41,8 @@ pub enum Loss {
     TaggedAtPlainHost,
     /// The host has no VLAN for this receiver.
     NotAssigned,
+    /// The switch has no entry for the frame, and no port lets such frames out.
+    Blocked,
 }
 
 impl fmt::Display for Loss {
@@ -54,6 +57,7 @@ impl fmt::Display for Loss {
             Self::BackToIngress => "its entry points back to where it came from",
             Self::TaggedAtPlainHost => "it has a tag, and the host knows nothing of VLANs",
             Self::NotAssigned => "the assignment names no VLAN for it",
+            Self::Blocked => "the switch has no entry for it, and drops such frames",
         })
     }
 }
@@ -205,6 +209,29 @@ impl<'a> State<'a> {
                 }
             }
         }
+    }
+
+    /// Whether frames of this kind for which the switch has no entry leave by a port, in whatever VLANs it is.
+    pub(crate) fn lets_out(&self, port: PortId, kind: FloodKind) -> bool {
+        self.port_up(port).is_some_and(|intent| !intent.blocked.contains(kind))
+    }
+
+    /// Whether the switch drops frames of this kind in a VLAN: no port that is up and a member lets them out.
+    pub(crate) fn drops(&self, switch: SwitchId, vlan: VlanId, kind: FloodKind) -> bool {
+        let members = self.topology.port_ids(switch).filter(|port| self.port(*port).is_some_and(|p| p.is_member(vlan)));
+        let mut up = members.filter(|port| self.port_up(*port).is_some()).peekable();
+        up.peek().is_some() && !up.any(|port| self.lets_out(port, kind))
+    }
+
+    /// Whether no switch sends frames of this kind on: to another switch, or in a fabric without links to a host.
+    pub(crate) fn is_dropped(&self, kind: FloodKind) -> bool {
+        let up =
+            |ports: Vec<PortId>| ports.into_iter().filter(|port| self.port_up(*port).is_some()).collect::<Vec<_>>();
+        let mut ports = up(self.topology.links().iter().flat_map(|link| [link.a, link.b]).collect());
+        if self.topology.links().is_empty() {
+            ports = up(self.topology.hosts().iter().map(|host| host.port).collect());
+        }
+        !ports.is_empty() && !ports.into_iter().any(|port| self.lets_out(port, kind))
     }
 
     /// The VLAN in which a host's frame for `receiver` enters its switch.

@@ -13,7 +13,7 @@
 //!
 //! Cost: O(VLANs · ports + static entries + touched switches), and O(hosts²) to count senders.
 
-use fabric::{FindingKind, HostId, PortId, SwitchId};
+use fabric::{FindingKind, FloodKind, HostId, PortId, SwitchId};
 
 use crate::{
     demand::{self, Coverage, Demand},
@@ -124,6 +124,7 @@ enum Fate {
     Delivered,
     WrongHost(HostId),
     Flooded(SwitchId),
+    Dropped(SwitchId),
     Looped(SwitchId),
     Lost(PortId, Loss),
     /// Being followed.
@@ -271,7 +272,10 @@ impl Router {
             }
             *slot = Slot { epoch: self.epoch, fate: Fate::Open, channel: NONE, next: NONE, hops: 0, demand: 0.0 };
             self.chain.push(at);
-            let Some(port) = self.lookup(state, view, at, destination) else { break (Fate::Flooded(at), 0) };
+            let Some(port) = self.lookup(state, view, at, destination) else {
+                let drops = state.drops(at, view.vlan, FloodKind::UnknownUnicast);
+                break (if drops { Fate::Dropped(at) } else { Fate::Flooded(at) }, 0);
+            };
             match view.hop[port.index()] {
                 Hop::Lost(port, loss) => break (Fate::Lost(port, loss), 0),
                 Hop::Host(host) if host == destination => break (Fate::Delivered, 0),
@@ -352,6 +356,9 @@ impl Router {
                 }
                 Fate::Flooded(at) => {
                     (FindingKind::Flood, format!("floods from {}, which has no entry for it", state.switch_name(at)))
+                }
+                Fate::Dropped(at) => {
+                    (FindingKind::Drop, format!("is dropped by {}, which has no entry for it", state.switch_name(at)))
                 }
                 Fate::Looped(at) => (FindingKind::Loop, format!("comes back to {} for ever", state.switch_name(at))),
                 Fate::Lost(port, loss) => {

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{HostId, Plan, PortId, SwitchId, Topology, VlanId};
+use fabric::{FloodKind, HostId, Plan, PortId, SwitchId, Topology, VlanId};
 
 use crate::{
     findings::{Findings, counted, listed},
@@ -36,6 +36,16 @@ pub enum Receiver {
     Everybody,
     /// A unicast address that no host has and no switch knows.
     Nobody,
+}
+
+impl Receiver {
+    /// What kind of frame it is to a switch that has no entry for it.
+    pub(crate) const fn flood(self) -> FloodKind {
+        match self {
+            Self::Host(_) | Self::Nobody => FloodKind::UnknownUnicast,
+            Self::Everybody => FloodKind::Broadcast,
+        }
+    }
 }
 
 /// What happens to one frame.
@@ -74,8 +84,10 @@ pub struct Step {
 pub enum Decision {
     /// There is an entry.
     Entry,
-    /// There is none: out of every other port of the VLAN.
+    /// There is none: out of every other port of the VLAN that lets such frames out.
     Flood,
+    /// There is none, and no port lets such frames out.
+    Drop,
 }
 
 /// One port that a frame is sent out of.
@@ -208,6 +220,7 @@ impl Step {
         let decision = match self.decision {
             Decision::Entry => "entry",
             Decision::Flood => "no entry, so everywhere",
+            Decision::Drop => "no entry, so dropped",
         };
         let exits = if self.exits.is_empty() { "nowhere to go".to_owned() } else { listed(exits) };
         format!("{} VLAN {}: {decision}: {exits}", topology.port_label(self.ingress), self.vlan)
@@ -296,7 +309,11 @@ fn treat(state: &State<'_>, ingress: PortId, vlan: VlanId, receiver: Receiver) -
             Step { ingress, vlan, decision: Decision::Entry, exits: vec![exit] }
         }
         None => {
-            let others = state.topology.port_ids(switch).filter(|port| *port != ingress);
+            let kind = receiver.flood();
+            if state.drops(switch, vlan, kind) {
+                return Step { ingress, vlan, decision: Decision::Drop, exits: Vec::new() };
+            }
+            let others = state.topology.port_ids(switch).filter(|port| *port != ingress && state.lets_out(*port, kind));
             let members = others.filter(|port| state.port_up(*port).is_some_and(|intent| intent.is_member(vlan)));
             let exits = members
                 .map(|port| exit(state, port, vlan))
@@ -367,7 +384,11 @@ fn judge(state: &State<'_>, walk: &Walk, looped: Option<PortId>) -> Disposition 
     if let Some(at) = looped {
         return Disposition::Looped { at };
     }
-    let Receiver::Host(destination) = walk.receiver else { return Disposition::Spread };
+    let dropped = walk.steps.iter().find(|step| step.decision == Decision::Drop);
+    let dropped = dropped.map(|step| Disposition::Dropped { at: step.ingress, loss: Loss::Blocked });
+    let Receiver::Host(destination) = walk.receiver else {
+        return dropped.filter(|_| walk.deliveries.is_empty()).unwrap_or(Disposition::Spread);
+    };
     if let Some(step) = walk.steps.iter().find(|step| step.decision == Decision::Flood) {
         return Disposition::Flooded { at: state.topology.port(step.ingress).switch };
     }
@@ -378,5 +399,5 @@ fn judge(state: &State<'_>, walk: &Walk, looped: Option<PortId>) -> Disposition 
         Arrival::Lost(at, loss) => Some(Disposition::Dropped { at, loss }),
         Arrival::Switch(..) | Arrival::Host(_) => None,
     });
-    lost.unwrap_or(Disposition::Delivered)
+    lost.or(dropped).unwrap_or(Disposition::Delivered)
 }

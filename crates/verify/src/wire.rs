@@ -8,6 +8,8 @@
 //!   management        between the controller and the switches, over their data ports; their agents' broadcasts
 //!   switch-over       what hosts broadcast after a stored switch-over, beside what was sent before it
 //! ```
+//! Broadcast, multicast and unknown unicast are on the wire only if some port between switches lets them out.
+//!
 //! All of them take the same channels and are stopped by the same PAUSE, so they have to be free of a cycle *together*. Hosts
 //! are taken to keep to their tagging tables.
 

@@ -3,8 +3,11 @@
 mod common;
 
 use common::{Wish, clos, plan, ring, topology};
-use fabric::{FdbMode, FindingKind, FlowControl, HostId, LinkId, Plan, Severity, Tagging, Tree};
-use verify::{Deadlock, Disposition, FrameKind, Receiver, check, judge, walk};
+use fabric::{
+    FdbMode, FindingKind, Flood, FloodKind, FloodSet, FlowControl, HostId, LinkId, Plan, PortRole, Severity, Tagging,
+    Tree,
+};
+use verify::{Deadlock, Disposition, FrameKind, Judgement, Loss, Receiver, check, judge, walk};
 
 fn assert_clean(plan: &Plan) {
     let report = check(plan);
@@ -78,6 +81,20 @@ fn a_route_is_explained_step_by_step() {
         found.lines(&plan.topology).last().map(String::as_str),
         Some("h0 -> h5: the frame floods from s3, which has no entry for it")
     );
+    plan.devices[3].ports.iter_mut().for_each(|port| port.blocked = Flood::DropAll.blocked());
+    let found = walk(&plan, from, Receiver::Host(to));
+    let at = plan.devices[3].ports[0].port;
+    assert_eq!(found.disposition, Disposition::Dropped { at, loss: Loss::Blocked });
+    assert_eq!(
+        found.lines(&plan.topology)[1..],
+        [
+            "s3:1 VLAN 2: no entry, so dropped: nowhere to go",
+            "h0 -> h5: the frame is lost at s3:1: the switch has no entry for it, and drops such frames",
+        ]
+    );
+    // Only s4 lets broadcasts on: none of its neighbours hears them by the other spine.
+    let everybody = walk(&plan, from, Receiver::Everybody);
+    assert_eq!((everybody.disposition, everybody.deliveries.len()), (Disposition::Spread, 1));
 }
 
 #[test]
@@ -107,7 +124,36 @@ fn broadcasts_that_close_a_ring_are_noted() {
     assert!(report.is_deployable(), "{report}");
     let words = "unicast frames cannot block, but with broadcast, multicast and unknown unicast 4 channels wait";
     assert!(note.is_some_and(|note| note.message.starts_with(words)), "{report}");
-    let Deadlock::Waits { covered, open } = judge(&plan).deadlock else { panic!("PAUSE makes frames wait") };
-    assert_eq!(covered, [FrameKind::Unicast]);
-    assert_eq!(open, [FrameKind::Broadcast, FrameKind::Multicast, FrameKind::UnknownUnicast]);
+    let floods = [FrameKind::Broadcast, FrameKind::Multicast, FrameKind::UnknownUnicast];
+    let Judgement { deadlock: Deadlock::Waits { covered, open }, dropped, .. } = judge(&plan) else {
+        panic!("PAUSE makes frames wait")
+    };
+    assert_eq!((&covered[..], &open[..], &dropped[..]), (&[FrameKind::Unicast][..], &floods[..], &[][..]));
+    // What no port lets out is on no cable and waits for nothing: the proof need not cover it.
+    for (flood, left, gone) in [(Flood::Drop, &floods[..2], &floods[2..]), (Flood::DropAll, &[], &floods[..])] {
+        plan.policy.flood = flood;
+        for port in plan.devices.iter_mut().flat_map(|device| &mut device.ports) {
+            if port.role != PortRole::Unused {
+                port.blocked = flood.blocked();
+            }
+        }
+        let Judgement { deadlock: Deadlock::Waits { covered, open }, dropped, report } = judge(&plan) else {
+            panic!("PAUSE makes frames wait")
+        };
+        assert_eq!(
+            (&covered[..], &open[..], &dropped[..]),
+            (&[FrameKind::Unicast][..], left, gone),
+            "{flood}: {report}"
+        );
+        assert_eq!(report.findings().is_empty(), left.is_empty(), "{flood}: {report}");
+    }
+    // A single port that lets broadcasts out has them on the wire again.
+    let link = plan.topology.link(plan.topology.link_ids().next().expect("a link")).a;
+    let port = plan.devices.iter_mut().flat_map(|device| &mut device.ports).find(|port| port.port == link);
+    port.expect("its state").blocked = FloodSet::ALL.without(FloodSet::NONE.with(FloodKind::Broadcast));
+    let Judgement { deadlock: Deadlock::Waits { covered, .. }, dropped, report } = judge(&plan) else {
+        panic!("PAUSE makes frames wait")
+    };
+    assert_eq!((&covered[..], &dropped[..]), (&[FrameKind::Unicast, FrameKind::Broadcast][..], &floods[1..]));
+    assert!(report.to_string().contains("forwards broadcast, which the plan drops"), "{report}");
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Wish, clos, plan, ring, topology};
 use fabric::{
-    Admin, DeviceIntent, FdbMode, Finding, FlowControl, IngressFilter, Learning, Plan, PortIntent, SpanningTree,
+    Admin, DeviceIntent, FdbMode, Finding, Flood, FlowControl, IngressFilter, Learning, Plan, PortIntent, SpanningTree,
     Tagging,
     format::plan::{ReadMode, read_plan, write_plan},
 };
@@ -81,10 +81,12 @@ fn explicit(device: &DeviceIntent, mut value: Value) -> Value {
             flow_control: _,
             mtu_bytes,
             ingress_filter,
+            blocked,
         } = port;
         let value = &mut value["ports"][at];
         value["mtu_bytes"] = json!(mtu_bytes);
         value["ingress_filter"] = json!(if *ingress_filter == IngressFilter::On { "on" } else { "off" });
+        value["blocked"] = json!(blocked.to_string());
         for set in ["tagged", "untagged"] {
             if value.get(set).is_none() {
                 value[set] = json!("");
@@ -136,11 +138,12 @@ fn neighbours(value: &Value) -> Vec<Value> {
             vec![json!(number + 1), json!(number.saturating_sub(1)), json!(0), json!(u16::MAX)]
         }
         Value::String(text) => {
-            const WORDS: [&[&str]; 4] = [
+            const WORDS: [&[&str]; 5] = [
                 &["on", "off"],
                 &["up", "down"],
                 &["off", "pause", "pfc=1", "pfc=2", "pfc=8"],
                 &["unused", "controller", "host 0", "link 0"],
+                &["none", "unknown-unicast", "multicast", "broadcast", "unknown-unicast,multicast,broadcast"],
             ];
             let kind = WORDS.iter().filter(|words| words.contains(&text.as_str()));
             let mut others: Vec<Value> = kind.flat_map(|words| words.iter().map(|word| json!(word))).collect();
@@ -253,6 +256,8 @@ fn plans() -> Vec<(&'static str, Plan)> {
         ("by pair", plan(&small(), Wish::tagged_by(Tagging::Pair))),
         ("classes", plan(&ring(), lanes)),
         ("every entry", plan(&small(), Wish { fdb: FdbMode::Full, ..Wish::switch_tagged() })),
+        ("drop", plan(&small(), Wish { flood: Flood::Drop, ..Wish::switch_tagged() })),
+        ("drop all", plan(&small(), Wish { flood: Flood::DropAll, ..Wish::tagged_by(Tagging::Pair) })),
         ("learning", plan(&topology(&[2, 0], &[(0, 1)]), Wish { fdb: FdbMode::Learned, ..Wish::switch_tagged() })),
     ]
 }

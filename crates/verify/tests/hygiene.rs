@@ -4,10 +4,10 @@ mod common;
 
 use common::{Wish, clos, plan, topology, vlan};
 use fabric::{
-    Admin, FdbMode, FindingKind as K, FlowControl, FlowControlMode, InBand, Learning, Plan, PortIntent, PortRole,
-    Severity, Tagging, Topology, TopologyBuilder, Tree, VlanSet, VlanTree,
+    Admin, FdbMode, FindingKind as K, Flood, FloodKind, FloodSet, FlowControl, FlowControlMode, InBand, Learning, Plan,
+    PortIntent, PortRole, Severity, Tagging, Topology, TopologyBuilder, Tree, VlanSet, VlanTree,
 };
-use verify::check;
+use verify::{check, judge};
 
 /// Leaves s0, s1, s2 (hosts on ports 1 and 2, links on 3 and 4) under spines s3 and s4; port 5 of a leaf, and port 4 of a
 /// spine, are unused.
@@ -179,6 +179,64 @@ const CASES: &[Case] = &[
         found: (Severity::Warning, K::UnusedSetting, "s2:1: is a member of VLAN 4, in which no other host's port"),
     },
     Case {
+        name: "unknown unicast dropped by one port",
+        base: leaves,
+        damage: |p| port(p, 0, 1).blocked = Flood::Drop.blocked(),
+        found: (Severity::Warning, K::PlanMismatch, "s0:1: blocks unknown-unicast, which the plan forwards"),
+    },
+    Case {
+        name: "multicast dropped by one port",
+        base: leaves,
+        damage: |p| port(p, 0, 1).blocked = FloodSet::NONE.with(FloodKind::Multicast),
+        found: (Severity::Fatal, K::PlanMismatch, "s0:1: blocks multicast, which the plan forwards"),
+    },
+    Case {
+        name: "broadcasts dropped on a link",
+        base: leaves,
+        damage: |p| port(p, 0, 3).blocked = FloodSet::NONE.with(FloodKind::Broadcast),
+        found: (Severity::Fatal, K::MissedBroadcast, "h0: its broadcasts in VLAN 2 miss 4 hosts"),
+    },
+    Case {
+        name: "unknown unicast dropped where switches learn",
+        base: learned,
+        damage: |p| port(p, 0, 3).blocked = Flood::Drop.blocked(),
+        found: (Severity::Fatal, K::PlanMismatch, "s0:3: blocks unknown-unicast"),
+    },
+    Case {
+        name: "unknown unicast let out by one port",
+        base: || plan(&clos(), Wish { flood: Flood::Drop, ..Wish::switch_tagged() }),
+        damage: |p| port(p, 0, 3).blocked = FloodSet::NONE,
+        found: (Severity::Fatal, K::PlanMismatch, "s0:3: forwards unknown-unicast, which the plan drops"),
+    },
+    Case {
+        name: "an unused port that blocks",
+        base: leaves,
+        damage: |p| port(p, 3, 4).blocked = FloodSet::ALL,
+        found: (Severity::Warning, K::PlanMismatch, "s3:4: blocks unknown-unicast"),
+    },
+    Case {
+        name: "a policy that drops what learning needs",
+        base: learned,
+        damage: |p| p.policy.flood = Flood::Drop,
+        found: (
+            Severity::Fatal,
+            K::PlanMismatch,
+            "drops unknown-unicast, but switches that learn find hosts by floods",
+        ),
+    },
+    Case {
+        name: "a policy that drops what management needs",
+        base: in_band,
+        damage: |p| p.policy.flood = Flood::Drop,
+        found: (Severity::Fatal, K::PlanMismatch, "but management over data ports finds agents by floods"),
+    },
+    Case {
+        name: "a missing entry where unknown unicast is dropped",
+        base: || plan(&clos(), Wish { flood: Flood::Drop, ..Wish::switch_tagged() }),
+        damage: |p| p.devices[0].fdb.clear(),
+        found: (Severity::Fatal, K::Drop, "is dropped by s0, which has no entry for it"),
+    },
+    Case {
         name: "flow control toward the controller",
         base: in_band,
         damage: |p| port(p, 0, 3).flow_control = FlowControlMode::Pause,
@@ -209,4 +267,14 @@ fn what_serves_nothing_is_found() {
 fn a_host_alone_is_no_finding() {
     let alone = plan(&topology(&[1], &[]), Wish::switch_tagged());
     assert_eq!(check(&alone).findings(), []);
+}
+
+/// In a fabric without links floods are dropped if no host's port forwards them, and only then.
+#[test]
+fn a_switch_alone_drops_what_its_plan_says() {
+    for (flood, count) in [(Flood::Forward, 0), (Flood::Drop, 1), (Flood::DropAll, 3)] {
+        let alone = plan(&topology(&[3], &[]), Wish { flood, ..Wish::switch_tagged() });
+        let judgement = judge(&alone);
+        assert_eq!((judgement.report.findings(), judgement.dropped.len()), (&[][..], count), "{flood}");
+    }
 }

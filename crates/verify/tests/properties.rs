@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use common::{Wish, plan, topology, vlan};
 use fabric::{
-    Admin, Attachment, FdbEntry, FdbMode, FindingKind, HostId, Mac, Plan, PortId, PortIntent, Severity, Tagging, VlanId,
+    Admin, Attachment, FdbEntry, FdbMode, FindingKind, Flood, FloodKind, FloodSet, HostId, Mac, Plan, PortId,
+    PortIntent, Severity, Tagging, VlanId,
 };
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use verify::{Disposition, Receiver, check, walk};
@@ -39,6 +40,10 @@ fn simulate(plan: &Plan, source: HostId, receiver: Receiver) -> Seen {
         Receiver::Everybody => Mac::BROADCAST,
         Receiver::Nobody => Mac::local(0x00ff_ffff),
     };
+    let kind = match receiver {
+        Receiver::Everybody => FloodKind::Broadcast,
+        Receiver::Host(_) | Receiver::Nobody => FloodKind::UnknownUnicast,
+    };
     let mut queue = VecDeque::from([(topology.host(source).port, tag)]);
     let mut arrivals = 0;
     while let Some((ingress, tag)) = queue.pop_front() {
@@ -56,7 +61,7 @@ fn simulate(plan: &Plan, source: HostId, receiver: Receiver) -> Seen {
         let entry = device.fdb_entries(topology).find(|entry| entry.vlan == vlan && entry.mac == mac);
         let out: Vec<&PortIntent> = match entry {
             Some(entry) => device.ports.iter().filter(|port| port.port == entry.port).collect(),
-            None => device.ports.iter().collect(),
+            None => device.ports.iter().filter(|port| !port.blocked.contains(kind)).collect(),
         };
         seen.flooded |= entry.is_none();
         for port in out {
@@ -88,8 +93,11 @@ fn frames(plan: &Plan) -> impl Iterator<Item = (HostId, Receiver)> + '_ {
 
 /// Whether a frame does exactly what the plan promises.
 fn is_right(plan: &Plan, source: HostId, receiver: Receiver, seen: &Seen) -> bool {
+    let dropped = plan.policy.flood.blocked();
     let wanted: BTreeMap<HostId, u64> = match receiver {
         Receiver::Host(to) => BTreeMap::from([(to, 1)]),
+        Receiver::Everybody if dropped.contains(FloodKind::Broadcast) => BTreeMap::new(),
+        Receiver::Nobody if dropped.contains(FloodKind::UnknownUnicast) => BTreeMap::new(),
         Receiver::Everybody | Receiver::Nobody => {
             plan.topology.host_ids().filter(|to| *to != source).map(|to| (to, 1)).collect()
         }
@@ -116,6 +124,7 @@ enum Damage {
     Shut(usize),
     ToggleLink(usize, usize),
     BroadcastEntry(usize, usize, usize),
+    Block(usize, FloodKind),
 }
 
 fn damages() -> impl Strategy<Value = Damage> {
@@ -130,7 +139,8 @@ fn damages() -> impl Strategy<Value = Damage> {
         (n.clone(), n.clone()).prop_map(|(a, b)| Damage::SwapForm(a, b)),
         n.clone().prop_map(Damage::Shut),
         (n.clone(), n.clone()).prop_map(|(a, b)| Damage::ToggleLink(a, b)),
-        (n.clone(), n.clone(), n).prop_map(|(a, b, c)| Damage::BroadcastEntry(a, b, c)),
+        (n.clone(), n.clone(), n.clone()).prop_map(|(a, b, c)| Damage::BroadcastEntry(a, b, c)),
+        (n, proptest::sample::select(FloodKind::ALL)).prop_map(|(a, kind)| Damage::Block(a, kind)),
     ]
 }
 
@@ -162,6 +172,11 @@ fn apply(plan: &mut Plan, damage: &Damage) {
                 toggle(&mut port.tagged, pick(vlan));
                 toggle(&mut port.untagged, pick(vlan));
             }
+        }),
+        Damage::Block(port, kind) => change(plan, port, |port| {
+            let kind = FloodSet::NONE.with(kind);
+            port.blocked =
+                if port.blocked.and(kind).is_empty() { port.blocked.or(kind) } else { port.blocked.without(kind) };
         }),
         Damage::Shut(port) => change(plan, port, |port| port.admin = Admin::Down),
         Damage::ToggleLink(link, vlan) if !plan.topology.links().is_empty() => {
@@ -201,13 +216,15 @@ fn toggle(vlans: &mut fabric::VlanSet, vlan: VlanId) {
 }
 
 prop_compose! {
-    /// A connected graph of up to six switches with at least two hosts, in any tagging mode.
-    fn plans()(
+    /// A connected graph of up to six switches with at least two hosts, in any tagging mode; floods are dropped in one of
+    /// these ways.
+    fn plans(floods: &'static [Flood])(
         hosts in proptest::collection::vec(0..3_usize, 1..7),
         parents in proptest::collection::vec(0..100_usize, 6),
         extra in proptest::collection::vec((0..100_usize, 0..100_usize), 0..5),
         tagging in proptest::sample::select(Tagging::ALL),
         fdb in proptest::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
+        flood in proptest::sample::select(floods),
     ) -> Plan {
         let mut hosts = hosts;
         hosts[0] = 2;
@@ -215,7 +232,7 @@ prop_compose! {
         let spanning = (1..count).map(|switch| (parents[switch - 1] % switch, switch));
         let loops = extra.iter().map(|(a, b)| (a % count, b % count)).filter(|(a, b)| a != b);
         let links: Vec<(usize, usize)> = spanning.chain(loops).collect();
-        plan(&topology(&hosts, &links), Wish { fdb, ..Wish::tagged_by(tagging) })
+        plan(&topology(&hosts, &links), Wish { fdb, flood, ..Wish::tagged_by(tagging) })
     }
 }
 
@@ -229,7 +246,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn correct_plans_are_clean(plan in plans()) {
+    fn correct_plans_are_clean(plan in plans(Flood::ALL)) {
         let report = check(&plan);
         prop_assert!(report.findings().iter().all(|finding| finding.severity == Severity::Note), "{report}");
         for (source, receiver) in frames(&plan) {
@@ -238,9 +255,11 @@ proptest! {
     }
 
     #[test]
-    fn the_judge_sees_what_frames_do(plan in plans(), damages in proptest::collection::vec(damages(), 1..4)) {
+    fn the_judge_sees_what_frames_do(plan in plans(&[Flood::Forward]), damages in proptest::collection::vec(damages(), 1..4)) {
         let mut plan = plan;
-        damages.iter().for_each(|damage| apply(&mut plan, damage));
+        // No pair of hosts needs unknown unicast, and nobody walks multicasts.
+        let is_walked = |damage: &&Damage| !matches!(damage, Damage::Block(_, FloodKind::UnknownUnicast | FloodKind::Multicast));
+        damages.iter().filter(is_walked).for_each(|damage| apply(&mut plan, damage));
         let report = check(&plan);
         let right = frames(&plan).all(|(source, receiver)| {
             is_right(&plan, source, receiver, &simulate(&plan, source, receiver))
@@ -252,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn a_walk_is_what_the_simulator_sees(plan in plans(), damages in proptest::collection::vec(damages(), 0..4)) {
+    fn a_walk_is_what_the_simulator_sees(plan in plans(Flood::ALL), damages in proptest::collection::vec(damages(), 0..4)) {
         let mut plan = plan;
         damages.iter().for_each(|damage| apply(&mut plan, damage));
         for (source, receiver) in frames(&plan) {
@@ -270,7 +289,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_plans_are_judged_without_a_panic(plan in plans(), cut in 0..12_usize) {
+    fn broken_plans_are_judged_without_a_panic(plan in plans(Flood::ALL), cut in 0..12_usize) {
         let mut plan = plan;
         match cut {
             0 => plan.devices.clear(),

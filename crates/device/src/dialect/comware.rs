@@ -14,7 +14,7 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -58,6 +58,7 @@ impl Dialect for Comware {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::NONE,
             port_name: (is_word, "GigabitEthernet1/0/1"),
             basis: Basis::Untested,
         }

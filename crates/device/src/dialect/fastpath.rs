@@ -14,7 +14,7 @@
 
 use std::{collections::BTreeSet, io};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -44,6 +44,7 @@ impl Dialect for Fastpath {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::NONE,
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),
             basis: Basis::Untested,
         }

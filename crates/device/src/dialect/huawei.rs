@@ -9,12 +9,13 @@
 //!     GigabitEthernet0/0/1 vlan 2
 //! ```
 //! A port is hybrid from the factory and untagged in VLAN 1, or `auto` on newer releases, so the link type is always said.
-//! Untagged frames belong to the PVID and are dropped where the port is not in it. Source: vendor's guide for the PVID; the
+//! Untagged frames belong to the PVID and are dropped where the port is not in it. `unicast-suppression block outbound` keeps
+//! unknown unicast from leaving a port, and so for multicast and broadcast. Source: vendor's guide for the PVID; the
 //! rest is believed.
 
 use std::io;
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -44,6 +45,7 @@ impl Dialect for Huawei {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::ALL,
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,
         }
@@ -108,6 +110,12 @@ impl Commands for Huawei {
             Some(_) => writeln!(out, " undo flow-control")?,
             None => {}
         }
+        for kind in change.unblocks().iter() {
+            writeln!(out, " undo {} block outbound", suppression(kind))?;
+        }
+        for kind in change.blocks().iter() {
+            writeln!(out, " {} block outbound", suppression(kind))?;
+        }
         writeln!(out, " quit")
     }
 
@@ -129,6 +137,15 @@ impl Commands for Huawei {
 
     fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "stp enable")
+    }
+}
+
+/// The word for what a port does not let out.
+fn suppression(kind: FloodKind) -> &'static str {
+    match kind {
+        FloodKind::UnknownUnicast => "unicast-suppression",
+        FloodKind::Multicast => "multicast-suppression",
+        FloodKind::Broadcast => "broadcast-suppression",
     }
 }
 
@@ -188,6 +205,12 @@ fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
         ["undo", "shutdown"] => console.set_admin(Admin::Up),
         ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),
         ["undo", "flow-control"] => console.set_flow_control(FlowControlMode::Off),
+        ["unicast-suppression", "block", "outbound"] => console.block(FloodKind::UnknownUnicast),
+        ["multicast-suppression", "block", "outbound"] => console.block(FloodKind::Multicast),
+        ["broadcast-suppression", "block", "outbound"] => console.block(FloodKind::Broadcast),
+        ["undo", "unicast-suppression", "block", "outbound"] => console.unblock(FloodKind::UnknownUnicast),
+        ["undo", "multicast-suppression", "block", "outbound"] => console.unblock(FloodKind::Multicast),
+        ["undo", "broadcast-suppression", "block", "outbound"] => console.unblock(FloodKind::Broadcast),
         ["port", "link-type", "hybrid"] => console.set_mode(Mode::Hybrid),
         ["port", "link-type", "access"] => console.set_mode(Mode::Access),
         ["port", "default", "vlan", number] => console.set_access(vlan(number)?),

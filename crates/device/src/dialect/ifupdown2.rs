@@ -19,7 +19,7 @@
 
 use std::{fmt::Write as _, io};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -55,6 +55,7 @@ impl Dialect for Ifupdown2 {
             priority_flow_control: Ability::Lacks,
             full: Full::AsState,
             learning: Learns::AsTold,
+            blocks: FloodSet::ALL,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }
@@ -146,6 +147,9 @@ fn stanza(port: &PortConfig) -> String {
         text.push_str("    link-down yes\n");
     }
     let _ = writeln!(text, "    bridge-learning {}", learning_word(port.learning));
+    for kind in port.blocked.unwrap_or_default().iter() {
+        let _ = writeln!(text, "    {} off", flood_word(kind));
+    }
     let members = port.members();
     if !members.is_empty() {
         let _ = writeln!(text, "    bridge-vids {}", members.to_string().replace(',', " "));
@@ -158,6 +162,15 @@ fn stanza(port: &PortConfig) -> String {
         let _ = writeln!(text, "    post-up ethtool -A {name} rx on tx on || :");
     }
     text
+}
+
+/// The word for whether a port lets floods of a kind out.
+fn flood_word(kind: FloodKind) -> &'static str {
+    match kind {
+        FloodKind::UnknownUnicast => "bridge-unicast-flood",
+        FloodKind::Multicast => "bridge-multicast-flood",
+        FloodKind::Broadcast => "bridge-broadcast-flood",
+    }
 }
 
 /// The commands for what the stanza has no words for.
@@ -278,6 +291,12 @@ impl Reader<'_> {
                     ["bridge-learning", state @ ("on" | "off")] => {
                         let learning = if *state == "on" { PortLearning::On } else { PortLearning::Off };
                         self.ports.config.ports[slot.index()].learning = learning;
+                    }
+                    [word, state @ ("on" | "off")] if word.ends_with("-flood") => {
+                        let found = FloodKind::ALL.iter().copied().find(|kind| flood_word(*kind) == *word);
+                        let Some(kind) = found else { return unknown(words) };
+                        let name = self.ports.config.ports[slot.index()].name.clone();
+                        self.ports.set_flood(&name, kind, *state == "on")?;
                     }
                     ["bridge-allow-untagged", "no"] => stanza.untagged = false,
                     ["bridge-allow-untagged", "yes"] => stanza.untagged = true,

@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -39,6 +39,7 @@ impl Dialect for Junos {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::NONE,
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
         }

@@ -8,12 +8,13 @@
 //! ```
 //! The kernel's rules: a bridge filters VLANs only if told so; a port it takes in joins the default PVID's VLAN, none here;
 //! `vlan add` sets the flags anew, so saying it without `pvid` takes the PVID away; an entry that is not `static` is the
-//! bridge's own address, and without `master` it is the port's. `set -e` stops at the first refusal, with ports still shut.
+//! bridge's own address, and without `master` it is the port's. A port lets all floods out until it is told not to, and
+//! again when it has left the bridge. `set -e` stops at the first refusal, with ports still shut.
 //! Tried on Debian's kernel (`make test-vm`).
 
 use std::{io, io::Write as _};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, read_only};
 use crate::{
@@ -46,6 +47,7 @@ impl Dialect for LinuxBridge {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::AsTold,
+            blocks: FloodSet::ALL,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
         }
@@ -106,6 +108,15 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
         writeln!(ip, "link set dev {port} type bridge_slave learning {learning}")?;
         writeln!(ip, "link set dev {port} addrgenmode none")?;
     }
+    if change.stage != Stage::Open {
+        for port in change.ports() {
+            for (kinds, state) in [(port.blocks(), "off"), (port.unblocks(), "on")] {
+                for kind in kinds.iter() {
+                    writeln!(ip, "link set dev {} type bridge_slave {} {state}", port.name(), flood_word(kind))?;
+                }
+            }
+        }
+    }
     if change.stage == Stage::Step {
         for port in change.ports().filter(|port| !port.begins() && port.learning().is_some()) {
             let (name, learning) = (port.name(), learning_word(port.after.learning));
@@ -156,6 +167,15 @@ pub(super) fn learning_word(learning: PortLearning) -> &'static str {
     match learning {
         PortLearning::On | PortLearning::Always => "on",
         PortLearning::Off => "off",
+    }
+}
+
+/// The kernel's word for whether a port lets floods of a kind out.
+pub(super) fn flood_word(kind: FloodKind) -> &'static str {
+    match kind {
+        FloodKind::UnknownUnicast => "flood",
+        FloodKind::Multicast => "mcast_flood",
+        FloodKind::Broadcast => "bcast_flood",
     }
 }
 
@@ -349,8 +369,22 @@ impl Ports<'_> {
                 self.port(name)?.learning = if *state == "on" { PortLearning::On } else { PortLearning::Off };
                 Ok(())
             }
+            ["link", "set", "dev", name, "type", "bridge_slave", word, state @ ("on" | "off")] => {
+                let Some(kind) = FloodKind::ALL.iter().copied().find(|kind| flood_word(*kind) == *word) else {
+                    return unknown(words);
+                };
+                self.set_flood(name, kind, *state == "on")
+            }
             _ => unknown(words),
         }
+    }
+
+    /// Whether a port lets floods of a kind out.
+    pub(super) fn set_flood(&mut self, name: &str, kind: FloodKind, out: bool) -> Result<(), String> {
+        let port = self.port(name)?;
+        let others = port.blocked.unwrap_or_default().without(FloodSet::NONE.with(kind));
+        port.blocked = Some(if out { others } else { others.with(kind) });
+        Ok(())
     }
 
     /// A line of `ethtool -A`, from the device's name on.
@@ -370,6 +404,7 @@ impl Ports<'_> {
         self.config.entries.retain(|_, leads| *leads != slot);
         let port = self.port(name)?;
         (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+        port.blocked = Some(FloodSet::NONE);
         Ok(())
     }
 
@@ -379,6 +414,7 @@ impl Ports<'_> {
         self.config.entries.clear();
         for port in &mut self.config.ports {
             (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+            port.blocked = Some(FloodSet::NONE);
         }
     }
 }

@@ -13,7 +13,7 @@
 
 use std::{fmt::Write as _, io};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId};
 
 use super::{
     Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -46,6 +46,7 @@ impl Dialect for Networkd {
             priority_flow_control: Ability::Lacks,
             full: Full::AsState,
             learning: Learns::AsTold,
+            blocks: FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }
@@ -143,6 +144,10 @@ impl Keeper for Networkd {
     }
 }
 
+/// What says that floods of a kind leave by a port. For broadcasts there is no word.
+const FLOODS: [(FloodKind, &str); 2] =
+    [(FloodKind::UnknownUnicast, "UnicastFlood"), (FloodKind::Multicast, "MulticastFlood")];
+
 /// A port, its VLANs and its PVID.
 fn port_file(port: &PortConfig) -> String {
     let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
@@ -153,6 +158,11 @@ fn port_file(port: &PortConfig) -> String {
          [Bridge]\nLearning={learning}\n",
         port.name
     );
+    for (kind, key) in FLOODS {
+        if port.blocked.unwrap_or_default().contains(kind) {
+            let _ = writeln!(text, "{key}=no");
+        }
+    }
     if !port.members().is_empty() {
         text.push_str("[BridgeVLAN]\n");
     }
@@ -268,6 +278,17 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                             "no" => PortLearning::Off,
                             _ => return unknown(),
                         };
+                    }
+                    ("Bridge", "UnicastFlood" | "MulticastFlood") => {
+                        let out = match value {
+                            "yes" => true,
+                            "no" => false,
+                            _ => return unknown(),
+                        };
+                        let found = FLOODS.iter().find(|(_, word)| *word == key);
+                        let Some((kind, _)) = found else { return unknown() };
+                        let others = port.blocked.unwrap_or_default().without(FloodSet::NONE.with(*kind));
+                        port.blocked = Some(if out { others } else { others.with(*kind) });
                     }
                     ("BridgeVLAN", "VLAN") => {
                         let new = vlans(value)?;

@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
-use fabric::{Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -40,6 +40,7 @@ impl Dialect for OpenVswitch {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Never,
+            blocks: FloodSet::NONE,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,
         }

@@ -6,12 +6,13 @@
 //!   exit                     switchport general allowed vlan add 2-9 untagged     exit
 //! ```
 //! A port is in access mode in VLAN 1 until it is told to be *general*; in general mode it filters at ingress, and it is
-//! in VLAN 1 until that is removed. The newer generation enters addresses globally. Sources: the vendors' CLI guides for
+//! in VLAN 1 until that is removed. The newer generation enters addresses globally, and keeps unknown unicast from leaving a
+//! port by `bridge unicast unknown filtering`. Sources: the vendors' CLI guides for
 //! VLANs; the addresses' newer form is believed.
 
 use std::io;
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -62,6 +63,10 @@ impl Dialect for Ros {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: match self {
+                Self::PowerConnect => FloodSet::NONE,
+                Self::CiscoSb => FloodSet::NONE.with(FloodKind::UnknownUnicast),
+            },
             port_name: match self {
                 Self::PowerConnect => (is_word, "g1"),
                 Self::CiscoSb => (is_word, "gi1"),
@@ -144,6 +149,12 @@ impl Commands for Ros {
             Some(FlowControlMode::Pause) => writeln!(out, "flowcontrol on")?,
             Some(_) => writeln!(out, "flowcontrol off")?,
             None => {}
+        }
+        // What the older generation cannot say was refused.
+        if !change.blocks().is_empty() {
+            writeln!(out, "bridge unicast unknown filtering")?;
+        } else if !change.unblocks().is_empty() {
+            writeln!(out, "bridge unicast unknown forwarding")?;
         }
         writeln!(out, "exit")
     }
@@ -273,6 +284,14 @@ impl Reader<'_> {
     fn port(&mut self, words: &[&str]) -> Result<(), String> {
         let console = &mut self.console;
         match words {
+            ["bridge", "unicast", "unknown", action] if matches!(self.generation, Ros::CiscoSb) => match *action {
+                "filtering" => console.block(FloodKind::UnknownUnicast),
+                "forwarding" => console.unblock(FloodKind::UnknownUnicast),
+                _ => unknown(words),
+            },
+            ["no", "bridge", "unicast", "unknown"] if matches!(self.generation, Ros::CiscoSb) => {
+                console.unblock(FloodKind::UnknownUnicast)
+            }
             ["shutdown"] => console.set_admin(Admin::Down),
             ["no", "shutdown"] => console.set_admin(Admin::Up),
             ["flowcontrol", "on"] => console.set_flow_control(FlowControlMode::Pause),

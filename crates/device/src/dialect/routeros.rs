@@ -8,12 +8,12 @@
 //!   /interface bridge set [ find name=espalier ] vlan-filtering=yes
 //! ```
 //! A port that admits untagged frames is an untagged member of its PVID's VLAN by itself, VLAN 1 unless named; one that
-//! admits tagged frames only is not. Filtering comes on when everything is there. Source: vendor's manual for ports and
+//! admits tagged frames only is not. `unknown-unicast-flood=no` and its kin keep floods from leaving a port. Filtering comes on when everything is there. Source: vendor's manual for ports and
 //! VLANs; static hosts are believed.
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
@@ -38,6 +38,7 @@ impl Dialect for RouterOs {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::AsTold,
+            blocks: FloodSet::ALL,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,
         }
@@ -116,6 +117,16 @@ fn learn(learning: PortLearning) -> &'static str {
     }
 }
 
+/// What says of a port which floods leave by it.
+fn flood(kinds: FloodSet, state: &str) -> String {
+    let word = |kind| match kind {
+        FloodKind::UnknownUnicast => "unknown-unicast-flood",
+        FloodKind::Multicast => "unknown-multicast-flood",
+        FloodKind::Broadcast => "broadcast-flood",
+    };
+    kinds.iter().map(|kind| format!(" {}={state}", word(kind))).collect()
+}
+
 impl RouterOs {
     /// Takes the bridge away with all that is in it.
     fn remove(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
@@ -151,9 +162,10 @@ impl RouterOs {
     fn ports(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
         let add = |out: &mut Output<'_>, port: &PortConfig| {
             let (name, settings, learn) = (&port.name, ingress(port.pvid), learn(port.learning));
+            let flood = flood(port.blocked.unwrap_or_default(), "no");
             writeln!(
                 out,
-                "/interface bridge port add bridge={BRIDGE} interface={name} {settings} ingress-filtering=yes {learn}"
+                "/interface bridge port add bridge={BRIDGE} interface={name} {settings} ingress-filtering=yes {learn}{flood}"
             )
         };
         if change.stage == Stage::Prepare {
@@ -170,6 +182,12 @@ impl RouterOs {
                 if port.pvid().is_some() {
                     let settings = ingress(port.after.pvid);
                     writeln!(out, "/interface bridge port set [ find interface={name} ] {settings}")?;
+                }
+                for (kinds, state) in [(port.blocks(), "no"), (port.unblocks(), "yes")] {
+                    if !kinds.is_empty() {
+                        let flood = flood(kinds, state);
+                        writeln!(out, "/interface bridge port set [ find interface={name} ]{flood}")?;
+                    }
                 }
                 if port.learning().is_some() {
                     let learn = learn(port.after.learning);
@@ -306,7 +324,10 @@ impl<'a> Reader<'a> {
                     _ => {
                         self.ports.iter_mut().for_each(|port| *port = None);
                         // Outside the bridge nobody learns.
-                        self.config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Off);
+                        let outside = |port: &mut PortConfig| {
+                            (port.learning, port.blocked) = (PortLearning::Off, Some(FloodSet::NONE));
+                        };
+                        self.config.ports.iter_mut().for_each(outside);
                     }
                 }
                 Ok(())
@@ -390,8 +411,9 @@ impl<'a> Reader<'a> {
             }
             self.ports[slot.index()] = Some(Port { pvid: VlanId::MIN, tagged_only: false });
             self.config.ports[slot.index()].ingress_filter = IngressFilter::On;
-            // A port learns until it is told not to.
+            // A port learns, and lets everything out, until it is told not to.
             self.config.ports[slot.index()].learning = PortLearning::On;
+            self.config.ports[slot.index()].blocked = Some(FloodSet::NONE);
         }
         let Some(port) = &mut self.ports[slot.index()] else { return Err(format!("port {name} is not in the bridge")) };
         for (key, value) in &arguments.set {
@@ -400,6 +422,16 @@ impl<'a> Reader<'a> {
                 ("learn", state @ ("yes" | "no" | "auto")) => {
                     let learns = if state == "no" { PortLearning::Off } else { PortLearning::On };
                     self.config.ports[slot.index()].learning = learns;
+                }
+                ("unknown-unicast-flood" | "unknown-multicast-flood" | "broadcast-flood", state @ ("yes" | "no")) => {
+                    let kind = match *key {
+                        "unknown-unicast-flood" => FloodKind::UnknownUnicast,
+                        "unknown-multicast-flood" => FloodKind::Multicast,
+                        _ => FloodKind::Broadcast,
+                    };
+                    let blocked = &mut self.config.ports[slot.index()].blocked;
+                    let others = blocked.unwrap_or_default().without(FloodSet::NONE.with(kind));
+                    *blocked = Some(if state == "no" { others.with(kind) } else { others });
                 }
                 ("pvid", number) => port.pvid = vlan(number)?,
                 ("frame-types", "admit-all") => port.tagged_only = false,

@@ -26,7 +26,7 @@ mod reader;
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
-use fabric::{Admin, Basis, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
 use serde_json::{Map, Value, json};
 
 use self::reader::{fresh, read, turn};
@@ -66,6 +66,7 @@ impl Dialect for Sonic {
             priority_flow_control: Ability::Has,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::NONE,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
         }

@@ -12,7 +12,7 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -42,6 +42,7 @@ impl Dialect for TpLink {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::NONE,
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,
         }

@@ -15,12 +15,13 @@
 //! A port is an access port in VLAN 1 until it is a trunk, and a trunk allows *every* VLAN until it is told which. Frames of
 //! the native VLAN have no tag; it is VLAN 1 unless named, and untagged frames are dropped where the trunk does not allow
 //! it. EOS, as 802.1Q proposes, serves priorities 0 and 1 in each other's class until told otherwise; a port that is
-//! not told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. Sources: the
+//! not told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. IOS keeps unknown
+//! unicast and multicast from leaving a port by `switchport block`. Sources: the
 //! vendors' guides; nobody has tried it here.
 
 use std::io;
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, are_apart,
@@ -59,6 +60,10 @@ impl Dialect for Trunk {
             priority_flow_control,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: match self {
+                Self::Eos => FloodSet::NONE,
+                Self::Ios => FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
+            },
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,
         }
@@ -120,6 +125,12 @@ impl Commands for Trunk {
             for piece in pieces(&change.leave, RUNS_MAX) {
                 writeln!(out, " switchport trunk allowed vlan remove {piece}")?;
             }
+        }
+        for kind in change.unblocks().iter() {
+            writeln!(out, " no switchport block {}", blocked_word(kind))?;
+        }
+        for kind in change.blocks().iter() {
+            writeln!(out, " switchport block {}", blocked_word(kind))?;
         }
         if let Some(mode) = change.flow_control() {
             self.flow_control(out, &change.before.flow_control, mode)?;
@@ -205,6 +216,15 @@ impl Trunk {
     }
 }
 
+/// The word of IOS for what a port does not let out; it has none for broadcasts, which were refused.
+fn blocked_word(kind: FloodKind) -> &'static str {
+    match kind {
+        FloodKind::UnknownUnicast => "unicast",
+        FloodKind::Multicast => "multicast",
+        FloodKind::Broadcast => "broadcast",
+    }
+}
+
 /// Whether a port is as it came out of the box.
 fn is_access(port: &PortConfig) -> bool {
     port.untagged.contains(VlanId::MIN)
@@ -241,6 +261,11 @@ const FACTORY_CLASSES: [u8; PRIORITIES] = [1, 0, 2, 3, 4, 5, 6, 7];
 fn number(word: &str) -> Result<usize, String> {
     let number = word.parse().ok().filter(|number| *number < PRIORITIES);
     number.ok_or_else(|| format!("{word:?} is no number from 0 to 7"))
+}
+
+/// What `switchport block` is about.
+fn blocked_kind(word: &str) -> FloodKind {
+    if word == "unicast" { FloodKind::UnknownUnicast } else { FloodKind::Multicast }
 }
 
 impl<'a> Reader<'a> {
@@ -365,6 +390,13 @@ impl<'a> Reader<'a> {
                 _ => return unknown(words),
             },
             (_, ["no", "switchport", "trunk", "allowed", "vlan"]) => memory.allowed = every_vlan(),
+            (Trunk::Ios, ["switchport", "block", kind @ ("unicast" | "multicast")]) => {
+                port.blocked = Some(port.blocked.unwrap_or_default().with(blocked_kind(kind)));
+            }
+            (Trunk::Ios, ["no", "switchport", "block", kind @ ("unicast" | "multicast")]) => {
+                let gone = FloodSet::NONE.with(blocked_kind(kind));
+                port.blocked = Some(port.blocked.unwrap_or_default().without(gone));
+            }
             (Trunk::Eos, ["flowcontrol", "send", "on"]) => memory.pause_send = true,
             (Trunk::Eos, ["flowcontrol", "send", "off"]) => memory.pause_send = false,
             (_, ["flowcontrol", "receive", "on"]) => memory.pause_receive = true,

@@ -14,7 +14,7 @@
 
 use std::{collections::BTreeSet, io};
 
-use fabric::{Admin, Basis, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only};
 use crate::{
@@ -37,6 +37,7 @@ impl Dialect for Zyxel {
             priority_flow_control: Ability::Lacks,
             full: Full::InSteps,
             learning: Learns::Always,
+            blocks: FloodSet::NONE,
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,
         }

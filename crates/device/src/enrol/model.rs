@@ -1,6 +1,6 @@
 //! From what was found to a model, and what a plan may ask of it.
 
-use fabric::{Basis, Model, PortNames, format::model::parse_model};
+use fabric::{Basis, FloodSet, Model, PortNames, format::model::parse_model};
 
 use super::{Capabilities, End, Identity};
 
@@ -30,7 +30,7 @@ pub fn model_of(name: &str, identity: &Identity, found: &Capabilities, base: Bas
     // How large the table is, nothing standard says; what it was seen to hold is a lower bound.
     let seen = found.statics.held.max(identity.learned as usize);
     let total = known.map_or(0, |known| known.total_entries_max).max(seen);
-    for fact in ["total-macs", "syntax", "save"] {
+    for fact in ["total-macs", "blocks-floods", "syntax", "save"] {
         keep(fact);
     }
     match identity.pfc_classes {
@@ -74,6 +74,7 @@ pub fn model_of(name: &str, identity: &Identity, found: &Capabilities, base: Bas
         independent_vlan_learning: found.independent_vlan_learning.able,
         pause,
         pfc_classes: identity.pfc_classes.unwrap_or_else(|| known.map_or(0, |known| known.pfc_classes)),
+        blocks_floods: known.map_or(FloodSet::NONE, |known| known.blocks_floods),
     };
     // Names that no topology can write are left to people.
     if parse_model(&fabric::format::model::write_model(&model, &[])).is_err() {
@@ -143,6 +144,7 @@ pub fn weakest(one: &Model, other: &Model) -> Model {
         independent_vlan_learning: one.independent_vlan_learning && other.independent_vlan_learning,
         pause: one.pause && other.pause,
         pfc_classes: one.pfc_classes.min(other.pfc_classes),
+        blocks_floods: one.blocks_floods.and(other.blocks_floods),
         ports: if one.ports == other.ports { one.ports.clone() } else { PortNames::Any },
         ..one.clone()
     }

@@ -72,6 +72,9 @@ struct Port {
     /// Left out where the switch does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mtu_bytes: Option<u16>,
+    /// Floods that do not leave by it. Left out where the switch does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocked: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +146,7 @@ impl State {
                 PortLearning::Always => None,
             },
             mtu_bytes: port.mtu_bytes,
+            blocked: port.blocked.map(|blocked| blocked.to_string()),
         };
         Self {
             spanning_tree: switched(config.spanning_tree == SpanningTree::On),
@@ -183,6 +187,7 @@ impl State {
                     None => PortLearning::Always,
                 },
                 mtu_bytes: port.mtu_bytes,
+                blocked: port.blocked.map(|text| text.parse().map_err(FormatError::Content)).transpose()?,
                 name: port.name,
             });
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
 
 use crate::{IngressFilter, PortLearning, Slot, SpanningTree, SwitchConfig};
 
@@ -43,6 +43,15 @@ pub enum Drift {
         port: Slot,
         /// How it was found.
         found: PortLearning,
+    },
+    /// A port blocks other floods than it should.
+    Floods {
+        /// Where.
+        port: Slot,
+        /// Which it blocks.
+        found: FloodSet,
+        /// Which it should.
+        wanted: FloodSet,
     },
     /// A port is not in VLANs that it should be in.
     Missing {
@@ -139,6 +148,9 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
         if is.learning != should.learning && ![is.learning, should.learning].contains(&PortLearning::Always) {
             drifts.push(Drift::Learning { port, found: is.learning });
         }
+        if let (Some(found), Some(wanted)) = (is.blocked, should.blocked) {
+            drifts.extend((found != wanted).then_some(Drift::Floods { port, found, wanted }));
+        }
         let (members, wanted) = (is.members(), should.members());
         drifts.extend(some(without(&wanted, &members), &|vlans| Drift::Missing { port, vlans }));
         drifts.extend(some(without(&members, &wanted), &|vlans| Drift::Extra { port, vlans }));
@@ -195,6 +207,9 @@ impl Drift {
             Self::Learning { port, found: PortLearning::Off } => format!("port {} does not learn", name(port)),
             Self::Learning { port, found: PortLearning::On | PortLearning::Always } => {
                 format!("port {} learns, and the plan has it go by static entries alone", name(port))
+            }
+            Self::Floods { port, found, wanted } => {
+                format!("port {} blocks floods of {found} instead of {wanted}", name(port))
             }
             Self::Missing { port, vlans } => format!("port {} is not a member of {}", name(port), vlan_words(vlans)),
             Self::Extra { port, vlans } => {
@@ -276,7 +291,7 @@ mod tests {
     #[test]
     fn every_difference_has_its_sentence_and_no_other() {
         type Spoil = fn(&mut SwitchConfig);
-        let cases: [(Spoil, &str); 14] = [
+        let cases: [(Spoil, &str); 15] = [
             (|c| c.spanning_tree = SpanningTree::On, "spanning tree is on"),
             (|c| c.ports[1].admin = Admin::Down, "port p2 is administratively down"),
             (|c| c.ports[0].pvid = Some(vlan(3)), "port p1 has PVID 3 instead of 2"),
@@ -285,6 +300,10 @@ mod tests {
             (
                 |c| c.ports[1].learning = PortLearning::On,
                 "port p2 learns, and the plan has it go by static entries alone",
+            ),
+            (
+                |c| c.ports[1].blocked = Some(FloodSet::ALL),
+                "port p2 blocks floods of unknown-unicast,multicast,broadcast instead of none",
             ),
             (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not a member of VLAN 3"),
             (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is a member of VLAN 9, against the plan"),

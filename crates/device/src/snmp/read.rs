@@ -175,6 +175,8 @@ impl<L: Link> Device<L> {
             // No object of the standard's turns it off.
             port.learning = PortLearning::Always;
             port.mtu_bytes = mtus.get(&numbers.interface.0).copied();
+            // No object of the standards' says.
+            port.blocked = None;
         }
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodKind, FlowControlMode, Mac, VlanId, VlanSet};
 use serde_json::Value;
 
 use super::{
@@ -244,6 +244,17 @@ pub(super) fn state(
         let up = link["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
         config.ports[at].admin = if up { Admin::Up } else { Admin::Down };
         config.ports[at].mtu_bytes = link["mtu"].as_u64().map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
+        if link["master"] == BRIDGE {
+            // An iproute2 that does not say so lets them out.
+            let slave = &link["linkinfo"]["info_slave_data"];
+            let words = [
+                (FloodKind::UnknownUnicast, "flood"),
+                (FloodKind::Multicast, "mcast_flood"),
+                (FloodKind::Broadcast, "bcast_flood"),
+            ];
+            let blocked = words.into_iter().filter(|(_, word)| slave[*word] == false).map(|(kind, _)| kind);
+            config.ports[at].blocked = Some(blocked.collect());
+        }
         match link["master"].as_str() {
             Some(BRIDGE) if link["linkinfo"]["info_slave_data"]["learning"] == true => {
                 config.ports[at].learning = PortLearning::On;
@@ -317,6 +328,8 @@ fn json(what: &str, text: &str) -> Result<Vec<Value>, String> {
 
 #[cfg(test)]
 mod tests {
+    use fabric::FloodSet;
+
     use super::*;
 
     #[test]
@@ -367,7 +380,7 @@ mod tests {
         let names = ["p1".to_owned(), "p2".to_owned()];
         let links = r#"[{"ifname":"lo","flags":["UP"]},
             {"ifname":"espalier","ifalias":"esp-1-00000001-00000002","linkinfo":{"info_data":{"vlan_filtering":1,"stp_state":0}}},
-            {"ifname":"p1","flags":["BROADCAST","UP"],"mtu":9000,"master":"espalier","linkinfo":{"info_slave_data":{"learning":true}}},
+            {"ifname":"p1","flags":["BROADCAST","UP"],"mtu":9000,"master":"espalier","linkinfo":{"info_slave_data":{"learning":true,"flood":false,"mcast_flood":true,"bcast_flood":false}}},
             {"ifname":"p2","flags":[]}]"#;
         let vlans = r#"[{"ifname":"p1","vlans":[{"vlan":2,"vlanEnd":3,"flags":["Egress Untagged"]},{"vlan":4,"flags":["PVID","Egress Untagged"]},{"vlan":9}]},
             {"ifname":"p2","vlans":[{"vlan":1,"flags":["PVID"]}]}]"#;
@@ -380,6 +393,8 @@ mod tests {
         assert_eq!((port.pvid.map(VlanId::get), port.admin), (Some(4), Admin::Up));
         assert_eq!(port.flow_control, FlowControlMode::Pause);
         assert_eq!([port.learning, config.ports[1].learning], [PortLearning::On, PortLearning::Off]);
+        let blocked = FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Broadcast);
+        assert_eq!([port.blocked, config.ports[1].blocked], [Some(blocked), Some(FloodSet::NONE)]);
         assert_eq!([port.mtu_bytes, config.ports[1].mtu_bytes], [Some(9000), None]);
         assert_eq!((config.ports[1].members().is_empty(), config.entries.len()), (true, 1));
         assert!(mark.is_some());

@@ -23,27 +23,27 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let mut plan = read_plan_file(&args.plan, mode)?;
     let threads = args.threads.unwrap_or_else(processors);
     let mut taken_at = None;
-    let (report, deadlock) = match (&args.rendered, &args.observed) {
-        (None, None) => {
-            let Judgement { report, deadlock } = verify::judge_with(&plan, threads);
-            (report, deadlock)
-        }
+    let judgement = match (&args.rendered, &args.observed) {
+        (None, None) => verify::judge_with(&plan, threads),
         (None, Some(folder)) => {
             let observe::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
             taken_at = when;
-            let Judgement { report, deadlock } = verify::judge_with(&plan, threads);
-            findings.extend(report.findings().iter().cloned());
-            (Report::new(findings), deadlock)
+            let judgement = verify::judge_with(&plan, threads);
+            findings.extend(judgement.report.findings().iter().cloned());
+            Judgement { report: Report::new(findings), ..judgement }
         }
         (Some(folder), _) => {
             let causes = replace_devices(&mut plan, folder, args)?;
-            let Judgement { report, deadlock } = verify::judge_with(&plan, threads);
-            (Report::led_by(causes, report.findings().to_vec()), deadlock)
+            let judgement = verify::judge_with(&plan, threads);
+            Judgement { report: Report::led_by(causes, judgement.report.findings().to_vec()), ..judgement }
         }
     };
+    let report = &judgement.report;
     match output {
         Output::Json => {
-            let mut object = serde_json::json!({ "findings": report_json(&report), "deployable": report.is_deployable(), "deadlock": deadlock_json(&deadlock) });
+            let mut object = serde_json::json!({
+                "findings": report_json(report), "deployable": report.is_deployable(), "deadlock": deadlock_json(&judgement),
+            });
             if let Some((first, last)) = taken_at {
                 object["observed"] = serde_json::json!({ "first": write_moment(first), "last": write_moment(last) });
             }
@@ -53,8 +53,8 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
             if let Some(taken_at) = taken_at {
                 say!("observed         {}", observe::age_words(taken_at));
             }
-            print_open(&deadlock)?;
-            print_report(&report)?;
+            print_open(&judgement.deadlock)?;
+            print_report(report)?;
         }
     }
     Ok(if report.is_deployable() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })

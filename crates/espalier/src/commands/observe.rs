@@ -231,7 +231,13 @@ pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced
         findings.extend(judge_flow_control(name, &config, wanted));
         // Settings have been judged; what frames make of the rest is for the judge, and this names the cause.
         let cause = |drift: &Drift| {
-            !matches!(drift, Drift::SpanningTree { .. } | Drift::IngressFilter { .. } | Drift::FlowControl { .. })
+            !matches!(
+                drift,
+                Drift::SpanningTree { .. }
+                    | Drift::IngressFilter { .. }
+                    | Drift::FlowControl { .. }
+                    | Drift::Floods { .. }
+            )
         };
         let whole = align(&observed.state, &[&ports[..], &further].concat());
         let drifts = drift(&whole, &wanted.with_parked(&further));

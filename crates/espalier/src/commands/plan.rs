@@ -49,13 +49,14 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
     let prices = price::prices(limits, &plan, &mut patience);
     patience.finish();
-    let Judgement { report, deadlock } = verify::judge_with(&plan, processors());
+    let judgement = verify::judge_with(&plan, processors());
+    let report = &judgement.report;
     let fit = report.is_deployable();
     let anew = previous.as_ref().and_then(|_| better_anew(&plan, &patience));
     match output {
         Output::Json => {
-            let mut object = json(&plan, &report, elapsed_ms);
-            object["deadlock"] = deadlock_json(&deadlock);
+            let mut object = json(&plan, report, elapsed_ms);
+            object["deadlock"] = deadlock_json(&judgement);
             for price in &prices {
                 object[price.key()] = price.json();
             }
@@ -69,14 +70,14 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
             if io::stderr().is_terminal() {
                 eprintln!("planned in {elapsed_ms:.1} ms");
             }
-            print_summary(&plan, &deadlock)?;
+            print_summary(&plan, &judgement)?;
             for price in &prices {
                 say!("{}", price.words(&plan));
             }
             if let Some(previous) = &previous {
                 print_change(previous, &plan, anew.as_ref())?;
             }
-            print_report(&report)?;
+            print_report(report)?;
         }
     }
     if let Some(path) = &args.output {
@@ -125,6 +126,7 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
         tagging: args.tagging,
         flow_control: args.flow_control,
         fdb: args.fdb,
+        flood: args.flood,
         vlans: VlanPool { first, last, reserved },
         vlans_max: args.max_vlans,
         subnet: args.subnet,
@@ -166,7 +168,8 @@ pub(super) fn add_resilience(plan: &Plan, summary: &mut serde_json::Value) {
 }
 
 /// What a plan achieves, for a person.
-pub(super) fn print_summary(plan: &Plan, deadlock: &Deadlock) -> Result<()> {
+pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
+    let Judgement { deadlock, dropped, .. } = judgement;
     print_open(deadlock)?;
     let Summary { switches, hosts, links, vlans, lanes, .. } = plan.summary;
     let Summary { avg_switches_per_path, avg_hops, max_switches_per_path, .. } = plan.summary;
@@ -190,6 +193,13 @@ pub(super) fn print_summary(plan: &Plan, deadlock: &Deadlock) -> Result<()> {
     say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
     print_idle(plan)?;
     say!("flow control     {}: {proof}", plan.policy.flow_control);
+    if !dropped.is_empty() {
+        let (kinds, are) = (kinds_words(dropped), if dropped.len() == 1 { "is" } else { "are" });
+        say!("floods           {kinds} {are} dropped: no switch sends such frames on");
+    }
+    if dropped.contains(&FrameKind::Broadcast) {
+        say!("                 hosts need static neighbour entries (ARP, ND): nobody hears who asks for an address");
+    }
     if plan.summary.lanes > 1 && plan.policy.tagging == Tagging::Switch {
         say!(
             "                 no switch's configuration gives untagged frames a lane: to deploy it, let hosts tag (--tagging source)"
@@ -223,14 +233,18 @@ pub(super) fn print_open(deadlock: &Deadlock) -> Result<()> {
 }
 
 /// Which frames the proof against deadlock covers, for programs.
-pub(super) fn deadlock_json(deadlock: &Deadlock) -> serde_json::Value {
+pub(super) fn deadlock_json(judgement: &Judgement) -> serde_json::Value {
     let names = |kinds: &[FrameKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
-    match deadlock {
+    let mut object = match &judgement.deadlock {
         Deadlock::NothingWaits => serde_json::json!({ "proven": true, "covered": [], "open": [] }),
         Deadlock::Waits { covered, open } => {
             serde_json::json!({ "proven": open.is_empty(), "covered": names(covered), "open": names(open) })
         }
+    };
+    if !judgement.dropped.is_empty() {
+        object["dropped"] = names(&judgement.dropped).into();
     }
+    object
 }
 
 /// Parallel cables without traffic, for a person.

@@ -165,6 +165,7 @@ fn differences(switch: &str, config: &SwitchConfig, wanted: &SwitchConfig) -> Ve
                 | Drift::IngressFilter { .. }
                 | Drift::FlowControl { .. }
                 | Drift::Learning { .. }
+                | Drift::Floods { .. }
                 | Drift::NoVlan(_)
                 | Drift::ForeignVlan(_)
         )

@@ -1,10 +1,10 @@
 //! `espalier show`: a plan explained to a person.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::Result;
 use fabric::{
-    Attachment, HostId, HostTagging, Plan, PortRole, SwitchId, Topology, VlanId,
+    Attachment, DeviceIntent, FloodSet, HostId, HostTagging, Plan, PortRole, SwitchId, Topology, VlanId,
     format::{plan::ReadMode, report::summary_json},
 };
 use verify::{Receiver, walk};
@@ -44,7 +44,7 @@ fn show_plan(plan: &Plan, output: Output) -> Result<()> {
         say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary }));
         return Ok(());
     }
-    print_summary(plan, &verify::judge(plan).deadlock)?;
+    print_summary(plan, &verify::judge(plan))?;
     say!();
     let mut table = Table::new(["VLAN", "lane", "links", "senders"]);
     for tree in &plan.trees {
@@ -179,11 +179,15 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         let runs = device.fdb.iter().filter(|run| run.port == port.port);
         let entries: usize = runs.map(|run| run.last.index() - run.first.index() + 1).sum();
         let pvid = port.pvid.map_or("-".to_owned(), |vlan| vlan.to_string());
-        rows.push(serde_json::json!({
+        let mut row = serde_json::json!({
             "port": topology.port(port.port).name, "to": to, "role": role_word(port.role),
             "pvid": port.pvid.map(VlanId::get), "untagged": port.untagged.to_string(),
             "tagged": port.tagged.to_string(), "entries": entries,
-        }));
+        });
+        if !port.blocked.is_empty() {
+            row["blocked"] = port.blocked.to_string().into();
+        }
+        rows.push(row);
         table.row([
             topology.port(port.port).name.clone(),
             to,
@@ -204,9 +208,24 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         Output::Person => {
             say!("switch {name} ({}): {} static entries", model.description, device.fdb_len());
             say!("{table}");
+            for (blocked, ports) in by_blocked(topology, device) {
+                say!("blocked floods: {blocked} on {ports}");
+            }
         }
     }
     Ok(())
+}
+
+/// Ports by the floods that they do not let out, for a person; those that let all out are left out.
+fn by_blocked(topology: &Topology, device: &DeviceIntent) -> BTreeMap<FloodSet, String> {
+    let mut by_blocked: BTreeMap<FloodSet, String> = BTreeMap::new();
+    for port in device.ports.iter().filter(|port| !port.blocked.is_empty()) {
+        let names = by_blocked.entry(port.blocked).or_default();
+        let comma = if names.is_empty() { "" } else { ", " };
+        names.push_str(comma);
+        names.push_str(&topology.port(port.port).name);
+    }
+    by_blocked
 }
 
 fn role_word(role: PortRole) -> &'static str {

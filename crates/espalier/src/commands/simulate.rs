@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use fabric::{ChannelId, FdbMode, Plan, format::plan::ReadMode};
+use fabric::{ChannelId, FdbMode, FloodKind, Plan, format::plan::ReadMode};
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
     flow::{FlowLevel, Progress, Transfer},
@@ -48,6 +48,12 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
         return Err(bad_input(
             "the simulated switches do not learn; plan with --fdb minimal, which gives the same routes, and simulate that",
         ));
+    }
+    if args.fabric.arp && plan.policy.flood.blocked().contains(FloodKind::Broadcast) {
+        return Err(bad_input(format!(
+            "--arp: the plan drops broadcasts (--flood {}), so nobody would be answered; simulate without --arp",
+            plan.policy.flood
+        )));
     }
     if plan.topology.hosts().len() < 2 {
         return Err(bad_input("traffic needs two hosts at least"));
@@ -128,8 +134,8 @@ fn packet_level(
         ..Flow::flood(pair.source, pair.destination)
     };
     let mut flows: Vec<Flow> = pairs.iter().map(flow).collect();
-    if args.pattern.floods() {
-        let flood = |source| Flow { destination: None, bytes: args.bytes, ..Flow::flood(source, source) };
+    if let Some(kind) = args.pattern.flood() {
+        let flood = |source| Flow { destination: None, flood: kind, bytes: args.bytes, ..Flow::flood(source, source) };
         flows.extend(plan.topology.host_ids().map(flood));
     }
     let workload = Workload { flows, faults };
@@ -326,6 +332,9 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
         counters.in_flight,
         counters.pauses
     );
+    if counters.dropped_blocked > 0 {
+        say!("of these {} floods that switches drop (--flood {})", counters.dropped_blocked, plan.policy.flood);
+    }
     if counters.dropped_fault + counters.marked > 0 {
         say!("of these {} lost to faults, {} marked for congestion", counters.dropped_fault, counters.marked);
     }

@@ -135,6 +135,7 @@ fn switch_json(topology: &Topology, change: &SwitchChange) -> Value {
                 "admin": match port.admin { fabric::Admin::Up => "up", fabric::Admin::Down => "down" },
                 "flow_control": flow_control_word(&port.flow_control),
                 "mtu_bytes": port.mtu_bytes,
+                "blocked": port.blocked.to_string(),
                 "pvid": port.pvid.map(VlanId::get),
                 "join_tagged": port.join_tagged.to_string(),
                 "join_untagged": port.join_untagged.to_string(),

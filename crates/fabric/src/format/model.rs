@@ -13,6 +13,7 @@
 //! independent-vlan-learning = true
 //! pause = true
 //! pfc-classes = 0
+//! blocks-floods = ["unknown-unicast"]      # and multicast, broadcast: what ports can be told not to let out; may be left out
 //! syntax = "powerconnect"                  # may be left out, as may save
 //! save = "radlan-copy"
 //!
@@ -24,7 +25,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Deserialize;
 
-use crate::{Basis, Model, PortNames};
+use crate::{Basis, FloodKind, Model, PortNames};
 
 /// Most ports that one pattern or model may name.
 const PORTS_MAX: usize = 4096;
@@ -45,6 +46,8 @@ struct ModelFile {
     independent_vlan_learning: bool,
     pause: bool,
     pfc_classes: u8,
+    #[serde(default)]
+    blocks_floods: Vec<String>,
     syntax: Option<String>,
     save: Option<String>,
     #[serde(default)]
@@ -52,7 +55,7 @@ struct ModelFile {
 }
 
 /// Facts whose basis may differ from that of the rest.
-pub(crate) const FACTS: [&str; 9] = [
+pub(crate) const FACTS: [&str; 10] = [
     "max-vlans",
     "static-macs",
     "total-macs",
@@ -60,6 +63,7 @@ pub(crate) const FACTS: [&str; 9] = [
     "independent-vlan-learning",
     "pause",
     "pfc-classes",
+    "blocks-floods",
     "syntax",
     "save",
 ];
@@ -95,6 +99,8 @@ pub fn parse_model(text: &str) -> Result<Model, String> {
     if let Some(fact) = file.basis_of.keys().find(|fact| !FACTS.contains(&fact.as_str())) {
         return Err(format!("basis-of: {fact} is no fact of a model: {}", FACTS.join(", ")));
     }
+    let kind = |word: &String| word.parse::<FloodKind>().map_err(|error| format!("blocks-floods: {error}"));
+    let blocks_floods = file.blocks_floods.iter().map(kind).collect::<Result<_, _>>()?;
     let model = Model {
         name: file.name,
         description: file.description,
@@ -111,6 +117,7 @@ pub fn parse_model(text: &str) -> Result<Model, String> {
         independent_vlan_learning: file.independent_vlan_learning,
         pause: file.pause,
         pfc_classes: file.pfc_classes,
+        blocks_floods,
     };
     model.validate()?;
     Ok(model)
@@ -142,6 +149,10 @@ pub fn write_model(model: &Model, remarks: &[String]) -> String {
     push(&mut text, format_args!("independent-vlan-learning = {}", model.independent_vlan_learning));
     push(&mut text, format_args!("pause = {}", model.pause));
     push(&mut text, format_args!("pfc-classes = {}", model.pfc_classes));
+    if !model.blocks_floods.is_empty() {
+        let kinds: Vec<String> = model.blocks_floods.iter().map(|kind| kind.to_string()).collect();
+        push(&mut text, format_args!("blocks-floods = [{}]", list(&kinds)));
+    }
     for (key, value) in [("syntax", &model.syntax), ("save", &model.save)] {
         if let Some(value) = value {
             push(&mut text, format_args!("{key} = {}", quoted(value)));
@@ -238,6 +249,7 @@ mod tests {
             ("max-vlans = 4094", "max-vlans = 0", "max-vlans"),
             ("total-macs = 1048576", "total-macs = 5", "static-macs"),
             ("pfc-classes = 8", "pfc-classes = 9", "pfc-classes"),
+            ("\"multicast\"", "\"noise\"", "blocks-floods"),
             ("name = \"generic\"", "name = \"two words\"", "name"),
             ("max-vlans", "ports = [\"p:1\"]\nmax-vlans", "ports"),
             ("max-vlans", "ports = [\"p1\", \"p[1-2]\"]\nmax-vlans", "twice"),

@@ -8,11 +8,13 @@
 //! Files of version 1 know neither a traffic matrix nor `max_channel_time`; they are read as if all links had one rate. Those
 //! of versions 1 and 2 do not say what their models can do; they are read with what the models of the same name can now. Up
 //! to version 3 a device states neither the class of its VLANs nor its ports' MTU: the trees' lanes and the policy do.
-//! What is as a switch has it anyway is left out: an MTU of 1500, a filter at ingress, no spanning tree, no classes.
+//! Files up to version 4 say nothing of floods: they are forwarded, and no model is known to block them.
+//! What is as a switch has it anyway is left out: an MTU of 1500, a filter at ingress, no spanning tree, no classes, floods
+//! that are forwarded.
 //!
 //! ```text
 //! {
-//! "espalier_plan":4,
+//! "espalier_plan":5,
 //! "digest":"5d41…",
 //! "policy":{…},
 //! "engine":"dor",
@@ -61,7 +63,7 @@ pub use self::{
 };
 
 /// The version of plan files that this program writes.
-pub const PLAN_VERSION: u64 = 4;
+pub const PLAN_VERSION: u64 = 5;
 /// The oldest version that it reads.
 pub const PLAN_VERSION_MIN: u64 = 1;
 /// Largest plan file that is read, in bytes.

@@ -30,7 +30,7 @@ use std::{
 };
 
 use fabric::{
-    Assignment, Attachment, ChannelId, EngineName, FdbMode, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
+    Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
     SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet,
 };
 
@@ -50,7 +50,7 @@ pub(crate) use self::{
 use crate::{
     broadcast,
     fan::{Direction, for_each_fan},
-    frames::{self, Frames},
+    frames::{self, Flooding, Frames},
     number,
     relation::Relation,
     routing::Routing,
@@ -114,7 +114,10 @@ pub(crate) fn replan(
     if !is_same_request(policy, previous) {
         return None;
     }
-    let certified = frames::certified(previous).unwrap_or(Frames::Unicast);
+    let certified = match Flooding::of(policy) {
+        Flooding::Dropped => Frames::Unicast,
+        Flooding::Broadcasts | Flooding::Everything => frames::certified(previous).unwrap_or(Frames::Unicast),
+    };
     let fitted_to = |cycles, frames| {
         fit(topology, policy, previous, relation, (cycles, second, frames), threads)
             .filter(|found| broadcast::may_be_apart(policy, &found.routing.assignment) || !floods_apart(&found.routing))
@@ -341,6 +344,7 @@ fn is_same_request(policy: &Policy, previous: &Plan) -> bool {
     let engine = policy.engine == EngineName::Auto || [previous.engine, before.engine].contains(&policy.engine);
     engine
         && (policy.tagging, policy.flow_control, policy.fdb) == (before.tagging, before.flow_control, before.fdb)
+        && Flooding::of(policy) == Flooding::of(before)
         && policy.vlans_max.is_none_or(|limit| previous.trees.len() <= limit)
 }
 
@@ -554,7 +558,7 @@ impl Choices {
                     flows[fan.tree].push(volumes.flow(fan.direction, fan.owners, Some(fan.peers)));
                 });
                 if *frames == Frames::All {
-                    let floods = frames::floods(topology, assignment, FdbMode::Minimal);
+                    let floods = frames::floods(topology, assignment, Flooding::Broadcasts);
                     floods.into_iter().for_each(|(tree, root)| flows[tree].push(flood(root)));
                 }
             }

@@ -30,8 +30,8 @@ pub(crate) mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, DeviceIntent, FdbEntry, FdbMode, FdbRun, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId, SwitchId,
-    Topology, VlanId, VlanSet,
+    Admin, DeviceIntent, FdbEntry, FdbMode, FdbRun, FloodSet, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId,
+    SwitchId, Topology, VlanId, VlanSet,
 };
 use thiserror::Error;
 
@@ -139,6 +139,8 @@ pub struct PortChange {
     pub flow_control: FlowControlMode,
     /// Its MTU from now on, in bytes.
     pub mtu_bytes: u16,
+    /// Floods that do not leave by it from now on.
+    pub blocked: FloodSet,
     /// Its PVID from now on.
     pub pvid: Option<VlanId>,
     /// VLANs that it joins, with a tag.
@@ -240,7 +242,7 @@ pub fn apply(part: &Part, state: &mut FabricState) {
                 let at = device.ports.binary_search_by_key(&change.port, |port| port.port).expect("a known port");
                 let port = &mut device.ports[at];
                 (port.admin, port.flow_control, port.pvid) = (change.admin, change.flow_control.clone(), change.pvid);
-                port.mtu_bytes = change.mtu_bytes;
+                (port.mtu_bytes, port.blocked) = (change.mtu_bytes, change.blocked);
                 for vlan in change.leave.iter() {
                     port.tagged.remove(vlan);
                     port.untagged.remove(vlan);

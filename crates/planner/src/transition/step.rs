@@ -43,8 +43,9 @@ impl<'a> Way<'a> {
             for (port, wanted) in now.ports.iter().zip(&goal.ports).filter(|(port, _)| ports.contains(&port.port)) {
                 let leave: VlanSet = port.tagged.iter().chain(port.untagged.iter()).collect();
                 let (admin, flow_control, mtu_bytes) = (wanted.admin, wanted.flow_control.clone(), wanted.mtu_bytes);
+                let blocked = wanted.blocked;
                 let none = PortChange::none(port);
-                change.port(port, PortChange { admin, flow_control, mtu_bytes, pvid: None, leave, ..none });
+                change.port(port, PortChange { admin, flow_control, mtu_bytes, blocked, pvid: None, leave, ..none });
             }
             change
         });
@@ -146,7 +147,9 @@ impl<'a> Way<'a> {
                 let flow_control = wanted.flow_control.clone();
                 // Frames of both plans have to pass until the last of the old ones is gone.
                 let mtu_bytes = port.mtu_bytes.max(wanted.mtu_bytes);
-                let none = PortChange::none(port);
+                // What either plan rests on being dropped is dropped until the last of the old one is gone.
+                let blocked = port.blocked.or(wanted.blocked);
+                let none = PortChange { blocked, ..PortChange::none(port) };
                 change.port(port, PortChange { admin, flow_control, mtu_bytes, join_tagged, join_untagged, ..none });
             }
             change.classify(now, &with_classes_of(now, goal, vlans));
@@ -204,8 +207,8 @@ impl<'a> Way<'a> {
                 let extra = extra.chain(port.untagged.iter().filter(|vlan| !wanted.untagged.contains(*vlan)));
                 let leave = extra.filter(|vlan| free(*vlan)).collect();
                 let end = if last { wanted } else { port };
-                let (admin, pvid, mtu_bytes) = (end.admin, end.pvid, end.mtu_bytes);
-                change.port(port, PortChange { admin, pvid, mtu_bytes, leave, ..PortChange::none(port) });
+                let (admin, pvid, mtu_bytes, blocked) = (end.admin, end.pvid, end.mtu_bytes, end.blocked);
+                change.port(port, PortChange { admin, pvid, mtu_bytes, blocked, leave, ..PortChange::none(port) });
             }
             change.classify(now, if last { &goal.classes } else { &now.classes });
             table::sweep(&now.fdb, &goal.fdb, |run, _, after| {
@@ -293,6 +296,7 @@ impl PortChange {
             admin: port.admin,
             flow_control: port.flow_control.clone(),
             mtu_bytes: port.mtu_bytes,
+            blocked: port.blocked,
             pvid: port.pvid,
             join_tagged: VlanSet::new(),
             join_untagged: VlanSet::new(),

@@ -422,6 +422,12 @@ impl<'a> Network<'a> {
         self.forget(frame);
     }
 
+    /// No port of the switch lets the frame out.
+    pub(super) fn drop_blocked(&mut self, frame: u32) {
+        self.counters.dropped_blocked += 1;
+        self.forget(frame);
+    }
+
     pub(super) fn drop_fault(&mut self, frame: u32) {
         self.counters.dropped_fault += 1;
         self.forget(frame);

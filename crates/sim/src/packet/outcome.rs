@@ -46,6 +46,8 @@ pub struct Counters {
     pub dropped_full: u64,
     /// Frames that a port's VLANs refused, or that had nowhere to go.
     pub dropped_filtered: u64,
+    /// Floods that no port of a switch lets out.
+    pub dropped_blocked: u64,
     /// Frames lost to a fault.
     pub dropped_fault: u64,
     /// Frames that still exist.
@@ -114,7 +116,7 @@ pub struct Sample {
 impl Counters {
     /// Frames that were lost.
     pub fn dropped(&self) -> u64 {
-        self.dropped_full + self.dropped_filtered + self.dropped_fault
+        self.dropped_full + self.dropped_filtered + self.dropped_blocked + self.dropped_fault
     }
 
     /// Whether every frame is accounted for.

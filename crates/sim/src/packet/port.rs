@@ -1,5 +1,7 @@
 //! Ports: queues, what is on the cable, and who has paused whom.
 
+use fabric::FloodKind;
+
 use super::{
     capture::Direction,
     engine::{Network, What},
@@ -82,6 +84,8 @@ pub(super) struct Frame {
     pub(super) tag: u16,
     pub(super) vlan: u16,
     pub(super) kind: Kind,
+    /// What it is to a switch without an entry for it.
+    pub(super) flood: FloodKind,
     pub(super) class: u8,
     pub(super) marked: bool,
 }

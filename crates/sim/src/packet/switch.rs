@@ -21,7 +21,7 @@ impl Network<'_> {
         state.ingress = port;
         state.at_ps = self.now_ps;
         state.class = self.tables.lane[usize::from(vlan)];
-        let destination = state.destination;
+        let (destination, kind) = (state.destination, state.flood);
         let known = if destination == NONE { None } else { self.tables.onward(switch, vlan, destination) };
         if let Some((exit, leave)) = known {
             if exit == port || leave == Leave::Not {
@@ -29,14 +29,15 @@ impl Network<'_> {
             }
             return self.admit((port, switch), exit, frame, leave, whole_ps);
         }
-        // Out of every other port of the VLAN, one copy each.
-        if destination != NONE {
-            self.counters.flooded += 1;
-        }
-        let mut last: Option<(u32, Leave)> = None;
+        // Out of every other port of the VLAN that lets such frames out, one copy each.
+        let (mut last, mut blocked): (Option<(u32, Leave)>, bool) = (None, false);
         for exit in self.tables.ports_of(switch) {
             let leave = self.tables.leave(exit, vlan);
             if exit == port || leave == Leave::Not || self.ports[exit as usize].peer == NONE {
+                continue;
+            }
+            if !self.tables.lets_out(exit, kind) {
+                blocked = true;
                 continue;
             }
             if let Some((exit, leave)) = last.replace((exit, leave)) {
@@ -44,8 +45,12 @@ impl Network<'_> {
                 self.admit((port, switch), exit, copy, leave, whole_ps);
             }
         }
+        if destination != NONE && (last.is_some() || !blocked) {
+            self.counters.flooded += 1;
+        }
         match last {
             Some((exit, leave)) => self.admit((port, switch), exit, frame, leave, whole_ps),
+            None if blocked => self.drop_blocked(frame),
             None => self.drop_filtered(frame),
         }
     }

@@ -1,6 +1,6 @@
 //! Hosts: senders in turn, receivers that answer, and address requests.
 
-use fabric::{HostId, Plan};
+use fabric::{FloodKind, HostId, Plan};
 
 use super::{
     config::PacketConfig,
@@ -244,6 +244,7 @@ impl Network<'_> {
             tag,
             vlan: UNTAGGED,
             kind: Kind::Data,
+            flood: if spec.destination.is_some() { FloodKind::UnknownUnicast } else { spec.flood },
             class,
             marked: false,
         });
@@ -418,6 +419,7 @@ impl Network<'_> {
             tag: state.ack_tag,
             vlan: UNTAGGED,
             kind,
+            flood: FloodKind::UnknownUnicast,
             class: state.ack_class,
             marked: false,
         };
@@ -442,6 +444,7 @@ impl Network<'_> {
             tag,
             vlan,
             kind,
+            flood: if destination == NONE { FloodKind::Broadcast } else { FloodKind::UnknownUnicast },
             class,
             marked: false,
         });

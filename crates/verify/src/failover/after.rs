@@ -12,8 +12,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use fabric::{
-    Assignment, Certificate, ChannelId, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, TrafficMatrix,
-    VlanId,
+    Assignment, Certificate, ChannelId, FloodKind, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver,
+    TrafficMatrix, VlanId,
 };
 
 use super::forest::{Direction, Forest, Stream, Tracer};
@@ -328,6 +328,9 @@ impl<'a> Before<'a> {
         tracer: &mut Tracer,
     ) -> Result<(), String> {
         let (state, topology) = (self.state, self.state.topology);
+        if FloodKind::ALL.iter().all(|kind| state.is_dropped(*kind)) {
+            return Ok(());
+        }
         let climbs = |lane: usize, from: ChannelId, to: ChannelId| {
             let rank = certificate.rank.get(lane).filter(|rank| rank.len() == topology.channel_count());
             let dead = [from, to].iter().any(|channel| channel.link() == link);

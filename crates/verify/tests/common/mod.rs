@@ -8,8 +8,9 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
-    FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Plan, Policy, PortIntent, PortRole, Summary,
-    SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    Flood, FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Plan, Policy, PortIntent, PortRole,
+    Summary, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
+    VlanTree,
 };
 
 /// What a hand-made plan is to be like.
@@ -18,15 +19,21 @@ pub(crate) struct Wish {
     pub(crate) tagging: Tagging,
     pub(crate) flow_control: FlowControl,
     pub(crate) fdb: FdbMode,
+    pub(crate) flood: Flood,
 }
 
 impl Wish {
     pub(crate) fn switch_tagged() -> Self {
-        Self { tagging: Tagging::Switch, flow_control: FlowControl::Pause, fdb: FdbMode::Minimal }
+        Self {
+            tagging: Tagging::Switch,
+            flow_control: FlowControl::Pause,
+            fdb: FdbMode::Minimal,
+            flood: Flood::Forward,
+        }
     }
 
     pub(crate) fn tagged_by(tagging: Tagging) -> Self {
-        Self { tagging, flow_control: FlowControl::None, fdb: FdbMode::Minimal }
+        Self { tagging, flow_control: FlowControl::None, fdb: FdbMode::Minimal, flood: Flood::Forward }
     }
 }
 
@@ -147,7 +154,13 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
             broadcast: choice,
         },
     };
-    let policy = Policy { tagging: wish.tagging, flow_control: wish.flow_control, fdb: wish.fdb, ..Policy::default() };
+    let policy = Policy {
+        tagging: wish.tagging,
+        flow_control: wish.flow_control,
+        fdb: wish.fdb,
+        flood: wish.flood,
+        ..Policy::default()
+    };
     let routes = Routes::follow(topology, &trees, &assignment);
     let devices = devices(topology, wish, &trees, &routes);
     let addresses =
@@ -320,7 +333,8 @@ fn port_intent(
         FlowControl::Pause => FlowControlMode::Pause,
         FlowControl::Pfc(lanes) => FlowControlMode::Pfc { lanes },
     };
-    let blank = PortIntent { admin: Admin::Up, flow_control, ..PortIntent::unused(port) };
+    let blocked = wish.flood.blocked();
+    let blank = PortIntent { admin: Admin::Up, flow_control, blocked, ..PortIntent::unused(port) };
     match topology.port(port).attachment {
         Attachment::Nothing => PortIntent::unused(port),
         Attachment::Link(link) => PortIntent {

@@ -3,6 +3,7 @@
 mod around;
 mod dry_run;
 mod findings;
+mod floods;
 mod mtu;
 mod probe;
 mod route;
@@ -89,6 +90,7 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let stop = interrupt.cancel();
     let ways = Ways::new(&topology, route.mark_vlan(), &args.reach, stop.clone())?;
     let mut devices = ways.connect_all();
+    floods::refuse_untold(&plan, &topology, &devices)?;
     let digest = plan_digest(&plan)?;
     let digest = u32::from_str_radix(digest.get(..8).unwrap_or("0"), 16).unwrap_or(0);
     if args.dry_run {

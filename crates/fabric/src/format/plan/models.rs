@@ -6,9 +6,9 @@ use super::{
     read::Read,
     write::{Quoted, push_field},
 };
-use crate::{Basis, Model, Models, PortNames, format::model::FACTS};
+use crate::{Basis, FloodSet, Model, Models, PortNames, format::model::FACTS};
 
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "name",
     "description",
     "basis",
@@ -22,6 +22,7 @@ const FIELDS: [&str; 14] = [
     "independent_vlan_learning",
     "pause",
     "pfc_classes",
+    "blocks_floods",
     "speaks",
 ];
 
@@ -48,6 +49,9 @@ pub(super) fn model_line(model: &Model) -> String {
     push_field(&mut text, "independent_vlan_learning", model.independent_vlan_learning);
     push_field(&mut text, "pause", model.pause);
     push_field(&mut text, "pfc_classes", model.pfc_classes);
+    if !model.blocks_floods.is_empty() {
+        push_field(&mut text, "blocks_floods", Quoted(model.blocks_floods));
+    }
     let mut spoken = String::new();
     for (key, value) in [("syntax", &model.syntax), ("save", &model.save)] {
         if let Some(value) = value {
@@ -94,6 +98,7 @@ fn model(at: &At<'_>) -> Read<Model> {
         independent_vlan_learning: at.field("independent_vlan_learning")?.truth()?,
         pause: at.field("pause")?.truth()?,
         pfc_classes: at.field("pfc_classes")?.whole()?,
+        blocks_floods: at.optional("blocks_floods")?.map(|at| at.parsed()).transpose()?.unwrap_or(FloodSet::NONE),
     };
     model.validate().map_err(|message| at.error(message))?;
     Ok(model)

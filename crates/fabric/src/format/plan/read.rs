@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, ETHERNET_MTU_BYTES, EngineName, Fault,
-    FdbEntry, FdbRun, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Mac, Models, Plan,
-    Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Summary, SwitchId, SwitchIdentity, SwitchSpec,
-    Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+    FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Mac,
+    Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Summary, SwitchId, SwitchIdentity,
+    SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -125,6 +125,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         "tagging",
         "flow_control",
         "fdb",
+        "flood",
         "vlans",
         "vlans_max",
         "subnet",
@@ -147,6 +148,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         tagging: at.field("tagging")?.parsed()?,
         flow_control: at.field("flow_control")?.parsed()?,
         fdb: at.field("fdb")?.parsed()?,
+        flood: at.optional("flood")?.map(|at| at.parsed()).transpose()?.unwrap_or(Flood::Forward),
         vlans,
         vlans_max: at.optional("vlans_max")?.map(|at| at.whole()).transpose()?,
         subnet: at.field("subnet")?.parsed()?,
@@ -449,7 +451,18 @@ fn switched(at: &At<'_>, name: &str) -> Read<Option<bool>> {
 }
 
 fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortIntent> {
-    at.only(&["port", "role", "admin", "pvid", "tagged", "untagged", "flow_control", "mtu_bytes", "ingress_filter"])?;
+    at.only(&[
+        "port",
+        "role",
+        "admin",
+        "pvid",
+        "tagged",
+        "untagged",
+        "flow_control",
+        "mtu_bytes",
+        "ingress_filter",
+        "blocked",
+    ])?;
     let name_at = at.field("port")?;
     let expected = &topology.port(port).name;
     if name_at.text()? != expected {
@@ -474,6 +487,7 @@ fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortInten
             None | Some(true) => IngressFilter::On,
             Some(false) => IngressFilter::Off,
         },
+        blocked: at.optional("blocked")?.map(|at| at.parsed()).transpose()?.unwrap_or(FloodSet::NONE),
     })
 }
 

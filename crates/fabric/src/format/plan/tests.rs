@@ -8,9 +8,9 @@ use std::{
 use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary,
-    FdbEntry, FdbRun, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, Model, Models,
-    PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, Summary, SwitchId,
-    SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac,
+    Model, Models, PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, Summary,
+    SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -87,6 +87,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             flow_control: FlowControl::Pfc(2),
             seed: rng.next_u64(),
             vlans_max: (rng.below(2) == 0).then_some(17),
+            flood: Flood::ALL[hosts % 3],
             traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { some_traffic(hosts, &mut rng) },
             ..Policy::default()
         },
@@ -202,6 +203,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
             untagged: all.clone(),
             flow_control: FlowControlMode::Pause,
             ingress_filter: if switch.index() == 0 { IngressFilter::Off } else { IngressFilter::On },
+            blocked: Flood::ALL[host.index() % 3].blocked(),
             ..PortIntent::unused(port)
         },
         crate::Attachment::Link(link) => PortIntent {
@@ -348,9 +350,9 @@ fn a_changed_file_says_so_and_can_still_be_read_on_purpose() {
 #[test]
 fn other_versions_and_other_files_are_refused() {
     let text = written(&small());
-    let newer = text.replacen("\"espalier_plan\":4", "\"espalier_plan\":5", 1);
+    let newer = text.replacen("\"espalier_plan\":5", "\"espalier_plan\":6", 1);
     let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("newer");
-    assert_eq!(error, PlanFileError::Version { found: 5 });
+    assert_eq!(error, PlanFileError::Version { found: 6 });
     assert!(error.to_string().contains("use a newer espalier"), "{error}");
     for other in ["{}", "[]", "1", "null", "{\"switches\":[]}"] {
         assert_eq!(read_plan(other.as_bytes(), ReadMode::Strict), Err(PlanFileError::NotAPlan), "{other}");
@@ -368,7 +370,7 @@ fn a_plan_that_asks_for_switch_overs_and_has_none_is_read_as_it_is() {
     let resilient = Policy { resilience: Resilience::OneLink, ..plain.policy.clone() };
     let resilient = Plan { policy: resilient, ..plain };
     let text = written(&resilient);
-    assert!(text.starts_with("{\n\"espalier_plan\":4,"));
+    assert!(text.starts_with("{\n\"espalier_plan\":5,"));
     assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(resilient));
 }
 
@@ -406,12 +408,30 @@ fn an_older_plan_has_the_models_that_there_are() {
     let text = written(&small());
     let start = text.find("\"models\":[").expect("the models");
     let end = text.find("\"topology\":").expect("the topology");
-    let older = format!("{}{}", &text[..start], &text[end..]).replacen("\"espalier_plan\":4", "\"espalier_plan\":2", 1);
+    let older = format!("{}{}", &text[..start], &text[end..]).replacen("\"espalier_plan\":5", "\"espalier_plan\":2", 1);
     let read = read_plan(older.as_bytes(), ReadMode::IgnoreDigest).expect("a plan");
     assert_eq!(Plan { devices: small().devices, ..read }, small());
     let newer = older.replacen("\"espalier_plan\":2", "\"espalier_plan\":3", 1);
     let error = read_plan(newer.as_bytes(), ReadMode::IgnoreDigest).expect_err("without models");
     assert!(error.to_string().contains("models"), "{error}");
+}
+
+/// Up to version 4 floods are forwarded, and no model is known to block them.
+#[test]
+fn an_older_plan_forwards_floods() {
+    let plan = small();
+    let policy = Policy { flood: Flood::Forward, ..plan.policy.clone() };
+    let mut plan = Plan { policy, ..plan };
+    for port in plan.devices.iter_mut().flat_map(|device| &mut device.ports) {
+        port.blocked = FloodSet::NONE;
+    }
+    let text = written(&plan);
+    let able = ",\"blocks_floods\":\"unknown-unicast,multicast,broadcast\"";
+    assert_eq!(text.matches(able).count(), 1, "{text}");
+    let older = text.replacen("\"espalier_plan\":5", "\"espalier_plan\":4", 1).replacen(able, "", 1);
+    let read = read_plan(older.as_bytes(), ReadMode::IgnoreDigest).expect("a plan");
+    assert!(read.topology.switches().iter().all(|switch| switch.model.blocks_floods.is_empty()));
+    assert_eq!(Plan { topology: plan.topology.clone(), ..read }, plan);
 }
 
 /// Before version 4 classes and MTU were implied by the trees and the policy.
@@ -437,7 +457,7 @@ fn an_older_plan_is_read_with_the_classes_and_the_mtu_that_it_implies() {
         device.classes.clear();
         device.ports.iter_mut().for_each(|port| port.mtu_bytes = crate::ETHERNET_MTU_BYTES);
     }
-    let older = written(&implied).replacen("\"espalier_plan\":4", "\"espalier_plan\":3", 1);
+    let older = written(&implied).replacen("\"espalier_plan\":5", "\"espalier_plan\":3", 1);
     assert_eq!(read_plan(older.as_bytes(), ReadMode::IgnoreDigest).as_ref(), Ok(&stated));
     assert_eq!(read_plan(written(&implied).as_bytes(), ReadMode::Strict), Ok(implied));
     assert_eq!(read_plan(written(&stated).as_bytes(), ReadMode::Strict), Ok(stated));
@@ -546,6 +566,12 @@ fn wrong_values_are_named_by_their_place() {
             "\"classes\":[\"2-3\"",
             "\"classes\":[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"2-3\"",
             "devices[0].classes: there are at most 8 priority classes",
+        ),
+        ("\"flood\":\"drop\"", "\"flood\":\"no\"", "policy.flood: \"no\" is none of forward, drop, drop-all"),
+        (
+            "\"blocked\":\"unknown-unicast\"",
+            "\"blocked\":\"noise\"",
+            "devices[1].ports[2].blocked: \"noise\" is none of unknown-unicast, multicast, broadcast",
         ),
         ("\"p3\":\"0\"", "\"p9\":\"0\"", "devices[0].fdb[0].to.p9: switch s0-0 has no port \"p9\""),
         ("\"p3\":\"0\"", "\"p3\":\"0-1\"", "devices[0].fdb[0]: host 1 has two entries"),

@@ -16,9 +16,9 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, FlowControlMode, HostId, HostRun, InBand, IngressFilter,
-    Learning, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Topology, Traffic,
-    TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, HostRun, InBand,
+    IngressFilter, Learning, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Topology,
+    Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -109,13 +109,17 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
 
 fn policy_fields(policy: &Policy) -> String {
     // A time limit does not change what is valid, and is left out; traffic needs lines of its own.
-    let Policy { engine, tagging, flow_control, fdb, vlans, vlans_max, subnet, mtu_bytes, seed, resilience, .. } =
-        policy;
+    let Policy {
+        engine, tagging, flow_control, fdb, flood, vlans, vlans_max, subnet, mtu_bytes, seed, resilience, ..
+    } = policy;
     let mut text = String::new();
     push_field(&mut text, "engine", Quoted(engine));
     push_field(&mut text, "tagging", Quoted(tagging));
     push_field(&mut text, "flow_control", Quoted(flow_control));
     push_field(&mut text, "fdb", Quoted(fdb));
+    if *flood != Flood::Forward {
+        push_field(&mut text, "flood", Quoted(flood));
+    }
     let (first, last, reserved) = (vlans.first, vlans.last, &vlans.reserved);
     push_field(&mut text, "vlans", format_args!("{{\"first\":{first},\"last\":{last},\"reserved\":\"{reserved}\"}}"));
     if let Some(vlans_max) = vlans_max {
@@ -276,7 +280,8 @@ fn device_line(topology: &Topology, device: &DeviceIntent) -> String {
 }
 
 fn port_object(topology: &Topology, intent: &PortIntent) -> String {
-    let PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter } = intent;
+    let PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter, blocked } =
+        intent;
     let mut text = String::new();
     push_field(&mut text, "port", Quoted(&topology.port(*port).name));
     match role {
@@ -309,6 +314,9 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
     }
     if *ingress_filter == IngressFilter::Off {
         push_field(&mut text, "ingress_filter", Quoted("off"));
+    }
+    if !blocked.is_empty() {
+        push_field(&mut text, "blocked", Quoted(blocked));
     }
     format!("{{{text}}}")
 }

@@ -1,0 +1,21 @@
+//! Floods that a plan has switches drop: which of them can be told.
+
+use anyhow::Result;
+use fabric::{Flood, Plan, Topology};
+
+use super::super::controller::{Connected, Reached};
+use crate::failure::bad_input;
+
+/// Refuses a plan that drops floods on a switch that is told over SNMP, which has no object for it. `devices[switch]` of
+/// `topology`.
+pub(super) fn refuse_untold(plan: &Plan, topology: &Topology, devices: &[Connected]) -> Result<()> {
+    let by_snmp = |device: &Connected| matches!(device, Ok(Reached::Snmp(_)));
+    match topology.switches().iter().zip(devices).find(|(_, device)| by_snmp(device)) {
+        Some((switch, _)) if plan.policy.flood != Flood::Forward => Err(bad_input(format!(
+            "switch {}: the plan drops floods (--flood {}), and SNMP has no object for that; give the switch's credentials \
+             ssh, load what espalier render writes, or plan with --flood forward",
+            switch.name, plan.policy.flood
+        ))),
+        _ => Ok(()),
+    }
+}

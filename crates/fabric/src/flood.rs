@@ -1,0 +1,156 @@
+//! Floods: frames that a switch sends out of every port of their VLAN, for want of an entry; and which of them are dropped.
+//!
+//! ```text
+//!   --flood forward    all of them spread through their VLAN, as 802.1Q says
+//!   --flood drop       unknown unicast leaves by no port: it ends at the switch that it enters first
+//!   --flood drop-all   nor do multicast and broadcast: hosts need static neighbour entries (ARP, ND)
+//! ```
+
+use std::{fmt, str::FromStr};
+
+use crate::policy::words;
+
+words! {
+    /// A kind of frames without an entry.
+    FloodKind {
+        /// For a unicast address that the switch has no entry for.
+        UnknownUnicast = "unknown-unicast",
+        /// For a group that the switch has no entry for.
+        Multicast = "multicast",
+        /// For everybody.
+        Broadcast = "broadcast",
+    }
+}
+
+words! {
+    /// What the switches of a plan do with frames without an entry.
+    Flood {
+        /// They send them out of every other port of their VLAN.
+        Forward = "forward",
+        /// They drop unknown unicast, which takes static entries.
+        Drop = "drop",
+        /// They drop unknown unicast, multicast and broadcast; hosts need static neighbour entries.
+        DropAll = "drop-all",
+    }
+}
+
+impl Flood {
+    /// The kinds of frames that leave by no port.
+    pub const fn blocked(self) -> FloodSet {
+        match self {
+            Self::Forward => FloodSet::NONE,
+            Self::Drop => FloodSet::NONE.with(FloodKind::UnknownUnicast),
+            Self::DropAll => FloodSet::ALL,
+        }
+    }
+}
+
+/// A set of [`FloodKind`]s. It is written as their words with commas between, or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FloodSet(u8);
+
+impl FloodSet {
+    /// No kind.
+    pub const NONE: Self = Self(0);
+    /// Every kind.
+    pub const ALL: Self =
+        Self::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast).with(FloodKind::Broadcast);
+
+    /// The set with one kind more.
+    #[must_use]
+    pub const fn with(self, kind: FloodKind) -> Self {
+        Self(self.0 | 1 << kind as u8)
+    }
+
+    /// Whether a kind is in the set.
+    pub const fn contains(self, kind: FloodKind) -> bool {
+        self.0 >> kind as u8 & 1 == 1
+    }
+
+    /// Whether no kind is in the set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What is in this set and not in the other.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Its kinds, ascending.
+    pub fn iter(self) -> impl Iterator<Item = FloodKind> {
+        FloodKind::ALL.iter().copied().filter(move |kind| self.contains(*kind))
+    }
+}
+
+impl FromIterator<FloodKind> for FloodSet {
+    fn from_iter<T: IntoIterator<Item = FloodKind>>(kinds: T) -> Self {
+        kinds.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Display for FloodSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.iter().map(FloodKind::word).collect();
+        f.pad(&if words.is_empty() { "none".to_owned() } else { words.join(",") })
+    }
+}
+
+impl FromStr for FloodSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::NONE);
+        }
+        text.split(',').map(str::parse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_set_is_read_as_it_is_written() {
+        for bits in 0..8 {
+            let set = FloodSet(bits);
+            assert_eq!(set.to_string().parse(), Ok(set), "{set}");
+            assert_eq!(set.iter().collect::<FloodSet>(), set);
+            assert_eq!(set.iter().count(), bits.count_ones() as usize);
+            for other in (0..8).map(FloodSet) {
+                for kind in FloodKind::ALL.iter().copied() {
+                    assert_eq!(set.or(other).contains(kind), set.contains(kind) || other.contains(kind));
+                    assert_eq!(set.and(other).contains(kind), set.contains(kind) && other.contains(kind));
+                    assert_eq!(set.without(other).contains(kind), set.contains(kind) && !other.contains(kind));
+                }
+            }
+        }
+        assert_eq!(FloodSet::ALL, FloodSet(7));
+        for wrong in ["", "broadcasts", "broadcast,", "none,broadcast"] {
+            assert!(wrong.parse::<FloodSet>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_stricter_choice_blocks_more() {
+        let blocked: Vec<FloodSet> = Flood::ALL.iter().map(|flood| flood.blocked()).collect();
+        assert!(
+            blocked.windows(2).all(|pair| pair[0].without(pair[1]).is_empty() && pair[0] != pair[1]),
+            "{blocked:?}"
+        );
+    }
+}
