@@ -7,6 +7,7 @@
 //! cargo run --release -p planner --example bench_planner -- --only "torus 8x8" --flow pause --cpu-seconds 1,10
 //! ```
 
+mod ablation;
 mod topologies;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use fabric::{EngineName, FlowControl, Policy, Tagging};
-use planner::{StepLimit, Watch, plan_with};
+use planner::{SearchPart, StepLimit, Watch, plan_with};
 
 const HELP: &str = "\
 What --engine balanced reaches, and how fast: a row of a Markdown table for each topology, flow control, tagging, cap, seed
@@ -40,6 +41,7 @@ What to plan:
   --seed LIST            of the planner; 1 if not given
 How:
   --threads N            threads that may work at once; 1 if not given
+  --without LIST         parts of the search to leave out, one after the other, or all: a table of the load without each
   --progress yes         every improvement on standard error, with the processor time at which it came
 
 Example: what one and two lanes reach on a damaged torus in one and ten seconds of one processor, for three seeds:
@@ -54,10 +56,6 @@ fn main() -> Result<(), String> {
         return Ok(());
     }
     let options = Arguments::parse(env::args().skip(1))?;
-    println!(
-        "| topology | flow control | tagging | cap | seed | after | busiest | bound | ratio | VLANs | lanes | hops | took s | CPU s |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut names = options.topologies.clone();
     if names.is_empty() {
         names = topologies::KNOWN.iter().map(|name| (*name).to_owned()).collect();
@@ -67,6 +65,13 @@ fn main() -> Result<(), String> {
         let exact = names.contains(only);
         names.retain(|name| if exact { name == only } else { name.contains(only.as_str()) });
     }
+    if !options.without.is_empty() {
+        return ablation::table(&options, &names);
+    }
+    println!(
+        "| topology | flow control | tagging | cap | seed | after | busiest | bound | ratio | VLANs | lanes | hops | took s | CPU s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for name in names {
         let topology = topologies::topology(&name, options.topology_seed)?;
         for policy in options.policies() {
@@ -76,7 +81,7 @@ fn main() -> Result<(), String> {
                     limit => limit,
                 };
                 let policy = Policy { time_limit: limit.time(), ..policy.clone() };
-                let mut watch = Clock::new(limit, options.threads, options.show_progress);
+                let mut watch = Clock::new(limit, options.threads, options.show_progress, None);
                 let plan = plan_with(&topology, &policy, None, &mut watch).map_err(|error| error.to_string())?;
                 let (took, cost) = (watch.started.elapsed().as_secs_f64(), cpu_seconds() - watch.cpu_at_start);
                 let Policy { flow_control, tagging, seed, .. } = policy;
@@ -137,13 +142,14 @@ struct Clock {
     threads: usize,
     shows_progress: bool,
     best: f64,
+    left_out: Option<SearchPart>,
 }
 
 impl Clock {
-    fn new(limit: Limit, threads: usize, shows_progress: bool) -> Self {
+    fn new(limit: Limit, threads: usize, shows_progress: bool, left_out: Option<SearchPart>) -> Self {
         let steps = StepLimit::new(if let Limit::Steps(steps) = limit { steps } else { 0 });
         let (started, cpu_at_start) = (Instant::now(), cpu_seconds());
-        Self { started, cpu_at_start, limit, steps, threads, shows_progress, best: f64::INFINITY }
+        Self { started, cpu_at_start, limit, steps, threads, shows_progress, best: f64::INFINITY, left_out }
     }
 }
 
@@ -170,6 +176,10 @@ impl Watch for Clock {
     fn steps_left(&self) -> u64 {
         if let Limit::Steps(_) = self.limit { self.steps.steps_left() } else { u64::MAX }
     }
+
+    fn left_out(&self) -> Option<SearchPart> {
+        self.left_out
+    }
 }
 
 /// Processor time of this process and all its threads so far, to a hundredth.
@@ -193,6 +203,7 @@ struct Arguments {
     seeds: Vec<u64>,
     topology_seed: u64,
     show_progress: bool,
+    without: Vec<SearchPart>,
 }
 
 impl Arguments {
@@ -208,6 +219,7 @@ impl Arguments {
             seeds: vec![1],
             topology_seed: 1,
             show_progress: false,
+            without: Vec::new(),
         };
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word} takes a value"))?;
@@ -224,6 +236,8 @@ impl Arguments {
                 "--only" => parsed.only = Some(value),
                 "--seed" => parsed.seeds = list(&word, &value, |seed| seed)?,
                 "--topology-seed" => parsed.topology_seed = list(&word, &value, |seed| seed)?[0],
+                "--without" if value == "all" => parsed.without = SearchPart::ALL.to_vec(),
+                "--without" => parsed.without = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
                 "--progress" => parsed.show_progress = value == "yes",
                 _ => return Err(format!("unknown option {word}; --help lists all")),
             }
