@@ -38,7 +38,7 @@ impl fmt::Display for Shares {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Together {
     Neighbours,
-    Strangers,
+    Apart,
 }
 
 /// Streams that all have much to send, over the same two links; the first quarter of the time does not count.
@@ -74,15 +74,15 @@ fn share(streams: usize, together: Together, pipe: &Pipe, milliseconds: u64) -> 
     Shares { used: read.iter().sum::<u64>() as f64 / could, dropped: dropped as f64 / (passed + dropped) as f64, read }
 }
 
-/// Many streams fill both links by turns, and none is left behind. Strangers, who keep two packets in flight each, lose far more.
+/// Many streams that know of each other fill both links, and each gets its share. Streams that do not, with two packets in
+/// flight each, lose far more.
 #[test]
 fn a_hundred_streams_share_two_links() {
     let pipe = Pipe::gigabit();
-    let (shares, strangers) =
-        (share(100, Together::Neighbours, &pipe, 1000), share(100, Together::Strangers, &pipe, 1000));
-    println!("neighbours {shares}, strangers {strangers}");
+    let (shares, apart) = (share(100, Together::Neighbours, &pipe, 1000), share(100, Together::Apart, &pipe, 1000));
+    println!("neighbours {shares}, apart {apart}");
     assert!(shares.used > 0.8 && shares.fairness() > 0.9, "{shares}");
-    assert!(shares.dropped < 0.08 && shares.dropped < strangers.dropped / 2.0, "{shares}, strangers {strangers}");
+    assert!(shares.dropped < 0.08 && shares.dropped < apart.dropped / 2.0, "{shares}, apart {apart}");
 }
 
 /// Few streams each keep a window of their own, and share just as well.

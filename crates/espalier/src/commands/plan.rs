@@ -198,7 +198,7 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
         say!("floods           {kinds} {are} dropped: no switch sends such frames on");
     }
     if dropped.contains(&FrameKind::Broadcast) {
-        say!("                 hosts need static neighbour entries (ARP, ND): nobody hears who asks for an address");
+        say!("                 hosts need static neighbour entries (ARP, ND): requests for an address are dropped");
     }
     if plan.summary.lanes > 1 && plan.policy.tagging == Tagging::Switch {
         say!(
