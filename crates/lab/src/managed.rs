@@ -403,8 +403,8 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
     served
 }
 
-/// Gives this process its turn before the threads in which the kernel forwards frames: a real switch forwards in hardware, and
-/// its agent has a processor of its own. Without the right to, agents share their processors with the frames.
+/// Raises the priority of this process above packet forwarding in kernel threads: a real switch forwards in hardware, and its
+/// agent has a processor of its own. Without CAP_SYS_NICE the priority stays as it is.
 fn before_data_planes() {
     const NICENESS: libc::c_int = -15;
     // SAFETY: it takes no memory; 0 is the calling process.

@@ -1,14 +1,14 @@
-//! What a GETBULK told beyond the column that it was about.
+//! What a GETBULK returned beyond the column that it was about.
 //!
 //! ```text
 //!   GETBULK ×40 behind ifType ─▶ ifType.1 … ifType.5, ifMtu.1 … ifMtu.5, ifSpeed.1 …
 //!                                                     └── the next column, already told
 //! ```
-//! Tables of few rows take one request for many columns. What is told ahead is used for [`AGE_MAX`] at the most, and forgotten
-//! with any other request: it is never older than what was asked between the same two requests.
+//! A table of few rows takes one request for many columns. The objects are used for [`AGE_MAX`] at the most, and dropped with
+//! any other request, so a walk never returns what was read before that request.
 //!
-//! An agent may leave out tables in an answer that runs over their end. So only a column of which a row was told is taken from
-//! here; whether a column is empty is asked.
+//! An agent may leave out tables in an answer that runs over their end. So a column is taken from here only if a row of it was
+//! returned; whether a column is empty is always requested.
 //!
 //! Source: RFC 3416, 4.2.3: each object of an answer is the lexicographic successor of the one before.
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::{mib::Oid, wire::Binding};
 
-/// How long objects count as told just now.
+/// The greatest age of objects that are used.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Successive objects, the first of them the successor of `from`.

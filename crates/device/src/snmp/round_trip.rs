@@ -1,5 +1,5 @@
-//! How long answers take, and so when a request is taken for lost (RFC 6298, 2, with Karn's rule: an answer to a request
-//! that was repeated tells nothing, as it may be to either).
+//! The round-trip time of requests, and the retransmission timeout that follows from it (RFC 6298, section 2). By Karn's
+//! algorithm the answer to a repeated request is no sample, since it may answer either copy.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ impl RoundTrip {
         });
     }
 
-    /// Takes that a request was answered which had been repeated, the last time after this wait.
+    /// Takes the last wait of a repeated request that was answered: the timeout until the next sample (RFC 6298, 5.5).
     pub(super) fn handle_late_answer(&mut self, wait: Duration) {
         self.backed_off = wait;
     }
 
-    /// How long an answer is awaited before the request is repeated; none before the first answer.
+    /// The retransmission timeout; none before the first answer.
     pub(super) fn patience(self) -> Option<Duration> {
         self.known.map(|(smoothed, variation)| (smoothed + variation * 4).max(REPEAT_MIN).max(self.backed_off))
     }

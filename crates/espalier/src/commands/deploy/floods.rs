@@ -1,4 +1,4 @@
-//! Floods that a plan has switches drop: which of them can be told.
+//! Plans that drop floods, and switches that cannot be configured to.
 
 use anyhow::Result;
 use fabric::{Flood, Plan, Topology};
@@ -6,8 +6,8 @@ use fabric::{Flood, Plan, Topology};
 use super::super::controller::{Connected, Reached};
 use crate::failure::bad_input;
 
-/// Refuses a plan that drops floods on a switch that is told over SNMP, which has no object for it. `devices[switch]` of
-/// `topology`.
+/// Refuses a plan that drops floods if a switch is configured over SNMP, which has no object for it. `devices[switch]` are those
+/// of `topology`.
 pub(super) fn refuse_untold(plan: &Plan, topology: &Topology, devices: &[Connected]) -> Result<()> {
     let by_snmp = |device: &Connected| matches!(device, Ok(Reached::Snmp(_)));
     match topology.switches().iter().zip(devices).find(|(_, device)| by_snmp(device)) {
