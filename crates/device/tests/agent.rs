@@ -666,7 +666,7 @@ proptest! {
         }
         let all: Vec<Oid> = walk(&mut switch, Oid::default()).into_iter().map(|(oid, _)| oid).collect();
         prop_assert!(all.is_sorted());
-        for asked in [Oid::new(&asked), Oid::new(within).child(&asked)] {
+        for asked in [Oid::new(&asked), Oid::new(within).child(&asked), Oid::new(within).child(&[0])] {
             let found = ask(&mut switch, PduKind::GetNext, vec![(asked.clone(), Value::Null)]).bindings.remove(0);
             match all.iter().find(|oid| **oid > asked) {
                 Some(next) => prop_assert_eq!(&found.0, next),

@@ -232,7 +232,7 @@ impl View<'_> {
             }
             Table::PortVlan => next_key(&self.sensors.vlan_frames, after),
             Table::Remote => next_key(&self.sensors.neighbours.rows, after),
-            Table::Entity => after.is_empty().then(|| vec![CHASSIS_INDEX]),
+            Table::Entity => (after < &[CHASSIS_INDEX][..]).then(|| vec![CHASSIS_INDEX]),
         }
     }
 
