@@ -12,7 +12,7 @@
 //! Part of a tree is never a cycle, so no broadcast goes round, whatever the order of switches within a phase. Between
 //! phases frames of a re-cut tree may be lost; a plan that keeps its trees and adds new ones loses none.
 
-use fabric::{Admin, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
 
 use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
 
@@ -105,6 +105,13 @@ impl PortChange<'_> {
         before.without(after)
     }
 
+    /// The new storm control of each kind of flood for which it changes; none lifts the limit.
+    pub(crate) fn storm_limits(&self) -> impl Iterator<Item = (FloodKind, Option<StormLimit>)> + use<> {
+        let [before, after] = [self.before, self.after].map(|port| port.storm_limits.unwrap_or_default());
+        let kinds = FloodKind::ALL.iter().copied().zip(before).zip(after);
+        kinds.filter(|((_, before), after)| before != after).map(|((kind, _), after)| (kind, after))
+    }
+
     /// The new flow control, if it changes.
     pub(crate) fn flow_control(&self) -> Option<&FlowControlMode> {
         (self.before.flow_control != self.after.flow_control).then_some(&self.after.flow_control)
@@ -132,6 +139,7 @@ impl<'a> Change<'a> {
                 || change.pvid().is_some()
                 || change.learning().is_some()
                 || !change.blocks().or(change.unblocks()).is_empty()
+                || change.storm_limits().next().is_some()
                 || change.flow_control().is_some();
             changes.then_some(change)
         })
@@ -190,6 +198,11 @@ impl<'a> Change<'a> {
     /// Whether frames need no longer be served in the class of their priority.
     pub(crate) fn stops_classes(self) -> bool {
         self.before.has_classes() && !self.after.has_classes()
+    }
+
+    /// Whether LLDP is to be turned on or off.
+    pub(crate) fn lldp(self) -> Option<Lldp> {
+        self.after.lldp.filter(|lldp| self.before.lldp != Some(*lldp))
     }
 
     /// Whether spanning tree is to be turned on again.
@@ -286,13 +299,14 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
             now.untagged.insert(vlan);
         }
         now.flow_control = goal.flow_control.clone();
+        now.storm_limits = goal.storm_limits;
         now.admin = goal.admin;
         if goal.learning == PortLearning::On {
             now.learning = PortLearning::On;
         }
     }
     filled.entries.extend(&after.entries);
-    filled.spanning_tree = after.spanning_tree;
+    (filled.spanning_tree, filled.lldp) = (after.spanning_tree, after.lldp);
 
     let mut flipped = filled.clone();
     for (now, goal) in flipped.ports.iter_mut().zip(&after.ports) {

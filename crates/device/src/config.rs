@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use fabric::{
     Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodSet, FlowControlMode, HostId,
-    IngressFilter, Learning, Mac, PortIntent, PortRole, SpanningTree, Topology, VlanId, VlanSet,
+    IngressFilter, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId, VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -44,7 +44,12 @@ pub struct SwitchConfig {
     pub entries: BTreeMap<(VlanId, Mac), Slot>,
     /// Whether a spanning-tree protocol runs, which would shut the very cables that a plan uses.
     pub spanning_tree: SpanningTree,
+    /// Whether it sends and receives LLDP frames; none where it does not say.
+    pub lldp: Option<Lldp>,
 }
+
+/// Storm control by kind of flood, in the order of [`fabric::FloodKind::ALL`]: the most that a port admits of each; none admits all.
+pub type StormLimits = [Option<StormLimit>; 3];
 
 /// The state of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +74,8 @@ pub struct PortConfig {
     pub mtu_bytes: Option<u16>,
     /// Floods that do not leave by the port; none where the switch does not say, as over SNMP.
     pub blocked: Option<FloodSet>,
+    /// Storm control; none where the switch does not say, as over SNMP.
+    pub storm_limits: Option<StormLimits>,
 }
 
 /// Whether a port notes who sends, so that frames for them leave by it.
@@ -96,12 +103,14 @@ impl SwitchConfig {
             learning: PortLearning::Always,
             mtu_bytes: None,
             blocked: Some(FloodSet::NONE),
+            storm_limits: Some(StormLimits::default()),
         };
         Self {
             ports: ports.into_iter().map(port).collect(),
             vlans: VlanSet::new(),
             entries: BTreeMap::new(),
             spanning_tree: SpanningTree::On,
+            lldp: None,
         }
     }
 
@@ -119,6 +128,7 @@ impl SwitchConfig {
             vlans: VlanSet::new(),
             entries: BTreeMap::new(),
             spanning_tree: SpanningTree::Off,
+            lldp: None,
         }
     }
 
@@ -131,7 +141,7 @@ impl SwitchConfig {
         };
         let mut config = Self::blank(own.clone().map(|port| topology.ports()[port].name.clone()));
         for port in intent.ports.iter().filter(|port| own.contains(&port.port.index())) {
-            // No language here says an MTU; who needs jumbo frames is told to set it by hand.
+            // No language here says an MTU, or a priority of untagged frames; rendering refuses what needs the latter.
             let PortIntent {
                 port,
                 role: _,
@@ -143,6 +153,8 @@ impl SwitchConfig {
                 mtu_bytes: _,
                 ingress_filter,
                 blocked,
+                untagged_class: _,
+                storm_limit,
             } = port.clone();
             let to = &mut config.ports[port.index() - own.start];
             let name = to.name.clone();
@@ -159,6 +171,7 @@ impl SwitchConfig {
                 learning,
                 mtu_bytes: None,
                 blocked: Some(blocked),
+                storm_limits: Some([storm_limit; 3]),
             };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
@@ -168,12 +181,13 @@ impl SwitchConfig {
         }
         config.vlans = config.memberships();
         config.vlans.remove(VlanId::MIN);
-        config.spanning_tree = intent.spanning_tree;
+        (config.spanning_tree, config.lldp) = (intent.spanning_tree, Some(intent.lldp));
         config
     }
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
-    /// class of a VLAN, which stands in the tags of its frames, MTUs and blocked floods that it does not say, and whether
+    /// class of a VLAN, which stands in the tags of its frames, that of untagged frames, LLDP, MTUs, blocked floods and storm
+    /// control that it does not say, and whether
     /// ports learn that always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
@@ -204,6 +218,14 @@ impl SwitchConfig {
             },
             ingress_filter: config.ingress_filter,
             blocked: config.blocked.unwrap_or_else(|| asked(port).map_or(FloodSet::NONE, |wanted| wanted.blocked)),
+            untagged_class: asked(port).map_or(0, |wanted| wanted.untagged_class),
+            // Kinds with different limits are as limited as the least limited of them.
+            storm_limit: match config.storm_limits {
+                None => asked(port).and_then(|wanted| wanted.storm_limit),
+                Some(limits) => {
+                    limits.into_iter().collect::<Option<Vec<_>>>().and_then(|limits| limits.into_iter().max())
+                }
+            },
         });
         let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
         let (mut runs, mut foreign) = (Vec::new(), Vec::new());
@@ -234,13 +256,14 @@ impl SwitchConfig {
         } else {
             wanted.learning
         };
-        let (classes, spanning_tree) = (wanted.classes.clone(), self.spanning_tree);
-        DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning, classes, spanning_tree }
+        let (classes, spanning_tree, lldp) =
+            (wanted.classes.clone(), self.spanning_tree, self.lldp.unwrap_or(wanted.lldp));
+        DeviceIntent { switch, ports: ports.collect(), fdb, foreign, learning, classes, spanning_tree, lldp }
     }
 
     /// Lets what cannot be written count as what another state asks for: ports that always learn serve those that are to
     /// learn, and those that are not, since static entries stand before what they learn; MTUs are set by other means, and so
-    /// are floods where a switch does not say which it blocks.
+    /// are LLDP, floods and storm control where a switch does not say what it has.
     ///
     /// # Panics
     /// If the states do not have the same ports.
@@ -254,7 +277,11 @@ impl SwitchConfig {
             if port.blocked.is_none() {
                 port.blocked = wanted.blocked;
             }
+            if port.storm_limits.is_none() {
+                port.storm_limits = wanted.storm_limits;
+            }
         }
+        self.lldp = self.lldp.or(wanted.lldp);
     }
 
     /// The port of this name.
@@ -292,6 +319,7 @@ impl PortConfig {
             learning: PortLearning::Off,
             mtu_bytes: None,
             blocked: Some(FloodSet::NONE),
+            storm_limits: Some(StormLimits::default()),
         }
     }
 

@@ -6,7 +6,7 @@
 //! A switch remembers settings that do not count at the moment (the hybrid memberships of a port in access mode, the
 //! PVID of a port that takes tagged frames only). They are kept beside the state and weighed when the text ends.
 
-use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
 
 use crate::{
     IngressFilter, PortConfig, Slot, SpanningTree, SwitchConfig, Target,
@@ -287,6 +287,16 @@ impl<'a> Console<'a> {
     /// Has the ports let out floods of a kind again.
     pub(crate) fn unblock(&mut self, kind: FloodKind) -> Result<(), String> {
         self.each(|port, _| port.blocked = Some(port.blocked.unwrap_or_default().without(FloodSet::NONE.with(kind))))
+    }
+
+    /// Limits floods of a kind that the ports admit, or lifts the limit.
+    pub(crate) fn set_storm_limit(&mut self, kind: FloodKind, limit: Option<StormLimit>) -> Result<(), String> {
+        self.each(|port, _| port.storm_limits.get_or_insert_default()[kind as usize] = limit)
+    }
+
+    /// Turns LLDP on or off.
+    pub(crate) fn set_lldp(&mut self, lldp: Lldp) {
+        self.config.lldp = Some(lldp);
     }
 
     /// Turns spanning tree on or off.

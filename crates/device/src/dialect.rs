@@ -31,7 +31,7 @@ use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 
 pub(crate) use sonic::SWSSCONFIG;
 
-use crate::{PortConfig, PortLearning, RenderError, SwitchConfig, change::Change, text::LineError};
+use crate::{PortConfig, PortLearning, RenderError, StormLimits, SwitchConfig, change::Change, text::LineError};
 
 /// Where a dialect's text goes, file by file: what is written belongs to the file that was begun last.
 pub trait Folder: io::Write {
@@ -93,6 +93,10 @@ pub(crate) struct Traits {
     pub(crate) learning: Learns,
     /// Floods that ports can be told not to let out.
     pub(crate) blocks: FloodSet,
+    /// Whether ports can be told the most floods that they admit, in percent of their rate.
+    pub(crate) storm_control: Ability,
+    /// Whether it turns LLDP on; elsewhere that is another program's matter.
+    pub(crate) lldp: Ability,
     /// Which port names it takes, and an example.
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
@@ -244,6 +248,16 @@ impl Target {
         self.dialect().traits().blocks
     }
 
+    /// Whether its ports can be told the most floods that they admit, as plans with `--storm-control` need.
+    pub fn has_storm_control(self) -> bool {
+        self.dialect().traits().storm_control == Ability::Has
+    }
+
+    /// Whether its configuration turns LLDP on, which deployment and `status` confirm cables by.
+    pub fn has_lldp(self) -> bool {
+        self.dialect().traits().lldp == Ability::Has
+    }
+
     /// The state that the full configuration starts from.
     pub fn factory(self, ports: Vec<String>) -> SwitchConfig {
         self.dialect().factory(ports)
@@ -323,6 +337,9 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
     let unable = port.blocked.unwrap_or_default().without(traits.blocks);
     if !unable.is_empty() {
         return Some((format!("blocked floods ({unable})"), "plan with --flood forward"));
+    }
+    if traits.storm_control == Ability::Lacks && port.storm_limits.unwrap_or_default() != StormLimits::default() {
+        return Some(("storm control in percent".to_owned(), "plan without --storm-control"));
     }
     match port.flow_control {
         FlowControlMode::Pause if traits.pause == Ability::Lacks => {

@@ -43,7 +43,7 @@ mod text;
 
 pub use ansible::{Deployment, write_ansible};
 pub use change::{Phase, Reach, phases};
-pub use config::{PortConfig, PortLearning, Slot, SwitchConfig};
+pub use config::{PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
 pub use dialect::{Folder, Target, TextFile};
 pub use error::{ParseError, RenderError};
 pub use fabric::{IngressFilter, SpanningTree};

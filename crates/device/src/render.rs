@@ -10,10 +10,10 @@ use std::{
     io,
 };
 
-use fabric::{Admin, Basis, DeviceIntent, FlowControlMode, Plan, PortRole, SwitchId, VlanSet};
+use fabric::{Admin, Basis, DeviceIntent, Plan, PortRole, SwitchId, VlanSet};
 
 use crate::{
-    Folder, Part, Phase, PortConfig, Reach, RenderError, SwitchConfig, Target,
+    Folder, Part, Phase, Reach, RenderError, SwitchConfig, Target,
     change::{Change, Stage, phases},
     dialect::{Full, Output},
     read::align,
@@ -77,8 +77,7 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
         let intent = &request.plan.devices[switch.index()];
         let goal = SwitchConfig::of_intent(topology, intent);
         target.refuse(name, &goal)?;
-        let apart: VlanSet = intent.classes.iter().skip(1).flat_map(VlanSet::iter).collect();
-        refuse_classes(target, name, &goal, &apart)?;
+        refuse_classes(target, name, intent, &goal)?;
         let job = Job { request, switch, target };
         let previous = request.since.and_then(|since| {
             let old = since.plan.topology.find_switch(name)?;
@@ -97,17 +96,13 @@ pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part
     Ok(parts)
 }
 
-/// Refuses untagged frames of VLANs that have a priority class other than the first: `apart`. They have no priority of their own,
-/// and no language here gives them one.
-fn refuse_classes(target: Target, switch: &str, goal: &SwitchConfig, apart: &VlanSet) -> Result<(), RenderError> {
-    let is_mixed = |port: &&PortConfig| {
-        matches!(port.flow_control, FlowControlMode::Pfc { .. }) && port.pvid.is_some_and(|pvid| apart.contains(pvid))
-    };
-    match goal.ports.iter().find(is_mixed) {
+/// Refuses a priority for untagged frames: no language here has words for it.
+fn refuse_classes(target: Target, switch: &str, intent: &DeviceIntent, goal: &SwitchConfig) -> Result<(), RenderError> {
+    match intent.ports.iter().position(|port| port.untagged_class != 0) {
         None => Ok(()),
         Some(port) => Err(RenderError::Inexpressible {
             switch: switch.to_owned(),
-            port: port.name.clone(),
+            port: goal.ports[port].name.clone(),
             target: target.name(),
             what: "a priority for untagged frames, which tells their VLAN's lane".to_owned(),
             way_out: "let hosts tag: plan with --tagging source",

@@ -1,6 +1,6 @@
 //! What all configuration languages have in common: lines of words, lists of VLANs, ways to write an address.
 
-use fabric::{Mac, VlanId, VlanSet};
+use fabric::{Mac, StormLimit, VlanId, VlanSet};
 
 /// Most errors that are reported of one text; a text in the wrong language would give one a line.
 pub(crate) const ERRORS_MAX: usize = 20;
@@ -43,6 +43,13 @@ pub(crate) fn unknown(words: &[&str]) -> Result<(), String> {
 /// A VLAN number.
 pub(crate) fn vlan(word: &str) -> Result<VlanId, String> {
     word.parse::<VlanId>().map_err(|error| error.to_string())
+}
+
+/// A limit of storm control: whole percent, as in `5` and `5.00`.
+pub(crate) fn storm_limit(word: &str) -> Result<StormLimit, String> {
+    let whole =
+        word.split_once('.').map_or(word, |(whole, part)| if part.trim_matches('0').is_empty() { whole } else { word });
+    whole.parse()
 }
 
 /// Every VLAN that there may be.

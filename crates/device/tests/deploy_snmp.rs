@@ -325,9 +325,10 @@ fn topology(switches: usize, ports: u32) -> Topology {
 /// VLANs 2 and on, hosts in all of them.
 fn goal(ports: u32, vlans: u16, hosts: u32, turn: u32) -> SwitchConfig {
     let mut config = SwitchConfig::blank((1..=ports).map(|port| format!("p{port}")));
-    // As the switches say it over SNMP, which does not tell what ports block.
+    // As the switches say it over SNMP, which does not tell what ports block or limit, nor LLDP.
     for port in &mut config.ports {
-        (port.learning, port.mtu_bytes, port.blocked) = (PortLearning::Always, Some(1500), None);
+        (port.learning, port.mtu_bytes) = (PortLearning::Always, Some(1500));
+        (port.blocked, port.storm_limits) = (None, None);
     }
     config.vlans = (2..2 + vlans).filter_map(|id| VlanId::new(id).ok()).collect();
     for (number, port) in config.ports.iter_mut().enumerate() {

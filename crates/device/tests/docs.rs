@@ -47,13 +47,16 @@ fn between(text: &str, mark: &str, table: &str) -> String {
 }
 
 fn drivers() -> String {
-    let mut table =
-        String::from("| target | driver | hosts may leave tagging to it | blocks floods |\n|---|---|---|---|\n");
+    let mut table = String::from(
+        "| target | driver | hosts may leave tagging to it | blocks floods | storm control | turns LLDP on |\n|---|---|---|---|---|---|\n",
+    );
     for &target in Target::ALL {
         let mark = |yes: bool| if yes { "yes" } else { "no" };
         let hybrid = mark(target.has_hybrid_ports());
         let blocks = floods(target.blocks_floods());
-        writeln!(table, "| `{target}` | {} | {hybrid} | {blocks} |", target.basis().word()).expect("a string");
+        let (storm, lldp) = (mark(target.has_storm_control()), mark(target.has_lldp()));
+        writeln!(table, "| `{target}` | {} | {hybrid} | {blocks} | {storm} | {lldp} |", target.basis().word())
+            .expect("a string");
     }
     table
 }
@@ -69,9 +72,9 @@ fn floods(kinds: FloodSet) -> String {
 
 fn models() -> String {
     let mut table = String::from(
-        "| model | VLANs | static entries | all entries | hybrid ports | PAUSE | PFC classes | blocks floods | speaks |\n",
+        "| model | VLANs | static entries | all entries | hybrid ports | PAUSE | PFC classes | blocks floods | storm control | speaks |\n",
     );
-    table.push_str("|---|---|---|---|---|---|---|---|---|\n");
+    table.push_str("|---|---|---|---|---|---|---|---|---|---|\n");
     for model in Model::built_in() {
         let sign = |fact: &str| match model.basis_of(fact) {
             Basis::Tested => " ✓",
@@ -82,7 +85,7 @@ fn models() -> String {
         let mark = |yes: bool| if yes { "yes" } else { "no" };
         writeln!(
             table,
-            "| `{}` | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {} |",
+            "| `{}` | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {}{} | {} |",
             model.name,
             model.vlans_max,
             sign("max-vlans"),
@@ -98,6 +101,8 @@ fn models() -> String {
             sign("pfc-classes"),
             floods(model.blocks_floods),
             if model.blocks_floods.is_empty() { "" } else { sign("blocks-floods") },
+            mark(model.storm_control),
+            if model.storm_control { sign("storm-control") } else { "" },
             model.syntax.as_deref().unwrap_or("nothing that a driver writes"),
         )
         .expect("a string");
@@ -114,6 +119,7 @@ fn every_model_speaks_a_language_that_there_is() {
             assert_eq!(target.has_hybrid_ports(), model.hybrid_ports, "{}", model.name);
             let unsaid = model.blocks_floods.without(target.blocks_floods());
             assert!(unsaid.is_empty(), "{}: {unsaid}", model.name);
+            assert!(!model.storm_control || target.has_storm_control(), "{}", model.name);
         }
     }
 }

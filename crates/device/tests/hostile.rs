@@ -285,9 +285,10 @@ fn truth(agent: &Agent) -> SwitchConfig {
 
 fn goal(rng: &mut Rng) -> SwitchConfig {
     let mut config = SwitchConfig::blank((1..=PORTS).map(|number| format!("p{number}")));
-    // As the switch says it over SNMP, which does not tell what ports block.
+    // As the switch says it over SNMP, which does not tell what ports block or limit, nor LLDP.
     for port in &mut config.ports {
-        (port.learning, port.mtu_bytes, port.blocked) = (PortLearning::Always, Some(1500), None);
+        (port.learning, port.mtu_bytes) = (PortLearning::Always, Some(1500));
+        (port.blocked, port.storm_limits) = (None, None);
     }
     let vlans: Vec<VlanId> = (2..6).filter_map(|id| VlanId::new(id).ok()).collect();
     config.vlans = vlans.iter().copied().collect();

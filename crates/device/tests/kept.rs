@@ -61,7 +61,8 @@ fn body(text: &str) -> String {
 
 fn state(plan: &Plan, switch: &str) -> SwitchConfig {
     let switch = plan.topology.find_switch(switch).expect("a switch of the plan");
-    SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()])
+    // LLDP is another program's matter here.
+    SwitchConfig { lldp: None, ..SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]) }
 }
 
 /// Runs a script where commands only say what they were told and files go into a folder, and returns what was said.

@@ -10,8 +10,8 @@ use device::{
     judge_flow_control, read_back,
 };
 use fabric::{
-    Admin, EngineName, FdbMode, FindingKind, Flood, FlowControl, InBand, Plan, Policy, PortRole, Severity, SwitchId,
-    Tagging, Topology, TopologyBuilder, VlanId, rng::Rng,
+    Admin, EngineName, FdbMode, FindingKind, Flood, FlowControl, InBand, Lldp, Plan, Policy, PortRole, Severity,
+    StormLimit, SwitchId, Tagging, Topology, TopologyBuilder, VlanId, rng::Rng,
 };
 
 /// Topologies and the engines that fit them.
@@ -65,28 +65,34 @@ fn every_language_says_every_plan() {
     assert!(judged > 900, "{judged} plans");
 }
 
-/// A plan of four switches in a ring whose switches drop floods, or not.
-fn flooding(target: Target, flood: Flood) -> Plan {
+/// A plan of four switches in a ring whose switches drop or limit floods, or not.
+fn flooding(target: Target, flood: Flood, storm_limit: Option<StormLimit>) -> Plan {
     let tagging = if target.has_hybrid_ports() { Tagging::Switch } else { Tagging::Source };
-    let policy = Policy { tagging, flow_control: flow_control(target), flood, ..Policy::default() };
+    let policy = Policy { tagging, flow_control: flow_control(target), flood, storm_limit, ..Policy::default() };
     planner::plan(&named_topology(target, "torus 4", 1), &policy, None).expect("generic switches can")
 }
 
-/// A language that has words for it says which floods do not leave a port, in full and from plan to plan; without such a line
-/// the judge finds what is read unfit; other languages refuse.
+/// A language that has words for it says which floods do not leave a port and how many may enter, in full and from plan to
+/// plan; without such a line the judge finds what is read unfit; other languages refuse.
 #[test]
-fn floods_that_are_dropped_are_said_or_refused() {
+fn floods_that_are_dropped_or_limited_are_said_or_refused() {
     let (mut said, mut refused, mut cut) = (0, 0, 0);
+    let limits = [StormLimit::new(1), StormLimit::new(35)];
     for &target in Target::ALL {
-        let forwarding = flooding(target, Flood::Forward);
+        let forwarding = flooding(target, Flood::Forward, None);
         let plain = render_all(&forwarding, target);
-        for flood in [Flood::Drop, Flood::DropAll] {
-            let (plan, label) = (flooding(target, flood), format!("{target}, {flood}"));
-            if !flood.blocked().without(target.blocks_floods()).is_empty() {
+        let can_block = |flood: Flood| flood.blocked().without(target.blocks_floods()).is_empty();
+        let dropped =
+            [Flood::Drop, Flood::DropAll].map(|flood| (flood, None, can_block(flood), "plan with --flood forward"));
+        let limited =
+            limits.map(|limit| (Flood::Forward, limit, target.has_storm_control(), "plan without --storm-control"));
+        for (flood, limit, can, way_out) in dropped.into_iter().chain(limited) {
+            let (plan, label) = (flooding(target, flood, limit), format!("{target}, {flood}, {limit:?}"));
+            if !can {
                 let named = TargetChoice::Named(target);
                 let request = Request { plan: &plan, digest: "x", target: named, switch: None, since: None };
                 let error = device::render(&request, &mut Memory::default()).expect_err(&label).to_string();
-                assert!(error.ends_with("plan with --flood forward"), "{label}: {error}");
+                assert!(error.ends_with(way_out), "{label}: {error}");
                 refused += 1;
                 continue;
             }
@@ -111,7 +117,27 @@ fn floods_that_are_dropped_are_said_or_refused() {
             }
         }
     }
-    assert!(said > 50 && refused > 10 && cut > 20, "{said} states, {refused} refused, {cut} lines");
+    assert!(said > 100 && refused > 20 && cut > 60, "{said} states, {refused} refused, {cut} lines");
+}
+
+/// Every language that has words for LLDP turns it on, and reads whether it is on.
+#[test]
+fn lldp_is_turned_on_where_a_language_has_words_for_it() {
+    for &target in Target::ALL {
+        let plan = flooding(target, Flood::Forward, None);
+        let texts = render_all(&plan, target);
+        let read = read_all(&plan, target, &texts).unwrap_or_else(|error| panic!("{target}: {error}"));
+        let wanted = target.has_lldp().then_some(Lldp::On);
+        assert!(read.1.iter().all(|config| config.lldp == wanted), "{target}");
+        let mut off = texts.clone();
+        for text in off.files.values_mut() {
+            let lines = String::from_utf8(text.clone()).expect("text");
+            let lines = lines.lines().filter(|line| !line.contains("lldp"));
+            *text = lines.map(|line| format!("{line}\n")).collect::<String>().into_bytes();
+        }
+        let read = read_all(&plan, target, &off).unwrap_or_else(|error| panic!("{target}: {error}"));
+        assert!(read.1.iter().all(|config| config.lldp.is_none()), "{target}");
+    }
 }
 
 /// A plan whose switches are managed over its cables, by a controller on the last port of the first switch.
@@ -333,6 +359,7 @@ fn ports_that_a_plan_names_no_more_go_out_of_service() {
             let state = |plan: &Plan| {
                 let switch = plan.topology.find_switch("s2").expect("a switch of the plan");
                 let mut config = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
+                config.lldp = config.lldp.filter(|_| target.has_lldp());
                 if target.factory(vec![String::new()]).ports[0].learning == PortLearning::Always {
                     config.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
                 }
@@ -380,6 +407,7 @@ fn walk_phases(target: Target, old: &Plan, new: &Plan, label: &str) -> usize {
         let always = target.factory(vec![String::new()]).ports[0].learning == PortLearning::Always;
         let mut configs: Vec<SwitchConfig> =
             plan.devices.iter().map(|device| SwitchConfig::of_intent(&plan.topology, device)).collect();
+        configs.iter_mut().for_each(|config| config.lldp = config.lldp.filter(|_| target.has_lldp()));
         let ports = configs.iter_mut().flat_map(|config| &mut config.ports);
         ports.filter(|_| always).for_each(|port| port.learning = PortLearning::Always);
         configs
@@ -438,7 +466,10 @@ fn untagged_frames_of_a_later_lane_are_refused() {
         };
         assert_eq!((plan.trees.len(), plan.trees[0].lane, render(&plan)), (1, 0, Ok(())));
         plan.trees[0].lane = 1;
-        plan.devices.iter_mut().for_each(|device| device.classes.swap(0, 1));
+        for device in &mut plan.devices {
+            device.classes.swap(0, 1);
+            device.ports.iter_mut().for_each(|port| port.untagged_class = u8::from(port.pvid.is_some()));
+        }
         let error = render(&plan).expect_err("nobody can say it");
         assert!(error.contains("a priority for untagged frames") && error.ends_with("--tagging source"), "{error}");
     }

@@ -138,9 +138,10 @@ fn mark(nonce: u32) -> Mark {
 /// Any state of a switch that plans ask for.
 fn config(rng: &mut Rng) -> SwitchConfig {
     let mut config = SwitchConfig::blank((1..PORTS).map(|number| format!("p{number}")));
-    // As the switch says it over SNMP, which does not tell what ports block.
+    // As the switch says it over SNMP, which does not tell what ports block or limit, nor LLDP.
     for port in &mut config.ports {
-        (port.learning, port.mtu_bytes, port.blocked) = (PortLearning::Always, Some(1500), None);
+        (port.learning, port.mtu_bytes) = (PortLearning::Always, Some(1500));
+        (port.blocked, port.storm_limits) = (None, None);
     }
     let vlans: Vec<VlanId> =
         (0..rng.below(6)).map(|_| VlanId::new(2 + rng.below(40) as u16).expect("in range")).collect();

@@ -8,7 +8,9 @@ mod sweep;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
-use fabric::{EngineName, FdbMode, Flood, FlowControl, Resilience, Subnet, Tagging, VlanId, VlanSet, parse_rate};
+use fabric::{
+    EngineName, FdbMode, Flood, FlowControl, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet, parse_rate,
+};
 use tagger::Spread;
 
 use numbers::{count, port, real, short, whole};
@@ -167,6 +169,7 @@ pub(crate) struct Traffic {
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n  \
     espalier plan cluster.yaml --flood drop -o plan.json\n  \
+    espalier plan cluster.yaml --storm-control 1 -o plan.json\n  \
     espalier plan cluster.yaml --tagging source-destination --fdb learned -o plan.json\n  \
     espalier plan cluster.yaml --resilience 1 -o plan.json && espalier show plan.json --failure 'sw1:p1 -- sw2:p1'\n\n\
     The plan is written only if the independent judge finds nothing fatal, unless --force is given.")]
@@ -197,6 +200,10 @@ pub(crate) struct Plan {
     /// (ARP, ND) on every host. What is dropped needs no proof against deadlock.
     #[arg(long, default_value = "forward", value_parser = words(Flood::ALL, Flood::word))]
     pub(crate) flood: Flood,
+    /// Storm control: the most broadcasts, multicasts and unknown unicasts that each host's port admits, each in percent of the
+    /// port's rate; no limit unless given. It bounds what a faulty host can do, and is no part of the proof against deadlock.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) storm_control: Option<StormLimit>,
     /// Most VLANs to use. What that costs is printed: it takes as long again to plan without the cap, or a quarter of the
     /// time limit. The same goes for switches whose static tables are too small for good routes.
     #[arg(long, value_name = "N", value_parser = count(1..=4094))]

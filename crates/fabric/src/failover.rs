@@ -4,6 +4,7 @@
 //!   link 7 dies     h0, h1 ▶ VLAN 12   h5 ▶ VLAN 3     every VLAN is on the switches already: only PVIDs change,
 //!   link 8 dies     h2 ▶ VLAN 12                       or, where hosts tag, what hosts put on their frames
 //! ```
+//! A port's class of untagged frames changes with its PVID, to the lane of the new VLAN.
 
 use std::sync::Arc;
 

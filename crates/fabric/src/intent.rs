@@ -1,6 +1,6 @@
 //! The complete desired state of one device or host: all that a switch, a renderer or a judge needs to know.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr, str::FromStr};
 
 use crate::{FloodSet, HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
 
@@ -25,6 +25,8 @@ pub struct DeviceIntent {
     pub classes: Vec<VlanSet>,
     /// Whether a spanning-tree protocol runs, which would block the very links that a plan uses.
     pub spanning_tree: SpanningTree,
+    /// Whether it sends and receives LLDP frames at its ports.
+    pub lldp: Lldp,
 }
 
 /// Whether a spanning-tree protocol runs.
@@ -45,6 +47,47 @@ pub enum IngressFilter {
     On,
     /// It lets them in.
     Off,
+}
+
+/// Whether a switch sends and receives LLDP frames (IEEE 802.1AB) at its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Lldp {
+    /// It does both, as every plan assumes: `deploy` and `status` confirm cables by what LLDP hears.
+    #[default]
+    On,
+    /// It does not.
+    Off,
+}
+
+/// The most that a port admits of each kind of flood (broadcast, multicast, unknown unicast), in percent of its rate: 1 to 99.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StormLimit(u8);
+
+impl StormLimit {
+    /// A limit of `percent`; none unless it is from 1 to 99: 100 % limit nothing.
+    pub const fn new(percent: u8) -> Option<Self> {
+        if 1 <= percent && percent <= 99 { Some(Self(percent)) } else { None }
+    }
+
+    /// The limit in percent of the port's rate.
+    pub const fn percent(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Display for StormLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for StormLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = text.parse().ok().and_then(Self::new);
+        percent.ok_or_else(|| format!("{text:?} is not a whole number of percent from 1 to 99"))
+    }
 }
 
 /// Whether a switch notes behind which port each sender is, and sends frames for it there.
@@ -82,6 +125,11 @@ pub struct PortIntent {
     /// Floods that do not leave by the port (egress blocking): what the switch would send there for want of an entry is
     /// dropped.
     pub blocked: FloodSet,
+    /// The priority class in which untagged frames that enter travel on: the priority that the switch puts in their tag. 0
+    /// where flow control keeps no classes apart.
+    pub untagged_class: u8,
+    /// Storm control: the most that the port admits of each kind of flood; none admits all.
+    pub storm_limit: Option<StormLimit>,
 }
 
 /// What a port is for.
@@ -155,6 +203,7 @@ impl DeviceIntent {
             learning: Learning::Off,
             classes: Vec::new(),
             spanning_tree: SpanningTree::Off,
+            lldp: Lldp::On,
         }
     }
 
@@ -200,6 +249,8 @@ impl PortIntent {
             mtu_bytes: ETHERNET_MTU_BYTES,
             ingress_filter: IngressFilter::On,
             blocked: FloodSet::NONE,
+            untagged_class: 0,
+            storm_limit: None,
         }
     }
 

@@ -44,7 +44,7 @@ pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
 pub use in_band::InBand;
 pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
-    IngressFilter, Learning, PortIntent, PortRole, SpanningTree,
+    IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit,
 };
 pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};

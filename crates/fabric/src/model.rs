@@ -52,6 +52,8 @@ pub struct Model {
     pub pfc_classes: u8,
     /// Floods that each port can be told not to let out, so that the switch drops them.
     pub blocks_floods: FloodSet,
+    /// Whether each port can be told the most broadcasts, multicasts and unknown unicasts that it admits, in percent of its rate.
+    pub storm_control: bool,
 }
 
 /// Which port names a model has.

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
-use crate::{ETHERNET_MTU_BYTES, Flood, Traffic, VlanPool, VlanSet, VlanTree};
+use crate::{ETHERNET_MTU_BYTES, Flood, StormLimit, Traffic, VlanId, VlanPool, VlanSet, VlanTree};
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Policy {
     pub fdb: FdbMode,
     /// What switches do with frames for which they have no entry.
     pub flood: Flood,
+    /// Storm control at hosts' ports: the most that each admits of each kind of flood; none admits all.
+    pub storm_limit: Option<StormLimit>,
     /// The VLAN ids to draw from.
     pub vlans: VlanPool,
     /// Most VLANs to use, if fewer than the pool and the switches allow.
@@ -47,12 +49,18 @@ impl Policy {
         let FlowControl::Pfc(lanes) = self.flow_control else { return Vec::new() };
         let mut classes = vec![VlanSet::new(); usize::from(lanes)];
         for vlan in vlans.iter() {
-            let lane = trees.binary_search_by_key(&vlan, |tree| tree.vlan).map_or(0, |at| trees[at].lane);
-            if let Some(class) = classes.get_mut(usize::from(lane)) {
+            if let Some(class) = classes.get_mut(usize::from(self.class_of(trees, vlan))) {
                 class.insert(vlan);
             }
         }
         classes
+    }
+
+    /// The priority class of a VLAN's frames: the lane of its tree, and the first for a VLAN without a tree. 0 without priority
+    /// flow control.
+    pub fn class_of(&self, trees: &[VlanTree], vlan: VlanId) -> u8 {
+        let FlowControl::Pfc(_) = self.flow_control else { return 0 };
+        trees.binary_search_by_key(&vlan, |tree| tree.vlan).map_or(0, |at| trees[at].lane)
     }
 }
 
@@ -64,6 +72,7 @@ impl Default for Policy {
             flow_control: FlowControl::Pause,
             fdb: FdbMode::Minimal,
             flood: Flood::Forward,
+            storm_limit: None,
             vlans: VlanPool::default(),
             vlans_max: None,
             subnet: Subnet::default(),

@@ -206,6 +206,10 @@ impl Lab {
                 format!("its switches forward what they have no entry for; plan with --flood {}", Flood::Forward);
             return Err(LabError::Unsupported(what));
         }
+        if plan.policy.storm_limit.is_some() {
+            let what = "its switches have no storm control; plan without --storm-control".to_owned();
+            return Err(LabError::Unsupported(what));
+        }
         if options.managed == Managed::Yes && backend == Backend::Bridge {
             return Err(LabError::Unsupported("managed switches need the ebpf back end (--backend ebpf)".to_owned()));
         }

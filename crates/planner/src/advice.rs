@@ -207,10 +207,11 @@ impl Advisor<'_> {
     /// Changes of which none is enough by itself: everything is given up, then taken back one by one as far as that goes.
     fn together(&self) -> Option<String> {
         type Change = (&'static str, fn(&mut Policy));
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
             ("--engine auto", |policy| policy.engine = EngineName::Auto),
             ("--fdb minimal", |policy| policy.fdb = FdbMode::Minimal),
             ("--flood forward", |policy| policy.flood = Flood::Forward),
+            ("no --storm-control", |policy| policy.storm_limit = None),
             ("--tagging source", |policy| policy.tagging = Tagging::Source),
             ("--flow-control none", |policy| policy.flow_control = FlowControl::None),
             ("--resilience 0", |policy| policy.resilience = Resilience::None),
@@ -250,6 +251,9 @@ impl Advisor<'_> {
             ways.extend(less.into_iter().find_map(|less| {
                 self.with(&format!("use --flood {less}"), |policy: &mut Policy| policy.flood = *less)
             }));
+        }
+        if self.policy.storm_limit.is_some() {
+            ways.extend(self.with("plan without --storm-control", |policy| policy.storm_limit = None));
         }
         if self.policy.tagging == Tagging::Switch {
             ways.extend(self.with(tagging.1, |policy| policy.tagging = tagging.0));

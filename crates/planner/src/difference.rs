@@ -11,7 +11,8 @@
 use std::fmt;
 
 use fabric::{
-    Admin, DeviceIntent, FlowControlMode, IngressFilter, Learning, Plan, PortIntent, SpanningTree, VlanId, VlanSet,
+    Admin, DeviceIntent, FlowControlMode, IngressFilter, Learning, Lldp, Plan, PortIntent, SpanningTree, VlanId,
+    VlanSet,
 };
 
 use crate::transition::{Stage, table};
@@ -221,6 +222,8 @@ fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
         mtu_bytes,
         ingress_filter,
         blocked,
+        untagged_class,
+        storm_limit,
     } = intent;
     let flow_control = match flow_control {
         FlowControlMode::Off => "off".to_owned(),
@@ -233,17 +236,20 @@ fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
         ("MTU", mtu_bytes.to_string()),
         ("ingress filter", on_off(*ingress_filter == IngressFilter::On)),
         ("blocked floods", blocked.to_string()),
+        ("class of untagged frames", untagged_class.to_string()),
+        ("storm control", storm_limit.map_or_else(|| "off".to_owned(), |limit| format!("{limit} %"))),
     ]
 }
 
 /// The settings of a switch beside its ports and entries, named, in words.
 fn switch_settings(intent: &DeviceIntent) -> Vec<(&'static str, String)> {
-    let DeviceIntent { switch: _, ports: _, fdb: _, foreign: _, learning, classes, spanning_tree } = intent;
+    let DeviceIntent { switch: _, ports: _, fdb: _, foreign: _, learning, classes, spanning_tree, lldp } = intent;
     let classes: Vec<String> = classes.iter().map(|vlans| format!("{{{vlans}}}")).collect();
     vec![
         ("learning", on_off(*learning == Learning::On)),
         ("priority classes", if classes.is_empty() { "none".to_owned() } else { classes.join(" ") }),
         ("spanning tree", on_off(*spanning_tree == SpanningTree::On)),
+        ("LLDP", on_off(*lldp == Lldp::On)),
     ]
 }
 

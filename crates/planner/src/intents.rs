@@ -158,7 +158,22 @@ fn ports(
         let mtu_bytes = if role == PortRole::Unused { ETHERNET_MTU_BYTES } else { policy.port_mtu_bytes() };
         let ingress_filter = IngressFilter::On;
         let blocked = if role == PortRole::Unused { FloodSet::NONE } else { policy.flood.blocked() };
-        PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter, blocked }
+        let untagged_class = pvid.map_or(0, |pvid| policy.class_of(trees, pvid));
+        let storm_limit = if matches!(role, PortRole::Host(_)) { policy.storm_limit } else { None };
+        PortIntent {
+            port,
+            role,
+            admin,
+            pvid,
+            tagged,
+            untagged,
+            flow_control,
+            mtu_bytes,
+            ingress_filter,
+            blocked,
+            untagged_class,
+            storm_limit,
+        }
     };
     (topology.switch_ids())
         .map(|switch| {

@@ -165,6 +165,7 @@ fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> 
         }
     }
     check_flood(topology, policy)?;
+    check_storm_control(topology, policy)?;
     number::check_any(topology, policy)
 }
 
@@ -192,6 +193,23 @@ fn check_flood(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
                 Flood::Drop => "ports that block unknown unicast",
                 Flood::DropAll => "ports that block unknown unicast, multicast and broadcast",
             },
+            way_out: String::new(),
+        }),
+    }
+}
+
+/// Refuses to limit floods where a switch with hosts cannot.
+fn check_storm_control(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    if policy.storm_limit.is_none() {
+        return Ok(());
+    }
+    let mut edges = topology.host_ids().map(|host| topology.switch(topology.switch_of(host)));
+    match edges.find(|switch| !switch.model.storm_control) {
+        None => Ok(()),
+        Some(switch) => Err(PlanError::Unsupported {
+            switch: switch.name.clone(),
+            model: switch.model.name.clone(),
+            needs: "storm control in percent of a port's rate",
             way_out: String::new(),
         }),
     }

@@ -7,19 +7,20 @@ mod common;
 
 use common::{Cabling, covering::every_pair};
 use fabric::{
-    Demand, EngineName, FdbMode, Flood, FlowControl, InBand, Policy, Resilience, SwitchId, Tagging, Topology,
-    TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
+    Demand, EngineName, FdbMode, Flood, FlowControl, InBand, Policy, Resilience, StormLimit, SwitchId, Tagging,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
 use planner::{PlanError, StepLimit, plan_with};
 
 /// How many values each option has; [`request`] says which.
-const VALUES: [usize; 12] = [6, 5, 5, 3, 2, 5, 4, 2, 3, 4, 4, 4];
+const VALUES: [usize; 13] = [6, 5, 5, 3, 2, 5, 4, 2, 3, 4, 4, 4, 2];
 
 /// The topology and policy that stand for a value of each option, in the order of [`VALUES`].
 fn request(values: &[usize]) -> (Topology, Policy) {
-    let [engine, tagging, flow_control, fdb, resilience, cap, range, managed, traffic, tables, shape, flood] = *values
+    let [engine, tagging, flow_control, fdb, resilience, cap, range, managed, traffic, tables, shape, flood, storm] =
+        *values
     else {
         panic!("a value of each option")
     };
@@ -42,6 +43,7 @@ fn request(values: &[usize]) -> (Topology, Policy) {
         _ => {
             (model.hybrid_ports, model.pfc_classes) = (false, 2);
             model.blocks_floods = Flood::Drop.blocked();
+            model.storm_control = false;
         }
     });
     topology = builder.finish().expect("connected");
@@ -68,6 +70,7 @@ fn request(values: &[usize]) -> (Topology, Policy) {
         fdb: [FdbMode::Minimal, FdbMode::Full, FdbMode::Learned][fdb],
         // Much is refused together with dropping floods.
         flood: [Flood::Forward, Flood::Forward, Flood::Drop, Flood::DropAll][flood],
+        storm_limit: [None, StormLimit::new(5)][storm],
         resilience: [Resilience::None, Resilience::OneLink][resilience],
         vlans_max: [None, Some(1), Some(2), Some(5), Some(9)][cap],
         vlans: match range {

@@ -10,7 +10,8 @@
 //! Cost: O(1) a lookup while `switches · VLANs · hosts` stays below [`DENSE_CELLS_MAX`], O(log runs) beyond.
 
 use fabric::{
-    Admin, FdbRun, FloodKind, FloodSet, FlowControlMode, HostId, HostTagging, Plan, PortId, PortRole, VlanId,
+    Admin, FdbRun, FloodKind, FloodSet, FlowControlMode, HostId, HostTagging, Plan, PortId, PortRole, StormLimit,
+    VlanId,
 };
 
 /// Most cells of the dense table, of two bytes each.
@@ -82,6 +83,10 @@ pub(crate) struct Tables {
     pub(crate) flow_control: Vec<bool>,
     /// `blocked[port]`: floods that do not leave by it.
     blocked: Vec<FloodSet>,
+    /// `untagged_class[port]`: the priority class of untagged frames that enter.
+    pub(crate) untagged_class: Vec<u8>,
+    /// `storm_limit[port]`: the most floods of a kind that it admits, in percent of its rate; 0 where there is no limit.
+    pub(crate) storm_limit: Vec<u8>,
     /// `by_host`: hosts tag their own frames.
     by_host: bool,
 }
@@ -111,6 +116,7 @@ impl Tables {
         let (mut tagged, mut untagged) = (vec![0; ports * words], vec![0; ports * words]);
         let (mut pvid, mut up, mut flow_control) = (vec![UNTAGGED; ports], vec![false; ports], vec![false; ports]);
         let mut blocked = vec![FloodSet::NONE; ports];
+        let (mut untagged_class, mut storm_limit) = (vec![0; ports], vec![0; ports]);
         let switches = topology.switches().len();
         let dense_cells = switches * vlans.len() * hosts;
         let ports_max = topology.switch_ids().map(|switch| topology.switch_ports(switch).len()).max().unwrap_or(0);
@@ -124,6 +130,8 @@ impl Tables {
                 up[at] = port.admin == Admin::Up && port.role != PortRole::Unused;
                 flow_control[at] = port.flow_control != FlowControlMode::Off;
                 blocked[at] = port.blocked;
+                untagged_class[at] = port.untagged_class;
+                storm_limit[at] = port.storm_limit.map_or(0, StormLimit::percent);
                 for (set, bits) in [(&port.tagged, &mut tagged), (&port.untagged, &mut untagged)] {
                     for vlan in set.iter() {
                         let vlan = usize::from(index(vlan));
@@ -186,6 +194,8 @@ impl Tables {
             runs,
             flow_control,
             blocked,
+            untagged_class,
+            storm_limit,
             by_host,
         }
     }

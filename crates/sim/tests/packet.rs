@@ -3,7 +3,9 @@
 mod common;
 
 use common::{clockwise_ring, opposite, plan_of};
-use fabric::{EngineName, Flood, FloodKind, FlowControl, FlowControlMode, HostId, LinkId, Policy, Tagging, rng::Rng};
+use fabric::{
+    EngineName, Flood, FloodKind, FlowControl, FlowControlMode, HostId, LinkId, Policy, StormLimit, Tagging, rng::Rng,
+};
 use sim::{
     packet::{Arp, Buffers, FlowControlAt, Limit, Outcome, PacketConfig, RTO_MIN_PS, Refresh, Simulation, Switching},
     workload::{Arrivals, Change, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
@@ -238,6 +240,27 @@ fn floods_that_no_port_lets_out_end_at_the_first_switch() {
             assert_eq!((counters.delivered, counters.dropped_blocked), (10 + heard, dropped), "{flood}, {kind}");
             assert!(counters.balances() && counters.strayed == 0, "{flood}, {kind}: {counters:?}");
         }
+    }
+}
+
+/// A host's port of 1 Gbit/s admits ten frames at once, and then the share of its rate that the plan gives.
+#[test]
+fn storm_control_admits_its_share_of_the_rate() {
+    const MILLISECOND_PS: u64 = 1_000_000_000;
+    for percent in [1, 10, 50] {
+        let storm_limit = StormLimit::new(percent);
+        let plan = plan_of("mesh", "2x2", 2, &Policy { storm_limit, ..Policy::default() });
+        let spread = Flow { bytes: None, destination: None, ..udp(0, 1, 1_000_000_000, Arrivals::Even) };
+        let unicast = Flow { bytes: None, ..udp(1, 6, 100_000_000, Arrivals::Even) };
+        let config = PacketConfig { duration_ps: 100 * MILLISECOND_PS, ..PacketConfig::default() };
+        let outcome = run(&plan, vec![spread, unicast], &config);
+        let counters = &outcome.counters;
+        // Of the sender's 8,127 frames of 1,538 bytes on the wire, sent in 100 ms; each that is admitted reaches seven hosts.
+        let admitted = 81.27 * f64::from(percent) + 10.0;
+        let heard = counters.delivered as f64 - outcome.flows[1].received_frames as f64;
+        assert!((heard / 7.0 - admitted).abs() < 3.0, "{percent} %: {heard}, {counters:?}");
+        assert!(counters.balances() && counters.dropped_storm > 3_000, "{percent} %: {counters:?}");
+        assert!(outcome.flows[1].received_frames > 800, "{percent} %: unicast is no flood");
     }
 }
 

@@ -3,12 +3,13 @@
 //! ```text
 //!   s0   classes {2,4} {3}      VLAN 3 waits in class 1 on s0 and in class 0 on s1: frames that the
 //!   s1   classes {2,3,4} {}     proof keeps apart share a buffer                            fatal
+//!   s0:1 PVID 3, class 0        frames of VLAN 3 without a tag wait in class 0              fatal
 //! ```
 //! Whether channels can wait for each other for ever is judged by these classes, and never by the trees'.
 
 use std::collections::BTreeMap;
 
-use fabric::{DeviceIntent, FindingKind, FlowControl, VlanId, VlanSet};
+use fabric::{DeviceIntent, FindingKind, FlowControl, PortIntent, VlanId, VlanSet};
 
 use crate::{findings::Findings, state::State};
 
@@ -25,8 +26,15 @@ pub(crate) fn read<'a>(devices: impl Iterator<Item = &'a DeviceIntent>) -> BTree
     classes
 }
 
-/// Judges whether every switch states one class for each of its VLANs, and all of them the lane of its tree.
+/// Judges whether every switch states one class for each of its VLANs, and all of them the lane of its tree; and whether
+/// untagged frames travel in the class of the VLAN that they enter.
 pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+    state
+        .devices
+        .iter()
+        .flatten()
+        .flat_map(|device| &device.ports)
+        .for_each(|port| judge_untagged(state, port, findings));
     for device in state.devices.iter().flatten() {
         let name = || state.switch_name(device.switch).to_owned();
         let FlowControl::Pfc(lanes) = state.plan.policy.flow_control else {
@@ -44,6 +52,53 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
             });
         }
         judge_device(state, device, findings);
+    }
+}
+
+fn judge_untagged(state: &State<'_>, port: &PortIntent, findings: &mut Findings) {
+    let label = || state.topology.port_label(port.port);
+    let class = usize::from(port.untagged_class);
+    let Some(pvid) = port.pvid else {
+        if class != 0 {
+            findings.warn(FindingKind::UnusedSetting, || {
+                (label(), format!("puts untagged frames into priority class {class}, but admits none"))
+            });
+        }
+        return;
+    };
+    let wanted = match state.plan.policy.flow_control {
+        FlowControl::Pfc(_) => usize::from(state.lanes.get(&pvid).copied().unwrap_or(0)),
+        FlowControl::None | FlowControl::Pause => 0,
+    };
+    if class != wanted {
+        findings.fatal(FindingKind::PlanMismatch, || {
+            let message = format!(
+                "puts untagged frames, which enter VLAN {pvid}, into priority class {class}, but the plan's lane is {wanted}"
+            );
+            (label(), message)
+        });
+    }
+}
+
+/// Judges in the middle of a change, where classes are those that the switches state and no plan's, whether untagged frames
+/// travel in the class of the VLAN that they enter.
+pub(crate) fn judge_live(state: &State<'_>, findings: &mut Findings) {
+    for device in state.devices.iter().flatten().filter(|device| !device.classes.is_empty()) {
+        for port in &device.ports {
+            let class = usize::from(port.untagged_class);
+            let Some((pvid, stated)) = port.pvid.and_then(|pvid| Some((pvid, device.class_of(pvid)?))) else {
+                continue;
+            };
+            if class != stated {
+                findings.fatal(FindingKind::PlanMismatch, || {
+                    let message = format!(
+                        "puts untagged frames into priority class {class}, but VLAN {pvid}, which they enter, is in class \
+                         {stated}"
+                    );
+                    (state.topology.port_label(port.port), message)
+                });
+            }
+        }
     }
 }
 

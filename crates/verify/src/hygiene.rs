@@ -11,7 +11,7 @@
 
 use fabric::{
     Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FloodKind, FloodSet, FlowControl, FlowControlMode,
-    HostTagging, IngressFilter, Learning, PortId, PortIntent, Severity, SpanningTree, VlanSet,
+    HostTagging, IngressFilter, Learning, Lldp, PortId, PortIntent, Severity, SpanningTree, StormLimit, VlanSet,
 };
 
 use crate::{
@@ -33,6 +33,8 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
         }
     }
     judge_floods(state, findings);
+    judge_storm_control(state, findings);
+    judge_lldp(state, findings);
     judge_mtu(state, findings);
     judge_filters(state, findings);
     judge_learning(state, findings);
@@ -190,6 +192,37 @@ fn judge_floods(state: &State<'_>, findings: &mut Findings) {
                 (label(), format!("blocks {extra}, which the plan forwards"))
             });
         }
+    }
+}
+
+/// The ports of hosts limit floods as the policy says, and no others do.
+fn judge_storm_control(state: &State<'_>, findings: &mut Findings) {
+    let words = |limit: Option<StormLimit>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} %"));
+    for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
+        let attachment = state.topology.port(intent.port).attachment;
+        let wanted = if matches!(attachment, Attachment::Host(_)) { state.plan.policy.storm_limit } else { None };
+        if intent.storm_limit == wanted {
+            continue;
+        }
+        // On a link the floods of all hosts beyond it share the limit.
+        let severity = if matches!(attachment, Attachment::Link(_)) { Severity::Fatal } else { Severity::Warning };
+        findings.add(severity, FindingKind::PlanMismatch, || {
+            let (is, wanted) = (words(intent.storm_limit), words(wanted));
+            (
+                state.topology.port_label(intent.port),
+                format!("has storm control with {is}; the plan has {wanted} there"),
+            )
+        });
+    }
+}
+
+/// Switches send and receive LLDP frames: without them nobody can tell which cable is plugged in where.
+fn judge_lldp(state: &State<'_>, findings: &mut Findings) {
+    for device in state.devices.iter().flatten().filter(|device| device.lldp == Lldp::Off) {
+        findings.warn(FindingKind::PlanMismatch, || {
+            let message = "has LLDP off: deploy and status cannot tell what is plugged in at its ports";
+            (state.switch_name(device.switch).to_owned(), message.to_owned())
+        });
     }
 }
 

@@ -84,6 +84,10 @@ fn judge_device<'a>(
         let message = format!("port {name} is to block {kinds}; a {} cannot", model.name);
         faults.push((FindingKind::Unsupported, message));
     }
+    if let Some(port) = first(&|port| port.storm_limit.is_some()).filter(|_| !model.storm_control) {
+        let message = format!("port {} is to have storm control; a {} has none", name(port), model.name);
+        faults.push((FindingKind::Unsupported, message));
+    }
     faults
 }
 
@@ -128,7 +132,7 @@ fn judge_lanes(state: &State<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabric::{Admin, FdbRun, FloodKind, FloodSet, HostId, PortId, SwitchId, VlanId};
+    use fabric::{Admin, FdbRun, FloodKind, FloodSet, HostId, PortId, StormLimit, SwitchId, VlanId};
 
     fn device(untagged: &str, flow_control: FlowControlMode) -> DeviceIntent {
         let untagged = untagged.parse().expect("a valid set");
@@ -171,5 +175,9 @@ mod tests {
         let able = |kind| move |model: &mut Model| model.blocks_floods = FloodSet::NONE.with(kind);
         assert_eq!(faults(able(FloodKind::UnknownUnicast), &blocking), []);
         assert_eq!(faults(able(FloodKind::Broadcast), &blocking), [FindingKind::Unsupported]);
+        let mut limited = plain.clone();
+        limited.ports[0].storm_limit = StormLimit::new(5);
+        assert_eq!(faults(|model| model.storm_control = true, &limited), []);
+        assert_eq!(faults(|model| model.storm_control = false, &limited), [FindingKind::Unsupported]);
     }
 }

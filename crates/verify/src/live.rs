@@ -15,6 +15,7 @@ use fabric::{
 };
 
 use crate::{
+    classes,
     findings::{Findings, counted, listed},
     state::{Hop, State},
     view::View,
@@ -57,6 +58,7 @@ pub fn check_state(live: &Live<'_>) -> LiveCheck {
             findings.fatal(finding.kind, || (finding.subject.clone(), finding.message.clone()));
         }
     }
+    classes::judge_live(&state, &mut findings);
     let (mut lost, mut unheard) = (Vec::new(), Vec::new());
     let mut broadcasters: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
     for &source in live.judged {

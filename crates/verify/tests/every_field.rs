@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Wish, clos, plan, ring, topology};
 use fabric::{
-    Admin, DeviceIntent, FdbMode, Finding, Flood, FlowControl, IngressFilter, Learning, Plan, PortIntent, SpanningTree,
-    Tagging,
+    Admin, DeviceIntent, FdbMode, Finding, Flood, FlowControl, IngressFilter, Learning, Lldp, Plan, PortIntent,
+    SpanningTree, StormLimit, Tagging,
     format::plan::{ReadMode, read_plan, write_plan},
 };
 use serde_json::{Value, json};
@@ -62,9 +62,10 @@ impl Damage<'_> {
 
 /// A file's device with every field in it.
 fn explicit(device: &DeviceIntent, mut value: Value) -> Value {
-    let DeviceIntent { switch: _, ports, fdb: _, foreign: _, learning, classes: _, spanning_tree } = device;
+    let DeviceIntent { switch: _, ports, fdb: _, foreign: _, learning, classes: _, spanning_tree, lldp } = device;
     value["learning"] = json!(if *learning == Learning::On { "on" } else { "off" });
     value["spanning_tree"] = json!(if *spanning_tree == SpanningTree::On { "on" } else { "off" });
+    value["lldp"] = json!(if *lldp == Lldp::On { "on" } else { "off" });
     for list in ["foreign", "classes"] {
         if value.get(list).is_none() {
             value[list] = json!([]);
@@ -82,11 +83,14 @@ fn explicit(device: &DeviceIntent, mut value: Value) -> Value {
             mtu_bytes,
             ingress_filter,
             blocked,
+            untagged_class,
+            storm_limit: _,
         } = port;
         let value = &mut value["ports"][at];
         value["mtu_bytes"] = json!(mtu_bytes);
         value["ingress_filter"] = json!(if *ingress_filter == IngressFilter::On { "on" } else { "off" });
         value["blocked"] = json!(blocked.to_string());
+        value["untagged_class"] = json!(untagged_class);
         for set in ["tagged", "untagged"] {
             if value.get(set).is_none() {
                 value[set] = json!("");
@@ -208,9 +212,11 @@ fn damage_all(
                 }
             }
             // A field that only others of its kind have, as a PVID.
-            if key == "ports" && !fields.contains_key("pvid") {
-                path.push("pvid".to_owned());
-                for value in pool.get("pvid").into_iter().flatten() {
+            let absent =
+                ["pvid", "storm_limit"].into_iter().filter(|name| key == "ports" && !fields.contains_key(*name));
+            for name in absent {
+                path.push(name.to_owned());
+                for value in pool.get(name).into_iter().flatten() {
                     damage(path, Some(serde_json::from_str(value).expect("JSON")));
                 }
                 path.pop();
@@ -258,6 +264,7 @@ fn plans() -> Vec<(&'static str, Plan)> {
         ("every entry", plan(&small(), Wish { fdb: FdbMode::Full, ..Wish::switch_tagged() })),
         ("drop", plan(&small(), Wish { flood: Flood::Drop, ..Wish::switch_tagged() })),
         ("drop all", plan(&small(), Wish { flood: Flood::DropAll, ..Wish::tagged_by(Tagging::Pair) })),
+        ("storm control", plan(&small(), Wish { storm_limit: StormLimit::new(5), ..Wish::switch_tagged() })),
         ("learning", plan(&topology(&[2, 0], &[(0, 1)]), Wish { fdb: FdbMode::Learned, ..Wish::switch_tagged() })),
     ]
 }

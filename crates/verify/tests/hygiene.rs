@@ -4,8 +4,8 @@ mod common;
 
 use common::{Wish, clos, plan, topology, vlan};
 use fabric::{
-    Admin, FdbMode, FindingKind as K, Flood, FloodKind, FloodSet, FlowControl, FlowControlMode, InBand, Learning, Plan,
-    PortIntent, PortRole, Severity, Tagging, Topology, TopologyBuilder, Tree, VlanSet, VlanTree,
+    Admin, FdbMode, FindingKind as K, Flood, FloodKind, FloodSet, FlowControl, FlowControlMode, InBand, Learning, Lldp,
+    Plan, PortIntent, PortRole, Severity, StormLimit, Tagging, Topology, TopologyBuilder, Tree, VlanSet, VlanTree,
 };
 use verify::{check, judge};
 
@@ -235,6 +235,49 @@ const CASES: &[Case] = &[
         base: || plan(&clos(), Wish { flood: Flood::Drop, ..Wish::switch_tagged() }),
         damage: |p| p.devices[0].fdb.clear(),
         found: (Severity::Fatal, K::Drop, "is dropped by s0, which has no entry for it"),
+    },
+    Case {
+        name: "a switch without LLDP",
+        base: leaves,
+        damage: |p| p.devices[3].lldp = Lldp::Off,
+        found: (Severity::Warning, K::PlanMismatch, "s3: has LLDP off"),
+    },
+    Case {
+        name: "storm control on a link",
+        base: leaves,
+        damage: |p| port(p, 0, 3).storm_limit = StormLimit::new(5),
+        found: (Severity::Fatal, K::PlanMismatch, "s0:3: has storm control with 5 %; the plan has no limit there"),
+    },
+    Case {
+        name: "a host without the storm control of the plan",
+        base: || plan(&clos(), Wish { storm_limit: StormLimit::new(5), ..Wish::switch_tagged() }),
+        damage: |p| port(p, 0, 1).storm_limit = None,
+        found: (Severity::Warning, K::PlanMismatch, "s0:1: has storm control with no limit; the plan has 5 % there"),
+    },
+    Case {
+        name: "a class of untagged frames where there are no classes",
+        base: leaves,
+        damage: |p| port(p, 0, 1).untagged_class = 1,
+        found: (Severity::Fatal, K::PlanMismatch, "s0:1: puts untagged frames, which enter VLAN"),
+    },
+    Case {
+        name: "a class of untagged frames that do not enter",
+        base: leaves,
+        damage: |p| port(p, 0, 3).untagged_class = 1,
+        found: (
+            Severity::Warning,
+            K::UnusedSetting,
+            "s0:3: puts untagged frames into priority class 1, but admits none",
+        ),
+    },
+    Case {
+        name: "untagged frames in another lane than their VLAN's",
+        base: || plan(&common::ring(), Wish { flow_control: FlowControl::Pfc(5), ..Wish::switch_tagged() }),
+        damage: |p| {
+            let port = p.devices.iter_mut().flat_map(|d| &mut d.ports).find(|port| port.untagged_class == 1);
+            port.expect("a host in lane 1").untagged_class = 0;
+        },
+        found: (Severity::Fatal, K::PlanMismatch, "into priority class 0, but the plan's lane is 1"),
     },
     Case {
         name: "flow control toward the controller",

@@ -1,7 +1,7 @@
 //! The order in which commands are given, the same for all command languages.
 //!
 //! ```text
-//!   shut ─▶ remove entries ─▶ make VLANs ─▶ ports: join, PVID, leave ─▶ set entries ─▶ remove VLANs ─▶ spanning tree off ─▶ open
+//!   shut ─▶ remove entries ─▶ make VLANs ─▶ ports: join, PVID, leave ─▶ set entries ─▶ remove VLANs ─▶ LLDP on, spanning tree off ─▶ open
 //! ```
 //! A port joins VLANs and gets its PVID before it leaves others, because switches reset the PVID of a port that leaves its
 //! VLAN, and refuse PVIDs of VLANs that a port is not in. Entries need the membership of their port. Spanning tree goes
@@ -9,7 +9,7 @@
 
 use std::io;
 
-use fabric::{Mac, VlanId, VlanSet};
+use fabric::{Lldp, Mac, VlanId, VlanSet};
 
 use super::{Folder, Output};
 use crate::change::{Change, PortChange};
@@ -41,6 +41,10 @@ pub(super) trait Commands {
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()>;
     /// Removes entries.
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()>;
+    /// What turns LLDP on, and what turns it off, both global; none where that is another program's matter.
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        None
+    }
     /// Turns spanning tree off.
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()>;
     /// Turns spanning tree on again.
@@ -78,6 +82,9 @@ pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output
     let gone = change.vlans_gone();
     if !gone.is_empty() {
         commands.remove_vlans(out, &gone)?;
+    }
+    if let (Some(lldp), Some([on, off])) = (change.lldp(), commands.lldp()) {
+        writeln!(out, "{}", if lldp == Lldp::On { on } else { off })?;
     }
     if change.stops_spanning_tree() {
         commands.stop_spanning_tree(out)?;

@@ -14,7 +14,7 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -25,7 +25,7 @@ use crate::{
     SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Mode, Refusal, Tag},
-    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
+    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, storm_limit, unknown, vlan, vlans_to},
 };
 
 /// Runs of VLANs in one command: the language takes ten.
@@ -59,6 +59,8 @@ impl Dialect for Comware {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Has,
+            lldp: Ability::Has,
             port_name: (is_word, "GigabitEthernet1/0/1"),
             basis: Basis::Untested,
         }
@@ -129,6 +131,12 @@ impl Commands for Comware {
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, " undo port hybrid vlan {}", in_words(&piece))?;
         }
+        for (kind, limit) in change.storm_limits() {
+            match limit {
+                Some(limit) => writeln!(out, " {} {limit}", suppression(kind))?,
+                None => writeln!(out, " undo {}", suppression(kind))?,
+            }
+        }
         match change.flow_control() {
             Some(FlowControlMode::Pause) => writeln!(out, " flow-control")?,
             Some(_) => writeln!(out, " undo flow-control")?,
@@ -159,6 +167,13 @@ impl Commands for Comware {
         Ok(())
     }
 
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        Some(match self {
+            Self::V7 => ["lldp global enable", "undo lldp global enable"],
+            Self::V5 => ["lldp enable", "undo lldp enable"],
+        })
+    }
+
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         match self {
             Self::V7 => writeln!(out, "undo stp global enable"),
@@ -172,6 +187,20 @@ impl Commands for Comware {
             Self::V5 => writeln!(out, "stp enable"),
         }
     }
+}
+
+/// The word for limiting a kind of flood, in percent of the port's rate.
+fn suppression(kind: FloodKind) -> &'static str {
+    match kind {
+        FloodKind::UnknownUnicast => "unicast-suppression",
+        FloodKind::Multicast => "multicast-suppression",
+        FloodKind::Broadcast => "broadcast-suppression",
+    }
+}
+
+/// What a word is about.
+fn suppressed(word: &str) -> Option<FloodKind> {
+    FloodKind::ALL.iter().copied().find(|kind| suppression(*kind) == word)
 }
 
 enum View {
@@ -210,6 +239,14 @@ impl Reader<'_> {
                 let slot = console.slot(&port.concat())?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
+            (View::System, ["lldp", "enable"] | ["lldp", "global", "enable"]) => {
+                console.set_lldp(Lldp::On);
+                Ok(())
+            }
+            (View::System, ["undo", "lldp", "enable"] | ["undo", "lldp", "global", "enable"]) => {
+                console.set_lldp(Lldp::Off);
+                Ok(())
+            }
             (View::System, words) => {
                 let state = match (self.version, words) {
                     (Comware::V7, ["undo", "stp", "global", "enable"])
@@ -232,6 +269,12 @@ fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
         ["undo", "shutdown"] => console.set_admin(Admin::Up),
         ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),
         ["undo", "flow-control"] => console.set_flow_control(FlowControlMode::Off),
+        [word, percent] if suppressed(word).is_some() => {
+            suppressed(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, Some(storm_limit(percent)?)))
+        }
+        ["undo", word] if suppressed(word).is_some() => {
+            suppressed(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, None))
+        }
         ["port", "link-type", "hybrid"] => console.set_mode(Mode::Hybrid),
         ["port", "link-type", "access"] | ["undo", "port", "link-type"] => console.set_mode(Mode::Access),
         ["port", "access", "vlan", number] => console.set_access(vlan(number)?),

@@ -14,7 +14,7 @@
 
 use std::{collections::BTreeSet, io};
 
-use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -25,7 +25,7 @@ use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Frames, Mode, Refusal, Tag},
-    text::{interpret, mac, pieces, unknown, vlan, vlans},
+    text::{interpret, mac, pieces, storm_limit, unknown, vlan, vlans},
 };
 
 /// Runs of VLANs in one command.
@@ -45,6 +45,8 @@ impl Dialect for Fastpath {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Has,
+            lldp: Ability::Lacks,
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),
             basis: Basis::Untested,
         }
@@ -133,6 +135,12 @@ impl Commands for Fastpath {
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, "vlan participation exclude {piece}")?;
         }
+        for (kind, limit) in change.storm_limits() {
+            match limit {
+                Some(limit) => writeln!(out, "storm-control {} level {limit}", storm_word(kind))?,
+                None => writeln!(out, "no storm-control {}", storm_word(kind))?,
+            }
+        }
         match change.flow_control() {
             Some(FlowControlMode::Pause) => writeln!(out, "flowcontrol symmetric")?,
             Some(_) => writeln!(out, "no flowcontrol")?,
@@ -164,6 +172,20 @@ impl Commands for Fastpath {
     fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "configure\nspanning-tree\nexit")
     }
+}
+
+/// The word of storm control for a kind of flood.
+fn storm_word(kind: FloodKind) -> &'static str {
+    match kind {
+        FloodKind::UnknownUnicast => "unicast",
+        FloodKind::Multicast => "multicast",
+        FloodKind::Broadcast => "broadcast",
+    }
+}
+
+/// What a word of storm control is about.
+fn storm_kind(word: &str) -> Option<FloodKind> {
+    FloodKind::ALL.iter().copied().find(|kind| storm_word(*kind) == word)
 }
 
 #[derive(Clone, Copy)]
@@ -241,6 +263,12 @@ impl Reader<'_> {
             ["no", "shutdown"] => console.set_admin(Admin::Up),
             ["flowcontrol", "symmetric"] => console.set_flow_control(FlowControlMode::Pause),
             ["no", "flowcontrol"] => console.set_flow_control(FlowControlMode::Off),
+            ["storm-control", word, "level", percent] if storm_kind(word).is_some() => {
+                storm_kind(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, Some(storm_limit(percent)?)))
+            }
+            ["no", "storm-control", word] if storm_kind(word).is_some() => {
+                storm_kind(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, None))
+            }
             ["switchport", "mode", "general"] => console.set_mode(Mode::Hybrid),
             ["vlan", "ingressfilter"] => console.set_ingress_filter(IngressFilter::On),
             ["no", "vlan", "ingressfilter"] => console.set_ingress_filter(IngressFilter::Off),

@@ -10,12 +10,13 @@
 //! ```
 //! A port is hybrid from the factory and untagged in VLAN 1, or `auto` on newer releases, so the link type is always said.
 //! Untagged frames belong to the PVID and are dropped where the port is not in it. `unicast-suppression block outbound` keeps
-//! unknown unicast from leaving a port, and so for multicast and broadcast. Source: vendor's guide for the PVID; the
+//! unknown unicast from leaving a port, and so for multicast and broadcast; `unicast-suppression 5` admits 5 % of the
+//! port's rate. Source: vendor's guide for the PVID; the
 //! rest is believed.
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -26,7 +27,7 @@ use crate::{
     SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     console::{Console, Mode, Refusal, Tag},
-    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, unknown, vlan, vlans_to},
+    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, storm_limit, unknown, vlan, vlans_to},
 };
 
 /// Runs of VLANs in one command: the language takes ten.
@@ -46,6 +47,8 @@ impl Dialect for Huawei {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::ALL,
+            storm_control: Ability::Has,
+            lldp: Ability::Has,
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,
         }
@@ -110,6 +113,12 @@ impl Commands for Huawei {
             Some(_) => writeln!(out, " undo flow-control")?,
             None => {}
         }
+        for (kind, limit) in change.storm_limits() {
+            match limit {
+                Some(limit) => writeln!(out, " {} {limit}", suppression(kind))?,
+                None => writeln!(out, " undo {}", suppression(kind))?,
+            }
+        }
         for kind in change.unblocks().iter() {
             writeln!(out, " undo {} block outbound", suppression(kind))?;
         }
@@ -131,6 +140,10 @@ impl Commands for Huawei {
         })
     }
 
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        Some(["lldp enable", "undo lldp enable"])
+    }
+
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "stp disable")
     }
@@ -140,13 +153,18 @@ impl Commands for Huawei {
     }
 }
 
-/// The word for what a port does not let out.
+/// The word for limiting or blocking a kind of flood.
 fn suppression(kind: FloodKind) -> &'static str {
     match kind {
         FloodKind::UnknownUnicast => "unicast-suppression",
         FloodKind::Multicast => "multicast-suppression",
         FloodKind::Broadcast => "broadcast-suppression",
     }
+}
+
+/// What a word is about.
+fn suppressed(word: &str) -> Option<FloodKind> {
+    FloodKind::ALL.iter().copied().find(|kind| suppression(*kind) == word)
 }
 
 enum View {
@@ -186,6 +204,14 @@ fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<()
             console.slot(&port.concat())?;
             console.unset_entry(vlan(number)?, mac(address)?)
         }
+        (View::System, ["lldp", "enable"]) => {
+            console.set_lldp(Lldp::On);
+            Ok(())
+        }
+        (View::System, ["undo", "lldp", "enable"]) => {
+            console.set_lldp(Lldp::Off);
+            Ok(())
+        }
         (View::System, ["stp", "disable"] | ["undo", "stp", "enable"]) => {
             console.set_spanning_tree(SpanningTree::Off);
             Ok(())
@@ -211,6 +237,12 @@ fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
         ["undo", "unicast-suppression", "block", "outbound"] => console.unblock(FloodKind::UnknownUnicast),
         ["undo", "multicast-suppression", "block", "outbound"] => console.unblock(FloodKind::Multicast),
         ["undo", "broadcast-suppression", "block", "outbound"] => console.unblock(FloodKind::Broadcast),
+        [word, percent] if suppressed(word).is_some() => {
+            suppressed(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, Some(storm_limit(percent)?)))
+        }
+        ["undo", word] if suppressed(word).is_some() => {
+            suppressed(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, None))
+        }
         ["port", "link-type", "hybrid"] => console.set_mode(Mode::Hybrid),
         ["port", "link-type", "access"] => console.set_mode(Mode::Access),
         ["port", "default", "vlan", number] => console.set_access(vlan(number)?),

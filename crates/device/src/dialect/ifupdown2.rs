@@ -56,6 +56,8 @@ impl Dialect for Ifupdown2 {
             full: Full::AsState,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Lacks,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }

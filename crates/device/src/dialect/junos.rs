@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -40,6 +40,8 @@ impl Dialect for Junos {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Has,
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
         }
@@ -121,6 +123,10 @@ impl Commands for Junos {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "delete vlans espalier-{vlan} switch-options interface {port}.0 static-mac {mac}")
         })
+    }
+
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        Some(["set protocols lldp interface all", "delete protocols lldp interface all"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
@@ -218,6 +224,14 @@ impl<'a> Reader<'a> {
                     Some(there) if there == slot => Ok(()),
                     _ => Err(format!("there is no static entry for {address} in VLAN {number} to {port}")),
                 }
+            }
+            ["set", "protocols", "lldp", "interface", "all"] => {
+                self.config.lldp = Some(Lldp::On);
+                Ok(())
+            }
+            ["delete", "protocols", "lldp"] | ["delete", "protocols", "lldp", "interface", "all"] => {
+                self.config.lldp = Some(Lldp::Off);
+                Ok(())
             }
             ["delete", "protocols", "rstp" | "mstp" | "vstp"] => {
                 self.config.spanning_tree = SpanningTree::Off;

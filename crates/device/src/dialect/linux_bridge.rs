@@ -48,6 +48,8 @@ impl Dialect for LinuxBridge {
             full: Full::InSteps,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Lacks,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
         }

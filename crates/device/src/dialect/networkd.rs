@@ -47,6 +47,8 @@ impl Dialect for Networkd {
             full: Full::AsState,
             learning: Learns::AsTold,
             blocks: FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
+            storm_control: Ability::Lacks,
+            lldp: Ability::Lacks,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }

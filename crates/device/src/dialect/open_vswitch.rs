@@ -41,6 +41,8 @@ impl Dialect for OpenVswitch {
             full: Full::InSteps,
             learning: Learns::Never,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Lacks,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,
         }

@@ -12,7 +12,7 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -66,6 +66,11 @@ impl Dialect for Ros {
             blocks: match self {
                 Self::PowerConnect => FloodSet::NONE,
                 Self::CiscoSb => FloodSet::NONE.with(FloodKind::UnknownUnicast),
+            },
+            storm_control: Ability::Lacks,
+            lldp: match self {
+                Self::PowerConnect => Ability::Lacks,
+                Self::CiscoSb => Ability::Has,
             },
             port_name: match self {
                 Self::PowerConnect => (is_word, "g1"),
@@ -179,6 +184,13 @@ impl Commands for Ros {
         }
     }
 
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        match self {
+            Self::PowerConnect => None,
+            Self::CiscoSb => Some(["lldp run", "no lldp run"]),
+        }
+    }
+
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "no spanning-tree")
     }
@@ -267,6 +279,14 @@ impl Reader<'_> {
             }
             (_, ["no", "mac", "address-table", "static", address, "vlan", number]) => {
                 console.unset_entry(vlan(number)?, mac(address)?)
+            }
+            (At::Top, ["lldp", "run"]) => {
+                console.set_lldp(Lldp::On);
+                Ok(())
+            }
+            (At::Top, ["no", "lldp", "run"]) => {
+                console.set_lldp(Lldp::Off);
+                Ok(())
             }
             (At::Top, ["no", "spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::Off);

@@ -8,12 +8,13 @@
 //!   /interface bridge set [ find name=espalier ] vlan-filtering=yes
 //! ```
 //! A port that admits untagged frames is an untagged member of its PVID's VLAN by itself, VLAN 1 unless named; one that
-//! admits tagged frames only is not. `unknown-unicast-flood=no` and its kin keep floods from leaving a port. Filtering comes on when everything is there. Source: vendor's manual for ports and
-//! VLANs; static hosts are believed.
+//! admits tagged frames only is not. `unknown-unicast-flood=no` and its kin keep floods from leaving a
+//! port; the switch chip's `storm-rate` limits those that come in. Filtering comes on when everything is there. Source: vendor's
+//! manual for ports, VLANs and storm rates; static hosts are believed.
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, StormLimit, VlanId, VlanSet};
 
 use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
 use crate::{
@@ -24,6 +25,11 @@ use crate::{
 
 /// The bridge.
 const BRIDGE: &str = "espalier";
+
+/// The flags of storm control, in the order of [`FloodKind::ALL`].
+const STORM_FLAGS: [&str; 3] = ["limit-unknown-unicasts", "limit-unknown-multicasts", "limit-broadcasts"];
+/// The storm rate that limits nothing, which is the factory's.
+const NO_LIMIT: u8 = 100;
 
 /// The language.
 pub(super) struct RouterOs;
@@ -39,6 +45,8 @@ impl Dialect for RouterOs {
             full: Full::InSteps,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
+            storm_control: Ability::Has,
+            lldp: Ability::Lacks,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,
         }
@@ -139,6 +147,7 @@ impl RouterOs {
         writeln!(out, "/interface bridge remove [ find name={BRIDGE} ]")?;
         for port in change.ports() {
             self.flow_control(&port, out)?;
+            self.storm_control(&port, out)?;
         }
         for port in change.opened() {
             writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=no")?;
@@ -157,6 +166,21 @@ impl RouterOs {
             out,
             "/interface ethernet set [ find default-name={name} ] rx-flow-control={state} tx-flow-control={state}"
         )
+    }
+
+    /// One rate for all kinds of floods, and whether each is limited by it.
+    fn storm_control(&self, port: &PortChange<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        if port.storm_limits().next().is_none() {
+            return Ok(());
+        }
+        let (name, limits) = (port.name(), port.after.storm_limits.unwrap_or_default());
+        let rate = limits.iter().flatten().min().map_or(NO_LIMIT, |limit| limit.percent());
+        let flags = STORM_FLAGS.iter().zip(limits).map(|(flag, limit)| {
+            let state = if limit.is_some() { "yes" } else { "no" };
+            format!(" {flag}={state}")
+        });
+        let flags: String = flags.collect();
+        writeln!(out, "/interface ethernet switch port set [ find name={name} ] storm-rate={rate}{flags}")
     }
 
     fn ports(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
@@ -195,6 +219,7 @@ impl RouterOs {
                 }
             }
             self.flow_control(&port, out)?;
+            self.storm_control(&port, out)?;
         }
         Ok(())
     }
@@ -244,6 +269,8 @@ struct Reader<'a> {
     filtering: bool,
     /// `ports[port]`: none if it is not in the bridge.
     ports: Vec<Option<Port>>,
+    /// `storms[port]`: the storm rate in percent, and whether each kind of flood is limited by it.
+    storms: Vec<(u8, [bool; 3])>,
     /// Static members of each VLAN: tagged, untagged.
     members: BTreeMap<VlanId, (Vec<Slot>, Vec<Slot>)>,
 }
@@ -297,7 +324,14 @@ impl<'a> Reader<'a> {
             (vlan, (slots(&|port| port.tagged.contains(vlan)), slots(&|port| port.untagged.contains(vlan))))
         });
         let members = members.collect();
-        Self { config, menu: Vec::new(), bridge, filtering: bridge, ports, members }
+        let storm = |port: &PortConfig| {
+            let limits = port.storm_limits.unwrap_or_default();
+            let rate = limits.iter().flatten().min().map_or(NO_LIMIT, |limit| limit.percent());
+            // Broadcasts are limited from the factory, by a rate that limits nothing.
+            (rate, if rate == NO_LIMIT { [false, false, true] } else { limits.map(|limit| limit.is_some()) })
+        };
+        let storms = config.ports.iter().map(storm).collect();
+        Self { config, menu: Vec::new(), bridge, filtering: bridge, ports, storms, members }
     }
 
     fn line(&mut self, words: &[&str]) -> Result<(), String> {
@@ -313,6 +347,7 @@ impl<'a> Reader<'a> {
         let menu: Vec<&str> = self.menu.iter().map(String::as_str).collect();
         match (&menu[..], verb) {
             (["interface", "ethernet"], "set") => self.ethernet(&arguments),
+            (["interface", "ethernet", "switch", "port"], "set") => self.storm(&arguments),
             (["interface", "bridge"], "add" | "set") => self.bridge(verb, &arguments),
             (["interface", "bridge"], "remove") => self.remove(&arguments),
             (["interface", "bridge", menu @ ("host" | "vlan" | "port")], "remove")
@@ -362,6 +397,25 @@ impl<'a> Reader<'a> {
             (Some(false), Some(false)) => port.flow_control = FlowControlMode::Off,
             _ => return Err("PAUSE is wanted in both directions or in none".to_owned()),
         }
+        Ok(())
+    }
+
+    fn storm(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
+        let slot = self.slot(arguments.found("name")?)?;
+        let (rate, flags) = &mut self.storms[slot.index()];
+        for (key, value) in &arguments.set {
+            match (STORM_FLAGS.iter().position(|flag| flag == key), *value) {
+                (Some(kind), "yes") => flags[kind] = true,
+                (Some(kind), "no") => flags[kind] = false,
+                (None, percent) if *key == "storm-rate" => {
+                    let number = percent.parse().ok().filter(|number| (1..=NO_LIMIT).contains(number));
+                    *rate = number.ok_or_else(|| format!("storm-rate={percent} is not 1 to {NO_LIMIT} percent"))?;
+                }
+                _ => return Err(format!("{key}={value} is not understood")),
+            }
+        }
+        let limit = StormLimit::new(*rate);
+        self.config.ports[slot.index()].storm_limits = Some(flags.map(|limited| limit.filter(|_| limited)));
         Ok(())
     }
 

@@ -67,6 +67,8 @@ impl Dialect for Sonic {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Lacks,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
         }

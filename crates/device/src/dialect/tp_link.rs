@@ -12,7 +12,7 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
@@ -43,6 +43,8 @@ impl Dialect for TpLink {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Has,
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,
         }
@@ -127,6 +129,10 @@ impl Commands for TpLink {
         })
     }
 
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        Some(["lldp", "no lldp"])
+    }
+
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "no spanning-tree")
     }
@@ -170,6 +176,14 @@ fn line(console: &mut Console<'_>, at: &mut At, words: &[&str]) -> Result<(), St
         ) => {
             console.slot(port)?;
             console.unset_entry(vlan(number)?, mac(address)?)
+        }
+        (At::Top, ["lldp"]) => {
+            console.set_lldp(Lldp::On);
+            Ok(())
+        }
+        (At::Top, ["no", "lldp"]) => {
+            console.set_lldp(Lldp::Off);
+            Ok(())
         }
         (At::Top, ["no", "spanning-tree"]) => {
             console.set_spanning_tree(SpanningTree::Off);

@@ -16,12 +16,12 @@
 //! the native VLAN have no tag; it is VLAN 1 unless named, and untagged frames are dropped where the trunk does not allow
 //! it. EOS, as 802.1Q proposes, serves priorities 0 and 1 in each other's class until told otherwise; a port that is
 //! not told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. IOS keeps unknown
-//! unicast and multicast from leaving a port by `switchport block`. Sources: the
+//! unicast and multicast from leaving a port by `switchport block`, and limits floods that come in by `storm-control`. Sources: the
 //! vendors' guides; nobody has tried it here.
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, are_apart,
@@ -32,7 +32,7 @@ use crate::{
     PortConfig, Slot, SpanningTree, SwitchConfig, Target,
     change::{Change, PortChange},
     names::{PortIndex, no_such_port},
-    text::{every_vlan, interpret, mac, mac_dot4, pieces, unknown, vlan, vlans},
+    text::{every_vlan, interpret, mac, mac_dot4, pieces, storm_limit, unknown, vlan, vlans},
 };
 
 /// Runs of VLANs in one command.
@@ -64,6 +64,11 @@ impl Dialect for Trunk {
                 Self::Eos => FloodSet::NONE,
                 Self::Ios => FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
             },
+            storm_control: match self {
+                Self::Eos => Ability::Lacks,
+                Self::Ios => Ability::Has,
+            },
+            lldp: Ability::Has,
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,
         }
@@ -132,6 +137,12 @@ impl Commands for Trunk {
         for kind in change.blocks().iter() {
             writeln!(out, " switchport block {}", blocked_word(kind))?;
         }
+        for (kind, limit) in change.storm_limits() {
+            match limit {
+                Some(limit) => writeln!(out, " storm-control {} level {limit}", blocked_word(kind))?,
+                None => writeln!(out, " no storm-control {} level", blocked_word(kind))?,
+            }
+        }
         if let Some(mode) = change.flow_control() {
             self.flow_control(out, &change.before.flow_control, mode)?;
         }
@@ -156,6 +167,10 @@ impl Commands for Trunk {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "no mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
         })
+    }
+
+    fn lldp(&self) -> Option<[&'static str; 2]> {
+        Some(["lldp run", "no lldp run"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
@@ -216,7 +231,7 @@ impl Trunk {
     }
 }
 
-/// The word of IOS for what a port does not let out; it has none for broadcasts, which were refused.
+/// The word of IOS for a kind of flood.
 fn blocked_word(kind: FloodKind) -> &'static str {
     match kind {
         FloodKind::UnknownUnicast => "unicast",
@@ -263,9 +278,13 @@ fn number(word: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("{word:?} is no number from 0 to 7"))
 }
 
-/// What `switchport block` is about.
+/// What `switchport block` and `storm-control` are about.
 fn blocked_kind(word: &str) -> FloodKind {
-    if word == "unicast" { FloodKind::UnknownUnicast } else { FloodKind::Multicast }
+    match word {
+        "unicast" => FloodKind::UnknownUnicast,
+        "multicast" => FloodKind::Multicast,
+        _ => FloodKind::Broadcast,
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -322,6 +341,14 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             ["name", _] if self.here.is_none() => Ok(()),
+            ["lldp", "run"] => {
+                self.config.lldp = Some(Lldp::On);
+                Ok(())
+            }
+            ["no", "lldp", "run"] => {
+                self.config.lldp = Some(Lldp::Off);
+                Ok(())
+            }
             ["mac", "address-table", "static", address, "vlan", number, "interface", port] => {
                 let (slot, number) = (self.slot(port)?, vlan(number)?);
                 if !self.config.vlans.contains(number) {
@@ -396,6 +423,12 @@ impl<'a> Reader<'a> {
             (Trunk::Ios, ["no", "switchport", "block", kind @ ("unicast" | "multicast")]) => {
                 let gone = FloodSet::NONE.with(blocked_kind(kind));
                 port.blocked = Some(port.blocked.unwrap_or_default().without(gone));
+            }
+            (Trunk::Ios, ["storm-control", kind @ ("unicast" | "multicast" | "broadcast"), "level", percent]) => {
+                port.storm_limits.get_or_insert_default()[blocked_kind(kind) as usize] = Some(storm_limit(percent)?);
+            }
+            (Trunk::Ios, ["no", "storm-control", kind @ ("unicast" | "multicast" | "broadcast"), "level"]) => {
+                port.storm_limits.get_or_insert_default()[blocked_kind(kind) as usize] = None;
             }
             (Trunk::Eos, ["flowcontrol", "send", "on"]) => memory.pause_send = true,
             (Trunk::Eos, ["flowcontrol", "send", "off"]) => memory.pause_send = false,

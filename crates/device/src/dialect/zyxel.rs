@@ -38,6 +38,8 @@ impl Dialect for Zyxel {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
+            storm_control: Ability::Lacks,
+            lldp: Ability::Lacks,
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,
         }

@@ -9,11 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
 use serde::{Deserialize, Serialize};
 
 use super::{FormatError, parse_moment, write_moment};
-use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, SwitchConfig};
+use crate::{IngressFilter, PortConfig, PortLearning, Slot, SpanningTree, StormLimits, SwitchConfig};
 
 const FORMAT: &str = "espalier-observed";
 const VERSION: u32 = 1;
@@ -48,6 +48,9 @@ struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
     spanning_tree: Switched,
+    /// Left out where the switch does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lldp: Option<Switched>,
     vlans: String,
     ports: Vec<Port>,
     entries: BTreeMap<u16, BTreeMap<String, String>>,
@@ -75,6 +78,9 @@ struct Port {
     /// Floods that do not leave by it. Left out where the switch does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blocked: Option<String>,
+    /// Storm control in percent: unknown unicast, multicast, broadcast. Left out where the switch does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    storm_limits: Option<[Option<u8>; 3]>,
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +153,11 @@ impl State {
             },
             mtu_bytes: port.mtu_bytes,
             blocked: port.blocked.map(|blocked| blocked.to_string()),
+            storm_limits: port.storm_limits.map(|limits| limits.map(|limit| limit.map(StormLimit::percent))),
         };
         Self {
             spanning_tree: switched(config.spanning_tree == SpanningTree::On),
+            lldp: config.lldp.map(|lldp| switched(lldp == Lldp::On)),
             vlans: ranges(&config.vlans),
             ports: config.ports.iter().map(port).collect(),
             entries,
@@ -188,6 +196,7 @@ impl State {
                 },
                 mtu_bytes: port.mtu_bytes,
                 blocked: port.blocked.map(|text| text.parse().map_err(FormatError::Content)).transpose()?,
+                storm_limits: port.storm_limits.map(storm_limits).transpose()?,
                 name: port.name,
             });
         }
@@ -204,8 +213,20 @@ impl State {
             }
         }
         let spanning_tree = if self.spanning_tree == Switched::On { SpanningTree::On } else { SpanningTree::Off };
-        Ok(SwitchConfig { ports, vlans: parse_ranges(&self.vlans)?, entries, spanning_tree })
+        let lldp = self.lldp.map(|lldp| if lldp == Switched::On { Lldp::On } else { Lldp::Off });
+        Ok(SwitchConfig { ports, vlans: parse_ranges(&self.vlans)?, entries, spanning_tree, lldp })
     }
+}
+
+/// Storm control of each kind of flood.
+fn storm_limits(percents: [Option<u8>; 3]) -> Result<StormLimits, FormatError> {
+    let mut limits = StormLimits::default();
+    for (limit, percent) in limits.iter_mut().zip(percents) {
+        let Some(percent) = percent else { continue };
+        let wrong = || FormatError::Content(format!("storm control of {percent} %: limits are 1 to 99 %"));
+        *limit = Some(StormLimit::new(percent).ok_or_else(wrong)?);
+    }
+    Ok(limits)
 }
 
 fn vlan_id(id: u16) -> Result<VlanId, FormatError> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Admin, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, VlanId, VlanSet};
 
-use crate::{IngressFilter, PortLearning, Slot, SpanningTree, SwitchConfig};
+use crate::{IngressFilter, PortLearning, Slot, SpanningTree, StormLimits, SwitchConfig};
 
 /// One difference. Ports are positions in both states.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,20 @@ pub enum Drift {
         found: FloodSet,
         /// Which it should.
         wanted: FloodSet,
+    },
+    /// A port limits floods otherwise than it should.
+    StormControl {
+        /// Where.
+        port: Slot,
+        /// Its limits.
+        found: StormLimits,
+        /// What they should be.
+        wanted: StormLimits,
+    },
+    /// LLDP is off, or on where it should be off.
+    Lldp {
+        /// How it was found.
+        found: Lldp,
     },
     /// A port is not in VLANs that it should be in.
     Missing {
@@ -129,6 +143,9 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
     if found.spanning_tree != wanted.spanning_tree {
         drifts.push(Drift::SpanningTree { found: found.spanning_tree });
     }
+    if found.lldp.is_some_and(|lldp| wanted.lldp.is_some_and(|wanted| wanted != lldp)) {
+        drifts.extend(found.lldp.map(|found| Drift::Lldp { found }));
+    }
     let without = |one: &VlanSet, other: &VlanSet| -> VlanSet { one.iter().filter(|v| !other.contains(*v)).collect() };
     let some = |vlans: VlanSet, make: &dyn Fn(VlanSet) -> Drift| (!vlans.is_empty()).then(|| make(vlans));
     drifts.extend(some(without(&wanted.vlans, &found.vlans), &Drift::NoVlan));
@@ -150,6 +167,9 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
         }
         if let (Some(found), Some(wanted)) = (is.blocked, should.blocked) {
             drifts.extend((found != wanted).then_some(Drift::Floods { port, found, wanted }));
+        }
+        if let (Some(found), Some(wanted)) = (is.storm_limits, should.storm_limits) {
+            drifts.extend((found != wanted).then_some(Drift::StormControl { port, found, wanted }));
         }
         let (members, wanted) = (is.members(), should.members());
         drifts.extend(some(without(&wanted, &members), &|vlans| Drift::Missing { port, vlans }));
@@ -178,6 +198,14 @@ fn entry_drift<'a>(
     });
     let foreign = found.iter().filter(|(key, _)| !wanted.contains_key(*key));
     unmet.chain(foreign.map(|(&(vlan, mac), &found)| Drift::ForeignEntry { vlan, mac, found }))
+}
+
+/// Storm control in words.
+fn limit_words(limits: &StormLimits) -> String {
+    let limited = FloodKind::ALL.iter().zip(limits);
+    let words: Vec<String> =
+        limited.filter_map(|(kind, limit)| limit.map(|limit| format!("{kind} {limit} %"))).collect();
+    if words.is_empty() { "none".to_owned() } else { format!("({})", words.join(", ")) }
 }
 
 impl Drift {
@@ -211,6 +239,14 @@ impl Drift {
             Self::Floods { port, found, wanted } => {
                 format!("port {} blocks floods of {found} instead of {wanted}", name(port))
             }
+            Self::StormControl { port, found, wanted } => {
+                let (found, wanted) = (limit_words(found), limit_words(wanted));
+                format!("port {} has storm control {found} instead of {wanted}", name(port))
+            }
+            Self::Lldp { found: Lldp::Off } => {
+                "LLDP is off, so nobody can tell which cable is plugged in where".to_owned()
+            }
+            Self::Lldp { found: Lldp::On } => "LLDP is on".to_owned(),
             Self::Missing { port, vlans } => format!("port {} is not a member of {}", name(port), vlan_words(vlans)),
             Self::Extra { port, vlans } => {
                 format!("port {} is a member of {}, against the plan", name(port), vlan_words(vlans))
@@ -268,6 +304,8 @@ fn flow_words(mode: &FlowControlMode) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fabric::StormLimit;
+
     use super::*;
 
     fn vlan(id: u16) -> VlanId {
@@ -277,6 +315,7 @@ mod tests {
     fn wanted() -> SwitchConfig {
         let mut config = SwitchConfig::blank(["p1".to_owned(), "p2".to_owned()]);
         config.vlans = [vlan(2), vlan(3)].into_iter().collect();
+        config.lldp = Some(Lldp::On);
         for port in &mut config.ports {
             port.admin = Admin::Up;
             port.flow_control = FlowControlMode::Pause;
@@ -291,7 +330,7 @@ mod tests {
     #[test]
     fn every_difference_has_its_sentence_and_no_other() {
         type Spoil = fn(&mut SwitchConfig);
-        let cases: [(Spoil, &str); 15] = [
+        let cases: [(Spoil, &str); 17] = [
             (|c| c.spanning_tree = SpanningTree::On, "spanning tree is on"),
             (|c| c.ports[1].admin = Admin::Down, "port p2 is administratively down"),
             (|c| c.ports[0].pvid = Some(vlan(3)), "port p1 has PVID 3 instead of 2"),
@@ -305,6 +344,11 @@ mod tests {
                 |c| c.ports[1].blocked = Some(FloodSet::ALL),
                 "port p2 blocks floods of unknown-unicast,multicast,broadcast instead of none",
             ),
+            (
+                |c| c.ports[1].storm_limits = Some([None, None, StormLimit::new(5)]),
+                "port p2 has storm control (broadcast 5 %) instead of none",
+            ),
+            (|c| c.lldp = Some(Lldp::Off), "LLDP is off, so nobody can tell which cable is plugged in where"),
             (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not a member of VLAN 3"),
             (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is a member of VLAN 9, against the plan"),
             (

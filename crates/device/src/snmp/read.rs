@@ -176,11 +176,11 @@ impl<L: Link> Device<L> {
             port.learning = PortLearning::Always;
             port.mtu_bytes = mtus.get(&numbers.interface.0).copied();
             // No object of the standards' says.
-            port.blocked = None;
+            (port.blocked, port.storm_limits) = (None, None);
         }
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };
-        Ok((SwitchConfig { ports, vlans, entries, spanning_tree }, mark))
+        Ok((SwitchConfig { ports, vlans, entries, spanning_tree, lldp: None }, mark))
     }
 
     /// `mtus[slot]`: the largest packet that each port passes that it was connected with, in bytes (ifMtu); none of one that

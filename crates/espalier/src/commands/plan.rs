@@ -127,6 +127,7 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
         flow_control: args.flow_control,
         fdb: args.fdb,
         flood: args.flood,
+        storm_limit: args.storm_control,
         vlans: VlanPool { first, last, reserved },
         vlans_max: args.max_vlans,
         subnet: args.subnet,
@@ -202,7 +203,12 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     }
     if plan.summary.lanes > 1 && plan.policy.tagging == Tagging::Switch {
         say!(
-            "                 no switch's configuration gives untagged frames a lane: to deploy it, let hosts tag (--tagging source)"
+            "                 of the switches' languages only EOS gives untagged frames a priority, which tells their lane: elsewhere let hosts tag (--tagging source)"
+        );
+    }
+    if let Some(limit) = plan.policy.storm_limit {
+        say!(
+            "storm control    each host's port admits {limit} % of its rate in broadcasts, multicasts and unknown unicasts each"
         );
     }
     if let Some(in_band) = plan.topology.in_band() {

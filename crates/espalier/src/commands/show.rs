@@ -187,6 +187,12 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         if !port.blocked.is_empty() {
             row["blocked"] = port.blocked.to_string().into();
         }
+        if let Some(limit) = port.storm_limit {
+            row["storm_limit"] = limit.percent().into();
+        }
+        if port.untagged_class != 0 {
+            row["untagged_class"] = port.untagged_class.into();
+        }
         rows.push(row);
         table.row([
             topology.port(port.port).name.clone(),

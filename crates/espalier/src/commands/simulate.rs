@@ -332,6 +332,9 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
         counters.in_flight,
         counters.pauses
     );
+    if counters.dropped_storm > 0 {
+        say!("of these {} floods beyond the storm limit of hosts' ports (--storm-control)", counters.dropped_storm);
+    }
     if counters.dropped_blocked > 0 {
         say!("of these {} floods that switches drop (--flood {})", counters.dropped_blocked, plan.policy.flood);
     }

@@ -136,6 +136,8 @@ fn switch_json(topology: &Topology, change: &SwitchChange) -> Value {
                 "flow_control": flow_control_word(&port.flow_control),
                 "mtu_bytes": port.mtu_bytes,
                 "blocked": port.blocked.to_string(),
+                "storm_limit": port.storm_limit.map(fabric::StormLimit::percent),
+                "untagged_class": port.untagged_class,
                 "pvid": port.pvid.map(VlanId::get),
                 "join_tagged": port.join_tagged.to_string(),
                 "join_untagged": port.join_untagged.to_string(),

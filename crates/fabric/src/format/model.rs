@@ -14,6 +14,7 @@
 //! pause = true
 //! pfc-classes = 0
 //! blocks-floods = ["unknown-unicast"]      # and multicast, broadcast: what ports can be told not to let out; may be left out
+//! storm-control = true                     # ports admit at most a percentage of their rate in floods; may be left out
 //! syntax = "powerconnect"                  # may be left out, as may save
 //! save = "radlan-copy"
 //!
@@ -48,6 +49,8 @@ struct ModelFile {
     pfc_classes: u8,
     #[serde(default)]
     blocks_floods: Vec<String>,
+    #[serde(default)]
+    storm_control: bool,
     syntax: Option<String>,
     save: Option<String>,
     #[serde(default)]
@@ -55,7 +58,7 @@ struct ModelFile {
 }
 
 /// Facts whose basis may differ from that of the rest.
-pub(crate) const FACTS: [&str; 10] = [
+pub(crate) const FACTS: [&str; 11] = [
     "max-vlans",
     "static-macs",
     "total-macs",
@@ -64,6 +67,7 @@ pub(crate) const FACTS: [&str; 10] = [
     "pause",
     "pfc-classes",
     "blocks-floods",
+    "storm-control",
     "syntax",
     "save",
 ];
@@ -118,6 +122,7 @@ pub fn parse_model(text: &str) -> Result<Model, String> {
         pause: file.pause,
         pfc_classes: file.pfc_classes,
         blocks_floods,
+        storm_control: file.storm_control,
     };
     model.validate()?;
     Ok(model)
@@ -152,6 +157,9 @@ pub fn write_model(model: &Model, remarks: &[String]) -> String {
     if !model.blocks_floods.is_empty() {
         let kinds: Vec<String> = model.blocks_floods.iter().map(|kind| kind.to_string()).collect();
         push(&mut text, format_args!("blocks-floods = [{}]", list(&kinds)));
+    }
+    if model.storm_control {
+        push(&mut text, format_args!("storm-control = true"));
     }
     for (key, value) in [("syntax", &model.syntax), ("save", &model.save)] {
         if let Some(value) = value {

@@ -8,9 +8,10 @@
 //! Files of version 1 know neither a traffic matrix nor `max_channel_time`; they are read as if all links had one rate. Those
 //! of versions 1 and 2 do not say what their models can do; they are read with what the models of the same name can now. Up
 //! to version 3 a device states neither the class of its VLANs nor its ports' MTU: the trees' lanes and the policy do.
-//! Files up to version 4 say nothing of floods: they are forwarded, and no model is known to block them.
+//! Files up to version 4 say nothing of floods: they are forwarded without a limit, and no model is known to block or limit
+//! them; the class of untagged frames is that of the port's PVID, and every port has LLDP.
 //! What is as a switch has it anyway is left out: an MTU of 1500, a filter at ingress, no spanning tree, no classes, floods
-//! that are forwarded.
+//! that are forwarded, LLDP, no storm control.
 //!
 //! ```text
 //! {

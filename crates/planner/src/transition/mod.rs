@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Admin, DeviceIntent, FdbEntry, FdbMode, FdbRun, FloodSet, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId,
-    SwitchId, Topology, VlanId, VlanSet,
+    StormLimit, SwitchId, Topology, VlanId, VlanSet,
 };
 use thiserror::Error;
 
@@ -141,8 +141,12 @@ pub struct PortChange {
     pub mtu_bytes: u16,
     /// Floods that do not leave by it from now on.
     pub blocked: FloodSet,
+    /// The most that it admits of each kind of flood from now on.
+    pub storm_limit: Option<StormLimit>,
     /// Its PVID from now on.
     pub pvid: Option<VlanId>,
+    /// The priority class of untagged frames from now on. It changes with the PVID.
+    pub untagged_class: u8,
     /// VLANs that it joins, with a tag.
     pub join_tagged: VlanSet,
     /// VLANs that it joins, without one.
@@ -243,6 +247,7 @@ pub fn apply(part: &Part, state: &mut FabricState) {
                 let port = &mut device.ports[at];
                 (port.admin, port.flow_control, port.pvid) = (change.admin, change.flow_control.clone(), change.pvid);
                 (port.mtu_bytes, port.blocked) = (change.mtu_bytes, change.blocked);
+                (port.storm_limit, port.untagged_class) = (change.storm_limit, change.untagged_class);
                 for vlan in change.leave.iter() {
                     port.tagged.remove(vlan);
                     port.untagged.remove(vlan);

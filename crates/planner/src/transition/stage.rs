@@ -111,9 +111,10 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
         let kept = before.into_iter().flat_map(|device| &device.foreign);
         foreign.extend(kept.filter_map(|entry| Some(FdbEntry { port: relation.port[entry.port.index()]?, ..*entry })));
         foreign.sort_unstable();
-        let (classes, spanning_tree) =
-            before.map_or_else(Default::default, |device| (device.classes.clone(), device.spanning_tree));
-        DeviceIntent { switch, ports, fdb: table::tidy(fdb), foreign, learning: Learning::Off, classes, spanning_tree }
+        let (classes, spanning_tree, lldp) =
+            before.map_or_else(Default::default, |device| (device.classes.clone(), device.spanning_tree, device.lldp));
+        let (fdb, learning) = (table::tidy(fdb), Learning::Off);
+        DeviceIntent { switch, ports, fdb, foreign, learning, classes, spanning_tree, lldp }
     };
     stage.switch_ids().map(device).collect()
 }

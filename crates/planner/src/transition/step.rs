@@ -43,9 +43,9 @@ impl<'a> Way<'a> {
             for (port, wanted) in now.ports.iter().zip(&goal.ports).filter(|(port, _)| ports.contains(&port.port)) {
                 let leave: VlanSet = port.tagged.iter().chain(port.untagged.iter()).collect();
                 let (admin, flow_control, mtu_bytes) = (wanted.admin, wanted.flow_control.clone(), wanted.mtu_bytes);
-                let blocked = wanted.blocked;
-                let none = PortChange::none(port);
-                change.port(port, PortChange { admin, flow_control, mtu_bytes, blocked, pvid: None, leave, ..none });
+                let (blocked, storm_limit) = (wanted.blocked, wanted.storm_limit);
+                let none = PortChange { pvid: None, untagged_class: 0, leave, ..PortChange::none(port) };
+                change.port(port, PortChange { admin, flow_control, mtu_bytes, blocked, storm_limit, ..none });
             }
             change
         });
@@ -180,8 +180,10 @@ impl<'a> Way<'a> {
         let mut parts = self.switch_parts(goal, |_, now, goal| {
             let mut change = SwitchChange::none(now.switch);
             for (port, wanted) in now.ports.iter().zip(&goal.ports) {
-                let pvid = ready(wanted.pvid).or(port.pvid);
-                change.port(port, PortChange { pvid, ..PortChange::none(port) });
+                let none = PortChange::none(port);
+                let flipped = ready(wanted.pvid).map(|pvid| (Some(pvid), wanted.untagged_class));
+                let (pvid, untagged_class) = flipped.unwrap_or((port.pvid, port.untagged_class));
+                change.port(port, PortChange { pvid, untagged_class, ..none });
             }
             change
         });
@@ -207,8 +209,10 @@ impl<'a> Way<'a> {
                 let extra = extra.chain(port.untagged.iter().filter(|vlan| !wanted.untagged.contains(*vlan)));
                 let leave = extra.filter(|vlan| free(*vlan)).collect();
                 let end = if last { wanted } else { port };
-                let (admin, pvid, mtu_bytes, blocked) = (end.admin, end.pvid, end.mtu_bytes, end.blocked);
-                change.port(port, PortChange { admin, pvid, mtu_bytes, blocked, leave, ..PortChange::none(port) });
+                let (flow_control, join_tagged, join_untagged) =
+                    (port.flow_control.clone(), VlanSet::new(), VlanSet::new());
+                let end = PortChange { flow_control, join_tagged, join_untagged, leave, ..PortChange::none(end) };
+                change.port(port, end);
             }
             change.classify(now, if last { &goal.classes } else { &now.classes });
             table::sweep(&now.fdb, &goal.fdb, |run, _, after| {
@@ -297,7 +301,9 @@ impl PortChange {
             flow_control: port.flow_control.clone(),
             mtu_bytes: port.mtu_bytes,
             blocked: port.blocked,
+            storm_limit: port.storm_limit,
             pvid: port.pvid,
+            untagged_class: port.untagged_class,
             join_tagged: VlanSet::new(),
             join_untagged: VlanSet::new(),
             leave: VlanSet::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fabric::{Attachment, Plan, rng::Rng};
+use fabric::{Attachment, FloodKind, Plan, rng::Rng};
 
 use super::{
     capture::{Captured, Direction},
@@ -50,6 +50,8 @@ pub(super) struct Network<'a> {
     /// `classes[port · lanes + class]`
     pub(super) classes: Vec<Class>,
     pub(super) lanes: usize,
+    /// `storm_meters[port][kind]`: when the floods that storm control has admitted are through at its rate, in picoseconds.
+    pub(super) storm_meters: Vec<[u64; FloodKind::ALL.len()]>,
     /// `pool_used[switch]`
     pub(super) pool_used: Vec<u32>,
     switch_ports: usize,
@@ -185,7 +187,8 @@ impl<'a> Network<'a> {
         let tables = Tables::compile(plan);
         let topology = &plan.topology;
         let (switch_ports, hosts) = (topology.ports().len(), topology.hosts().len());
-        let lanes = tables.lane.iter().map(|lane| usize::from(*lane) + 1).max().unwrap_or(1);
+        let lanes =
+            tables.lane.iter().chain(&tables.untagged_class).map(|lane| usize::from(*lane) + 1).max().unwrap_or(1);
         let mut ports = Vec::with_capacity(switch_ports + hosts);
         for (index, port) in topology.ports().iter().enumerate() {
             let (peer, rate_bps, on_host) = match port.attachment {
@@ -233,6 +236,7 @@ impl<'a> Network<'a> {
             classes: vec![Class::default(); ports.len() * lanes],
             lanes,
             pool_used: vec![0; topology.switches().len()],
+            storm_meters: vec![[0; FloodKind::ALL.len()]; switch_ports],
             switch_ports,
             flows,
             ready: vec![VecDeque::new(); hosts],
@@ -425,6 +429,12 @@ impl<'a> Network<'a> {
     /// No port of the switch lets the frame out.
     pub(super) fn drop_blocked(&mut self, frame: u32) {
         self.counters.dropped_blocked += 1;
+        self.forget(frame);
+    }
+
+    /// Storm control does not admit the frame.
+    pub(super) fn drop_storm(&mut self, frame: u32) {
+        self.counters.dropped_storm += 1;
         self.forget(frame);
     }
 

@@ -48,6 +48,8 @@ pub struct Counters {
     pub dropped_filtered: u64,
     /// Floods that no port of a switch lets out.
     pub dropped_blocked: u64,
+    /// Floods beyond the storm limit of the port that they came in by.
+    pub dropped_storm: u64,
     /// Frames lost to a fault.
     pub dropped_fault: u64,
     /// Frames that still exist.
@@ -116,7 +118,7 @@ pub struct Sample {
 impl Counters {
     /// Frames that were lost.
     pub fn dropped(&self) -> u64 {
-        self.dropped_full + self.dropped_filtered + self.dropped_blocked + self.dropped_fault
+        self.dropped_full + self.dropped_filtered + self.dropped_blocked + self.dropped_storm + self.dropped_fault
     }
 
     /// Whether every frame is accounted for.

@@ -1,5 +1,7 @@
 //! A switch: in by the ports' VLANs, out by the static table, into memory if there is room.
 
+use fabric::FloodKind;
+
 use super::{
     config::{Limit, Refresh},
     engine::{Network, What},
@@ -9,6 +11,8 @@ use crate::tables::{Leave, NONE, UNTAGGED};
 
 /// How long a switch takes to notice that a PAUSE has run out: less than a frame.
 const LAPSE_PS: u64 = 4_000_000;
+/// What storm control admits at once after a silence, in bytes on the wire: ten full-size frames.
+const STORM_BURST_BYTES: u64 = 15_420;
 
 impl Network<'_> {
     /// A frame has come in by `port`; its last bit comes at `whole_ps`.
@@ -20,14 +24,20 @@ impl Network<'_> {
         state.vlan = vlan;
         state.ingress = port;
         state.at_ps = self.now_ps;
-        state.class = self.tables.lane[usize::from(vlan)];
-        let (destination, kind) = (state.destination, state.flood);
+        // A tag names the class in which its frame travels; untagged frames get that of the port that they enter.
+        if state.tag == UNTAGGED {
+            state.class = self.tables.untagged_class[port as usize];
+        }
+        let (destination, kind, bytes) = (state.destination, state.flood, state.wire_bytes());
         let known = if destination == NONE { None } else { self.tables.onward(switch, vlan, destination) };
         if let Some((exit, leave)) = known {
             if exit == port || leave == Leave::Not {
                 return self.drop_filtered(frame);
             }
             return self.admit((port, switch), exit, frame, leave, whole_ps);
+        }
+        if !self.admits_flood(port, kind, bytes) {
+            return self.drop_storm(frame);
         }
         // Out of every other port of the VLAN that lets such frames out, one copy each.
         let (mut last, mut blocked): (Option<(u32, Leave)>, bool) = (None, false);
@@ -53,6 +63,23 @@ impl Network<'_> {
             None if blocked => self.drop_blocked(frame),
             None => self.drop_filtered(frame),
         }
+    }
+
+    /// Whether storm control admits a flood by a port. The port's meter of the kind is a leaky bucket that drains at the limit
+    /// and holds [`STORM_BURST_BYTES`].
+    fn admits_flood(&mut self, port: u32, kind: FloodKind, bytes: u64) -> bool {
+        let percent = u64::from(self.tables.storm_limit[port as usize]);
+        if percent == 0 {
+            return true;
+        }
+        let ps_per_byte = self.ports[port as usize].ps_per_byte * 100 / percent;
+        let empty_ps = &mut self.storm_meters[port as usize][kind as usize];
+        let level_ps = empty_ps.saturating_sub(self.now_ps) + bytes * ps_per_byte;
+        let fits = level_ps <= STORM_BURST_BYTES * ps_per_byte;
+        if fits {
+            *empty_ps = self.now_ps + level_ps;
+        }
+        fits
     }
 
     /// Queues a frame if there is room for it, and asks its neighbour to stop if it is nearly too much.

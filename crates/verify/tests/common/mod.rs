@@ -9,8 +9,8 @@ use std::{
 use fabric::{
     Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
     Flood, FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Plan, Policy, PortIntent, PortRole,
-    Summary, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
-    VlanTree,
+    StormLimit, Summary, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree,
+    VlanId, VlanSet, VlanTree,
 };
 
 /// What a hand-made plan is to be like.
@@ -20,6 +20,7 @@ pub(crate) struct Wish {
     pub(crate) flow_control: FlowControl,
     pub(crate) fdb: FdbMode,
     pub(crate) flood: Flood,
+    pub(crate) storm_limit: Option<StormLimit>,
 }
 
 impl Wish {
@@ -29,11 +30,12 @@ impl Wish {
             flow_control: FlowControl::Pause,
             fdb: FdbMode::Minimal,
             flood: Flood::Forward,
+            storm_limit: None,
         }
     }
 
     pub(crate) fn tagged_by(tagging: Tagging) -> Self {
-        Self { tagging, flow_control: FlowControl::None, fdb: FdbMode::Minimal, flood: Flood::Forward }
+        Self { tagging, flow_control: FlowControl::None, ..Self::switch_tagged() }
     }
 }
 
@@ -159,6 +161,7 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
         flow_control: wish.flow_control,
         fdb: wish.fdb,
         flood: wish.flood,
+        storm_limit: wish.storm_limit,
         ..Policy::default()
     };
     let routes = Routes::follow(topology, &trees, &assignment);
@@ -335,6 +338,7 @@ fn port_intent(
     };
     let blocked = wish.flood.blocked();
     let blank = PortIntent { admin: Admin::Up, flow_control, blocked, ..PortIntent::unused(port) };
+    let pvid = |host| routes.pairs.iter().find(|pair| pair.0 == host).map(|pair| pair.2).or_else(|| all.iter().next());
     match topology.port(port).attachment {
         Attachment::Nothing => PortIntent::unused(port),
         Attachment::Link(link) => PortIntent {
@@ -344,11 +348,20 @@ fn port_intent(
         },
         Attachment::Host(host) if wish.tagging == Tagging::Switch => PortIntent {
             role: PortRole::Host(host),
-            pvid: routes.pairs.iter().find(|pair| pair.0 == host).map(|pair| pair.2).or_else(|| all.iter().next()),
+            pvid: pvid(host),
+            untagged_class: match wish.flow_control {
+                FlowControl::Pfc(_) => {
+                    trees.iter().find(|tree| Some(tree.vlan) == pvid(host)).map_or(0, |tree| tree.lane)
+                }
+                FlowControl::None | FlowControl::Pause => 0,
+            },
             untagged: all.clone(),
+            storm_limit: wish.storm_limit,
             ..blank
         },
-        Attachment::Host(host) => PortIntent { role: PortRole::Host(host), tagged: all.clone(), ..blank },
+        Attachment::Host(host) => {
+            PortIntent { role: PortRole::Host(host), tagged: all.clone(), storm_limit: wish.storm_limit, ..blank }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Plans that drop floods, and switches that cannot be configured to.
+//! Plans that drop or limit floods, and switches that cannot be configured to.
 
 use anyhow::Result;
 use fabric::{Flood, Plan, Topology};
@@ -6,8 +6,8 @@ use fabric::{Flood, Plan, Topology};
 use super::super::controller::{Connected, Reached};
 use crate::failure::bad_input;
 
-/// Refuses a plan that drops floods if a switch is configured over SNMP, which has no object for it. `devices[switch]` are those
-/// of `topology`.
+/// Refuses a plan that drops or limits floods if a switch is configured over SNMP, which has no object for it.
+/// `devices[switch]` are those of `topology`.
 pub(super) fn refuse_untold(plan: &Plan, topology: &Topology, devices: &[Connected]) -> Result<()> {
     let by_snmp = |device: &Connected| matches!(device, Ok(Reached::Snmp(_)));
     match topology.switches().iter().zip(devices).find(|(_, device)| by_snmp(device)) {
@@ -15,6 +15,11 @@ pub(super) fn refuse_untold(plan: &Plan, topology: &Topology, devices: &[Connect
             "switch {}: the plan drops floods (--flood {}), and SNMP has no object for that; give the switch's credentials \
              ssh, load what espalier render writes, or plan with --flood forward",
             switch.name, plan.policy.flood
+        ))),
+        Some((switch, _)) if plan.policy.storm_limit.is_some() => Err(bad_input(format!(
+            "switch {}: the plan has storm control (--storm-control), and SNMP has no object for that; give the switch's \
+             credentials ssh, load what espalier render writes, or plan without --storm-control",
+            switch.name
         ))),
         _ => Ok(()),
     }

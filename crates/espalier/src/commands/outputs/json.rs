@@ -70,7 +70,7 @@ pub(crate) fn packet_json(ran: &Ran<'_>, settings: &Settings) -> Value {
         "bottleneck": settings.bottleneck.as_ref().map(|(channel, pairs)| json!({ "channel": channel, "pairs": pairs })),
         "frames": { "injected": counters.injected, "copied": counters.copied, "delivered": counters.delivered,
             "strayed": counters.strayed, "dropped_full": counters.dropped_full,
-            "dropped_filtered": counters.dropped_filtered, "dropped_blocked": counters.dropped_blocked, "dropped_fault": counters.dropped_fault,
+            "dropped_filtered": counters.dropped_filtered, "dropped_blocked": counters.dropped_blocked, "dropped_storm": counters.dropped_storm, "dropped_fault": counters.dropped_fault,
             "in_flight": counters.in_flight, "pauses": counters.pauses, "flooded": counters.flooded,
             "marked": counters.marked },
         "deadlock": outcome.deadlock.as_ref().map(|deadlock| json!({

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Basis, FloodSet, Model, Models, PortNames, format::model::FACTS};
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "name",
     "description",
     "basis",
@@ -23,6 +23,7 @@ const FIELDS: [&str; 15] = [
     "pause",
     "pfc_classes",
     "blocks_floods",
+    "storm_control",
     "speaks",
 ];
 
@@ -51,6 +52,9 @@ pub(super) fn model_line(model: &Model) -> String {
     push_field(&mut text, "pfc_classes", model.pfc_classes);
     if !model.blocks_floods.is_empty() {
         push_field(&mut text, "blocks_floods", Quoted(model.blocks_floods));
+    }
+    if model.storm_control {
+        push_field(&mut text, "storm_control", true);
     }
     let mut spoken = String::new();
     for (key, value) in [("syntax", &model.syntax), ("save", &model.save)] {
@@ -99,6 +103,7 @@ fn model(at: &At<'_>) -> Read<Model> {
         pause: at.field("pause")?.truth()?,
         pfc_classes: at.field("pfc_classes")?.whole()?,
         blocks_floods: at.optional("blocks_floods")?.map(|at| at.parsed()).transpose()?.unwrap_or(FloodSet::NONE),
+        storm_control: at.optional("storm_control")?.map(|at| at.truth()).transpose()?.unwrap_or(false),
     };
     model.validate().map_err(|message| at.error(message))?;
     Ok(model)

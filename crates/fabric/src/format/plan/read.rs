@@ -18,9 +18,10 @@ use super::{
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, ETHERNET_MTU_BYTES, EngineName, Fault,
-    FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Mac,
-    Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Summary, SwitchId, SwitchIdentity,
-    SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet, VlanTree,
+    FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Lldp,
+    Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, StormLimit, Summary, SwitchId,
+    SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet,
+    VlanTree,
 };
 
 /// Most lanes: the priority classes of 802.1Q.
@@ -105,7 +106,18 @@ fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
     if version < 4 {
         state_what_was_implied(&mut plan);
     }
+    if version < 5 {
+        state_untagged_classes(&mut plan);
+    }
     Ok(plan)
+}
+
+/// Up to version 4 the class of untagged frames stood in their VLAN's tree alone.
+fn state_untagged_classes(plan: &mut Plan) {
+    let Plan { policy, trees, devices, .. } = plan;
+    for port in devices.iter_mut().flat_map(|device| &mut device.ports) {
+        port.untagged_class = port.pvid.map_or(0, |pvid| policy.class_of(trees, pvid));
+    }
 }
 
 /// Up to version 3 a VLAN's class stood in its tree alone, and an MTU in the policy alone.
@@ -126,6 +138,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         "flow_control",
         "fdb",
         "flood",
+        "storm_limit",
         "vlans",
         "vlans_max",
         "subnet",
@@ -149,6 +162,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
         flow_control: at.field("flow_control")?.parsed()?,
         fdb: at.field("fdb")?.parsed()?,
         flood: at.optional("flood")?.map(|at| at.parsed()).transpose()?.unwrap_or(Flood::Forward),
+        storm_limit: storm_limit(at)?,
         vlans,
         vlans_max: at.optional("vlans_max")?.map(|at| at.whole()).transpose()?,
         subnet: at.field("subnet")?.parsed()?,
@@ -372,7 +386,7 @@ fn devices(topology: &Topology, at: &At<'_>) -> Read<Vec<DeviceIntent>> {
 }
 
 fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceIntent> {
-    at.only(&["switch", "ports", "fdb", "foreign", "learning", "classes", "spanning_tree"])?;
+    at.only(&["switch", "ports", "fdb", "foreign", "learning", "classes", "spanning_tree", "lldp"])?;
     let name_at = at.field("switch")?;
     let expected = &topology.switch(switch).name;
     if name_at.text()? != expected {
@@ -437,7 +451,11 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
             classes
         }
     };
-    Ok(DeviceIntent { switch, ports, fdb, foreign, learning, classes, spanning_tree })
+    let lldp = match switched(at, "lldp")? {
+        None | Some(true) => Lldp::On,
+        Some(false) => Lldp::Off,
+    };
+    Ok(DeviceIntent { switch, ports, fdb, foreign, learning, classes, spanning_tree, lldp })
 }
 
 /// A field that is `on` or `off`; none if it is left out.
@@ -462,6 +480,8 @@ fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortInten
         "mtu_bytes",
         "ingress_filter",
         "blocked",
+        "untagged_class",
+        "storm_limit",
     ])?;
     let name_at = at.field("port")?;
     let expected = &topology.port(port).name;
@@ -488,7 +508,22 @@ fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortInten
             Some(false) => IngressFilter::Off,
         },
         blocked: at.optional("blocked")?.map(|at| at.parsed()).transpose()?.unwrap_or(FloodSet::NONE),
+        untagged_class: match at.optional("untagged_class")? {
+            None => 0,
+            Some(at) => match at.whole()? {
+                class if class < LANES_MAX => class,
+                _ => return Err(at.error(format!("priority classes are 0 to {}", LANES_MAX - 1))),
+            },
+        },
+        storm_limit: storm_limit(at)?,
     })
+}
+
+/// A limit for floods, if there is one.
+fn storm_limit(at: &At<'_>) -> Read<Option<StormLimit>> {
+    let Some(at) = at.optional("storm_limit")? else { return Ok(None) };
+    let limit = StormLimit::new(at.whole()?);
+    limit.map(Some).ok_or_else(|| at.error("storm limits are 1 to 99 percent".to_owned()))
 }
 
 fn role(topology: &Topology, at: &At<'_>) -> Read<PortRole> {

@@ -8,9 +8,9 @@ use std::{
 use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary,
-    FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac,
-    Model, Models, PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, Summary,
-    SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Lldp, Mac,
+    Model, Models, PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit,
+    Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -88,6 +88,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             seed: rng.next_u64(),
             vlans_max: (rng.below(2) == 0).then_some(17),
             flood: Flood::ALL[hosts % 3],
+            storm_limit: StormLimit::new((hosts % 100) as u8),
             traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { some_traffic(hosts, &mut rng) },
             ..Policy::default()
         },
@@ -204,6 +205,8 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
             flow_control: FlowControlMode::Pause,
             ingress_filter: if switch.index() == 0 { IngressFilter::Off } else { IngressFilter::On },
             blocked: Flood::ALL[host.index() % 3].blocked(),
+            untagged_class: u8::from(switch.index() == 1),
+            storm_limit: StormLimit::new(if switch.index() == 2 { 7 } else { 0 }),
             ..PortIntent::unused(port)
         },
         crate::Attachment::Link(link) => PortIntent {
@@ -220,7 +223,8 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
     });
     let classes = vec![all.clone(), VlanSet::new()];
     let spanning_tree = if switch.index() == 0 { SpanningTree::On } else { SpanningTree::Off };
-    DeviceIntent { ports: ports.collect(), fdb, classes, spanning_tree, ..DeviceIntent::blank(switch) }
+    let lldp = if switch.index() == 0 { Lldp::Off } else { Lldp::On };
+    DeviceIntent { ports: ports.collect(), fdb, classes, spanning_tree, lldp, ..DeviceIntent::blank(switch) }
 }
 
 fn written(plan: &Plan) -> String {
@@ -420,17 +424,19 @@ fn an_older_plan_has_the_models_that_there_are() {
 #[test]
 fn an_older_plan_forwards_floods() {
     let plan = small();
-    let policy = Policy { flood: Flood::Forward, ..plan.policy.clone() };
+    let policy = Policy { flood: Flood::Forward, storm_limit: None, ..plan.policy.clone() };
     let mut plan = Plan { policy, ..plan };
     for port in plan.devices.iter_mut().flat_map(|device| &mut device.ports) {
-        port.blocked = FloodSet::NONE;
+        (port.blocked, port.storm_limit) = (FloodSet::NONE, None);
+        port.untagged_class = port.pvid.map_or(0, |pvid| plan.policy.class_of(&plan.trees, pvid));
     }
     let text = written(&plan);
-    let able = ",\"blocks_floods\":\"unknown-unicast,multicast,broadcast\"";
+    let able = ",\"blocks_floods\":\"unknown-unicast,multicast,broadcast\",\"storm_control\":true";
     assert_eq!(text.matches(able).count(), 1, "{text}");
     let older = text.replacen("\"espalier_plan\":5", "\"espalier_plan\":4", 1).replacen(able, "", 1);
     let read = read_plan(older.as_bytes(), ReadMode::IgnoreDigest).expect("a plan");
-    assert!(read.topology.switches().iter().all(|switch| switch.model.blocks_floods.is_empty()));
+    let models = || read.topology.switches().iter().map(|switch| &switch.model);
+    assert!(models().all(|model| model.blocks_floods.is_empty() && !model.storm_control));
     assert_eq!(Plan { topology: plan.topology.clone(), ..read }, plan);
 }
 
@@ -451,11 +457,17 @@ fn an_older_plan_is_read_with_the_classes_and_the_mtu_that_it_implies() {
         assert!(device.classes.iter().all(|vlans| !vlans.is_empty()));
         for port in device.ports.iter_mut().filter(|port| port.role != PortRole::Unused) {
             port.mtu_bytes = 4000;
+            let lane = stated.trees.iter().find(|tree| Some(tree.vlan) == port.pvid).map(|tree| tree.lane);
+            port.untagged_class = lane.unwrap_or(0);
         }
     }
+    let later = stated.devices.iter().flat_map(|device| &device.ports).filter(|port| port.untagged_class == 1);
+    assert!(later.count() > 0);
     for device in &mut implied.devices {
         device.classes.clear();
-        device.ports.iter_mut().for_each(|port| port.mtu_bytes = crate::ETHERNET_MTU_BYTES);
+        for port in &mut device.ports {
+            (port.mtu_bytes, port.untagged_class) = (crate::ETHERNET_MTU_BYTES, 0);
+        }
     }
     let older = written(&implied).replacen("\"espalier_plan\":5", "\"espalier_plan\":3", 1);
     assert_eq!(read_plan(older.as_bytes(), ReadMode::IgnoreDigest).as_ref(), Ok(&stated));
@@ -573,6 +585,13 @@ fn wrong_values_are_named_by_their_place() {
             "\"blocked\":\"noise\"",
             "devices[1].ports[2].blocked: \"noise\" is none of unknown-unicast, multicast, broadcast",
         ),
+        ("\"lldp\":\"off\"", "\"lldp\":\"no\"", "devices[0].lldp: \"no\" is neither on"),
+        (
+            "\"untagged_class\":1",
+            "\"untagged_class\":8",
+            "devices[1].ports[2].untagged_class: priority classes are 0 to 7",
+        ),
+        ("\"storm_limit\":4", "\"storm_limit\":100", "policy.storm_limit: storm limits are 1 to 99 percent"),
         ("\"p3\":\"0\"", "\"p9\":\"0\"", "devices[0].fdb[0].to.p9: switch s0-0 has no port \"p9\""),
         ("\"p3\":\"0\"", "\"p3\":\"0-1\"", "devices[0].fdb[0]: host 1 has two entries"),
         ("\"p3\":\"0\"", "\"p3\":\"0,0\"", "devices[0].fdb[0].to.p3: host 0 comes after"),

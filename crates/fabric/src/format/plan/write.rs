@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, HostRun, InBand,
-    IngressFilter, Learning, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, Topology,
-    Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    IngressFilter, Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree,
+    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -110,7 +110,19 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
 fn policy_fields(policy: &Policy) -> String {
     // A time limit does not change what is valid, and is left out; traffic needs lines of its own.
     let Policy {
-        engine, tagging, flow_control, fdb, flood, vlans, vlans_max, subnet, mtu_bytes, seed, resilience, ..
+        engine,
+        tagging,
+        flow_control,
+        fdb,
+        flood,
+        storm_limit,
+        vlans,
+        vlans_max,
+        subnet,
+        mtu_bytes,
+        seed,
+        resilience,
+        ..
     } = policy;
     let mut text = String::new();
     push_field(&mut text, "engine", Quoted(engine));
@@ -119,6 +131,9 @@ fn policy_fields(policy: &Policy) -> String {
     push_field(&mut text, "fdb", Quoted(fdb));
     if *flood != Flood::Forward {
         push_field(&mut text, "flood", Quoted(flood));
+    }
+    if let Some(limit) = storm_limit {
+        push_field(&mut text, "storm_limit", limit);
     }
     let (first, last, reserved) = (vlans.first, vlans.last, &vlans.reserved);
     push_field(&mut text, "vlans", format_args!("{{\"first\":{first},\"last\":{last},\"reserved\":\"{reserved}\"}}"));
@@ -276,12 +291,27 @@ fn device_line(topology: &Topology, device: &DeviceIntent) -> String {
     if device.spanning_tree == SpanningTree::On {
         push_field(&mut text, "spanning_tree", Quoted("on"));
     }
+    if device.lldp == Lldp::Off {
+        push_field(&mut text, "lldp", Quoted("off"));
+    }
     format!("{{{text}}}")
 }
 
 fn port_object(topology: &Topology, intent: &PortIntent) -> String {
-    let PortIntent { port, role, admin, pvid, tagged, untagged, flow_control, mtu_bytes, ingress_filter, blocked } =
-        intent;
+    let PortIntent {
+        port,
+        role,
+        admin,
+        pvid,
+        tagged,
+        untagged,
+        flow_control,
+        mtu_bytes,
+        ingress_filter,
+        blocked,
+        untagged_class,
+        storm_limit,
+    } = intent;
     let mut text = String::new();
     push_field(&mut text, "port", Quoted(&topology.port(*port).name));
     match role {
@@ -317,6 +347,12 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
     }
     if !blocked.is_empty() {
         push_field(&mut text, "blocked", Quoted(blocked));
+    }
+    if *untagged_class != 0 {
+        push_field(&mut text, "untagged_class", untagged_class);
+    }
+    if let Some(limit) = storm_limit {
+        push_field(&mut text, "storm_limit", limit);
     }
     format!("{{{text}}}")
 }
