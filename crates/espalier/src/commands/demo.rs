@@ -82,8 +82,7 @@ fn trial(lab_name: &str, plan: Plan, args: &cli::Demo) -> Result<Trial> {
 
 fn print(args: &cli::Demo, trials: &[Trial], speedup: f64) -> Result<()> {
     say!("All-to-all of 16 hosts, {} bytes a pair, real TCP over {} cables:\n", args.bytes, format_rate(args.rate));
-    let mut table =
-        Table::new(["torus 4x4", "VLANs", "hops", "busiest channel", "predicted", "measured", "ratio", "goodput"]);
+    let mut table = Table::new(["torus 4x4", "VLANs", "hops", "max load", "predicted", "measured", "ratio", "goodput"]);
     for Trial { plan, predicted, measured } in trials {
         let (expected_s, found_s) = (predicted.completion.as_secs_f64(), measured.completion.as_secs_f64());
         table.row([

@@ -9,7 +9,7 @@ use fabric::{
 };
 use serde_json::json;
 
-use super::{Output, plan::on_busiest, say};
+use super::{Output, plan::load_words, say};
 use crate::{
     failure::bad_input,
     table::{Table, amount},
@@ -61,7 +61,7 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
     say!("proof            {}", proof_words(over.proof, plan.policy.flow_control));
     if let Some(time) = time {
         let before = amount(plan.summary.max_channel_time);
-        say!("busiest channel  {}; {before} while all links are up", on_busiest(plan, time));
+        say!("max load         {}; {before} while all links are up", load_words(plan, time));
     }
     let by_pair = matches!(plan.assignment, Assignment::Pair { .. });
     let mut table = Table::new(["from VLAN", "to VLAN", if by_pair { "pairs" } else { "hosts" }, "of"]);

@@ -31,7 +31,7 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
         say!("{}", serde_json::json!({ "pareto": rows }));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(["VLANs", "engine", "busiest channel", "/ bound", "hops", "entries a switch", "in all"]);
+    let mut table = Table::new(["VLANs", "engine", "max load", "/ bound", "hops", "entries a switch", "in all"]);
     for Choice { engine, summary } in &choices {
         table.row([
             summary.vlans.to_string(),

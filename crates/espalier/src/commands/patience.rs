@@ -74,7 +74,7 @@ impl Watch for Patience {
     }
 
     fn progress(&mut self, load: f64, bound: f64) {
-        self.bar.set_message(format!("{}busiest channel {load:.0}, bound {bound:.1}", self.subject));
+        self.bar.set_message(format!("{}max load {load:.0}, bound {bound:.1}", self.subject));
         self.bar.tick();
     }
 

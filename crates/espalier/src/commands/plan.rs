@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, InBand, LinkId, Plan, Policy, Report, Severity, Summary, Tagging, Topology,
+    FailoverSummary, FdbMode, FlowControl, InBand, LinkId, Plan, Policy, Report, Severity, Summary, Tagging, Topology,
     TopologyBuilder, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
@@ -176,14 +176,25 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     let Summary { avg_switches_per_path, avg_hops, max_switches_per_path, .. } = plan.summary;
     let Summary { load_bound, load_gap, .. } = plan.summary;
     let Summary { fdb_entries_max, fdb_entries_total, .. } = plan.summary;
-    let lanes = if lanes == 1 { "one lane".to_owned() } else { format!("{lanes} lanes") };
+    let lanes = if lanes == 1 { "one lossless lane".to_owned() } else { format!("{lanes} lossless lanes") };
+    let with = match plan.policy.flow_control {
+        FlowControl::None => "without flow control".to_owned(),
+        FlowControl::Pause => "with PAUSE".to_owned(),
+        FlowControl::Pfc(classes) => format!("with PFC ({})", counted(usize::from(classes), "class")),
+    };
     let proof = match deadlock {
-        Deadlock::NothingWaits if plan.summary.deadlock_free => format!("proven free of deadlock on {lanes}"),
-        Deadlock::NothingWaits => "routes have a cycle: keep flow control off".to_owned(),
-        Deadlock::Waits { open, .. } if open.is_empty() => format!("proven free of deadlock on {lanes}"),
-        Deadlock::Waits { covered, .. } => {
-            format!("NOT proven free of deadlock on {lanes}; the proof covers {}", kinds_words(covered))
+        Deadlock::NothingWaits if plan.summary.deadlock_free => {
+            format!(
+                "impossible {with}: frames are dropped, not held (and no cycle of channels, should it be turned on)"
+            )
         }
+        Deadlock::NothingWaits => {
+            format!("impossible {with}: frames are dropped, not held (keep it off: the channels form a cycle)")
+        }
+        Deadlock::Waits { covered, open } if open.is_empty() => {
+            format!("proven free {with} ({}; {lanes})", kinds_words(covered))
+        }
+        Deadlock::Waits { covered, .. } => format!("covers {} {with} ({lanes})", kinds_words(covered)),
     };
     say!("{}, {}, {}", counted(switches, "switch"), counted(links, "link"), counted(hosts, "host"));
     say!("engine           {}, {} tagging", plan.engine, plan.policy.tagging);
@@ -191,9 +202,10 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     say!(
         "path             {avg_switches_per_path:.2} switches on average, {max_switches_per_path} at most; {avg_hops:.2} hops"
     );
-    say!("busiest channel  {}; no routing can have less than {load_bound:.1} (gap {load_gap:.3})", busiest(plan));
+    say!("max load         {}; no routing can do better than {load_bound:.1} ({load_gap:.2}×)", max_load(plan));
     print_idle(plan)?;
-    say!("flow control     {}: {proof}", plan.policy.flow_control);
+    let label = if matches!(deadlock, Deadlock::Waits { open, .. } if !open.is_empty()) { "proof" } else { "deadlock" };
+    say!("{label:<16} {proof}");
     if !dropped.is_empty() {
         let (kinds, are) = (kinds_words(dropped), if dropped.len() == 1 { "is" } else { "are" });
         say!("floods           {kinds} {are} dropped: no switch sends such frames on");
@@ -203,7 +215,7 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     }
     if plan.summary.lanes > 1 && plan.policy.tagging == Tagging::Switch {
         say!(
-            "                 of the switches' languages only EOS gives untagged frames a priority, which tells their lane: elsewhere let hosts tag (--tagging source)"
+            "                 no switch's configuration gives untagged frames a lane: to deploy it, let hosts tag (--tagging source)"
         );
     }
     if let Some(limit) = plan.policy.storm_limit {
@@ -276,8 +288,8 @@ fn print_idle(plan: &Plan) -> Result<()> {
 fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
     let FailoverSummary { links_covered, links_dividing, drained, .. } = *summary;
     let FailoverSummary { max_channel_time, vlans_extra, fdb_entries_extra, .. } = *summary;
-    let worst = on_busiest(plan, max_channel_time);
-    say!("resilience       any one of {links_covered} links may fail: at worst {worst} on the busiest channel");
+    let worst = load_words(plan, max_channel_time);
+    say!("resilience       any one of {links_covered} links may fail: max load at worst {worst}");
     let (are, entries) = (if vlans_extra == 1 { "is" } else { "are" }, counted(fdb_entries_extra, "entry"));
     say!("                 {} {are} for failures only, with {entries}", counted(vlans_extra, "VLAN"));
     if drained > 0 {
@@ -291,16 +303,17 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
     Ok(())
 }
 
-/// How long the busiest channel takes, in words.
-pub(super) fn busiest(plan: &Plan) -> String {
-    on_busiest(plan, plan.summary.max_channel_time)
+/// The maximum channel load of a plan, in words.
+pub(super) fn max_load(plan: &Plan) -> String {
+    load_words(plan, plan.summary.max_channel_time)
 }
 
-/// A time of the busiest channel, in demand on the fastest link, in words.
-pub(super) fn on_busiest(plan: &Plan, max_channel_time: f64) -> String {
+/// A maximum channel load, given as demand on the fastest link, in words.
+pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
     let time = amount(max_channel_time);
     let load = match &plan.policy.traffic {
-        Traffic::AllToAll => format!("{time} pairs"),
+        Traffic::AllToAll if time == "1" => "1 host pair".to_owned(),
+        Traffic::AllToAll => format!("{time} host pairs"),
         Traffic::Matrix(matrix) => format!("{time} of a demand of {}", amount(matrix.total())),
     };
     let fastest = plan.topology.rate_max_bps();
@@ -322,8 +335,8 @@ fn print_change(previous: &Plan, plan: &Plan, anew: Option<&Plan>) -> Result<()>
     let difference = planner::difference(previous, plan);
     say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
     if let Some(anew) = anew {
-        let (anew, kept) = (busiest(anew), busiest(plan));
-        say!("                 a plan made anew would have {anew} on its busiest channel instead of {kept};");
+        let (anew, kept) = (max_load(anew), max_load(plan));
+        say!("                 a plan made anew would have a max load of {anew} instead of {kept};");
         say!("                 plan without --previous if that is worth more changes");
     }
     Ok(())

@@ -7,7 +7,7 @@ use fabric::{EngineName, Plan, Policy, Topology, TopologyBuilder, format::report
 use planner::StepLimit;
 use serde_json::{Value, json};
 
-use super::{patience::Patience, plan::busiest};
+use super::{patience::Patience, plan::max_load};
 
 /// Part of a time limit that goes into what a limit costs.
 const SHARE: u32 = 4;
@@ -114,16 +114,13 @@ impl Price {
 
     /// The same as a line of the summary.
     pub(super) fn words(&self, plan: &Plan) -> String {
-        let (vlans, free, factor) = (self.free.summary.vlans, busiest(&self.free), factor(plan, &self.free));
+        let (vlans, free, factor) = (self.free.summary.vlans, max_load(&self.free), factor(plan, &self.free));
         match self.what {
             What::Cap => {
-                format!(
-                    "price of the cap {factor:.2} times as busy: {vlans} VLANs would have {free} on the busiest channel"
-                )
+                format!("price of the cap {factor:.2}× the max load: {vlans} VLANs would have {free}")
             }
             What::Tables => format!(
-                "price of tables  {factor:.2} times as busy: {vlans} VLANs, with {} entries on one switch, would have {free} \
-                 on the busiest channel",
+                "price of tables  {factor:.2}× the max load: {vlans} VLANs, with {} entries on one switch, would have {free}",
                 self.free.summary.fdb_entries_max
             ),
         }

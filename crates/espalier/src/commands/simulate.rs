@@ -307,7 +307,7 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
         }
         None => say!("bottleneck: the hosts' own cables; nothing crosses a link"),
     }
-    let mut table = Table::new(["busiest channels", "pairs", "use", "longest queue", "lost here", "paused"]);
+    let mut table = Table::new(["most loaded channels", "pairs", "use", "longest queue", "lost here", "paused"]);
     for (channel, load) in view.by_load.iter().take(BUSIEST_SHOWN) {
         let port = &outcome.ports[topology.tail_port(*channel).index()];
         let rate = topology.link(channel.link()).rate_bps as f64;
@@ -439,7 +439,7 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         Output::Person => {
             say!("{}: {} pairs in {phases} phases, {} bytes each", view.pattern, pairs.len(), bits / 8.0);
             say!("  ends after              {seconds:.4} s");
-            say!("  the busiest needs       {least:.4} s  {}", level.label(busiest));
+            say!("  the most loaded needs   {least:.4} s  {}", level.label(busiest));
             say!("  {:<24}{bound:.4} s", format!("{}:", view.bound_of));
             say!("  mean rate of a pair     {:.1} Mbit/s", rate_sum / pairs.len() as f64 / 1e6);
         }
