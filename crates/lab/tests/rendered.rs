@@ -12,7 +12,7 @@ use std::{
 
 use common::{Guard, Shape, clos, grid, lab_name, plan, ring, skipped, wanted};
 use device::{Difference, Memory, Phase, Request, Target, TargetChoice};
-use fabric::{LinkId, Plan, Tree};
+use fabric::{Flood, LinkId, Plan, Tree};
 use lab::{
     Backend, Lab, LabOptions,
     delivery::{Probe, check},
@@ -68,6 +68,61 @@ fn a_difference_takes_running_bridges_from_one_tree_to_many() {
         assert_eq!(check(&lab.0, probe).expect("probes can be sent").faults, [], "after: {probe}");
     }
     assert_eq!(lab.0.status().expect("a status").unknown_floods(), 0);
+}
+
+/// Frames to an address that no host has, from the first host; how many of them each other host receives.
+fn unknown_unicast(lab: &Lab) -> Vec<u64> {
+    let hosts = &lab.layout().hosts;
+    let received = |host: &lab::layout::HostSite| -> u64 {
+        let devices = shell(&host.namespace, "cat /proc/net/dev\n");
+        let own = devices.lines().find_map(|line| line.trim().strip_prefix(lab::name::HOST_DEVICE)?.strip_prefix(':'));
+        own.and_then(|counts| counts.split_whitespace().nth(1)?.parse().ok()).expect("bytes and packets received")
+    };
+    let before: Vec<u64> = hosts[1..].iter().map(received).collect();
+    let nobody = "10.255.255.1";
+    let entry = format!("ip neigh replace {nobody} lladdr 02:ff:ff:ff:ff:01 dev {}\n", lab::name::HOST_DEVICE);
+    shell(&hosts[0].namespace, &entry);
+    let send = || {
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        for _ in 0..UNKNOWN_FRAMES {
+            socket.send_to(&[0; 64], (nobody, 9)).expect("sent");
+        }
+    };
+    within(&hosts[0].namespace, send).expect("a namespace");
+    // At 1 Mbit/s they take a tenth of that.
+    std::thread::sleep(Duration::from_secs(1));
+    hosts[1..].iter().zip(before).map(|(host, before)| received(host) - before).collect()
+}
+
+/// More than all else that hosts hear meanwhile.
+const UNKNOWN_FRAMES: u64 = 100;
+
+#[test]
+fn a_bridge_drops_the_floods_that_its_ports_block() {
+    if skipped(Backend::Bridge) {
+        return;
+    }
+    for flood in Flood::ALL.iter().copied() {
+        let mut plan = ring(4);
+        plan.policy.flood = flood;
+        for port in plan.devices.iter_mut().flat_map(|device| &mut device.ports) {
+            port.blocked = flood.blocked();
+        }
+        let lab = Guard::up(&ring(4), &options("rflood", Backend::Bridge));
+        take_switches_out(&lab.0);
+        run_scripts(&lab.0, &plan, None, &[]);
+        let groups = [Probe::Dhcp, Probe::Multicast].map(|probe| check(&lab.0, probe).expect("probes can be sent"));
+        let lost: Vec<bool> = groups.iter().map(|delivery| delivery.faults.len() == delivery.pairs).collect();
+        let heard = groups.iter().all(|delivery| delivery.faults.is_empty());
+        println!("{flood}: {:?} faults", groups.each_ref().map(|delivery| delivery.faults.len()));
+        let drops_groups = flood == Flood::DropAll;
+        assert!(if drops_groups { lost == [true, true] } else { heard }, "{flood}: {groups:?}");
+        let unknown = unknown_unicast(&lab.0);
+        println!("{flood}: {unknown:?} of {UNKNOWN_FRAMES} frames to an unknown address");
+        let floods = flood == Flood::Forward;
+        assert!(unknown.iter().all(|frames| (*frames >= UNKNOWN_FRAMES) == floods), "{flood}: {unknown:?}");
+        assert!(floods || unknown.iter().all(|frames| *frames < UNKNOWN_FRAMES / 2), "{flood}: {unknown:?}");
+    }
 }
 
 #[test]
