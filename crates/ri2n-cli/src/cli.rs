@@ -54,7 +54,7 @@ impl Connecting {
             None => Config::default(),
         };
         if !self.links.is_empty() {
-            config.links = ri2n_io::LinkChoice::Addresses(self.links.clone());
+            config.links = ri2n_io::LinkChoice::Addresses(self.links.iter().copied().map(Into::into).collect());
         }
         if let Some(passphrase) = &self.passphrase {
             config.key = Some(Key::from_passphrase(passphrase));

@@ -1,5 +1,6 @@
 //! What may differ between connections, from a program or from a file.
 
+use crate::prefix::Prefix;
 use ri2n::{Integrity, Key, Settings, handshake::Protection};
 use serde::Deserialize;
 use std::{io, net::IpAddr, ops::RangeInclusive, path::Path, time::Duration};
@@ -48,19 +49,50 @@ pub enum LinkChoice {
     /// Each of our interfaces with the server's address in its subnet.
     #[default]
     Automatic,
-    /// These of our addresses only, with the server's in their subnets.
-    Addresses(Vec<IpAddr>),
+    /// Our addresses in these networks only, with the server's in their subnets.
+    Addresses(Vec<LocalLink>),
     /// These pairs only; for clients.
     Pairs(Vec<LinkPair>),
 }
 
+impl LinkChoice {
+    /// The priority of links from this address of ours, of several entries that of the narrowest network; nothing if there shall
+    /// be none.
+    pub(crate) fn priority_of(&self, ip: IpAddr) -> Option<u8> {
+        match self {
+            Self::Automatic | Self::Pairs(_) => Some(0),
+            Self::Addresses(entries) => {
+                let matching = entries.iter().filter(|entry| entry.local.contains(ip));
+                matching.max_by_key(|entry| entry.local.bits()).map(|entry| entry.priority)
+            }
+        }
+    }
+}
+
+/// Links by our end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalLink {
+    /// An address of ours, or a network that has some.
+    pub local: Prefix,
+    /// Data leave on the links of the lowest number that deliver; 1 is a backup for 0. Of both ends' numbers the larger counts.
+    pub priority: u8,
+}
+
+impl From<IpAddr> for LocalLink {
+    fn from(local: IpAddr) -> Self {
+        Self { local: local.into(), priority: 0 }
+    }
+}
+
 /// A link by the addresses of its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkPair {
     /// Ours.
     pub local: IpAddr,
     /// The server's.
     pub remote: IpAddr,
+    /// As of a [`LocalLink`].
+    pub priority: u8,
 }
 
 impl Default for Config {
@@ -104,7 +136,8 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads a TOML file with any of the fields of this type: `links = "automatic"`, `links = ["10.0.0.1", "10.0.1.1"]` or
+    /// Reads a TOML file with any of the fields of this type: `links = "automatic"`, `links = ["10.0.0.1", "10.0.1.0/24"]`,
+    /// `links = [{local = "10.0.0.0/24"}, {local = "10.0.1.0/24", backup = true}]` (or `priority = 2`) or
     /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `passphrase` or `key` (64 hexadecimal digits);
     /// `require = true` or `false`; `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
     /// bytes; `ports = "20000-20999"`.
@@ -196,8 +229,39 @@ struct File {
 #[serde(untagged)]
 enum Links {
     Word(String),
-    Addresses(Vec<IpAddr>),
-    Pairs(Vec<LinkPair>),
+    Entries(Vec<Entry>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Local(String),
+    Table(Table),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    local: String,
+    remote: Option<IpAddr>,
+    priority: Option<u8>,
+    backup: Option<bool>,
+}
+
+impl Table {
+    fn priority(&self) -> Result<u8, String> {
+        match (self.priority, self.backup) {
+            (Some(_), Some(_)) => Err("links: priority and backup exclude each other".to_owned()),
+            (Some(priority), None) => Ok(priority),
+            (None, backup) => Ok(u8::from(backup == Some(true))),
+        }
+    }
+}
+
+/// An address, or a network.
+fn local(text: &str) -> Result<Prefix, String> {
+    let network = || text.parse::<Prefix>().map_err(|error| format!("links: {error}"));
+    text.parse::<IpAddr>().map_or_else(|_| network(), |ip| Ok(ip.into()))
 }
 
 impl Links {
@@ -205,8 +269,28 @@ impl Links {
         match self {
             Self::Word(word) if word == "automatic" => Ok(LinkChoice::Automatic),
             Self::Word(word) => Err(format!("links: `{word}` is neither \"automatic\" nor a list")),
-            Self::Addresses(addresses) => Ok(LinkChoice::Addresses(addresses)),
-            Self::Pairs(pairs) => Ok(LinkChoice::Pairs(pairs)),
+            Self::Entries(entries) => {
+                let (mut locals, mut pairs) = (Vec::new(), Vec::new());
+                for entry in &entries {
+                    match entry {
+                        Entry::Local(text) => locals.push(LocalLink { local: local(text)?, priority: 0 }),
+                        Entry::Table(table) => match table.remote {
+                            None => locals.push(LocalLink { local: local(&table.local)?, priority: table.priority()? }),
+                            Some(remote) => {
+                                let wrong =
+                                    |_| format!("links: `{}` is no address, as beside remote it must be", table.local);
+                                let local = table.local.parse().map_err(wrong)?;
+                                pairs.push(LinkPair { local, remote, priority: table.priority()? });
+                            }
+                        },
+                    }
+                }
+                match (locals.is_empty(), pairs.is_empty()) {
+                    (false, false) => Err("links: either all have a remote end or none".to_owned()),
+                    (true, false) => Ok(LinkChoice::Pairs(pairs)),
+                    (_, true) => Ok(LinkChoice::Addresses(locals)),
+                }
+            }
         }
     }
 }
@@ -241,7 +325,7 @@ mod tests {
         assert_eq!((config.links, config.send_buffer), (LinkChoice::Automatic, 1 << 20));
         let text = "links = [{local = '10.0.0.1', remote = '10.0.0.2'}]\npassphrase = 'x'\nkeepalive_s = 1.5\nports = '20000-20009'";
         let config = Config::from_text(text).unwrap();
-        let pair = LinkPair { local: "10.0.0.1".parse().unwrap(), remote: "10.0.0.2".parse().unwrap() };
+        let pair = LinkPair { local: "10.0.0.1".parse().unwrap(), remote: "10.0.0.2".parse().unwrap(), priority: 0 };
         assert_eq!(config.links, LinkChoice::Pairs(vec![pair]));
         assert_eq!((config.keepalive, config.ports), (Some(Duration::from_millis(1500)), Some(20000..=20009)));
         assert!(config.key.is_some());
@@ -254,13 +338,18 @@ mod tests {
         ] {
             assert_eq!(Config::from_text(text).unwrap().fallback(), fallback, "{text}");
         }
-        assert_eq!(
-            Config::from_text("links = ['fd00::1']").unwrap().links,
-            LinkChoice::Addresses(vec!["fd00::1".parse().unwrap()])
-        );
+        let addresses = Config::from_text("links = ['fd00::1', {local = '10.0.0.0/8', backup = true}]").unwrap().links;
+        let network = LocalLink { local: "10.0.0.0/8".parse().unwrap(), priority: 1 };
+        assert_eq!(addresses, LinkChoice::Addresses(vec!["fd00::1".parse::<IpAddr>().unwrap().into(), network]));
+        let priorities = ["fd00::1", "10.1.2.3", "11.1.2.3"].map(|ip| addresses.priority_of(ip.parse().unwrap()));
+        assert_eq!(priorities, [Some(0), Some(1), None]);
         for (wrong, says) in [
             ("speed = 1", "line 1"),
             ("links = 'all'", "automatic"),
+            ("links = ['10.0.0.0/33']", "no network"),
+            ("links = [{local = '10.0.0.1', backup = true, priority = 1}]", "exclude"),
+            ("links = [{local = '10.0.0.1'}, {local = '10.0.1.1', remote = '10.0.1.2'}]", "either all"),
+            ("links = [{local = '10.0.0.0/8', remote = '10.0.1.2'}]", "no address"),
             ("key = 'zz'", "hexadecimal"),
             ("ports = '9-3'", "range"),
             ("keepalive_s = -1", "negative"),

@@ -2,9 +2,8 @@
 
 use crate::{
     config::{Config, LinkChoice},
-    connect::add_links,
     interfaces::{LocalAddress, interface_of, local_addresses, source_toward},
-    listener::allowed,
+    links::{Reach, allowed},
     ports::Ports,
     shared::{Ends, Shared},
     status::Role,
@@ -89,7 +88,7 @@ pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: D
         servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
     let worker = worker::any()?;
     let socket = worker.socket(&Ports::toward(first.ip(), config.ports.as_ref()))?;
-    let ours = allowed(config, first.ip())?;
+    let ours = allowed(&config.links, first.ip(), &local_addresses()?);
     let told: Vec<Address> = ours.iter().map(|local| local.address).take(ADDRESSES_MAX).collect();
     let began = sys::now();
     let (mut tries, mut ids, mut last_error) = (Vec::new(), Vec::new(), io::ErrorKind::TimedOut.into());
@@ -178,10 +177,12 @@ impl Dial {
         let port = self.socket.local_addr()?.port();
         let first = connected.connection.links().first().and_then(|link| link.path.local);
         let local = first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        add_links(now, &mut connected, &race.config, server.ip(), local, &race.ours)?;
+        let choice = race.config.links.clone();
+        let mut reach = Reach::of_client(choice, server.ip(), connected.addresses.clone(), connected.port);
+        reach.follow(now, &mut connected.connection, &local_addresses()?);
         let reached = |theirs: &&Address| race.ours.iter().any(|local| local.address.reaches(theirs.ip));
         let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
-        let ends = Ends { local: SocketAddr::new(local, port), peer: server, others };
+        let ends = Ends { local: SocketAddr::new(local, port), peer: server, others, reach };
         Ok(Shared::new(&self.worker, &self.socket, Role::Client, ends, connected.connection))
     }
 }

@@ -26,9 +26,15 @@ const KEPT_FOR: Duration = Duration::from_millis(500);
 /// Answers that are kept at a time.
 const KEPT_MAX: usize = 1024;
 
+static KEPT: Mutex<Option<(Instant, Vec<LocalAddress>)>> = Mutex::new(None);
+
+/// Has [`local_addresses`] ask the system anew, since its addresses have changed.
+pub(crate) fn forget_local_addresses() {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 /// The addresses of interfaces that are up, by interface; no link-local ones. As they were at most [`KEPT_FOR`] ago.
 pub(crate) fn local_addresses() -> io::Result<Vec<LocalAddress>> {
-    static KEPT: Mutex<Option<(Instant, Vec<LocalAddress>)>> = Mutex::new(None);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     match &*kept {
         Some((at, known)) if at.elapsed() < KEPT_FOR => Ok(known.clone()),
@@ -102,7 +108,7 @@ fn local_address(entry: &libc::ifaddrs) -> Option<LocalAddress> {
     // SAFETY: the name is a C string.
     let interface = unsafe { libc::if_nametoindex(name.as_ptr()) };
     let mtu = mtu_of(name).unwrap_or(1500);
-    let address = Address { ip, prefix: prefix as u8, mtu: mtu.min(u32::from(u16::MAX)) as u16 };
+    let address = Address { ip, prefix: prefix as u8, mtu: mtu.min(u32::from(u16::MAX)) as u16, priority: 0 };
     Some(LocalAddress { address, interface, is_loopback: flags & libc::IFF_LOOPBACK != 0 })
 }
 

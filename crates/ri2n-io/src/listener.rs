@@ -1,8 +1,9 @@
 //! Accepting connections: a worker answers handshakes, callers take what is ready.
 
 use crate::{
-    config::{Config, LinkChoice},
-    interfaces::{LocalAddress, local_addresses},
+    config::Config,
+    interfaces::local_addresses,
+    links::{Reach, allowed},
     ports::Ports,
     shared::{Ends, Shared},
     status::Role,
@@ -199,7 +200,8 @@ impl Acceptor {
         let (connection, answer) = queue.server.accept(sys::now(), opening, terms);
         debug_assert_eq!(connection.local_id(), identifier(&seed));
         let local = SocketAddr::new(path.local.unwrap_or(listening.ip()), listening.port());
-        let ends = Ends { local, peer: client, others: Vec::new() };
+        let reach = Reach::of_server(self.config.links.clone(), client.ip());
+        let ends = Ends { local, peer: client, others: Vec::new(), reach };
         let shared = Shared::new(worker, &socket, Role::Server, ends, connection);
         queue.waiting.push_back((Stream::new(shared), client));
         self.ready.set();
@@ -216,19 +218,8 @@ fn random() -> io::Result<[u8; 32]> {
 }
 
 /// Our addresses that the other end may use, the one that it used first; loopback only among ourselves.
-pub(crate) fn offered(config: &Config, peer: IpAddr, used: Option<IpAddr>) -> io::Result<Vec<(Address, u32)>> {
-    let mut found = allowed(config, peer)?;
+fn offered(config: &Config, peer: IpAddr, used: Option<IpAddr>) -> io::Result<Vec<(Address, u32)>> {
+    let mut found = allowed(&config.links, peer, &local_addresses()?);
     found.sort_by_key(|local| Some(local.address.ip) != used);
     Ok(found.into_iter().take(ADDRESSES_MAX).map(|local| (local.address, local.interface)).collect())
-}
-
-/// Our addresses that links to this peer may use.
-pub(crate) fn allowed(config: &Config, peer: IpAddr) -> io::Result<Vec<LocalAddress>> {
-    let mut found = local_addresses()?;
-    // A whole subnet of loopback addresses is ours.
-    found.retain(|local| local.address.ip.is_ipv4() == peer.is_ipv4() && local.is_loopback == peer.is_loopback());
-    if let LinkChoice::Addresses(wanted) = &config.links {
-        found.retain(|local| wanted.contains(&local.address.ip));
-    }
-    Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Carrier events of this machine's ports, as the kernel tells them (rtnetlink(7), RTM_NEWLINK).
+//! Carriers and addresses of this machine's ports, as the kernel tells of them (rtnetlink(7), RTM_NEWLINK, RTM_NEWADDR).
 
 use ri2n::Carrier;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     ptr,
 };
 
-/// A socket on which carrier events arrive.
+/// A socket on which events of ports arrive.
 #[derive(Debug)]
 pub(crate) struct Carriers(OwnedFd);
 
@@ -24,7 +24,7 @@ impl Carriers {
             let fd = OwnedFd::from_raw_fd(fd);
             let mut address: libc::sockaddr_nl = mem::zeroed();
             address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-            address.nl_groups = libc::RTMGRP_LINK as u32;
+            address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR) as u32;
             let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
             if libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) != 0 {
                 return Err(io::Error::last_os_error());
@@ -38,9 +38,9 @@ impl Carriers {
         self.0.as_fd()
     }
 
-    /// The events that wait, oldest first: index of the interface and what its carrier did.
-    pub(crate) fn poll_events(&self) -> Vec<(u32, Carrier)> {
-        let mut events = Vec::new();
+    /// The events that wait.
+    pub(crate) fn poll_events(&self) -> Events {
+        let mut events = Events::default();
         let mut buffer = [0_u8; 16_384];
         loop {
             // SAFETY: the buffer is as long as the call is told and outlives it.
@@ -51,8 +51,17 @@ impl Carriers {
     }
 }
 
-/// Reads link messages: `struct nlmsghdr` (length, type), then `struct ifinfomsg` (index at 4, flags at 8).
-fn parse(mut bytes: &[u8], events: &mut Vec<(u32, Carrier)>) {
+/// What ports did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Events {
+    /// Indices of interfaces and what their carriers did, oldest first.
+    pub(crate) carriers: Vec<(u32, Carrier)>,
+    /// Whether addresses came or went.
+    pub(crate) has_new_addresses: bool,
+}
+
+/// Reads messages: `struct nlmsghdr` (length, type), then of links `struct ifinfomsg` (index at 4, flags at 8).
+fn parse(mut bytes: &[u8], events: &mut Events) {
     const HEADER: usize = size_of::<libc::nlmsghdr>();
     let u32_at = |bytes: &[u8], at: usize| bytes.get(at..at + 4)?.first_chunk().map(|word| u32::from_ne_bytes(*word));
     while let Some(len) = u32_at(bytes, 0).map(|len| len as usize) {
@@ -60,11 +69,12 @@ fn parse(mut bytes: &[u8], events: &mut Vec<(u32, Carrier)>) {
             return;
         }
         let kind = u16::from_ne_bytes([bytes[4], bytes[5]]);
+        events.has_new_addresses |= kind == libc::RTM_NEWADDR || kind == libc::RTM_DELADDR;
         if let (Some(index), Some(flags)) = (u32_at(&bytes[..len], HEADER + 4), u32_at(&bytes[..len], HEADER + 8)) {
             let wanted = (libc::IFF_UP | libc::IFF_LOWER_UP | libc::IFF_RUNNING) as u32;
             if kind == libc::RTM_NEWLINK || kind == libc::RTM_DELLINK {
                 let is_up = kind == libc::RTM_NEWLINK && flags & wanted == wanted;
-                events.push((index, if is_up { Carrier::Up } else { Carrier::Down }));
+                events.carriers.push((index, if is_up { Carrier::Up } else { Carrier::Down }));
             }
         }
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
@@ -93,11 +103,14 @@ mod tests {
         bytes.extend(message(libc::RTM_NEWLINK, 4, libc::IFF_UP as u32));
         bytes.extend(message(libc::RTM_DELLINK, 5, up));
         bytes.extend(message(libc::RTM_NEWADDR, 6, up));
-        let mut events = Vec::new();
+        let mut events = Events::default();
         parse(&bytes, &mut events);
-        assert_eq!(events, [(3, Carrier::Up), (4, Carrier::Down), (5, Carrier::Down)]);
+        let carriers = vec![(3, Carrier::Up), (4, Carrier::Down), (5, Carrier::Down)];
+        assert_eq!(events, Events { carriers, has_new_addresses: true });
         for cut in 0..bytes.len() {
-            parse(&bytes[..cut], &mut Vec::new());
+            let mut events = Events::default();
+            parse(&bytes[..cut], &mut events);
+            assert!(!events.has_new_addresses, "the last message is cut");
         }
     }
 }

@@ -10,6 +10,8 @@
 
 use crate::{
     duty::{Duty, End, Seen, Then},
+    interfaces::{LocalAddress, local_addresses},
+    links::Reach,
     paths::Paths,
     status::Role,
     sys::{self, EventFd, Segment, Socket},
@@ -69,11 +71,14 @@ pub(crate) struct Ends {
     pub(crate) peer: SocketAddr,
     /// Where else a client reaches its server.
     pub(crate) others: Vec<IpAddr>,
+    /// Which links there may be.
+    pub(crate) reach: Reach,
 }
 
 /// What the lock guards.
 pub(crate) struct State {
     pub(crate) connection: Connection,
+    reach: Reach,
     segment: Segment,
     waiters: u32,
     readable: Option<ReadyFd>,
@@ -138,6 +143,7 @@ impl Shared {
         let (id, peer_id) = (connection.local_id(), connection.peer_id());
         let state = State {
             connection,
+            reach: ends.reach,
             segment: Segment::BySystem,
             waiters: 0,
             readable: None,
@@ -273,10 +279,27 @@ impl Shared {
         }
     }
 
+    /// Has links follow our addresses, which have changed. For the worker, which looks afterwards.
+    pub(crate) fn take_addresses(&self, now: Time, all: &[LocalAddress]) {
+        let State { connection, reach, .. } = &mut *self.lock();
+        reach.follow(now, connection, all);
+    }
+
+    /// Has links follow the addresses that the peer offers, if it offers any.
+    fn take_offers(state: &mut State, now: Time) {
+        if state.connection.has_offers() {
+            let State { connection, reach, .. } = state;
+            // Without our addresses there is no link to add.
+            let all = local_addresses().unwrap_or_default();
+            reach.follow(now, connection, &all);
+        }
+    }
+
     /// Does what is due after something happened or time passed. For the worker.
     pub(crate) fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look {
         let mut state = self.lock();
         state.connection.meet_neighbours(now, paths.neighbours(), |path, answered| paths.meet(path, answered));
+        Self::take_offers(&mut state, now);
         if state.connection.poll_timeout().is_some_and(|at| now >= at) {
             state.connection.handle_timeout(now);
         }

@@ -56,6 +56,8 @@ pub struct LinkStatus {
     pub local: Option<IpAddr>,
     /// The peer's address and the connection's port there.
     pub remote: SocketAddr,
+    /// Data leave on the usable links of the lowest number; zero unless configured.
+    pub priority: u8,
     /// What is thought of it.
     pub health: Health,
     /// Bits a second delivered of late.
@@ -92,6 +94,7 @@ impl From<LinkReport> for LinkStatus {
             id: link.id.0,
             local: link.path.local,
             remote: link.path.remote,
+            priority: link.priority,
             health: link.health,
             rate_bps: link.rate_bps,
             rtt: link.rtt,

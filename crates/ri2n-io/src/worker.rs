@@ -14,6 +14,7 @@ use crate::{
     dial::Dial,
     dispatch::{Kind, stretches},
     duty::Seen,
+    interfaces::{forget_local_addresses, local_addresses},
     listener::Acceptor,
     netlink::Carriers,
     paths::Paths,
@@ -409,14 +410,21 @@ impl Worker {
 
     fn take_carriers(&self, turns: &mut Turns) {
         let events = turns.carriers.as_ref().map(Carriers::poll_events).unwrap_or_default();
+        let addresses = events.has_new_addresses.then(|| {
+            forget_local_addresses();
+            // Without them nothing is known to have changed.
+            local_addresses().ok()
+        });
         let all: Vec<Member> = self.table().members.values().cloned().collect();
-        for (interface, carrier) in events {
-            for member in &all {
-                if let Member::Stream(shared) = member {
-                    shared.take_carrier(sys::now(), interface, carrier);
-                    turns.queue(shared.id, Seen::default());
-                }
+        for member in &all {
+            let Member::Stream(shared) = member else { continue };
+            for (interface, carrier) in &events.carriers {
+                shared.take_carrier(sys::now(), *interface, *carrier);
             }
+            if let Some(Some(addresses)) = &addresses {
+                shared.take_addresses(sys::now(), addresses);
+            }
+            turns.queue(shared.id, Seen::default());
         }
     }
 }

@@ -13,6 +13,7 @@ fn four_links() -> Config {
     let pair = |index: u8| LinkPair {
         local: Ipv4Addr::new(127, 0, 0, 10 + index).into(),
         remote: Ipv4Addr::new(127, 0, 0, 1 + index).into(),
+        priority: 0,
     };
     let mut config = Config::default();
     config.links = LinkChoice::Pairs((0..4).map(pair).collect());

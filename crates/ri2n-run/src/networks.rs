@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    str::FromStr,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags, sys::socket::SockaddrStorage};
+pub use ri2n_io::{NotAPrefix, Prefix};
 
 /// The destinations that RI2N is tried for; all others are reached by plain TCP without a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,18 +30,6 @@ pub enum Place {
     Elsewhere,
 }
 
-/// A network: an address and how many of its bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix {
-    address: IpAddr,
-    bits: u8,
-}
-
-/// Why a text is no network.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no network: an address, a slash and a number of bits are wanted, as in 10.1.0.0/16")]
-pub struct NotAPrefix(String);
-
 impl Networks {
     /// Whether RI2N is tried for `destination`; this machine's own addresses never are.
     pub fn contain(&self, destination: IpAddr) -> bool {
@@ -54,7 +42,7 @@ impl Networks {
         let own = own_networks();
         if destination.is_loopback()
             || destination.is_unspecified()
-            || own.iter().any(|prefix| prefix.address == destination)
+            || own.iter().any(|prefix| prefix.address() == destination)
         {
             return Place::Here;
         }
@@ -63,49 +51,6 @@ impl Networks {
             Self::Listed(prefixes) => prefixes.iter().any(|prefix| prefix.contains(destination)),
         };
         if is_within && !destination.is_multicast() { Place::Within } else { Place::Elsewhere }
-    }
-}
-
-impl Prefix {
-    /// Whether an address lies in this network.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let (network, address, width) = match (self.address, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                (u128::from(u32::from(network)), u128::from(u32::from(address)), 32)
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => (u128::from(network), u128::from(address), 128),
-            _ => return false,
-        };
-        (network ^ address).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
-    }
-
-    /// The address as it was written.
-    pub fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    /// How many bits count.
-    pub fn bits(&self) -> u8 {
-        self.bits
-    }
-}
-
-impl FromStr for Prefix {
-    type Err = NotAPrefix;
-
-    fn from_str(text: &str) -> Result<Self, NotAPrefix> {
-        let parse = || {
-            let (address, bits) = text.split_once('/')?;
-            let (address, bits) = (address.parse::<IpAddr>().ok()?, bits.parse::<u8>().ok()?);
-            (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Self { address, bits })
-        };
-        parse().ok_or_else(|| NotAPrefix(text.to_owned()))
-    }
-}
-
-impl std::fmt::Display for Prefix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
     }
 }
 
@@ -163,7 +108,7 @@ fn ask_own_networks() -> Vec<Prefix> {
                 IpAddr::V4(mask) => u32::from(mask).count_ones(),
                 IpAddr::V6(mask) => u128::from(mask).count_ones(),
             };
-            Some(Prefix { address, bits: bits as u8 })
+            Prefix::new(address, bits as u8)
         })
         .collect()
 }
@@ -178,24 +123,6 @@ fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefixes_hold_what_they_should() {
-        for (prefix, inside, outside) in [
-            ("10.1.0.0/16", "10.1.255.3", "10.2.0.0"),
-            ("0.0.0.0/0", "255.1.2.3", "::1"),
-            ("10.1.2.3/32", "10.1.2.3", "10.1.2.2"),
-            ("fd00::/8", "fd12::1", "fe80::1"),
-            ("::/0", "1::", "1.2.3.4"),
-        ] {
-            let prefix: Prefix = prefix.parse().unwrap();
-            assert!(prefix.contains(inside.parse().unwrap()), "{prefix} {inside}");
-            assert!(!prefix.contains(outside.parse().unwrap()), "{prefix} {outside}");
-        }
-        for text in ["10.0.0.0", "10.0.0.0/33", "fd00::/129", "net/8", "10.0.0.0/-1", ""] {
-            assert!(text.parse::<Prefix>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn own_addresses_are_never_asked() {

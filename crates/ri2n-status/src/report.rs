@@ -97,6 +97,9 @@ pub struct Link {
     pub local: Option<String>,
     /// Far address.
     pub remote: String,
+    /// Data leave on the usable links of the lowest number; zero unless configured.
+    #[serde(default)]
+    pub priority: u8,
     /// What is thought of it: `good`, `gray`, `suspect`, `down`, `opening`.
     pub health: String,
     /// Delivered of late, bits a second.
@@ -164,6 +167,7 @@ impl From<&LinkStatus> for Link {
             id: status.id,
             local: status.local.map(|local| local.to_string()),
             remote: status.remote.to_string(),
+            priority: status.priority,
             health: word(status.health),
             rate_bps: status.rate_bps,
             rtt_us: us(status.rtt),
@@ -199,9 +203,10 @@ pub fn text(reports: &[Report]) -> String {
                 megabytes(connection.bytes_received)
             );
             for link in &connection.links {
+                let backup = if link.priority > 0 { format!("  priority {}", link.priority) } else { String::new() };
                 let _ = writeln!(
                     out,
-                    "    link {} {:<22} {:<8} {:>8.1} Mbit/s  rtt {:>7.3} ms  arrives {:>5.1} %  lost {}  suspected {}",
+                    "    link {} {:<22} {:<8} {:>8.1} Mbit/s  rtt {:>7.3} ms  arrives {:>5.1} %  lost {}  suspected {}{backup}",
                     link.id,
                     link.remote,
                     link.health,
@@ -249,6 +254,9 @@ const CONNECTION_METRICS: &[Metric<Connection>] = &[
 const LINK_METRICS: &[Metric<Link>] = &[
     ("ri2n_link_up", "gauge", "1 unless the link is suspected or down.", |l| {
         f64::from(u8::from(!matches!(l.health.as_str(), "suspect" | "down")))
+    }),
+    ("ri2n_link_priority", "gauge", "Links of the lowest number that deliver carry the data.", |l| {
+        f64::from(l.priority)
     }),
     ("ri2n_link_rate_bits_per_second", "gauge", "Delivered of late.", |l| l.rate_bps as f64),
     ("ri2n_link_rtt_seconds", "gauge", "Smoothed round-trip time.", |l| l.rtt_us as f64 / 1e6),
@@ -358,6 +366,7 @@ pub(crate) mod tests {
             id,
             local: Some(format!("10.91.{id}.1")),
             remote: format!("10.91.{id}.2:7000"),
+            priority: id,
             health: health.into(),
             rate_bps: 941_000_000,
             rtt_us: 210,
@@ -415,6 +424,9 @@ pub(crate) mod tests {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
         assert!(text.contains("10.91.1.2:7000") && text.contains("suspect"), "{text}");
+        let priorities: Vec<bool> =
+            text.lines().filter(|line| line.contains(" link ")).map(|line| line.ends_with("  priority 1")).collect();
+        assert_eq!(priorities, [false, true], "{text}");
         assert_eq!(super::text(&[]), "no process speaks RI2N\n");
     }
 

@@ -16,13 +16,12 @@
 //! arrives if the refusal was forged, and reports the refusal only then ([`Client::poll_failure`]).
 
 use crate::{
-    connection::{Agreement, Connection, Role, Settings},
+    connection::{Agreement, Connection, LinkTerms, Role, Settings},
     link::{DATAGRAM_MIN, Path},
     seal::{Integrity, Key, Seal, equal},
     time::Time,
     wire::{
         VERSION,
-        control::Control,
         handshake::{self, Accept, Address, Body, Guard, Open, PROOF_LEN, Refusal},
     },
 };
@@ -283,9 +282,11 @@ impl Client {
         let theirs = listed.map_or(u16::MAX, |index| accept.addresses[index].datagram_max());
         let ours = self.addresses.iter().find(|address| Some(address.ip) == path.local);
         let datagram_max = ours.map_or(u16::MAX, Address::datagram_max);
-        let announce =
-            Control::Link { address: listed.map_or(ADDRESS_UNLISTED, |index| index as u8), mtu: datagram_max };
-        connection.add_proven_link(now, path, Some(announce), theirs.min(datagram_max));
+        let priority_of = |address: Option<&Address>| address.map_or(0, |address| address.priority);
+        let priority = priority_of(ours).max(priority_of(listed.map(|index| &accept.addresses[index])));
+        let address = listed.map_or(ADDRESS_UNLISTED, |index| index as u8);
+        let terms = LinkTerms { address, datagram_max, priority };
+        connection.add_proven_link(now, path, Some(terms), theirs.min(datagram_max));
         Connected { connection, port: accept.port, addresses: accept.addresses }
     }
 }

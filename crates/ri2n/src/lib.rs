@@ -35,8 +35,8 @@ pub mod wire;
 
 pub use buffer::Target;
 pub use connection::{
-    Arrival, BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, Neighbour, Neighbours, Part, Patience,
-    ReadError, Settings, StreamState, WriteError,
+    Arrival, BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, LinkTerms, Neighbour, Neighbours, Part,
+    Patience, ReadError, Settings, StreamState, WriteError,
 };
 pub use health::Health;
 pub use link::{LinkId, LinkReport, Path};

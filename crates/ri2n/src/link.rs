@@ -13,6 +13,7 @@ use crate::{
     time::Time,
     wire::{control, packet::End},
 };
+use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
     net::{IpAddr, SocketAddr},
@@ -58,6 +59,8 @@ pub struct LinkReport {
     pub id: LinkId,
     /// Between which addresses.
     pub path: Path,
+    /// Data leave on the usable links of the lowest number; zero unless configured.
+    pub priority: u8,
     /// What is thought of it.
     pub health: Health,
     /// Bits a second delivered of late.
@@ -195,8 +198,12 @@ pub(crate) struct Link {
     /// What a pong must repeat to prove that it comes from where the link leads.
     pub(crate) challenge: u64,
     pub(crate) probe_due: bool,
-    /// Frame that opens the link at the server; sent until the first answer.
-    pub(crate) announce: Option<control::Control>,
+    /// Links of higher numbers wait until none of a lower one delivers.
+    pub(crate) priority: u8,
+    /// Frames that probes carry until one of them is answered: the client's that opens the link, the server's new addresses.
+    pub(crate) announce: SmallVec<[control::Control; 1]>,
+    /// Number of the first probe that carried all of them.
+    announced_from: u64,
 
     pub(crate) datagram: u16,
     pub(crate) datagram_max: u16,
@@ -240,7 +247,9 @@ impl Link {
             pong: None,
             challenge: 0,
             probe_due: false,
-            announce: None,
+            priority: 0,
+            announce: SmallVec::new(),
+            announced_from: 0,
             datagram,
             datagram_max,
             size_tries: 0,
@@ -258,6 +267,7 @@ impl Link {
         LinkReport {
             id: self.id,
             path: self.path,
+            priority: self.priority,
             health: self.monitor.health(),
             rate_bps: (self.congestion.rate() * 8.0) as u64,
             rtt: self.rtt.smoothed(),
@@ -273,6 +283,13 @@ impl Link {
             bytes_received: self.bytes_received,
             suspicions: self.monitor.suspicions(),
         }
+    }
+
+    /// Has probes carry a frame until one of them is answered.
+    pub(crate) fn announce(&mut self, frame: control::Control) {
+        self.announce.push(frame);
+        self.announced_from = self.next_number;
+        self.probe_due = true;
     }
 
     /// Bytes that the window leaves.
@@ -362,7 +379,8 @@ impl Link {
                         self.size_tries = 0;
                         self.congestion.set_packet(self.datagram);
                     }
-                    Purpose::Probe => self.announce = None,
+                    Purpose::Probe if number >= self.announced_from => self.announce.clear(),
+                    Purpose::Probe => {}
                     Purpose::Data => {}
                 }
                 if sent.size > DATAGRAM_MIN {
@@ -514,7 +532,10 @@ impl Link {
         }
         match sent.purpose {
             Purpose::Window => outcome.window.be_lost(),
-            Purpose::Probe => self.monitor.handle_probe_lost(),
+            Purpose::Probe => {
+                self.monitor.handle_probe_lost();
+                self.probe_due |= !self.announce.is_empty() && self.monitor.is_usable();
+            }
             Purpose::Data => self.congestion.handle_lost(number),
             Purpose::Size => {}
         }

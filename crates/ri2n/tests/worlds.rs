@@ -1,5 +1,5 @@
 //! Ten thousand worlds, each from a seed: loss, copies, reordering, corruption, delay, flapping links, path MTU changes,
-//! busy processors, restarts. Whatever happens, no byte is lost, doubled or altered, and once the faults end the streams finish.
+//! busy processors, restarts, backup links. Whatever happens, no byte is lost, doubled or altered, and once the faults end the streams finish.
 //!
 //! `RI2N_WORLDS=N` runs another number, `RI2N_SEED=S` one world alone.
 
@@ -89,6 +89,7 @@ fn run_world(seed: u64) {
         outage_deadline: Duration::from_secs(if restarts { 2 } else { 3600 }),
     };
     let (ours, theirs) = (settings(&mut chance), settings(&mut chance));
+    let has_backups = chance.happens(0.3);
     let (client, server) = (world.add_node(links, ours), world.add_node(links, theirs));
     let start = world.now;
     let ends = world.after(FAULTS_MS);
@@ -115,6 +116,9 @@ fn run_world(seed: u64) {
                 world.carrier_at(at, client, link as u8, Carrier::Down);
                 world.carrier_at(until, client, link as u8, Carrier::Up);
             }
+        }
+        if has_backups && chance.happens(0.5) {
+            world.set_priority(link, chance.below(3) as u8);
         }
         // Whatever overlapped, all is well in the end.
         world.at(ends, there, healthy.clone());

@@ -21,11 +21,14 @@ use crate::{
     time::Time,
     wire::{
         control::Control,
-        handshake::Address,
+        handshake::{ADDRESSES_MAX, Address},
         packet::{NARROW_WINDOW_MAX, Width},
     },
 };
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 pub use neighbours::Neighbours;
 pub use receive::{Arrival, Carrier};
@@ -126,6 +129,23 @@ pub enum WriteError {
     Closed(CloseReason),
 }
 
+/// What both ends know of a link beside its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTerms {
+    /// Index of the server's address in its list; [`crate::handshake::ADDRESS_UNLISTED`] if it is not there.
+    pub address: u8,
+    /// Largest UDP payload that both ports take.
+    pub datagram_max: u16,
+    /// Data leave on the usable links of the lowest number.
+    pub priority: u8,
+}
+
+impl LinkTerms {
+    fn announcement(&self) -> Control {
+        Control::Link { address: self.address, mtu: self.datagram_max, priority: self.priority }
+    }
+}
+
 /// Which end of a connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -170,6 +190,8 @@ pub struct Connection {
     secret: [u8; 32],
     challenges: u64,
     offered: Vec<(Address, u32)>,
+    /// New addresses of the server that its client has been told of and nobody has taken yet.
+    offers: Vec<(u8, Address)>,
 
     links: [Option<Box<Link>>; LINKS_MAX],
     send: SendBuffer,
@@ -237,6 +259,7 @@ impl Connection {
             secret: agreement.secret,
             challenges: 0,
             offered: agreement.offered,
+            offers: Vec::new(),
             links: [const { None }; LINKS_MAX],
             send: SendBuffer::new(settings.send_buffer.clamp(BUFFER_MIN, BUFFER_MAX)),
             limit_told: receive.limit(),
@@ -270,29 +293,82 @@ impl Connection {
         }
     }
 
-    /// Adds a link that this end reaches the peer's address of index `address` by. Only clients add links; servers learn
-    /// of them. `datagram_max` is the largest UDP payload that both ports take. Returns nothing if all link numbers are taken.
-    pub fn add_link(&mut self, now: Time, path: Path, address: u8, datagram_max: u16) -> Option<LinkId> {
+    /// Adds a link. Only clients add links; servers learn of them. Returns nothing if all link numbers are taken.
+    pub fn add_link(&mut self, now: Time, path: Path, terms: LinkTerms) -> Option<LinkId> {
         let index = self.links.iter().position(Option::is_none)?;
         let id = LinkId(index as u8);
-        let mut link = Link::new(now, id, path, datagram_max);
-        link.monitor.next_probe = now + OPEN_AFTER;
-        link.announce = Some(Control::Link { address, mtu: datagram_max });
-        link.challenge = self.next_challenge();
-        self.links[index] = Some(Box::new(link));
-        self.control_due = true;
+        self.put_link(now, id, path, terms);
         Some(id)
     }
 
-    /// Adds the link on which the handshake proved that both ends answer.
-    pub(crate) fn add_proven_link(&mut self, now: Time, path: Path, announce: Option<Control>, datagram_max: u16) {
+    /// Has a link of a client lead another way, as when the address at one of its ends is gone. What was in flight leaves anew.
+    /// Nothing is sent there but probes until one of them is answered.
+    pub fn move_link(&mut self, now: Time, id: LinkId, path: Path, terms: LinkTerms) {
+        let Some(mut old) = self.links.get_mut(id.index()).and_then(Option::take) else { return };
+        let lost = old.give_up_all(&mut self.send);
+        self.put_link(now, id, path, terms).keep_numbers_of(&old);
+        self.handle_outcome(&lost);
+    }
+
+    fn put_link(&mut self, now: Time, id: LinkId, path: Path, terms: LinkTerms) -> &mut Link {
+        let mut link = Link::new(now, id, path, terms.datagram_max);
+        link.monitor.next_probe = now + OPEN_AFTER;
+        link.priority = terms.priority;
+        link.announce.push(terms.announcement());
+        link.challenge = self.next_challenge();
+        self.control_due = true;
+        self.links[id.index()].insert(Box::new(link))
+    }
+
+    /// Adds the link on which the handshake proved that both ends answer: a client with terms, a server without, which learns
+    /// them by the client's first packets.
+    pub(crate) fn add_proven_link(&mut self, now: Time, path: Path, terms: Option<LinkTerms>, datagram_max: u16) {
         let mut link = Link::new(now, LinkId(0), path, datagram_max);
-        // The server knows neither the port of its own that this link is on nor our largest datagram before it is told.
-        link.probe_due = announce.is_some();
-        link.announce = announce;
+        if let Some(terms) = terms {
+            // The server knows neither the port of its own that this link is on nor our largest datagram before it is told.
+            link.priority = terms.priority;
+            link.announce(terms.announcement());
+        }
         link.challenge = self.next_challenge();
         link.monitor.handle_pong(now);
         self.links[0] = Some(Box::new(link));
+    }
+
+    /// Offers the client another address, at a server. It takes the place of the first that is not in `present` any more, or a new
+    /// one; nothing happens if there is no place. An address that is offered already may have another interface by now.
+    pub fn offer(&mut self, address: Address, interface: u32, present: &[IpAddr]) {
+        if self.role == Role::Client {
+            return;
+        }
+        if let Some((_, known)) = self.offered.iter_mut().find(|(known, _)| known.ip == address.ip) {
+            let before = std::mem::replace(known, interface);
+            let links = self.links.iter_mut().flatten().map(|link| &mut link.path);
+            links
+                .filter(|path| (path.local, path.interface) == (Some(address.ip), before))
+                .for_each(|path| path.interface = interface);
+            return;
+        }
+        let gone = self.offered.iter().position(|(known, _)| !present.contains(&known.ip));
+        let index = gone.unwrap_or(self.offered.len());
+        match self.offered.get_mut(index) {
+            Some(place) => *place = (address, interface),
+            None if index < ADDRESSES_MAX => self.offered.push((address, interface)),
+            None => return,
+        }
+        let frame = Control::Address { index: index as u8, address };
+        self.links.iter_mut().flatten().for_each(|link| link.announce(frame.clone()));
+        self.control_due = true;
+    }
+
+    /// Whether [`Self::take_offers`] has something to tell.
+    #[must_use]
+    pub fn has_offers(&self) -> bool {
+        !self.offers.is_empty()
+    }
+
+    /// The addresses that the server has offered a client since the last call, each with its index in the server's list.
+    pub fn take_offers(&mut self) -> Vec<(u8, Address)> {
+        std::mem::take(&mut self.offers)
     }
 
     /// Copies out up to `into.len()` bytes that arrived. Zero means that the stream ended. `now` may be as old as the last

@@ -9,9 +9,11 @@ use crate::{
     time::Time,
     wire::{
         control::{self, Ack, Control},
+        handshake::{ADDRESSES_MAX, Address},
         packet::{self, End, Header},
     },
 };
+use smallvec::SmallVec;
 use std::{net::SocketAddr, ops::Range, time::Duration};
 
 /// Acknowledgements a millisecond of packets that arrive fast, on all links together.
@@ -161,9 +163,10 @@ impl Connection {
                 Control::Ack(ack) => frames.ack = Some(ack),
                 Control::Ping(number) => (frames.ping, eliciting) = (Some(number), true),
                 Control::Pong(number) => frames.pong = Some(number),
-                Control::Link { address, mtu } => frames.link = Some((address, mtu)),
+                Control::Link { address, mtu, priority } => frames.link = Some((address, mtu, priority)),
                 Control::Trouble(_) => frames.trouble = true,
                 Control::Reset(_) => frames.reset = true,
+                Control::Address { index, address } => frames.addresses.push((index, address)),
             }
         }
         if self.links[index].as_ref().is_some_and(|link| link.has_seen(header.number)) {
@@ -195,6 +198,12 @@ impl Connection {
         if frames.trouble {
             self.duplicate_until = now + DUPLICATE_FOR;
         }
+        if self.role == Role::Client {
+            self.offers.extend(frames.addresses);
+            // Whoever follows them has them by then; a server has no more of them at a time.
+            let excess = self.offers.len().saturating_sub(ADDRESSES_MAX);
+            self.offers.drain(..excess);
+        }
         if frames.reset {
             self.closed = Some(CloseReason::Reset);
         }
@@ -211,12 +220,12 @@ impl Connection {
     }
 
     /// Learns where a link's peer is. Nothing if the link is not known and not announced.
-    fn meet_link(&mut self, now: Time, index: usize, from: SocketAddr, announced: Option<(u8, u16)>) -> Option<()> {
+    fn meet_link(&mut self, now: Time, index: usize, from: SocketAddr, announced: Option<(u8, u16, u8)>) -> Option<()> {
         if self.role == Role::Client {
             return self.links[index].is_some().then_some(());
         }
         let known = self.is_established_from(index, from);
-        if let Some((address, mtu)) = announced {
+        if let Some((address, mtu, priority)) = announced {
             let offered = self.offered.get(usize::from(address));
             let path = Path {
                 local: offered.map(|(address, _)| address.ip),
@@ -229,10 +238,12 @@ impl Connection {
                     // The proven link's own address becomes known.
                     link.path = path;
                     link.datagram_max = mtu.min(ours);
+                    link.priority = priority;
                 }
                 Some(link) if link.monitor.is_usable() => {}
                 slot => {
                     let mut link = Link::new(now, LinkId(index as u8), path, mtu.min(ours));
+                    link.priority = priority;
                     let mut lost = Outcome::default();
                     if let Some(mut old) = slot.take() {
                         lost = old.give_up_all(&mut self.send);
@@ -277,10 +288,13 @@ impl Connection {
         };
     }
 
-    /// The usable link that something arrived on last; of no usable one, any.
+    /// Of the usable links of the lowest priority number, that on which something arrived last; of no usable one, any.
     pub(super) fn best_ack_link(&self) -> Option<LinkId> {
         self.each_link()
-            .max_by_key(|link| (link.monitor.is_usable(), link.seen_at, std::cmp::Reverse(link.id)))
+            .max_by_key(|link| {
+                let preference = (std::cmp::Reverse(link.priority), link.seen_at, std::cmp::Reverse(link.id));
+                (link.monitor.is_usable(), preference)
+            })
             .map(|link| link.id)
     }
 
@@ -452,9 +466,10 @@ struct Frames {
     ack: Option<Ack>,
     ping: Option<u64>,
     pong: Option<u64>,
-    link: Option<(u8, u16)>,
+    link: Option<(u8, u16, u8)>,
     trouble: bool,
     reset: bool,
+    addresses: SmallVec<[(u8, Address); 1]>,
 }
 
 impl Link {

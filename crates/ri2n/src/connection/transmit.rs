@@ -185,9 +185,7 @@ impl Connection {
             }
             if link.is_probe_due(now) {
                 given_up = link.handle_probe(now, interval, &mut self.send);
-                if let Some(announce) = &link.announce {
-                    control::encode(&mut control, announce);
-                }
+                link.announce.iter().for_each(|frame| control::encode(&mut control, frame));
                 control::encode(&mut control, &Control::Ping(link.challenge));
                 purpose = Some(Purpose::Probe);
             } else if control.is_empty() && tries_sizes {
@@ -270,7 +268,9 @@ impl Connection {
             return false;
         }
         let Some(index) = self.choose_link(now, waiting) else {
-            self.turn_at = self.each_link().filter_map(|link| link.next_turn(now)).min();
+            let preferred = self.priority_in_use();
+            let in_use = self.each_link().filter(|link| Some(link.priority) == preferred);
+            self.turn_at = in_use.filter_map(|link| link.next_turn(now)).min();
             return false;
         };
         let mut control = self.take_scratch();
@@ -329,7 +329,8 @@ impl Connection {
             let loss = if is_repeat { (1.0 - link.monitor.delivery_ratio()) * LOSS_COST.as_secs_f64() } else { 0.0 };
             seconds + loss
         };
-        let usable = || self.each_link().filter(|link| link.monitor.is_usable());
+        let preferred = self.priority_in_use()?;
+        let usable = || self.each_link().filter(|link| link.monitor.is_usable() && link.priority == preferred);
         if usable().all(|link| waiting <= u64::from(link.datagram)) {
             // One datagram: nothing is gained by another link than the soonest, unless it is full.
             let soonest = usable().min_by(|a, b| estimate(a, waiting).total_cmp(&estimate(b, waiting)))?;
@@ -347,6 +348,11 @@ impl Connection {
             .filter(|(arrival, _)| *arrival <= all_on_best.max(soonest) && *arrival <= soonest + covered)
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, link)| link.id.index())
+    }
+
+    /// The priority of the links that carry data now: the lowest number of a usable one.
+    pub(super) fn priority_in_use(&self) -> Option<u8> {
+        self.each_link().filter(|link| link.monitor.is_usable()).map(|link| link.priority).min()
     }
 
     fn transmit_one(&mut self, now: Time, index: usize, batch: &mut Batch, draft: Draft<'_>) {

@@ -1,6 +1,10 @@
 //! Control frames: acknowledgements, probes, links, and the end.
 
-use super::{Malformed, Reader, put_varint};
+use super::{
+    Malformed, Reader,
+    handshake::{ADDRESSES_MAX, Address, put_address, read_address},
+    put_varint,
+};
 use crate::{LINKS_MAX, RangeSet};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -15,6 +19,7 @@ const PONG: u8 = 3;
 const LINK: u8 = 4;
 const TROUBLE: u8 = 5;
 const RESET: u8 = 6;
+const ADDRESS: u8 = 7;
 
 /// What arrived on one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,11 +58,20 @@ pub enum Control {
         address: u8,
         /// Largest datagram that the sender's port takes.
         mtu: u16,
+        /// Data leave on the links of the lowest number that deliver.
+        priority: u8,
     },
     /// The sender suspects some of its links (a bit each): acknowledge on every link for a while.
     Trouble(u8),
     /// The connection is over.
     Reset(u64),
+    /// The server has this address now, in the place of whatever its list had there.
+    Address {
+        /// Index in the list of the server's ACCEPT, or one past its end; below [`ADDRESSES_MAX`].
+        index: u8,
+        /// The address.
+        address: Address,
+    },
 }
 
 /// Appends a frame.
@@ -77,14 +91,19 @@ pub fn encode(out: &mut Vec<u8>, frame: &Control) {
             out.push(PONG);
             out.extend_from_slice(&number.to_le_bytes());
         }
-        Control::Link { address, mtu } => {
+        Control::Link { address, mtu, priority } => {
             out.extend_from_slice(&[LINK, *address]);
             out.extend_from_slice(&mtu.to_le_bytes());
+            out.push(*priority);
         }
         Control::Trouble(links) => out.extend_from_slice(&[TROUBLE, *links]),
         Control::Reset(code) => {
             out.push(RESET);
             put_varint(out, *code);
+        }
+        Control::Address { index, address } => {
+            out.extend_from_slice(&[ADDRESS, *index]);
+            put_address(out, address);
         }
     }
 }
@@ -151,9 +170,13 @@ fn decode_one(reader: &mut Reader<'_>) -> Result<Option<Control>, Malformed> {
         ACK => Control::Ack(decode_ack(reader)?),
         PING => Control::Ping(reader.u64()?),
         PONG => Control::Pong(reader.u64()?),
-        LINK => Control::Link { address: reader.u8()?, mtu: reader.u16()? },
+        LINK => Control::Link { address: reader.u8()?, mtu: reader.u16()?, priority: reader.u8()? },
         TROUBLE => Control::Trouble(reader.u8()?),
         RESET => Control::Reset(reader.varint()?),
+        ADDRESS => match reader.u8()? {
+            index if usize::from(index) < ADDRESSES_MAX => Control::Address { index, address: read_address(reader)? },
+            _ => return Err(Malformed),
+        },
         _ => return Err(Malformed),
     }))
 }
@@ -215,7 +238,13 @@ mod tests {
                 .prop_map(|(received, limit, links)| Control::Ack(Ack { received, limit, links: links.into() })),
             any::<u64>().prop_map(Control::Ping),
             any::<u64>().prop_map(Control::Pong),
-            (any::<u8>(), any::<u16>()).prop_map(|(address, mtu)| Control::Link { address, mtu }),
+            (any::<u8>(), any::<u16>(), any::<u8>()).prop_map(|(address, mtu, priority)| Control::Link {
+                address,
+                mtu,
+                priority
+            }),
+            (0..ADDRESSES_MAX as u8, crate::wire::handshake::tests::address())
+                .prop_map(|(index, address)| Control::Address { index, address }),
             any::<u8>().prop_map(Control::Trouble),
             any::<u64>().prop_map(Control::Reset),
         ]

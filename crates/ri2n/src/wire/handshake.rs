@@ -37,6 +37,8 @@ pub struct Address {
     pub prefix: u8,
     /// Largest IP packet that its port sends.
     pub mtu: u16,
+    /// Of links that end there: those of the lowest number that deliver carry the data.
+    pub priority: u8,
 }
 
 impl Address {
@@ -299,20 +301,24 @@ pub fn foreign_version(bytes: &[u8]) -> Option<(u8, u64)> {
 fn put_addresses(out: &mut Vec<u8>, addresses: &[Address]) {
     assert!(addresses.len() <= ADDRESSES_MAX, "too many addresses");
     out.push(addresses.len() as u8);
-    for address in addresses {
-        match address.ip {
-            IpAddr::V4(ip) => {
-                out.push(4);
-                out.extend_from_slice(&ip.octets());
-            }
-            IpAddr::V6(ip) => {
-                out.push(6);
-                out.extend_from_slice(&ip.octets());
-            }
+    addresses.iter().for_each(|address| put_address(out, address));
+}
+
+/// Appends one address.
+pub(super) fn put_address(out: &mut Vec<u8>, address: &Address) {
+    match address.ip {
+        IpAddr::V4(ip) => {
+            out.push(4);
+            out.extend_from_slice(&ip.octets());
         }
-        out.push(address.prefix);
-        out.extend_from_slice(&address.mtu.to_le_bytes());
+        IpAddr::V6(ip) => {
+            out.push(6);
+            out.extend_from_slice(&ip.octets());
+        }
     }
+    out.push(address.prefix);
+    out.extend_from_slice(&address.mtu.to_le_bytes());
+    out.push(address.priority);
 }
 
 fn read_addresses(reader: &mut Reader<'_>) -> Result<Vec<Address>, Malformed> {
@@ -320,33 +326,39 @@ fn read_addresses(reader: &mut Reader<'_>) -> Result<Vec<Address>, Malformed> {
     if count > ADDRESSES_MAX {
         return Err(Malformed);
     }
-    (0..count)
-        .map(|_| {
-            let ip: IpAddr = match reader.u8()? {
-                4 => Ipv4Addr::from(reader.array::<4>()?).into(),
-                6 => Ipv6Addr::from(reader.array::<16>()?).into(),
-                _ => return Err(Malformed),
-            };
-            let (prefix, mtu) = (reader.u8()?, reader.u16()?);
-            if prefix > if ip.is_ipv4() { 32 } else { 128 } {
-                return Err(Malformed);
-            }
-            Ok(Address { ip, prefix, mtu })
-        })
-        .collect()
+    (0..count).map(|_| read_address(reader)).collect()
+}
+
+/// Reads one address.
+pub(super) fn read_address(reader: &mut Reader<'_>) -> Result<Address, Malformed> {
+    let ip: IpAddr = match reader.u8()? {
+        4 => Ipv4Addr::from(reader.array::<4>()?).into(),
+        6 => Ipv6Addr::from(reader.array::<16>()?).into(),
+        _ => return Err(Malformed),
+    };
+    let (prefix, mtu, priority) = (reader.u8()?, reader.u16()?, reader.u8()?);
+    if prefix > if ip.is_ipv4() { 32 } else { 128 } {
+        return Err(Malformed);
+    }
+    Ok(Address { ip, prefix, mtu, priority })
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn addresses() -> impl Strategy<Value = Vec<Address>> {
-        let one = (any::<u128>(), any::<bool>(), 0..=32_u8, any::<u16>()).prop_map(|(bits, v6, prefix, mtu)| {
-            let ip = if v6 { Ipv6Addr::from(bits).into() } else { Ipv4Addr::from(bits as u32).into() };
-            Address { ip, prefix, mtu }
-        });
-        proptest::collection::vec(one, 0..=ADDRESSES_MAX)
+        proptest::collection::vec(address(), 0..=ADDRESSES_MAX)
+    }
+
+    pub(in crate::wire) fn address() -> impl Strategy<Value = Address> {
+        (any::<u128>(), any::<bool>(), 0..=32_u8, any::<u16>(), any::<u8>()).prop_map(
+            |(bits, v6, prefix, mtu, priority)| {
+                let ip = if v6 { Ipv6Addr::from(bits).into() } else { Ipv4Addr::from(bits as u32).into() };
+                Address { ip, prefix, mtu, priority }
+            },
+        )
     }
 
     fn body() -> impl Strategy<Value = Body> {
@@ -393,7 +405,7 @@ mod tests {
 
     #[test]
     fn subnets() {
-        let address = |ip: &str, prefix| Address { ip: ip.parse().unwrap(), prefix, mtu: 1500 };
+        let address = |ip: &str, prefix| Address { ip: ip.parse().unwrap(), prefix, mtu: 1500, priority: 0 };
         let reaches = |a, prefix, b: &str| address(a, prefix).reaches(b.parse().unwrap());
         assert!(reaches("10.0.1.1", 24, "10.0.1.200") && !reaches("10.0.1.1", 24, "10.0.2.1"));
         assert!(reaches("10.0.1.1", 0, "1.2.3.4") && !reaches("10.0.1.1", 32, "10.0.1.2"));

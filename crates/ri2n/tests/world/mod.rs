@@ -8,7 +8,8 @@
 #![allow(dead_code)] // each test uses its part
 
 use ri2n::{
-    Arrival, Batch, Carrier, Connection, Integrity, Key, LinkId, Neighbours, Path, Settings, Target, Time,
+    Arrival, Batch, Carrier, Connection, Health, Integrity, Key, LinkId, LinkTerms, Neighbours, Part, Path, Settings,
+    Target, Time,
     handshake::{Client, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
@@ -286,8 +287,9 @@ impl World {
     /// A node with an address on each of `links` networks.
     pub(crate) fn add_node(&mut self, links: usize, settings: Settings) -> usize {
         let index = self.nodes.len();
-        let addresses =
-            (0..links).map(|link| Address { ip: ip(index, link), prefix: 16, mtu: 1500 }).collect::<Vec<_>>();
+        let addresses = (0..links)
+            .map(|link| Address { ip: ip(index, link), prefix: 16, mtu: 1500, priority: 0 })
+            .collect::<Vec<_>>();
         for address in &addresses {
             self.owners.insert(address.ip, index);
         }
@@ -542,8 +544,12 @@ impl World {
                         interface: 0,
                         remote: SocketAddr::new(*remote, connected.port),
                     };
-                    let largest = address.datagram_max();
-                    connected.connection.add_link(now, path, listed.map_or(255, |listed| listed as u8), largest);
+                    let terms = LinkTerms {
+                        address: listed.map_or(255, |listed| listed as u8),
+                        datagram_max: address.datagram_max(),
+                        priority: address.priority,
+                    };
+                    connected.connection.add_link(now, path, terms);
                 }
                 node.connection = Some(connected.connection);
                 node.client = None;
@@ -621,6 +627,9 @@ impl World {
                     last.len() <= batch.datagram_size && full.iter().all(|bytes| bytes.len() == batch.datagram_size)
                 };
                 let datagrams = batch.datagrams(connection);
+                if node.addresses.iter().any(|address| address.priority > 0) {
+                    assert_is_preferred(connection, &batch);
+                }
                 assert!(sizes_are_right(&datagrams), "a run that the system would cut elsewhere");
                 out.extend(datagrams.into_iter().map(|bytes| Datagram { from, to: batch.path.remote, bytes }));
             }
@@ -645,9 +654,26 @@ impl World {
         }
     }
 
+    /// Has the links of a network have this priority.
+    pub(crate) fn set_priority(&mut self, link: usize, priority: u8) {
+        for node in &mut self.nodes {
+            node.addresses[link].priority = priority;
+        }
+    }
+
     pub(crate) fn after(&self, milliseconds: u64) -> Time {
         self.now + Duration::from_millis(milliseconds)
     }
+}
+
+/// Data never leave on a link while one of a lower priority number delivers.
+fn assert_is_preferred(connection: &Connection, batch: &Batch) {
+    let has_data = batch.parts.iter().any(|part| matches!(part, Part::Data(_)));
+    let links = connection.links();
+    let usable = links.iter().filter(|link| matches!(link.health, Health::Good | Health::Gray));
+    let preferred = usable.map(|link| link.priority).min();
+    let used = links.iter().find(|link| link.id == batch.link).map(|link| link.priority);
+    assert!(!has_data || used == preferred, "data on link {:?} of {links:#?}", batch.link);
 }
 
 impl App {
