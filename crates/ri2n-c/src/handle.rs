@@ -60,7 +60,7 @@ impl Handle {
 
     pub(crate) fn set_key(&self, key: &[u8]) -> Answer<c_int> {
         let key: [u8; 32] = key.try_into().map_err(|_| code::INVAL)?;
-        self.fresh()?.config.key = Some(Key::new(key));
+        self.fresh()?.config.keys = Key::new(key).into();
         Ok(0)
     }
 

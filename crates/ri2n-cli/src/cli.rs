@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{bench, proxy, run, shell, status};
+use crate::commands::{bench, keys, proxy, run, shell, status};
 use clap::{Args, Parser, Subcommand};
 use ri2n_io::{Config, Key};
 use std::{net::IpAddr, path::PathBuf};
@@ -22,6 +22,7 @@ pub(crate) enum Command {
     Status(status::Status),
     #[command(hide = true)]
     Broker(run::Broker),
+    Keys(keys::Keys),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -41,6 +42,9 @@ pub(crate) struct Connecting {
     /// Authenticate every packet with this passphrase; both ends need it
     #[arg(long, value_name = "PHRASE", env = PASSPHRASE_VARIABLE, hide_env_values = true)]
     pub(crate) passphrase: Option<String>,
+    /// Encrypt every packet, with the key of --config or --passphrase; both ends need it
+    #[arg(long)]
+    pub(crate) encrypt: bool,
     /// Refuse connections with other machines that would be plain TCP (run, proxy); true where there is a key, else false
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) require: Option<bool>,
@@ -57,9 +61,13 @@ impl Connecting {
             config.links = ri2n_io::LinkChoice::Addresses(self.links.iter().copied().map(Into::into).collect());
         }
         if let Some(passphrase) = &self.passphrase {
-            config.key = Some(Key::from_passphrase(passphrase));
+            config.keys = Key::from_passphrase(passphrase).into();
+        }
+        if self.encrypt {
+            config.privacy = ri2n_io::Privacy::Encrypted;
         }
         config.require = self.require.or(config.require);
+        config.check().map_err(anyhow::Error::msg)?;
         Ok(config)
     }
 }

@@ -1,9 +1,21 @@
 //! What may differ between connections, from a program or from a file.
 
-use crate::prefix::Prefix;
-use ri2n::{Integrity, Key, Settings, handshake::Protection};
+use crate::{
+    keyfile::{self, key_bytes},
+    prefix::Prefix,
+};
+use ri2n::{
+    Integrity, Key, Keys, Settings,
+    handshake::{Privacy, Protection},
+};
 use serde::Deserialize;
-use std::{io, net::IpAddr, ops::RangeInclusive, path::Path, time::Duration};
+use std::{
+    io,
+    net::IpAddr,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Settings of connections and listeners; begin with [`Config::default`].
 #[derive(Clone, Debug)]
@@ -11,8 +23,11 @@ use std::{io, net::IpAddr, ops::RangeInclusive, path::Path, time::Duration};
 pub struct Config {
     /// Which links to use.
     pub links: LinkChoice,
-    /// A secret of both ends: every packet is authenticated.
-    pub key: Option<Key>,
+    /// Secrets of both ends, of which one must be the same: every packet is authenticated. The first is that of connections which
+    /// are opened, all are accepted.
+    pub keys: Keys,
+    /// Whether packets are encrypted as well.
+    pub privacy: Privacy,
     /// What guards packets without a key.
     pub integrity: Integrity,
     /// Whether `ri2n run` and `ri2n proxy` refuse connections that would be plain TCP; unset, they do if there is a key.
@@ -100,7 +115,8 @@ impl Default for Config {
         let settings = Settings::default();
         Self {
             links: LinkChoice::Automatic,
-            key: None,
+            keys: Keys::default(),
+            privacy: Privacy::default(),
             require: None,
             integrity: Integrity::default(),
             outage_deadline: settings.outage_deadline,
@@ -138,12 +154,13 @@ pub enum ConfigError {
 impl Config {
     /// Reads a TOML file with any of the fields of this type: `links = "automatic"`, `links = ["10.0.0.1", "10.0.1.0/24"]`,
     /// `links = [{local = "10.0.0.0/24"}, {local = "10.0.1.0/24", backup = true}]` (or `priority = 2`) or
-    /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `passphrase` or `key` (64 hexadecimal digits);
+    /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `passphrase`, `key` (64 hexadecimal digits) or `keys` (a file with a
+    /// key a line); `encrypt = true`;
     /// `require = true` or `false`; `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
     /// bytes; `ports = "20000-20999"`.
     ///
     /// # Errors
-    /// If the file cannot be read or understood.
+    /// If the file cannot be read or understood, or a file that it names.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: name(), source })?;
@@ -160,12 +177,19 @@ impl Config {
         if let Some(links) = file.links {
             config.links = links.choice()?;
         }
-        config.key = match (file.key, file.passphrase) {
-            (Some(_), Some(_)) => return Err("key and passphrase exclude each other".to_owned()),
-            (Some(digits), None) => Some(Key::new(key_bytes(&digits)?)),
-            (None, Some(passphrase)) => Some(Key::from_passphrase(&passphrase)),
-            (None, None) => None,
+        config.keys = match (file.key, file.passphrase, file.keys) {
+            (None, None, None) => Keys::default(),
+            (Some(digits), None, None) => {
+                let bytes = key_bytes(&digits).ok_or("key: 64 hexadecimal digits are wanted")?;
+                Key::new(bytes).into()
+            }
+            (None, Some(passphrase), None) => Key::from_passphrase(&passphrase).into(),
+            (None, None, Some(path)) => keyfile::read(&path)?,
+            _ => return Err("key, passphrase and keys exclude each other".to_owned()),
         };
+        if file.encrypt == Some(true) {
+            config.privacy = Privacy::Encrypted;
+        }
         config.require = file.require;
         if file.checksum == Some(true) {
             config.integrity = Integrity::Checksum;
@@ -186,12 +210,23 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether all that is asked for can be had together.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check(&self) -> Result<(), String> {
+        if self.privacy == Privacy::Encrypted && self.keys.is_empty() {
+            return Err("encrypt: a key is wanted, by `keys`, `key` or `passphrase`".to_owned());
+        }
+        Ok(())
+    }
+
     /// What stands in for RI2N where the peer does not speak it, under `ri2n run` and `ri2n proxy`.
     #[must_use]
     pub fn fallback(&self) -> Fallback {
-        match (self.require, &self.key) {
-            (Some(true), _) | (None, Some(_)) => Fallback::Never,
-            (None, None) => Fallback::WithoutKeys,
+        match (self.require, self.keys.is_empty()) {
+            (Some(true), _) | (None, false) => Fallback::Never,
+            (None, true) => Fallback::WithoutKeys,
             (Some(false), _) => Fallback::PlainTcp,
         }
     }
@@ -205,7 +240,7 @@ impl Config {
     }
 
     pub(crate) fn protection(&self) -> Protection {
-        Protection { integrity: self.integrity, key: self.key.clone() }
+        Protection { integrity: self.integrity, keys: self.keys.clone(), privacy: self.privacy }
     }
 }
 
@@ -214,6 +249,8 @@ impl Config {
 struct File {
     links: Option<Links>,
     key: Option<String>,
+    keys: Option<PathBuf>,
+    encrypt: Option<bool>,
     passphrase: Option<String>,
     require: Option<bool>,
     checksum: Option<bool>,
@@ -295,18 +332,6 @@ impl Links {
     }
 }
 
-fn key_bytes(digits: &str) -> Result<[u8; 32], String> {
-    let wrong = || "key: 64 hexadecimal digits are wanted".to_owned();
-    let mut bytes = [0; 32];
-    if digits.len() != 64 || !digits.is_ascii() {
-        return Err(wrong());
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).map_err(|_| wrong())?;
-    }
-    Ok(bytes)
-}
-
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (low.trim().parse(), high.trim().parse()) {
@@ -328,7 +353,10 @@ mod tests {
         let pair = LinkPair { local: "10.0.0.1".parse().unwrap(), remote: "10.0.0.2".parse().unwrap(), priority: 0 };
         assert_eq!(config.links, LinkChoice::Pairs(vec![pair]));
         assert_eq!((config.keepalive, config.ports), (Some(Duration::from_millis(1500)), Some(20000..=20009)));
-        assert!(config.key.is_some());
+        assert!(config.keys.first().is_some() && config.privacy == Privacy::Authenticated);
+        let encrypted = Config::from_text("passphrase = 'x'\nencrypt = true").unwrap();
+        assert_eq!((encrypted.privacy, encrypted.fallback()), (Privacy::Encrypted, Fallback::Never));
+        assert!(encrypted.check().is_ok() && Config::from_text("encrypt = true").unwrap().check().is_err());
         for (text, fallback) in [
             ("", Fallback::WithoutKeys),
             ("passphrase = 'x'", Fallback::Never),

@@ -86,6 +86,7 @@ struct Race {
 pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: Done) -> io::Result<()> {
     let first =
         servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
+    config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let worker = worker::any()?;
     let socket = worker.socket(&Ports::toward(first.ip(), config.ports.as_ref()))?;
     let ours = allowed(&config.links, first.ip(), &local_addresses()?);

@@ -16,6 +16,7 @@ mod dial;
 mod dispatch;
 mod duty;
 mod interfaces;
+mod keyfile;
 mod links;
 mod listener;
 mod netlink;
@@ -33,7 +34,10 @@ pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair, LocalLink}
 pub use duty::{Duty, End, Seen, Then};
 pub use listener::Listener;
 pub use prefix::{NotAPrefix, Prefix};
-pub use ri2n::{CloseReason, Health, Integrity, Key, Patience, StreamState, Time, WriteError, handshake::ConnectError};
+pub use ri2n::{
+    CloseReason, Health, Integrity, Key, KeyId, Keys, Patience, StreamState, Time, WriteError,
+    handshake::{ConnectError, Privacy},
+};
 pub use status::{ConnectionStatus, LinkStatus, Role, connections};
 pub use stream::Stream;
 pub use sys::prefer_short_turns;

@@ -63,6 +63,7 @@ impl Listener {
     /// If the address cannot be bound.
     pub fn bind(address: SocketAddr, config: &Config) -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let worker = worker::any()?;
         let acceptor = Arc::new(Acceptor {
             socket: Socket::bind(address, TellLocal::Yes)?,

@@ -1,7 +1,7 @@
 //! Connections and links as told to people and to metrics.
 
 use crate::{shared::Shared, sys, worker};
-use ri2n::{Health, LinkReport, StreamState};
+use ri2n::{Health, KeyId, LinkReport, StreamState};
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
@@ -28,6 +28,10 @@ pub struct ConnectionStatus {
     pub peer: SocketAddr,
     /// Who connected.
     pub role: Role,
+    /// What guards the packets: `none`, `checksum`, `authenticated` or `encrypted`.
+    pub protection: &'static str,
+    /// Which key does, if one does.
+    pub key: Option<KeyId>,
     /// How far the stream is.
     pub state: StreamState,
     /// Stream bytes sent for the first time.
@@ -124,6 +128,8 @@ impl ConnectionStatus {
             local: shared.local,
             peer: shared.peer,
             role: shared.role,
+            protection: connection.seal().word(),
+            key: connection.key(),
             state: connection.state(),
             bytes_sent,
             bytes_acked,

@@ -1,6 +1,6 @@
 //! Streams over real sockets on the loopback interface, four links of 127.0.0.x.
 
-use ri2n_io::{Config, Key, LinkChoice, LinkPair, Listener, Stream, connections};
+use ri2n_io::{Config, Key, LinkChoice, LinkPair, Listener, Privacy, Stream, connections};
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, Shutdown, SocketAddr},
@@ -37,10 +37,15 @@ fn pattern(offset: usize) -> u8 {
 
 #[test]
 fn bytes_arrive_both_ways_over_every_link() {
-    for key in [None, Some(Key::from_passphrase("a secret"))] {
+    for (key, privacy) in [
+        (None, Privacy::Authenticated),
+        (Some(Key::from_passphrase("a secret")), Privacy::Authenticated),
+        (Some(Key::new([7; 32])), Privacy::Encrypted),
+    ] {
         let config = {
             let mut config = four_links();
-            config.key = key;
+            config.keys = key.into_iter().collect();
+            config.privacy = privacy;
             config
         };
         let (client, server) = pair(&config);
@@ -142,7 +147,7 @@ fn nobody_listening_is_refused_at_once_and_a_wrong_key_too() {
     assert_eq!(Stream::connect(unused, &four_links()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     let keyed = {
         let mut config = four_links();
-        config.key = Some(Key::new([1; 32]));
+        config.keys = Key::new([1; 32]).into();
         config
     };
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), &keyed).unwrap();

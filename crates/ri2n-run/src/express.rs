@@ -77,7 +77,7 @@ pub(crate) struct Express {
 impl Proposal {
     /// Binds a socket at one of our addresses, unless packets are to be guarded, which copies are not, or many streams have one.
     pub(crate) fn new(config: &Config, ip: IpAddr) -> Option<Self> {
-        if config.key.is_some() || config.integrity != ri2n_io::Integrity::default() {
+        if !config.keys.is_empty() || config.integrity != ri2n_io::Integrity::default() {
             return None;
         }
         let counted = Counted::new()?;

@@ -93,7 +93,7 @@ impl fmt::Display for Why {
             Self::OtherNetwork => "the destination is in no network that RI2N is tried in",
             Self::NotSpoken => "the peer does not listen for RI2N",
             Self::Silent => "the peer does not answer RI2N",
-            Self::KeysDiffer => "the passphrases or keys of the two ends differ, or only one end has one",
+            Self::KeysDiffer => "the passphrases or keys of the two ends differ, or only one end has one or encrypts",
             Self::OtherVersion => "the peer speaks another version of RI2N",
             Self::PeerFull => "the peer takes no more connections",
             Self::Full => "this broker holds as many streams as it can",

@@ -66,6 +66,12 @@ pub struct Connection {
     pub id: String,
     /// `client` or `server`.
     pub role: String,
+    /// What guards the packets: `none`, `checksum`, `authenticated`, `encrypted`.
+    #[serde(default)]
+    pub protection: String,
+    /// The identifier of the key, if one does.
+    #[serde(default)]
+    pub key: Option<String>,
     /// How far the stream is.
     pub state: String,
     /// Near address.
@@ -146,6 +152,8 @@ impl From<&ConnectionStatus> for Connection {
                 Role::Client => "client".into(),
                 Role::Server => "server".into(),
             },
+            protection: status.protection.into(),
+            key: status.key.map(|key| key.to_string()),
             state: word(status.state),
             local: status.local.to_string(),
             peer: status.peer.to_string(),
@@ -196,9 +204,13 @@ pub fn text(reports: &[Report]) -> String {
         let _ = writeln!(out, "process {}, {}: {count} connection{plural}{required}", report.process, report.program);
         for connection in &report.connections {
             let Connection { role, state, local, peer, age_s, .. } = connection;
+            let guarded = match &connection.key {
+                Some(key) => format!(", {} with key {key}", connection.protection),
+                None => String::new(),
+            };
             let _ = writeln!(
                 out,
-                "  {role} {local} -- {peer}, {state}, {age_s:.0} s, sent {}, received {}",
+                "  {role} {local} -- {peer}, {state}, {age_s:.0} s, sent {}, received {}{guarded}",
                 megabytes(connection.bytes_sent),
                 megabytes(connection.bytes_received)
             );
@@ -385,6 +397,8 @@ pub(crate) mod tests {
         let connection = Connection {
             id: "00000000000000ff".into(),
             role: "client".into(),
+            protection: "encrypted".into(),
+            key: Some("00112233445566ff".into()),
             state: "open".into(),
             local: "10.91.0.1:40000".into(),
             peer: "10.91.0.2:5201".into(),
@@ -420,6 +434,7 @@ pub(crate) mod tests {
             "  plain TCP: 2 connections to 10.91.0.9 so far: because of other-network",
             "  refused: 1 connection to 10.91.0.9 so far: because of keys-differ",
             "  plain TCP: 3 clients at port 7001 now",
+            "  client 10.91.0.1:40000 -- 10.91.0.2:5201, open, 12 s, sent 2.5 MB, received 0.0 MB, encrypted with key 00112233445566ff",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }

@@ -12,17 +12,21 @@
 //! The cookie is \[RFC 6347 4.2.1\]'s. No answer is longer than its question. With a key, OPEN, ACCEPT and REFUSE carry proofs
 //! of it, those of ACCEPT and REFUSE over OPEN as well, and both nonces and tokens go into the keys of the packets.
 //!
+//! Where packets are encrypted, OPEN and ACCEPT are messages of Noise (`noise.rs`).
+//!
 //! A client with a key believes no refusal without a proof: it keeps asking for [`DOUBTFUL`], in which the server's own answer
 //! arrives if the refusal was forged, and reports the refusal only then ([`Client::poll_failure`]).
 
 use crate::{
     connection::{Agreement, Connection, LinkTerms, Role, Settings},
+    key::{Key, KeyId, Keys},
     link::{DATAGRAM_MIN, Path},
-    seal::{Integrity, Key, Seal, equal},
+    noise::{Noise, Split},
+    seal::{Integrity, Seal, equal},
     time::Time,
     wire::{
         VERSION,
-        handshake::{self, Accept, Address, Body, Guard, Open, PROOF_LEN, Refusal},
+        handshake::{self, Accept, Address, Body, ClientTerms, Guard, Open, PROOF_LEN, Refusal, Sealed},
     },
 };
 use std::{
@@ -56,40 +60,64 @@ pub const ADDRESS_UNLISTED: u8 = u8::MAX;
 pub struct Protection {
     /// Without a key.
     pub integrity: Integrity,
-    /// With one; both ends need the same.
-    pub key: Option<Key>,
+    /// With some; both ends need one that is the same.
+    pub keys: Keys,
+    /// What keys are for.
+    pub privacy: Privacy,
+}
+
+/// What packets are protected from where there is a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Privacy {
+    /// Being changed or made up: a keyed tag.
+    #[default]
+    Authenticated,
+    /// Being read as well: authenticated encryption.
+    Encrypted,
 }
 
 impl Protection {
     fn guard(&self) -> Guard {
-        match (&self.key, self.integrity) {
+        match (self.keys.first(), self.integrity) {
             (Some(_), _) => Guard::Keyed,
             (None, Integrity::Checksum) => Guard::Checksum,
             (None, Integrity::UdpChecksum) => Guard::None,
         }
     }
 
-    fn prove(&self, purpose: &'static str, parts: &[&[u8]]) -> [u8; PROOF_LEN] {
-        let mut proof = [0; PROOF_LEN];
-        if let Some(key) = &self.key {
-            proof.copy_from_slice(&key.derive(purpose, parts)[..PROOF_LEN]);
-        }
-        proof
+    /// The key of connections that are encrypted, if they are.
+    fn encrypts(&self) -> Option<&Key> {
+        self.keys.first().filter(|_| self.privacy == Privacy::Encrypted)
     }
+}
 
-    fn seal(&self, guard: Guard, role: Role, session: &[&[u8]]) -> Seal {
-        match (&self.key, guard) {
-            (Some(key), _) => {
-                let from_client = Box::new(key.derive("ri2n v1 packets from the client", session));
-                let from_server = Box::new(key.derive("ri2n v1 packets from the server", session));
-                match role {
-                    Role::Client => Seal::Keyed { send: from_client, receive: from_server },
-                    Role::Server => Seal::Keyed { send: from_server, receive: from_client },
-                }
+fn prove(key: Option<&Key>, purpose: &'static str, parts: &[&[u8]]) -> [u8; PROOF_LEN] {
+    let mut proof = [0; PROOF_LEN];
+    if let Some(key) = key {
+        proof.copy_from_slice(&key.derive(purpose, parts)[..PROOF_LEN]);
+    }
+    proof
+}
+
+fn seal(key: Option<&Key>, guard: Guard, role: Role, session: &[&[u8]]) -> Seal {
+    match (key, guard) {
+        (Some(key), _) => {
+            let from_client = Box::new(key.derive("ri2n v1 packets from the client", session));
+            let from_server = Box::new(key.derive("ri2n v1 packets from the server", session));
+            match role {
+                Role::Client => Seal::Keyed { send: from_client, receive: from_server },
+                Role::Server => Seal::Keyed { send: from_server, receive: from_client },
             }
-            (None, Guard::Checksum) => Seal::Checksum,
-            (None, _) => Seal::None,
         }
+        (None, Guard::Checksum) => Seal::Checksum,
+        (None, _) => Seal::None,
+    }
+}
+
+fn encrypted((from_client, from_server): Split, role: Role) -> Seal {
+    match role {
+        Role::Client => Seal::encrypted(from_client, from_server),
+        Role::Server => Seal::encrypted(from_server, from_client),
     }
 }
 
@@ -99,8 +127,8 @@ pub enum ConnectError {
     /// The server speaks another version.
     #[error("the server speaks version {0} of the protocol, not {VERSION}")]
     Version(u8),
-    /// One end has a key and the other has none, or another; or the server wants checksums and the client none.
-    #[error("the passphrases or keys of the two ends differ, or only one end has one")]
+    /// One end has a key and the other has none, or another; only one end encrypts; or the server wants checksums and the client none.
+    #[error("the passphrases or keys of the two ends differ, or only one end has one or encrypts")]
     Guard,
     /// The server has no room.
     #[error("the server takes no more connections now")]
@@ -120,6 +148,10 @@ pub struct Client {
     question: Vec<u8>,
     repeat_at: Time,
     opening: bool,
+    /// The handshake of an encrypted connection, while it is being opened.
+    noise: Option<Noise>,
+    /// OPENs that were made so far.
+    opens: u64,
     /// A refusal that may be forged, and when it is believed.
     doubtful: Option<(ConnectError, Time)>,
 }
@@ -152,6 +184,8 @@ impl Client {
             question,
             repeat_at: Time::ZERO,
             opening,
+            noise: None,
+            opens: 0,
             doubtful,
         }
     }
@@ -198,12 +232,25 @@ impl Client {
                 Ok(None)
             }
             Body::Accept(accept) if self.opening => {
-                let expected = self.protection.prove("ri2n v1 accept", &[&self.question, answer.proven]);
-                if !equal(&answer.proof, &expected) {
+                let key = self.protection.keys.first();
+                let expected = prove(key, "ri2n v1 accept", &[&self.question, answer.proven]);
+                if !equal(&answer.proof, &expected) || self.protection.encrypts().is_some() {
                     self.doubt(now, ConnectError::Guard);
                     return Ok(None);
                 }
-                Ok(Some(self.connect(now, path, accept)))
+                let session = session_context((self.token, accept.server_token), &self.nonce, &accept.nonce);
+                let seal = seal(key, self.protection.guard(), Role::Client, &[&session]);
+                Ok(Some(self.connect(now, path, accept, seal)))
+            }
+            Body::SealedAccept(message) if self.opening => {
+                let Some(noise) = &mut self.noise else { return Ok(None) };
+                let read = noise.take_accept(&message);
+                let Ok((accept, split)) = read.and_then(|(payload, split)| Ok((Accept::decode(&payload)?, split)))
+                else {
+                    self.doubt(now, ConnectError::Guard);
+                    return Ok(None);
+                };
+                Ok(Some(self.connect(now, path, accept, encrypted(split, Role::Client))))
             }
             Body::Refuse(refusal) => {
                 let error = match refusal {
@@ -211,8 +258,10 @@ impl Client {
                     Refusal::Guard => ConnectError::Guard,
                     Refusal::Full => ConnectError::Full,
                 };
-                let expected = self.protection.prove(REFUSE_PURPOSE, &[&self.question, answer.proven]);
-                if self.protection.key.is_none() || equal(&answer.proof, &expected) {
+                let keys = &self.protection.keys;
+                let is_proof =
+                    |key| equal(&answer.proof, &prove(Some(key), REFUSE_PURPOSE, &[&self.question, answer.proven]));
+                if keys.is_empty() || keys.iter().any(is_proof) {
                     return Err(error);
                 }
                 self.doubt(now, error);
@@ -224,7 +273,7 @@ impl Client {
 
     /// Notes what may be forged: only someone on the path sees the token, but a key is to hold against them too.
     fn doubt(&mut self, now: Time, error: ConnectError) {
-        if self.protection.key.is_some() && self.doubtful.is_none() {
+        if !self.protection.keys.is_empty() && self.doubtful.is_none() {
             self.doubtful = Some((error, now + DOUBTFUL));
         }
     }
@@ -249,6 +298,20 @@ impl Client {
     }
 
     fn open(&mut self, cookie_time: u64, cookie: [u8; 16]) {
+        self.opening = true;
+        self.opens += 1;
+        if let Some(key) = self.protection.encrypts() {
+            // Each OPEN has a key of its own: no two messages are encrypted alike.
+            let seed = blake3::keyed_hash(&self.secret, &self.opens.to_le_bytes());
+            let id = key.id();
+            let prologue = handshake::sealed_prologue(self.token, self.nonce, cookie_time, cookie, id);
+            let terms = ClientTerms { window: self.settings.window(), addresses: self.addresses.clone() };
+            let (noise, message) = Noise::open(key, *seed.as_bytes(), &prologue, &terms.encode());
+            let sealed = Sealed { nonce: self.nonce, cookie_time, cookie, key: id, message };
+            self.question = handshake::encode(self.token, &Body::SealedOpen(sealed), |_| [0; PROOF_LEN]);
+            self.noise = Some(noise);
+            return;
+        }
         let open = Open {
             nonce: self.nonce,
             cookie_time,
@@ -257,21 +320,18 @@ impl Client {
             window: self.settings.window(),
             addresses: self.addresses.clone(),
         };
-        let protection = &self.protection;
+        let key = self.protection.keys.first();
         self.question =
-            handshake::encode(self.token, &Body::Open(open), |proven| protection.prove("ri2n v1 open", &[proven]));
-        self.opening = true;
+            handshake::encode(self.token, &Body::Open(open), |proven| prove(key, "ri2n v1 open", &[proven]));
     }
 
-    fn connect(&mut self, now: Time, path: Path, accept: Accept) -> Connected {
-        let tokens = (self.token, accept.server_token);
-        let session = session_context(tokens, &self.nonce, &accept.nonce);
-        let seal = self.protection.seal(self.protection.guard(), Role::Client, &[&session]);
+    fn connect(&mut self, now: Time, path: Path, accept: Accept, seal: Seal) -> Connected {
         let agreement = Agreement {
             role: Role::Client,
             local_token: self.token,
             peer_token: accept.server_token,
             seal,
+            key: self.protection.keys.first().map(Key::id),
             peer_window: accept.window,
             secret: self.secret,
             offered: Vec::new(),
@@ -320,8 +380,18 @@ pub enum Response {
 pub struct Opening {
     client: SocketAddr,
     token: u64,
-    open: Open,
+    window: u64,
+    terms: Guarded,
     question: Vec<u8>,
+}
+
+/// How the client wants the connection guarded.
+#[derive(Debug)]
+enum Guarded {
+    /// By a tag or nothing, with the key that its proof is of; what is wanted, and its nonce.
+    ByTag(Option<Key>, Guard, [u8; 16]),
+    /// By encryption, with this key and this message.
+    ByNoise(Key, Sealed),
 }
 
 impl Opening {
@@ -329,6 +399,13 @@ impl Opening {
     #[must_use]
     pub fn client(&self) -> SocketAddr {
         self.client
+    }
+
+    fn key(&self) -> Option<KeyId> {
+        match &self.terms {
+            Guarded::ByTag(key, ..) => key.as_ref().map(Key::id),
+            Guarded::ByNoise(key, _) => Some(key.id()),
+        }
     }
 }
 
@@ -379,51 +456,83 @@ impl Server {
                 if !is_fresh || !equal(&cookie, &open.cookie) {
                     return Response::Ignore;
                 }
-                let proof = self.protection.prove("ri2n v1 open", &[question.proven]);
-                if !self.takes(open.guard) || !equal(&proof, &question.proof) && self.protection.key.is_some() {
+                let is_proof =
+                    |key: &&Key| equal(&prove(Some(key), "ri2n v1 open", &[question.proven]), &question.proof);
+                let key = self.protection.keys.iter().find(is_proof).cloned();
+                if !self.takes(open.guard) || key.is_none() && !self.protection.keys.is_empty() {
                     return Response::Reply(self.refusal(token, Refusal::Guard, bytes));
                 }
-                self.forget(now);
+                let terms = Guarded::ByTag(key, open.guard, open.nonce);
+                self.consider(
+                    now,
+                    Opening { client: from, token, window: open.window, terms, question: bytes.to_vec() },
+                )
+            }
+            Body::SealedOpen(sealed) => {
+                let cookie = self.cookie(from, token, &sealed.nonce, sealed.cookie_time);
+                let is_fresh = sealed.cookie_time <= seconds && seconds - sealed.cookie_time <= COOKIE_SECONDS;
+                if !is_fresh || !equal(&cookie, &sealed.cookie) {
+                    return Response::Ignore;
+                }
                 if let Some(answer) = self.accepted.get(&(from, token)) {
                     return Response::Reply(answer.to_vec());
                 }
-                if self.accepted.len() >= REMEMBERED_MAX {
-                    return Response::Reply(self.refusal(token, Refusal::Full, bytes));
-                }
-                Response::Open(Box::new(Opening { client: from, token, open, question: bytes.to_vec() }))
+                let Some((key, window)) = self.unseal(token, &sealed) else {
+                    return Response::Reply(self.refusal(token, Refusal::Guard, bytes));
+                };
+                let terms = Guarded::ByNoise(key, sealed);
+                self.consider(now, Opening { client: from, token, window, terms, question: bytes.to_vec() })
             }
             _ => Response::Ignore,
         }
     }
 
+    /// Opens a connection unless it was opened before or there is no room.
+    fn consider(&mut self, now: Time, opening: Opening) -> Response {
+        self.forget(now);
+        if let Some(answer) = self.accepted.get(&(opening.client, opening.token)) {
+            return Response::Reply(answer.to_vec());
+        }
+        if self.accepted.len() >= REMEMBERED_MAX {
+            return Response::Reply(self.refusal(opening.token, Refusal::Full, &opening.question));
+        }
+        Response::Open(Box::new(opening))
+    }
+
+    /// The key of a sealed OPEN, and the client's window; nothing if it is made with another key than ours.
+    fn unseal(&self, token: u64, sealed: &Sealed) -> Option<(Key, u64)> {
+        self.protection.encrypts()?;
+        let key = self.protection.keys.iter().find(|key| key.id() == sealed.key)?;
+        // Nothing is written yet, so no randomness is needed.
+        let (_, payload) = take_sealed(key, [0; 32], token, sealed)?;
+        Some((key.clone(), ClientTerms::decode(&payload).ok()?.window))
+    }
+
     /// Accepts: the connection, and the datagram to send to the client.
     pub fn accept(&mut self, now: Time, opening: Opening, terms: Terms) -> (Connection, Vec<u8>) {
         let (server_token, nonce, secret) = drawn(&terms.seed);
-        let session = session_context((opening.token, server_token), &opening.open.nonce, &nonce);
-        let agreement = Agreement {
-            role: Role::Server,
-            local_token: server_token,
-            peer_token: opening.token,
-            seal: self.protection.seal(opening.open.guard, Role::Server, &[&session]),
-            peer_window: opening.open.window,
-            secret,
-            offered: terms.offered,
-        };
         let accept = Accept {
             server_token,
             nonce,
             port: terms.port,
             window: terms.settings.window(),
-            addresses: agreement.offered.iter().map(|(address, _)| *address).collect(),
+            addresses: terms.offered.iter().map(|(address, _)| *address).collect(),
+        };
+        let (seal, answer) = answer(&opening, accept, &secret);
+        let agreement = Agreement {
+            role: Role::Server,
+            local_token: server_token,
+            peer_token: opening.token,
+            seal,
+            key: opening.key(),
+            peer_window: opening.window,
+            secret,
+            offered: terms.offered,
         };
         let mut connection = Connection::new(now, &terms.settings, agreement);
         let path = Path { local: terms.local, interface: 0, remote: opening.client };
         // Larger ones once the client says what its port takes.
         connection.add_proven_link(now, path, None, DATAGRAM_MIN);
-        let protection = &self.protection;
-        let answer = handshake::encode(opening.token, &Body::Accept(accept), |proven| {
-            protection.prove("ri2n v1 accept", &[&opening.question, proven])
-        });
         let (client, token) = (opening.client, opening.token);
         self.accepted.insert((client, token), answer.clone().into());
         self.earliest.push_back((now, (client, token)));
@@ -438,7 +547,7 @@ impl Server {
 
     fn refusal(&self, token: u64, refusal: Refusal, question: &[u8]) -> Vec<u8> {
         handshake::encode(token, &Body::Refuse(refusal), |proven| {
-            self.protection.prove(REFUSE_PURPOSE, &[question, proven])
+            prove(self.protection.keys.first(), REFUSE_PURPOSE, &[question, proven])
         })
     }
 
@@ -455,7 +564,8 @@ impl Server {
     }
 
     fn takes(&self, guard: Guard) -> bool {
-        (guard == Guard::Keyed) == self.protection.key.is_some()
+        (guard == Guard::Keyed) != self.protection.keys.is_empty()
+            && self.protection.encrypts().is_none()
             && !(guard == Guard::None && self.protection.integrity == Integrity::Checksum)
     }
 
@@ -482,6 +592,35 @@ impl Server {
         let mut cookie = [0; 16];
         cookie.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         cookie
+    }
+}
+
+/// The handshake of a sealed OPEN, and what it hides.
+fn take_sealed(key: &Key, seed: [u8; 32], token: u64, sealed: &Sealed) -> Option<(Noise, Vec<u8>)> {
+    let prologue = handshake::sealed_prologue(token, sealed.nonce, sealed.cookie_time, sealed.cookie, sealed.key);
+    Noise::take_open(key, seed, &prologue, &sealed.message).ok()
+}
+
+/// What a server says to a client that it accepts, and what guards the packets from then on.
+fn answer(opening: &Opening, accept: Accept, secret: &[u8; 32]) -> (Seal, Vec<u8>) {
+    match &opening.terms {
+        Guarded::ByTag(key, guard, nonce) => {
+            let session = session_context((opening.token, accept.server_token), nonce, &accept.nonce);
+            let seal = seal(key.as_ref(), *guard, Role::Server, &[&session]);
+            let answer = handshake::encode(opening.token, &Body::Accept(accept), |proven| {
+                prove(key.as_ref(), "ri2n v1 accept", &[&opening.question, proven])
+            });
+            (seal, answer)
+        }
+        Guarded::ByNoise(key, sealed) => {
+            let seed = blake3::derive_key("ri2n v2 ephemeral key of a server", secret);
+            let (noise, _) = take_sealed(key, seed, opening.token, sealed).expect("it was read before");
+            let mut payload = Vec::new();
+            accept.encode(&mut payload);
+            let (message, split) = noise.accept(&payload);
+            let answer = handshake::encode(opening.token, &Body::SealedAccept(message), |_| [0; PROOF_LEN]);
+            (encrypted(split, Role::Server), answer)
+        }
     }
 }
 

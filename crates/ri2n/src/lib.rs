@@ -25,8 +25,10 @@ mod congestion;
 mod connection;
 pub mod handshake;
 mod health;
+mod key;
 mod lateness;
 mod link;
+mod noise;
 mod ranges;
 mod rtt;
 mod seal;
@@ -39,9 +41,10 @@ pub use connection::{
     Patience, ReadError, Settings, StreamState, WriteError,
 };
 pub use health::Health;
+pub use key::{KEYS_MAX, Key, KeyId, Keys};
 pub use link::{LinkId, LinkReport, Path};
 pub use ranges::RangeSet;
-pub use seal::{Integrity, Key, Seal};
+pub use seal::{Integrity, PACKETS_A_KEY, Seal};
 pub use time::Time;
 
 /// Most links of a connection.

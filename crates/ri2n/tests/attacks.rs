@@ -5,8 +5,8 @@ mod world;
 use ri2n::{
     Arrival, CloseReason, Settings, StreamState, Time,
     handshake::{
-        Client, ConnectError, DOUBTFUL, HELLOS_A_SECOND, HELLOS_AT_ONCE, Protection, REMEMBERED_MAX, Response, Server,
-        Terms,
+        Client, ConnectError, DOUBTFUL, HELLOS_A_SECOND, HELLOS_AT_ONCE, Privacy, Protection, REMEMBERED_MAX, Response,
+        Server, Terms,
     },
     wire::{
         control::{self, Control},
@@ -15,7 +15,7 @@ use ri2n::{
     },
 };
 use std::{net::SocketAddr, time::Duration};
-use world::{App, Chance, Datagram, Pipe, World, ip};
+use world::{App, Chance, Datagram, Pipe, World, ip, pattern};
 
 fn connected(seed: u64, prepare: impl Fn(World) -> World) -> World {
     let mut world = prepare(World::new(seed));
@@ -62,7 +62,12 @@ fn guessed_packets_change_nothing() {
 
 #[test]
 fn every_datagram_replayed_and_reflected_changes_nothing() {
-    for prepare in [|world: World| world, |world: World| world.with_key(), |world: World| world.with_checksum()] {
+    for prepare in [
+        |world: World| world,
+        |world: World| world.with_key(),
+        |world: World| world.with_checksum(),
+        |world: World| world.with_encryption(),
+    ] {
         let mut world = connected(2, prepare);
         for _ in 0..5 {
             let seen: Vec<Datagram> = std::mem::take(world.recorded.as_mut().unwrap());
@@ -84,20 +89,107 @@ fn every_datagram_replayed_and_reflected_changes_nothing() {
 
 #[test]
 fn with_a_key_a_changed_bit_is_as_good_as_loss() {
-    let mut world = connected(4, |world| world.with_key());
-    for pipe in &mut world.pipes {
-        pipe.corruption = 0.2;
+    for prepare in [|world: World| world.with_key(), |world: World| world.with_encryption()] {
+        let mut world = connected(4, prepare);
+        for pipe in &mut world.pipes {
+            pipe.corruption = 0.2;
+        }
+        finishes(&mut world);
     }
-    finishes(&mut world);
+}
+
+/// What someone on the path sees of an encrypted connection: neither bytes of the streams nor control frames nor addresses, and
+/// the same packet never twice.
+#[test]
+fn who_listens_on_the_path_reads_nothing() {
+    let seen = |prepare: fn(World) -> World| {
+        let mut world = connected(9, prepare);
+        finishes(&mut world);
+        let bytes: Vec<Vec<u8>> = world.recorded.unwrap().into_iter().map(|datagram| datagram.bytes).collect();
+        bytes
+    };
+    let shows = |seen: &[Vec<u8>], secret: &[u8]| {
+        seen.iter().any(|bytes| bytes.windows(secret.len()).any(|window| window == secret))
+    };
+    let stream: Vec<u8> = (80..112).map(|offset| pattern(1, offset)).collect();
+    let std::net::IpAddr::V4(second) = ip(0, 1) else { panic!("an address of version 4") };
+    // The check can fail: without encryption, all of that is there to be seen.
+    let clear = seen(|world| world.with_key());
+    assert!(shows(&clear, &stream) && shows(&clear, &second.octets()));
+    let hidden = seen(|world| world.with_encryption());
+    assert!(!shows(&hidden, &stream) && !shows(&hidden, &second.octets()));
+    let mut packets: Vec<&[u8]> = Vec::new();
+    for bytes in hidden.iter().filter(|bytes| !wire::is_handshake(bytes)) {
+        let raw = packet::decode(bytes).unwrap();
+        let frames: Vec<_> = control::decode(raw.control).collect();
+        let is_ack = matches!(frames.first(), Some(Ok(Control::Ack(ack))) if !ack.links.is_empty());
+        assert!(!is_ack || frames.last().is_some_and(Result::is_err), "an acknowledgement in the clear: {frames:?}");
+        packets.push(bytes);
+    }
+    let count = packets.len();
+    packets.sort_unstable();
+    packets.dedup();
+    assert_eq!(packets.len(), count, "a packet was sent twice");
+}
+
+/// A key is changed in three steps, in any order of machines within a step, and at no time does a connection fail.
+#[test]
+fn keys_are_rotated_while_connections_are_made() {
+    let (old, new) = (ri2n::Key::new([1; 32]), ri2n::Key::new([2; 32]));
+    let steps: [&[&ri2n::Key]; 4] = [&[&old], &[&old, &new], &[&new, &old], &[&new]];
+    for privacy in [Privacy::Authenticated, Privacy::Encrypted] {
+        for (at, ahead) in
+            (0..4).flat_map(|at| [(at, at), (at, at + 1), (at + 1, at)]).filter(|ends| ends.0.max(ends.1) < 4)
+        {
+            let protection = |step: usize| {
+                let keys = steps[step].iter().copied().cloned().collect();
+                Protection { keys, privacy, ..Protection::default() }
+            };
+            let mut world = World::new(6);
+            let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
+            world.join(client, server, 0, &Pipe::gigabit());
+            world.protection = protection(at);
+            world.listen(server);
+            world.protection = protection(ahead);
+            world.connect(client, server);
+            let until = world.after(50);
+            world.run(until, |_| false);
+            let used = |node: usize| world.nodes[node].connection.as_ref().and_then(|connection| connection.key());
+            assert_eq!((used(client), used(server)), (Some(steps[ahead][0].id()), used(client)), "{at}, {ahead}");
+        }
+    }
+}
+
+#[test]
+fn an_end_that_encrypts_and_one_that_does_not_refuse_each_other() {
+    for (ours, theirs) in [(Privacy::Encrypted, Privacy::Authenticated), (Privacy::Authenticated, Privacy::Encrypted)] {
+        let mut world = World::new(5).with_key();
+        let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
+        world.join(client, server, 0, &Pipe::gigabit());
+        world.protection.privacy = theirs;
+        world.listen(server);
+        world.protection.privacy = ours;
+        world.connect(client, server);
+        let until = world.after(50);
+        world.run(until, |_| false);
+        let failure = world.nodes[client].failure.as_ref();
+        assert!(failure.is_some_and(|failure| failure.contains("encrypts")), "{ours:?}: {failure:?}");
+        assert!(world.nodes[server].connection.is_none() && world.nodes[client].connection.is_none());
+    }
 }
 
 #[test]
 fn another_key_is_refused() {
-    let mut world = World::new(5).with_key();
+    for prepare in [|world: World| world.with_key(), |world: World| world.with_encryption()] {
+        is_refused(prepare(World::new(5)));
+    }
+}
+
+fn is_refused(mut world: World) {
     let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
     world.join(client, server, 0, &Pipe::gigabit());
     world.listen(server);
-    world.protection = Protection { key: Some(ri2n::Key::from_passphrase("another")), ..Protection::default() };
+    world.protection = Protection { keys: ri2n::Key::from_passphrase("another").into(), ..world.protection };
     world.connect(client, server);
     let until = world.after(DOUBTFUL.as_millis() as u64 / 2);
     world.run(until, |_| false);
@@ -111,7 +203,12 @@ fn another_key_is_refused() {
 /// Every refusal there is, sent to a client by someone on the path before the server's answer arrives.
 #[test]
 fn forged_refusals_and_acceptances_delay_nobody_who_has_a_key() {
-    let mut world = World::new(8).with_key();
+    for prepare in [|world: World| world.with_key(), |world: World| world.with_encryption()] {
+        is_not_delayed(prepare(World::new(8)));
+    }
+}
+
+fn is_not_delayed(mut world: World) {
     let (client, server) = (world.add_node(1, Settings::default()), world.add_node(1, Settings::default()));
     world.join(client, server, 0, &Pipe { delay: Duration::from_millis(5), ..Pipe::gigabit() });
     for (k, node) in [client, server].into_iter().enumerate() {
@@ -132,7 +229,8 @@ fn forged_refusals_and_acceptances_delay_nobody_who_has_a_key() {
             let accept =
                 wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new() };
             let refusals = [wire::Refusal::Guard, wire::Refusal::Full, wire::Refusal::Version(9)];
-            for body in refusals.map(Body::Refuse).into_iter().chain([Body::Accept(accept)]) {
+            let accepts = [Body::Accept(accept), Body::SealedAccept(vec![7; 100])];
+            for body in refusals.map(Body::Refuse).into_iter().chain(accepts) {
                 let bytes = wire::encode(question.client_token, &body, |_| [0; PROOF_LEN]);
                 let now = world.now;
                 let path = ri2n::Path { local: None, interface: 0, remote: seen.to };
@@ -150,7 +248,7 @@ fn forged_refusals_and_acceptances_delay_nobody_who_has_a_key() {
 
 #[test]
 fn a_refusal_of_the_server_that_has_the_key_is_believed_at_once() {
-    let protection = Protection { key: Some(ri2n::Key::from_passphrase("a secret")), ..Protection::default() };
+    let protection = Protection { keys: ri2n::Key::from_passphrase("a secret").into(), ..Protection::default() };
     let mut server = Server::new([1; 32], protection.clone());
     let mut client = Client::new([2; 32], Settings::default(), protection, Vec::new());
     let (now, from) = (Time::from_nanos(50_000_000_000), SocketAddr::new(ip(0, 0), 7));

@@ -80,7 +80,11 @@ fn faulty(chance: &mut Chance, healthy: &Pipe) -> Pipe {
 fn run_world(seed: u64) {
     let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xe5);
     let mut world = World::new(chance.next());
-    world = if chance.happens(0.5) { world.with_key() } else { world.with_checksum() };
+    world = match chance.below(4) {
+        0 | 1 => world.with_checksum(),
+        2 => world.with_key(),
+        _ => world.with_encryption(),
+    };
     let links = chance.between(1, 4) as usize;
     let restarts = chance.happens(0.1);
     let settings = |chance: &mut Chance| Settings {

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub(crate) mod bench;
+pub(crate) mod keys;
 pub(crate) mod proxy;
 pub(crate) mod run;
 pub(crate) mod shell;
@@ -17,6 +18,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Broker(args) => run::broker(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     }

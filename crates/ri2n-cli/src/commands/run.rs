@@ -175,8 +175,9 @@ impl Options {
         let links = self.connecting.links.iter().flat_map(|link| ["--links".to_owned(), link.to_string()]);
         let networks = self.network.iter().flat_map(|network| ["--network".to_owned(), network.to_string()]);
         let require = self.connecting.require.iter().map(|require| format!("--require={require}"));
+        let encrypt = self.connecting.encrypt.then(|| "--encrypt".to_owned());
         let patience = ["--patience-ms".to_owned(), self.patience_ms.to_string()];
-        config.chain(links).chain(networks).chain(require).chain(patience).collect()
+        config.chain(links).chain(networks).chain(require).chain(encrypt).chain(patience).collect()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     LINKS_MAX,
     buffer::{ReceiveBuffer, SendBuffer},
     health::Others,
+    key::KeyId,
     lateness::Lateness,
     link::{Link, LinkId, LinkReport, Path},
     seal::Seal,
@@ -172,6 +173,8 @@ pub(crate) struct Agreement {
     /// In packets to the peer.
     pub(crate) peer_token: u64,
     pub(crate) seal: Seal,
+    /// Which of the keys it is of.
+    pub(crate) key: Option<KeyId>,
     pub(crate) peer_window: u64,
     /// What only this end knows: numbers that nobody shall guess come from it.
     pub(crate) secret: [u8; 32],
@@ -186,6 +189,7 @@ pub struct Connection {
     local_token: u64,
     peer_token: u64,
     seal: Seal,
+    key: Option<KeyId>,
     width: Width,
     secret: [u8; 32],
     challenges: u64,
@@ -206,6 +210,8 @@ pub struct Connection {
 
     /// Kept for its memory: control frames of a packet being written.
     scratch: Vec<u8>,
+    /// The same: what an encrypted packet hid.
+    opened: Vec<u8>,
 
     /// Whether a link may want to send an answer, a probe or a size.
     control_due: bool,
@@ -255,6 +261,7 @@ impl Connection {
             local_token: agreement.local_token,
             peer_token: agreement.peer_token,
             seal: agreement.seal,
+            key: agreement.key,
             width: if widest <= NARROW_WINDOW_MAX { Width::Narrow } else { Width::Wide },
             secret: agreement.secret,
             challenges: 0,
@@ -271,6 +278,7 @@ impl Connection {
             resets_due: 0,
             unreachable: 0,
             scratch: Vec::new(),
+            opened: Vec::new(),
             control_due: true,
             acks_due: 0,
             ack_at: None,
@@ -540,6 +548,18 @@ impl Connection {
     #[must_use]
     pub fn links(&self) -> Vec<LinkReport> {
         self.each_link().map(Link::report).collect()
+    }
+
+    /// What guards the packets.
+    #[must_use]
+    pub fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// Which key guards them, if one does.
+    #[must_use]
+    pub fn key(&self) -> Option<KeyId> {
+        self.key
     }
 
     /// When the last believed packet arrived.

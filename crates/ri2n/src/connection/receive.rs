@@ -6,6 +6,7 @@ use crate::{
     congestion::{self, Competitor, Limited},
     health::{Others, SUSPICION},
     link::{AckContext, Fate, Link, LinkId, Outcome, Path},
+    seal::Seal,
     time::Time,
     wire::{
         control::{self, Ack, Control},
@@ -152,13 +153,36 @@ impl Connection {
         let header = raw.resolve(self.local_token, expected, self.receive.next())?;
         let data_len = raw.payload.len().checked_sub(self.seal.tag_len())?;
         let (packet, tag) = bytes.split_at(bytes.len() - self.seal.tag_len());
+        if let Seal::Encrypted(_) = self.seal {
+            let mut opened = std::mem::take(&mut self.opened);
+            opened.clear();
+            opened.extend_from_slice(raw.control);
+            opened.extend_from_slice(&raw.payload[..data_len]);
+            let head = &packet[..packet.len() - opened.len()];
+            let is_own = self.seal.decrypt(raw.link, header.number, head, &mut opened, tag);
+            let (control, data) = opened.split_at(raw.control.len());
+            let taken = if is_own { self.take_in_valid(now, arrival, &header, control, data) } else { None };
+            self.opened = opened;
+            return taken;
+        }
         if !self.seal.is_valid(raw.link, header.number, packet, tag) {
             return None;
         }
-        let data = &raw.payload[..data_len];
+        self.take_in_valid(now, arrival, &header, raw.control, &raw.payload[..data_len])
+    }
+
+    fn take_in_valid(
+        &mut self,
+        now: Time,
+        arrival: Arrival,
+        header: &Header,
+        control: &[u8],
+        data: &[u8],
+    ) -> Option<()> {
+        let index = usize::from(header.link);
         let mut eliciting = header.data.is_some();
         let mut frames = Frames::default();
-        for frame in control::decode(raw.control) {
+        for frame in control::decode(control) {
             match frame.ok()? {
                 Control::Ack(ack) => frames.ack = Some(ack),
                 Control::Ping(number) => (frames.ping, eliciting) = (Some(number), true),
@@ -180,7 +204,7 @@ impl Connection {
             return Some(());
         }
         self.meet_link(now, index, arrival.from, frames.link)?;
-        if !self.insert_data(&header, data) {
+        if !self.insert_data(header, data) {
             return None;
         }
         self.handle_heard(now, arrival, 1);

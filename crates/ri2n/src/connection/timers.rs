@@ -170,7 +170,7 @@ impl Connection {
     fn release_memory(&mut self) {
         self.send.release();
         self.receive.release();
-        self.scratch = Vec::new();
+        (self.scratch, self.opened) = (Vec::new(), Vec::new());
         self.links.iter_mut().flatten().for_each(|link| link.release_memory());
     }
 

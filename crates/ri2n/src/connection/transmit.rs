@@ -15,6 +15,7 @@ use crate::{
     LINKS_MAX,
     health::Health,
     link::{Link, LinkId, Outcome, Path, Purpose},
+    seal::Seal,
     time::Time,
     wire::{
         control::{self, Control},
@@ -376,11 +377,20 @@ impl Connection {
         let from = batch.heads.len();
         packet::encode(&mut batch.heads, width, &header, draft.control);
         let head = from..batch.heads.len();
-        batch.parts.push(Part::Head(head.clone()));
-        if range.start < range.end {
-            batch.parts.push(Part::Data(range.clone()));
+        if let Seal::Encrypted(_) = self.seal {
+            let clear = head.end - head.start - draft.control.len();
+            let (data, wrapped) = self.send.slices(range.clone());
+            batch.heads.extend_from_slice(data);
+            batch.heads.extend_from_slice(wrapped);
+            self.seal.encrypt(index as u8, number, &mut batch.heads, from, clear);
+            batch.parts.push(Part::Head(from..batch.heads.len()));
+        } else {
+            batch.parts.push(Part::Head(head.clone()));
+            if range.start < range.end {
+                batch.parts.push(Part::Data(range.clone()));
+            }
         }
-        if self.seal.tag_len() > 0 {
+        if let Seal::Checksum | Seal::Keyed { .. } = self.seal {
             let (data, wrapped) = self.send.slices(range.clone());
             let mut tag = Vec::with_capacity(self.seal.tag_len());
             self.seal.put_tag(index as u8, number, &[&batch.heads[head.clone()], data, wrapped], &mut tag);

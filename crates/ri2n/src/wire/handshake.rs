@@ -1,4 +1,5 @@
-//! The four datagrams before a connection: HELLO, COOKIE, OPEN, ACCEPT; and REFUSE.
+//! The four datagrams before a connection: HELLO, COOKIE, OPEN, ACCEPT; and REFUSE. Of an encrypted connection, OPEN and ACCEPT are
+//! of kinds of their own.
 //!
 //! ```text
 //!  0..4   "RI2N"    4  version    5  kind    6..14  the client's token    14..  by kind
@@ -7,7 +8,7 @@
 //! No answer is longer than the question: HELLO is padded beyond COOKIE, OPEN beyond ACCEPT.
 
 use super::{Malformed, Reader, VERSION, put_varint};
-use crate::LINKS_MAX;
+use crate::{LINKS_MAX, key::KeyId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Length of a HELLO, which COOKIE and REFUSE do not pass.
@@ -27,6 +28,14 @@ const COOKIE: u8 = 2;
 const OPEN: u8 = 3;
 const ACCEPT: u8 = 4;
 const REFUSE: u8 = 5;
+const SEALED_OPEN: u8 = 6;
+const SEALED_ACCEPT: u8 = 7;
+/// Where the message of a sealed OPEN begins.
+const SEALED_OPEN_AT: usize = 14 + 16 + 8 + 16 + 8;
+/// Bytes that the message of a sealed OPEN hides.
+pub(crate) const OPEN_PAYLOAD_LEN: usize = OPEN_LEN - SEALED_OPEN_AT - Sealed::OVERHEAD;
+/// The same of a sealed ACCEPT, at most.
+pub(crate) const ACCEPT_PAYLOAD_MAX: usize = OPEN_LEN - 14 - Sealed::OVERHEAD;
 
 /// An address that an end can be reached at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +114,56 @@ pub struct Open {
     pub addresses: Vec<Address>,
 }
 
+/// The third datagram of an encrypted connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// The client's random number, when the cookie was made, and the cookie: as in [`Open`].
+    pub nonce: [u8; 16],
+    /// See `nonce`.
+    pub cookie_time: u64,
+    /// See `nonce`.
+    pub cookie: [u8; 16],
+    /// Which key it is made with.
+    pub key: KeyId,
+    /// The first message of Noise, whose payload is a [`ClientTerms`].
+    pub message: Vec<u8>,
+}
+
+impl Sealed {
+    /// Bytes of a message of Noise beside its payload: a public key and a tag.
+    pub(crate) const OVERHEAD: usize = 32 + 16;
+}
+
+/// What a sealed OPEN hides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTerms {
+    /// Bytes that the client's receive buffer holds.
+    pub window: u64,
+    /// The client's addresses, at most [`ADDRESSES_MAX`]; for information.
+    pub addresses: Vec<Address>,
+}
+
+impl ClientTerms {
+    /// Always of the same length, whatever there is to say.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(OPEN_PAYLOAD_LEN);
+        put_varint(&mut out, self.window);
+        put_addresses(&mut out, &self.addresses);
+        out.resize(OPEN_PAYLOAD_LEN, 0);
+        out
+    }
+
+    /// Reads what [`Self::encode`] writes.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        Ok(Self { window: reader.varint()?, addresses: read_addresses(&mut reader)? })
+    }
+}
+
 /// The fourth datagram: the server's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accept {
@@ -118,6 +177,32 @@ pub struct Accept {
     pub window: u64,
     /// The server's addresses, at most [`ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
+}
+
+impl Accept {
+    /// Appends the fields in their order.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.server_token.to_le_bytes());
+        out.extend_from_slice(&self.nonce);
+        out.extend_from_slice(&self.port.to_le_bytes());
+        put_varint(out, self.window);
+        put_addresses(out, &self.addresses);
+    }
+
+    /// Reads what [`Self::encode`] writes.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        Ok(Self {
+            server_token: reader.u64()?,
+            nonce: reader.array()?,
+            port: reader.u16()?,
+            window: reader.varint()?,
+            addresses: read_addresses(&mut reader)?,
+        })
+    }
 }
 
 /// What a handshake datagram says.
@@ -141,6 +226,10 @@ pub enum Body {
     Accept(Accept),
     /// No.
     Refuse(Refusal),
+    /// As Open, of an encrypted connection.
+    SealedOpen(Sealed),
+    /// As Accept, of an encrypted connection: the second message of Noise, whose payload is an [`Accept`].
+    SealedAccept(Vec<u8>),
 }
 
 /// A handshake datagram.
@@ -176,6 +265,8 @@ pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; 
         Body::Open(_) => OPEN,
         Body::Accept(_) => ACCEPT,
         Body::Refuse(_) => REFUSE,
+        Body::SealedOpen(_) => SEALED_OPEN,
+        Body::SealedAccept(_) => SEALED_ACCEPT,
     };
     out.push(kind);
     out.extend_from_slice(&client_token.to_le_bytes());
@@ -204,11 +295,7 @@ pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; 
             out.extend_from_slice(&proof);
         }
         Body::Accept(accept) => {
-            out.extend_from_slice(&accept.server_token.to_le_bytes());
-            out.extend_from_slice(&accept.nonce);
-            out.extend_from_slice(&accept.port.to_le_bytes());
-            put_varint(&mut out, accept.window);
-            put_addresses(&mut out, &accept.addresses);
+            accept.encode(&mut out);
             let proof = prove(&out);
             out.extend_from_slice(&proof);
         }
@@ -221,8 +308,31 @@ pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; 
             let proof = prove(&out);
             out.extend_from_slice(&proof);
         }
+        Body::SealedOpen(sealed) => {
+            put_sealed_head(&mut out, sealed.nonce, sealed.cookie_time, sealed.cookie, sealed.key);
+            out.extend_from_slice(&sealed.message);
+        }
+        Body::SealedAccept(message) => out.extend_from_slice(message),
     }
     out
+}
+
+/// What precedes the message in a sealed OPEN.
+#[must_use]
+pub(crate) fn sealed_prologue(client_token: u64, nonce: [u8; 16], time: u64, cookie: [u8; 16], key: KeyId) -> Vec<u8> {
+    let mut out = Vec::with_capacity(SEALED_OPEN_AT);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[VERSION, SEALED_OPEN]);
+    out.extend_from_slice(&client_token.to_le_bytes());
+    put_sealed_head(&mut out, nonce, time, cookie, key);
+    out
+}
+
+fn put_sealed_head(out: &mut Vec<u8>, nonce: [u8; 16], time: u64, cookie: [u8; 16], key: KeyId) {
+    out.extend_from_slice(&nonce);
+    out.extend_from_slice(&time.to_le_bytes());
+    out.extend_from_slice(&cookie);
+    out.extend_from_slice(&key.0);
 }
 
 /// The client's token of a datagram that may be cut anywhere behind it.
@@ -237,7 +347,7 @@ pub fn client_token(bytes: &[u8]) -> Option<u64> {
 /// Reads a datagram.
 ///
 /// # Errors
-/// If it is not one of the five, or of another version and no REFUSE.
+/// If it is not one of the seven, or of another version and no REFUSE.
 pub fn decode(bytes: &[u8]) -> Result<Handshake<'_>, Malformed> {
     let mut reader = Reader::new(bytes);
     if reader.array()? != MAGIC {
@@ -271,13 +381,15 @@ pub fn decode(bytes: &[u8]) -> Result<Handshake<'_>, Malformed> {
             window: reader.varint()?,
             addresses: read_addresses(&mut reader)?,
         }),
-        ACCEPT => Body::Accept(Accept {
-            server_token: reader.u64()?,
+        ACCEPT => Body::Accept(Accept::decode(reader.rest())?),
+        SEALED_OPEN if bytes.len() == OPEN_LEN => Body::SealedOpen(Sealed {
             nonce: reader.array()?,
-            port: reader.u16()?,
-            window: reader.varint()?,
-            addresses: read_addresses(&mut reader)?,
+            cookie_time: reader.u64()?,
+            cookie: reader.array()?,
+            key: KeyId(reader.array()?),
+            message: reader.rest().to_vec(),
         }),
+        SEALED_ACCEPT if bytes.len() <= OPEN_LEN => Body::SealedAccept(reader.rest().to_vec()),
         REFUSE => Body::Refuse(match (reader.u8()?, reader.u8()?) {
             (0, version) => Refusal::Version(version),
             (1, _) => Refusal::Guard,
@@ -378,6 +490,13 @@ pub(super) mod tests {
                 }
             ),
             refusal.prop_map(Body::Refuse),
+            (any::<([u8; 16], u64, [u8; 16], [u8; 8])>(), any::<u8>()).prop_map(
+                |((nonce, cookie_time, cookie, key), fill)| {
+                    let message = vec![fill; OPEN_LEN - SEALED_OPEN_AT];
+                    Body::SealedOpen(Sealed { nonce, cookie_time, cookie, key: KeyId(key), message })
+                }
+            ),
+            proptest::collection::vec(any::<u8>(), 0..OPEN_LEN - 14).prop_map(Body::SealedAccept),
         ]
     }
 
@@ -391,15 +510,34 @@ pub(super) mod tests {
             prop_assert_eq!(client_token(&bytes), Some(token));
             prop_assert_eq!(read.proven, &proven[..]);
             prop_assert!(is_handshake(&bytes) && crate::wire::packet::decode(&bytes).is_err());
-            let limit = match body { Body::Open(_) | Body::Accept(_) => OPEN_LEN, _ => HELLO_LEN };
+            let limit = match body {
+                Body::Open(_) | Body::Accept(_) | Body::SealedOpen(_) | Body::SealedAccept(_) => OPEN_LEN,
+                _ => HELLO_LEN,
+            };
             prop_assert!(bytes.len() <= limit, "no answer is longer than its question");
         }
 
         #[test]
-        fn any_bytes_are_taken(mut bytes in proptest::collection::vec(0..=255_u8, 6..600), kind in 0..8_u8) {
+        fn any_bytes_are_taken(mut bytes in proptest::collection::vec(0..=255_u8, 6..600), kind in 0..9_u8) {
             let _ = decode(&bytes);
             bytes[..6].copy_from_slice(&[b'R', b'I', b'2', b'N', VERSION, kind]);
             let _ = (decode(&bytes), foreign_version(&bytes));
+            let _ = (ClientTerms::decode(&bytes), Accept::decode(&bytes));
+        }
+
+        #[test]
+        fn sealed_terms_survive_and_always_fit(
+            window: u64, addresses in addresses(), server_token: u64, nonce: [u8; 16], port: u16,
+        ) {
+            let terms = ClientTerms { window, addresses: addresses.clone() };
+            let bytes = terms.encode();
+            prop_assert_eq!(bytes.len(), OPEN_PAYLOAD_LEN);
+            prop_assert_eq!(ClientTerms::decode(&bytes), Ok(terms));
+            let accept = Accept { server_token, nonce, port, window, addresses };
+            let mut bytes = Vec::new();
+            accept.encode(&mut bytes);
+            prop_assert!(bytes.len() <= ACCEPT_PAYLOAD_MAX);
+            prop_assert_eq!(Accept::decode(&bytes), Ok(accept));
         }
     }
 

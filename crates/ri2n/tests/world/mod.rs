@@ -10,7 +10,7 @@
 use ri2n::{
     Arrival, Batch, Carrier, Connection, Health, Integrity, Key, LinkId, LinkTerms, Neighbours, Part, Path, Settings,
     Target, Time,
-    handshake::{Client, Protection, Response, Server, Terms},
+    handshake::{Client, Privacy, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
 use std::{
@@ -280,8 +280,13 @@ impl World {
     }
 
     pub(crate) fn with_key(mut self) -> Self {
-        self.protection.key = Some(Key::new([7; 32]));
+        self.protection.keys = Key::new([7; 32]).into();
         self
+    }
+
+    pub(crate) fn with_encryption(mut self) -> Self {
+        self.protection.privacy = Privacy::Encrypted;
+        self.with_key()
     }
 
     /// A node with an address on each of `links` networks.
