@@ -2,8 +2,8 @@
 #![no_main]
 
 use ri2n::{
-    Time,
-    handshake::{Protection, Response, Server},
+    Key, Time,
+    handshake::{Privacy, Protection, Response, Server},
     wire::{control, handshake, packet},
 };
 use ri2n_express::{Copy, DATAGRAM_MAX};
@@ -15,10 +15,22 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert_eq!((again.client_token, again.body), (read.client_token, read.body));
     }
     let _ = handshake::foreign_version(data);
-    let mut server = Server::new([1; 32], Protection::default());
-    let from = (std::net::Ipv4Addr::LOCALHOST, 9).into();
-    if let Response::Reply(answer) = server.handle_datagram(Time::from_nanos(1 << 40), from, data) {
-        assert!(answer.len() <= data.len(), "an answer longer than its question");
+    if let Ok(terms) = handshake::ClientTerms::decode(data) {
+        assert_eq!(handshake::ClientTerms::decode(&terms.encode()), Ok(terms));
+    }
+    if let Ok(accept) = handshake::Accept::decode(data) {
+        let mut written = Vec::new();
+        accept.encode(&mut written);
+        assert_eq!(handshake::Accept::decode(&written), Ok(accept));
+    }
+    let encrypted =
+        Protection { keys: Key::new([7; 32]).into(), privacy: Privacy::Encrypted, ..Protection::default() };
+    for protection in [Protection::default(), encrypted] {
+        let mut server = Server::new([1; 32], protection);
+        let from = (std::net::Ipv4Addr::LOCALHOST, 9).into();
+        if let Response::Reply(answer) = server.handle_datagram(Time::from_nanos(1 << 40), from, data) {
+            assert!(answer.len() <= data.len(), "an answer longer than its question");
+        }
     }
     if let Ok(raw) = packet::decode(data) {
         let _ = raw.resolve(7, 1 << 33, 1 << 41);
