@@ -31,8 +31,6 @@ use std::{
 
 /// Batches sent between two looks at the clock.
 const BATCHES_A_LOOK: u32 = 16;
-/// How long to wait for a full socket before the batch counts as lost.
-const SEND_PATIENCE: Duration = Duration::from_millis(5);
 /// How late timers may be that a caller's own doing set: the worker is awake soon in most cases, without being woken.
 const CALLER_SLACK: Duration = Duration::from_millis(2);
 /// How long a connection that nobody refers to any more stays, once all is said, to answer stragglers.
@@ -230,7 +228,10 @@ impl Shared {
         for _ in 0..3 {
             let Err(error) = self.socket.send_batch(&state.connection, batch, state.segment) else { return };
             match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS) => self.socket.wait_writable(SEND_PATIENCE),
+                Some(libc::EAGAIN | libc::ENOBUFS) => {
+                    state.connection.handle_refused(now, batch);
+                    return;
+                }
                 // What the network said about an earlier datagram; this one was not sent yet. The worker reads what it said.
                 Some(libc::ECONNREFUSED) => {}
                 Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)

@@ -351,13 +351,6 @@ impl Socket {
         }
     }
 
-    /// Waits a little until the socket takes more.
-    pub(crate) fn wait_writable(&self, timeout: Duration) {
-        let mut polled = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-        // SAFETY: one entry, which outlives the call.
-        unsafe { libc::poll(&raw mut polled, 1, timeout.as_millis() as libc::c_int) };
-    }
-
     /// Receives what there is, up to `most` messages (no more than [`MESSAGES`]). Returns how many. Asking for one only
     /// spares a look for the next.
     ///

@@ -27,6 +27,9 @@
 //! of them. What is steered by delay needs no coupling: a queue of 400 µs leaves room to whoever else keeps one as short, and
 //! links apart each fill up.
 //!
+//! *A queue of this machine* that refuses a packet says so when it is sent: the window is cut by 30 % at once, once for what is in
+//! flight, and nothing leaves on the link for about a round trip (`connection/transmit.rs`).
+//!
 //! *Many flows* of one machine: while more than eight of its connections have data waiting, a window may become smaller than a
 //! packet, as those of Swift do in large incasts. Such a link sends a whole run, then pauses until its window
 //! allows the next (`connection/transmit.rs`). It learns late what it does to the queue, so all of them together grow as eight
@@ -162,6 +165,8 @@ pub(crate) struct Congestion {
     draining: Option<f64>,
     /// Flows of this machine that have data waiting, this one included.
     flows: f64,
+    /// Refusals of numbers below were answered.
+    refused_until: u64,
     rate: Rate,
 }
 
@@ -185,6 +190,7 @@ impl Congestion {
             drain_at: Time::ZERO,
             draining: None,
             flows: 1.0,
+            refused_until: 0,
             rate: Rate::default(),
         }
     }
@@ -223,6 +229,19 @@ impl Congestion {
             self.window *= self.share() / before;
         }
         self.window = self.window.max(self.window_min());
+    }
+
+    /// This machine's own queue took no packet of this number and the next: that is congestion, known without a round trip. The
+    /// window is cut once for all that was sent before `next_number`.
+    pub(crate) fn handle_refused(&mut self, number: u64, next_number: u64) {
+        if number < self.refused_until {
+            return;
+        }
+        self.refused_until = next_number;
+        self.window = (self.window * LOSS_FACTOR).max(self.window_min());
+        if self.mode == Mode::Start {
+            self.mode = Mode::Delay;
+        }
     }
 
     /// Bytes a second that were delivered of late; zero before the first measurement.
@@ -424,6 +443,21 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_cuts_once_for_all_that_is_in_flight() {
+        let mut congestion = Congestion::new(1232);
+        let before = congestion.window();
+        congestion.handle_refused(10, 14);
+        let cut = congestion.window();
+        assert_eq!(cut, (before as f64 * LOSS_FACTOR) as u64);
+        congestion.handle_refused(12, 20);
+        assert_eq!(congestion.window(), cut, "sent before the first refusal was known");
+        congestion.handle_refused(14, 20);
+        assert!(congestion.window() < cut);
+        (20..200).for_each(|number| congestion.handle_refused(number, number + 1));
+        assert_eq!(congestion.window(), 2 * 1232, "never less than the least");
+    }
 
     #[test]
     fn coupled_windows_grow_together_as_the_best_of_them_would_alone() {

@@ -28,6 +28,10 @@ pub(crate) const DATAGRAM_MIN: u16 = 1232;
 const LARGE_LOST_MAX: u32 = 8;
 /// How often a size that did not pass is tried again.
 const SIZE_RETRY: Duration = Duration::from_secs(30);
+/// How long nothing leaves after a queue of this machine was full: a round trip, at least and at most this.
+const HELD_MIN: Duration = Duration::from_micros(250);
+/// See [`HELD_MIN`].
+const HELD_MAX: Duration = Duration::from_millis(20);
 /// Tries of one size.
 const SIZE_TRIES: u32 = 3;
 
@@ -204,6 +208,8 @@ pub(crate) struct Link {
     pub(crate) announce: SmallVec<[control::Control; 1]>,
     /// Number of the first probe that carried all of them.
     announced_from: u64,
+    /// No data before, since a queue of this machine is full.
+    pub(crate) held_until: Time,
 
     pub(crate) datagram: u16,
     pub(crate) datagram_max: u16,
@@ -250,6 +256,7 @@ impl Link {
             priority: 0,
             announce: SmallVec::new(),
             announced_from: 0,
+            held_until: Time::ZERO,
             datagram,
             datagram_max,
             size_tries: 0,
@@ -329,6 +336,47 @@ impl Link {
         self.next_number += 1;
         self.packets_sent += 1;
         self.forget_resolved();
+    }
+
+    /// The last packets were not sent at all, since a queue of this machine is full: they say nothing of the link's health, and
+    /// their bytes go back to the stream.
+    pub(crate) fn handle_refused(&mut self, now: Time, count: usize, buffer: &mut SendBuffer) -> Outcome {
+        let mut outcome = Outcome::default();
+        let first = self.sent.len().saturating_sub(count);
+        self.congestion.handle_refused(self.next_number - (self.sent.len() - first) as u64, self.next_number);
+        for sent in self.sent.range_mut(first..).filter(|sent| !sent.resolved) {
+            sent.resolved = true;
+            self.in_flight -= u64::from(sent.size);
+            self.packets_sent -= 1;
+            self.bytes_sent -= u64::from(sent.length);
+            if sent.length > 0 {
+                buffer.handle_lost(sent.offset..sent.offset + u64::from(sent.length));
+            }
+            if sent.end == End::Fin {
+                outcome.fin.be_lost();
+            }
+            match sent.purpose {
+                Purpose::Window => outcome.window.be_lost(),
+                // Asked again soon, as if it had just been answered.
+                Purpose::Probe => self.monitor.hasten(now),
+                Purpose::Data | Purpose::Size => {}
+            }
+        }
+        let wait = self.round_trip().clamp(HELD_MIN, HELD_MAX);
+        self.held_until = self.held_until.max(now + wait.mul_f64(self.varied()));
+        // A short run finds room where a long one does not, and comes no more often than the window allows.
+        self.turn_last = u64::from(self.datagram);
+        let windows = 2.0 * self.turn_last as f64 / self.congestion.window() as f64;
+        self.turn_at = self.held_until.max(now + self.round_trip().mul_f64(windows * self.varied()));
+        self.forget_resolved();
+        outcome
+    }
+
+    /// A number from 0.75 to 1.25 that differs from link to link and from packet to packet, so that what began together does not go on
+    /// together.
+    pub(crate) fn varied(&self) -> f64 {
+        let chance = (self.challenge ^ self.next_number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        0.75 + 0.5 * chance as f64 / 65_536.0
     }
 
     /// Takes in what the peer saw on this link.

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
-use world::{App, Chance, Pipe, Sharing, World};
+use world::{App, Chance, OwnQueue, Pipe, Sharing, World};
 
 /// Faults end after this long.
 const FAULTS_MS: u64 = 3_000;
@@ -94,6 +94,7 @@ fn run_world(seed: u64) {
     };
     let (ours, theirs) = (settings(&mut chance), settings(&mut chance));
     let has_backups = chance.happens(0.3);
+    world.own_queue = chance.happens(0.3).then_some(OwnQueue::Tells);
     let (client, server) = (world.add_node(links, ours), world.add_node(links, theirs));
     let start = world.now;
     let ends = world.after(FAULTS_MS);

@@ -223,6 +223,8 @@ pub struct Connection {
     /// Limit that the peer was last told.
     limit_told: u64,
     window_due: bool,
+    /// It is due again with the next acknowledgement.
+    window_due_later: bool,
     duplicate_until: Time,
 
     /// When a link has its next turn, if data wait for that alone.
@@ -285,6 +287,7 @@ impl Connection {
             acked_at: now,
             arrivals: receive::Arrivals::new(now),
             window_due: false,
+            window_due_later: false,
             duplicate_until: Time::ZERO,
             turn_at: None,
             stretch: 1,

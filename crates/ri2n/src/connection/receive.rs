@@ -20,7 +20,7 @@ use std::{net::SocketAddr, ops::Range, time::Duration};
 /// Acknowledgements a millisecond of packets that arrive fast, on all links together.
 const ACKS_A_MS: u64 = 4;
 /// How long an acknowledgement may wait for company.
-const ACK_DELAY: Duration = Duration::from_millis(1);
+pub(super) const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Packets a link that wait for an acknowledgement, at most, when they arrive fast.
 const ACK_PACKETS_MAX: u32 = 32;
 /// Ranges of numbers remembered of a link.

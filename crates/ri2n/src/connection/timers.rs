@@ -71,6 +71,7 @@ impl Connection {
             return;
         }
         if self.ack_at.is_some_and(|at| now >= at) {
+            self.window_due |= std::mem::take(&mut self.window_due_later);
             self.schedule_ack(now);
         }
         self.control_due = true;

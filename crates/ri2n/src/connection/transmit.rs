@@ -10,11 +10,11 @@
 //!                       link 1 ██████████████████████████ later than that: not used
 //! ```
 
-use super::{CloseReason, Connection, Fin};
+use super::{CloseReason, Connection, Fin, receive::ACK_DELAY};
 use crate::{
     LINKS_MAX,
     health::Health,
-    link::{Link, LinkId, Outcome, Path, Purpose},
+    link::{Fate, Link, LinkId, Outcome, Path, Purpose},
     seal::Seal,
     time::Time,
     wire::{
@@ -153,6 +153,18 @@ impl Connection {
             return self.transmit_reset(now, batch);
         }
         self.transmit_control(now, batch) || self.transmit_data(now, batch) || self.transmit_ack(now, batch)
+    }
+
+    /// What [`Self::poll_transmit`] gave last was not sent, since a queue of this machine is full (ENOBUFS, EAGAIN): at once a
+    /// sign of congestion. Its data leave again, nothing on that link before about a round trip has passed.
+    pub fn handle_refused(&mut self, now: Time, batch: &Batch) {
+        let Some(link) = &mut self.links[batch.link.index()] else { return };
+        let outcome = link.handle_refused(now, batch.ends.len(), &mut self.send);
+        // What it acknowledged and told of the window is said again, not at once: the queue is full.
+        self.links.iter_mut().flatten().for_each(|link| link.told = 0);
+        self.ack_at = self.ack_at.or(Some(now + ACK_DELAY));
+        self.window_due_later |= outcome.window == Fate::Lost;
+        self.handle_outcome(&Outcome { window: Fate::Unknown, ..outcome });
     }
 
     fn transmit_reset(&mut self, now: Time, batch: &mut Batch) -> bool {
@@ -480,8 +492,8 @@ impl Link {
 
     /// When the next turn begins, if that is all that keeps the link from sending.
     fn next_turn(&self, now: Time) -> Option<Time> {
-        let waits = self.monitor.is_usable() && self.in_flight == 0 && self.turn_at > now;
-        waits.then_some(self.turn_at)
+        let at = if self.in_flight == 0 { self.turn_at.max(self.held_until) } else { self.held_until };
+        (self.monitor.is_usable() && at > now).then_some(at)
     }
 
     /// Bytes that leave at once. Turns become longer one by one, and pauses differ, so that flows which began together do not send
@@ -498,14 +510,15 @@ impl Link {
             return;
         }
         let windows = bytes as f64 / self.congestion.window() as f64;
-        let chance = (self.challenge ^ self.next_number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-        let varied = 0.75 + 0.5 * chance as f64 / 65_536.0;
-        self.turn_at = self.turn_at.max(now) + self.round_trip().mul_f64(windows * varied);
+        self.turn_at = self.turn_at.max(now) + self.round_trip().mul_f64(windows * self.varied());
         self.turn_last = bytes.max(u64::from(self.datagram));
     }
 
     /// Whether the window lets a packet go, and a worthwhile run if more waits: half the window, or a whole run.
     fn has_room_for(&self, now: Time, waiting: u64) -> bool {
+        if now < self.held_until {
+            return false;
+        }
         if self.sends_by_turns() {
             return self.in_flight == 0 && now >= self.turn_at;
         }

@@ -173,6 +173,13 @@ enum Event {
     Custom(u64),
 }
 
+/// Whether a queue of the sender's own says that it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnQueue {
+    Tells,
+    IsSilent,
+}
+
 /// How the processor of a node is shared with other programs. What arrives meanwhile waits in the system's buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sharing {
@@ -243,6 +250,11 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     /// Moments of the test's own that passed.
     pub(crate) customs: Vec<u64>,
+    /// The first pipe of a way may be a queue of the sender's own, which takes a run whole or not at all.
+    pub(crate) own_queue: Option<OwnQueue>,
+    /// Runs and single datagrams that such queues did not take, and those that they took.
+    pub(crate) refused: u64,
+    pub(crate) taken: u64,
     /// What nodes of one machine know of their networks together: even nodes are one machine, odd nodes the other.
     pub(crate) neighbours: Option<BTreeMap<(bool, u8), Time>>,
     /// Nodes whose connection had data waiting when they last acted.
@@ -269,6 +281,9 @@ impl World {
             recorded: None,
             steps: 0,
             customs: Vec::new(),
+            own_queue: None,
+            refused: 0,
+            taken: 0,
             neighbours: None,
             backlogged: BTreeSet::new(),
         }
@@ -599,6 +614,7 @@ impl World {
         };
         let node = &mut self.nodes[index];
         let mut out = Vec::new();
+        let mut queues = BTreeMap::new();
         if let Some(client) = &mut node.client {
             let to = SocketAddr::new(node.remotes[0], PORT);
             let from = SocketAddr::new(node.addresses[0].ip, PORT);
@@ -632,6 +648,21 @@ impl World {
                     last.len() <= batch.datagram_size && full.iter().all(|bytes| bytes.len() == batch.datagram_size)
                 };
                 let datagrams = batch.datagrams(connection);
+                if let Some(own) = self.own_queue {
+                    let route = &self.routes[&(from.ip(), batch.path.remote.ip())];
+                    let pipe = &self.pipes[route[0]];
+                    let bytes: usize = datagrams.iter().map(|bytes| bytes.len() + 42).sum();
+                    let queued = queues.entry(route[0]).or_insert_with(|| pipe.backlog(now));
+                    if *queued + bytes as f64 > pipe.buffer {
+                        self.refused += 1;
+                        if own == OwnQueue::Tells {
+                            connection.handle_refused(now, &batch);
+                        }
+                        continue;
+                    }
+                    self.taken += 1;
+                    *queued += bytes as f64;
+                }
                 if node.addresses.iter().any(|address| address.priority > 0) {
                     assert_is_preferred(connection, &batch);
                 }
