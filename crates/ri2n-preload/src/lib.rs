@@ -211,7 +211,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
     if options::concern_us(level, option) {
         if let Some(name) = descriptor::name(fd) {
             // SAFETY: the caller vouches for the value.
-            return unsafe { options::set(&name, level, option, value, length) };
+            return unsafe { options::set(fd, &name, level, option, value, length) };
         }
     }
     // SAFETY: the arguments are the caller's, unchanged.

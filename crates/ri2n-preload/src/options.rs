@@ -3,7 +3,7 @@
 use std::{mem, net::SocketAddr, ptr};
 
 use libc::{c_int, c_void, socklen_t};
-use ri2n_session::{Name, Operation, SocketOption, Verdict};
+use ri2n_session::{NODELAY_KEEPER, Name, Operation, SocketOption, Verdict};
 
 use crate::{
     ask::{self, Question, ask},
@@ -32,7 +32,18 @@ pub(crate) fn concern_us(level: c_int, option: c_int) -> bool {
 ///
 /// # Safety
 /// `value` is as `setsockopt(2)` wants it.
-pub(crate) unsafe fn set(name: &Name, level: c_int, option: c_int, value: *const c_void, length: socklen_t) -> c_int {
+pub(crate) unsafe fn set(
+    fd: c_int,
+    name: &Name,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> c_int {
+    if (level, option) == (libc::IPPROTO_TCP, libc::TCP_NODELAY) {
+        // SAFETY: the caller vouches for the value, which both options take alike.
+        return unsafe { real::setsockopt(fd, libc::SOL_SOCKET, NODELAY_KEEPER, value, length) };
+    }
     // What a program must not be told to have: other protocols on top, signatures, another state.
     let refused = level == libc::IPPROTO_TCP
         && matches!(option, libc::TCP_ULP | libc::TCP_MD5SIG | libc::TCP_REPAIR | libc::TCP_FASTOPEN_CONNECT);
@@ -125,6 +136,10 @@ pub(crate) unsafe fn get(
         },
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
         (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => SEGMENT_BYTES,
+        (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
+            // SAFETY: the caller vouches for the buffer, which both options fill alike.
+            return unsafe { real::getsockopt(fd, libc::SOL_SOCKET, NODELAY_KEEPER, value, length) };
+        }
         // SAFETY: the caller vouches for the buffer.
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => return unsafe { give(CONGESTION, value, length) },
         // SAFETY: the caller vouches for the buffer.

@@ -21,11 +21,12 @@ mod tuning;
 use std::{
     io,
     net::SocketAddr,
+    os::fd::OwnedFd,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use ri2n_session::{Answer, Operation, Token, Verdict};
+use ri2n_session::{Answer, Operation, Request, Token, Verdict};
 
 pub use self::life::{BrokerError, Catch, Session, serve};
 use self::{
@@ -124,8 +125,25 @@ impl Broker {
     }
 }
 
-/// Answers one question, on a thread that may wait.
+/// Answers one question: here, if it is there and needs no waiting, else on a thread that may wait.
 fn answer_question(broker: &Arc<Broker>, line: Line) {
+    let question = match line.question_now() {
+        Ok(Some(question)) => Some(question),
+        Ok(None) => return,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        Err(_) => return,
+    };
+    if let Some((request, _)) = &question {
+        let is_quick = match request.operation {
+            Operation::State | Operation::SetOption | Operation::GetOption => true,
+            Operation::Claim => knock::is_quick(broker, request),
+            Operation::Connect | Operation::Listen | Operation::Express | Operation::Drain => false,
+        };
+        if is_quick {
+            consider(broker, &line, question);
+            return;
+        }
+    }
     {
         let mut table = broker.table();
         if table.questions >= QUESTIONS_MAX {
@@ -135,7 +153,10 @@ fn answer_question(broker: &Arc<Broker>, line: Line) {
     }
     let asked = Asked(Arc::clone(broker));
     // Without a thread the line is dropped, which tells the program to use plain TCP.
-    let _ = broker.threads.run(move || consider(&asked.0, &line));
+    let _ = broker.threads.run(move || {
+        let question = question.or_else(|| line.question());
+        consider(&asked.0, &line, question);
+    });
 }
 
 /// Counts a question until it is answered, however that goes.
@@ -147,8 +168,8 @@ impl Drop for Asked {
     }
 }
 
-fn consider(broker: &Arc<Broker>, line: &Line) {
-    let Some((request, socket)) = line.question() else { return };
+fn consider(broker: &Arc<Broker>, line: &Line, question: Option<(Request, Option<OwnedFd>)>) {
+    let Some((request, socket)) = question else { return };
     if request.token != broker.token {
         return;
     }

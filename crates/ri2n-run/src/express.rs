@@ -82,7 +82,11 @@ impl Proposal {
         }
         let counted = Counted::new()?;
         let mut token = [0; 8];
-        io::Read::read_exact(&mut std::fs::File::open("/dev/urandom").ok()?, &mut token).ok()?;
+        // SAFETY: the buffer has the length that is told, so short that the kernel fills it at once.
+        let drawn = unsafe { libc::getrandom(token.as_mut_ptr().cast(), token.len(), 0) };
+        if drawn != token.len() as isize {
+            return None;
+        }
         Some(Self { socket: bind(config, ip)?, token: u64::from_ne_bytes(token), counted })
     }
 

@@ -45,23 +45,36 @@ impl ControlSocket {
 }
 
 impl Line {
-    /// Reads the question, and the socket that came along; `None` for anything else.
+    /// Reads the question, and the socket that came along, once it is there; `None` for anything else.
     pub(crate) fn question(&self) -> Option<(Request, Option<OwnedFd>)> {
         setsockopt(&self.0, ReceiveTimeout, &TimeVal::new(REQUEST_SECONDS, 0)).ok()?;
+        self.read(MsgFlags::empty()).ok()?
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there yet.
+    pub(crate) fn question_now(&self) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+        self.read(MsgFlags::MSG_DONTWAIT)
+    }
+
+    fn read(&self, flags: MsgFlags) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
         let mut bytes = [0; REQUEST_BYTES + 1];
         let mut space = nix::cmsg_space!([RawFd; 1]);
         let mut parts = [IoSliceMut::new(&mut bytes)];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let message = recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut space), flags).ok()?;
+        let flags = flags | MsgFlags::MSG_CMSG_CLOEXEC;
+        let message = recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
         let mut sockets: Vec<OwnedFd> = Vec::new();
-        for control in message.cmsgs().ok()? {
+        for control in message.cmsgs()? {
             if let ControlMessageOwned::ScmRights(descriptors) = control {
                 // SAFETY: the kernel has just given these descriptors to us.
                 sockets.extend(descriptors.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
             }
         }
         let length = message.bytes;
-        Some((Request::decode(bytes.get(..length)?)?, sockets.pop()))
+        let request = bytes.get(..length).and_then(Request::decode);
+        Ok(request.map(|request| (request, sockets.pop())))
     }
 
     /// Answers, with the given descriptors along.

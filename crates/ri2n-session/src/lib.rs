@@ -36,6 +36,11 @@ pub const KNOCK_SOURCE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 82, 73
 /// Bytes that keep the descriptor of a pending connection from looking writable; see [`Verdict::Pending`].
 pub const FILLER_BYTES: usize = 3;
 
+/// The option of sockets (`SO_NO_CHECK`) in which a program's end of a stream keeps what the program has set as `TCP_NODELAY`. It means
+/// nothing to a socket of `AF_UNIX` nor to one of TCP, and like `TCP_NODELAY` it is the open file's, whoever has a descriptor of it. So
+/// the broker need not be asked for what nearly every program sets on each connection.
+pub const NODELAY_KEEPER: i32 = 11;
+
 /// What stands behind the token where connections must not be plain TCP.
 pub const REQUIRED: &str = "required";
 

@@ -406,6 +406,15 @@ def options_are_those_of_tcp(address):
             raise AssertionError("it was taken")
         except OSError as refused:
             assert refused.errno == error, refused
+    nodelay = (socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    copy.setsockopt(*nodelay, 0)
+    assert connection.getsockopt(*nodelay) == 0
+    for before in 0, 1:
+        with socket.socket() as other:
+            other.setsockopt(*nodelay, before)
+            other.connect(address)
+            assert other.getsockopt(*nodelay) == before
+            other.sendall(b"e")
     connection.sendall(b"e")
     connection.close()
     copy.close()

@@ -185,6 +185,7 @@ impl Attempt {
             Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), &[]),
             Dialed::Stream(stream, express) => {
                 let Pair { ours, theirs } = pair::ready(&self.name(broker))?;
+                self.tuning.keep_in(&theirs)?;
                 self.note(broker, express.as_ref());
                 self.tuning.attach(&stream);
                 line.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
@@ -208,6 +209,7 @@ impl Attempt {
             Err(RecvTimeoutError::Timeout) => {}
         }
         let Pair { mut ours, theirs } = pair::pending(&self.name(broker))?;
+        self.tuning.keep_in(&theirs)?;
         broker.table().begin_pending(self.id);
         let told = line.answer(&self.answer(Verdict::Pending), &[theirs.as_fd()]);
         let far = told.and_then(|()| match receive.recv() {

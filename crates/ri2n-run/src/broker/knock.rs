@@ -141,6 +141,13 @@ pub(super) fn announce(
     answered
 }
 
+/// Whether a claim is answered without waiting: the peer has been answered, or nothing is known of the knock.
+pub(super) fn is_quick(broker: &Broker, request: &Request) -> bool {
+    let key = request.remote.map(|knock| SocketAddr::new(knock.ip().to_canonical(), knock.port()));
+    let turn = key.and_then(|key| broker.table().announced.get(&key).map(|announced| Arc::clone(&announced.turn)));
+    turn.is_none_or(|turn| *turn.lock() == Step::Answered)
+}
+
 /// A program has accepted a knock; the connection that it took for one of TCP has the options of its listener.
 ///
 /// # Errors
@@ -176,6 +183,7 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accept
     }
     let tuning = Tuning::new(broker, id, accepted.as_ref().map(Options::of).unwrap_or_default());
     drop(accepted);
+    tuning.keep_in(&theirs)?;
     tuning.attach(&stream);
     line.answer(&answer, &[theirs.as_fd()])?;
     drop(theirs);

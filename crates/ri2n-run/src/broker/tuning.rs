@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     os::fd::{AsRawFd, OwnedFd},
     sync::Arc,
     thread,
@@ -12,7 +13,7 @@ use std::{
 };
 
 use ri2n_io::{Patience, Stream};
-use ri2n_session::{Answer, SocketOption, Verdict};
+use ri2n_session::{Answer, NODELAY_KEEPER, SocketOption, Verdict};
 
 use super::Broker;
 use crate::{line::Line, relay::Owner};
@@ -57,6 +58,21 @@ impl Options {
             options.insert((libc::SOL_SOCKET, libc::SO_LINGER), seconds);
         }
         Self(options)
+    }
+
+    /// Has the program's end of a stream keep what the kernel can keep there.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub(super) fn keep_in(&self, theirs: &OwnedFd) -> io::Result<()> {
+        if self.0.get(&(libc::IPPROTO_TCP, libc::TCP_NODELAY)).is_none_or(|value| *value == 0) {
+            return Ok(());
+        }
+        let (value, length) = (1_i32, size_of::<i32>() as libc::socklen_t);
+        let at = std::ptr::from_ref(&value).cast();
+        // SAFETY: the value has the length that is told.
+        let result = unsafe { libc::setsockopt(theirs.as_raw_fd(), libc::SOL_SOCKET, NODELAY_KEEPER, at, length) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     fn seconds(&self, name: i32) -> Duration {
@@ -110,9 +126,17 @@ impl Tuning {
             tuned.stream = Some(stream.clone());
             tuned.options.patience()
         });
-        if let Some(patience) = patience {
+        if let Some(patience) = patience.filter(|patience| *patience != Patience::default()) {
             stream.set_patience(patience);
         }
+    }
+
+    /// Has the program's end keep what the kernel can keep there.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub(super) fn keep_in(&self, theirs: &OwnedFd) -> io::Result<()> {
+        self.broker.table().tuned.get(&self.id).map_or(Ok(()), |tuned| tuned.options.keep_in(theirs))
     }
 }
 
@@ -165,7 +189,7 @@ pub(super) fn get(broker: &Broker, id: u64, option: SocketOption) -> Answer {
 }
 
 /// A program waits in `close` until what it wrote has reached the peer.
-pub(super) fn drain(broker: &Broker, id: u64, milliseconds: i32, line: &Line) -> std::io::Result<()> {
+pub(super) fn drain(broker: &Broker, id: u64, milliseconds: i32, line: &Line) -> io::Result<()> {
     let stream = broker.table().tuned.get(&id).and_then(|tuned| tuned.stream.clone());
     let until = Instant::now() + Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
     let mut looks = 0;
@@ -224,5 +248,19 @@ mod tests {
         assert!(options.patience().silent.is_some() && !options.resets_when_closed());
         assert_eq!(options.0[&(libc::SOL_SOCKET, libc::SO_LINGER)], 3);
         assert_eq!(options.0[&(libc::IPPROTO_IP, libc::IP_TTL)], 64);
+    }
+
+    #[test]
+    fn the_program_s_end_keeps_nodelay() {
+        for value in [0, 1] {
+            let (_, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            let theirs = OwnedFd::from(theirs);
+            options(&[(libc::IPPROTO_TCP, libc::TCP_NODELAY, value)]).keep_in(&theirs).unwrap();
+            let (mut kept, mut length) = (7_i32, 4);
+            let (at, room) = (std::ptr::from_mut(&mut kept).cast(), &raw mut length);
+            // SAFETY: the value has the length that is told.
+            let result = unsafe { libc::getsockopt(theirs.as_raw_fd(), libc::SOL_SOCKET, NODELAY_KEEPER, at, room) };
+            assert_eq!((result, kept), (0, value));
+        }
     }
 }
