@@ -20,6 +20,8 @@ use std::{
     time::Duration,
 };
 
+/// How long OPEN is repeated before HELLO is said again.
+const OPENING_MAX: Duration = Duration::from_secs(2);
 /// The port of every node.
 pub(crate) const PORT: u16 = 4000;
 
@@ -193,6 +195,8 @@ pub(crate) enum Sharing {
 pub(crate) struct Node {
     pub(crate) connection: Option<Connection>,
     pub(crate) client: Option<Client>,
+    /// Since when the client repeats OPEN.
+    opening_since: Option<Time>,
     server: Option<Server>,
     pub(crate) settings: Settings,
     pub(crate) addresses: Vec<Address>,
@@ -316,6 +320,7 @@ impl World {
         self.nodes.push(Node {
             connection: None,
             client: None,
+            opening_since: None,
             server: None,
             settings,
             addresses,
@@ -618,6 +623,12 @@ impl World {
         if let Some(client) = &mut node.client {
             let to = SocketAddr::new(node.remotes[0], PORT);
             let from = SocketAddr::new(node.addresses[0].ip, PORT);
+            // The cookie may be too old, or have been altered on its way.
+            let since = node.opening_since.filter(|_| client.is_opening());
+            node.opening_since = client.is_opening().then(|| since.unwrap_or(now));
+            if since.is_some_and(|since| now.since(since) > OPENING_MAX) {
+                client.restart();
+            }
             if let Some(bytes) = client.poll_transmit(now) {
                 out.push(Datagram { from, to, bytes: bytes.to_vec() });
             }
