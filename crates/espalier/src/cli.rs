@@ -7,7 +7,10 @@ mod sweep;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum, builder::PossibleValue, builder::PossibleValuesParser,
+    builder::TypedValueParser,
+};
 use fabric::{
     EngineName, FdbMode, Flood, FlowControl, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet, parse_rate,
 };
@@ -140,7 +143,7 @@ pub(crate) struct Import {
 
 /// Estimate who sends what to whom from byte counters: a traffic matrix for `plan --traffic`.
 #[derive(Args)]
-#[command(after_help = "Counters are lines of switch,port,rx_bytes,tx_bytes as switches count them, or of\n\
+#[command(after_help = "Counters are lines of switch,port,rx_bytes,tx_bytes as switches count them, or of \
     host,sent_bytes,received_bytes. The matrix is that of the gravity model, fitted to both sums of every host.\n\n\
     Examples:\n  espalier traffic cluster.yaml before.csv after.csv -o matrix.csv\n  \
     espalier traffic cluster.yaml totals.csv | espalier plan cluster.yaml --traffic - -o plan.json")]
@@ -183,22 +186,19 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) own: OwnModels,
     /// How routes are found.
-    #[arg(long, default_value = "auto", value_parser = words(EngineName::ALL, EngineName::word))]
+    #[arg(long, default_value = "auto", value_parser = choices(EngineName::ALL, EngineName::word, EngineName::about))]
     pub(crate) engine: EngineName,
     /// Who chooses a frame's VLAN, and by what.
-    #[arg(long, default_value = "switch", value_parser = words(Tagging::ALL, Tagging::word))]
+    #[arg(long, default_value = "switch", value_parser = choices(Tagging::ALL, Tagging::word, Tagging::about))]
     pub(crate) tagging: Tagging,
     /// Which flow control the switches run: none, pause, or pfc=N with N lossless classes.
     #[arg(long, default_value = "pause", value_name = "none|pause|pfc=N")]
     pub(crate) flow_control: FlowControl,
-    /// Which static entries switches hold; with learned they hold none and learn, which takes both directions of a pair in
-    /// one VLAN: --tagging source-destination, or a single VLAN.
-    #[arg(long, default_value = "minimal", value_parser = words(FdbMode::ALL, FdbMode::word))]
+    /// Which static entries switches hold.
+    #[arg(long, default_value = "minimal", value_parser = choices(FdbMode::ALL, FdbMode::word, FdbMode::about))]
     pub(crate) fdb: FdbMode,
-    /// What switches do with frames for which they have no entry: forward them through their VLAN; drop unknown unicast, which
-    /// takes static entries; or drop-all, which drops broadcast and multicast as well and takes static neighbour entries
-    /// (ARP, ND) on every host. What is dropped needs no proof against deadlock.
-    #[arg(long, default_value = "forward", value_parser = words(Flood::ALL, Flood::word))]
+    /// What switches do with frames for which they have no entry. What is dropped needs no proof against deadlock.
+    #[arg(long, default_value = "forward", value_parser = choices(Flood::ALL, Flood::word, Flood::about))]
     pub(crate) flood: Flood,
     /// Storm control: the most broadcasts, multicasts and unknown unicasts that each host's port admits, each in percent of the
     /// port's rate; no limit unless given. It bounds what a faulty host can do, and is no part of the proof against deadlock.
@@ -239,7 +239,7 @@ pub(crate) struct Plan {
     pub(crate) controller: Option<String>,
     /// How many links may fail before frames are lost for longer than hosts take to switch over: 1 stores, for every
     /// link, which hosts or pairs move to which VLAN of the plan when it fails.
-    #[arg(long, default_value = "0", value_name = "0|1", value_parser = words(Resilience::ALL, Resilience::word))]
+    #[arg(long, default_value = "0", value_name = "0|1", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
     pub(crate) resilience: Resilience,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
@@ -302,7 +302,7 @@ pub(crate) struct Reach {
     /// Timeouts without an answer after which a switch counts as unreachable.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = short(1..=1000))]
     pub(crate) attempts: u32,
-    /// Most switches that are spoken to at once.
+    /// Most switches polled at the same time.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = count(1..=4096))]
     pub(crate) parallel: usize,
 }
@@ -335,8 +335,8 @@ pub(crate) struct Discover {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier enrol 192.0.2.1 --credentials admin.toml --dry-run\n  \
     espalier enrol 192.0.2.1 192.0.2.2 --at g23 --at g24 -o models\n  espalier enrol --clean\n\n\
-    VLANs that are not there, and addresses that nobody has, are made at two ports without a link, or at those that are\n\
-    named, and removed again, whatever happens. What a probe could not remove is named, and --clean finishes it. Nothing is\n\
+    VLANs that are not there, and addresses that nobody has, are made at two ports without a link, or at those that --at \
+    names, and removed again, whatever happens. What a probe could not remove is named, and --clean finishes it. Nothing is \
     saved, so a restart clears everything too. Topologies beside the folder of models can name what is found.")]
 pub(crate) struct Enrol {
     /// Management addresses of the switches.
@@ -382,9 +382,9 @@ pub(crate) struct Enrol {
     espalier deploy new.json --since old.json\n  \
     espalier deploy plan.json --trust-cabling sw1:p1--sw2:p2 --replaced sw3\n  \
     espalier deploy plan.json --around-unconfirmed less.json\n\n\
-    Before anything is written, deploy reads from every switch who it is and whom it hears by LLDP. Where a switch is not the\n\
-    plan's, or a cable is in another port, nothing is written; cables that LLDP does not confirm stay shut.\n\
-    Ports are shut while switches differ, and open only when every switch has been read back and judged. Whatever fails,\n\
+    Before anything is written, deploy reads from every switch who it is and whom it hears by LLDP. Where a switch is not the \
+    plan's, or a cable is plugged into another port, nothing is written; cables that LLDP does not confirm stay down. \
+    Ports are down while switches differ, and come up only when every switch has been read back and judged. Whatever fails, \
     every switch gets back what it held. Ctrl-C turns back as well.")]
 pub(crate) struct Deploy {
     /// The plan; its switches need management addresses.
@@ -395,7 +395,7 @@ pub(crate) struct Deploy {
     /// Where journal and generation are kept.
     #[arg(long, value_name = "DIR", default_value = ".espalier")]
     pub(crate) state: PathBuf,
-    /// Change the fabric under traffic: the plan that its switches hold now. Nobody loses a frame.
+    /// Hitless change from OLD; every switch must hold OLD.
     #[arg(long, value_name = "OLD", conflicts_with = "undo")]
     pub(crate) since: Option<PathBuf>,
     /// Print every SET that would be sent, and send none.
@@ -410,7 +410,7 @@ pub(crate) struct Deploy {
     /// Go ahead although somebody else has deployed since, or an interrupted deployment was left here.
     #[arg(long, conflicts_with = "since")]
     pub(crate) take_over: bool,
-    /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, or one end, or all. Such cables stay shut otherwise.
+    /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, one end of it, or all. Without this, it stays administratively down.
     #[arg(long, value_name = "LINK")]
     pub(crate) trust_cabling: Vec<String>,
     /// Confirm cables without LLDP by their link state: each is shut at one end for up to 5 s, and the other end must follow,
@@ -438,7 +438,7 @@ pub(crate) struct Deploy {
 #[command(
     after_help = "Examples:\n  espalier observe plan.json -o seen && espalier check plan.json --observed seen\n  \
     espalier observe plan.json --parallel 4 -o seen\n\n\
-    The folder changes when all switches have been asked; Ctrl-C leaves it as it was. Exit code 1 means that a switch does\n\
+    The folder changes when all switches have been asked; Ctrl-C leaves it as it was. Exit code 1 means that a switch does \
     not answer; what an earlier run wrote of it goes."
 )]
 pub(crate) struct Observe {
@@ -456,7 +456,7 @@ pub(crate) struct Observe {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier status plan.json --credentials admin.toml\n  \
     espalier status plan.json --interval 10 --json\n\n\
-    Every cause is named once, with what follows from it and what to do. Loads are what passed between two readings, in the\n\
+    Every cause is named once, with what follows from it and what to do. Loads are what passed between two readings, in the \
     direction that the cable is written and back. Exit code 1 means that a person is needed, or that it has to be asked again.")]
 pub(crate) struct Status {
     /// The plan that the switches should hold.
@@ -488,8 +488,8 @@ pub(crate) struct Watch {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier standby plan.json --credentials admin.toml\n  \
     espalier standby plan.json --interval 0.2 --hold 60 --json\n\n\
-    The plan is one of `plan --resilience 1` that `deploy` has put on the switches. Only PVIDs of hosts' ports are written,\n\
-    and nothing is saved. Ctrl-C leaves the switches as they are; the next standby takes that up. Where somebody deploys\n\
+    The plan is one of `plan --resilience 1` that `deploy` has put on the switches. Only PVIDs of hosts' ports are written, \
+    and nothing is saved. Ctrl-C leaves the switches as they are; the next standby takes that up. Where somebody deploys \
     meanwhile, it ends with exit code 1.")]
 pub(crate) struct Standby {
     /// The plan that the switches hold.
@@ -546,18 +546,23 @@ pub(crate) struct Subject {
 
 /// Write the cabling of a plan or topology in another tool's format, or InfiniBand's forwarding tables.
 #[derive(Args)]
-#[command(
-    after_help = "Formats of the cabling: native, dot, containerlab, graphml; ibsim, a fabric for InfiniBand's simulator.\n\
-    Of a plan: ansible, a folder with inventory, playbook and the switches' configurations.\n\
-    Of any plan: simgrid, a platform with the plan's routes, on which `smpirun` runs MPI programs.\n    \
-    Of any topology: booksim, the routers and nodes of BookSim's anynet; htsim, a pattern as a connection matrix;\n    \
-    htsim-topology, leaves and spines for htsim.\n    \
-    Of a plan tagged by destination: opensm, forwarding tables for `opensm -R file,no_fallback -U FILE`.\n\n\
+#[command(after_help = "Formats of a plan or a topology:\n  \
+      native          Espalier's own\n  \
+      dot             Graphviz\n  \
+      graphml         GraphML\n  \
+      containerlab    a containerlab topology\n  \
+      ibsim           a fabric for InfiniBand's simulator\n  \
+      booksim         routers and nodes of BookSim's anynet\n  \
+      htsim           a pattern as a connection matrix\n  \
+      htsim-topology  leaves and spines for htsim\n\
+    Formats of a plan:\n  \
+      ansible         a folder with inventory, playbook and the switches' configurations\n  \
+      simgrid         a platform with the plan's routes, on which smpirun runs MPI programs\n  \
+      opensm          forwarding tables for opensm -R file,no_fallback -U FILE, of a plan tagged by destination\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
     espalier export torus.yaml --to booksim -o torus.anynet\n  \
     espalier export clos.yaml --to htsim --pattern permutation --bytes 2000000 -o permutation.cm\n  \
-    espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts"
-)]
+    espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts")]
 pub(crate) struct Export {
     /// A plan or a topology.
     #[arg(value_name = "FILE")]
@@ -573,7 +578,7 @@ pub(crate) struct Export {
     /// For htsim: bytes that each pair sends.
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) bytes: u64,
-    /// For htsim: seed of a pattern by lot.
+    /// For htsim: seed of a random pattern.
     #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Where to write: a file, standard output unless given; for ansible a folder.
@@ -872,7 +877,7 @@ pub(crate) enum BackendChoice {
     espalier simulate plan.json --duration-ms 5 --pcap s0-0:p1=port.pcap\n  \
     espalier simulate plan.json --collective allreduce:ring --bytes 1000000 --transport reno\n  \
     espalier simulate plan.json --trace is.B/ --transport cubic --fault '1s link sw1:g23 down'\n\n\
-    What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks. Ctrl-C ends\n\
+    What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks. Ctrl-C ends \
     the simulated time of a pattern there and keeps what there is (exit code 130).")]
 pub(crate) struct Simulate {
     /// The plan.
@@ -1008,6 +1013,19 @@ fn render_help() -> String {
         help.push_str(&format!("  {:<13} driver {}{hosts}\n", target.name(), target.basis().word()));
     }
     help
+}
+
+/// A parser for values that are written as one of a few words, each with its line in the help.
+fn choices<T>(
+    all: &'static [T],
+    word: fn(T) -> &'static str,
+    about: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let named = move |name: String| *all.iter().find(|value| word(**value) == name).expect("it is a possible value");
+    PossibleValuesParser::new(all.iter().map(|value| PossibleValue::new(word(*value)).help(about(*value)))).map(named)
 }
 
 /// A parser for values that are written as one of a few words.

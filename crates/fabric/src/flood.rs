@@ -25,11 +25,11 @@ words! {
 words! {
     /// What the switches of a plan do with frames without an entry.
     Flood {
-        /// They send them out of every other port of their VLAN.
+        /// Forward them through their VLAN.
         Forward = "forward",
-        /// They drop unknown unicast, which takes static entries.
+        /// Drop unknown unicast, which takes static entries.
         Drop = "drop",
-        /// They drop unknown unicast, multicast and broadcast; hosts need static neighbour entries.
+        /// Drop multicast and broadcast as well, which takes static neighbour entries (ARP, ND) on every host.
         DropAll = "drop-all",
     }
 }

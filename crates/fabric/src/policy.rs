@@ -87,11 +87,13 @@ impl Default for Policy {
 
 /// A value that is written as one of a few words.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $(#[doc = $about:literal] $(#[$more:meta])* $variant:ident = $word:literal,)+
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
+            $(#[doc = $about] $(#[$more])* $variant,)+
         }
 
         impl $name {
@@ -101,6 +103,12 @@ macro_rules! words {
             /// The word for it.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// What it means, in a line for help texts.
+            pub fn about(self) -> &'static str {
+                let sentence = match self { $(Self::$variant => $about,)+ };
+                sentence.trim().trim_end_matches('.')
             }
         }
 
@@ -128,17 +136,17 @@ pub(crate) use words;
 words! {
     /// A way to find routes.
     EngineName {
-        /// Tries what the structure allows and keeps the best.
+        /// All engines that fit the topology; the best result is kept.
         Auto = "auto",
         /// One spanning tree, as 802.1D would leave it: the baseline.
         Tree = "tree",
-        /// Dimension-order routing on products of paths, rings and full meshes.
+        /// Dimension-order routing on meshes, tori and HyperX: products of paths, rings and full meshes.
         Dor = "dor",
         /// Fat trees and Clos networks of any depth.
         Clos = "clos",
         /// Up*/down* on any graph.
         Updown = "updown",
-        /// Search for the lowest peak of channel use on any graph, deadlock-free where the flow control needs it.
+        /// Search for the lowest maximum load on any graph, free of deadlock where the flow control needs it.
         Balanced = "balanced",
     }
 }
@@ -146,15 +154,25 @@ words! {
 words! {
     /// Who chooses a frame's VLAN, and by what.
     Tagging {
-        /// The switch, by the PVID of the host's port: hosts know nothing of VLANs (\[Otsuka\] 3).
+        /// The switch, by the PVID of the host's port: hosts know nothing of VLANs.
+        ///
+        /// Source: \[Otsuka\] 3.
         Switch = "switch",
-        /// The host, by pair (Kudoh's VLAN routing).
+        /// The host, by its own and the receiver's address.
+        ///
+        /// Source: Kudoh's VLAN routing.
         Pair = "pair",
-        /// The host, by its own address (\[Miura\] 3.2).
+        /// The host, by its own address.
+        ///
+        /// Source: \[Miura\] 3.2.
         Source = "source",
-        /// The host, by the receiver's address (\[Miura\] 3.2).
+        /// The host, by the receiver's address.
+        ///
+        /// Source: \[Miura\] 3.2.
         Destination = "destination",
-        /// The host, by the address of higher priority (\[Miura\] 3.2): both directions share a VLAN.
+        /// The host, by one address of each pair: both directions share a VLAN.
+        ///
+        /// Source: \[Miura\] 3.2, the address of higher priority.
         SourceDestination = "source-destination",
     }
 }
@@ -162,11 +180,15 @@ words! {
 words! {
     /// Which static entries switches hold, if they hold any.
     FdbMode {
-        /// Every host in every VLAN on every switch of the VLAN (\[Otsuka\] 3.3, \[Eicker\]).
+        /// Every host in every VLAN, on every switch of the VLAN.
+        ///
+        /// Source: \[Otsuka\] 3.3, \[Eicker\].
         Full = "full",
-        /// Only hosts that a frame of that VLAN can be heading for there.
+        /// Only hosts for which frames of that VLAN pass the switch.
         Minimal = "minimal",
-        /// None: switches learn, which takes both directions of every pair in one VLAN (\[Miura\] 3.2).
+        /// None: switches learn, which takes --tagging source-destination or a single VLAN.
+        ///
+        /// Source: \[Miura\] 3.2.
         Learned = "learned",
     }
 }
@@ -174,9 +196,9 @@ words! {
 words! {
     /// Which failures a plan is ready for, by a switch-over that it stores.
     Resilience {
-        /// None: when something fails, it takes a new plan.
+        /// None: a failure takes a new plan.
         None = "0",
-        /// Any one link between switches.
+        /// Any one link between switches: hosts switch over as the plan stores it.
         OneLink = "1",
     }
 }

@@ -67,7 +67,7 @@ fn help() -> String {
     }
     help.push_str("  all           each of them\n");
     help.push_str(
-        "\nTraces of six NAS benchmarks come with the program. Exit code 1 means that a number or a statement\n\
+        "\nTraces of six NAS benchmarks come with the program. Exit code 1 means that a number or a statement \
          of the paper is not as it should be here.\n\nExamples:\n  espalier reproduce table3\n  \
          espalier reproduce fig7 --plot fig7.svg\n  \
          espalier reproduce all --plot figures\n  espalier reproduce all --in lab\n",
