@@ -141,13 +141,27 @@ pub(crate) fn run(data: &[u8]) -> u64 {
                 }
             }
         }
-        exchange(now, &mut ends, what & 8 != 0);
+        let way = match what & 0x88 {
+            0x80 => Way::Refused,
+            0 => Way::Lost,
+            _ => Way::Delivered,
+        };
+        exchange(now, &mut ends, way);
     }
     believed
 }
 
+/// What becomes of what both ends send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Delivered,
+    Lost,
+    /// A queue of the machine itself is full.
+    Refused,
+}
+
 /// Has both ends do what is due, and perhaps hands each what the other sends.
-fn exchange(now: Time, ends: &mut [Connection; 2], is_delivered: bool) {
+fn exchange(now: Time, ends: &mut [Connection; 2], way: Way) {
     for who in 0..2 {
         let mut sent = Vec::new();
         // What is sent may make another timer due at once, as when an idle connection has something to say again.
@@ -159,12 +173,15 @@ fn exchange(now: Time, ends: &mut [Connection; 2], is_delivered: bool) {
             while ends[who].poll_transmit(now, &mut batch) {
                 sent.extend(batch.datagrams(&ends[who]).into_iter().map(|bytes| (batch.path, bytes)));
                 assert!(sent.len() < DATAGRAMS_MAX, "an end never stops sending");
+                if way == Way::Refused {
+                    ends[who].handle_refused(now, &batch);
+                }
             }
         }
         let due = ends[who].poll_timeout();
         assert!(due.is_none_or(|at| at > now), "a timer that is due stays due: {due:?} at {now:?}, {:#?}", ends[who]);
         assert!(ends[who].readable() <= BUFFER && ends[who].links().len() <= ri2n::LINKS_MAX);
-        if is_delivered {
+        if way == Way::Delivered {
             for (path, bytes) in sent {
                 let from = SocketAddr::new(path.local.unwrap_or(address(1 + who as u8, 0).ip), 7);
                 ends[1 - who].handle_datagram(now, Arrival { at: now, from }, &bytes);
