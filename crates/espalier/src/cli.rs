@@ -413,7 +413,7 @@ pub(crate) struct Deploy {
     /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, one end of it, or all. Without this, it stays administratively down.
     #[arg(long, value_name = "LINK")]
     pub(crate) trust_cabling: Vec<String>,
-    /// Confirm cables without LLDP by their link state: each is shut at one end for up to 5 s, and the other end must follow,
+    /// Confirm cables without LLDP by their link state: each is taken down at one end for up to 5 s; the other end must follow,
     /// and no other port. Traffic over them stops meanwhile.
     #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
     pub(crate) confirm_by_link_state: bool,
