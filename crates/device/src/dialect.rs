@@ -21,6 +21,7 @@ mod ros;
 mod routeros;
 pub(crate) mod sieve;
 mod sonic;
+mod storm;
 mod tp_link;
 mod trunk;
 mod zyxel;

@@ -14,12 +14,13 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, by_port, give},
     is_word, read_only,
+    storm::{suppressed, suppression},
 };
 use crate::{
     SpanningTree, SwitchConfig, Target,
@@ -187,20 +188,6 @@ impl Commands for Comware {
             Self::V5 => writeln!(out, "stp enable"),
         }
     }
-}
-
-/// The word for limiting a kind of flood, in percent of the port's rate.
-fn suppression(kind: FloodKind) -> &'static str {
-    match kind {
-        FloodKind::UnknownUnicast => "unicast-suppression",
-        FloodKind::Multicast => "multicast-suppression",
-        FloodKind::Broadcast => "broadcast-suppression",
-    }
-}
-
-/// What a word is about.
-fn suppressed(word: &str) -> Option<FloodKind> {
-    FloodKind::ALL.iter().copied().find(|kind| suppression(*kind) == word)
 }
 
 enum View {

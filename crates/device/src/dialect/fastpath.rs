@@ -14,12 +14,12 @@
 
 use std::{collections::BTreeSet, io};
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
-    is_numbers, read_only,
+    is_numbers, read_only, storm,
 };
 use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig, Target,
@@ -137,8 +137,8 @@ impl Commands for Fastpath {
         }
         for (kind, limit) in change.storm_limits() {
             match limit {
-                Some(limit) => writeln!(out, "storm-control {} level {limit}", storm_word(kind))?,
-                None => writeln!(out, "no storm-control {}", storm_word(kind))?,
+                Some(limit) => writeln!(out, "storm-control {} level {limit}", storm::word(kind))?,
+                None => writeln!(out, "no storm-control {}", storm::word(kind))?,
             }
         }
         match change.flow_control() {
@@ -172,20 +172,6 @@ impl Commands for Fastpath {
     fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
         writeln!(out, "configure\nspanning-tree\nexit")
     }
-}
-
-/// The word of storm control for a kind of flood.
-fn storm_word(kind: FloodKind) -> &'static str {
-    match kind {
-        FloodKind::UnknownUnicast => "unicast",
-        FloodKind::Multicast => "multicast",
-        FloodKind::Broadcast => "broadcast",
-    }
-}
-
-/// What a word of storm control is about.
-fn storm_kind(word: &str) -> Option<FloodKind> {
-    FloodKind::ALL.iter().copied().find(|kind| storm_word(*kind) == word)
 }
 
 #[derive(Clone, Copy)]
@@ -263,11 +249,11 @@ impl Reader<'_> {
             ["no", "shutdown"] => console.set_admin(Admin::Up),
             ["flowcontrol", "symmetric"] => console.set_flow_control(FlowControlMode::Pause),
             ["no", "flowcontrol"] => console.set_flow_control(FlowControlMode::Off),
-            ["storm-control", word, "level", percent] if storm_kind(word).is_some() => {
-                storm_kind(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, Some(storm_limit(percent)?)))
+            ["storm-control", word, "level", percent] if storm::kind(word).is_some() => {
+                storm::kind(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, Some(storm_limit(percent)?)))
             }
-            ["no", "storm-control", word] if storm_kind(word).is_some() => {
-                storm_kind(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, None))
+            ["no", "storm-control", word] if storm::kind(word).is_some() => {
+                storm::kind(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, None))
             }
             ["switchport", "mode", "general"] => console.set_mode(Mode::Hybrid),
             ["vlan", "ingressfilter"] => console.set_ingress_filter(IngressFilter::On),

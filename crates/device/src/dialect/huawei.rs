@@ -16,12 +16,13 @@
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
+    storm::{suppressed, suppression},
 };
 use crate::{
     SpanningTree, SwitchConfig, Target,
@@ -153,20 +154,6 @@ impl Commands for Huawei {
     }
 }
 
-/// The word for limiting or blocking a kind of flood.
-fn suppression(kind: FloodKind) -> &'static str {
-    match kind {
-        FloodKind::UnknownUnicast => "unicast-suppression",
-        FloodKind::Multicast => "multicast-suppression",
-        FloodKind::Broadcast => "broadcast-suppression",
-    }
-}
-
-/// What a word is about.
-fn suppressed(word: &str) -> Option<FloodKind> {
-    FloodKind::ALL.iter().copied().find(|kind| suppression(*kind) == word)
-}
-
 enum View {
     System,
     Vlan,
@@ -231,12 +218,12 @@ fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
         ["undo", "shutdown"] => console.set_admin(Admin::Up),
         ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),
         ["undo", "flow-control"] => console.set_flow_control(FlowControlMode::Off),
-        ["unicast-suppression", "block", "outbound"] => console.block(FloodKind::UnknownUnicast),
-        ["multicast-suppression", "block", "outbound"] => console.block(FloodKind::Multicast),
-        ["broadcast-suppression", "block", "outbound"] => console.block(FloodKind::Broadcast),
-        ["undo", "unicast-suppression", "block", "outbound"] => console.unblock(FloodKind::UnknownUnicast),
-        ["undo", "multicast-suppression", "block", "outbound"] => console.unblock(FloodKind::Multicast),
-        ["undo", "broadcast-suppression", "block", "outbound"] => console.unblock(FloodKind::Broadcast),
+        [word, "block", "outbound"] if suppressed(word).is_some() => {
+            suppressed(word).map_or(Ok(()), |kind| console.block(kind))
+        }
+        ["undo", word, "block", "outbound"] if suppressed(word).is_some() => {
+            suppressed(word).map_or(Ok(()), |kind| console.unblock(kind))
+        }
         [word, percent] if suppressed(word).is_some() => {
             suppressed(word).map_or(Ok(()), |kind| console.set_storm_limit(kind, Some(storm_limit(percent)?)))
         }

@@ -26,7 +26,7 @@ use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, V
 use super::{
     Ability, Dialect, FileErrors, Folder, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, are_apart,
     commands::{Commands, Entry, give},
-    is_word, read_only,
+    is_word, read_only, storm,
 };
 use crate::{
     PortConfig, Slot, SpanningTree, SwitchConfig, Target,
@@ -132,15 +132,15 @@ impl Commands for Trunk {
             }
         }
         for kind in change.unblocks().iter() {
-            writeln!(out, " no switchport block {}", blocked_word(kind))?;
+            writeln!(out, " no switchport block {}", storm::word(kind))?;
         }
         for kind in change.blocks().iter() {
-            writeln!(out, " switchport block {}", blocked_word(kind))?;
+            writeln!(out, " switchport block {}", storm::word(kind))?;
         }
         for (kind, limit) in change.storm_limits() {
             match limit {
-                Some(limit) => writeln!(out, " storm-control {} level {limit}", blocked_word(kind))?,
-                None => writeln!(out, " no storm-control {} level", blocked_word(kind))?,
+                Some(limit) => writeln!(out, " storm-control {} level {limit}", storm::word(kind))?,
+                None => writeln!(out, " no storm-control {} level", storm::word(kind))?,
             }
         }
         if let Some(mode) = change.flow_control() {
@@ -231,15 +231,6 @@ impl Trunk {
     }
 }
 
-/// The word of IOS for a kind of flood.
-fn blocked_word(kind: FloodKind) -> &'static str {
-    match kind {
-        FloodKind::UnknownUnicast => "unicast",
-        FloodKind::Multicast => "multicast",
-        FloodKind::Broadcast => "broadcast",
-    }
-}
-
 /// Whether a port is as it came out of the box.
 fn is_access(port: &PortConfig) -> bool {
     port.untagged.contains(VlanId::MIN)
@@ -276,15 +267,6 @@ const FACTORY_CLASSES: [u8; PRIORITIES] = [1, 0, 2, 3, 4, 5, 6, 7];
 fn number(word: &str) -> Result<usize, String> {
     let number = word.parse().ok().filter(|number| *number < PRIORITIES);
     number.ok_or_else(|| format!("{word:?} is no number from 0 to 7"))
-}
-
-/// What `switchport block` and `storm-control` are about.
-fn blocked_kind(word: &str) -> FloodKind {
-    match word {
-        "unicast" => FloodKind::UnknownUnicast,
-        "multicast" => FloodKind::Multicast,
-        _ => FloodKind::Broadcast,
-    }
 }
 
 impl<'a> Reader<'a> {
@@ -417,18 +399,21 @@ impl<'a> Reader<'a> {
                 _ => return unknown(words),
             },
             (_, ["no", "switchport", "trunk", "allowed", "vlan"]) => memory.allowed = every_vlan(),
-            (Trunk::Ios, ["switchport", "block", kind @ ("unicast" | "multicast")]) => {
-                port.blocked = Some(port.blocked.unwrap_or_default().with(blocked_kind(kind)));
+            (Trunk::Ios, ["switchport", "block", word @ ("unicast" | "multicast")]) => {
+                let kinds = storm::kind(word).map_or(FloodSet::NONE, |kind| FloodSet::NONE.with(kind));
+                port.blocked = Some(port.blocked.unwrap_or_default().or(kinds));
             }
-            (Trunk::Ios, ["no", "switchport", "block", kind @ ("unicast" | "multicast")]) => {
-                let gone = FloodSet::NONE.with(blocked_kind(kind));
-                port.blocked = Some(port.blocked.unwrap_or_default().without(gone));
+            (Trunk::Ios, ["no", "switchport", "block", word @ ("unicast" | "multicast")]) => {
+                let kinds = storm::kind(word).map_or(FloodSet::NONE, |kind| FloodSet::NONE.with(kind));
+                port.blocked = Some(port.blocked.unwrap_or_default().without(kinds));
             }
-            (Trunk::Ios, ["storm-control", kind @ ("unicast" | "multicast" | "broadcast"), "level", percent]) => {
-                port.storm_limits.get_or_insert_default()[blocked_kind(kind) as usize] = Some(storm_limit(percent)?);
+            (Trunk::Ios, ["storm-control", word, "level", percent]) => {
+                let Some(kind) = storm::kind(word) else { return unknown(words) };
+                port.storm_limits.get_or_insert_default()[kind as usize] = Some(storm_limit(percent)?);
             }
-            (Trunk::Ios, ["no", "storm-control", kind @ ("unicast" | "multicast" | "broadcast"), "level"]) => {
-                port.storm_limits.get_or_insert_default()[blocked_kind(kind) as usize] = None;
+            (Trunk::Ios, ["no", "storm-control", word, "level"]) => {
+                let Some(kind) = storm::kind(word) else { return unknown(words) };
+                port.storm_limits.get_or_insert_default()[kind as usize] = None;
             }
             (Trunk::Eos, ["flowcontrol", "send", "on"]) => memory.pause_send = true,
             (Trunk::Eos, ["flowcontrol", "send", "off"]) => memory.pause_send = false,
