@@ -65,7 +65,8 @@ fn play(plan: &Plan, link: LinkId) {
         match port.role {
             fabric::PortRole::Link(known) if known == link => port.admin = Admin::Down,
             fabric::PortRole::Host(host) if plan.policy.tagging == Tagging::Switch => {
-                port.pvid = Some(assignment.broadcast(host));
+                let pvid = assignment.broadcast(host);
+                (port.pvid, port.untagged_class) = (Some(pvid), plan.policy.class_of(&plan.trees, pvid));
             }
             _ => {}
         }
