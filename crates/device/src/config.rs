@@ -262,8 +262,8 @@ impl SwitchConfig {
     }
 
     /// Lets what cannot be written count as what another state asks for: ports that always learn serve those that are to
-    /// learn, and those that are not, since static entries stand before what they learn; MTUs are set by other means, and so
-    /// are LLDP, floods and storm control where a switch does not say what it has.
+    /// learn, and those that are not, since static entries stand before what they learn; MTUs and LLDP are set by other
+    /// means, and so are floods and storm control where a switch does not say what it has.
     ///
     /// # Panics
     /// If the states do not have the same ports.
@@ -281,7 +281,7 @@ impl SwitchConfig {
                 port.storm_limits = wanted.storm_limits;
             }
         }
-        self.lldp = self.lldp.or(wanted.lldp);
+        self.lldp = wanted.lldp;
     }
 
     /// The port of this name.

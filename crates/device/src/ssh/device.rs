@@ -304,9 +304,10 @@ impl fmt::Debug for Device {
     }
 }
 
-/// A state as it is read from a switch that was found like this: ports that always learn do so in every state, and MTUs stay.
+/// A state as it is read from a switch that was found like this: ports that always learn do so in every state, and MTUs and LLDP
+/// stay.
 fn as_read(state: &SwitchConfig, found: &SwitchConfig) -> SwitchConfig {
-    let mut state = state.clone();
+    let mut state = SwitchConfig { lldp: found.lldp, ..state.clone() };
     for (port, found) in state.ports.iter_mut().zip(&found.ports) {
         if found.learning == PortLearning::Always {
             port.learning = PortLearning::Always;
