@@ -175,7 +175,10 @@ impl Device {
         mark: Mark,
         found: Option<Mark>,
     ) -> Result<Vec<String>, Fault> {
-        self.tongue.rehearse(before, after, Some(mark).filter(|mark| found != Some(*mark)))
+        // What a deployment writes begins with all that it leaves as it is (`SwitchConfig::take_unwritable_of`).
+        let mut before = before.clone();
+        before.take_unwritable_of(after);
+        self.tongue.rehearse(&before, after, Some(mark).filter(|mark| found != Some(*mark)))
     }
 
     fn check(&mut self, fence: Fence) -> Result<Reading, Fault> {
