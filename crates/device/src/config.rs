@@ -10,8 +10,9 @@
 use std::collections::BTreeMap;
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodSet, FlowControlMode, HostId,
-    IngressFilter, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId, VlanSet,
+    Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodKind, FloodSet, FlowControlMode,
+    HostId, IngressFilter, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId,
+    VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -48,8 +49,8 @@ pub struct SwitchConfig {
     pub lldp: Option<Lldp>,
 }
 
-/// Storm control by kind of flood, in the order of [`fabric::FloodKind::ALL`]: the most that a port admits of each; none admits all.
-pub type StormLimits = [Option<StormLimit>; 3];
+/// Storm control by kind of flood, in the order of [`FloodKind::ALL`]: the most that a port admits of each; none admits all.
+pub type StormLimits = [Option<StormLimit>; FloodKind::ALL.len()];
 
 /// The state of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +172,7 @@ impl SwitchConfig {
                 learning,
                 mtu_bytes: None,
                 blocked: Some(blocked),
-                storm_limits: Some([storm_limit; 3]),
+                storm_limits: Some([storm_limit; FloodKind::ALL.len()]),
             };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
@@ -187,8 +188,7 @@ impl SwitchConfig {
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
     /// class of a VLAN, which stands in the tags of its frames, that of untagged frames, LLDP, MTUs, blocked floods and storm
-    /// control that it does not say, and whether
-    /// ports learn that always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
+    /// control that it does not say, and whether ports learn that always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
     /// If the ports are not those of the switch.

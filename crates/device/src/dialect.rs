@@ -96,8 +96,8 @@ pub(crate) struct Traits {
     pub(crate) blocks: FloodSet,
     /// Whether ports can be told the most floods that they admit, in percent of their rate.
     pub(crate) storm_control: Ability,
-    /// Whether it turns LLDP on; elsewhere that is another program's matter.
-    pub(crate) lldp: Ability,
+    /// The commands that turn LLDP on and off, both global; none where LLDP is another program's.
+    pub(crate) lldp: Option<[&'static str; 2]>,
     /// Which port names it takes, and an example.
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
@@ -256,7 +256,7 @@ impl Target {
 
     /// Whether its configuration turns LLDP on, which deployment and `status` confirm cables by.
     pub fn has_lldp(self) -> bool {
-        self.dialect().traits().lldp == Ability::Has
+        self.dialect().traits().lldp.is_some()
     }
 
     /// The state that the full configuration starts from.

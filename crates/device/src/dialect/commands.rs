@@ -11,14 +11,14 @@ use std::io;
 
 use fabric::{Lldp, Mac, VlanId, VlanSet};
 
-use super::{Folder, Output};
+use super::{Dialect, Folder, Output};
 use crate::change::{Change, PortChange};
 
 /// An entry: VLAN, address, and port.
 pub(super) type Entry<'a> = (VlanId, Mac, &'a str);
 
 /// How a language says each thing.
-pub(super) trait Commands {
+pub(super) trait Commands: Dialect {
     /// Takes ports out of service.
     fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()>;
     /// Puts ports into service.
@@ -41,10 +41,6 @@ pub(super) trait Commands {
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()>;
     /// Removes entries.
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()>;
-    /// What turns LLDP on, and what turns it off, both global; none where that is another program's matter.
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        None
-    }
     /// Turns spanning tree off.
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()>;
     /// Turns spanning tree on again.
@@ -83,7 +79,7 @@ pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output
     if !gone.is_empty() {
         commands.remove_vlans(out, &gone)?;
     }
-    if let (Some(lldp), Some([on, off])) = (change.lldp(), commands.lldp()) {
+    if let (Some(lldp), Some([on, off])) = (change.lldp(), commands.traits().lldp) {
         writeln!(out, "{}", if lldp == Lldp::On { on } else { off })?;
     }
     if change.stops_spanning_tree() {

@@ -61,7 +61,10 @@ impl Dialect for Comware {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Has,
-            lldp: Ability::Has,
+            lldp: Some(match self {
+                Self::V7 => ["lldp global enable", "undo lldp global enable"],
+                Self::V5 => ["lldp enable", "undo lldp enable"],
+            }),
             port_name: (is_word, "GigabitEthernet1/0/1"),
             basis: Basis::Untested,
         }
@@ -166,13 +169,6 @@ impl Commands for Comware {
             writeln!(out, " quit")?;
         }
         Ok(())
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        Some(match self {
-            Self::V7 => ["lldp global enable", "undo lldp global enable"],
-            Self::V5 => ["lldp enable", "undo lldp enable"],
-        })
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {

@@ -44,7 +44,7 @@ impl Dialect for EdgeCore {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lldp: Ability::Has,
+            lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 2..=2), "1/1"),
             basis: Basis::Untested,
         }
@@ -141,10 +141,6 @@ impl Commands for EdgeCore {
         entries.iter().try_for_each(|(vlan, mac, _)| {
             writeln!(out, "no mac-address-table static {} vlan {vlan}", mac_hyphen2(*mac))
         })
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        Some(["lldp", "no lldp"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {

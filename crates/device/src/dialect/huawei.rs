@@ -49,7 +49,7 @@ impl Dialect for Huawei {
             learning: Learns::Always,
             blocks: FloodSet::ALL,
             storm_control: Ability::Has,
-            lldp: Ability::Has,
+            lldp: Some(["lldp enable", "undo lldp enable"]),
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,
         }
@@ -139,10 +139,6 @@ impl Commands for Huawei {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "undo mac-address static {} {port} vlan {vlan}", mac_hyphen4(*mac))
         })
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        Some(["lldp enable", "undo lldp enable"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {

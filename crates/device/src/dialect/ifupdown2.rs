@@ -57,7 +57,7 @@ impl Dialect for Ifupdown2 {
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
             storm_control: Ability::Lacks,
-            lldp: Ability::Lacks,
+            lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }

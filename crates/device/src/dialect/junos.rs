@@ -41,7 +41,7 @@ impl Dialect for Junos {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lldp: Ability::Has,
+            lldp: Some(["set protocols lldp interface all", "delete protocols lldp interface all"]),
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
         }
@@ -123,10 +123,6 @@ impl Commands for Junos {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "delete vlans espalier-{vlan} switch-options interface {port}.0 static-mac {mac}")
         })
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        Some(["set protocols lldp interface all", "delete protocols lldp interface all"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {

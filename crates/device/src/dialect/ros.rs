@@ -69,8 +69,8 @@ impl Dialect for Ros {
             },
             storm_control: Ability::Lacks,
             lldp: match self {
-                Self::PowerConnect => Ability::Lacks,
-                Self::CiscoSb => Ability::Has,
+                Self::PowerConnect => None,
+                Self::CiscoSb => Some(["lldp run", "no lldp run"]),
             },
             port_name: match self {
                 Self::PowerConnect => (is_word, "g1"),
@@ -181,13 +181,6 @@ impl Commands for Ros {
             Self::CiscoSb => entries
                 .iter()
                 .try_for_each(|(vlan, mac, _)| writeln!(out, "no mac address-table static {mac} vlan {vlan}")),
-        }
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        match self {
-            Self::PowerConnect => None,
-            Self::CiscoSb => Some(["lldp run", "no lldp run"]),
         }
     }
 

@@ -44,7 +44,7 @@ impl Dialect for TpLink {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lldp: Ability::Has,
+            lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,
         }
@@ -127,10 +127,6 @@ impl Commands for TpLink {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "no mac address-table static {mac} vid {vlan} interface gigabitEthernet {port}")
         })
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        Some(["lldp", "no lldp"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {

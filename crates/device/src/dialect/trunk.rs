@@ -68,7 +68,7 @@ impl Dialect for Trunk {
                 Self::Eos => Ability::Lacks,
                 Self::Ios => Ability::Has,
             },
-            lldp: Ability::Has,
+            lldp: Some(["lldp run", "no lldp run"]),
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,
         }
@@ -167,10 +167,6 @@ impl Commands for Trunk {
         entries.iter().try_for_each(|(vlan, mac, port)| {
             writeln!(out, "no mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
         })
-    }
-
-    fn lldp(&self) -> Option<[&'static str; 2]> {
-        Some(["lldp run", "no lldp run"])
     }
 
     fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
