@@ -45,8 +45,8 @@ test:
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
-	$(MAKE) -C crates/ri2n-run/bpf check
-	$(MAKE) -C crates/tagger/bpf check
+	$(MAKE) -C crates/ri2n/run/bpf check
+	$(MAKE) -C crates/hosts/tagger/bpf check
 
 test-vm:
 	@tools/setup test
@@ -84,7 +84,7 @@ test-ssh:
 test-ri2n:
 	@tools/setup test
 	cargo build --release --locked $(RI2N)
-	crates/ri2n-c/tests/run target/release/libri2n_c.a
+	crates/ri2n/c/tests/run target/release/libri2n_c.a
 	@tests/ri2n/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 lint:
@@ -105,7 +105,7 @@ fuzz:
 	@for target in $(FUZZ_TARGETS); do \
 		echo "fuzz: $$target, $(FUZZ_SECONDS) s"; \
 		mkdir -p fuzz/corpus/$$target && \
-		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target testdata crates/device/tests/golden -- \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target testdata crates/switches/device/tests/golden -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -rss_limit_mb=2048 || exit 1; \
 	done
 
@@ -154,12 +154,12 @@ install: build
 	$(ESPALIER) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/espalier.fish
 	install -D -m 755 target/release/ri2n $(DESTDIR)$(PREFIX)/bin/ri2n
 	install -D -m 755 target/release/libri2n_preload.so $(DESTDIR)$(PREFIX)/lib/ri2n/libri2n_preload.so
-	crates/ri2n-c/build-library target/release/libri2n_c.a $(DESTDIR)$(PREFIX)/lib $(PREFIX)
+	crates/ri2n/c/build-library target/release/libri2n_c.a $(DESTDIR)$(PREFIX)/lib $(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && mv $(DESTDIR)$(PREFIX)/lib/ri2n.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
-	install -D -m 644 crates/ri2n-c/include/ri2n.h $(DESTDIR)$(PREFIX)/include/ri2n.h
-	install -D -m 644 crates/ri2n-c/man/ri2n.3 $(DESTDIR)$(PREFIX)/share/man/man3/ri2n.3
+	install -D -m 644 crates/ri2n/c/include/ri2n.h $(DESTDIR)$(PREFIX)/include/ri2n.h
+	install -D -m 644 crates/ri2n/c/man/ri2n.3 $(DESTDIR)$(PREFIX)/share/man/man3/ri2n.3
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/local|$(PREFIX)|' crates/ri2n-run/systemd/ri2n-proxy@.service \
+	sed 's|/usr/local|$(PREFIX)|' crates/ri2n/run/systemd/ri2n-proxy@.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/ri2n-proxy@.service
 	sed 's|/usr/local|$(PREFIX)|' crates/lab/systemd/espalier-switchd.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/espalier-switchd.service

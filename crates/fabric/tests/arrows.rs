@@ -249,16 +249,42 @@ fn without_comments(source: &str) -> String {
 /// The crates of the workspace: name and folder.
 fn workspace_crates() -> BTreeMap<String, PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates stand in one folder");
-    let mut crates = BTreeMap::new();
-    for entry in fs::read_dir(folder).expect("the folder of crates") {
-        let path = entry.expect("an entry").path();
-        if path.join("Cargo.toml").is_file() {
-            let name = manifest(&path)["package"]["name"].as_str().expect("a name").to_owned();
-            assert_eq!(path.file_name().and_then(|folder| folder.to_str()), Some(name.as_str()), "folder = crate name");
-            crates.insert(name, path);
-        }
-    }
+    let (crates, groups): (Vec<_>, Vec<_>) = folders(folder).into_iter().partition(|path| is_crate(path));
+    let grouped = groups.iter().flat_map(|group| folders(group));
     crates
+        .into_iter()
+        .chain(grouped)
+        .map(|path| {
+            let name = manifest(&path)["package"]["name"].as_str().expect("a name").to_owned();
+            assert!(is_named_after(&path, &name), "{}: the folder's name does not tell crate {name}", path.display());
+            (name, path)
+        })
+        .collect()
+}
+
+fn is_crate(folder: &Path) -> bool {
+    folder.join("Cargo.toml").is_file()
+}
+
+/// Whether a crate's folder bears its name: `crates/fabric`, `crates/plan/verify`; in a group of one product, without the
+/// product's prefix, its core as `core`: `crates/ri2n/core`, `crates/ri2n/io`. The program's folder says what it is:
+/// `crates/app/cli`.
+fn is_named_after(folder: &Path, name: &str) -> bool {
+    let last = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let (own, group) = (last(folder), last(folder.parent().expect("a crate stands in a folder")));
+    own == name
+        || name == format!("{group}-{own}")
+        || own == "core" && name == group
+        || (group.as_str(), own.as_str(), name) == ("app", "cli", "espalier")
+}
+
+/// The folders in a folder, in order.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut folders: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
 }
 
 fn manifest(path: &Path) -> toml::Table {

@@ -18,12 +18,12 @@ use crate::{cli, failure::bad_input};
 
 /// Traces that the program carries with it, and the names of folders with the complete ones of those that are folded.
 const OWN: [(&str, &str, Option<&str>); 6] = [
-    ("IS", include_str!("../../../../../testdata/npb/is.B.16.txt"), None),
-    ("FT", include_str!("../../../../../testdata/npb/ft.B.16.txt"), None),
-    ("EP", include_str!("../../../../../testdata/npb/ep.B.16.txt"), None),
-    ("CG", include_str!("../../../../../testdata/npb/cg.B.16.txt"), Some("cg.B")),
-    ("MG", include_str!("../../../../../testdata/npb/mg.B.16.txt"), Some("mg.B")),
-    ("LU", include_str!("../../../../../testdata/npb/lu.B.16.txt"), Some("lu.B")),
+    ("IS", include_str!("../../../../../../testdata/npb/is.B.16.txt"), None),
+    ("FT", include_str!("../../../../../../testdata/npb/ft.B.16.txt"), None),
+    ("EP", include_str!("../../../../../../testdata/npb/ep.B.16.txt"), None),
+    ("CG", include_str!("../../../../../../testdata/npb/cg.B.16.txt"), Some("cg.B")),
+    ("MG", include_str!("../../../../../../testdata/npb/mg.B.16.txt"), Some("mg.B")),
+    ("LU", include_str!("../../../../../../testdata/npb/lu.B.16.txt"), Some("lu.B")),
 ];
 /// What MPICH 1.2.5 did.
 const ALGORITHMS: [(Collective, Algorithm); 4] = [

@@ -15,7 +15,7 @@ fn the_tables_are_up_to_date() {
 }
 
 fn judge(page: &str, fresh: impl Fn(&str) -> String) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(page);
     let text = fs::read_to_string(&path).expect("the page");
     let fresh = fresh(&text);
     if std::env::var_os("BLESS").is_some() {

@@ -14,12 +14,12 @@ use sim::{
     },
 };
 
-const IS: &str = include_str!("../../../testdata/npb/is.B.16.txt");
-const FT: &str = include_str!("../../../testdata/npb/ft.B.16.txt");
-const EP: &str = include_str!("../../../testdata/npb/ep.B.16.txt");
-const CG: &str = include_str!("../../../testdata/npb/cg.B.16.txt");
-const MG: &str = include_str!("../../../testdata/npb/mg.B.16.txt");
-const LU: &str = include_str!("../../../testdata/npb/lu.B.16.txt");
+const IS: &str = include_str!("../../../../testdata/npb/is.B.16.txt");
+const FT: &str = include_str!("../../../../testdata/npb/ft.B.16.txt");
+const EP: &str = include_str!("../../../../testdata/npb/ep.B.16.txt");
+const CG: &str = include_str!("../../../../testdata/npb/cg.B.16.txt");
+const MG: &str = include_str!("../../../../testdata/npb/mg.B.16.txt");
+const LU: &str = include_str!("../../../../testdata/npb/lu.B.16.txt");
 
 fn program(text: &str) -> Program {
     read_traces(&[("trace", text)], &Reading::default()).expect("a trace")
