@@ -13,7 +13,7 @@ use fabric::{Mac, SwitchIdentity};
 
 use crate::{
     discover::{CHASSIS_MAC, LldpId},
-    text::told,
+    printable::told,
 };
 
 /// What a switch says of itself.

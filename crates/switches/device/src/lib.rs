@@ -11,24 +11,33 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod cancel;
 pub mod deploy;
 pub mod diagnose;
 pub mod discover;
+pub mod driver;
+pub mod edit;
 pub mod enrol;
 pub mod format;
 pub mod identity;
 pub mod lldp;
+pub mod mark;
 pub mod mib;
 pub mod observe;
+pub mod printable;
 pub mod quirks;
 pub mod serve;
+pub mod sight;
 pub mod snmp;
 pub mod ssh;
 pub mod standby;
+pub mod station;
 pub mod stp;
 pub mod survey;
+pub mod unmanaged;
 pub mod wire;
 
+mod align;
 mod ansible;
 mod change;
 mod config;
@@ -41,6 +50,7 @@ mod read;
 mod render;
 mod text;
 
+pub use align::{align, judge_flow_control};
 pub use ansible::{Deployment, write_ansible};
 pub use change::{Phase, Reach, phases};
 pub use config::{PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
@@ -49,5 +59,5 @@ pub use error::{ParseError, RenderError};
 pub use fabric::{IngressFilter, SpanningTree};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
 pub use names::{canonical_port, near_ports, same_port};
-pub use read::{ForeignLines, align, judge_flow_control, read_among_others, read_back};
+pub use read::{ForeignLines, read_among_others, read_back};
 pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full, write_transition};

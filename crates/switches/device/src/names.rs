@@ -13,7 +13,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use crate::Target;
+use crate::{Target, station::StationPort};
 
 /// Most names that an error offers.
 const NEAR_MAX: usize = 4;
@@ -338,4 +338,9 @@ fn edit_distance(a: &str, b: &str) -> usize {
         }
     }
     row.last().copied().unwrap_or(0)
+}
+/// Whether a port is called so, in any spelling that means it on every switch.
+pub fn is_called(port: &StationPort, text: &str) -> bool {
+    !text.is_empty()
+        && (same_port(None, &port.name, text) || port.labels.iter().any(|label| same_port(None, label, text)))
 }

@@ -14,9 +14,9 @@ use fabric::{Admin, Basis, DeviceIntent, Plan, PortRole, SwitchId, VlanSet};
 
 use crate::{
     Folder, Part, Phase, Reach, RenderError, SwitchConfig, Target,
+    align::align,
     change::{Change, Stage, phases},
     dialect::{Full, Output},
-    read::align,
 };
 
 /// Which language each switch gets.

@@ -5,7 +5,7 @@
 
 use super::switch::{Answer, Responder};
 use crate::{
-    mib::{Scalar, Value, objects::engine as stats},
+    mib::{Scalar, Value, engine as stats},
     wire::{
         CommunityMessage, Keys, Message, Pdu, PduKind, Scoped, ScopedData, SecurityLevel, UsmHeader, V3Message,
         Version, decode_scoped, decrypt, encode_scoped, encrypt, is_authentic, sign,

@@ -12,28 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Attachment, LinkId, PortId, SwitchId, Topology};
 
-use super::Learned;
 use crate::{
     Slot,
-    discover::{Doubt, Heard, Place, Station, cabling},
-    observe::Count,
+    discover::{Doubt, Place, cabling},
+    printable::told,
+    sight::{End, Sight},
+    station::{Heard, Station},
 };
-
-/// A port: its switch and its place there.
-pub type End = (SwitchId, Slot);
-
-/// What a switch says of its ports at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Sight {
-    /// Neighbours; [`Heard::port`] is the position of the port among those that the switch was connected for.
-    pub heard: Vec<Heard>,
-    /// `running[slot]`: whether the cable carries; empty if the switch cannot be asked what it hears.
-    pub running: Vec<bool>,
-    /// `flooded[slot]`: broadcast and multicast frames received; empty where it does not count them.
-    pub flooded: Vec<Count>,
-    /// Learned addresses, as many as one look reads; none where they were not asked for, or cannot be read.
-    pub learned: Option<Vec<Learned>>,
-}
 
 /// What is known of the cables between switches before ports open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -277,7 +262,7 @@ fn unseen(at: End, expected: End, sight: &Sight) -> Unseen {
 
 /// What a neighbour calls itself.
 fn called(heard: &Heard) -> String {
-    if heard.system.is_empty() { crate::text::told(&heard.chassis.octets) } else { heard.system.clone() }
+    if heard.system.is_empty() { told(&heard.chassis.octets) } else { heard.system.clone() }
 }
 
 #[cfg(test)]

@@ -4,8 +4,13 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use fabric::SwitchId;
 
-use super::{End, Flap, Mark, Misplaced, Sight, Surge, Unseen};
-use crate::{Slot, SwitchConfig, text::plain};
+use super::{Flap, Misplaced, Surge, Unseen};
+use crate::{
+    Slot, SwitchConfig,
+    driver::{Addresses, Fault, Fence, Reading},
+    mark::Mark,
+    sight::{End, Sight},
+};
 
 /// Something to do. Every request is answered by exactly one [`Reply`]; at most one a switch is open at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,15 +71,6 @@ pub enum Request {
     Record(Journal),
 }
 
-/// Whether a look reads learned addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Addresses {
-    /// As many as a few requests bring.
-    Read,
-    /// None: counters tell.
-    Skip,
-}
-
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -94,64 +90,6 @@ pub enum Reply {
     Judged(Result<(), Vec<String>>),
     /// To [`Request::Note`] and [`Request::Record`].
     Recorded(Result<(), String>),
-}
-
-/// What a switch said of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// Its state.
-    pub config: SwitchConfig,
-    /// Who set it up last.
-    pub mark: Option<Mark>,
-    /// Changes with every write by anybody, and with every restart.
-    pub fence: Fence,
-}
-
-/// A number that a switch changes whenever anybody writes to it, and when it restarts: the standard's advisory lock
-/// (RFC 3418, snmpSetSerialNo) or, where a switch has none, the time of its last restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fence(pub u64);
-
-/// Why a switch did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It did not answer, as often as it was asked. Whether it did what it was asked is unknown.
-    Silent,
-    /// It refused, or answered what makes no sense.
-    Refused(String),
-    /// It restarted, or somebody else wrote to it.
-    Fenced,
-    /// It was cut off by a change, and has taken it back by itself.
-    Reverted,
-    /// It said yes, but holds something else.
-    Differs(String),
-    /// It was left alone in the middle of a request, because somebody asked to stop.
-    Stopped,
-    /// Whatever was asked of it made this program fail: a defect, in these words.
-    Panicked(String),
-    /// Another deployment was in the middle of it, so what it held before is in that one's journal.
-    UnderWay(Mark),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Silent => f.write_str("does not answer"),
-            Self::Refused(what) => write!(f, "refused: {}", plain(what)),
-            Self::Fenced => f.write_str("restarted, or was changed by somebody else"),
-            Self::Reverted => f.write_str("was cut off by the change, and took it back by itself"),
-            Self::Differs(what) => write!(f, "accepted a change but holds something else: {}", plain(what)),
-            Self::Stopped => f.write_str("was left in the middle of a request, as you asked"),
-            Self::Panicked(what) => {
-                write!(f, "could not be dealt with, by a defect of this program; please report it: {}", plain(what))
-            }
-            Self::UnderWay(mark) => write!(
-                f,
-                "was in the middle of another deployment (generation {}), whose journal knows what it held before",
-                mark.generation
-            ),
-        }
-    }
 }
 
 /// What an interrupted deployment leaves for the one that resumes it.

@@ -26,13 +26,10 @@
 
 mod asking;
 mod cables;
-pub(crate) mod cancel;
-mod edit;
 mod ends;
 mod flood;
 mod goal;
 mod legs;
-mod mark;
 mod message;
 mod moves;
 mod order;
@@ -49,20 +46,23 @@ use std::{
 use fabric::{Admin, Attachment, SwitchId, Topology};
 
 use self::legs::{Leg, groups};
-pub(crate) use self::park::{in_the_way, without_others};
 pub use self::{
-    cables::{Cables, Comparison, End, FarEnd, LinkState, Misplaced, Sight, Unseen},
-    cancel::{Cancel, Since},
-    edit::{Edit, edits},
+    cables::{Cables, Comparison, FarEnd, LinkState, Misplaced, Unseen},
     flood::{Floods, Law, OWN_FRAMES_MAX, SURGES_MAX, Surge, WINDOW_MAX, Weather},
     goal::{Management, ManagementForm, far_first},
-    mark::{Mark, NoMark, Phase},
-    message::{Addresses, Direction, Event, Fault, Fence, Journal, Outcome, Reading, Reason, Reply, Request, Stage},
-    moves::{Flap, Learned, Moves, STORM_RETURNS},
+    message::{Direction, Event, Journal, Outcome, Reason, Reply, Request, Stage},
+    moves::{Flap, Moves, STORM_RETURNS},
     order::{CABLES_MAX, LOOK_MAX, LOOK_MIN, Order, Precedence, Watch, Way},
-    run::{Driver, Surroundings, run},
+    run::{Surroundings, run},
 };
 use crate::{Slot, SwitchConfig};
+pub use crate::{
+    cancel::{Cancel, Since},
+    driver::{Addresses, Driver, Fault, Fence, Reading},
+    edit::{Edit, edits},
+    mark::{Mark, NoMark, Phase},
+    sight::{End, Learned, Sight},
+};
 
 /// How often a deployment reads everything again because somebody wrote while it claimed the switches.
 pub const CLAIMS_MAX: usize = 20;

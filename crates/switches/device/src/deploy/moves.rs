@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Mac, SwitchId};
 
-use super::{Sight, Weather};
-use crate::Slot;
+use super::Weather;
+use crate::{Slot, sight::Sight};
 
 /// Returns of one address that are a storm.
 pub const STORM_RETURNS: usize = 3;
@@ -37,17 +37,6 @@ const STEADY: usize = 24;
 const TRAILS_MAX: usize = 1 << 16;
 /// Most addresses that a storm is reported with.
 const FLAPS_MAX: usize = 6;
-
-/// A row of a switch's forwarding table that is learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Learned {
-    /// The filtering database.
-    pub database: u32,
-    /// The address.
-    pub mac: Mac,
-    /// The port that it is learned at.
-    pub at: Slot,
-}
 
 /// An address that moves to and fro between ports of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +122,7 @@ mod tests {
     use fabric::rng::Rng;
 
     use super::*;
+    use crate::sight::Learned;
 
     const SEEDS: u64 = 300;
     /// Readings of one watch.

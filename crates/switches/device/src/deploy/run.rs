@@ -17,75 +17,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fabric::{SwitchId, VlanSet};
+use fabric::SwitchId;
 
-use super::{
-    Addresses, Cancel, Deployment, Event, Fault, Fence, Journal, Mark, Outcome, Reading, Reply, Request, Sight,
+use super::{Deployment, Event, Journal, Outcome, Reply, Request};
+use crate::{
+    SwitchConfig,
+    cancel::Cancel,
+    driver::{Driver, Fault},
+    mark::Mark,
 };
-use crate::{Slot, SwitchConfig};
-
-/// A switch that can be read, written and saved.
-pub trait Driver: Send {
-    /// Reads the whole state.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    fn read(&mut self) -> Result<Reading, Fault>;
-
-    /// Brings the switch from one state to another and leaves a mark, unless the fence has moved. With a `guard`, a switch
-    /// that can takes the change back by itself when it is cut off for so long; when this returns it will not any more.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    fn write(
-        &mut self,
-        before: &SwitchConfig,
-        after: &SwitchConfig,
-        mark: Mark,
-        fence: Fence,
-        guard: Option<Duration>,
-    ) -> Result<Fence, Fault>;
-
-    /// Makes the running state the one that the switch starts with, unless the fence has moved.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    fn save(&mut self, fence: Fence) -> Result<Fence, Fault>;
-
-    /// What its ports hear and count at this moment, and learned addresses if they are asked for. One that cannot be asked
-    /// that says nothing: an empty [`Sight`].
-    ///
-    /// # Errors
-    /// [`Fault`].
-    fn look(&mut self, _addresses: Addresses) -> Result<Sight, Fault> {
-        Ok(Sight::default())
-    }
-
-    /// Takes ports out of service as fast as it can, whoever else writes. One that has no faster way than
-    /// [`Driver::write`] leaves it to that.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    fn shut(&mut self, _ports: &[Slot]) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    /// Names of the unmanaged ports that are in the way of a deployment with these VLANs: ports beyond those that the switch
-    /// was connected for, whose settings have to do with them, or with VLANs of the ports it was connected for.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    fn unmanaged(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault>;
-
-    /// Includes unmanaged ports behind the others: they are read and written like them from now on.
-    ///
-    /// # Errors
-    /// [`Fault`], naming a port that the switch does not have.
-    fn include(&mut self, names: &[String]) -> Result<(), Fault>;
-
-    /// From now on whoever holds this token can have requests end early. One that never waits has none to end.
-    fn set_cancel(&mut self, _cancel: &Cancel) {}
-}
 
 /// What a deployment needs beside switches.
 pub trait Surroundings {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fabric::Mac;
 
 use super::{CHASSIS_MAC, Cabling, Doubt, Evidence, FoundHost, Heard, PORT_MAC, Place, Station, StationPort};
-use crate::snmp::is_called;
+use crate::names::is_called;
 
 /// Finds the cables.
 ///

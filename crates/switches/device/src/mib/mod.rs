@@ -11,6 +11,7 @@
 //! Sources: RFC 3418 (system), 2863 (IF-MIB), 4188 (BRIDGE-MIB), 4363 (P- and Q-BRIDGE-MIB), 3635 (EtherLike-MIB),
 //! IEEE 802.1AB-2005 (LLDP-MIB), 3411 and 3414 (engine and its reports).
 
+pub mod engine;
 pub mod further;
 pub mod index;
 pub mod objects;
@@ -19,14 +20,16 @@ mod enums;
 mod list_form;
 mod oid;
 mod port_list;
+mod row_index;
 mod value;
 
 pub use enums::{
     AcceptableFrames, Enabled, FdbStatus, IfStatus, LldpAdmin, LldpChassisSubtype, LldpPortSubtype, PauseMode,
     RowStatus, StaticStatus, StpState, Truth, UnknownCode, VlanStatus,
 };
-pub use index::{BridgePort, RowIndex};
+pub use index::BridgePort;
 pub use list_form::{ListForm, OddLists};
 pub use oid::{Access, Column, OID_LEN_MAX, Oid, OidError, Scalar};
 pub use port_list::{PORT_LIST_OCTETS_MAX, PortList, PortListError};
+pub use row_index::RowIndex;
 pub use value::{Syntax, Value};

@@ -5,36 +5,35 @@
 
 use super::{Access, Column, Oid, Scalar, Syntax, Value};
 
-const fn scalar(name: &'static str, oid: &'static [u32], syntax: Syntax, access: Access) -> Scalar {
-    Scalar { name, oid, syntax, access }
-}
-
 const fn column(name: &'static str, oid: &'static [u32], syntax: Syntax, access: Access) -> Column {
     Column { name, oid, syntax, access }
 }
 
 /// SNMPv2-MIB: who the device is (RFC 3418).
 pub mod system {
-    use super::{Access, Scalar, Syntax, scalar};
+    use super::{Access, Scalar, Syntax};
 
     /// `sysDescr`: what it is.
-    pub const DESCR: Scalar = scalar("sysDescr", &[1, 3, 6, 1, 2, 1, 1, 1], Syntax::Octets, Access::ReadOnly);
+    pub const DESCR: Scalar = Scalar::new("sysDescr", &[1, 3, 6, 1, 2, 1, 1, 1], Syntax::Octets, Access::ReadOnly);
     /// `sysObjectID`: its make.
-    pub const OBJECT_ID: Scalar = scalar("sysObjectID", &[1, 3, 6, 1, 2, 1, 1, 2], Syntax::Oid, Access::ReadOnly);
+    pub const OBJECT_ID: Scalar = Scalar::new("sysObjectID", &[1, 3, 6, 1, 2, 1, 1, 2], Syntax::Oid, Access::ReadOnly);
     /// `sysUpTime`: since its management started.
-    pub const UP_TIME: Scalar = scalar("sysUpTime", &[1, 3, 6, 1, 2, 1, 1, 3], Syntax::TimeTicks, Access::ReadOnly);
+    pub const UP_TIME: Scalar =
+        Scalar::new("sysUpTime", &[1, 3, 6, 1, 2, 1, 1, 3], Syntax::TimeTicks, Access::ReadOnly);
     /// `sysContact`: who looks after it.
-    pub const CONTACT: Scalar = scalar("sysContact", &[1, 3, 6, 1, 2, 1, 1, 4], Syntax::Octets, Access::ReadWrite);
+    pub const CONTACT: Scalar = Scalar::new("sysContact", &[1, 3, 6, 1, 2, 1, 1, 4], Syntax::Octets, Access::ReadWrite);
     /// `sysName`: its name.
-    pub const NAME: Scalar = scalar("sysName", &[1, 3, 6, 1, 2, 1, 1, 5], Syntax::Octets, Access::ReadWrite);
+    pub const NAME: Scalar = Scalar::new("sysName", &[1, 3, 6, 1, 2, 1, 1, 5], Syntax::Octets, Access::ReadWrite);
     /// `sysLocation`: where it is.
-    pub const LOCATION: Scalar = scalar("sysLocation", &[1, 3, 6, 1, 2, 1, 1, 6], Syntax::Octets, Access::ReadWrite);
+    pub const LOCATION: Scalar =
+        Scalar::new("sysLocation", &[1, 3, 6, 1, 2, 1, 1, 6], Syntax::Octets, Access::ReadWrite);
     /// `sysServices`: layers that it serves, as bits.
-    pub const SERVICES: Scalar = scalar("sysServices", &[1, 3, 6, 1, 2, 1, 1, 7], Syntax::Integer, Access::ReadOnly);
+    pub const SERVICES: Scalar =
+        Scalar::new("sysServices", &[1, 3, 6, 1, 2, 1, 1, 7], Syntax::Integer, Access::ReadOnly);
 
     /// `snmpSetSerialNo`: a lock: a SET that bears its value succeeds once, and changes it.
     pub const SET_SERIAL_NO: Scalar =
-        scalar("snmpSetSerialNo", &[1, 3, 6, 1, 6, 3, 1, 1, 6, 1], Syntax::Integer, Access::ReadWrite);
+        Scalar::new("snmpSetSerialNo", &[1, 3, 6, 1, 6, 3, 1, 1, 6, 1], Syntax::Integer, Access::ReadWrite);
 
     /// Every object of which there is one.
     pub const SCALARS: &[Scalar] = &[DESCR, OBJECT_ID, UP_TIME, CONTACT, NAME, LOCATION, SERVICES, SET_SERIAL_NO];
@@ -42,10 +41,10 @@ pub mod system {
 
 /// IF-MIB: ports as interfaces, by ifIndex (RFC 2863).
 pub mod if_mib {
-    use super::{Access, Column, Scalar, Syntax, column, scalar};
+    use super::{Access, Column, Scalar, Syntax, column};
 
     /// `ifNumber`: how many there are.
-    pub const NUMBER: Scalar = scalar("ifNumber", &[1, 3, 6, 1, 2, 1, 2, 1], Syntax::Integer, Access::ReadOnly);
+    pub const NUMBER: Scalar = Scalar::new("ifNumber", &[1, 3, 6, 1, 2, 1, 2, 1], Syntax::Integer, Access::ReadOnly);
     /// `ifIndex`: the row's own index.
     pub const INDEX: Column = column("ifIndex", &[1, 3, 6, 1, 2, 1, 2, 2, 1, 1], Syntax::Integer, Access::ReadOnly);
     /// `ifDescr`: the port in words.
@@ -175,16 +174,17 @@ pub mod if_mib {
 
 /// BRIDGE-MIB: the bridge, spanning tree, learned addresses (RFC 4188).
 pub mod bridge {
-    use super::{Access, Column, Scalar, Syntax, column, scalar};
+    use super::{Access, Column, Scalar, Syntax, column};
 
     /// `dot1dBaseBridgeAddress`: the bridge's Ethernet address.
     pub const BRIDGE_ADDRESS: Scalar =
-        scalar("dot1dBaseBridgeAddress", &[1, 3, 6, 1, 2, 1, 17, 1, 1], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("dot1dBaseBridgeAddress", &[1, 3, 6, 1, 2, 1, 17, 1, 1], Syntax::Octets, Access::ReadOnly);
     /// `dot1dBaseNumPorts`: how many ports it has.
     pub const NUM_PORTS: Scalar =
-        scalar("dot1dBaseNumPorts", &[1, 3, 6, 1, 2, 1, 17, 1, 2], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dBaseNumPorts", &[1, 3, 6, 1, 2, 1, 17, 1, 2], Syntax::Integer, Access::ReadOnly);
     /// `dot1dBaseType`: 2 is transparent.
-    pub const TYPE: Scalar = scalar("dot1dBaseType", &[1, 3, 6, 1, 2, 1, 17, 1, 3], Syntax::Integer, Access::ReadOnly);
+    pub const TYPE: Scalar =
+        Scalar::new("dot1dBaseType", &[1, 3, 6, 1, 2, 1, 17, 1, 3], Syntax::Integer, Access::ReadOnly);
     /// `dot1dBasePort`: the row's own index.
     pub const PORT: Column =
         column("dot1dBasePort", &[1, 3, 6, 1, 2, 1, 17, 1, 4, 1, 1], Syntax::Integer, Access::ReadOnly);
@@ -210,37 +210,41 @@ pub mod bridge {
     );
     /// `dot1dStpProtocolSpecification`: 3 is IEEE 802.1D.
     pub const STP_PROTOCOL_SPECIFICATION: Scalar =
-        scalar("dot1dStpProtocolSpecification", &[1, 3, 6, 1, 2, 1, 17, 2, 1], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpProtocolSpecification", &[1, 3, 6, 1, 2, 1, 17, 2, 1], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpPriority`: upper part of the bridge's identifier.
     pub const STP_PRIORITY: Scalar =
-        scalar("dot1dStpPriority", &[1, 3, 6, 1, 2, 1, 17, 2, 2], Syntax::Integer, Access::ReadWrite);
+        Scalar::new("dot1dStpPriority", &[1, 3, 6, 1, 2, 1, 17, 2, 2], Syntax::Integer, Access::ReadWrite);
     /// `dot1dStpTimeSinceTopologyChange`: since the tree last changed.
-    pub const STP_TIME_SINCE_TOPOLOGY_CHANGE: Scalar =
-        scalar("dot1dStpTimeSinceTopologyChange", &[1, 3, 6, 1, 2, 1, 17, 2, 3], Syntax::TimeTicks, Access::ReadOnly);
+    pub const STP_TIME_SINCE_TOPOLOGY_CHANGE: Scalar = Scalar::new(
+        "dot1dStpTimeSinceTopologyChange",
+        &[1, 3, 6, 1, 2, 1, 17, 2, 3],
+        Syntax::TimeTicks,
+        Access::ReadOnly,
+    );
     /// `dot1dStpTopChanges`: how often it changed.
     pub const STP_TOP_CHANGES: Scalar =
-        scalar("dot1dStpTopChanges", &[1, 3, 6, 1, 2, 1, 17, 2, 4], Syntax::Counter32, Access::ReadOnly);
+        Scalar::new("dot1dStpTopChanges", &[1, 3, 6, 1, 2, 1, 17, 2, 4], Syntax::Counter32, Access::ReadOnly);
     /// `dot1dStpDesignatedRoot`: the root's identifier.
     pub const STP_DESIGNATED_ROOT: Scalar =
-        scalar("dot1dStpDesignatedRoot", &[1, 3, 6, 1, 2, 1, 17, 2, 5], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("dot1dStpDesignatedRoot", &[1, 3, 6, 1, 2, 1, 17, 2, 5], Syntax::Octets, Access::ReadOnly);
     /// `dot1dStpRootCost`: cost of the way to the root.
     pub const STP_ROOT_COST: Scalar =
-        scalar("dot1dStpRootCost", &[1, 3, 6, 1, 2, 1, 17, 2, 6], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpRootCost", &[1, 3, 6, 1, 2, 1, 17, 2, 6], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpRootPort`: port toward the root, 0 at the root.
     pub const STP_ROOT_PORT: Scalar =
-        scalar("dot1dStpRootPort", &[1, 3, 6, 1, 2, 1, 17, 2, 7], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpRootPort", &[1, 3, 6, 1, 2, 1, 17, 2, 7], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpMaxAge`: in force, in hundredths of a second.
     pub const STP_MAX_AGE: Scalar =
-        scalar("dot1dStpMaxAge", &[1, 3, 6, 1, 2, 1, 17, 2, 8], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpMaxAge", &[1, 3, 6, 1, 2, 1, 17, 2, 8], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpHelloTime`: in force, in hundredths of a second.
     pub const STP_HELLO_TIME: Scalar =
-        scalar("dot1dStpHelloTime", &[1, 3, 6, 1, 2, 1, 17, 2, 9], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpHelloTime", &[1, 3, 6, 1, 2, 1, 17, 2, 9], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpHoldTime`: least time between two messages, in hundredths of a second.
     pub const STP_HOLD_TIME: Scalar =
-        scalar("dot1dStpHoldTime", &[1, 3, 6, 1, 2, 1, 17, 2, 10], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpHoldTime", &[1, 3, 6, 1, 2, 1, 17, 2, 10], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpForwardDelay`: in force, in hundredths of a second.
     pub const STP_FORWARD_DELAY: Scalar =
-        scalar("dot1dStpForwardDelay", &[1, 3, 6, 1, 2, 1, 17, 2, 11], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dStpForwardDelay", &[1, 3, 6, 1, 2, 1, 17, 2, 11], Syntax::Integer, Access::ReadOnly);
     /// `dot1dStpPort`: the row's own index.
     pub const STP_PORT: Column =
         column("dot1dStpPort", &[1, 3, 6, 1, 2, 1, 17, 2, 15, 1, 1], Syntax::Integer, Access::ReadOnly);
@@ -277,10 +281,10 @@ pub mod bridge {
     );
     /// `dot1dTpLearnedEntryDiscards`: addresses not learned for want of room.
     pub const TP_LEARNED_ENTRY_DISCARDS: Scalar =
-        scalar("dot1dTpLearnedEntryDiscards", &[1, 3, 6, 1, 2, 1, 17, 4, 1], Syntax::Counter32, Access::ReadOnly);
+        Scalar::new("dot1dTpLearnedEntryDiscards", &[1, 3, 6, 1, 2, 1, 17, 4, 1], Syntax::Counter32, Access::ReadOnly);
     /// `dot1dTpAgingTime`: seconds until a learned address is forgotten.
     pub const TP_AGING_TIME: Scalar =
-        scalar("dot1dTpAgingTime", &[1, 3, 6, 1, 2, 1, 17, 4, 2], Syntax::Integer, Access::ReadWrite);
+        Scalar::new("dot1dTpAgingTime", &[1, 3, 6, 1, 2, 1, 17, 4, 2], Syntax::Integer, Access::ReadWrite);
     /// `dot1dTpFdbAddress`: the row's own index.
     pub const TP_FDB_ADDRESS: Column =
         column("dot1dTpFdbAddress", &[1, 3, 6, 1, 2, 1, 17, 4, 3, 1, 1], Syntax::Octets, Access::ReadOnly);
@@ -356,17 +360,21 @@ pub mod bridge {
 
 /// P-BRIDGE-MIB: what the bridge can do (RFC 4363).
 pub mod p_bridge {
-    use super::{Access, Column, Scalar, Syntax, column, scalar};
+    use super::{Access, Column, Scalar, Syntax, column};
 
     /// `dot1dDeviceCapabilities`: bits: 1 priorities, 2 static entries, 3 IVL, 4 SVL, 5 hybrid, 6 configurable PVID.
     pub const DEVICE_CAPABILITIES: Scalar =
-        scalar("dot1dDeviceCapabilities", &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 1], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("dot1dDeviceCapabilities", &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 1], Syntax::Octets, Access::ReadOnly);
     /// `dot1dTrafficClassesEnabled`: whether priorities have queues of their own.
-    pub const TRAFFIC_CLASSES_ENABLED: Scalar =
-        scalar("dot1dTrafficClassesEnabled", &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 2], Syntax::Integer, Access::ReadOnly);
+    pub const TRAFFIC_CLASSES_ENABLED: Scalar = Scalar::new(
+        "dot1dTrafficClassesEnabled",
+        &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 2],
+        Syntax::Integer,
+        Access::ReadOnly,
+    );
     /// `dot1dGmrpStatus`: whether group registration runs.
     pub const GMRP_STATUS: Scalar =
-        scalar("dot1dGmrpStatus", &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 3], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1dGmrpStatus", &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 3], Syntax::Integer, Access::ReadOnly);
     /// `dot1dPortCapabilities`: bits: 0 tagging, 1 acceptable frame types, 2 ingress filtering.
     pub const PORT_CAPABILITIES: Column =
         column("dot1dPortCapabilities", &[1, 3, 6, 1, 2, 1, 17, 6, 1, 1, 4, 1, 1], Syntax::Octets, Access::ReadOnly);
@@ -380,23 +388,23 @@ pub mod p_bridge {
 
 /// Q-BRIDGE-MIB: VLANs (RFC 4363).
 pub mod q_bridge {
-    use super::{Access, Column, Scalar, Syntax, column, scalar};
+    use super::{Access, Column, Scalar, Syntax, column};
 
     /// `dot1qVlanVersionNumber`: 1.
     pub const VLAN_VERSION_NUMBER: Scalar =
-        scalar("dot1qVlanVersionNumber", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 1], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1qVlanVersionNumber", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 1], Syntax::Integer, Access::ReadOnly);
     /// `dot1qMaxVlanId`: the greatest VLAN id.
     pub const MAX_VLAN_ID: Scalar =
-        scalar("dot1qMaxVlanId", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 2], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1qMaxVlanId", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 2], Syntax::Integer, Access::ReadOnly);
     /// `dot1qMaxSupportedVlans`: how many VLANs fit.
     pub const MAX_SUPPORTED_VLANS: Scalar =
-        scalar("dot1qMaxSupportedVlans", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 3], Syntax::Gauge32, Access::ReadOnly);
+        Scalar::new("dot1qMaxSupportedVlans", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 3], Syntax::Gauge32, Access::ReadOnly);
     /// `dot1qNumVlans`: how many there are.
     pub const NUM_VLANS: Scalar =
-        scalar("dot1qNumVlans", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 4], Syntax::Gauge32, Access::ReadOnly);
+        Scalar::new("dot1qNumVlans", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 4], Syntax::Gauge32, Access::ReadOnly);
     /// `dot1qGvrpStatus`: whether VLAN registration runs.
     pub const GVRP_STATUS: Scalar =
-        scalar("dot1qGvrpStatus", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 5], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("dot1qGvrpStatus", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 1, 5], Syntax::Integer, Access::ReadOnly);
     /// `dot1qFdbDynamicCount`: learned addresses of a filtering database.
     pub const FDB_DYNAMIC_COUNT: Column =
         column("dot1qFdbDynamicCount", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 2, 1, 1, 2], Syntax::Counter32, Access::ReadOnly);
@@ -422,7 +430,7 @@ pub mod q_bridge {
     );
     /// `dot1qVlanNumDeletes`: how many VLANs have been removed.
     pub const VLAN_NUM_DELETES: Scalar =
-        scalar("dot1qVlanNumDeletes", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 1], Syntax::Counter32, Access::ReadOnly);
+        Scalar::new("dot1qVlanNumDeletes", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 1], Syntax::Counter32, Access::ReadOnly);
     /// `dot1qVlanFdbId`: the VLAN's filtering database.
     pub const VLAN_FDB_ID: Column =
         column("dot1qVlanFdbId", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 2, 1, 3], Syntax::Gauge32, Access::ReadOnly);
@@ -478,8 +486,12 @@ pub mod q_bridge {
         Access::ReadCreate,
     );
     /// `dot1qNextFreeLocalVlanIndex`: 0: only VLANs of 802.1Q can be made.
-    pub const NEXT_FREE_LOCAL_VLAN_INDEX: Scalar =
-        scalar("dot1qNextFreeLocalVlanIndex", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 4], Syntax::Integer, Access::ReadOnly);
+    pub const NEXT_FREE_LOCAL_VLAN_INDEX: Scalar = Scalar::new(
+        "dot1qNextFreeLocalVlanIndex",
+        &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 4],
+        Syntax::Integer,
+        Access::ReadOnly,
+    );
     /// `dot1qPvid`: the VLAN of untagged frames that enter.
     pub const PVID: Column =
         column("dot1qPvid", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 5, 1, 1], Syntax::Gauge32, Access::ReadWrite);
@@ -515,8 +527,12 @@ pub mod q_bridge {
         Access::ReadOnly,
     );
     /// `dot1qConstraintTypeDefault`: 1: each VLAN has a filtering database; 2: they share one.
-    pub const CONSTRAINT_TYPE_DEFAULT: Scalar =
-        scalar("dot1qConstraintTypeDefault", &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 10], Syntax::Integer, Access::ReadOnly);
+    pub const CONSTRAINT_TYPE_DEFAULT: Scalar = Scalar::new(
+        "dot1qConstraintTypeDefault",
+        &[1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 10],
+        Syntax::Integer,
+        Access::ReadOnly,
+    );
 
     /// Every object of which there is one.
     pub const SCALARS: &[Scalar] = &[
@@ -592,19 +608,19 @@ pub mod ether_like {
 
 /// LLDP-MIB: this device and its neighbours (IEEE 802.1AB-2005, clause 12).
 pub mod lldp {
-    use super::{Access, Column, Scalar, Syntax, column, scalar};
+    use super::{Access, Column, Scalar, Syntax, column};
 
     /// `lldpMessageTxInterval`: seconds between two announcements.
     pub const MESSAGE_TX_INTERVAL: Scalar =
-        scalar("lldpMessageTxInterval", &[1, 0, 8802, 1, 1, 2, 1, 1, 1], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("lldpMessageTxInterval", &[1, 0, 8802, 1, 1, 2, 1, 1, 1], Syntax::Integer, Access::ReadOnly);
     /// `lldpMessageTxHoldMultiplier`: intervals that an announcement holds for.
     pub const MESSAGE_TX_HOLD_MULTIPLIER: Scalar =
-        scalar("lldpMessageTxHoldMultiplier", &[1, 0, 8802, 1, 1, 2, 1, 1, 2], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("lldpMessageTxHoldMultiplier", &[1, 0, 8802, 1, 1, 2, 1, 1, 2], Syntax::Integer, Access::ReadOnly);
     /// `lldpPortConfigAdminStatus`: whether a port announces itself and listens.
     pub const PORT_CONFIG_ADMIN_STATUS: Column =
         column("lldpPortConfigAdminStatus", &[1, 0, 8802, 1, 1, 2, 1, 1, 6, 1, 2], Syntax::Integer, Access::ReadWrite);
     /// `lldpStatsRemTablesLastChangeTime`: sysUpTime when a neighbour came, changed or went.
-    pub const STATS_REM_TABLES_LAST_CHANGE_TIME: Scalar = scalar(
+    pub const STATS_REM_TABLES_LAST_CHANGE_TIME: Scalar = Scalar::new(
         "lldpStatsRemTablesLastChangeTime",
         &[1, 0, 8802, 1, 1, 2, 1, 2, 1],
         Syntax::TimeTicks,
@@ -612,34 +628,34 @@ pub mod lldp {
     );
     /// `lldpStatsRemTablesInserts`: how many came.
     pub const STATS_REM_TABLES_INSERTS: Scalar =
-        scalar("lldpStatsRemTablesInserts", &[1, 0, 8802, 1, 1, 2, 1, 2, 2], Syntax::Gauge32, Access::ReadOnly);
+        Scalar::new("lldpStatsRemTablesInserts", &[1, 0, 8802, 1, 1, 2, 1, 2, 2], Syntax::Gauge32, Access::ReadOnly);
     /// `lldpStatsRemTablesDeletes`: how many went.
     pub const STATS_REM_TABLES_DELETES: Scalar =
-        scalar("lldpStatsRemTablesDeletes", &[1, 0, 8802, 1, 1, 2, 1, 2, 3], Syntax::Gauge32, Access::ReadOnly);
+        Scalar::new("lldpStatsRemTablesDeletes", &[1, 0, 8802, 1, 1, 2, 1, 2, 3], Syntax::Gauge32, Access::ReadOnly);
     /// `lldpStatsRemTablesDrops`: how many found no room.
     pub const STATS_REM_TABLES_DROPS: Scalar =
-        scalar("lldpStatsRemTablesDrops", &[1, 0, 8802, 1, 1, 2, 1, 2, 4], Syntax::Gauge32, Access::ReadOnly);
+        Scalar::new("lldpStatsRemTablesDrops", &[1, 0, 8802, 1, 1, 2, 1, 2, 4], Syntax::Gauge32, Access::ReadOnly);
     /// `lldpStatsRemTablesAgeouts`: how many fell silent.
     pub const STATS_REM_TABLES_AGEOUTS: Scalar =
-        scalar("lldpStatsRemTablesAgeouts", &[1, 0, 8802, 1, 1, 2, 1, 2, 5], Syntax::Gauge32, Access::ReadOnly);
+        Scalar::new("lldpStatsRemTablesAgeouts", &[1, 0, 8802, 1, 1, 2, 1, 2, 5], Syntax::Gauge32, Access::ReadOnly);
     /// `lldpLocChassisIdSubtype`: how this device is named.
     pub const LOC_CHASSIS_ID_SUBTYPE: Scalar =
-        scalar("lldpLocChassisIdSubtype", &[1, 0, 8802, 1, 1, 2, 1, 3, 1], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("lldpLocChassisIdSubtype", &[1, 0, 8802, 1, 1, 2, 1, 3, 1], Syntax::Integer, Access::ReadOnly);
     /// `lldpLocChassisId`: its name.
     pub const LOC_CHASSIS_ID: Scalar =
-        scalar("lldpLocChassisId", &[1, 0, 8802, 1, 1, 2, 1, 3, 2], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("lldpLocChassisId", &[1, 0, 8802, 1, 1, 2, 1, 3, 2], Syntax::Octets, Access::ReadOnly);
     /// `lldpLocSysName`: its sysName.
     pub const LOC_SYS_NAME: Scalar =
-        scalar("lldpLocSysName", &[1, 0, 8802, 1, 1, 2, 1, 3, 3], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("lldpLocSysName", &[1, 0, 8802, 1, 1, 2, 1, 3, 3], Syntax::Octets, Access::ReadOnly);
     /// `lldpLocSysDesc`: its sysDescr.
     pub const LOC_SYS_DESC: Scalar =
-        scalar("lldpLocSysDesc", &[1, 0, 8802, 1, 1, 2, 1, 3, 4], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("lldpLocSysDesc", &[1, 0, 8802, 1, 1, 2, 1, 3, 4], Syntax::Octets, Access::ReadOnly);
     /// `lldpLocSysCapSupported`: what it can be, as bits; 2 is bridge.
     pub const LOC_SYS_CAP_SUPPORTED: Scalar =
-        scalar("lldpLocSysCapSupported", &[1, 0, 8802, 1, 1, 2, 1, 3, 5], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("lldpLocSysCapSupported", &[1, 0, 8802, 1, 1, 2, 1, 3, 5], Syntax::Octets, Access::ReadOnly);
     /// `lldpLocSysCapEnabled`: what it is, as bits.
     pub const LOC_SYS_CAP_ENABLED: Scalar =
-        scalar("lldpLocSysCapEnabled", &[1, 0, 8802, 1, 1, 2, 1, 3, 6], Syntax::Octets, Access::ReadOnly);
+        Scalar::new("lldpLocSysCapEnabled", &[1, 0, 8802, 1, 1, 2, 1, 3, 6], Syntax::Octets, Access::ReadOnly);
     /// `lldpLocPortIdSubtype`: how a port is named.
     pub const LOC_PORT_ID_SUBTYPE: Column =
         column("lldpLocPortIdSubtype", &[1, 0, 8802, 1, 1, 2, 1, 3, 7, 1, 2], Syntax::Integer, Access::ReadOnly);
@@ -749,78 +765,36 @@ pub mod entity {
     pub const COLUMNS: &[Column] = &[DESCR, CLASS, NAME, SERIAL_NUM];
 }
 
-/// SNMP's own objects: the engine and why it refuses messages (RFC 3411, 3412, 3414).
-pub mod engine {
-    use super::{Access, Scalar, Syntax, scalar};
-
-    /// `snmpEngineID`: the engine's identifier.
-    pub const ENGINE_ID: Scalar =
-        scalar("snmpEngineID", &[1, 3, 6, 1, 6, 3, 10, 2, 1, 1], Syntax::Octets, Access::ReadOnly);
-    /// `snmpEngineBoots`: how often it started.
-    pub const ENGINE_BOOTS: Scalar =
-        scalar("snmpEngineBoots", &[1, 3, 6, 1, 6, 3, 10, 2, 1, 2], Syntax::Integer, Access::ReadOnly);
-    /// `snmpEngineTime`: seconds since then.
-    pub const ENGINE_TIME: Scalar =
-        scalar("snmpEngineTime", &[1, 3, 6, 1, 6, 3, 10, 2, 1, 3], Syntax::Integer, Access::ReadOnly);
-    /// `snmpEngineMaxMessageSize`: longest message, in bytes.
-    pub const ENGINE_MAX_MESSAGE_SIZE: Scalar =
-        scalar("snmpEngineMaxMessageSize", &[1, 3, 6, 1, 6, 3, 10, 2, 1, 4], Syntax::Integer, Access::ReadOnly);
-    /// `snmpUnknownContexts`: messages for a context that is not there.
-    pub const UNKNOWN_CONTEXTS: Scalar =
-        scalar("snmpUnknownContexts", &[1, 3, 6, 1, 6, 3, 12, 1, 5], Syntax::Counter32, Access::ReadOnly);
-    /// `usmStatsUnsupportedSecLevels`: messages at a level that is not allowed.
-    pub const UNSUPPORTED_SEC_LEVELS: Scalar =
-        scalar("usmStatsUnsupportedSecLevels", &[1, 3, 6, 1, 6, 3, 15, 1, 1, 1], Syntax::Counter32, Access::ReadOnly);
-    /// `usmStatsNotInTimeWindows`: messages too old.
-    pub const NOT_IN_TIME_WINDOWS: Scalar =
-        scalar("usmStatsNotInTimeWindows", &[1, 3, 6, 1, 6, 3, 15, 1, 1, 2], Syntax::Counter32, Access::ReadOnly);
-    /// `usmStatsUnknownUserNames`: messages of nobody known.
-    pub const UNKNOWN_USER_NAMES: Scalar =
-        scalar("usmStatsUnknownUserNames", &[1, 3, 6, 1, 6, 3, 15, 1, 1, 3], Syntax::Counter32, Access::ReadOnly);
-    /// `usmStatsUnknownEngineIDs`: messages for another engine.
-    pub const UNKNOWN_ENGINE_IDS: Scalar =
-        scalar("usmStatsUnknownEngineIDs", &[1, 3, 6, 1, 6, 3, 15, 1, 1, 4], Syntax::Counter32, Access::ReadOnly);
-    /// `usmStatsWrongDigests`: messages that somebody altered.
-    pub const WRONG_DIGESTS: Scalar =
-        scalar("usmStatsWrongDigests", &[1, 3, 6, 1, 6, 3, 15, 1, 1, 5], Syntax::Counter32, Access::ReadOnly);
-    /// `usmStatsDecryptionErrors`: messages that could not be read.
-    pub const DECRYPTION_ERRORS: Scalar =
-        scalar("usmStatsDecryptionErrors", &[1, 3, 6, 1, 6, 3, 15, 1, 1, 6], Syntax::Counter32, Access::ReadOnly);
-
-    /// Every object of which there is one.
-    pub const SCALARS: &[Scalar] = &[
-        ENGINE_ID,
-        ENGINE_BOOTS,
-        ENGINE_TIME,
-        ENGINE_MAX_MESSAGE_SIZE,
-        UNKNOWN_CONTEXTS,
-        UNSUPPORTED_SEC_LEVELS,
-        NOT_IN_TIME_WINDOWS,
-        UNKNOWN_USER_NAMES,
-        UNKNOWN_ENGINE_IDS,
-        WRONG_DIGESTS,
-        DECRYPTION_ERRORS,
-    ];
-}
-
 /// ESPALIER-MIB: what the standards leave to vendors, below net-snmp's place for experiments.
 pub mod own {
-    use super::{Access, Scalar, Syntax, scalar};
+    use super::{Access, Scalar, Syntax};
 
     /// `espalierProduct`: identifies the agent: sysObjectID is this object.
-    pub const PRODUCT: Scalar =
-        scalar("espalierProduct", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 1], Syntax::Integer, Access::ReadOnly);
+    pub const PRODUCT: Scalar = Scalar::new(
+        "espalierProduct",
+        &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 1],
+        Syntax::Integer,
+        Access::ReadOnly,
+    );
     /// `espalierAction`: written: 1 saves the configuration, 2 restarts from the saved one, 3 restarts from factory settings. Reads 0.
-    pub const ACTION: Scalar =
-        scalar("espalierAction", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 2], Syntax::Integer, Access::ReadWrite);
+    pub const ACTION: Scalar = Scalar::new(
+        "espalierAction",
+        &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 2],
+        Syntax::Integer,
+        Access::ReadWrite,
+    );
     /// `espalierSaved`: 1 if the running configuration is the saved one, else 2.
     pub const SAVED: Scalar =
-        scalar("espalierSaved", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 3], Syntax::Integer, Access::ReadOnly);
+        Scalar::new("espalierSaved", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 3], Syntax::Integer, Access::ReadOnly);
 
     /// `espalierGuard`: written: unless 0 follows within so many seconds, the switch goes back to what it holds now. Reads the
     /// seconds that are left, 0 if it does not wait.
-    pub const GUARD: Scalar =
-        scalar("espalierGuard", &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 4], Syntax::Integer, Access::ReadWrite);
+    pub const GUARD: Scalar = Scalar::new(
+        "espalierGuard",
+        &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 1217, 4],
+        Syntax::Integer,
+        Access::ReadWrite,
+    );
 
     /// Every object of which there is one.
     pub const SCALARS: &[Scalar] = &[PRODUCT, ACTION, SAVED, GUARD];
@@ -835,7 +809,7 @@ pub fn scalars() -> impl Iterator<Item = &'static Scalar> {
         p_bridge::SCALARS,
         q_bridge::SCALARS,
         lldp::SCALARS,
-        engine::SCALARS,
+        super::engine::SCALARS,
         own::SCALARS,
     ]
     .into_iter()

@@ -108,6 +108,11 @@ pub struct Column {
 }
 
 impl Scalar {
+    /// The object of this name at `oid`, which does not end in the instance's `.0`.
+    pub const fn new(name: &'static str, oid: &'static [u32], syntax: Syntax, access: Access) -> Self {
+        Self { name, oid, syntax, access }
+    }
+
     /// The identifier of its one instance.
     pub fn instance(&self) -> Oid {
         Oid::new(&[self.oid, &[0]].concat())

@@ -25,13 +25,14 @@ use super::{
 };
 use crate::{
     IngressFilter, Slot, SpanningTree, SwitchConfig,
-    deploy::{Addresses, Cancel, Driver, Edit, Fault, Fence, Mark, Reading, Sight, edits, in_the_way, without_others},
+    deploy::{Addresses, Cancel, Driver, Edit, Fault, Fence, Mark, Reading, Sight, edits},
     mib::{
         AcceptableFrames, BridgePort, Enabled, IfStatus, ListForm, Oid, PauseMode, PortList, RowStatus, StaticStatus,
         Truth, Value,
         index::IfIndex,
         objects::{bridge, ether_like, if_mib, own, q_bridge, system},
     },
+    unmanaged::{in_the_way, without_others},
     wire::{Binding, ErrorStatus},
 };
 

@@ -8,10 +8,10 @@ use crate::{
     discover::LldpId,
     identity::Identity,
     mib::{
-        Oid, Value,
-        objects::{bridge, engine, entity, lldp, system},
+        Oid, Value, engine,
+        objects::{bridge, entity, lldp, system},
     },
-    text::told,
+    printable::told,
 };
 
 /// entPhysicalClass of a chassis.

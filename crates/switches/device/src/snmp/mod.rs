@@ -32,7 +32,6 @@ pub use device::{Device, Settings};
 pub use glance::{Glance, PortGlance};
 pub use identify::{read_description, read_identity};
 pub use link::{Link, UdpLink};
-pub(crate) use neighbours::is_called;
 pub use ports::PortKind;
 pub(crate) use ports::{PortTable, Reader};
 pub use pulse::{PortPulse, Pulse, PulseColumns};

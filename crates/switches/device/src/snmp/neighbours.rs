@@ -20,8 +20,7 @@ use crate::{
         index::{IfIndex, LldpPort, Neighbour, NeighbourV2},
         objects::lldp,
     },
-    names::same_port,
-    text::told,
+    printable::told,
 };
 
 /// What the numbers of a switch's LLDP are.
@@ -233,10 +232,4 @@ impl<L: Link> Reader<'_, L> {
         }
         Ok(count)
     }
-}
-
-/// Whether a port is called so, in any spelling that means it on every switch.
-pub(crate) fn is_called(port: &StationPort, text: &str) -> bool {
-    !text.is_empty()
-        && (same_port(None, &port.name, text) || port.labels.iter().any(|label| same_port(None, label, text)))
 }

@@ -20,8 +20,8 @@ use crate::{
         objects::{bridge, if_mib},
     },
     names::{near_ports, same_port},
+    printable::told,
     quirks::{AGGREGATES, MANAGEMENT, VIRTUAL},
-    text::told,
 };
 
 /// A port by its numbers and names.

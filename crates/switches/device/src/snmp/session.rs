@@ -20,11 +20,8 @@ use thiserror::Error;
 
 use super::{Link, ahead::Ahead, round_trip::RoundTrip};
 use crate::{
-    deploy::{
-        Cancel, Since,
-        cancel::{ANSWER_MAX, GLANCE},
-    },
-    mib::{Oid, Value, objects::engine as stats},
+    cancel::{ANSWER_MAX, Cancel, GLANCE, Since},
+    mib::{Oid, Value, engine as stats},
     wire::{
         AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, Scoped, ScopedData,
         SecurityLevel, UsmHeader, V3Message, Version, decode_scoped, decrypt, encode_scoped, encrypt, is_authentic,

@@ -12,7 +12,7 @@ use crate::{
         further::lldp_v2,
         objects::{bridge, lldp, system},
     },
-    text::told,
+    printable::told,
 };
 
 /// Reads what a switch says. `name` is what it is called here; its sysName, if that is none. Ports that `names` mean are called

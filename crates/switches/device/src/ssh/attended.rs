@@ -13,9 +13,9 @@ use std::{
 };
 
 use super::{Arrived, Channel};
-use crate::deploy::{
-    Cancel, Fault, Since,
-    cancel::{ANSWER_MAX, GLANCE},
+use crate::{
+    cancel::{ANSWER_MAX, Cancel, GLANCE, Since},
+    driver::Fault,
 };
 
 /// What a switch's driver and its conversations know of whoever may ask to stop.

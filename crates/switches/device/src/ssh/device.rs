@@ -20,9 +20,10 @@ use super::{
 };
 use crate::{
     PortLearning, SwitchConfig, Target,
-    deploy::{Addresses, Cancel, Driver, Fault, Fence, Mark, Reading, Sight, in_the_way, without_others},
+    deploy::{Addresses, Cancel, Driver, Fault, Fence, Mark, Reading, Sight},
     format::{Observed, write_observed},
     snmp::Settings,
+    unmanaged::{in_the_way, without_others},
 };
 
 /// How a switch is spoken to.

@@ -21,9 +21,10 @@ use super::{
 };
 use crate::{
     Memory, PortConfig, PortLearning, SpanningTree, SwitchConfig, Target,
-    deploy::{Fault, Mark, Reading, without_others},
+    deploy::{Fault, Mark, Reading},
     render::{write_full, write_transition},
     snmp::SaveMethod,
+    unmanaged::without_others,
 };
 
 /// Most bytes that one script may answer with.

@@ -1,7 +1,7 @@
 //! What a terminal has shown, read without one: a running configuration that somebody has kept, or any bytes at all.
 
 use super::{language::language, linux::state, running::read_running, screen::Screen};
-use crate::{SwitchConfig, Target, deploy::without_others};
+use crate::{SwitchConfig, Target, unmanaged::without_others};
 
 /// Reads bytes as a terminal's, and their lines as a running configuration, whose ports are `names`. Of a Linux bridge it is
 /// what `ip`, `bridge` (twice) and `ethtool` print, each behind a zero byte.

@@ -11,7 +11,7 @@ use fabric::{SwitchId, Topology};
 use super::{relabel, sentence::address};
 use crate::{
     identity::{Comparison, Identity, Likeness},
-    text::plain,
+    printable::plain,
 };
 
 /// Longest part of sysDescr that is shown, in characters: the model and its version, as most agents begin.

@@ -29,35 +29,11 @@ pub use self::{
     cables::{CableState, Unconfirmed, recheck},
     probe::{Probed, Trial, followed, judge_probe},
 };
+pub use crate::sight::{PortState, SurveyReply};
 use crate::{
-    discover::{Mismatch, Station},
+    discover::Mismatch,
     identity::{Comparison, Identity, Likeness},
 };
-
-/// What a switch says when it is surveyed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SurveyReply {
-    /// Who it is.
-    pub identity: Identity,
-    /// Its ports, under the topology's names where that names them, and whom it hears there.
-    pub station: Station,
-    /// `states[port]`: of the ports of the station.
-    pub states: Vec<PortState>,
-}
-
-/// Whether a port carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PortState {
-    /// It does.
-    Up,
-    /// Its cable is dead, or there is none.
-    Down,
-    /// It is administratively down.
-    Shut,
-    /// The switch does not say.
-    #[default]
-    Unknown,
-}
 
 /// How exchanged switches were recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use std::{
 };
 
 /// How often a wait looks whether somebody has asked to stop.
-pub(crate) const GLANCE: Duration = Duration::from_millis(100);
+pub const GLANCE: Duration = Duration::from_millis(100);
 /// How long the answer to what was asked before is awaited once somebody has.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_millis(750);
+pub const ANSWER_MAX: Duration = Duration::from_millis(750);
 
 /// Shared by those who ask to stop and those who wait.
 #[derive(Clone, Debug, Default)]
