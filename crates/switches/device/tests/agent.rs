@@ -502,7 +502,7 @@ fn genuine_fresh_messages_are_answered_in_kind() {
 
 #[test]
 fn other_messages_are_reported_and_not_answered() {
-    use engine::{
+    use device::mib::engine::{
         DECRYPTION_ERRORS, NOT_IN_TIME_WINDOWS, UNKNOWN_ENGINE_IDS, UNKNOWN_USER_NAMES, UNSUPPORTED_SEC_LEVELS,
         WRONG_DIGESTS,
     };

@@ -11,10 +11,7 @@ use std::{
 
 use device::{
     agent::{Access, Config, Engine, Facts, Limits, PortFacts, Responder as _, Rights, Still, Switch, User},
-    mib::{
-        Oid, Value,
-        objects::{engine as stats, system},
-    },
+    mib::{Oid, Value, engine as stats, objects::system},
     snmp::{Credentials, Link, Patience, Session, SessionError},
     wire::{AuthProtocol, Keys, Message, Pdu, PduKind, Scoped, ScopedData, SecurityLevel, UsmHeader, V3Message},
 };
