@@ -2,8 +2,11 @@
 //! reads survives being written.
 #![forbid(unsafe_code)]
 
-use device::{IngressFilter, Manifest, Memory, SpanningTree, Target, TextFile, read_back, write_full};
-use fabric::format::exchange::{Format, ImportOptions, export, import};
+use dialects::{Manifest, Memory, Target, TextFile, read_back, write_full};
+use fabric::{
+    IngressFilter, SpanningTree,
+    format::exchange::{Format, ImportOptions, export, import},
+};
 
 /// Reads `data` as a file of this format. Four zero bytes separate the files of a format that takes several.
 ///

@@ -6,17 +6,15 @@
 
 use std::{collections::VecDeque, io, time::Duration};
 
-use device::{
-    PortLearning, Slot, SwitchConfig,
-    agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch},
-    deploy::{Driver as _, Mark},
-    discover::cabling,
-    mib::{Oid, Value},
-    observe::flow,
-    snmp::{Credentials, Device, Link, Patience, SaveMethod, Session, Settings},
+use drivers::snmp::{Device, SaveMethod, Settings, PulseColumns};
+use fabric::{Mac, Model, VlanId};
+use rollout::discover::cabling;
+use snmp::{
+    Credentials, Link, Oid, Patience, Session, Value,
     wire::{Message, Pdu},
 };
-use fabric::{Mac, Model, VlanId};
+use switch_model::{PortLearning, Slot, SwitchConfig, driver::Driver as _, mark::Mark, observe::flow};
+use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch};
 
 const PORTS: usize = 3;
 /// Most questions that a switch of three ports is worth.
@@ -31,22 +29,23 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(mut device) = Device::connect(session, &names, Settings { mark_vlan, save: SaveMethod::ByHand }) else {
         return;
     };
-    let before = device.counters();
+    let mut columns = PulseColumns::default();
+    let before = device.pulse(&mut columns);
     if let Ok(reading) = device.read() {
         let config = &reading.config;
         assert!(config.ports.iter().map(|port| &port.name).eq(&names));
         assert!(config.entries.values().all(|slot| slot.index() < PORTS));
-        let mark = Mark { generation: 1, nonce: 2, digest: 3 };
+        let mark = Mark::new(1, 2, 3);
         let _ = device.write(config, &goal(&names), mark, reading.fence, None);
     }
-    if let Ok(strange) = device.strangers(&[VlanId::MIN].into_iter().collect()) {
-        assert!(strange.iter().all(|name| !names.contains(name)));
+    if let Ok(unmanaged) = device.unmanaged(&[VlanId::MIN].into_iter().collect()) {
+        assert!(unmanaged.iter().all(|name| !names.contains(name)));
     }
     if let Ok(station) = device.station("s1") {
         let _ = cabling(&[station.clone(), station]);
     }
-    if let (Ok(before), Ok(after)) = (before, device.counters()) {
-        let _ = flow(&before, &after);
+    if let (Ok(before), Ok(after)) = (before, device.pulse(&mut columns)) {
+        let _ = flow(&before.counts, &after.counts);
     }
 });
 

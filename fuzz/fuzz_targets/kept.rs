@@ -2,16 +2,17 @@
 //! saved, credentials, the configuration of `switchd`, a plan. What is read survives being written.
 #![no_main]
 
-use device::{
-    agent::{Facts, Limits, PortFacts},
-    format::{
-        parse_journal, parse_keyring, parse_observed, parse_saved, parse_switchd, write_journal, write_observed,
-        write_saved,
-    },
-};
+use drivers::credentials::parse_keyring;
 use fabric::{
     Mac, Model,
     format::plan::{ReadMode, read_plan, write_plan},
+};
+use rollout::journal::{parse_journal, write_journal};
+use switch_model::format::{parse_observed, write_observed};
+use switchd::{
+    agent::{Facts, Limits, PortFacts},
+    saved::{parse_saved, write_saved},
+    settings::parse_switchd,
 };
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

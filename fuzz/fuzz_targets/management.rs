@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use device::{
+use bridge_mib::{ListForm, PortList, index::StaticRow};
+use fabric::Mac;
+use snmp::{Oid, RowIndex, wire::Message};
+use switchd::{
     agent::{
         Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder, Rights, Still, Switch,
     },
     lldp::{Announcement, Neighbourhood},
-    mib::{ListForm, Oid, PortList, RowIndex, index::StaticRow},
     stp::{Bpdu, Bridge, Link, Timers},
-    wire::Message,
 };
-use fabric::Mac;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(message) = Message::decode(data) {

@@ -1,7 +1,7 @@
 //! Any text as a model of a switch, and as the ledger of a probe: what is read survives being written.
 #![no_main]
 
-use device::format::{parse_ledger, write_ledger};
+use enrol::kept::{parse_ledger, write_ledger};
 use fabric::format::model::{parse_model, write_model};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

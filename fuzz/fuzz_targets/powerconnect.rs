@@ -1,4 +1,4 @@
 //! Any bytes as a configuration in `powerconnect`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| fabric_fuzz::judge_language(device::Target::PowerConnect, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fabric_fuzz::judge_language(dialects::Target::PowerConnect, data));

@@ -23,8 +23,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         accept.encode(&mut written);
         assert_eq!(handshake::Accept::decode(&written), Ok(accept));
     }
-    let encrypted =
-        Protection { keys: Key::new([7; 32]).into(), privacy: Privacy::Encrypted, ..Protection::default() };
+    let encrypted = Protection { keys: Key::new([7; 32]).into(), privacy: Privacy::Encrypted, ..Protection::default() };
     for protection in [Protection::default(), encrypted] {
         let mut server = Server::new([1; 32], protection);
         let from = (std::net::Ipv4Addr::LOCALHOST, 9).into();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use device::serve::{Catalog, ReadRequest, Step, Transfer, answer};
+use file_server::{Catalog, ReadRequest, Step, Transfer, answer};
 
 const CONTENT: &[u8] = b"vlan database\r\nvlan 2-3\nexit\n\r\r\n";
 

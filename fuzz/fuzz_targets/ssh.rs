@@ -1,7 +1,8 @@
 //! Any bytes as what a switch's terminal shows of its running configuration; the first names the switch.
 #![no_main]
 
-use device::{Target, ssh::read_shown};
+use dialects::Target;
+use drivers::ssh::read_shown;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((first, shown)) = data.split_first() else { return };

@@ -38,22 +38,20 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use device::{
-    agent::{
-        Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder as _, Rights, Server,
-        StaticConfig, Switch, User, VlanConfig,
-    },
-    mib::{
-        AcceptableFrames, Enabled, IfStatus, PortList, RowStatus, StaticStatus,
-        index::{StaticRow, VlanIndex},
-    },
-    wire::{AuthProtocol, Keys},
+use bridge_mib::{
+    AcceptableFrames, Enabled, IfStatus, PortList, RowStatus, StaticStatus,
+    index::{StaticRow, VlanIndex},
 };
 use fabric::{
     Mac, Plan, SwitchId, Topology, VlanId,
     format::plan::{ReadMode, read_plan},
 };
 use serde::{Deserialize, Serialize};
+use snmp::wire::{AuthProtocol, Keys};
+use switchd::agent::{
+    Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder as _, Rights, Server,
+    StaticConfig, Switch, User, VlanConfig,
+};
 
 use self::plane::Plane;
 use crate::{

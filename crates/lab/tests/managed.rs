@@ -4,18 +4,19 @@
 mod common;
 mod manager;
 
-use common::{Guard, Shape, grid, lab_name, setting, skipped};
-use device::mib::{
-    AcceptableFrames, BridgePort, Enabled, IfStatus, PortList, RowStatus, StaticStatus, StpState, Value,
+use bridge_mib::{
+    AcceptableFrames, BridgePort, Enabled, IfStatus, PortList, RowStatus, StaticStatus, StpState,
     index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
     objects::{bridge, if_mib, lldp, own, q_bridge, system},
 };
+use common::{Guard, Shape, grid, lab_name, setting, skipped};
 use fabric::{DeviceIntent, Plan, VlanId};
 use lab::{
     Backend, Lab, LabOptions, Managed, Start,
     delivery::{Probe, check},
 };
 use manager::{Agents, Manager, wait_for};
+use snmp::Value;
 
 fn options(word: &str, start: Start) -> LabOptions {
     LabOptions {

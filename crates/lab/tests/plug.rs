@@ -8,18 +8,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Guard, Shape, grid, lab_name, ring, skipped};
-use device::mib::{
-    BridgePort, IfStatus, Value,
+use bridge_mib::{
+    BridgePort, IfStatus,
     index::IfIndex,
     objects::{bridge, if_mib, lldp, q_bridge},
 };
+use common::{Guard, Shape, grid, lab_name, ring, skipped};
 use fabric::{Attachment, DEFAULT_RATE_BPS, Mac, Plan, SwitchSpec, TopologyBuilder, Tree};
 use lab::{
     Backend, Carrier, FailMode, Lab, LabError, LabOptions, Managed, Plugged, Start,
     delivery::{Probe, check},
 };
 use manager::{Agents, Manager, wait_for};
+use snmp::Value;
 
 fn options(word: &str, backend: Backend) -> LabOptions {
     LabOptions { backend: Some(backend), ..LabOptions::new(lab_name(word)) }

@@ -11,13 +11,14 @@ use std::{
 };
 
 use common::{Guard, Shape, clos, grid, lab_name, plan, ring, skipped, wanted};
-use device::{Difference, Memory, Phase, Request, Target, TargetChoice};
+use dialects::{Difference, Memory, Request, Target, TargetChoice};
 use fabric::{Flood, LinkId, Plan, Tree};
 use lab::{
     Backend, Lab, LabOptions,
     delivery::{Delivery, Probe, check},
     netns::within,
 };
+use switch_model::Phase;
 
 fn options(word: &str, backend: Backend) -> LabOptions {
     LabOptions { backend: Some(backend), rate_bps: 1_000_000_000, ..LabOptions::new(lab_name(word)) }
@@ -222,7 +223,7 @@ fn run_scripts(lab: &Lab, plan: &Plan, since: Option<Difference<'_>>, phases: &[
 fn scripts(plan: &Plan, target: Target, since: Option<Difference<'_>>, phase: Option<Phase>) -> Vec<(usize, String)> {
     let request = Request { plan, digest: "plan", target: TargetChoice::Named(target), switch: None, since };
     let mut memory = Memory::default();
-    let parts = device::render(&request, &mut memory).expect("it can be said");
+    let parts = dialects::render(&request, &mut memory).expect("it can be said");
     let due = parts.iter().filter(|part| part.phase == phase);
     due.map(|part| {
         let switch = plan.topology.find_switch(&part.switch).expect("a switch of the plan").index();

@@ -14,22 +14,30 @@ use std::{
     time::Duration,
 };
 
+use ::switchd::settings::{SwitchdConfig, parse_switchd};
+use bridge_mib::{
+    PauseMode, PortList, StaticStatus,
+    index::{IfIndex, StaticRow},
+    objects::{ether_like, own, q_bridge},
+};
+use cancel::Cancel;
 use common::skipped;
-use device::{
-    Slot, SwitchConfig, Target,
-    deploy::{Cancel, Driver, Fault, Mark},
-    format::{SwitchdConfig, parse_switchd},
-    mib::{
-        PauseMode, PortList, StaticStatus, Value,
-        index::{IfIndex, StaticRow},
-        objects::{ether_like, own, q_bridge},
-    },
-    snmp::{Credentials, Device, Patience, SaveMethod, Session, SessionError, Settings, UdpLink},
+use dialects::Target;
+use drivers::{
+    snmp::{Device, SaveMethod, Settings},
     ssh::{self, Login},
-    wire::{AuthProtocol, ErrorStatus},
 };
 use fabric::{Admin, Mac, VlanId, VlanSet};
 use lab::{Backend, netns::within, switchd};
+use snmp::{
+    Credentials, Patience, Session, SessionError, UdpLink, Value,
+    wire::{AuthProtocol, ErrorStatus},
+};
+use switch_model::{
+    Slot, SwitchConfig,
+    driver::{Driver, Fault},
+    mark::Mark,
+};
 
 const PORTS: [&str; 3] = ["p1", "p2", "p3"];
 const PASSWORD: &str = "a-password-of-its-own";
@@ -340,7 +348,7 @@ fn first(bench: &Bench) {
     refusals_are_told(bench);
     let mut session = session();
     session.set(vec![(own::GUARD.instance(), Value::Integer(600))]).expect("a guard");
-    let alias = device::mib::objects::if_mib::ALIAS.row(&device::mib::index::IfIndex(index_of(bench, "p3")));
+    let alias = bridge_mib::objects::if_mib::ALIAS.row(&bridge_mib::index::IfIndex(index_of(bench, "p3")));
     session.set(vec![(alias, Value::Octets(b"changed".to_vec()))]).expect("a change");
     assert!(bench.run("ip link show p3").contains("changed"));
 }

@@ -1008,7 +1008,7 @@ fn render_help() -> String {
          espalier render new.json --since old.json -o difference\n\n\
          A difference comes in phases: finish one on every switch before any begins the next.\n\nTargets:\n",
     );
-    for target in device::Target::ALL {
+    for target in dialects::Target::ALL {
         let hosts = if target.has_hybrid_ports() { "" } else { ", hosts must tag" };
         help.push_str(&format!("  {:<13} driver {}{hosts}\n", target.name(), target.basis().word()));
     }

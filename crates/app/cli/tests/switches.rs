@@ -23,7 +23,7 @@ use std::{
 };
 
 use closet::{Closet, Folder, LIMITS, ROOMY, ring, run};
-use device::agent::Limits;
+use switchd::agent::Limits;
 
 #[test]
 fn deploy_status_and_watch() {

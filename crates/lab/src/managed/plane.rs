@@ -11,19 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use device::{
+use bridge_mib::{
+    AcceptableFrames, Enabled, IfStatus, LldpAdmin, StpState,
+    index::{FdbRow, PortVlan, VlanIndex},
+};
+use fabric::VlanId;
+use switchd::{
     agent::{
         Change, Config, Counters, DataPlane, Facts, PortConfig, PortSensor, Refused, Sensors, StpPortSensor, StpSensor,
         VlanConfig, bridge_id,
     },
     lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
-    mib::{
-        AcceptableFrames, Enabled, IfStatus, LldpAdmin, StpState,
-        index::{FdbRow, PortVlan, VlanIndex},
-    },
     stp::{Bpdu, Bridge, Effect, Link, Timers},
 };
-use fabric::VlanId;
 
 use super::wire::{Ears, Speech, drain, link_events, wait};
 use crate::{
@@ -295,7 +295,7 @@ impl Plane {
         match change {
             Change::All => {
                 let vlan_of = |fdb: VlanId, mac| {
-                    let row = device::mib::index::StaticRow { fdb: u32::from(fdb.get()), mac, receive_port: 0 };
+                    let row = bridge_mib::index::StaticRow { fdb: u32::from(fdb.get()), mac, receive_port: 0 };
                     config.statics.contains_key(&row)
                 };
                 self.tables.retain(|vlan| config.is_active(vlan), vlan_of)?;
@@ -307,7 +307,7 @@ impl Plane {
                     self.carry_out(config, Change::Static(*row))?;
                 }
                 (1..=self.ports.len() as u32)
-                    .try_for_each(|port| self.carry_out(config, Change::Port(device::mib::BridgePort(port))))
+                    .try_for_each(|port| self.carry_out(config, Change::Port(bridge_mib::BridgePort(port))))
             }
             Change::Bridge => {
                 self.name.clone_from(&config.name);

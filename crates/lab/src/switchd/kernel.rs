@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use device::mib::PauseMode;
+use bridge_mib::PauseMode;
 use fabric::{Mac, VlanId};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use nix::{errno::Errno, sys::socket::SockProtocol};

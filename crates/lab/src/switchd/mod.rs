@@ -26,10 +26,11 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use device::{
+use snmp::wire::Keys;
+use switchd::{
     agent::{Access, Config, Engine, Facts, Responder as _, Server, Switch, User},
-    format::{SwitchdConfig, SwitchdTarget, parse_saved, write_saved},
-    wire::Keys,
+    saved::{parse_saved, write_saved},
+    settings::{SwitchdConfig, SwitchdTarget},
 };
 use tagger::privileges::{self, Capability, Kept};
 
@@ -51,17 +52,17 @@ const SECRET_LEN_MAX: u64 = 4096;
 #[derive(Clone)]
 struct Secret {
     name: String,
-    protocol: device::wire::AuthProtocol,
+    protocol: snmp::wire::AuthProtocol,
     auth: String,
     privacy: Option<String>,
-    rights: device::agent::Rights,
+    rights: switchd::agent::Rights,
 }
 
 /// Everybody who may ask.
 #[derive(Clone, Default)]
 struct Secrets {
     users: Vec<Secret>,
-    communities: Vec<(Vec<u8>, device::agent::Rights)>,
+    communities: Vec<(Vec<u8>, switchd::agent::Rights)>,
 }
 
 impl Secrets {
@@ -174,12 +175,12 @@ fn secrets(config: &SwitchdConfig) -> Result<Secrets, LabError> {
     for user in &config.users {
         let auth = secret(&user.auth_file)?;
         let privacy = user.privacy_file.as_deref().map(secret).transpose()?;
-        let short = |word: &str| word.len() < device::wire::PASSWORD_LEN_MIN;
+        let short = |word: &str| word.len() < snmp::wire::PASSWORD_LEN_MIN;
         if short(&auth) || privacy.as_deref().is_some_and(short) {
             return Err(LabError::Unsupported(format!(
                 "user {}: passwords have at least {} characters (RFC 3414)",
                 user.name,
-                device::wire::PASSWORD_LEN_MIN
+                snmp::wire::PASSWORD_LEN_MIN
             )));
         }
         let (name, protocol, rights) = (user.name.clone(), user.protocol, user.rights);

@@ -10,7 +10,7 @@
 
 use std::io;
 
-use device::mib::PauseMode;
+use bridge_mib::PauseMode;
 use netlink_packet_core::DefaultNla;
 use nix::sys::socket::SockProtocol;
 use tagger::netlink::{Netlink, Refusal, Request, attribute, emit, find, nest, number};

@@ -6,17 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use device::{
+use bridge_mib::{BridgePort, IfStatus, LldpAdmin, StpState, index::FdbRow};
+use fabric::{Model, VlanId};
+use nix::errno::Errno;
+use snmp::wire::ErrorStatus;
+use switchd::{
     agent::{
         Change, Config, Counters, DataPlane, Facts, Limits, PortFacts, PortSensor, Refused, Sensors, StpPortSensor,
         StpSensor,
     },
     lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
-    mib::{BridgePort, IfStatus, LldpAdmin, StpState, index::FdbRow},
-    wire::ErrorStatus,
 };
-use fabric::{Model, VlanId};
-use nix::errno::Errno;
 
 use super::{
     events::{Doubts, Events},

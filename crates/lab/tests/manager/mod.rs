@@ -11,14 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use device::{
-    mib::{BridgePort, Oid, Value, objects::bridge},
-    wire::{Binding, CommunityMessage, ErrorStatus, Message, Pdu, PduKind, Version},
-};
+use bridge_mib::{BridgePort, objects::bridge};
 use lab::{
     Lab, LabError,
     managed::{SNMP_PORT, WRITE_COMMUNITY, serve},
     netns,
+};
+use snmp::{
+    Oid, Value,
+    wire::{Binding, CommunityMessage, ErrorStatus, Message, Pdu, PduKind, Version},
 };
 
 use crate::common::setting;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use device::discover::{Cabling, Doubt, Mismatch, Place, Station, Unplaced, Where, compare};
 use fabric::{PortId, Topology};
+use rollout::discover::{Cabling, Doubt, Mismatch, Place, compare};
+use switch_model::station::{Station, Unplaced, Where};
 
 /// What a port is called: its switch, and its name there.
 pub(super) fn label(stations: &[Station], (station, port): Place) -> String {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use device::discover::{Mismatch, compare};
 use fabric::{PortId, SwitchSpec, Topology, TopologyBuilder};
+use rollout::discover::{Mismatch, compare};
 
 use crate::failure::bad_input;
 

@@ -3,11 +3,11 @@
 use std::{num::NonZero, process::ExitCode, thread};
 
 use anyhow::Result;
-use device::format::write_moment;
 use fabric::{
     Report,
     format::{plan::ReadMode, report::report_json},
 };
+use switch_model::format::write_moment;
 use verify::Judgement;
 
 use super::{

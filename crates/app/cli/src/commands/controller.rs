@@ -12,17 +12,24 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use device::{
-    SwitchConfig, Target,
-    deploy::{Cancel, Driver, Fault, Mark},
-    format::{Keyring, parse_keyring},
-    identity::Identity,
-    mib::objects::binding_text,
-    snmp::{Device, Patience, SaveMethod, Session, Settings, UdpLink, read_description, read_identity},
+use bridge_mib::objects::binding_text;
+use cancel::Cancel;
+use dialects::Target;
+use drivers::{
+    credentials::{Keyring, parse_keyring},
+    snmp::{Device, SaveMethod, Settings, read_description, read_identity},
     ssh::{self, Login, NoLogin, OldAlgorithms},
-    survey::{SurveyReply, other_answers},
 };
 use fabric::{Plan, SwitchId, Topology, VlanId, VlanSet};
+use rollout::survey::other_answers;
+use snmp::{Patience, Session, UdpLink};
+use switch_model::{
+    SwitchConfig,
+    driver::{Driver, Fault},
+    identity::Identity,
+    mark::Mark,
+    sight::SurveyReply,
+};
 
 use crate::{cli, failure::bad_input};
 

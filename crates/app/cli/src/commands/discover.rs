@@ -8,15 +8,13 @@ use std::{
 };
 
 use anyhow::Result;
-use device::{
-    discover::{Cabling, Evidence, Place, Station, cabling},
-    identity::Identity,
-    snmp::{read_identity, read_station},
-};
+use drivers::snmp::{read_identity, read_station};
 use fabric::{
     DEFAULT_RATE_BPS, Models, NAME_BYTES_MAX, PortId, PortNames, SwitchSpec, Topology, TopologyBuilder,
     format::native::write_native,
 };
+use rollout::discover::{Cabling, Evidence, Place, cabling};
+use switch_model::{identity::Identity, station::Station};
 
 use super::{
     Output,

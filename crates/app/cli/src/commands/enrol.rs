@@ -9,13 +9,12 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use device::{
-    enrol::{
-        Base, Capabilities, Desk, End, Enrolment, Ledger, Order, Room, Step, advice, clean, enrol, model_of, rehearse,
-        weakest,
-    },
-    format::{KeptLedger, Keyring, parse_ledger, write_ledger},
-    mib::objects::binding_text,
+use bridge_mib::objects::binding_text;
+use drivers::credentials::Keyring;
+use enrol::{
+    Base, Capabilities, Desk, End, Enrolment, Ledger, Order, Room, Step, advice, clean, enrol,
+    kept::{KeptLedger, parse_ledger, write_ledger},
+    model_of, rehearse, weakest,
 };
 use fabric::{Model, Models, format::model::write_model};
 
@@ -85,11 +84,7 @@ fn order(args: &cli::Enrol) -> Order {
     }
 }
 
-fn session(
-    args: &cli::Enrol,
-    keyring: &Keyring,
-    address: IpAddr,
-) -> Result<device::snmp::Session<device::snmp::UdpLink>, String> {
+fn session(args: &cli::Enrol, keyring: &Keyring, address: IpAddr) -> Result<snmp::Session<snmp::UdpLink>, String> {
     controller::session(keyring, &args.reach, &address.to_string(), address).map_err(|fault| fault.to_string())
 }
 

@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Result;
-use device::{Request, TargetChoice, write_ansible};
+use dialects::{Request, TargetChoice, write_ansible};
 use fabric::{
     Plan, Topology,
     format::{

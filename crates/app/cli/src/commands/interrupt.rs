@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use device::deploy::Cancel;
+use cancel::Cancel;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,

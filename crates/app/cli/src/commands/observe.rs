@@ -9,15 +9,15 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use device::{
+use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, VlanId, VlanSet, format::plan::ReadMode};
+use rollout::diagnose::{Moves, Standing, span};
+use switch_model::{
     SwitchConfig, align,
-    deploy::Fault,
-    diagnose::{Moves, Standing, span},
+    driver::Fault,
     format::{Observed, parse_observed, write_moment, write_observed},
     judge_flow_control,
     observe::{Drift, SMALL_MTU_WAY_OUT, drift, small_mtus},
 };
-use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, VlanId, VlanSet, format::plan::ReadMode};
 
 use super::{
     Output,

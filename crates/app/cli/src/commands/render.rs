@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use device::{Difference, Folder, MANIFEST_FILE, Manifest, Request, TargetChoice};
+use dialects::{Difference, Folder, MANIFEST_FILE, Manifest, Request, TargetChoice};
 use fabric::{
     ETHERNET_MTU_BYTES, Plan,
     format::plan::{ReadMode, plan_digest},
@@ -29,7 +29,7 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
     let since = previous.as_ref().zip(previous_digest.as_deref()).map(|(plan, digest)| Difference { plan, digest });
     let target = match args.target.as_str() {
         "auto" => TargetChoice::Auto,
-        name => TargetChoice::Named(name.parse().map_err(|error: device::RenderError| bad_input(error.to_string()))?),
+        name => TargetChoice::Named(name.parse().map_err(|error: dialects::RenderError| bad_input(error.to_string()))?),
     };
     let request = Request { plan: &plan, digest: &digest, target, switch: args.switch.as_deref(), since };
     let manifest = write_rendered(&request, &args.output)?;
@@ -83,9 +83,9 @@ pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Man
 /// As [`write_rendered`].
 pub(super) fn stage_rendered(request: &Request<'_>, folder: &Path) -> Result<(Manifest, Disk)> {
     // Whatever is refused is refused before a file is touched.
-    device::render(request, &mut Nowhere).map_err(|error| bad_input(error.to_string()))?;
+    dialects::render(request, &mut Nowhere).map_err(|error| bad_input(error.to_string()))?;
     let mut disk = Disk::new(folder.to_owned())?;
-    let parts = device::render(request, &mut disk).map_err(|error| anyhow::Error::new(error).context("render"))?;
+    let parts = dialects::render(request, &mut disk).map_err(|error| anyhow::Error::new(error).context("render"))?;
     let (plan, since) = (request.digest.to_owned(), request.since.map(|since| since.digest.to_owned()));
     let manifest = Manifest { plan, since, parts };
     disk.begin(MANIFEST_FILE)?;

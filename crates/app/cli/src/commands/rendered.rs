@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
-use device::{
-    ForeignLines, MANIFEST_FILE, Manifest, Part, SwitchConfig, TextFile, align, judge_flow_control, near_ports,
-    observe::{Drift, drift},
-    read_among_others,
-};
+use dialects::{ForeignLines, MANIFEST_FILE, Manifest, Part, TextFile, near_ports, read_among_others};
 use fabric::{
     Finding, FindingKind, Plan, Severity, SwitchId,
     format::plan::{ReadMode, plan_digest},
+};
+use switch_model::{
+    SwitchConfig, align, judge_flow_control,
+    observe::{Drift, drift},
 };
 
 use crate::{cli, failure::bad_input, files::read_plan_file};

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, thread};
 
 use anyhow::{Context, Result};
-use device::serve::{Catalog, HttpServer, Served, TftpServer};
+use file_server::{Catalog, HttpServer, Served, TftpServer};
 use lab::tagger::privileges;
 
 use super::interrupt::Interrupt;

@@ -17,16 +17,20 @@ use std::{
 };
 
 use anyhow::Result;
-use device::{
-    Slot,
-    deploy::{Driver as _, Fault, Mark, Phase},
-    format::Keyring,
-    observe::{Drift, drift},
-    snmp::{Device, Glance, UdpLink},
-    standby::{News, Pvid, Stance, Standby, outlooks},
+use drivers::{
+    credentials::Keyring,
+    snmp::{Device, Glance},
 };
 use fabric::{HostId, LinkId, Plan, SwitchId, format::plan::ReadMode};
+use rollout::standby::{News, Pvid, Stance, Standby, outlooks};
 use serde_json::json;
+use snmp::UdpLink;
+use switch_model::{
+    Slot,
+    driver::{Driver as _, Fault},
+    mark::{Mark, Phase},
+    observe::{Drift, drift},
+};
 
 use super::{Output, controller, failure::moved_words, interrupt::Interrupt, rounds::Rounds, say};
 use crate::{
@@ -334,7 +338,7 @@ impl Fabric<'_> {
                 // Everybody has answered at the start; what they said of their hosts' ports is to be known of all at once.
                 let Some(found) = self.found(&seen) else { continue };
                 let down =
-                    |(_, outlook): &(LinkId, &device::standby::Outlook)| **outlook == device::standby::Outlook::Down;
+                    |(_, outlook): &(LinkId, &rollout::standby::Outlook)| **outlook == rollout::standby::Outlook::Down;
                 let dead = topology.link_ids().zip(&links).filter(down).map(|(link, _)| link).collect();
                 if let Err(host) = standby.take_up(&found, &dead) {
                     teller.foreign(host, found[host.index()])?;

@@ -14,15 +14,10 @@ use std::{
 };
 
 use anyhow::Result;
-use device::{
-    SwitchConfig,
-    deploy::{Fault, Mark},
-    diagnose::{PortSight, Sight},
-    discover::Station,
-    observe::Snapshot,
-    snmp::{Pulse, PulseColumns},
-};
+use drivers::snmp::{Pulse, PulseColumns};
 use fabric::{Plan, SwitchId, VlanSet, format::plan::ReadMode};
+use rollout::diagnose::{PortSight, Sight};
+use switch_model::{SwitchConfig, driver::Fault, mark::Mark, observe::Snapshot, station::Station};
 
 use super::{
     Output,

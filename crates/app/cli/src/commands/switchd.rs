@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use device::format::{SwitchdTarget, parse_switchd};
+use switchd::settings::{SwitchdTarget, parse_switchd};
 
 use super::interrupt::Interrupt;
 use crate::{cli, failure::bad_input, files::read_text};

@@ -14,20 +14,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use device::{
-    agent::{
-        Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts,
-        Refused, Rights, Sensors, Server, Switch, User,
-    },
-    mib::{
-        BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype, Value,
-        index::{FdbRow, Neighbour},
-        objects::q_bridge,
-    },
-    snmp::{Credentials, Patience, Session, UdpLink},
-    wire::{AuthProtocol, Keys},
+use bridge_mib::{
+    BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype,
+    index::{FdbRow, Neighbour},
+    objects::q_bridge,
 };
 use fabric::{Mac, rng::Rng};
+use snmp::{
+    Credentials, Patience, Session, UdpLink, Value,
+    wire::{AuthProtocol, Keys},
+};
+use switchd::agent::{
+    Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts, Refused,
+    Rights, Sensors, Server, Switch, User,
+};
 
 const PORTS: u32 = 4;
 

@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use device::{
-    deploy::{Fault, Mark, Phase, edits},
-    identity::Likeness,
-};
 use fabric::{Attachment, LinkId, Plan, SwitchId};
+use switch_model::{
+    driver::Fault,
+    edit::edits,
+    identity::Likeness,
+    mark::{Mark, Phase},
+};
 
 use super::{
     super::{

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use device::deploy::Way;
 use fabric::{EngineName, FdbMode, FlowControl, LinkId, Plan, Policy, Resilience, Tagging, Topology};
+use rollout::deploy::Way;
 use serde_json::{Value, json};
 
 use super::{route::Route, survey::Looked};
-use crate::cli;
-use crate::count::counted;
+use crate::{cli, count::counted};
 
 /// Cables of one kind that are named; the rest are counted.
 const NAMED_MAX: usize = 20;

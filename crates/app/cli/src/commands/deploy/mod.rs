@@ -15,16 +15,13 @@ mod survey;
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use device::{
-    SwitchConfig,
-    deploy::{
-        Cancel, Deployment, Journal, Management, Mark, Order, Outcome, Precedence, Watch, Way, run as run_deployment,
-    },
-};
+use cancel::Cancel;
 use fabric::{
     Plan,
     format::plan::{ReadMode, plan_digest},
 };
+use rollout::deploy::{Deployment, Journal, Management, Order, Outcome, Precedence, Watch, Way, run as run_deployment};
+use switch_model::{SwitchConfig, mark::Mark};
 
 use self::{
     around::plan_around,

@@ -1,7 +1,7 @@
 //! The MTU of ports, which a deployment does not set: what the plan needs, and which ports have less.
 
-use device::observe::{SMALL_MTU_WAY_OUT, SmallMtu, small_mtus};
 use fabric::{ETHERNET_MTU_BYTES, Plan};
+use switch_model::observe::{SMALL_MTU_WAY_OUT, SmallMtu, small_mtus};
 
 use super::super::controller::{self, Connected, Reached};
 use crate::count::counted;

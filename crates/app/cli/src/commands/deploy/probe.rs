@@ -5,11 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use device::{
-    deploy::Fault,
-    survey::{PortState, Probed, Trial, Unconfirmed, followed, judge_probe},
-};
 use fabric::{Admin, LinkId, PortId, Topology};
+use rollout::survey::{Probed, Trial, Unconfirmed, followed, judge_probe};
+use switch_model::{driver::Fault, sight::PortState};
 
 use super::{
     super::{
@@ -121,7 +119,7 @@ fn open_again(topology: &Topology, devices: &mut [Connected], port: PortId) -> R
 fn set(topology: &Topology, devices: &mut [Connected], port: PortId, admin: Admin) -> Result<(), Fault> {
     let (switch, slot) = place(topology, port);
     match &mut devices[switch] {
-        Ok(Reached::Snmp(device)) => device.set_admin_status(device::Slot::new(slot), admin),
+        Ok(Reached::Snmp(device)) => device.set_admin_status(switch_model::Slot::new(slot), admin),
         Ok(Reached::CommandLine(_)) => {
             Err(Fault::Refused("is reached by its command line, which shuts no single port".to_owned()))
         }

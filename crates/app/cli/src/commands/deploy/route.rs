@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use device::{
-    SwitchConfig,
-    deploy::{Management, Way, far_first},
-};
 use fabric::{DeviceIntent, Plan, SwitchId, Topology, VlanId, VlanSet, format::plan::ReadMode};
 use planner::Part;
+use rollout::deploy::{Management, Way, far_first};
+use switch_model::SwitchConfig;
 
 use super::super::controller;
 use crate::{cli, failure::bad_input, files::read_plan_file};

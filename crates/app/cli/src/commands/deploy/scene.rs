@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use device::{
-    SwitchConfig, align,
-    deploy::{Direction, Event, Journal, Mark, Stage, Surroundings},
-};
 use fabric::{Plan, SwitchId, Topology};
+use rollout::deploy::{Direction, Event, Journal, Stage, Surroundings};
+use switch_model::{SwitchConfig, align, mark::Mark};
 
 use super::{
     super::interrupt::Interrupt,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use device::deploy::{End, FarEnd, Fault, Flap, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
 use fabric::{PortId, SwitchId, Topology};
+use rollout::deploy::{FarEnd, Flap, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
+use switch_model::{driver::Fault, sight::End};
 
 use crate::{cli, count::counted};
 

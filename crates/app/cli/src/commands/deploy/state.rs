@@ -7,14 +7,15 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use device::{
-    deploy::{Journal, Mark},
-    format::{parse_journal, write_journal},
+use rollout::{
+    deploy::Journal,
+    journal::{parse_journal, write_journal},
 };
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
 };
+use switch_model::mark::Mark;
 
 use crate::failure::bad_input;
 

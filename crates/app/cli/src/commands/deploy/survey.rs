@@ -11,14 +11,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use device::{
-    SwitchConfig,
-    deploy::{Cables, Management, Way},
-    discover::Station,
-    observe::SmallMtu,
-    survey::{Survey, SurveyReply, Unconfirmed, survey},
-};
 use fabric::{Admin, LinkId, Plan, PortId, Severity, SwitchId, Topology};
+use rollout::{
+    deploy::{Cables, Management, Way},
+    survey::{Survey, Unconfirmed, survey},
+};
+use switch_model::{SwitchConfig, observe::SmallMtu, sight::SurveyReply, station::Station};
 
 use super::{
     super::controller::{self, Connected, Ways},
@@ -203,7 +201,7 @@ pub(super) fn carries_management(route: &Route, links: &BTreeSet<LinkId>) -> Opt
     let Management::InBand { ports, .. } = &route.management else { return None };
     let carries = |link: &&LinkId| {
         let ends = ends(&route.topology, &BTreeSet::from([**link]));
-        ends.iter().all(|(switch, slot)| ports[switch.index()].contains_key(&device::Slot::new(*slot)))
+        ends.iter().all(|(switch, slot)| ports[switch.index()].contains_key(&switch_model::Slot::new(*slot)))
     };
     let link = links.iter().find(carries)?;
     Some(format!("management goes over {}", route.topology.link_label(*link)))
@@ -219,7 +217,7 @@ fn judge(plan: &Plan, route: &Route, shut: &BTreeSet<LinkId>) -> Option<String> 
     for ((switch, goal), device) in plan.topology.switch_ids().zip(&goals).zip(&mut less.devices) {
         let ports: Vec<String> =
             plan.topology.port_ids(switch).map(|port| plan.topology.port(port).name.clone()).collect();
-        *device = device::align(goal, &ports).to_intent(&plan.topology, device);
+        *device = switch_model::align(goal, &ports).to_intent(&plan.topology, device);
     }
     let report = verify::check(&less);
     let fatal = report.findings().iter().find(|finding| finding.severity == Severity::Fatal);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use device::{
+use fabric::{Plan, PortId, SwitchId, format_rate};
+use rollout::diagnose::{Cause, Consequence, Diagnosis, Remedy, Sight, Urgency, diagnose, span};
+use serde_json::{Value, json};
+use switch_model::{
     SwitchConfig,
-    deploy::Fault,
-    diagnose::{Cause, Consequence, Diagnosis, Remedy, Sight, Urgency, diagnose, span},
+    driver::Fault,
     observe::{Flow, Snapshot, flow},
 };
-use fabric::{Plan, PortId, SwitchId, format_rate};
-use serde_json::{Value, json};
 
 use crate::{
     commands::{Output, say},

@@ -1,0 +1,218 @@
+//! TP-Link JetStream switches whose firmware knows "general" ports.
+//!
+//! ```text
+//!   vlan 2-9        interface gigabitEthernet 1/0/1
+//!   exit              switchport general allowed vlan 2-9 untagged
+//!                     switchport pvid 2
+//!                     no switchport general allowed vlan 1
+//!   mac address-table static 02:00:00:00:00:01 vid 2 interface gigabitEthernet 1/0/1
+//! ```
+//! Ports are general from the factory, untagged in VLAN 1, and filter at ingress. Source: vendor's guide for VLANs; addresses
+//! and frame types are believed.
+
+use std::io;
+
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
+
+use super::{
+    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    commands::{Commands, Entry, give},
+    is_numbers, read_only,
+};
+use crate::{
+    Target,
+    console::{Console, Frames, Mode, Refusal, Tag},
+    text::{interpret, mac, pieces, unknown, vlan, vlans},
+};
+use fabric::SpanningTree;
+use switch_model::{
+    SwitchConfig,
+    change::{Change, PortChange},
+};
+
+/// Runs of VLANs in one command.
+const RUNS_MAX: usize = 16;
+
+/// The language.
+pub(super) struct TpLink;
+
+impl Dialect for TpLink {
+    fn traits(&self) -> Traits {
+        Traits {
+            comment: Some("!"),
+            extension: "cfg",
+            untagged: Untagged::Many,
+            pause: Ability::Has,
+            priority_flow_control: Ability::Lacks,
+            full: Full::InSteps,
+            learning: Learns::Always,
+            blocks: FloodSet::NONE,
+            storm_control: Ability::Lacks,
+            lldp: Some(["lldp", "no lldp"]),
+            port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
+            basis: Basis::Untested,
+        }
+    }
+
+    fn factory(&self, ports: Vec<String>) -> SwitchConfig {
+        SwitchConfig::out_of_the_box(ports)
+    }
+
+    fn write(&self, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()> {
+        give(self, change, to)
+    }
+
+    fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
+        read_only(files, |text| {
+            let mut console = Console::new(Target::TpLink, config, Mode::Hybrid, Refusal::ByFrameType);
+            let mut at = At::Top;
+            let outcome = interpret(text, "!", |words| line(&mut console, &mut at, words));
+            console.finish();
+            outcome
+        })
+    }
+}
+
+impl Commands for TpLink {
+    fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
+        ports.iter().try_for_each(|port| writeln!(out, "interface gigabitEthernet {port}\n  shutdown\nexit"))
+    }
+
+    fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
+        ports.iter().try_for_each(|port| writeln!(out, "interface gigabitEthernet {port}\n  no shutdown\nexit"))
+    }
+
+    fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
+        pieces(vlans, RUNS_MAX).iter().try_for_each(|piece| writeln!(out, "vlan {piece}\nexit"))
+    }
+
+    fn remove_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
+        pieces(vlans, RUNS_MAX).iter().try_for_each(|piece| writeln!(out, "no vlan {piece}"))
+    }
+
+    fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
+        writeln!(out, "interface gigabitEthernet {}", change.name())?;
+        for (joined, tag) in [(&change.join_tagged, "tagged"), (&change.join_untagged, "untagged")] {
+            for piece in pieces(joined, RUNS_MAX) {
+                writeln!(out, "  switchport general allowed vlan {piece} {tag}")?;
+            }
+        }
+        match (change.pvid(), change.before.pvid) {
+            (Some(None), _) => writeln!(out, "  switchport acceptable frame tagged")?,
+            (Some(Some(pvid)), before) => {
+                writeln!(out, "  switchport pvid {pvid}")?;
+                if before.is_none() {
+                    writeln!(out, "  no switchport acceptable frame")?;
+                }
+            }
+            (None, _) => {}
+        }
+        if change.forgets_pvid() {
+            writeln!(out, "  no switchport pvid")?;
+        }
+        for piece in pieces(&change.leave, RUNS_MAX) {
+            writeln!(out, "  no switchport general allowed vlan {piece}")?;
+        }
+        match change.flow_control() {
+            Some(FlowControlMode::Pause) => writeln!(out, "  flow-control")?,
+            Some(_) => writeln!(out, "  no flow-control")?,
+            None => {}
+        }
+        writeln!(out, "exit")
+    }
+
+    fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
+        entries.iter().try_for_each(|(vlan, mac, port)| {
+            writeln!(out, "mac address-table static {mac} vid {vlan} interface gigabitEthernet {port}")
+        })
+    }
+
+    fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
+        entries.iter().try_for_each(|(vlan, mac, port)| {
+            writeln!(out, "no mac address-table static {mac} vid {vlan} interface gigabitEthernet {port}")
+        })
+    }
+
+    fn stop_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "no spanning-tree")
+    }
+
+    fn start_spanning_tree(&self, out: &mut dyn Folder) -> io::Result<()> {
+        writeln!(out, "spanning-tree")
+    }
+}
+
+enum At {
+    Top,
+    Vlan,
+    Port,
+}
+
+fn line(console: &mut Console<'_>, at: &mut At, words: &[&str]) -> Result<(), String> {
+    match (&*at, words) {
+        (_, ["exit"]) => {
+            console.leave_port();
+            *at = At::Top;
+            Ok(())
+        }
+        (_, ["interface", kind, name]) if kind.ends_with("Ethernet") => {
+            *at = At::Port;
+            console.enter_port(name)
+        }
+        (At::Vlan, ["name", _]) => Ok(()),
+        (At::Top | At::Vlan, ["vlan", list]) => {
+            *at = At::Vlan;
+            console.make_vlans(&vlans(list)?);
+            Ok(())
+        }
+        (At::Top, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
+        (At::Top, ["mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port]) => {
+            let slot = console.slot(port)?;
+            console.set_entry(vlan(number)?, mac(address)?, slot)
+        }
+        (
+            At::Top,
+            ["no", "mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port],
+        ) => {
+            console.slot(port)?;
+            console.unset_entry(vlan(number)?, mac(address)?)
+        }
+        (At::Top, ["lldp"]) => {
+            console.set_lldp(Lldp::On);
+            Ok(())
+        }
+        (At::Top, ["no", "lldp"]) => {
+            console.set_lldp(Lldp::Off);
+            Ok(())
+        }
+        (At::Top, ["no", "spanning-tree"]) => {
+            console.set_spanning_tree(SpanningTree::Off);
+            Ok(())
+        }
+        (At::Top, ["spanning-tree"]) => {
+            console.set_spanning_tree(SpanningTree::On);
+            Ok(())
+        }
+        (At::Port, words) => port(console, words),
+        _ => unknown(words),
+    }
+}
+
+fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["shutdown"] => console.set_admin(Admin::Down),
+        ["no", "shutdown"] => console.set_admin(Admin::Up),
+        ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),
+        ["no", "flow-control"] => console.set_flow_control(FlowControlMode::Off),
+        ["switchport", "general", "allowed", "vlan", list, "tagged"] => console.join(&vlans(list)?, Tag::Keep),
+        ["switchport", "general", "allowed", "vlan", list, "untagged"] => console.join(&vlans(list)?, Tag::Strip),
+        ["no", "switchport", "general", "allowed", "vlan", list] => console.leave(&vlans(list)?),
+        ["switchport", "pvid", number] => console.set_pvid(vlan(number)?),
+        ["no", "switchport", "pvid"] => console.set_pvid(VlanId::MIN),
+        ["switchport", "acceptable", "frame", "tagged"] => console.set_frames(Frames::Tagged),
+        ["switchport", "acceptable", "frame", "all"] | ["no", "switchport", "acceptable", "frame"] => {
+            console.set_frames(Frames::All)
+        }
+        _ => unknown(words),
+    }
+}

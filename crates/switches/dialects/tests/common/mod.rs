@@ -1,0 +1,91 @@
+//! Plans on switches whose ports are named as a language wants them, and their texts.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use dialects::{Memory, Request, Target, TargetChoice, TextFile, read_back};
+use fabric::{
+    EngineName, FdbMode, FlowControl, Plan, Policy, Tagging, Topology,
+    format::{
+        exchange::{Format, ImportOptions, import},
+        native::write_native,
+    },
+    generate::{Kind, Options, generate},
+};
+use switch_model::SwitchConfig;
+
+/// What a plan is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanSpec {
+    pub(crate) engine: EngineName,
+    pub(crate) tagging: Tagging,
+    pub(crate) fdb: FdbMode,
+    pub(crate) flow_control: FlowControl,
+}
+
+/// A model whose ports are named as the language wants them.
+fn model(target: Target) -> &'static str {
+    match target {
+        Target::PowerConnect => "powerconnect-5324",
+        Target::CiscoSb => "cisco-sg300-28",
+        Target::EdgeCore => "smc-8648t",
+        Target::Comware7 | Target::Comware5 => "hpe-5130-48",
+        Target::Huawei => "huawei-s5700-48",
+        Target::Zyxel => "zyxel-gs4012f",
+        Target::TpLink => "tplink-t2600g-28",
+        Target::Fastpath => "netgear-m4100-26",
+        Target::RouterOs => "mikrotik-crs326",
+        _ => "generic",
+    }
+}
+
+/// A topology of generated shape, of generic switches with the language's port names.
+pub(crate) fn named_topology(target: Target, shape: &str, hosts_per_switch: usize) -> Topology {
+    let (family, sizes) = shape.split_once(' ').expect("a family and its sizes");
+    let kind = Kind::parse(family, &[sizes.to_owned()]).expect("a kind");
+    let options = Options {
+        hosts_per_switch: Some(hosts_per_switch),
+        model: Some(model(target).to_owned()),
+        ..Options::default()
+    };
+    let text = write_native(&generate(&kind, &options).expect("a topology"));
+    let text = text.replace(&format!("model: {}", model(target)), "model: generic");
+    import(Format::Native, &[("f", &text)], &ImportOptions::default()).expect("still a topology").topology
+}
+
+/// A plan, if the engine fits.
+pub(crate) fn plan(topology: &Topology, spec: PlanSpec) -> Option<Plan> {
+    let PlanSpec { engine, tagging, fdb, flow_control } = spec;
+    let policy = Policy { engine, tagging, fdb, flow_control, ..Policy::default() };
+    planner::plan(topology, &policy, None).ok()
+}
+
+/// The full configuration of every switch.
+pub(crate) fn render_all(plan: &Plan, target: Target) -> Memory {
+    let mut memory = Memory::default();
+    let request =
+        Request { plan, digest: "0123456789abcdef", target: TargetChoice::Named(target), switch: None, since: None };
+    dialects::render(&request, &mut memory).unwrap_or_else(|error| panic!("{target}: {error}"));
+    memory
+}
+
+/// The files of one switch.
+pub(crate) fn parts(texts: &Memory, switch: &str) -> Vec<(String, String)> {
+    let own = |name: &str| name.split(['.', '/']).next() == Some(switch);
+    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).expect("text");
+    texts.files.iter().filter(|(name, _)| own(name)).map(|(name, bytes)| (name.clone(), text(bytes))).collect()
+}
+
+/// The plan with what the texts say in place of its devices, and each switch's state.
+pub(crate) fn read_all(plan: &Plan, target: Target, texts: &Memory) -> Result<(Plan, Vec<SwitchConfig>), String> {
+    let (mut read, mut configs) = (plan.clone(), Vec::new());
+    for switch in plan.topology.switch_ids() {
+        let name = &plan.topology.switch(switch).name;
+        let own = parts(texts, name);
+        let files: Vec<TextFile<'_>> = own.iter().map(|(name, text)| TextFile { name, text }).collect();
+        let ports = plan.topology.port_ids(switch).map(|port| plan.topology.port(port).name.clone()).collect();
+        let config = read_back(target, &files, target.factory(ports))
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+        read.devices[switch.index()] = config.to_intent(&plan.topology, &plan.devices[switch.index()]);
+        configs.push(config);
+    }
+    Ok((read, configs))
+}

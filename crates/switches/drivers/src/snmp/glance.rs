@@ -1,0 +1,83 @@
+//! What a standby wants to know of a switch, and the little that it writes: quick enough to ask several times a second.
+
+use fabric::VlanId;
+
+use super::{Device, device::fault, read::vlan_id};
+use bridge_mib::{
+    AcceptableFrames, IfStatus,
+    index::VlanIndex,
+    objects::{if_mib, q_bridge},
+};
+use snmp::{Link, Oid, Value};
+use switch_model::{Slot, driver::Fault, edit::Edit, mark::Mark};
+
+/// Ports that one question is about, so that the answer fits into one frame.
+const PORTS_AT_ONCE: usize = 16;
+
+/// A switch at a glance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// Who set it up last.
+    pub mark: Option<Mark>,
+    /// `ports[slot]`.
+    pub ports: Vec<PortGlance>,
+}
+
+/// A port at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortGlance {
+    /// Whether the cable carries.
+    pub running: bool,
+    /// The VLAN of untagged frames that enter; none drops them.
+    pub pvid: Option<VlanId>,
+}
+
+impl<L: Link> Device<L> {
+    /// Looks at the switch: three objects a port, and its mark.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn glance(&mut self) -> Result<Glance, Fault> {
+        let name = q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.known_tag_vlan()));
+        let mark = self.session.get(&[name]).map_err(fault)?;
+        let mark = mark[0].octets().map(String::from_utf8_lossy);
+        let mut ports = Vec::with_capacity(self.ports.len());
+        for some in self.ports.chunks(PORTS_AT_ONCE) {
+            let objects: Vec<Oid> = (some.iter())
+                .flat_map(|port| {
+                    [
+                        if_mib::OPER_STATUS.row(&port.interface),
+                        q_bridge::PVID.row(&port.bridge),
+                        q_bridge::PORT_ACCEPTABLE_FRAME_TYPES.row(&port.bridge),
+                    ]
+                })
+                .collect();
+            let values = self.session.get(&objects).map_err(fault)?;
+            ports.extend(values.chunks(3).map(|values| {
+                let tagged_only = values[2].int() == Some(AcceptableFrames::OnlyTagged.code());
+                PortGlance {
+                    running: values[0].int() == Some(IfStatus::Up.code()),
+                    pvid: Value::unsigned(&values[1]).and_then(vlan_id).filter(|_| !tagged_only),
+                }
+            }));
+        }
+        Ok(Glance { mark: mark.and_then(|text| text.trim_end_matches('\0').parse().ok()), ports })
+    }
+
+    /// The VLAN whose name is the tag: where the last whole reading found it, else where it would be left.
+    pub(super) fn known_tag_vlan(&self) -> VlanId {
+        self.mark_vlans.iter().next_back().copied().unwrap_or(self.mark_vlan)
+    }
+
+    /// Sets the VLANs of untagged frames that enter ports, if the switch bears this mark still; none drops them.
+    ///
+    /// # Errors
+    /// [`Fault`]; fenced if somebody else has set the switch up since.
+    pub fn set_pvids(&mut self, mark: Mark, pvids: &[(Slot, Option<VlanId>)]) -> Result<(), Fault> {
+        self.fence()?;
+        if self.glance()?.mark != Some(mark) {
+            return Err(Fault::Fenced);
+        }
+        pvids.iter().try_for_each(|(slot, pvid)| self.carry_out(&Edit::SetPvid(*slot, *pvid)))
+    }
+}

@@ -1,0 +1,364 @@
+//! A fabric whose cables fail and heal while its switches answer or not: whatever the standby has them do, no frame that is
+//! on its way can be in a cycle of waiting, and once things rest, hosts send where the plan says.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use fabric::{
+    Assignment, ChannelId, FlowControl, HostId, LinkId, Plan, Policy, Proof, Resilience, SwitchId, Tagging, VlanId,
+    generate::{Kind, Options, generate},
+    rng::Rng,
+};
+use proptest::prelude::*;
+use rollout::standby::{News, Outlook, Stance, Standby, Unprepared, outlooks};
+
+const TICK: Duration = Duration::from_millis(250);
+const HOLD: Duration = Duration::from_secs(5);
+const DRAIN: Duration = Duration::from_secs(1);
+/// How long frames stay on their way at most; shorter than what is waited for.
+const LIFETIME: Duration = Duration::from_millis(700);
+
+fn ready(shape: &str, policy: Policy) -> Plan {
+    let (family, sizes) = shape.split_once(' ').expect("a family and its sizes");
+    let kind = Kind::parse(family, &sizes.split(' ').map(str::to_owned).collect::<Vec<_>>()).expect("a kind");
+    let topology = generate(&kind, &Options::default()).expect("a topology");
+    planner::plan(&topology, &Policy { resilience: Resilience::OneLink, ..policy }, None).expect("a plan")
+}
+
+/// A fabric that does what it is told, when it hears it.
+struct Fabric<'a> {
+    plan: &'a Plan,
+    now: Duration,
+    pvid: Vec<Option<VlanId>>,
+    /// By host: VLANs that it sent in before, and until when.
+    before: Vec<Vec<(VlanId, Duration)>>,
+    dead: BTreeSet<LinkId>,
+    silent: BTreeSet<SwitchId>,
+    routes: BTreeMap<(SwitchId, VlanId), Vec<(usize, usize)>>,
+}
+
+impl<'a> Fabric<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let Assignment::Source(home) = &plan.assignment else { panic!("switch-tagged") };
+        Self {
+            plan,
+            now: Duration::ZERO,
+            pvid: home.iter().copied().map(Some).collect(),
+            before: vec![Vec::new(); home.len()],
+            dead: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            routes: BTreeMap::new(),
+        }
+    }
+
+    fn running(&self) -> Vec<Option<Vec<bool>>> {
+        let topology = &self.plan.topology;
+        let port = |port| match topology.port(port).attachment {
+            fabric::Attachment::Link(link) => !self.dead.contains(&link),
+            _ => true,
+        };
+        let switch = |switch: SwitchId| {
+            (!self.silent.contains(&switch)).then(|| topology.port_ids(switch).map(port).collect::<Vec<bool>>())
+        };
+        topology.switch_ids().map(switch).collect()
+    }
+
+    fn set(&mut self, host: HostId, pvid: Option<VlanId>) {
+        let old = std::mem::replace(&mut self.pvid[host.index()], pvid);
+        if let Some(old) = old {
+            self.before[host.index()].push((old, self.now + LIFETIME));
+        }
+    }
+
+    /// Channels that frames from a switch hold while they wait for another, in one VLAN.
+    fn waits(&mut self, from: SwitchId, vlan: VlanId) -> &[(usize, usize)] {
+        let plan = self.plan;
+        self.routes.entry((from, vlan)).or_insert_with(|| {
+            let topology = &plan.topology;
+            let tree = &plan.trees.iter().find(|tree| tree.vlan == vlan).expect("a VLAN of the plan").tree;
+            let rooted = tree.rooted_at(topology, from);
+            let mut waits = Vec::new();
+            for to in topology.host_ids().map(|host| topology.switch_of(host)).filter(|to| *to != from) {
+                let path = rooted.path_to(topology, to);
+                waits.extend(path.windows(2).map(|pair| (pair[0].index(), pair[1].index())));
+            }
+            waits
+        })
+    }
+
+    /// Whether frames that are on their way may wait for each other in a circle. A dead cable's port takes whatever comes.
+    fn may_freeze(&mut self) -> bool {
+        let topology = &self.plan.topology;
+        let mut next: BTreeMap<(u8, usize), BTreeSet<usize>> = BTreeMap::new();
+        let lane = |vlan| self.plan.trees.iter().find(|tree| tree.vlan == vlan).expect("a VLAN of the plan").lane;
+        let now = self.now;
+        let mut sending: BTreeSet<(SwitchId, VlanId, u8)> = BTreeSet::new();
+        for host in topology.host_ids() {
+            let late = self.before[host.index()].iter().filter(|(_, until)| *until > now).map(|(vlan, _)| *vlan);
+            for vlan in self.pvid[host.index()].into_iter().chain(late) {
+                sending.insert((topology.switch_of(host), vlan, lane(vlan)));
+            }
+        }
+        let dead = self.dead.clone();
+        for (switch, vlan, lane) in sending {
+            for &(from, to) in self.waits(switch, vlan) {
+                if ![from, to].iter().any(|channel| dead.contains(&ChannelId::new(*channel).link())) {
+                    next.entry((lane, from)).or_default().insert(to);
+                }
+            }
+        }
+        // Channels that wait for nobody are taken away until none is left, or only circles are.
+        loop {
+            let waiting: BTreeSet<(u8, usize)> = next.keys().copied().collect();
+            let count: usize = next.values().map(BTreeSet::len).sum();
+            for ((lane, _), set) in &mut next {
+                set.retain(|to| waiting.contains(&(*lane, *to)));
+            }
+            next.retain(|_, set| !set.is_empty());
+            if next.is_empty() {
+                return false;
+            }
+            if next.values().map(BTreeSet::len).sum::<usize>() == count {
+                return true;
+            }
+        }
+    }
+
+    /// One turn of whoever carries out what the standby says. A switch is `deaf` if it answers but takes no change.
+    fn turn(&mut self, standby: &mut Standby, deaf: &BTreeSet<SwitchId>) -> Vec<News> {
+        let topology = &self.plan.topology;
+        let links = outlooks(topology, &self.running());
+        standby.handle_links(self.now, &links, &self.silent);
+        let mut behind = BTreeSet::new();
+        for host in topology.host_ids() {
+            let (wanted, switch) = (standby.pvid(host), topology.switch_of(host));
+            if self.pvid[host.index()] == wanted {
+                continue;
+            }
+            if self.silent.contains(&switch) || deaf.contains(&switch) {
+                behind.insert(switch);
+                continue;
+            }
+            self.set(host, wanted);
+            assert!(!self.may_freeze(), "at {:?}, {:?}, after host {}", self.now, standby.stance(), host.index());
+        }
+        standby.handle_held(self.now, &behind, &self.silent);
+        self.now += TICK;
+        std::iter::from_fn(|| standby.poll_news()).collect()
+    }
+}
+
+fn overs(plan: &Plan) -> Vec<(LinkId, Proof)> {
+    plan.failover.as_ref().expect("ready").switch_overs.iter().map(|over| (over.link, over.proof)).collect()
+}
+
+#[test]
+fn each_cable_is_left_and_taken_again() {
+    let plan = ready("torus 3x3", Policy::default());
+    for (link, _) in overs(&plan) {
+        let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+        let home = fabric.pvid.clone();
+        assert!(fabric.turn(&mut standby, &BTreeSet::new()).is_empty());
+        fabric.dead.insert(link);
+        let mut news = Vec::new();
+        for _ in 0..12 {
+            news.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+        }
+        assert_eq!(news.first(), Some(&News::Failed(link)));
+        assert_eq!(news.last(), Some(&News::Holds(Stance::Over(link))));
+        let stored = plan.failover.as_ref().and_then(|failover| failover.switch_over(link)).expect("stored");
+        let Assignment::Source(after) = stored.apply(&plan.assignment) else { panic!("switch-tagged") };
+        assert_eq!(fabric.pvid, after.into_iter().map(Some).collect::<Vec<_>>());
+        fabric.dead.clear();
+        let mut news = Vec::new();
+        for _ in 0..40 {
+            news.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+        }
+        assert_eq!(news.first(), Some(&News::Healed(link)));
+        assert_eq!(news.last(), Some(&News::Holds(Stance::Home)));
+        assert_eq!(fabric.pvid, home);
+    }
+}
+
+#[test]
+fn a_cable_that_flaps_does_not_move_hosts_twice() {
+    let plan = ready("torus 3x3", Policy::default());
+    let link = overs(&plan)[0].0;
+    let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+    let mut moved = 0;
+    for tick in 0..80 {
+        if tick % 4 == 0 && !fabric.dead.remove(&link) {
+            fabric.dead.insert(link);
+        }
+        let before = fabric.pvid.clone();
+        fabric.turn(&mut standby, &BTreeSet::new());
+        moved += usize::from(before != fabric.pvid);
+    }
+    assert_eq!(moved, 1);
+}
+
+#[test]
+fn a_second_failure_is_said_and_waits_for_the_first_to_heal() {
+    let plan = ready("torus 3x3", Policy::default());
+    let (first, second) = (overs(&plan)[0].0, overs(&plan)[5].0);
+    let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+    fabric.dead.insert(first);
+    for _ in 0..12 {
+        fabric.turn(&mut standby, &BTreeSet::new());
+    }
+    fabric.dead.insert(second);
+    let news = fabric.turn(&mut standby, &BTreeSet::new());
+    assert_eq!(news, [News::Second(second)]);
+    assert_eq!(standby.stance(), Stance::Over(first));
+    fabric.dead.remove(&first);
+    for _ in 0..24 {
+        fabric.turn(&mut standby, &BTreeSet::new());
+    }
+    assert_eq!(standby.stance(), Stance::Over(second));
+}
+
+#[test]
+fn what_an_earlier_standby_left_is_taken_up() {
+    let plan = ready("torus 3x3", Policy::default());
+    let link = overs(&plan)[2].0;
+    let mut fabric = Fabric::new(&plan);
+    let mut first = Standby::new(&plan, HOLD, DRAIN).expect("ready");
+    fabric.dead.insert(link);
+    for _ in 0..12 {
+        fabric.turn(&mut first, &BTreeSet::new());
+    }
+    let take_up = |fabric: &Fabric| {
+        let mut second = Standby::new(&plan, HOLD, DRAIN).expect("ready");
+        second.take_up(&fabric.pvid, &fabric.dead)
+    };
+    assert_eq!(take_up(&fabric), Ok(Stance::Over(link)));
+    assert_eq!(take_up(&Fabric::new(&plan)), Ok(Stance::Home));
+    // Somebody else's doing.
+    fabric.pvid[4] = VlanId::new(4000).ok();
+    assert_eq!(take_up(&fabric), Err(HostId::new(4)));
+}
+
+#[test]
+fn plans_without_anything_stored_are_refused() {
+    let kind = Kind::parse("torus", &["3x3".to_owned()]).expect("a kind");
+    let topology = generate(&kind, &Options::default()).expect("a topology");
+    let plan = |tagging, resilience| {
+        planner::plan(&topology, &Policy { tagging, resilience, ..Policy::default() }, None).expect("a plan")
+    };
+    let refusal = |plan: Plan| Standby::new(&plan, HOLD, DRAIN).err();
+    assert_eq!(refusal(plan(Tagging::Switch, Resilience::None)), Some(Unprepared::NothingStored));
+    assert_eq!(refusal(plan(Tagging::Source, Resilience::OneLink)), Some(Unprepared::HostsChoose));
+    assert_eq!(refusal(plan(Tagging::Pair, Resilience::OneLink)), Some(Unprepared::HostsChoose));
+    assert_eq!(refusal(plan(Tagging::Switch, Resilience::OneLink)), None);
+}
+
+#[test]
+fn either_end_knows_that_a_cable_is_dead() {
+    let plan = ready("torus 3x3", Policy::default());
+    let mut fabric = Fabric::new(&plan);
+    fabric.dead.insert(LinkId::new(0));
+    let seen = |fabric: &Fabric| outlooks(&plan.topology, &fabric.running())[0];
+    assert_eq!(seen(&fabric), Outlook::Down);
+    let link = plan.topology.link(LinkId::new(0));
+    let ends = [link.a, link.b].map(|port| plan.topology.port(port).switch);
+    fabric.silent.insert(ends[0]);
+    assert_eq!(seen(&fabric), Outlook::Down);
+    fabric.silent.insert(ends[1]);
+    assert_eq!(seen(&fabric), Outlook::Unknown);
+    fabric.silent.remove(&ends[0]);
+    fabric.dead.clear();
+    assert_eq!(seen(&fabric), Outlook::Up);
+}
+
+/// Plans with every kind of proof, made once.
+fn plans() -> &'static [Plan] {
+    static PLANS: std::sync::OnceLock<Vec<Plan>> = std::sync::OnceLock::new();
+    PLANS.get_or_init(|| {
+        let mut plans = Vec::new();
+        for shape in
+            ["torus 3x3", "torus 4x4", "random-regular n=10,d=3,seed=3", "random-regular n=12,d=4,seed=1", "mesh 3x3"]
+        {
+            for (flow_control, vlans_max) in
+                [(FlowControl::Pause, None), (FlowControl::Pause, Some(14)), (FlowControl::Pfc(2), None)]
+            {
+                let (family, sizes) = shape.split_once(' ').expect("a family and its sizes");
+                let kind = Kind::parse(family, &[sizes.to_owned()]).expect("a kind");
+                let topology = generate(&kind, &Options::default()).expect("a topology");
+                let policy = Policy { resilience: Resilience::OneLink, flow_control, vlans_max, ..Policy::default() };
+                plans.extend(planner::plan(&topology, &policy, None));
+            }
+        }
+        plans
+    })
+}
+
+#[test]
+fn the_plans_have_every_kind_of_proof() {
+    let proofs: BTreeSet<&str> = (plans().iter().flat_map(overs))
+        .map(|(_, proof)| match proof {
+            Proof::Unneeded => "unneeded",
+            Proof::Certificate => "certificate",
+            Proof::Numbering(_) => "numbering",
+            Proof::Drained(_) => "drained",
+        })
+        .collect();
+    assert!(["certificate", "numbering", "drained"].iter().all(|kind| proofs.contains(kind)), "{proofs:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// One cable at a time fails and heals, switches fall silent or deaf: nothing can ever freeze, and in the end all is
+    /// as the plan says.
+    #[test]
+    fn nothing_freezes_and_all_comes_right(which in any::<prop::sample::Index>(), seed in any::<u64>()) {
+        let plan = which.get(plans());
+        let (mut standby, mut fabric) = (Standby::new(plan, HOLD, DRAIN).expect("ready"), Fabric::new(plan));
+        let mut rng = Rng::new(seed);
+        let links = overs(plan);
+        let switches = plan.topology.switches().len();
+        let mut deaf = BTreeSet::new();
+        for _ in 0..400 {
+            match rng.below(40) {
+                0 => fabric.dead.clear(),
+                1 if fabric.dead.is_empty() => {
+                    fabric.dead.insert(links[rng.below(links.len())].0);
+                }
+                2 => {
+                    fabric.silent.insert(SwitchId::new(rng.below(switches)));
+                }
+                3 => fabric.silent.clear(),
+                4 => {
+                    deaf.insert(SwitchId::new(rng.below(switches)));
+                }
+                5 => deaf.clear(),
+                // Whoever carries things out is killed, and starts again.
+                6 if fabric.silent.is_empty() => {
+                    standby = Standby::new(plan, HOLD, DRAIN).expect("ready");
+                    standby.take_up(&fabric.pvid, &fabric.dead).expect("what a standby left");
+                }
+                _ => {}
+            }
+            fabric.turn(&mut standby, &deaf);
+            prop_assert!(!fabric.may_freeze());
+        }
+        fabric.silent.clear();
+        fabric.dead.clear();
+        let link = links[rng.below(links.len())].0;
+        fabric.dead.insert(link);
+        for dead in [true, false] {
+            if !dead {
+                fabric.dead.clear();
+            }
+            for _ in 0..400 {
+                fabric.turn(&mut standby, &BTreeSet::new());
+            }
+            let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(link)).expect("stored");
+            let assignment = if dead { over.apply(&plan.assignment) } else { plan.assignment.clone() };
+            let Assignment::Source(wanted) = assignment else { panic!("switch-tagged") };
+            prop_assert_eq!(&fabric.pvid, &wanted.into_iter().map(Some).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The managed switch: answers requests from its configuration and sensors, and carries writes to its data plane.
+//!
+//! A SET is in force when its answer leaves. If the data plane refuses, everything is put back, in the configuration and
+//! in the data plane, and the answer says why, and which binding: commitFailed where the plane has no better word.
+
+use std::fmt;
+
+use fabric::VlanId;
+
+use super::{
+    config::{Config, Facts},
+    engine::Rights,
+    sensors::Sensors,
+    view::{Catalogue, View},
+    write::{Action, Journal, write},
+};
+use bridge_mib::{BridgePort, StaticStatus, index::StaticRow, objects::system::SET_SERIAL_NO};
+use snmp::{
+    Oid, Value,
+    wire::{BINDINGS_MAX, Binding, ErrorStatus, Pdu, PduKind},
+};
+
+/// What a manager's request becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This.
+    Pdu(Pdu),
+    /// This, after a while.
+    Late {
+        /// The answer.
+        pdu: Pdu,
+        /// How long it takes.
+        delay_ms: u64,
+    },
+    /// These octets, which need be no message.
+    Octets(Vec<u8>),
+    /// Silence.
+    Nothing,
+}
+
+/// How often an agent has started, and how long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineClock {
+    /// snmpEngineBoots.
+    pub boots: i32,
+    /// snmpEngineTime.
+    pub time_s: i32,
+}
+
+/// Who answers requests, behind an engine.
+pub trait Responder {
+    /// Answers a request. `room` is how many octets the bindings of an answer may take.
+    fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer;
+
+    /// The engine's clock.
+    fn clock(&self, now_ms: u64) -> EngineClock;
+
+    /// Does what is due.
+    fn handle_tick(&mut self, now_ms: u64);
+
+    /// Begins again, as after a loss of power: from the saved configuration.
+    fn restart(&mut self, now_ms: u64);
+}
+
+/// What has been written, for a data plane that need not look at everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Everything may be different.
+    All,
+    /// Names, ageing, the bridge's priority.
+    Bridge,
+    /// A VLAN came, changed or went.
+    Vlan(VlanId),
+    /// A port.
+    Port(BridgePort),
+    /// A static entry came, changed or went.
+    Static(StaticRow),
+}
+
+/// Why a data plane cannot do what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// In words, for whoever runs the agent.
+    pub why: String,
+    /// What the manager hears, once everything is as it was.
+    pub status: ErrorStatus,
+    /// Which of the changes it was, if one of them.
+    pub change: Option<Change>,
+}
+
+impl Refused {
+    /// A refusal that no status of its own describes.
+    pub fn commit_failed(why: String) -> Self {
+        Self { why, status: ErrorStatus::CommitFailed, change: None }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// What really forwards.
+pub trait DataPlane {
+    /// Brings the sensors up to date; a plane may keep what it read a moment ago. `up_cs` is sysUpTime.
+    fn observe(&mut self, up_cs: u32, sensors: &mut Sensors);
+
+    /// What is configured, if somebody else than managers has changed it where it is carried out since it was last asked.
+    fn found(&mut self, _config: &Config) -> Option<Config> {
+        None
+    }
+
+    /// Carries the configuration out, of which only what `changes` name is new.
+    ///
+    /// # Errors
+    /// Why not; a plane need not undo what it has begun, since it is then asked to carry the old configuration out.
+    fn apply(&mut self, config: &Config, changes: &[Change]) -> Result<(), Refused>;
+}
+
+/// A data plane that forwards nothing: for agents without ports of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Still;
+
+impl DataPlane for Still {
+    fn observe(&mut self, _: u32, _: &mut Sensors) {}
+
+    fn apply(&mut self, _: &Config, _: &[Change]) -> Result<(), Refused> {
+        Ok(())
+    }
+}
+
+/// A managed switch.
+pub struct Switch<P> {
+    facts: Facts,
+    config: Config,
+    saved: Config,
+    sensors: Sensors,
+    plane: P,
+    catalogue: Catalogue,
+    engine_id: Vec<u8>,
+    room: usize,
+    boots: i32,
+    started_ms: u64,
+    deletes: u32,
+    serial: i32,
+    guard: Option<Guard>,
+    saves: u64,
+}
+
+/// What the switch goes back to, unless it hears otherwise in time.
+struct Guard {
+    due_ms: u64,
+    config: Config,
+}
+
+/// Most instances that one GETBULK brings for each of its names.
+const REPETITIONS_MAX: i32 = 500;
+
+impl<P: DataPlane> Switch<P> {
+    /// A switch whose data plane does what `config` says, which is also its saved configuration. `boots` counts its
+    /// starts; `now_ms` is when it started.
+    pub fn new(facts: Facts, config: Config, plane: P, engine_id: &[u8], boots: i32, now_ms: u64) -> Self {
+        let sensors = Sensors::still(facts.ports.len());
+        Self {
+            saved: config.clone(),
+            facts,
+            config,
+            sensors,
+            plane,
+            catalogue: Catalogue::new(),
+            engine_id: engine_id.to_vec(),
+            room: super::engine::MESSAGE_LEN_MAX,
+            boots,
+            started_ms: now_ms,
+            deletes: 0,
+            serial: first_serial(engine_id, boots),
+            guard: None,
+            saves: 0,
+        }
+    }
+
+    /// What is configured.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was last saved.
+    pub fn saved(&self) -> &Config {
+        &self.saved
+    }
+
+    /// How often something has been saved since the switch was made, so that nobody need compare.
+    pub fn saves(&self) -> u64 {
+        self.saves
+    }
+
+    /// The hardware.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The data plane.
+    pub fn plane(&mut self) -> &mut P {
+        &mut self.plane
+    }
+
+    /// Has the data plane carry the whole configuration out.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn apply_all(&mut self) -> Result<(), Refused> {
+        self.plane.apply(&self.config, &[Change::All])
+    }
+
+    /// sysUpTime.
+    pub fn up_cs(&self, now_ms: u64) -> u32 {
+        // It wraps after 497 days, as sysUpTime does everywhere.
+        (now_ms.saturating_sub(self.started_ms) / 10) as u32
+    }
+
+    fn view(&self, now_ms: u64) -> View<'_> {
+        View {
+            facts: &self.facts,
+            config: &self.config,
+            sensors: &self.sensors,
+            engine_id: &self.engine_id,
+            clock: self.clock(now_ms),
+            up_cs: self.up_cs(now_ms),
+            saved: &self.saved,
+            deletes: self.deletes,
+            serial: self.serial,
+            guard_s: self.guard.as_ref().map_or(0, |guard| guard.due_ms.saturating_sub(now_ms).div_ceil(1000) as u32),
+            room: self.room,
+        }
+    }
+
+    fn get(&self, view: &View<'_>, oid: &Oid) -> Value {
+        match self.catalogue.find(oid) {
+            None => Value::NoSuchObject,
+            Some((object, rest)) => view.value(object, rest).unwrap_or(Value::NoSuchInstance),
+        }
+    }
+
+    fn next(&self, view: &View<'_>, oid: &Oid) -> Binding {
+        self.catalogue.next(view, oid).unwrap_or_else(|| (oid.clone(), Value::EndOfMibView))
+    }
+
+    fn bulk(&self, view: &View<'_>, request: &Pdu, room: usize) -> Vec<Binding> {
+        let (single, many) = request.bindings.split_at(request.bindings.len().min(request.status.max(0) as usize));
+        let mut bindings: Vec<Binding> = single.iter().map(|(oid, _)| self.next(view, oid)).collect();
+        let mut left = room.saturating_sub(bindings.iter().map(encoded_len).sum());
+        let mut asked: Vec<Oid> = many.iter().map(|(oid, _)| oid.clone()).collect();
+        for _ in 0..request.index.clamp(0, REPETITIONS_MAX) {
+            let mut ended = true;
+            for oid in &mut asked {
+                let found = self.next(view, oid);
+                let len = encoded_len(&found);
+                if len > left || bindings.len() >= BINDINGS_MAX {
+                    return bindings;
+                }
+                left -= len;
+                ended &= found.1 == Value::EndOfMibView;
+                oid.clone_from(&found.0);
+                bindings.push(found);
+            }
+            if ended {
+                break;
+            }
+        }
+        bindings
+    }
+
+    fn set(&mut self, now_ms: u64, request: &Pdu) -> Pdu {
+        let lock = SET_SERIAL_NO.instance();
+        let serial = request.bindings.iter().position(|(oid, _)| *oid == lock);
+        if let Some(at) = serial {
+            if request.bindings[at].1.int() != Some(self.serial) {
+                return request.refusal(ErrorStatus::InconsistentValue, at + 1);
+            }
+        }
+        let others = request.bindings.iter().filter(|(oid, _)| *oid != lock).cloned().collect::<Vec<_>>();
+        // Where a binding stood in the request.
+        let place = |index: usize| index + usize::from(serial.is_some_and(|at| index > at));
+        let up_cs = self.up_cs(now_ms);
+        let written = write(&self.catalogue, &self.facts, &mut self.config, up_cs, &others);
+        let mut journal = match written {
+            Ok(journal) => journal,
+            Err((status, index)) => return request.refusal(status, place(index)),
+        };
+        let changes = journal.changes();
+        let applied = if changes.is_empty() { Ok(()) } else { self.plane.apply(&self.config, &changes) };
+        if let Err(refused) = applied {
+            let index = refused.change.and_then(|change| journal.index(change));
+            journal.undo(&mut self.config);
+            return match self.plane.apply(&self.config, &changes) {
+                Ok(()) => request.refusal(refused.status, place(index.unwrap_or(1))),
+                Err(_) => request.refusal(ErrorStatus::UndoFailed, 0),
+            };
+        }
+        if serial.is_some() {
+            self.serial = self.serial.wrapping_add(1) & i32::MAX;
+        }
+        self.finish(now_ms, &journal);
+        request.answer(request.bindings.clone())
+    }
+
+    fn finish(&mut self, now_ms: u64, journal: &Journal) {
+        self.deletes = self.deletes.wrapping_add(journal.removed_vlans(&self.config));
+        match journal.action {
+            None => {}
+            Some(Action::Guard(0)) => self.guard = None,
+            Some(Action::Guard(seconds)) => {
+                let due_ms = now_ms + u64::from(seconds) * 1000;
+                self.guard = Some(Guard { due_ms, config: self.config.clone() });
+            }
+            Some(Action::Save) => self.save(self.config.clone()),
+            Some(Action::Restart) => self.restart(now_ms),
+            Some(Action::Factory) => {
+                self.save(Config::factory(self.facts.ports.len()));
+                self.restart(now_ms);
+            }
+        }
+    }
+
+    fn save(&mut self, config: Config) {
+        self.saved = config;
+        self.saves += 1;
+    }
+}
+
+impl<P: DataPlane> Responder for Switch<P> {
+    fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer {
+        self.handle_tick(now_ms);
+        if let Some(found) = self.plane.found(&self.config) {
+            self.config = found;
+            // Whoever has the old lock has not seen this.
+            self.serial = self.serial.wrapping_add(SERIAL_STEP) & i32::MAX;
+        }
+        let up_cs = self.up_cs(now_ms);
+        if request.kind != PduKind::Set {
+            self.plane.observe(up_cs, &mut self.sensors);
+        }
+        let view = self.view(now_ms);
+        let bindings = match request.kind {
+            PduKind::Get => {
+                request.bindings.iter().map(|(oid, _)| (oid.clone(), self.get(&view, oid))).collect::<Vec<_>>()
+            }
+            PduKind::GetNext => request.bindings.iter().map(|(oid, _)| self.next(&view, oid)).collect(),
+            PduKind::GetBulk => self.bulk(&view, request, room),
+            PduKind::Set if rights == Rights::Read => {
+                return Answer::Pdu(request.refusal(ErrorStatus::NoAccess, usize::from(!request.bindings.is_empty())));
+            }
+            // The answer repeats the request, so one that does not fit is refused before anything happens.
+            PduKind::Set if request.bindings.iter().map(encoded_len).sum::<usize>() > room => {
+                return Answer::Pdu(Pdu { bindings: Vec::new(), ..request.refusal(ErrorStatus::TooBig, 0) });
+            }
+            PduKind::Set => return Answer::Pdu(self.set(now_ms, request)),
+            PduKind::Response | PduKind::Inform | PduKind::Trap | PduKind::Report => return Answer::Nothing,
+        };
+        if request.kind != PduKind::GetBulk && bindings.iter().map(encoded_len).sum::<usize>() > room {
+            return Answer::Pdu(Pdu { bindings: Vec::new(), ..request.refusal(ErrorStatus::TooBig, 0) });
+        }
+        Answer::Pdu(request.answer(bindings))
+    }
+
+    fn clock(&self, now_ms: u64) -> EngineClock {
+        let time_s = now_ms.saturating_sub(self.started_ms) / 1000;
+        EngineClock { boots: self.boots, time_s: time_s.min(i32::MAX as u64) as i32 }
+    }
+
+    fn handle_tick(&mut self, now_ms: u64) {
+        let Some(guard) = self.guard.take_if(|guard| guard.due_ms <= now_ms) else { return };
+        self.config = guard.config;
+        // Whoever has the old lock has not seen this.
+        self.serial = self.serial.wrapping_add(SERIAL_STEP) & i32::MAX;
+        // What was held before has been accepted before; if it cannot be had any more, reading back shows it.
+        let _ = self.plane.apply(&self.config, &[Change::All]);
+    }
+
+    fn restart(&mut self, now_ms: u64) {
+        self.guard = None;
+        self.config = self.saved.clone();
+        self.config.statics.retain(|_, entry| entry.status != StaticStatus::DeleteOnReset);
+        self.boots = self.boots.saturating_add(1);
+        self.started_ms = now_ms;
+        self.deletes = 0;
+        self.serial = first_serial(&self.engine_id, self.boots);
+        // What a data plane refuses now it has accepted before; if it cannot any more, reading back shows it.
+        let _ = self.plane.apply(&self.config, &[Change::All]);
+    }
+}
+
+/// How far the lock moves when the switch goes back by itself: further than one lost answer explains.
+const SERIAL_STEP: i32 = 1000;
+
+/// The lock's value after a start: another after every one, and on every device.
+fn first_serial(engine_id: &[u8], boots: i32) -> i32 {
+    let mixed = engine_id
+        .iter()
+        .chain(&boots.to_be_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3));
+    (mixed >> 33) as i32
+}
+
+/// Octets that a binding takes in a message.
+pub(super) fn encoded_len(binding: &Binding) -> usize {
+    let part_len = |part: &u32| 1 + (32 - part.leading_zeros().min(31)) as usize / 8;
+    let value = match &binding.1 {
+        Value::Octets(octets) | Value::Opaque(octets) => octets.len() + 4,
+        Value::Oid(oid) => oid.parts().iter().map(part_len).sum::<usize>() + 4,
+        Value::Counter64(_) => 11,
+        _ => 7,
+    };
+    binding.0.parts().iter().map(part_len).sum::<usize>() + 4 + value + 4
+}
