@@ -40,6 +40,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let bad_input = error.downcast_ref::<BadInput>();
+    let bad_request = matches!(error.downcast_ref(), Some(controller::Error::Request(_)));
     if json {
         let diagnostics = match bad_input {
             Some(BadInput::Diagnostics(diagnostics)) => diagnostics.to_json(),
@@ -52,7 +53,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
         Some(BadInput::Diagnostics(diagnostics)) => eprint!("{diagnostics}"),
         _ => eprintln!("espalier: {}", words(error)),
     }
-    ExitCode::from(if bad_input.is_some() { BAD_INPUT } else { FAILED })
+    ExitCode::from(if bad_input.is_some() || bad_request { BAD_INPUT } else { FAILED })
 }
 
 /// An error and its causes, outermost first, none of them said twice: a cause that the error before it quotes, or that

@@ -26,7 +26,7 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let judgement = match (&args.rendered, &args.observed) {
         (None, None) => verify::judge_with(&plan, threads),
         (None, Some(folder)) => {
-            let observe::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
+            let controller::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
             taken_at = when;
             let judgement = verify::judge_with(&plan, threads);
             findings.extend(judgement.report.findings().iter().cloned());

@@ -1,24 +1,21 @@
 //! `espalier enrol`: what switches really can do, as model files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
-    net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
+    net::IpAddr,
+    path::Path,
     process::ExitCode,
 };
 
 use anyhow::{Context, Result};
 use bridge_mib::objects::binding_text;
+use controller::{Cleaned, FolderStore, Store as _, clean_switches, enrol_switches, fresh_number, rehearse_enrolment};
 use drivers::credentials::Keyring;
-use enrol::{
-    Base, Capabilities, Desk, End, Enrolment, Ledger, Order, Room, Step, advice, clean, enrol,
-    kept::{KeptLedger, parse_ledger, write_ledger},
-    model_of, rehearse, weakest,
-};
+use enrol::{Base, Capabilities, End, Enrolment, Order, Room, advice, model_of, weakest};
 use fabric::{Model, Models, format::model::write_model};
 
-use super::{Output, controller, interrupt::Interrupt, say};
+use super::{Output, interrupt::Interrupt, reach, say};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -26,7 +23,7 @@ use crate::{
 };
 
 pub(super) fn run(args: &cli::Enrol, output: Output) -> Result<ExitCode> {
-    let keyring = controller::keyring(&args.reach.credentials)?;
+    let keyring = reach::keyring(&args.reach)?;
     if args.clean {
         return clean_up(args, &keyring, output);
     }
@@ -36,12 +33,10 @@ pub(super) fn run(args: &cli::Enrol, output: Output) -> Result<ExitCode> {
     if let Some(name) = &args.base {
         known.by_name(name).ok_or_else(|| bad_input(format!("--base: there is no model {name}")))?;
     }
-    let unfinished: Vec<String> = args
-        .addresses
-        .iter()
-        .filter(|address| ledger_path(&args.state, **address).exists())
-        .map(IpAddr::to_string)
-        .collect();
+    let store = FolderStore::shared(&args.state);
+    let kept: BTreeSet<IpAddr> = store.ledgers()?.iter().map(|ledger| ledger.address.ip()).collect();
+    let unfinished: Vec<String> =
+        args.addresses.iter().filter(|address| kept.contains(address)).map(IpAddr::to_string).collect();
     if !unfinished.is_empty() {
         return Err(bad_input(format!(
             "{} holds the ledger of an interrupted enrolment of {}; clean up first: espalier enrol --clean",
@@ -52,18 +47,16 @@ pub(super) fn run(args: &cli::Enrol, output: Output) -> Result<ExitCode> {
     if args.dry_run {
         return dry_run(args, &keyring, output);
     }
-    fs::create_dir_all(&args.state).with_context(|| args.state.display().to_string())?;
     // The second Ctrl-C ends the program; the ledgers stay for --clean.
     let interrupt = Interrupt::watch()?;
-    let results = controller::at_once(args.addresses.clone(), args.reach.parallel, |address| {
-        let mut clerk = Clerk { args, address, interrupt: &interrupt };
-        let enrolment = session(args, &keyring, address)
-            .and_then(|session| enrol(session, &order(args), &mut clerk).map_err(|error| error.to_string()));
-        if enrolment.as_ref().map_or(true, |enrolment| enrolment.left.is_empty()) {
-            clerk.forget();
-        }
-        enrolment
-    });
+    let results = enrol_switches(
+        &args.addresses,
+        &order(args),
+        (&keyring, &reach::options(&args.reach)),
+        &store,
+        &interrupt.token(),
+        &|address, step| eprintln!("{address}: {step}"),
+    );
     report(args, &known, results, output)
 }
 
@@ -80,51 +73,7 @@ fn order(args: &cli::Enrol) -> Order {
         ports: args.ports.clone(),
         vlans_max: args.max_vlans,
         entries_max: args.max_entries,
-        nonce: controller::fresh_number() as u32,
-    }
-}
-
-fn session(args: &cli::Enrol, keyring: &Keyring, address: IpAddr) -> Result<snmp::Session<snmp::UdpLink>, String> {
-    controller::session(keyring, &args.reach, &address.to_string(), address).map_err(|fault| fault.to_string())
-}
-
-/// Where the ledger of a switch is kept.
-fn ledger_path(state: &Path, address: IpAddr) -> PathBuf {
-    state.join(format!("enrol-{}.json", address.to_string().replace(':', "_")))
-}
-
-/// Keeps the ledger, and listens for Ctrl-C.
-struct Clerk<'a> {
-    args: &'a cli::Enrol,
-    address: IpAddr,
-    interrupt: &'a Interrupt,
-}
-
-impl Clerk<'_> {
-    fn forget(&self) {
-        // If it cannot be removed, cleaning up once more finds nothing.
-        let _ = fs::remove_file(ledger_path(&self.args.state, self.address));
-    }
-}
-
-impl Desk for Clerk<'_> {
-    fn keep(&mut self, ledger: &Ledger) -> Result<(), String> {
-        let kept = KeptLedger {
-            switch: self.address.to_string(),
-            address: SocketAddr::new(self.address, self.args.reach.port),
-            ledger: ledger.clone(),
-        };
-        let text = write_ledger(&kept);
-        write_file(&ledger_path(&self.args.state, self.address), |out| out.write_all(text.as_bytes()))
-            .map_err(|error| format!("{error:#}"))
-    }
-
-    fn stopped(&mut self) -> bool {
-        self.interrupt.is_pressed()
-    }
-
-    fn tell(&mut self, step: Step) {
-        eprintln!("{}: {step}", self.address);
+        nonce: fresh_number() as u32,
     }
 }
 
@@ -133,11 +82,9 @@ fn dry_run(args: &cli::Enrol, keyring: &Keyring, output: Output) -> Result<ExitC
     let mut failed = false;
     let mut all = Vec::new();
     for &address in &args.addresses {
-        let rehearsed = session(args, keyring, address)
-            // The number is drawn when it is done.
-            .and_then(|session| {
-                rehearse(session, &Order { nonce: 0, ..order(args) }).map_err(|error| error.to_string())
-            });
+        // The number is drawn when it is done.
+        let order = Order { nonce: 0, ..order(args) };
+        let rehearsed = rehearse_enrolment(address, &order, (keyring, &reach::options(&args.reach)));
         match rehearsed {
             Ok((enrolment, written)) => {
                 let sets: Vec<String> =
@@ -311,46 +258,27 @@ fn name_of(args: &cli::Enrol, enrolment: &Enrolment, base: Option<&Model>) -> St
 
 /// Takes back what interrupted probes have left: of the switches that are named, or of all that the folder knows.
 fn clean_up(args: &cli::Enrol, keyring: &Keyring, output: Output) -> Result<ExitCode> {
-    let mut paths: Vec<PathBuf> = match args.addresses.as_slice() {
-        [] => fs::read_dir(&args.state)
-            .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
-            .unwrap_or_default(),
-        addresses => addresses.iter().map(|address| ledger_path(&args.state, *address)).collect(),
-    };
-    let is_ledger = |path: &PathBuf| {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        name.starts_with("enrol-") && name.ends_with(".json") && path.exists()
-    };
-    paths.retain(is_ledger);
-    paths.sort();
-    let mut failed = false;
-    let mut cleaned = Vec::new();
-    for path in &paths {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let kept = parse_ledger(&text).map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
-        let (name, address) = (&kept.switch, kept.address);
-        let reach = cli::Reach { port: address.port(), credentials: args.reach.credentials.clone(), ..args.reach };
-        let left = match controller::session(keyring, &reach, name, address.ip()) {
-            Ok(session) => clean(session, &kept.ledger),
-            Err(fault) => vec![fault.to_string()],
-        };
-        failed |= !left.is_empty();
-        if left.is_empty() {
-            fs::remove_file(path).with_context(|| path.display().to_string())?;
-        }
+    let store = FolderStore::shared(&args.state);
+    let cleaned = clean_switches(&args.addresses, (keyring, &reach::options(&args.reach)), &store)?;
+    for Cleaned { switch, left } in &cleaned {
         match (output, left.is_empty()) {
-            (Output::Person, true) => say!("{name}: nothing of the probe is left"),
-            (Output::Person, false) => left.iter().for_each(|rest| eprintln!("espalier: {name}: NOT CLEANED: {rest}")),
+            (Output::Person, true) => say!("{switch}: nothing of the probe is left"),
+            (Output::Person, false) => {
+                left.iter().for_each(|rest| eprintln!("espalier: {switch}: NOT CLEANED: {rest}"))
+            }
             (Output::Json, _) => {}
         }
-        cleaned.push(serde_json::json!({ "switch": name, "left": left }));
     }
     match output {
-        Output::Json => say!("{}", serde_json::json!({ "cleaned": cleaned })),
-        Output::Person if paths.is_empty() => {
+        Output::Json => {
+            let object = |Cleaned { switch, left }: &Cleaned| serde_json::json!({ "switch": switch, "left": left });
+            say!("{}", serde_json::json!({ "cleaned": cleaned.iter().map(object).collect::<Vec<_>>() }));
+        }
+        Output::Person if cleaned.is_empty() => {
             say!("nothing to clean: {} holds no ledger of a probe", args.state.display())
         }
         Output::Person => {}
     }
+    let failed = cleaned.iter().any(|cleaned| !cleaned.left.is_empty());
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use cancel::Cancel;
+use controller::CancellationToken;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,
@@ -60,19 +60,14 @@ impl Interrupt {
         self.pressed.load(Ordering::SeqCst)
     }
 
-    /// Whether it was asked to stop since this was asked last.
-    pub(super) fn take_press(&self) -> bool {
-        self.pressed.swap(false, Ordering::SeqCst)
-    }
-
     /// Asks to stop, as a signal would.
     pub(super) fn press(&self) {
         self.pressed.store(true, Ordering::SeqCst);
     }
 
-    /// A token that ends requests to switches once it was asked to stop.
-    pub(super) fn cancel(&self) -> Cancel {
-        Cancel::while_set(Arc::clone(&self.pressed))
+    /// A token that ends a request to the controller once it was asked to stop.
+    pub(super) fn token(&self) -> CancellationToken {
+        CancellationToken::of(Arc::clone(&self.pressed))
     }
 
     /// For what wants to look by itself.

@@ -3,52 +3,26 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use controller::{Looked, RehearsedStage, Route, Surveyed};
 use fabric::{Attachment, LinkId, Plan, SwitchId};
-use switch_model::{
-    driver::Fault,
-    edit::edits,
-    identity::Likeness,
-    mark::{Mark, Phase},
-};
+use switch_model::{driver::Fault, identity::Likeness};
 
 use super::{
-    super::{
-        Output,
-        controller::{self, Reached, Said},
-        say,
-    },
+    super::{Output, say},
     findings::{refusal, remarks, survey_json},
-    route::Route,
-    survey::Looked,
 };
 use crate::{cli, count::counted, failure::FAILED, table::Table};
 
-/// What a rehearsal goes by, beside its route.
-pub(super) struct Rehearsal<'a> {
-    /// Ports that no plan names and that go out of service.
-    pub(super) parked: &'a [Vec<String>],
-    /// What the survey found.
-    pub(super) looked: &'a Looked,
-    /// The plan's digest, its first four bytes.
-    pub(super) digest: u32,
-}
-
-/// Reads every switch and prints every SET that would be sent, and a table of what is known of each switch.
+/// Prints every SET or line that would be sent, and a table of what is known of each switch.
 pub(super) fn dry_run(
     plan: &Plan,
-    route: &Route,
-    devices: Vec<controller::Connected>,
-    rehearsal: &Rehearsal<'_>,
+    Surveyed { route, looked }: &Surveyed,
+    rehearsed: Vec<Result<Vec<RehearsedStage>, Fault>>,
     args: &cli::Deploy,
     output: Output,
 ) -> Result<ExitCode> {
-    let mut failed = rehearsal.looked.refuses(&route.way);
+    let mut failed = looked.refuses(&route.way);
     let (mut all, mut rows) = (Vec::new(), Vec::new());
-    let switches = route.topology.switch_ids().zip(devices).zip(rehearsal.parked).collect();
-    let one = |((switch, device), parked): ((SwitchId, controller::Connected), &Vec<String>)| {
-        device.and_then(|device| rehearse(route, switch, device, parked, rehearsal.digest))
-    };
-    let rehearsed = controller::at_once(switches, args.reach.parallel, one);
     for (switch, rehearsed) in route.topology.switch_ids().zip(rehearsed) {
         let name = &route.topology.switch(switch).name;
         let writes = match rehearsed {
@@ -72,23 +46,23 @@ pub(super) fn dry_run(
                 None
             }
         };
-        rows.push(Row::of(route, rehearsal.looked, switch, writes));
+        rows.push(Row::of(route, looked, switch, writes));
     }
     match output {
         Output::Json => {
             let switches: Vec<serde_json::Value> = rows.iter().map(Row::json).collect();
-            let survey = survey_json(rehearsal.looked, route);
+            let survey = survey_json(looked, route);
             say!("{}", serde_json::json!({ "stages": all, "switches": switches, "survey": survey }));
         }
         Output::Person => {
             let mut table = Table::new(["switch", "identity", "cables confirmed", "doubts", "writes"]);
             rows.iter().for_each(|row| table.row(row.cells()));
             say!("{table}");
-            for line in remarks(rehearsal.looked, route) {
+            for line in remarks(looked, route) {
                 say!("{line}");
             }
-            if rehearsal.looked.refuses(&route.way) {
-                for line in refusal(rehearsal.looked, plan, route, args) {
+            if looked.refuses(&route.way) {
+                for line in refusal(looked, plan, route, args) {
                     say!("{line}");
                 }
             }
@@ -97,7 +71,7 @@ pub(super) fn dry_run(
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn print_stages(stages: &[Rehearsed]) -> Result<()> {
+fn print_stages(stages: &[RehearsedStage]) -> Result<()> {
     for stage in stages {
         say!("  {}:", stage.name);
         for edit in &stage.edits {
@@ -122,8 +96,8 @@ struct Writes {
 }
 
 impl Writes {
-    fn of(stages: &[Rehearsed]) -> Self {
-        let count = |of: fn(&Rehearsed) -> usize| stages.iter().map(of).sum::<usize>();
+    fn of(stages: &[RehearsedStage]) -> Self {
+        let count = |of: fn(&RehearsedStage) -> usize| stages.iter().map(of).sum::<usize>();
         Self {
             edits: count(|stage| stage.edits.len()),
             sets: count(|stage| stage.said.sets.len()),
@@ -205,40 +179,4 @@ impl Row {
             "lines": self.writes.map(|writes| writes.lines),
         })
     }
-}
-
-/// What one stage does to one switch.
-struct Rehearsed {
-    name: String,
-    edits: Vec<String>,
-    said: Said,
-}
-
-fn rehearse(
-    route: &Route,
-    switch: SwitchId,
-    mut device: Reached,
-    parked: &[String],
-    digest: u32,
-) -> Result<Vec<Rehearsed>, Fault> {
-    let reading = device.driver().read()?;
-    // The nonce is drawn when it is done.
-    let generation = reading.mark.map_or(0, |mark| mark.generation).saturating_add(1);
-    let mark = Mark::new(generation, 0, digest);
-    let (mut found, mut found_mark) = (reading.config, reading.mark);
-    let mut stages = Vec::new();
-    let states = route.states(switch, &found, parked);
-    let last = states.len().saturating_sub(1);
-    for (at, (name, state)) in states.into_iter().enumerate() {
-        let mark = mark.at(if at == last { Phase::AtRest } else { Phase::UnderWay });
-        let said = device.rehearse(&found, &state, mark, found_mark)?;
-        found_mark = Some(mark);
-        stages.push(Rehearsed {
-            name,
-            edits: edits(&found, &state).iter().map(|edit| edit.sentence(&state)).collect(),
-            said,
-        });
-        found = state;
-    }
-    Ok(stages)
 }

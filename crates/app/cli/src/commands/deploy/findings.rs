@@ -6,7 +6,8 @@ use fabric::{EngineName, FdbMode, FlowControl, LinkId, Plan, Policy, Resilience,
 use rollout::deploy::Way;
 use serde_json::{Value, json};
 
-use super::{route::Route, survey::Looked};
+use controller::{Looked, Route};
+
 use crate::{cli, count::counted};
 
 /// Cables of one kind that are named; the rest are counted.

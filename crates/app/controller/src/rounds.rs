@@ -12,7 +12,7 @@ use std::{
 };
 
 /// What comes up when.
-pub(super) struct Rounds<T> {
+pub(crate) struct Rounds<T> {
     inner: Mutex<Inner<T>>,
     news: Condvar,
     interval: Duration,
@@ -32,7 +32,7 @@ enum State {
 
 impl<T: Clone> Rounds<T> {
     /// So many things, all due now and then each `interval` after it was done.
-    pub(super) fn new(count: usize, interval: Duration, now: Instant) -> Self {
+    pub(crate) fn new(count: usize, interval: Duration, now: Instant) -> Self {
         let due = (0..count).map(|at| (now + interval, at)).collect();
         let inner = Inner { due, orders: (0..count).map(|_| None).collect(), state: State::Running };
         Self { inner: Mutex::new(inner), news: Condvar::new(), interval }
@@ -43,7 +43,7 @@ impl<T: Clone> Rounds<T> {
     }
 
     /// Waits for the next that is due; it and its last order. None once it is over.
-    pub(super) fn next(&self) -> Option<(usize, Option<T>)> {
+    pub(crate) fn next(&self) -> Option<(usize, Option<T>)> {
         let mut inner = self.lock();
         loop {
             if inner.state == State::Ended {
@@ -64,7 +64,7 @@ impl<T: Clone> Rounds<T> {
     }
 
     /// Puts one back that was done by its order of this turn; at once, if it has been given another since.
-    pub(super) fn done(&self, at: usize, turn: u64, turn_of: impl Fn(&T) -> u64) {
+    pub(crate) fn done(&self, at: usize, turn: u64, turn_of: impl Fn(&T) -> u64) {
         let mut inner = self.lock();
         let newer = inner.orders[at].as_ref().is_some_and(|order| turn_of(order) != turn);
         let now = Instant::now();
@@ -73,7 +73,7 @@ impl<T: Clone> Rounds<T> {
     }
 
     /// Gives one an order, for which it comes up at once.
-    pub(super) fn order(&self, at: usize, order: T, now: Instant) {
+    pub(crate) fn order(&self, at: usize, order: T, now: Instant) {
         let mut inner = self.lock();
         inner.orders[at] = Some(order);
         if let Some(waiting) = inner.due.iter().copied().find(|(_, waiting)| *waiting == at) {
@@ -84,7 +84,7 @@ impl<T: Clone> Rounds<T> {
     }
 
     /// Ends all rounds.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.lock().state = State::Ended;
         self.news.notify_all();
     }

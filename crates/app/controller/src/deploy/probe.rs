@@ -10,12 +10,13 @@ use rollout::survey::{Probed, Trial, Unconfirmed, followed, judge_probe};
 use switch_model::{driver::Fault, sight::PortState};
 
 use super::{
-    super::{
-        controller::{self, Connected, Reached},
-        interrupt::Interrupt,
-    },
-    route::Route,
+    DeployEvent, Events, Route,
     survey::{Looked, carries_management},
+};
+use crate::{
+    CancellationToken,
+    parallel::at_once,
+    reached::{Connected, Reached},
 };
 
 /// How long a link may take to go down, or to come up again.
@@ -25,50 +26,61 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often a port is told to open again that does not answer.
 const OPENINGS_MAX: usize = 5;
 
-/// Tries the cables that would stay shut, one after the other, and says of each what was found. Those that are confirmed, or
+/// What came of trying one cable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkTrial {
+    /// Not tried, since it was asked to stop.
+    Stopped,
+    /// Not tried: it is down anyway.
+    Dead,
+    /// Not tried: management goes over it.
+    CarriesManagement,
+    /// Tried at one or both ends.
+    Done(Probed),
+    /// The switch of this port failed.
+    Failed(PortId, Fault),
+}
+
+/// Tries the cables that would stay shut, one after the other, and tells of each what was found. Those that are confirmed, or
 /// elsewhere, are so in the survey afterwards.
 pub(super) fn confirm(
     looked: &mut Looked,
     route: &Route,
     devices: &mut [Connected],
-    interrupt: &Interrupt,
+    token: &CancellationToken,
     parallel: usize,
-) -> Vec<String> {
+    events: &mut Events<'_>,
+) {
     let topology = &route.topology;
-    let mut lines = Vec::new();
     for link in looked.shut.clone() {
-        let label = topology.link_label(link);
-        if interrupt.is_pressed() {
-            lines.push(format!("{label}: not tried, since it was asked to stop"));
+        if token.is_cancelled() {
+            events(DeployEvent::Tried { topology, link, trial: &LinkTrial::Stopped });
             break;
         }
         let dead = matches!(looked.survey.unconfirmed.get(&link), Some(Unconfirmed::Down(_) | Unconfirmed::Shut(_)));
-        if dead || carries_management(route, &[link].into()).is_some() {
-            lines.push(format!(
-                "{label}: not tried, since {}",
-                if dead { "it is down" } else { "management goes over it" }
-            ));
-            continue;
-        }
-        match probe(topology, link, devices, parallel) {
-            Ok(probed) => {
-                lines.push(format!("{label}: {}", probed.sentence(topology)));
-                match probed {
-                    Probed::Confirmed => {
-                        looked.survey.unconfirmed.remove(&link);
-                        looked.survey.confirmed.insert(link);
-                    }
-                    Probed::Elsewhere(misfit) => {
-                        looked.survey.unconfirmed.remove(&link);
-                        looked.survey.misfits.push(misfit);
-                    }
-                    Probed::NothingFollowed(_) | Probed::SeveralFollowed(..) => {}
-                }
+        let trial = if dead {
+            LinkTrial::Dead
+        } else if carries_management(route, &[link].into()).is_some() {
+            LinkTrial::CarriesManagement
+        } else {
+            match probe(topology, link, devices, parallel, events) {
+                Ok(probed) => LinkTrial::Done(probed),
+                Err((port, fault)) => LinkTrial::Failed(port, fault),
             }
-            Err((port, fault)) => lines.push(format!("{label}: not confirmed: {} {fault}", topology.port_label(port))),
+        };
+        events(DeployEvent::Tried { topology, link, trial: &trial });
+        match trial {
+            LinkTrial::Done(Probed::Confirmed) => {
+                looked.survey.unconfirmed.remove(&link);
+                looked.survey.confirmed.insert(link);
+            }
+            LinkTrial::Done(Probed::Elsewhere(misfit)) => {
+                looked.survey.unconfirmed.remove(&link);
+                looked.survey.misfits.push(misfit);
+            }
+            _ => {}
         }
     }
-    lines
 }
 
 /// Tries one cable at both ends. Whatever happens, the ends are opened again.
@@ -77,6 +89,7 @@ fn probe(
     link: LinkId,
     devices: &mut [Connected],
     parallel: usize,
+    events: &mut Events<'_>,
 ) -> Result<Probed, (PortId, Fault)> {
     let (a, b) = (topology.link(link).a, topology.link(link).b);
     let mut trials = Vec::new();
@@ -85,7 +98,7 @@ fn probe(
         set(topology, devices, near, Admin::Down).map_err(|fault| (near, fault))?;
         let fell = await_state(topology, devices, far, PortState::Down);
         let during = states(devices, parallel);
-        open_again(topology, devices, near).map_err(|fault| (near, fault))?;
+        open_again(topology, devices, near, events).map_err(|fault| (near, fault))?;
         fell.map_err(|fault| (far, fault))?;
         for port in [near, far] {
             await_state(topology, devices, port, PortState::Up).map_err(|fault| (port, fault))?;
@@ -99,7 +112,12 @@ fn probe(
 }
 
 /// Opens a port that was shut, more than once if need be.
-fn open_again(topology: &Topology, devices: &mut [Connected], port: PortId) -> Result<(), Fault> {
+fn open_again(
+    topology: &Topology,
+    devices: &mut [Connected],
+    port: PortId,
+    events: &mut Events<'_>,
+) -> Result<(), Fault> {
     let mut done = set(topology, devices, port, Admin::Up);
     for _ in 1..OPENINGS_MAX {
         if done.is_ok() {
@@ -108,10 +126,7 @@ fn open_again(topology: &Topology, devices: &mut [Connected], port: PortId) -> R
         done = set(topology, devices, port, Admin::Up);
     }
     if done.is_err() {
-        eprintln!(
-            "espalier: {} was shut to try its cable, and does not open again; open it by hand",
-            topology.port_label(port)
-        );
+        events(DeployEvent::LeftShut { topology, port });
     }
     done
 }
@@ -142,7 +157,7 @@ fn await_state(topology: &Topology, devices: &mut [Connected], port: PortId, wan
 
 /// `states[switch]`: of the ports in the topology's order.
 fn states(devices: &mut [Connected], parallel: usize) -> Vec<Option<Vec<PortState>>> {
-    controller::at_once(devices.iter_mut().collect(), parallel, |device: &mut Connected| match device {
+    at_once(devices.iter_mut().collect(), parallel, |device: &mut Connected| match device {
         Ok(Reached::Snmp(device)) => device.port_states().ok(),
         Ok(Reached::CommandLine(_)) | Err(_) => None,
     })

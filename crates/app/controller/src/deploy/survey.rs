@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
 use fabric::{Admin, LinkId, Plan, PortId, Severity, SwitchId, Topology};
 use rollout::{
     deploy::{Cables, Management, Way},
@@ -18,59 +17,59 @@ use rollout::{
 };
 use switch_model::{SwitchConfig, observe::SmallMtu, sight::SurveyReply, station::Station};
 
-use super::{
-    super::controller::{self, Connected, Ways},
-    route::Route,
+use super::{DeployRequest, Route};
+use crate::{
+    Error, Fabric,
+    reached::{Connected, each_device},
 };
-use crate::{cli, failure::bad_input};
 
 /// What was seen, and what becomes of it.
-pub(super) struct Looked {
+#[derive(Clone, Debug)]
+pub struct Looked {
     /// What the survey found.
-    pub(super) survey: Survey,
+    pub survey: Survey,
     /// `stations[switch]`: what the switch said of itself; an empty one where it said nothing.
     stations: Vec<Station>,
     /// Cables that `--trust-cabling` names.
     named: BTreeSet<LinkId>,
     /// Unconfirmed cables that `--trust-cabling` names.
-    pub(super) trusted: BTreeSet<LinkId>,
+    pub trusted: BTreeSet<LinkId>,
     /// Unconfirmed cables that are shut already: they are looked at when they open.
-    pub(super) awaited: BTreeSet<LinkId>,
+    pub awaited: BTreeSet<LinkId>,
     /// Unconfirmed cables that stay shut.
-    pub(super) shut: BTreeSet<LinkId>,
+    pub shut: BTreeSet<LinkId>,
     /// Unconfirmed cables that are in service, and stay so through a change under traffic.
-    pub(super) kept: BTreeSet<LinkId>,
+    pub kept: BTreeSet<LinkId>,
     /// What the judge has against the plan without the cables that stay shut.
-    pub(super) unfit: Option<String>,
+    pub unfit: Option<String>,
     /// Ports whose MTU is smaller than the plan needs.
-    pub(super) small_mtus: Vec<SmallMtu>,
+    pub small_mtus: Vec<SmallMtu>,
     /// Whether a switch did not answer, so that nothing is known of its cables.
-    pub(super) partial: bool,
+    pub partial: bool,
 }
 
 impl Looked {
     /// Surveys every switch that answers; one that cannot be surveyed is one that does not answer.
     ///
     /// # Errors
-    /// Bad input if the command line names switches or cables that the plan does not have.
+    /// [`Error::Request`], if the request names switches or cables that the plan does not have.
     pub(super) fn new(
-        plan: &Plan,
+        request: &DeployRequest<'_>,
         route: &Route,
-        ways: &Ways<'_>,
+        fabric: &Fabric<'_>,
         devices: &mut [Connected],
-        args: &cli::Deploy,
-    ) -> Result<Self> {
+    ) -> Result<Self, Error> {
         let topology = &route.topology;
-        let replaced = switches(topology, &args.replaced)?;
+        let replaced = switches(topology, request.replaced)?;
         let replies: Vec<Option<SurveyReply>> =
-            controller::each_device(devices, args.reach.parallel, |at, device| ways.survey(SwitchId::new(at), device));
+            each_device(devices, fabric.parallel(), |at, device| fabric.survey(SwitchId::new(at), device));
         let survey = survey(topology, &replies, &replaced);
         let partial = devices.iter().any(Result::is_err);
         let stations = replies.into_iter().map(|reply| reply.map(|reply| reply.station).unwrap_or_default());
         let mut looked = Self {
             survey,
             stations: stations.collect(),
-            named: links(topology, &args.trust_cabling)?,
+            named: links(topology, request.trusted)?,
             trusted: BTreeSet::new(),
             awaited: BTreeSet::new(),
             shut: BTreeSet::new(),
@@ -79,7 +78,7 @@ impl Looked {
             small_mtus: Vec::new(),
             partial,
         };
-        looked.decide(plan, route);
+        looked.decide(request.plan, route);
         Ok(looked)
     }
 
@@ -120,7 +119,7 @@ impl Looked {
 
     /// Whether nothing must be written: the way back goes on where only cables are elsewhere, since it opens nothing that was
     /// shut.
-    pub(super) fn refuses(&self, way: &Way) -> bool {
+    pub fn refuses(&self, way: &Way) -> bool {
         match way {
             Way::Undo => self.survey.identity_misfits().next().is_some(),
             Way::Drained | Way::Live { .. } => {
@@ -141,18 +140,18 @@ impl Looked {
 }
 
 /// The switches of these names.
-fn switches(topology: &Topology, names: &[String]) -> Result<BTreeSet<SwitchId>> {
+fn switches(topology: &Topology, names: &[String]) -> Result<BTreeSet<SwitchId>, Error> {
     let find = |name: &String| {
         let known = || topology.switches().iter().map(|switch| switch.name.as_str()).take(20).collect::<Vec<_>>();
         topology.find_switch(name).ok_or_else(|| {
-            bad_input(format!("--replaced {name}: the plan has no such switch; it has {}", known().join(", ")))
+            Error::Request(format!("--replaced {name}: the plan has no such switch; it has {}", known().join(", ")))
         })
     };
     names.iter().map(find).collect()
 }
 
 /// The cables that these words name: `sw1:p1--sw2:p2`, one end, or `all`.
-fn links(topology: &Topology, names: &[String]) -> Result<BTreeSet<LinkId>> {
+fn links(topology: &Topology, names: &[String]) -> Result<BTreeSet<LinkId>, Error> {
     if names.iter().any(|name| name == "all") {
         return Ok(topology.link_ids().collect());
     }
@@ -164,7 +163,7 @@ fn links(topology: &Topology, names: &[String]) -> Result<BTreeSet<LinkId>> {
     }
     let find = |name: &String| {
         known.get(&name.replace(" -- ", "--")).copied().ok_or_else(|| {
-            bad_input(format!(
+            Error::Request(format!(
                 "--trust-cabling {name}: the plan has no such cable; write sw1:p1--sw2:p2, one end of it, or all"
             ))
         })

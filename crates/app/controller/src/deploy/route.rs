@@ -2,46 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
-use fabric::{DeviceIntent, Plan, SwitchId, Topology, VlanId, VlanSet, format::plan::ReadMode};
+use fabric::{DeviceIntent, SwitchId, Topology, VlanId, VlanSet};
 use planner::Part;
 use rollout::deploy::{Management, Way, far_first};
 use switch_model::SwitchConfig;
 
-use super::super::controller;
-use crate::{cli, failure::bad_input, files::read_plan_file};
+use super::{DeployRequest, Start};
+use crate::{
+    Error,
+    goals::{free_vlan, goals, vlans_of},
+};
 
 /// Where the switches are to get, and how.
-pub(super) struct Route {
+#[derive(Clone, Debug)]
+pub struct Route {
     /// The cabling, with the ports of both plans where there are two.
-    pub(super) topology: Topology,
-    pub(super) goals: Vec<SwitchConfig>,
-    pub(super) way: Way,
-    pub(super) management: Management,
-    pub(super) sequence: Vec<SwitchId>,
+    pub topology: Topology,
+    /// `goals[switch]`: what each switch is to hold.
+    pub goals: Vec<SwitchConfig>,
+    /// How it gets there.
+    pub way: Way,
+    /// How management frames reach the switches meanwhile.
+    pub management: Management,
+    /// The order in which switches are written where management is in band: the farthest first.
+    pub sequence: Vec<SwitchId>,
 }
 
 impl Route {
     /// # Errors
-    /// Bad input if the old plan cannot be read, or no live change leads from it to the new one.
-    pub(super) fn new(plan: &Plan, args: &cli::Deploy) -> Result<Self> {
-        let Some(since) = &args.since else {
-            let way = if args.undo { Way::Undo } else { Way::Drained };
+    /// [`Error::Request`], if no change under traffic leads from the old plan to the new one.
+    pub(super) fn new(request: &DeployRequest<'_>) -> Result<Self, Error> {
+        let plan = request.plan;
+        let Some(old) = request.since else {
+            let way = if request.start == Start::Undo { Way::Undo } else { Way::Drained };
             return Ok(Self {
                 topology: plan.topology.clone(),
-                goals: controller::goals(plan),
+                goals: goals(plan),
                 way,
                 management: Management::of(&plan.topology, &plan.devices),
                 sequence: far_first(&plan.topology, &plan.devices),
             });
         };
-        let old = read_plan_file(since, ReadMode::Strict)?;
-        let transition = planner::steps(&old, plan).map_err(|error| bad_input(error.to_string()))?;
+        let transition = planner::steps(old, plan).map_err(|error| Error::Request(error.to_string()))?;
         let topology = transition.topology;
         let config = |device: &DeviceIntent| SwitchConfig::of_intent(&topology, device);
         let management = Management::of(&topology, &transition.goal.devices);
         if management != Management::of(&topology, &transition.start.devices) {
-            return Err(bad_input(
+            return Err(Error::Request(
                 "the plans manage the switches by different cables; plan with --previous, which keeps the old ones, or \
                  deploy without --since"
                     .to_owned(),
@@ -56,7 +63,7 @@ impl Route {
             for part in &step.parts {
                 match part {
                     Part::Host(..) => {
-                        return Err(bad_input(
+                        return Err(Error::Request(
                             "hosts tag their frames in these plans, and must change their tables between two steps, \
                              which deploy cannot see to; deploy without --since"
                                 .to_owned(),
@@ -74,10 +81,10 @@ impl Route {
     }
 
     /// Every VLAN on the whole way, that of management included.
-    pub(super) fn vlans(&self) -> VlanSet {
-        let mut used = controller::vlans_of(&self.goals);
+    pub fn vlans(&self) -> VlanSet {
+        let mut used = vlans_of(&self.goals);
         if let Way::Live { start, stages } = &self.way {
-            used.extend(controller::vlans_of(start.iter().chain(stages.iter().flat_map(BTreeMap::values))).iter());
+            used.extend(vlans_of(start.iter().chain(stages.iter().flat_map(BTreeMap::values))).iter());
         }
         if let Management::InBand { vlan, .. } = self.management {
             used.insert(vlan);
@@ -86,17 +93,12 @@ impl Route {
     }
 
     /// The highest VLAN id that stays free on the whole way.
-    pub(super) fn mark_vlan(&self) -> VlanId {
-        controller::free_vlan(&self.vlans())
+    pub fn mark_vlan(&self) -> VlanId {
+        free_vlan(&self.vlans())
     }
 
     /// The states that a switch passes through, the last one included, and what they are called.
-    pub(super) fn states(
-        &self,
-        switch: SwitchId,
-        found: &SwitchConfig,
-        parked: &[String],
-    ) -> Vec<(String, SwitchConfig)> {
+    pub fn states(&self, switch: SwitchId, found: &SwitchConfig, parked: &[String]) -> Vec<(String, SwitchConfig)> {
         let goal = &self.goals[switch.index()].with_parked(parked);
         match &self.way {
             Way::Live { stages, .. } => (stages.iter().zip(1..))

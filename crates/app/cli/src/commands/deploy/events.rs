@@ -1,0 +1,185 @@
+//! What happens during a deployment, for the person before the screen.
+
+use std::time::{Duration, Instant};
+
+use controller::{DeployEvent, LinkTrial, Looked};
+use fabric::{ETHERNET_MTU_BYTES, Plan, SwitchId, Topology};
+use rollout::deploy::{Direction, Event, Stage};
+use switch_model::observe::SMALL_MTU_WAY_OUT;
+
+use super::{
+    super::reach,
+    findings::remarks,
+    sentences::{how_a_storm_shows, misplaced, unseen},
+};
+use crate::count::counted;
+
+/// How often a stage that takes long says how far it is.
+const PROGRESS: Duration = Duration::from_secs(2);
+/// Ports that are named; the rest are counted.
+const NAMED_MAX: usize = 20;
+
+/// Prints events to standard error.
+pub(super) struct Printer<'a> {
+    plan: &'a Plan,
+    progress: Progress,
+}
+
+/// How far the present stage is.
+struct Progress {
+    stage: Option<Stage>,
+    switches: usize,
+    done: usize,
+    told: Instant,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self { stage: None, switches: 0, done: 0, told: Instant::now() }
+    }
+
+    fn begin(&mut self, stage: Stage, switches: usize) {
+        *self = Self { stage: Some(stage), switches, ..Self::new() };
+    }
+
+    /// A switch is done; what to say, if it is time.
+    fn done(&mut self, stage: Stage) -> Option<String> {
+        self.done += 1;
+        let due = self.stage == Some(stage) && self.done < self.switches && self.told.elapsed() >= PROGRESS;
+        due.then(|| {
+            self.told = Instant::now();
+            format!("  {stage}: {} of {} switches", self.done, self.switches)
+        })
+    }
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Self {
+        Self { plan, progress: Progress::new() }
+    }
+
+    /// Prints an event, as it happens.
+    pub(super) fn print(&mut self, event: &DeployEvent<'_>) {
+        match event {
+            DeployEvent::WeakAlgorithms(switches) => reach::warn_of_weak_algorithms(switches),
+            DeployEvent::Tried { topology, link, trial } => {
+                eprintln!("{}: {}", topology.link_label(*link), trial_words(topology, trial));
+            }
+            DeployEvent::LeftShut { topology, port } => eprintln!(
+                "espalier: {} was shut to try its cable, and does not open again; open it by hand",
+                topology.port_label(*port)
+            ),
+            DeployEvent::Surveyed(looked, route) => {
+                for line in remarks(looked, route) {
+                    eprintln!("{line}");
+                }
+            }
+            DeployEvent::SetAside { why, place } => {
+                eprintln!(
+                    "espalier: {why}; what the switches held before it is not known to this plan; its journal is {place} now"
+                );
+            }
+            DeployEvent::Unmanaged(topology, ports) => print_unmanaged(topology, ports),
+            DeployEvent::Mtus(looked, mtus) => {
+                mtu_lines(self.plan, looked, mtus).iter().for_each(|line| eprintln!("{line}"));
+            }
+            DeployEvent::Deployment(topology, event) => self.print_deployment(topology, event),
+        }
+    }
+
+    fn print_deployment(&mut self, topology: &Topology, event: &Event) {
+        let name = |switch: &SwitchId| topology.switch(*switch).name.as_str();
+        match event {
+            Event::Begun { stage, direction, switches } => {
+                let back = if *direction == Direction::Back { " (back)" } else { "" };
+                let whom = if *switches > 0 { format!(", {}", counted(*switches, "switch")) } else { String::new() };
+                eprintln!("{stage}{back}{whom}");
+                self.progress.begin(*stage, *switches);
+            }
+            Event::Done(stage, _) => {
+                if let Some(line) = self.progress.done(*stage) {
+                    eprintln!("{line}");
+                }
+            }
+            Event::Failed(stage, switch, fault) => eprintln!("  {stage}: {} {fault}", name(switch)),
+            Event::Turned(_) => eprintln!("turning back: every switch gets what it held before"),
+            Event::Unwatched(switches) => {
+                let names: Vec<&str> = switches.iter().map(name).collect();
+                eprintln!("  cannot be watched for floods, as no broadcasts are counted there: {}", names.join(", "));
+            }
+            Event::WatchedByAddresses(switches) => {
+                let names: Vec<&str> = switches.iter().map(name).collect();
+                eprintln!(
+                    "  these switches have no broadcast counters, so storms there are detected by MAC address moves: {}",
+                    names.join(", ")
+                );
+            }
+            Event::Quenched(storm) => {
+                eprintln!("broadcast storm during rollback: shutting down every data port");
+                for line in how_a_storm_shows(topology, storm) {
+                    eprintln!("{line}");
+                }
+            }
+            Event::Awaited(cables) => {
+                let texts: Vec<String> = cables.iter().map(|cable| unseen(topology, cable)).collect();
+                eprintln!("  waiting for LLDP: {}", texts.join("; "));
+            }
+            Event::KeptShut(ports) => {
+                for found in ports {
+                    eprintln!("  stays shut: {}", misplaced(topology, found));
+                }
+            }
+        }
+    }
+}
+
+/// What came of trying a cable.
+fn trial_words(topology: &Topology, trial: &LinkTrial) -> String {
+    match trial {
+        LinkTrial::Stopped => "not tried, since it was asked to stop".to_owned(),
+        LinkTrial::Dead => "not tried, since it is down".to_owned(),
+        LinkTrial::CarriesManagement => "not tried, since management goes over it".to_owned(),
+        LinkTrial::Done(probed) => probed.sentence(topology),
+        LinkTrial::Failed(port, fault) => format!("not confirmed: {} {fault}", topology.port_label(*port)),
+    }
+}
+
+/// Says which unmanaged ports go out of service.
+fn print_unmanaged(topology: &Topology, ports: &[Vec<String>]) {
+    for (switch, names) in topology.switches().iter().zip(ports).filter(|(_, names)| !names.is_empty()) {
+        let (ports, members, they) = match names.len() {
+            1 => ("port", "is not in the plan but is a member", "it"),
+            _ => ("ports", "are not in the plan but are members", "they"),
+        };
+        eprintln!(
+            "espalier: warning: {}: {ports} {} {members} of VLANs that the plan uses; {they} will be removed from them and shut \
+             down",
+            switch.name,
+            names.join(", ")
+        );
+    }
+}
+
+/// That no MTU is set where hosts send jumbo frames, and which ports have less than the plan needs.
+fn mtu_lines(plan: &Plan, looked: &Looked, mtus: &[Vec<Option<u16>>]) -> Vec<String> {
+    let small = &looked.small_mtus;
+    let needed = plan.policy.port_mtu_bytes();
+    let mut lines = Vec::new();
+    if needed > ETHERNET_MTU_BYTES {
+        let told = match mtus.iter().flatten().flatten().count() {
+            0 => "no switch tells its ports' MTU".to_owned(),
+            told => format!("{} told theirs, {} less", counted(told, "port"), small.len()),
+        };
+        lines.push(format!(
+            "MTU: deploy does not set it; every port with a cable needs {needed} bytes or more before hosts send jumbo frames; {told}"
+        ));
+    }
+    lines.extend(small.iter().take(NAMED_MAX).map(|port| format!("  warning: {}", port.sentence(&plan.topology))));
+    if small.len() > NAMED_MAX {
+        lines.push(format!("  and {}", counted(small.len() - NAMED_MAX, "further port")));
+    }
+    if !small.is_empty() {
+        lines.push(format!("  {SMALL_MTU_WAY_OUT}"));
+    }
+    lines
+}

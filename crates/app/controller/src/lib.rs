@@ -1,0 +1,47 @@
+//! What a controller does to a fabric of managed switches, as functions: connect, discover, enrol, deploy, observe, watch,
+//! stand by.
+//!
+//! ```text
+//!   request ─┐                                             ┌─▶ typed result
+//!   Store    ├─▶ deploy · rehearse · observe · Monitor ────┤
+//!   token    │   stand_by · discover · enrol_switches      └─▶ events while it happens
+//!   keyring ─┘
+//! ```
+//! A request says what is wanted and names no option of a command line; a result is data, and whoever shows it makes the
+//! sentences. A [`CancellationToken`] reaches into every request to a switch. What is remembered between requests is behind
+//! the trait [`Store`]. Nothing here handles signals, prints, or keeps state in the process.
+#![forbid(unsafe_code)]
+
+mod connect;
+mod credentials;
+mod deploy;
+mod discover;
+mod enrol;
+mod error;
+mod goals;
+mod number;
+mod observe;
+mod parallel;
+mod reached;
+mod rounds;
+mod standby;
+mod status;
+mod store;
+mod token;
+
+pub use connect::{ConnectOptions, Fabric};
+pub use credentials::read_keyring;
+pub use deploy::{
+    DeployEvent, DeployRequest, DeployResult, Events, LinkTrial, Looked, OtherJournal, Rehearsal, RehearsedStage,
+    Route, Start, Surveyed, Trial, Unconfirmable, deploy, rehearse,
+};
+pub use discover::{Asked, Discovery, FoundSwitch, FoundTopology, discover};
+pub use enrol::{Cleaned, clean_switches, enrol_switches, rehearse_enrolment};
+pub use error::Error;
+pub use number::fresh_number;
+pub use observe::{Observation, Observations, Replaced, observe, write_observations};
+pub use reached::{Connected, Reached, Said};
+pub use standby::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
+pub use status::{LinkLoad, Monitor, StatusReport};
+pub use store::{FolderStore, MemoryStore, Store};
+pub use token::CancellationToken;

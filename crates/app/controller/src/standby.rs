@@ -1,0 +1,419 @@
+//! When a cable dies, hosts switch over as the plan stored.
+//!
+//! ```text
+//!   whoever is free: look, set what differs, look ─▶ Report ─▶ Standby ─▶ PVIDs that are to hold, for every switch
+//! ```
+//! Each switch is looked at at its own pace, some of them at a time: one that is silent holds one place.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use cancel::Cancel;
+use drivers::{
+    credentials::Keyring,
+    snmp::{Device, Glance},
+};
+use fabric::{HostId, LinkId, Plan, SwitchId};
+use rollout::standby::{News, Outlook, Pvid, Stance, Standby, Unprepared, outlooks};
+use snmp::UdpLink;
+use switch_model::{
+    Slot,
+    driver::{Driver as _, Fault},
+    mark::{Mark, Phase},
+    observe::{Drift, drift},
+};
+
+use crate::{CancellationToken, ConnectOptions, Error, Fabric, goals::goals, parallel::at_once, rounds::Rounds};
+
+/// How long a thread may take to notice that it is to end, and a switch that does not answer at the start is left alone.
+const GLANCE: Duration = Duration::from_millis(50);
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// How `standby` behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandbyRequest<'a> {
+    /// The plan, which must store answers to failures.
+    pub plan: &'a Plan,
+    /// How often each switch is looked at.
+    pub interval: Duration,
+    /// How long a link must carry again before hosts go home.
+    pub hold: Duration,
+    /// How long frames may still be under way after their senders have been stopped.
+    pub drain: Duration,
+}
+
+/// Something that happens while standing by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StandbyEvent {
+    /// A switch does not answer at the start, and is waited for.
+    Waits(SwitchId, Fault),
+    /// Standing by for the failure of so many links; for some of them hosts that move are stopped for a moment.
+    Ready {
+        /// How many links.
+        links: usize,
+        /// For how many of them hosts are stopped.
+        stopped: usize,
+    },
+    /// A switch fails at what it is asked.
+    Fault(SwitchId, Fault),
+    /// It answers again.
+    Answers(SwitchId),
+    /// A link or the hosts' switch-over.
+    News(News),
+}
+
+/// How standing by ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StandbyResult {
+    /// The plan gives it nothing to do.
+    Unprepared(Unprepared),
+    /// It was asked to stop while it waited for switches at the start.
+    Interrupted,
+    /// The switches do not hold the plan, and why.
+    Disagreement(Disagreement),
+    /// A switch was set up by another deployment.
+    Superseded(SwitchId, Mark),
+    /// A switch bears no deployment tag any more.
+    Untagged(SwitchId),
+    /// The port of a host holds what no switch-over of the plan has: this PVID, if any.
+    Foreign(HostId, Pvid),
+    /// It was asked to stop, in this state.
+    Left(Stance),
+}
+
+/// Why switches do not hold a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disagreement {
+    /// A switch bears no deployment tag.
+    NoTag(SwitchId),
+    /// A switch is in the middle of a deployment.
+    UnderWay(SwitchId, Mark),
+    /// Two switches bear the tags of different deployments.
+    Tags([(SwitchId, Mark); 2]),
+    /// A switch holds something else than the plan, in a sentence.
+    Differs(SwitchId, String),
+}
+
+/// Stands by for the failure of any link, until `token` asks to stop or the switches are no longer those of the plan.
+///
+/// # Errors
+/// [`Error::Request`], if a switch has no management address.
+pub fn stand_by(
+    request: &StandbyRequest<'_>,
+    (keyring, options): (&Keyring, &ConnectOptions),
+    token: &CancellationToken,
+    events: &mut (dyn FnMut(StandbyEvent) + '_),
+) -> Result<StandbyResult, Error> {
+    let plan = request.plan;
+    let mut standby = match Standby::new(plan, request.hold, request.drain) {
+        Ok(standby) => standby,
+        Err(why) => return Ok(StandbyResult::Unprepared(why)),
+    };
+    let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
+    let Some(found) = start(plan, &fabric, token, events) else { return Ok(StandbyResult::Interrupted) };
+    let (mark, devices) = match agree(found) {
+        Ok(agreed) => agreed,
+        Err(why) => return Ok(StandbyResult::Disagreement(why)),
+    };
+    let (links, stopped) = standby.prepared();
+    events(StandbyEvent::Ready { links, stopped });
+    let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval };
+    Ok(watch.attend(&mut standby, devices, token, events))
+}
+
+/// A switch, and the state in which it was found.
+struct Found {
+    device: Device<UdpLink>,
+    mark: Option<Mark>,
+    differs: Vec<String>,
+}
+
+/// Reads every switch, and waits for those that do not answer: what an earlier standby left may be theirs. None if
+/// somebody does not want to wait.
+fn start(
+    plan: &Plan,
+    fabric: &Fabric<'_>,
+    token: &CancellationToken,
+    events: &mut (dyn FnMut(StandbyEvent) + '_),
+) -> Option<Vec<Found>> {
+    let goals = goals(plan);
+    let one = |switch: SwitchId| -> Result<Found, Fault> {
+        let mut device = fabric.connect_by_snmp(switch)?;
+        let reading = device.read()?;
+        let ports = plan.topology.switch_ports(switch);
+        let ours = |drift: &Drift| match drift {
+            // Hosts that a standby moved; whether it was one is seen when all switches are known.
+            Drift::Pvid { port, .. } => {
+                let port = plan.topology.port(fabric::PortId::new(ports.start + port.index()));
+                matches!(port.attachment, fabric::Attachment::Host(_))
+            }
+            _ => false,
+        };
+        let drifts = drift(&reading.config, &goals[switch.index()]);
+        let foreign = drifts.iter().filter(|drift| !ours(drift));
+        let differs = foreign.map(|drift| drift.sentence(&reading.config));
+        Ok(Found { differs: differs.collect(), mark: reading.mark, device })
+    };
+    let mut found: BTreeMap<SwitchId, Found> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    loop {
+        let missing: Vec<SwitchId> = plan.topology.switch_ids().filter(|switch| !found.contains_key(switch)).collect();
+        if missing.is_empty() {
+            return Some(found.into_values().collect());
+        }
+        for (switch, answer) in missing.iter().zip(at_once(missing.clone(), fabric.parallel(), one)) {
+            match answer {
+                Ok(answer) => {
+                    found.insert(*switch, answer);
+                }
+                Err(fault) if told.insert(*switch) => events(StandbyEvent::Waits(*switch, fault)),
+                Err(_) => {}
+            }
+        }
+        let due = Instant::now() + AGAIN;
+        while found.len() < plan.topology.switches().len() && Instant::now() < due {
+            if token.is_cancelled() {
+                return None;
+            }
+            thread::sleep(GLANCE);
+        }
+    }
+}
+
+/// The mark that all switches bear, if they hold the plan but for PVIDs of hosts' ports. `found[switch]`.
+///
+/// # Panics
+/// If there is no switch.
+fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>), Disagreement> {
+    let mut mark: Option<(SwitchId, Mark)> = None;
+    for (index, found) in found.iter().enumerate() {
+        let switch = SwitchId::new(index);
+        let Some(own) = found.mark else { return Err(Disagreement::NoTag(switch)) };
+        if own.phase == Phase::UnderWay {
+            return Err(Disagreement::UnderWay(switch, own));
+        }
+        match mark {
+            None => mark = Some((switch, own)),
+            Some((first, other)) if (other.generation, other.digest) != (own.generation, own.digest) => {
+                return Err(Disagreement::Tags([(first, other), (switch, own)]));
+            }
+            Some(_) => {}
+        }
+        if let Some(sentence) = found.differs.first() {
+            return Err(Disagreement::Differs(switch, sentence.clone()));
+        }
+    }
+    let (_, mark) = mark.expect("a plan has switches");
+    Ok((mark, found.into_iter().map(|found| found.device).collect()))
+}
+
+/// What a switch is to hold, and when that was said.
+#[derive(Clone, Default)]
+struct Order {
+    turn: u64,
+    pvids: Vec<(Slot, Pvid)>,
+}
+
+/// What became of an order.
+struct Report {
+    switch: SwitchId,
+    turn: u64,
+    seen: Result<Glance, Fault>,
+}
+
+struct Watch<'a> {
+    plan: &'a Plan,
+    fabric: &'a Fabric<'a>,
+    mark: Mark,
+    interval: Duration,
+}
+
+impl Watch<'_> {
+    fn attend(
+        &self,
+        standby: &mut Standby,
+        devices: Vec<Device<UdpLink>>,
+        token: &CancellationToken,
+        events: &mut (dyn FnMut(StandbyEvent) + '_),
+    ) -> StandbyResult {
+        thread::scope(|scope| {
+            let (reports, inbox) = mpsc::channel();
+            let devices: Vec<Mutex<Option<Device<UdpLink>>>> =
+                devices.into_iter().map(|device| Mutex::new(Some(device))).collect();
+            let rounds = Arc::new(Rounds::new(devices.len(), self.interval, Instant::now()));
+            let devices = Arc::new(devices);
+            for _ in 0..devices.len().min(self.fabric.parallel().max(1)) {
+                let (reports, rounds, devices) = (reports.clone(), Arc::clone(&rounds), Arc::clone(&devices));
+                scope.spawn(move || self.mind(&devices, &rounds, &reports));
+            }
+            drop(reports);
+            let led = self.lead(standby, &rounds, &inbox, token, events);
+            rounds.end();
+            led
+        })
+    }
+
+    /// Looks at whichever switch is due, again and again, and has it hold what was ordered last.
+    fn mind(&self, devices: &[Mutex<Option<Device<UdpLink>>>], rounds: &Rounds<Order>, reports: &mpsc::Sender<Report>) {
+        while let Some((at, order)) = rounds.next() {
+            let switch = SwitchId::new(at);
+            let mut device = devices[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = self.tend(switch, &mut device, order.as_ref());
+            if let Err(Fault::Refused(_)) = seen {
+                // It may have restarted with other numbers for its ports.
+                *device = None;
+            }
+            drop(device);
+            let turn = order.as_ref().map_or(0, |order| order.turn);
+            rounds.done(at, order.map_or(0, |order| order.turn), |order| order.turn);
+            if reports.send(Report { switch, turn, seen }).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn tend(
+        &self,
+        switch: SwitchId,
+        device: &mut Option<Device<UdpLink>>,
+        order: Option<&Order>,
+    ) -> Result<Glance, Fault> {
+        let device = match device {
+            Some(device) => device,
+            None => device.insert(self.fabric.connect_by_snmp(switch)?),
+        };
+        let seen = device.glance()?;
+        let wrong = |order: &Order| -> Vec<(Slot, Pvid)> {
+            let differs = |(slot, pvid): &&(Slot, Pvid)| seen.ports[slot.index()].pvid != *pvid;
+            order.pvids.iter().filter(differs).copied().collect()
+        };
+        let wrong = order.map_or_else(Vec::new, wrong);
+        if wrong.is_empty() || seen.mark.is_none_or(|mark| !self.is_ours(mark)) {
+            return Ok(seen);
+        }
+        device.set_pvids(seen.mark.unwrap_or(self.mark), &wrong)?;
+        device.glance()
+    }
+
+    /// Whether a switch still bears the deployment's mark. Nonces differ where a deployment was taken up again.
+    fn is_ours(&self, mark: Mark) -> bool {
+        (mark.generation, mark.digest) == (self.mark.generation, self.mark.digest)
+    }
+
+    fn host_ports(&self, switch: SwitchId) -> impl Iterator<Item = (HostId, Slot)> + '_ {
+        let topology = &self.plan.topology;
+        let first = topology.switch_ports(switch).start;
+        topology.hosts_of(switch).iter().map(move |host| (*host, Slot::new(topology.host(*host).port.index() - first)))
+    }
+
+    /// Tells switches what to hold, by what they report, until somebody ends it.
+    fn lead(
+        &self,
+        standby: &mut Standby,
+        rounds: &Rounds<Order>,
+        inbox: &mpsc::Receiver<Report>,
+        token: &CancellationToken,
+        events: &mut (dyn FnMut(StandbyEvent) + '_),
+    ) -> StandbyResult {
+        let topology = &self.plan.topology;
+        let started = Instant::now();
+        let mut seen: Vec<Option<Glance>> = vec![None; topology.switches().len()];
+        let mut turns = vec![0; topology.switches().len()];
+        let mut faults: BTreeMap<SwitchId, Fault> = BTreeMap::new();
+        let mut silent = BTreeSet::new();
+        let (mut turn, mut told, mut is_up) = (0, None, false);
+        while !token.is_cancelled() {
+            let mut news = match inbox.recv_timeout(GLANCE) {
+                Ok(report) => vec![report],
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            news.extend(inbox.try_iter());
+            for Report { switch, turn, seen: answer } in news {
+                match answer {
+                    Ok(glance) => {
+                        match glance.mark {
+                            Some(mark) if self.is_ours(mark) => {}
+                            Some(mark) => return StandbyResult::Superseded(switch, mark),
+                            None => return StandbyResult::Untagged(switch),
+                        }
+                        if faults.remove(&switch).is_some() {
+                            events(StandbyEvent::Answers(switch));
+                        }
+                        silent.remove(&switch);
+                        (seen[switch.index()], turns[switch.index()]) = (Some(glance), turn);
+                    }
+                    Err(fault) => {
+                        if faults.get(&switch) != Some(&fault) {
+                            events(StandbyEvent::Fault(switch, fault.clone()));
+                        }
+                        if fault == Fault::Silent {
+                            seen[switch.index()] = None;
+                            silent.insert(switch);
+                        }
+                        faults.insert(switch, fault);
+                    }
+                }
+            }
+            let running: Vec<Option<Vec<bool>>> = (seen.iter())
+                .map(|glance| Some(glance.as_ref()?.ports.iter().map(|port| port.running).collect()))
+                .collect();
+            let links = outlooks(topology, &running);
+            if !is_up {
+                // Everybody has answered at the start; what they said of their hosts' ports is to be known of all at once.
+                let Some(found) = self.found(&seen) else { continue };
+                let down = |(_, outlook): &(LinkId, &Outlook)| **outlook == Outlook::Down;
+                let dead = topology.link_ids().zip(&links).filter(down).map(|(link, _)| link).collect();
+                if let Err(host) = standby.take_up(&found, &dead) {
+                    return StandbyResult::Foreign(host, found[host.index()]);
+                }
+                is_up = true;
+            }
+            let now = started.elapsed();
+            standby.handle_links(now, &links, &silent);
+            let behind: BTreeSet<SwitchId> = (topology.switch_ids())
+                .filter(|switch| {
+                    turns[switch.index()] != turn
+                        || told != Some(standby.stance())
+                        || self.lags(standby, *switch, &seen)
+                })
+                .collect();
+            standby.handle_held(now, &behind, &silent);
+            while let Some(news) = standby.poll_news() {
+                events(StandbyEvent::News(news));
+            }
+            if told != Some(standby.stance()) {
+                (told, turn) = (Some(standby.stance()), turn + 1);
+                for switch in topology.switch_ids() {
+                    let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
+                    rounds.order(switch.index(), Order { turn, pvids }, Instant::now());
+                }
+            }
+        }
+        StandbyResult::Left(standby.stance())
+    }
+
+    /// `found[host]`: what its port has; none before every switch has been seen.
+    fn found(&self, seen: &[Option<Glance>]) -> Option<Vec<Pvid>> {
+        let topology = &self.plan.topology;
+        let of = |host: HostId| {
+            let switch = topology.switch_of(host);
+            let slot = topology.host(host).port.index() - topology.switch_ports(switch).start;
+            Some(seen[switch.index()].as_ref()?.ports[slot].pvid)
+        };
+        topology.host_ids().map(of).collect()
+    }
+
+    /// Whether a switch holds something else than it is to, or nobody knows.
+    fn lags(&self, standby: &Standby, switch: SwitchId, seen: &[Option<Glance>]) -> bool {
+        let Some(glance) = &seen[switch.index()] else { return true };
+        self.host_ports(switch).any(|(host, slot)| glance.ports[slot.index()].pvid != standby.pvid(host))
+    }
+}
