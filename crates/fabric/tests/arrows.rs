@@ -4,11 +4,11 @@
 //! never meets the planner; adapters never call the planner; `ri2n` knows nothing of VLANs. A crate that is not listed
 //! here fails the test until its place is decided.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-};
+mod common;
+
+use std::{collections::BTreeSet, path::Path};
+
+use common::{manifest, read, rust_files, workspace_crates};
 
 /// What a crate may depend on among the crates of the workspace.
 struct Rule {
@@ -315,70 +315,4 @@ fn mentions(code: &str, word: &str) -> bool {
 /// The source less what stands after `//` on each line.
 fn without_comments(source: &str) -> String {
     source.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code)).collect::<Vec<_>>().join("\n")
-}
-
-/// The crates of the workspace: name and folder.
-fn workspace_crates() -> BTreeMap<String, PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates stand in one folder");
-    let (crates, groups): (Vec<_>, Vec<_>) = folders(folder).into_iter().partition(|path| is_crate(path));
-    let grouped = groups.iter().flat_map(|group| folders(group));
-    crates
-        .into_iter()
-        .chain(grouped)
-        .map(|path| {
-            let name = manifest(&path)["package"]["name"].as_str().expect("a name").to_owned();
-            assert!(is_named_after(&path, &name), "{}: the folder's name does not tell crate {name}", path.display());
-            (name, path)
-        })
-        .collect()
-}
-
-fn is_crate(folder: &Path) -> bool {
-    folder.join("Cargo.toml").is_file()
-}
-
-/// Whether a crate's folder bears its name: `crates/fabric`, `crates/plan/verify`; in a group of one product, without the
-/// product's prefix, its core as `core`: `crates/ri2n/core`, `crates/ri2n/io`. The program's folder says what it is:
-/// `crates/app/cli`.
-fn is_named_after(folder: &Path, name: &str) -> bool {
-    let last = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let (own, group) = (last(folder), last(folder.parent().expect("a crate stands in a folder")));
-    own == name
-        || name == format!("{group}-{own}")
-        || own == "core" && name == group
-        || (group.as_str(), own.as_str(), name) == ("app", "cli", "espalier")
-}
-
-/// The folders in a folder, in order.
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut folders: Vec<PathBuf> =
-        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect();
-    folders.sort();
-    folders
-}
-
-fn manifest(path: &Path) -> toml::Table {
-    let file = path.join("Cargo.toml");
-    read(&file).parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()))
-}
-
-/// Every Rust file under a folder, in order.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut entries: Vec<PathBuf> =
-        fs::read_dir(folder).expect("a source folder").map(|entry| entry.expect("an entry").path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
-}
-
-fn read(file: &Path) -> String {
-    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
