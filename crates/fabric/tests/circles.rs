@@ -42,7 +42,6 @@ const PERMITTED: &[(&str, usize)] = &[
     ("ri2n-preload", 1),
     ("ri2n-run", 2),
     ("sim", 2),
-    ("verify", 2),
 ];
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) fn judge_plan(state: &State<'_>, findings: &mut Findings) {
         let message = format!("is of another kind than {} tagging needs", plan.policy.tagging);
         mismatch("assignment".to_owned(), &message);
     }
-    if let Some(assignment) = state.assignment() {
+    if let Some(assignment) = state.assignment {
         judge_assignment(state, assignment, findings);
     }
 }

@@ -7,24 +7,9 @@
 //! ```
 //! Whether channels can wait for each other for ever is judged by these classes, and never by the trees'.
 
-use std::collections::BTreeMap;
-
-use fabric::{DeviceIntent, FindingKind, FlowControl, PortIntent, VlanId, VlanSet};
+use fabric::{DeviceIntent, FindingKind, FlowControl, PortIntent, VlanSet};
 
 use crate::{findings::Findings, state::State};
-
-/// By VLAN: its class on the first switch that states one. Cost: O(switches · VLANs).
-pub(crate) fn read<'a>(devices: impl Iterator<Item = &'a DeviceIntent>) -> BTreeMap<VlanId, u8> {
-    let mut classes = BTreeMap::new();
-    for device in devices {
-        for (class, vlans) in device.classes.iter().enumerate() {
-            for vlan in vlans.iter() {
-                classes.entry(vlan).or_insert(u8::try_from(class).unwrap_or(u8::MAX));
-            }
-        }
-    }
-    classes
-}
 
 /// Judges whether every switch states one class for each of its VLANs, and all of them the lane of its tree; and whether
 /// untagged frames travel in the class of the VLAN that they enter.

@@ -14,8 +14,8 @@ use fabric::{Assignment, FdbMode, FindingKind, HostId, HostTagging, VlanId};
 use crate::{
     findings::{Findings, counted},
     learned,
+    receiver::Receiver,
     state::State,
-    walk::Receiver,
 };
 
 /// Whether every pair of hosts was followed to its end, without which sums over pairs mean nothing.
@@ -100,7 +100,7 @@ impl<'a> Demand<'a> {
                 }
             }
         }
-        let table = match (state.tagging, state.assignment()) {
+        let table = match (state.tagging, state.assignment) {
             (HostTagging::BySwitch, _) => Table::Source(broadcasts.clone()),
             (HostTagging::ByHost, None) => Table::Source(BTreeMap::new()),
             (HostTagging::ByHost, Some(Assignment::Source(choice))) => Table::Source(owners(choice)),
@@ -135,7 +135,7 @@ impl<'a> Demand<'a> {
             let owned = standby.iter().filter(|(_, standby)| !standby.owners.is_empty());
             owned.map(|(vlan, standby)| (*vlan, standby.owners.clone())).collect()
         };
-        let table = match state.assignment() {
+        let table = match state.assignment {
             Some(Assignment::Destination { .. }) => Table::Receivers(owners()),
             Some(Assignment::Priority { priority, .. }) => Table::Precedence { owners: owners(), priority },
             Some(Assignment::Pair { .. }) => {

@@ -10,8 +10,8 @@
 //! come, is a member only of VLANs in which frames pass it, and has the flow control of the plan.
 
 use fabric::{
-    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FloodKind, FloodSet, FlowControl, FlowControlMode,
-    HostTagging, IngressFilter, Learning, Lldp, PortId, PortIntent, Severity, SpanningTree, StormLimit, VlanSet,
+    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FloodKind, FloodSet, FlowControlMode, HostTagging,
+    IngressFilter, Learning, Lldp, PortId, PortIntent, Severity, SpanningTree, StormLimit, VlanSet,
 };
 
 use crate::{
@@ -109,7 +109,7 @@ fn judge_host_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findin
 /// The port of a host has the flow control of the fabric, and that of the controller none.
 fn judge_flow_control(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
     let (wanted, whose) = match state.topology.port(intent.port).attachment {
-        Attachment::Host(host) => (policy_mode(state), format!("the port of {}", state.host_name(host))),
+        Attachment::Host(host) => (state.flow_control_mode(), format!("the port of {}", state.host_name(host))),
         Attachment::Link(_) | Attachment::Nothing => (FlowControlMode::Off, "the controller's port".to_owned()),
     };
     if intent.flow_control != wanted {
@@ -117,15 +117,6 @@ fn judge_flow_control(state: &State<'_>, intent: &PortIntent, findings: &mut Fin
             let (is, wanted) = (mode_words(&intent.flow_control), mode_words(&wanted));
             (state.topology.port_label(intent.port), format!("is {whose} and has {is}; the plan needs {wanted} there"))
         });
-    }
-}
-
-/// The flow control of every port that carries data.
-pub(crate) fn policy_mode(state: &State<'_>) -> FlowControlMode {
-    match state.plan.policy.flow_control {
-        FlowControl::None => FlowControlMode::Off,
-        FlowControl::Pause => FlowControlMode::Pause,
-        FlowControl::Pfc(lanes) => FlowControlMode::Pfc { lanes },
     }
 }
 

@@ -25,8 +25,8 @@ use fabric::{
 
 use crate::{
     findings::{Findings, counted, grouped},
+    receiver::Receiver,
     state::{Hop, State, entry_count},
-    walk::Receiver,
 };
 
 /// Adds what each learning switch knows once every host has sent once in every VLAN that it uses. Static entries stand
@@ -106,18 +106,18 @@ pub(crate) fn senders(state: &State<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
     let mut senders: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
     let hosts = state.topology.hosts().len();
     let every = |choice: &[VlanId]| choice.iter().copied().collect::<VlanSet>();
-    let above = match state.assignment() {
+    let above = match state.assignment {
         Some(Assignment::Priority { choice, priority, .. }) => above(choice, priority),
         _ => BTreeMap::new(),
     };
-    let everybody = match state.assignment() {
+    let everybody = match state.assignment {
         Some(Assignment::Destination { choice, .. }) => every(choice),
         _ => VlanSet::new(),
     };
     for host in (0..hosts).map(HostId::new) {
         let mut vlans: VlanSet = state.send(host, Receiver::Everybody).into_iter().collect();
         if state.tagging == fabric::HostTagging::ByHost {
-            match state.assignment() {
+            match state.assignment {
                 None | Some(Assignment::Source(_)) => {}
                 Some(Assignment::Destination { .. }) => vlans.extend(everybody.iter()),
                 Some(Assignment::Priority { priority, .. }) => {

@@ -42,6 +42,8 @@ mod learned;
 mod limits;
 mod live;
 mod ports;
+mod read;
+mod receiver;
 mod spread;
 mod state;
 mod summary;
@@ -55,13 +57,15 @@ use fabric::{Failover, FindingKind, Plan, Report};
 pub use failover::time_after;
 pub use findings::FINDINGS_PER_KIND_MAX;
 pub use live::{Live, LiveCheck, check_state};
+pub use receiver::Receiver;
 pub use state::Loss;
-pub use walk::{Arrival, Copies, Decision, Disposition, Exit, Form, Receiver, Step, WALK_STEPS_MAX, Walk, walk};
+pub use walk::{Arrival, Copies, Decision, Disposition, Exit, Form, Step, WALK_STEPS_MAX, Walk, walk};
 pub use wire::{Deadlock, FrameKind, kinds_words};
 
 use crate::{
     demand::{Coverage, Demand},
     findings::Findings,
+    read::read_state,
     state::State,
     unicast::Traffic,
     view::View,
@@ -101,7 +105,7 @@ pub fn judge(plan: &Plan) -> Judgement {
 /// Judges a plan as [`judge`] does, by at most so many threads.
 pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     let mut findings = Findings::default();
-    let state = State::read(plan, &mut findings);
+    let state = read_state(plan, &mut findings);
     ports::judge(&state, &mut findings);
     hygiene::judge(&state, &mut findings);
     classes::judge(&state, &mut findings);

@@ -17,9 +17,10 @@ use fabric::{
 use crate::{
     classes,
     findings::{Findings, counted, listed},
+    read::read_state,
+    receiver::Receiver,
     state::{Hop, State},
     view::View,
-    walk::Receiver,
 };
 
 /// A fabric at some moment.
@@ -50,7 +51,7 @@ pub struct LiveCheck {
 pub fn check_state(live: &Live<'_>) -> LiveCheck {
     let mut read = Findings::default();
     let plan = as_plan(live);
-    let state = State::read(&plan, &mut read);
+    let state = read_state(&plan, &mut read);
     let mut findings = Findings::default();
     for finding in read.into_report().findings() {
         // Ports whose cable is gone or new are still set up for the old one, and hosts' tables have gaps.

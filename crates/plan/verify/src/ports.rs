@@ -9,7 +9,7 @@
 
 use fabric::{FindingKind, FlowControlMode, HostTagging, LinkId, PortId, PortIntent, VlanSet};
 
-use crate::{findings::Findings, hygiene::policy_mode, state::State};
+use crate::{findings::Findings, state::State};
 
 /// Judges every port and every cable between switches.
 pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
@@ -91,7 +91,7 @@ fn judge_flow_control(state: &State<'_>, a: &PortIntent, b: &PortIntent, link: L
         });
         return;
     }
-    let wanted = policy_mode(state);
+    let wanted = state.flow_control_mode();
     if a.flow_control != wanted {
         findings.fatal(FindingKind::PlanMismatch, || {
             let (is, wanted) = (mode_words(&a.flow_control), mode_words(&wanted));

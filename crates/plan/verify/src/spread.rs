@@ -28,10 +28,11 @@ use fabric::{ChannelId, FindingKind, FloodKind, FloodSet, HostId, LinkId, PortId
 use crate::{
     demand::Demand,
     findings::{Findings, counted, listed},
+    receiver::Receiver,
     state::{Hop, State},
     unicast::{Dependencies, Traffic},
     view::{View, ends},
-    walk::{Budget, Copies, Decision, Disposition, Receiver, Step, Walk, walk_frame},
+    walk::{Budget, Copies, Decision, Disposition, Step, Walk, walk_frame},
 };
 
 /// Judges one VLAN's active topology, and every broadcast in it.

@@ -18,9 +18,10 @@ use fabric::{FindingKind, FloodKind, HostId, PortId, SwitchId};
 use crate::{
     demand::{self, Coverage, Demand},
     findings::{Findings, counted},
+    receiver::Receiver,
     state::{Hop, Loss, State},
     view::View,
-    walk::{Budget, Disposition, Receiver, walk_frame},
+    walk::{Budget, Disposition, walk_frame},
 };
 
 /// What was seen while every pair was followed.

@@ -14,10 +14,12 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{FloodKind, HostId, Plan, PortId, SwitchId, Topology, VlanId};
+use fabric::{HostId, Plan, PortId, SwitchId, Topology, VlanId};
 
 use crate::{
     findings::{Findings, counted, listed},
+    read::read_state,
+    receiver::Receiver,
     state::{Hop, Loss, State},
 };
 
@@ -26,27 +28,6 @@ pub const WALK_STEPS_MAX: usize = 1 << 18;
 
 /// Most treatments that one judgement follows in all.
 const BUDGET_STEPS_MAX: usize = 1 << 21;
-
-/// Whom a frame is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Receiver {
-    /// One host.
-    Host(HostId),
-    /// The broadcast address.
-    Everybody,
-    /// A unicast address that no host has and no switch knows.
-    Nobody,
-}
-
-impl Receiver {
-    /// What kind of frame it is to a switch that has no entry for it.
-    pub(crate) const fn flood(self) -> FloodKind {
-        match self {
-            Self::Host(_) | Self::Nobody => FloodKind::UnknownUnicast,
-            Self::Everybody => FloodKind::Broadcast,
-        }
-    }
-}
 
 /// What happens to one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +140,7 @@ pub enum Disposition {
 /// # Panics
 /// If a host is not of the plan's topology.
 pub fn walk(plan: &Plan, source: HostId, receiver: Receiver) -> Walk {
-    let state = State::read(plan, &mut Findings::default());
+    let state = read_state(plan, &mut Findings::default());
     walk_frame(&state, source, receiver)
 }
 

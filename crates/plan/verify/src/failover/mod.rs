@@ -32,6 +32,7 @@ use crate::{
     bound::TOLERANCE,
     demand::{Coverage, Demand, Standby},
     findings::Findings,
+    read::read_state,
     spread,
     state::{State, entry_count_of},
     unicast::{Router, Traffic},
@@ -51,7 +52,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findin
         }
         return None;
     };
-    let Some(assignment) = state.assignment() else { return Some(Floods::Open) };
+    let Some(assignment) = state.assignment else { return Some(Floods::Open) };
     if !is_well_formed(state, failover, assignment, findings) {
         return Some(Floods::Open);
     }
@@ -99,8 +100,8 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findin
 /// none if the plan stores nothing, or nothing that could be judged.
 pub fn time_after(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
     let mut findings = Findings::default();
-    let state = State::read(plan, &mut findings);
-    let (failover, assignment) = (plan.failover.as_ref()?, state.assignment()?);
+    let state = read_state(plan, &mut findings);
+    let (failover, assignment) = (plan.failover.as_ref()?, state.assignment?);
     let traffic = crate::judge_frames(&state, &mut findings);
     let over = failover.switch_over(link);
     let one = Failover { switch_overs: over.cloned().into_iter().collect(), ..failover.clone() };
