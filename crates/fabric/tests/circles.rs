@@ -34,7 +34,6 @@ const PERMITTED: &[(&str, usize)] = &[
     ("espalier", 2),
     ("fabric", 3),
     ("lab", 2),
-    ("planner", 3),
     ("ri2n", 1),
     ("ri2n-cli", 1),
     ("ri2n-express", 1),

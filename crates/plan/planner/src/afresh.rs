@@ -16,6 +16,7 @@ use crate::{
     assemble::{Backup, Parts, addresses, assemble},
     bound,
     candidate::{self, Candidate},
+    contest,
     demand::Demand,
     engine,
     fitting::Fitting,
@@ -24,7 +25,6 @@ use crate::{
     relation::Relation,
     replan,
     resilience::{self, Protection, Request, Thrift},
-    rivals,
     routing::Routing,
     watch::{Shortened, tables_are_tight},
 };
@@ -82,7 +82,7 @@ fn plan_anew(
         };
         let Candidate { engine, routing, lanes, measure } = match fitting.is_trial() {
             true => candidate::of_request(topology, &capped, bound.load, watch)?,
-            false => rivals::contest(topology, &capped, bound.load, watch)?,
+            false => contest::contest(topology, &capped, bound.load, watch)?,
         };
         let own = routing.trees.len();
         let former = match previous {

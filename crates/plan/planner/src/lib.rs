@@ -17,6 +17,7 @@ mod bound;
 mod broadcast;
 mod candidate;
 mod cap;
+mod contest;
 mod demand;
 mod dependency;
 mod difference;

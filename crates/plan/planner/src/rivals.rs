@@ -1,4 +1,4 @@
-//! Rivals: routes for stricter requests, which the request allows as well.
+//! Rivals: stricter requests, whose routes the request allows as well.
 //!
 //! A search with more freedom has more to choose from and may end up worse. So routes that were searched for under more
 //! constraints compete: what PAUSE allows is allowed without flow control, a choice by sender is a choice by pair, and
@@ -13,58 +13,8 @@
 
 use fabric::{FlowControl, Policy, Tagging, Topology};
 
-use crate::{
-    PlanError, SearchPart, StepLimit, Watch,
-    candidate::{Candidate, of_request},
-    lanes, number,
-    watch::Shortened,
-};
-
 /// Most channels times switches of a network whose requests have rivals.
 pub(crate) const SIZE_MAX: usize = 1 << 12;
-/// By how much better a rival must be, against rounding.
-const NOTHING: f64 = 1e-9;
-
-/// The best of the request's own routes and those of its rivals.
-///
-/// # Errors
-/// As [`of_request`] for the request itself, if no rival has routes either.
-pub(crate) fn contest(
-    topology: &Topology,
-    policy: &Policy,
-    bound: f64,
-    watch: &mut dyn Watch,
-) -> Result<Candidate, PlanError> {
-    let rivals = rivals(topology, policy);
-    if rivals.is_empty() || watch.left_out() == Some(SearchPart::Rivals) {
-        return of_request(topology, policy, bound, watch);
-    }
-    let run = |policy: &Policy, watch: &mut dyn Watch| {
-        let steps = StepLimit::for_one(topology, policy);
-        of_request(topology, policy, bound, &mut Shortened { watch, steps })
-    };
-    let mut best = run(policy, watch);
-    for rival in &rivals {
-        if watch.steps_left() == 0 || best.as_ref().is_ok_and(|best| best.is_perfect(topology, policy, bound)) {
-            break;
-        }
-        let Some(found) = run(rival, watch).ok().and_then(|found| allowed(topology, policy, found)) else { continue };
-        let is_better = |best: &Candidate| found.measure.time_max < best.measure.time_max * (1.0 - NOTHING);
-        if best.as_ref().map_or(true, is_better) {
-            best = Ok(found);
-        }
-    }
-    best
-}
-
-/// A rival's routes as routes for the policy, if it allows them.
-fn allowed(topology: &Topology, policy: &Policy, rival: Candidate) -> Option<Candidate> {
-    let Candidate { engine, routing, .. } = rival;
-    let routing = routing.for_pairs(policy.tagging, topology);
-    number::check_limits(topology, policy, engine, &routing).ok()?;
-    let lanes = lanes::place(topology, policy, engine, &routing).ok()?;
-    Some(Candidate::placed(topology, policy, engine, routing, lanes))
-}
 
 /// Requests whose routes the policy allows, or may allow, the nearest first.
 pub(crate) fn rivals(topology: &Topology, policy: &Policy) -> Vec<Policy> {

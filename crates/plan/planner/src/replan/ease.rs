@@ -13,11 +13,11 @@
 //! Of trees that need a new VLAN anyway any branch beyond the busiest channel may be tied elsewhere. What each way costs is
 //! in `joint.rs`. It is local search: each tie lowers a busiest channel and makes no other as busy, so it ends.
 
-use fabric::{ChannelId, LinkId, PortId};
+use fabric::ChannelId;
 
 use super::{
-    joint::{Joint, Limits, NOTHING},
-    mend::{Flow, Mender},
+    joint::{Joint, Limits, Mended, NOTHING},
+    mend::Mender,
 };
 
 /// Branches beyond a channel that are looked at at a time, of a tree whose VLAN is a new one.
@@ -28,20 +28,6 @@ const JOINTS_MAX: usize = 1024;
 const LOOKS_MAX: usize = 512;
 /// Ways for which a new numbering is tried, over all trees.
 const TRIES_MAX: usize = 64;
-
-/// A mended tree.
-pub(crate) struct Mended<'a> {
-    pub(crate) lane: u8,
-    /// The links that were left of it, ascending.
-    pub(crate) left: &'a [LinkId],
-    /// Ports that lead elsewhere than they did: no place for a tie.
-    pub(crate) reused: &'a [PortId],
-    /// Whether its VLAN can change in place, and so must be tied by one link for each that it lost.
-    pub(crate) in_place: bool,
-    pub(crate) flows: &'a [Flow],
-    /// Its links now, ascending.
-    pub(crate) links: &'a mut Vec<LinkId>,
-}
 
 /// Ties trees elsewhere until no channel is busier than `load_enough`, in the mender's unit, or nothing helps, changing at
 /// most `entries_max` entries for it. Cost: O(flows · switches + channels) for each of a bounded number of looks.

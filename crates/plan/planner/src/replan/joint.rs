@@ -9,10 +9,9 @@
 //!                      tied at z: xy 1, yz 1, zy 0      tied at x: zy 2, yx 2, xy 0      tied at y: xy 1, zy 2
 //! ```
 
-use fabric::{ChannelId, LinkId, SwitchId};
+use fabric::{ChannelId, LinkId, PortId, SwitchId};
 
 use super::{
-    ease::Mended,
     mend::{Flow, Mender},
     order::Dependency,
 };
@@ -22,6 +21,20 @@ use crate::fan::Direction;
 const DETOURS_MAX: usize = 4096;
 /// How much load is no difference, of the busiest.
 pub(super) const NOTHING: f64 = 1e-9;
+
+/// A mended tree.
+pub(crate) struct Mended<'a> {
+    pub(crate) lane: u8,
+    /// The links that were left of it, ascending.
+    pub(crate) left: &'a [LinkId],
+    /// Ports that lead elsewhere than they did: no place for a tie.
+    pub(crate) reused: &'a [PortId],
+    /// Whether its VLAN can change in place, and so must be tied by one link for each that it lost.
+    pub(crate) in_place: bool,
+    pub(crate) flows: &'a [Flow],
+    /// Its links now, ascending.
+    pub(crate) links: &'a mut Vec<LinkId>,
+}
 
 /// A link that a tree has gained, and what it ties together.
 pub(super) struct Joint {

@@ -36,7 +36,8 @@ use fabric::{
 
 use self::{
     apart::{Limits, set_apart},
-    ease::{Mended, ease},
+    ease::ease,
+    joint::Mended,
     lift::lift,
     seats::Seats,
 };

@@ -173,8 +173,8 @@ impl Alternation {
                     }
                 }
             }
-            if let Some(symmetry) = &net.symmetry {
-                symmetry.fold_turns(net, lane, &pull, &mut folded);
+            if net.symmetry.is_some() {
+                net.fold_turns(lane, &pull, &mut folded);
                 continue;
             }
             let sweeps = if share < 0.9 { 1 } else { 1 + context.rng.below(2) };

@@ -23,12 +23,7 @@ use crate::{
     threads::with_each,
 };
 
-use super::{
-    forest::Source,
-    net::Net,
-    order::{Sifter, ranks_by_key},
-    work::Work,
-};
+use super::{forest::Source, net::Net, order::Sifter, rank::ranks_by_key, work::Work};
 
 /// Sources swept at once.
 const BATCH: usize = 16;
@@ -172,9 +167,9 @@ pub(super) fn anneal(
                     wanted.for_each(|(turn, wanted)| *wanted = *wanted * memory + fresh * used(turn));
                     Some(lane)
                 }
-                Some(symmetry) => {
+                Some(_) => {
                     counted.iter_mut().enumerate().for_each(|(turn, counted)| *counted = used(turn));
-                    symmetry.fold_turns(net, lane, &counted, &mut folded);
+                    net.fold_turns(lane, &counted, &mut folded);
                     let wanted = wanted[0].iter_mut().zip(&folded);
                     let is_last = lane + 1 == lanes;
                     if is_last {

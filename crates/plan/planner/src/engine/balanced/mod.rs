@@ -23,11 +23,13 @@ mod net;
 mod order;
 mod pack;
 mod price;
+mod rank;
 mod search;
 mod seeds;
 mod share;
 mod state;
 mod symmetry;
+mod torus;
 mod work;
 
 use fabric::{FlowControl, Policy, Tagging, Topology, Traffic};

@@ -124,6 +124,22 @@ impl Net {
         Self { twins, twins_each, twins_by_lane, symmetry: Some(symmetry), ..self.clone() }
     }
 
+    /// Adds what is counted by turn on a lane to what its images on the first lane count.
+    pub(super) fn fold_turns(&self, lane: usize, counted: &[f32], folded: &mut [f32]) {
+        let Some(symmetry) = &self.symmetry else { return };
+        for after in 0..self.channels as u32 {
+            for before in self.into(self.tail(after)) {
+                let count = counted[self.turn(before, after)];
+                if count != 0.0 {
+                    for element in symmetry.elements().iter().filter(|element| usize::from(element.lane) == lane) {
+                        let image = |channel: u32| element.channel[channel as usize];
+                        folded[self.turn(image(before), image(after))] += count;
+                    }
+                }
+            }
+        }
+    }
+
     /// A channel and its images, which carry the same load.
     #[inline]
     pub(super) fn twins(&self, channel: u32) -> &[u32] {

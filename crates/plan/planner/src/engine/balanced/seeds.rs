@@ -24,7 +24,7 @@ use crate::{
 use super::{
     forest::{Forest, Source},
     net::{NONE, Net},
-    order::ranks_by_key,
+    rank::ranks_by_key,
     share::Sharing,
     state::State,
 };

@@ -5,9 +5,10 @@ use fabric::rng::Rng;
 use super::{
     build::Builder,
     forest::{Forest, Source},
-    net::Net,
+    net::{NONE, Net},
     order::Sifter,
     search::{Effort, Scratch, reattach},
+    symmetry::Symmetry,
     work::Work,
 };
 use crate::{SearchPart, exponential::exp};
@@ -27,6 +28,26 @@ impl State {
     #[inline]
     pub(super) fn rank_of(&self, source: usize) -> Option<&[u32]> {
         rank_of(&self.rank, &self.lane, source)
+    }
+
+    /// Where a search for all sources stands: the trees of a few, which this state has, and all their images.
+    pub(super) fn unfolded(&self, symmetry: &Symmetry, net: &Net, few: &[Source], all: &[Source]) -> Self {
+        let mut number = vec![usize::MAX; net.switches];
+        all.iter().enumerate().for_each(|(at, source)| number[source.root] = at);
+        let (mut forest, mut lane) = (Forest::bare(net, all.len()), vec![0; all.len()]);
+        for (at, source) in few.iter().enumerate() {
+            let (inward, _) = self.forest.tree(at);
+            for element in symmetry.elements() {
+                let there = number[element.switch[source.root] as usize];
+                lane[there] = self.lane[at] ^ element.lane;
+                let image = forest.tree_mut(there).0;
+                for (switch, &channel) in inward.iter().enumerate().filter(|(_, channel)| **channel != NONE) {
+                    image[element.switch[switch] as usize] = element.channel[channel as usize];
+                }
+            }
+        }
+        all.iter().enumerate().for_each(|(at, source)| forest.lay(net, at, source));
+        Self { forest, lane, rank: self.rank.clone() }
     }
 
     /// What makes one state better than another: the busiest channel, then fewer hops.

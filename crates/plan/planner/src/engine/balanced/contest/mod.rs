@@ -27,7 +27,7 @@ use super::{
     seeds::{self, Ask},
     share::Sharing,
     state::{Context, State},
-    symmetry::Symmetry,
+    torus,
     work::Work,
 };
 
@@ -198,7 +198,9 @@ impl<'a> Contest<'a> {
         if self.net.switches < FOLDED_MIN || lanes < 2 {
             return;
         }
-        let Some((symmetry, exchanged)) = Symmetry::of(self.topology, self.policy, self.net, lanes) else { return };
+        let Some((symmetry, exchanged)) = torus::symmetries(self.topology, self.policy, self.net, lanes) else {
+            return;
+        };
         let all = self.sharing.one_source_a_switch();
         let sources: Vec<Source> = all.iter().filter(|source| symmetry.is_first(source.root)).cloned().collect();
         let net = self.net.folded(symmetry);
@@ -208,7 +210,7 @@ impl<'a> Contest<'a> {
         work.part(visits, |work| folded.compete(&sources, exchanged, work));
         folded.rank_runners();
         let (Some(best), Some(symmetry)) = (folded.runners.first(), &net.symmetry) else { return };
-        let state = symmetry.unfold(self.net, &best.sources, &best.alternation.best, &all);
+        let state = best.alternation.best.unfolded(symmetry, self.net, &best.sources, &all);
         let context = Context::new(self.net, &all, self.rng.clone(), work);
         let alternation = Alternation::new(&context, spread_lanes(state, lanes));
         self.runners.push(Runner { sources: all, alternation, slices: 0 });

@@ -16,7 +16,7 @@ use super::super::{
     anneal::{self, Origin, Schedule},
     build::{Builder, Lateness, Rule},
     net::{NONE, Net},
-    order::ranks_by_key,
+    rank::ranks_by_key,
     state::PathPrices,
     work::Work,
 };

@@ -23,7 +23,7 @@ use crate::{
 
 use super::super::{
     net::{NONE, Net},
-    order::ranks_by_key,
+    rank::ranks_by_key,
     work::Work,
 };
 use super::{
