@@ -8,7 +8,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::policy::words;
+use crate::words::words;
 
 words! {
     /// A kind of frames without an entry.

@@ -7,26 +7,12 @@
 //! ```
 //! VLAN 1 travels without a tag, as switches have it when they come out of their boxes; any other one with a tag.
 
-use crate::{DeviceIntent, LinkId, PortId, PortIntent, SwitchId, Topology, VlanId};
-
-/// How switches are managed where they have no port of their own for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InBand {
-    /// The VLAN, which no data travels in.
-    pub vlan: VlanId,
-    /// The port that the controller is plugged into; its frames have no tag.
-    pub controller: PortId,
-}
+use crate::{Admin, DeviceIntent, InBand, LinkId, PortId, PortIntent, SwitchId, Topology};
 
 impl InBand {
-    /// Whether its frames travel between switches with a tag.
-    pub fn is_tagged(&self) -> bool {
-        self.vlan != VlanId::MIN
-    }
-
     /// Puts a port into the VLAN, and into service: a cable of the tree, or the controller's port.
     pub fn join(&self, port: &mut PortIntent) {
-        port.admin = crate::Admin::Up;
+        port.admin = Admin::Up;
         if self.is_tagged() && port.port != self.controller {
             port.tagged.insert(self.vlan);
         } else {

@@ -12,7 +12,9 @@ pub mod rng;
 
 mod assignment;
 mod builder;
+mod certificate;
 mod failover;
+mod fault;
 mod flood;
 mod gravity;
 mod guid;
@@ -24,6 +26,7 @@ mod limits;
 mod mac;
 mod model;
 mod models;
+mod name;
 mod plan;
 mod policy;
 mod rate;
@@ -32,16 +35,18 @@ mod topology;
 mod traffic;
 mod tree;
 mod vlan;
+mod words;
 
 pub use assignment::{Assignment, HostRun};
-pub use builder::{Fault, SwitchSpec, TopologyBuilder, is_port_name};
+pub use builder::{SwitchSpec, TopologyBuilder};
+pub use certificate::{Bound, Certificate};
 pub use failover::{Failover, FailoverSummary, PairRun, Proof, SwitchOver, dividing_links};
+pub use fault::Fault;
 pub use flood::{Flood, FloodKind, FloodSet};
 pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
 pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
-pub use in_band::InBand;
 pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
     IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit,
@@ -50,11 +55,12 @@ pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};
 pub use models::Models;
-pub use plan::{Bound, Certificate, Plan, Summary, VlanTree};
+pub use name::is_port_name;
+pub use plan::{Plan, Summary};
 pub use policy::{EngineName, FdbMode, FlowControl, Policy, Resilience, Subnet, Tagging};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use report::{Finding, FindingKind, Report, Severity};
-pub use topology::{Attachment, Host, Link, Port, Switch, Topology};
+pub use topology::{Attachment, Host, InBand, Link, Port, Switch, Topology};
 pub use traffic::{DEMAND_MAX, DEMANDS_MAX, Demand, Traffic, TrafficError, TrafficMatrix};
-pub use tree::{RootedTree, Tree, TreeError};
+pub use tree::{RootedTree, Tree, TreeError, VlanTree};
 pub use vlan::{VlanError, VlanId, VlanPool, VlanSet};

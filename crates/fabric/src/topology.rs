@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use crate::{ChannelId, Guid, HostId, InBand, LinkId, Mac, Model, PortId, SwitchId, SwitchIdentity};
+use crate::{ChannelId, Guid, HostId, LinkId, Mac, Model, PortId, SwitchId, SwitchIdentity, VlanId};
 
 /// A switch and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +79,22 @@ pub struct Host {
     pub address: Option<IpAddr>,
     /// The InfiniBand GUID of its port, if it has one.
     pub guid: Option<Guid>,
+}
+
+/// How switches are managed where they have no port of their own for it: over the data ports, in a VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InBand {
+    /// The VLAN, which no data travels in.
+    pub vlan: VlanId,
+    /// The port that the controller is plugged into; its frames have no tag.
+    pub controller: PortId,
+}
+
+impl InBand {
+    /// Whether its frames travel between switches with a tag.
+    pub fn is_tagged(&self) -> bool {
+        self.vlan != VlanId::MIN
+    }
 }
 
 /// An immutable, connected graph of switches with hosts at its rim; made by [`TopologyBuilder`](crate::TopologyBuilder).

@@ -2,13 +2,24 @@
 
 use thiserror::Error;
 
-use crate::{ChannelId, LinkId, SwitchId, Topology};
+use crate::{ChannelId, LinkId, SwitchId, Topology, VlanId};
 
 /// An acyclic, connected set of links. A tree without links covers one switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tree {
     /// Ascending.
     links: Vec<LinkId>,
+}
+
+/// One VLAN's active topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VlanTree {
+    /// The VLAN.
+    pub vlan: VlanId,
+    /// The lane that its frames travel in, from 0.
+    pub lane: u8,
+    /// Its links.
+    pub tree: Tree,
 }
 
 /// Why a set of links is no tree.

@@ -32,7 +32,6 @@ use syn::{
 const PERMITTED: &[(&str, usize)] = &[
     ("device", 7),
     ("espalier", 2),
-    ("fabric", 3),
     ("lab", 2),
     ("ri2n", 1),
     ("ri2n-cli", 1),

@@ -24,7 +24,7 @@ use crate::{
     TopologyBuilder,
     format::{
         diagnostic::{Diagnostics, Site},
-        exchange::ImportOptions,
+        import_options::ImportOptions,
     },
 };
 

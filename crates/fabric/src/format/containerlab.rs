@@ -24,15 +24,16 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
 
 use crate::{
     DEFAULT_RATE_BPS, Topology,
-    builder::most_similar,
     format::{
         cabling::{Cable, Cabling, Device, End, Role, distinct_names},
         diagnostic::{Diagnostics, Place, Site, Source},
-        exchange::ImportOptions,
+        import_options::ImportOptions,
         node::{Node, Value},
         yaml::{double_quote, parse_yaml, quote},
     },
-    format_rate, parse_rate,
+    format_rate,
+    name::most_similar,
+    parse_rate,
 };
 
 /// Ends that are no nodes: the machine that runs the lab, its networks, and nothing.

@@ -16,7 +16,7 @@ use super::{
     diagnostic::{Diagnostics, Place, Source},
     traffic::HostNames,
 };
-use crate::{Attachment, HostId, PortId, SwitchId, Topology, builder::most_similar};
+use crate::{Attachment, HostId, PortId, SwitchId, Topology, name::most_similar};
 
 /// The first line of each kind of file; it may be missing.
 const PORT_HEADING: [&str; 4] = ["switch", "port", "rx_bytes", "tx_bytes"];

@@ -23,7 +23,7 @@ use crate::{
     format::{
         cabling::{Cable, Cabling, Device, End, Role, distinct_names},
         diagnostic::{Diagnostic, Diagnostics, Place, Site, Source},
-        exchange::ImportOptions,
+        import_options::ImportOptions,
     },
     format_rate, parse_rate,
 };

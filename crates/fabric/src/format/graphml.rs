@@ -25,7 +25,7 @@ use crate::{
     format::{
         cabling::{Cable, Cabling, Device, End, Role, usable_name},
         diagnostic::{Diagnostics, Place, Site, Source},
-        exchange::ImportOptions,
+        import_options::ImportOptions,
     },
     format_rate, parse_rate,
 };

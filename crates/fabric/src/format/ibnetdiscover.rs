@@ -21,7 +21,7 @@ use crate::{
     format::{
         cabling::{Cabling, Device, Role, Sighting, pair_sightings, usable_name},
         diagnostic::{Diagnostics, Place, Site, Source},
-        exchange::ImportOptions,
+        import_options::ImportOptions,
     },
 };
 

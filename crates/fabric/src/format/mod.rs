@@ -16,6 +16,7 @@ pub mod traffic;
 
 mod cabling;
 mod csv;
+mod import_options;
 mod json;
 mod node;
 mod yaml;

@@ -24,13 +24,14 @@ use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::
 use crate::{
     Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchIdentity,
     SwitchSpec, Topology, TopologyBuilder, VlanId,
-    builder::most_similar,
     format::{
         diagnostic::{Diagnostics, Place, Site, Source},
         node::{Node, Value},
         yaml::{double_quote, parse_yaml, quote},
     },
-    format_rate, parse_rate,
+    format_rate,
+    name::most_similar,
+    parse_rate,
 };
 
 /// Reads a topology.

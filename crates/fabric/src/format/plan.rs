@@ -46,9 +46,12 @@
 //! }
 //! ```
 
+mod digest;
 mod failover;
 mod json;
+mod lines;
 mod models;
+mod numbering;
 mod read;
 mod runs;
 mod write;

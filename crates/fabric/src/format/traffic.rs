@@ -17,7 +17,7 @@ use super::{
     csv::{Field, records},
     diagnostic::{Diagnostics, Place, Source},
 };
-use crate::{DEMAND_MAX, DEMANDS_MAX, Demand, HostId, Topology, TrafficMatrix, builder::most_similar};
+use crate::{DEMAND_MAX, DEMANDS_MAX, Demand, HostId, Topology, TrafficMatrix, name::most_similar};
 
 /// The first line of a file of pairs; it may be missing.
 const HEADING: [&str; 3] = ["source", "destination", "demand"];

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::{
-    json::At,
-    read::{Read, numbering, vlan},
-    write::{Quoted, commas, push_field, write_list},
+    json::{At, Read},
+    lines::{Quoted, commas, push_field, write_list},
+    numbering::numbering,
 };
 use crate::{
     Failover, FailoverSummary, HostId, HostRun, LinkId, PairRun, Proof, SwitchOver, Topology, VlanId,
@@ -127,5 +127,5 @@ fn host_run(topology: &Topology, parts: &[At<'_>], whole: &At<'_>) -> Read<HostR
     if first > last {
         return Err(whole.error(format!("the run {first}-{last} runs backwards")));
     }
-    Ok(HostRun { first: HostId::new(first), last: HostId::new(last), choice: vlan(&parts[2])? })
+    Ok(HostRun { first: HostId::new(first), last: HostId::new(last), choice: parts[2].vlan()? })
 }

@@ -7,6 +7,7 @@ use std::{fmt, str::FromStr};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::PlanFileError;
+use crate::VlanId;
 
 /// A JSON value.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-type Parsed<T> = Result<T, PlanFileError>;
+pub(super) type Read<T> = Result<T, PlanFileError>;
 
 impl<'a> At<'a> {
     pub(super) fn root(value: &'a Json) -> Self {
@@ -123,13 +124,13 @@ impl<'a> At<'a> {
     }
 
     /// The fields, each with its name.
-    pub(super) fn fields(&'a self) -> Parsed<impl Iterator<Item = (&'a str, At<'a>)>> {
+    pub(super) fn fields(&'a self) -> Read<impl Iterator<Item = (&'a str, At<'a>)>> {
         let Json::Object(fields) = self.value else { return Err(self.error("this is no object")) };
         Ok(fields.iter().map(|(name, value)| (name.as_str(), At { value, path: Path::Field(self, name) })))
     }
 
     /// Refuses fields that are none of `known`.
-    pub(super) fn only(&self, known: &[&str]) -> Parsed<()> {
+    pub(super) fn only(&self, known: &[&str]) -> Read<()> {
         for (name, field) in self.fields()? {
             if !known.contains(&name) {
                 return Err(field.error(format!("there is no such field here, only {}", known.join(", "))));
@@ -139,23 +140,23 @@ impl<'a> At<'a> {
     }
 
     /// A field that may be absent.
-    pub(super) fn optional(&'a self, name: &'a str) -> Parsed<Option<At<'a>>> {
+    pub(super) fn optional(&'a self, name: &'a str) -> Read<Option<At<'a>>> {
         Ok(self.fields()?.find(|(field, _)| *field == name).map(|(_, value)| value))
     }
 
     /// A field that must be there.
-    pub(super) fn field(&'a self, name: &'a str) -> Parsed<At<'a>> {
+    pub(super) fn field(&'a self, name: &'a str) -> Read<At<'a>> {
         self.optional(name)?.ok_or_else(|| self.error(format!("the field {name} is missing")))
     }
 
     /// The items of a list.
-    pub(super) fn items(&'a self) -> Parsed<impl ExactSizeIterator<Item = At<'a>>> {
+    pub(super) fn items(&'a self) -> Read<impl ExactSizeIterator<Item = At<'a>>> {
         let Json::List(items) = self.value else { return Err(self.error("this is no list")) };
         Ok(items.iter().enumerate().map(|(index, value)| At { value, path: Path::Item(self, index) }))
     }
 
     /// The items of a list that must have `count`, one a `what`.
-    pub(super) fn items_for(&'a self, count: usize, what: &str) -> Parsed<impl ExactSizeIterator<Item = At<'a>>> {
+    pub(super) fn items_for(&'a self, count: usize, what: &str) -> Read<impl ExactSizeIterator<Item = At<'a>>> {
         let items = self.items()?;
         if items.len() != count {
             return Err(self.error(format!("there are {} values for {count} {what}", items.len())));
@@ -167,7 +168,7 @@ impl<'a> At<'a> {
         matches!(self.value, Json::Null)
     }
 
-    pub(super) fn text(&self) -> Parsed<&'a str> {
+    pub(super) fn text(&self) -> Read<&'a str> {
         match self.value {
             Json::Text(text) => Ok(text),
             _ => Err(self.error("this is no text")),
@@ -175,12 +176,12 @@ impl<'a> At<'a> {
     }
 
     /// A text that reads as a `T`.
-    pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self) -> Parsed<T> {
+    pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self) -> Read<T> {
         self.text()?.parse().map_err(|error| self.error(error))
     }
 
     /// A whole number that fits in a `T`.
-    pub(super) fn whole<T: TryFrom<u64>>(&self) -> Parsed<T> {
+    pub(super) fn whole<T: TryFrom<u64>>(&self) -> Read<T> {
         match *self.value {
             Json::Whole(number) => T::try_from(number).map_err(|_| self.error(format!("{number} is too large"))),
             _ => Err(self.error("this is no whole number")),
@@ -192,8 +193,15 @@ impl<'a> At<'a> {
         matches!(self.value, Json::Whole(_))
     }
 
+    /// A VLAN written as a number.
+    pub(super) fn vlan(&self) -> Read<VlanId> {
+        let number: u64 = self.whole()?;
+        let id = u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok());
+        id.ok_or_else(|| self.error(format!("{number} is not a VLAN id: they run from 1 to 4094")))
+    }
+
     /// A whole number below `count`, the number of a `what`.
-    pub(super) fn index(&self, what: &str, count: usize) -> Parsed<usize> {
+    pub(super) fn index(&self, what: &str, count: usize) -> Read<usize> {
         let index = self.whole()?;
         if index >= count {
             return Err(self.error(format!("there is no {what} {index}: there are {count}")));
@@ -201,7 +209,7 @@ impl<'a> At<'a> {
         Ok(index)
     }
 
-    pub(super) fn number(&self) -> Parsed<f64> {
+    pub(super) fn number(&self) -> Read<f64> {
         match *self.value {
             Json::Whole(number) => Ok(number as f64),
             Json::Number(number) => Ok(number),
@@ -209,7 +217,7 @@ impl<'a> At<'a> {
         }
     }
 
-    pub(super) fn truth(&self) -> Parsed<bool> {
+    pub(super) fn truth(&self) -> Read<bool> {
         match self.value {
             Json::Bool(truth) => Ok(*truth),
             _ => Err(self.error("this is neither true nor false")),

@@ -2,9 +2,8 @@
 //! was made for other limits than a model has now still says which.
 
 use super::{
-    json::At,
-    read::Read,
-    write::{Quoted, push_field},
+    json::{At, Read},
+    lines::{Quoted, push_field},
 };
 use crate::{Basis, FloodSet, Model, Models, PortNames, format::model::FACTS};
 

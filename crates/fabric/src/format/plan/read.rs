@@ -9,12 +9,13 @@ use sha2::{Digest, Sha256};
 
 use super::{
     DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PLAN_VERSION_MIN, PlanFileError, ReadMode,
+    digest::hex,
     failover::failover,
     header,
-    json::{At, Json},
+    json::{At, Json, Read},
     models::models,
+    numbering::{LANES_MAX, numbering, per_channel},
     runs::parse_runs,
-    write::hex,
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, ETHERNET_MTU_BYTES, EngineName, Fault,
@@ -23,11 +24,6 @@ use crate::{
     SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet,
     VlanTree,
 };
-
-/// Most lanes: the priority classes of 802.1Q.
-const LANES_MAX: u8 = 8;
-
-pub(super) type Read<T> = Result<T, PlanFileError>;
 
 /// Reads a plan file. Cost: O(bytes · log ports).
 ///
@@ -149,8 +145,8 @@ fn policy(at: &At<'_>) -> Read<Policy> {
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
     let vlans = VlanPool {
-        first: vlan(&pool.field("first")?)?,
-        last: vlan(&pool.field("last")?)?,
+        first: pool.field("first")?.vlan()?,
+        last: pool.field("last")?.vlan()?,
         reserved: pool.field("reserved")?.parsed()?,
     };
     if vlans.first > vlans.last {
@@ -227,7 +223,7 @@ fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
     }
     if let Some(at) = at.optional("management")? {
         at.only(&["vlan", "controller"])?;
-        let in_band = InBand { vlan: vlan(&at.field("vlan")?)?, controller: port(at.field("controller")?)? };
+        let in_band = InBand { vlan: at.field("vlan")?.vlan()?, controller: port(at.field("controller")?)? };
         builder.set_in_band(in_band).map_err(|fault| refused(&at, &fault))?;
     }
     let topology = builder.finish().map_err(|faults| match faults.first() {
@@ -292,7 +288,7 @@ fn trees(topology: &Topology, at: &At<'_>) -> Read<Vec<VlanTree>> {
     for at in at.items()? {
         at.only(&["vlan", "lane", "links"])?;
         let vlan_at = at.field("vlan")?;
-        let vlan = vlan(&vlan_at)?;
+        let vlan = vlan_at.vlan()?;
         if trees.last().is_some_and(|before| before.vlan >= vlan) {
             return Err(vlan_at.error("trees ascend by VLAN, one each"));
         }
@@ -320,7 +316,7 @@ fn trees(topology: &Topology, at: &At<'_>) -> Read<Vec<VlanTree>> {
 fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
     let hosts = topology.hosts().len();
     let vlans =
-        |name: &str| -> Read<Vec<VlanId>> { at.field(name)?.items_for(hosts, "hosts")?.map(|at| vlan(&at)).collect() };
+        |name: &str| -> Read<Vec<VlanId>> { at.field(name)?.items_for(hosts, "hosts")?.map(|at| at.vlan()).collect() };
     let or_broadcast = |choice: &[VlanId]| -> Read<Vec<VlanId>> {
         if at.optional("broadcast")?.is_some() { vlans("broadcast") } else { Ok(choice.to_vec()) }
     };
@@ -372,7 +368,7 @@ fn pair_runs(hosts: usize, at: &At<'_>) -> Read<Vec<HostRun<VlanId>>> {
             return Err(at.error(format!("runs cover every host in order; the next begins with {next}")));
         }
         next = last + 1;
-        runs.push(HostRun { first: HostId::new(first), last: HostId::new(last), choice: vlan(&parts[2])? });
+        runs.push(HostRun { first: HostId::new(first), last: HostId::new(last), choice: parts[2].vlan()? });
     }
     if next != hosts {
         return Err(at.error(format!("nothing is chosen for the hosts from {next} on")));
@@ -406,7 +402,7 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
     for at in fdb_at.items()? {
         at.only(&["vlan", "to"])?;
         let vlan_at = at.field("vlan")?;
-        let vlan = vlan(&vlan_at)?;
+        let vlan = vlan_at.vlan()?;
         if fdb.last().is_some_and(|before| before.vlan >= vlan) {
             return Err(vlan_at.error("tables ascend by VLAN, one each"));
         }
@@ -434,7 +430,7 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
             at.only(&["vlan", "mac", "port"])?;
             let port_at = at.field("port")?;
             let port = find(&port_at, port_at.text()?)?;
-            foreign.push(FdbEntry { vlan: vlan(&at.field("vlan")?)?, mac: at.field("mac")?.parsed()?, port });
+            foreign.push(FdbEntry { vlan: at.field("vlan")?.vlan()?, mac: at.field("mac")?.parsed()?, port });
         }
     }
     let learning =
@@ -498,7 +494,7 @@ fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortInten
             "down" => Admin::Down,
             other => return Err(admin_at.error(format!("{other:?} is none of up, down"))),
         },
-        pvid: at.optional("pvid")?.map(|at| vlan(&at)).transpose()?,
+        pvid: at.optional("pvid")?.map(|at| at.vlan()).transpose()?,
         tagged: set("tagged")?,
         untagged: set("untagged")?,
         flow_control: flow_control(&at.field("flow_control")?)?,
@@ -568,25 +564,9 @@ fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
     numbering(topology, at).map(Some)
 }
 
-/// A numbering of channels for each lane.
-pub(super) fn numbering(topology: &Topology, at: &At<'_>) -> Read<Certificate> {
-    at.only(&["ranks"])?;
-    let ranks_at = at.field("ranks")?;
-    let lanes = ranks_at.items()?;
-    if lanes.len() > usize::from(LANES_MAX) {
-        return Err(ranks_at.error(format!("there are at most {LANES_MAX} lanes")));
-    }
-    let rank = lanes.map(|at| per_channel(topology, &at)).collect::<Read<_>>()?;
-    Ok(Certificate { rank })
-}
-
 fn bound(topology: &Topology, at: &At<'_>) -> Read<Bound> {
     at.only(&["lengths"])?;
     Ok(Bound { lengths: per_channel(topology, &at.field("lengths")?)? })
-}
-
-fn per_channel(topology: &Topology, at: &At<'_>) -> Read<Vec<u32>> {
-    at.items_for(topology.channel_count(), "channels")?.map(|at| at.whole()).collect()
 }
 
 fn summary(at: &At<'_>, version: u64) -> Read<Summary> {
@@ -612,11 +592,4 @@ fn summary(at: &At<'_>, version: u64) -> Read<Summary> {
     let known = crate::format::report::summary_fields(&summary).map(|(name, _)| name);
     at.only(&known)?;
     Ok(summary)
-}
-
-/// A VLAN written as a number.
-pub(super) fn vlan(at: &At<'_>) -> Read<VlanId> {
-    let number: u64 = at.whole()?;
-    let id = u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok());
-    id.ok_or_else(|| at.error(format!("{number} is not a VLAN id: they run from 1 to 4094")))
 }

@@ -1,17 +1,15 @@
 //! Writing: line by line, each built in memory and handed on, so that a large plan is never held twice.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write as _},
-    io,
-};
+use std::{collections::BTreeMap, io};
 
 use sha2::{Digest, Sha256};
 
 use super::{
     DIGEST_END, PLAN_VERSION,
+    digest::{Hashing, hex},
     failover::write_failover,
     header,
+    lines::{Quoted, commas, push_field, write_list},
     models::model_line,
     runs::{join_runs, push_run},
 };
@@ -42,27 +40,6 @@ pub fn plan_digest(plan: &Plan) -> io::Result<String> {
     let mut hasher = Hashing(Sha256::new());
     write_body(plan, &mut hasher)?;
     Ok(hex(&hasher.0.finalize()))
-}
-
-/// Bytes as lowercase hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string");
-        text
-    })
-}
-
-struct Hashing(Sha256);
-
-impl io::Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Everything after the digest.
@@ -355,48 +332,4 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
         push_field(&mut text, "storm_limit", limit);
     }
     format!("{{{text}}}")
-}
-
-/// Writes a list with a line an item.
-pub(super) fn write_list(
-    out: &mut impl io::Write,
-    open: &str,
-    items: impl Iterator<Item = String>,
-    close: &str,
-) -> io::Result<()> {
-    out.write_all(open.as_bytes())?;
-    let mut separator = "\n";
-    for item in items {
-        let line = format!("{separator}{item}");
-        out.write_all(line.as_bytes())?;
-        separator = ",\n";
-    }
-    if separator != "\n" {
-        out.write_all(b"\n")?;
-    }
-    out.write_all(close.as_bytes())
-}
-
-/// Appends a field, after a comma unless it is the first; `value` is JSON already.
-pub(super) fn push_field(text: &mut String, name: &str, value: impl fmt::Display) {
-    let comma = if text.is_empty() { "" } else { "," };
-    write!(text, "{comma}{}:{value}", Quoted(name)).expect("writing to a string");
-}
-
-pub(super) fn commas(values: &[impl fmt::Display]) -> String {
-    let mut text = String::new();
-    for value in values {
-        let comma = if text.is_empty() { "" } else { "," };
-        write!(text, "{comma}{value}").expect("writing to a string");
-    }
-    text
-}
-
-/// A text as JSON. The names of a topology hold nothing that JSON would have to escape.
-pub(super) struct Quoted<T>(pub(super) T);
-
-impl<T: fmt::Display> fmt::Display for Quoted<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.0)
-    }
 }

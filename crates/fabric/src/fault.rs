@@ -1,0 +1,158 @@
+//! What can be wrong with a piece of cabling.
+
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use crate::{BadIdentity, Guid, Mac, NAME_BYTES_MAX};
+
+/// What is wrong with a piece of cabling.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// A name that is empty, too long, or holds a character that other tools would stumble over.
+    #[error("{0:?} is not a usable name")]
+    BadName(String),
+    /// A port's name that is empty, too long, begins or ends with a space, or holds what cannot be printed on a line.
+    #[error("{0:?} is not a usable name of a port")]
+    BadPortName(String),
+    /// Two switches of one name.
+    #[error("switch {0} is named twice")]
+    DuplicateSwitch(String),
+    /// Two hosts of one name.
+    #[error("host {0} is named twice")]
+    DuplicateHost(String),
+    /// A link or host on a switch that was never named.
+    #[error("unknown switch {name}")]
+    UnknownSwitch {
+        /// The name as written.
+        name: String,
+        /// The known name that looks most like it.
+        similar: Option<String>,
+    },
+    /// A port name that the switch's model does not have.
+    #[error("switch {switch} ({model}) has no port {port}")]
+    UnknownPort {
+        /// The switch.
+        switch: String,
+        /// Its model.
+        model: String,
+        /// The port as written.
+        port: String,
+        /// The model's port names, abridged.
+        known: String,
+    },
+    /// A model that Espalier does not know.
+    #[error("unknown model {name}")]
+    UnknownModel {
+        /// The name as written.
+        name: String,
+        /// The known name that looks most like it.
+        similar: Option<String>,
+        /// Every known name.
+        known: String,
+    },
+    /// A port with two cables.
+    #[error("port {port} already carries {by}")]
+    PortUsedTwice {
+        /// The port, as `switch:port`.
+        port: String,
+        /// What is plugged in already.
+        by: String,
+    },
+    /// A cable from a switch to itself.
+    #[error("a cable from {switch} to itself is a loop that no tree can use")]
+    SelfLoop {
+        /// The switch.
+        switch: String,
+    },
+    /// Two hosts of one address.
+    #[error("address {mac} already belongs to host {host}")]
+    DuplicateMac {
+        /// The address.
+        mac: Mac,
+        /// Who has it.
+        host: String,
+    },
+    /// A group address where a station's is needed.
+    #[error("address {mac} is a group address and cannot belong to one host")]
+    MulticastMac {
+        /// The address.
+        mac: Mac,
+    },
+    /// All zeros where a station's address is needed.
+    #[error("address 00:00:00:00:00:00 belongs to nobody")]
+    ZeroMac,
+    /// Two hosts of one IP address.
+    #[error("address {address} already belongs to host {host}")]
+    DuplicateAddress {
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        host: String,
+    },
+    /// Two devices of one GUID.
+    #[error("GUID {guid} already belongs to {owner}")]
+    DuplicateGuid {
+        /// The GUID.
+        guid: Guid,
+        /// Who has it.
+        owner: String,
+    },
+    /// Two switches of one management address.
+    #[error("management address {address} already belongs to switch {switch}")]
+    DuplicateMgmt {
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        switch: String,
+    },
+    /// A text that no switch is known by.
+    #[error(transparent)]
+    BadIdentity(#[from] BadIdentity),
+    /// More of something than Espalier will hold.
+    #[error("more than {limit} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// A switch that no path connects to the first one.
+    #[error("switch {switch} cannot be reached from switch {from}")]
+    Unreachable {
+        /// The switch.
+        switch: String,
+        /// The first switch of the file.
+        from: String,
+    },
+    /// A file that names no switch.
+    #[error("there is no switch")]
+    Empty,
+}
+
+impl Fault {
+    /// What would be right, where that can be said.
+    pub fn help(&self) -> Option<String> {
+        let similar = |similar: &Option<String>| similar.as_ref().map(|name| format!("did you mean {name}?"));
+        match self {
+            Self::BadPortName(_) => Some(format!(
+                "ports are named by 1 to {NAME_BYTES_MAX} bytes of letters, digits, punctuation and spaces between them"
+            )),
+            Self::BadName(_) => {
+                Some(format!("names are 1 to {NAME_BYTES_MAX} bytes of letters, digits and any of - _ . / + @ #"))
+            }
+            Self::UnknownSwitch { similar: name, .. } => {
+                similar(name).or_else(|| Some("name it under switches: first".to_owned()))
+            }
+            Self::UnknownModel { similar: name, known, .. } => similar(name).or_else(|| {
+                Some(format!("known models: {known}; describe others in a folder models/ beside the topology"))
+            }),
+            Self::UnknownPort { known, .. } => Some(format!("its ports are {known}")),
+            Self::PortUsedTwice { .. } => Some("a port takes one cable; check the number at both ends".to_owned()),
+            Self::MulticastMac { .. } => Some("the first octet of a station's address is even".to_owned()),
+            Self::DuplicateMgmt { .. } => Some("every switch has a management address of its own".to_owned()),
+            Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),
+            _ => None,
+        }
+    }
+}
