@@ -39,7 +39,6 @@ const PERMITTED: &[(&str, usize)] = &[
     ("ri2n-io", 1),
     ("ri2n-preload", 1),
     ("ri2n-run", 2),
-    ("sim", 2),
 ];
 
 #[test]

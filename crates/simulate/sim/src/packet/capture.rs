@@ -3,8 +3,8 @@
 use fabric::{HostId, PortId, VlanId};
 
 use super::{
-    engine::Network,
-    port::{Frame, Kind},
+    Network,
+    frame::{Frame, Kind},
 };
 use crate::tables::{NONE, UNTAGGED};
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{HostId, PortId, VlanId};
 
-use super::engine::Network;
+use super::Network;
 use crate::tables::NONE;
 
 /// A port that has sent less than this share of what it could have is at a standstill.

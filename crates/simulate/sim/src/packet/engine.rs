@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fabric::{Attachment, FloodKind, Plan, rng::Rng};
 
 use super::{
-    capture::{Captured, Direction},
+    Network, What,
+    capture::Direction,
     config::{Arp, FlowControlAt, PacketConfig},
-    deadlock::{Deadlock, Watch},
+    deadlock::Watch,
+    frame::{Frame, Kind},
     job::Running,
     outcome::{Counters, FlowOutcome, Outcome, PortOutcome, Sample},
-    port::{Class, Frame, HEADER_BYTES, Kind, Port},
+    port::{Class, HEADER_BYTES, Port},
     transport::FlowState,
 };
 use crate::{
@@ -32,94 +34,6 @@ const GRAIN_PS_MAX: u64 = 1 << 20;
 /// Call [`run_until`](Self::run_until) any number of times, then [`finish`](Self::finish).
 pub struct Simulation<'a> {
     network: Network<'a>,
-}
-
-/// Everything that changes.
-pub(super) struct Network<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) tables: Tables,
-    pub(super) config: PacketConfig,
-    pub(super) workload: &'a Workload,
-    pub(super) wheel: Wheel<What>,
-    pub(super) now_ps: u64,
-    pub(super) rng: Rng,
-    pub(super) frames: Vec<Frame>,
-    unused: Vec<u32>,
-    /// Switch ports, then hosts' own.
-    pub(super) ports: Vec<Port>,
-    /// `classes[port · lanes + class]`
-    pub(super) classes: Vec<Class>,
-    pub(super) lanes: usize,
-    /// `storm_meters[port][kind]`: when the floods that storm control has admitted are through at its rate, in picoseconds.
-    pub(super) storm_meters: Vec<[u64; FloodKind::ALL.len()]>,
-    /// `pool_used[switch]`
-    pub(super) pool_used: Vec<u32>,
-    switch_ports: usize,
-    pub(super) flows: Vec<FlowState>,
-    /// `ready[host]`: flows that have something to send, in turn.
-    pub(super) ready: Vec<VecDeque<u32>>,
-    /// Which host knows which neighbour's address.
-    pub(super) neighbours: BTreeSet<(u32, u32)>,
-    /// By host and the neighbour whose address it does not know yet: flows that wait for it.
-    pub(super) asking: BTreeMap<(u32, u32), Vec<u32>>,
-    /// `phases[phase]`: its flows.
-    phases: Vec<Vec<u32>>,
-    phase: usize,
-    phase_open: usize,
-    pub(super) counters: Counters,
-    pub(super) flow_outcomes: Vec<FlowOutcome>,
-    pub(super) watch: Watch,
-    pub(super) deadlock: Option<Deadlock>,
-    events: u64,
-    /// Frames in the network, summed over picoseconds, and since when.
-    area: u128,
-    area_since_ps: u64,
-    live: u64,
-    samples: Vec<Sample>,
-    /// Whether any port is captured.
-    pub(super) capturing: bool,
-    pub(super) captured: Vec<Captured>,
-    pub(super) uncaptured: u64,
-    pub(super) delivered_bytes: u64,
-    pub(super) job: Option<Running<'a>>,
-    over: bool,
-}
-
-/// What happens: eight octets, so that an event is sixteen.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum What {
-    /// A frame has come to the other end of a port's cable.
-    Arrive { frame: u32 },
-    /// A frame has come over a long cable; its port was freed before.
-    Far { frame: u32 },
-    /// The first octets of one have.
-    Head { frame: u32 },
-    /// The last bit of a cut-through frame has left.
-    Sent { port: u32 },
-    /// A PAUSE has come to the other end of a port's cable.
-    Pause { port: u32, class: u8, quanta: u16 },
-    /// A port may be free again.
-    Kick { port: u32 },
-    /// Another PAUSE may be due.
-    Refresh { port: u32, class: u8 },
-    /// A flow begins.
-    Start { flow: u32 },
-    /// Its next datagram is due.
-    Tick { flow: u32 },
-    /// Its oldest segment may be lost.
-    Timeout { flow: u32 },
-    /// Its receiver has waited long enough.
-    Delay { flow: u32 },
-    /// Its address request is unanswered.
-    Ask { flow: u32 },
-    /// Something breaks or heals.
-    Fault { index: u32 },
-    /// Look for a deadlock.
-    Watch,
-    /// Note what ports have sent.
-    Sample,
-    /// Something of a job is due.
-    Wake { index: u32 },
 }
 
 impl<'a> Simulation<'a> {

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use super::engine::{Network, What};
+use super::{Network, What};
 use crate::{
     job::Job,
     program::executor::{Effect, Executor, Ran, Token},

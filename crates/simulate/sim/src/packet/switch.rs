@@ -3,8 +3,8 @@
 use fabric::FloodKind;
 
 use super::{
+    Network, What,
     config::{Limit, Refresh},
-    engine::{Network, What},
     port::QUANTUM_BITS,
 };
 use crate::tables::{Leave, NONE, UNTAGGED};

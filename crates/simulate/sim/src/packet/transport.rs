@@ -3,10 +3,10 @@
 use fabric::{FloodKind, HostId, Plan};
 
 use super::{
+    Network, What,
     config::PacketConfig,
-    engine::{Network, What},
+    frame::{Frame, Kind},
     job::Messages,
-    port::{Frame, Kind},
     tcp::{Answer, Receiver, Scheme, Sender},
 };
 use crate::{

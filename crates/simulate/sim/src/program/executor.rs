@@ -15,7 +15,8 @@
 
 use std::collections::VecDeque;
 
-use super::{AT_START, Action, Program, mailbox::Mailbox};
+pub use super::token::Token;
+use super::{AT_START, Action, Program, mailbox::Mailbox, token::Stage};
 
 /// No action.
 const NONE: u32 = u32::MAX;
@@ -61,45 +62,6 @@ pub enum Effect {
         /// To hand back.
         token: Token,
     },
-}
-
-/// What an event belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token {
-    action: u32,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    /// Time has passed.
-    Passed,
-    /// A message is prepared.
-    Prepared,
-    /// A message is taken.
-    Taken,
-    /// A short message, whole.
-    Eager,
-    /// The request of a long message.
-    Request,
-    /// Its answer.
-    Clear,
-    /// A long message itself.
-    Data,
-}
-
-impl Token {
-    /// Whether it belongs to the answer to a long message's request, which need not wait for a long message that is on its
-    /// way: MPI libraries send those in pieces, and answers between them.
-    pub(crate) fn is_answer(self) -> bool {
-        self.stage == Stage::Clear
-    }
-
-    /// One that tests make up.
-    #[cfg(test)]
-    pub(crate) fn of_test(action: u32, is_answer: bool) -> Self {
-        Self { action, stage: if is_answer { Stage::Clear } else { Stage::Data } }
-    }
 }
 
 /// A program under way.

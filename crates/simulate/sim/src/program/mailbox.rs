@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{COLLECTIVE_TAG, executor::Token};
+use super::{COLLECTIVE_TAG, token::Token};
 
 /// See above.
 #[derive(Default)]

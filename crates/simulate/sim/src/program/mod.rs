@@ -20,6 +20,7 @@ pub mod ideal;
 mod mailbox;
 pub mod text;
 pub mod ti;
+mod token;
 
 use thiserror::Error;
 
