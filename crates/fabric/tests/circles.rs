@@ -33,7 +33,6 @@ const PERMITTED: &[(&str, usize)] = &[
     ("device", 7),
     ("espalier", 2),
     ("lab", 2),
-    ("ri2n", 1),
     ("ri2n-cli", 1),
     ("ri2n-express", 1),
     ("ri2n-io", 1),

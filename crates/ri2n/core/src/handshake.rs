@@ -20,12 +20,12 @@
 use crate::{
     connection::{Agreement, Connection, LinkTerms, Role, Settings},
     key::{Key, KeyId, Keys},
-    link::{DATAGRAM_MIN, Path},
+    link::Path,
     noise::{Noise, Split},
     seal::{Integrity, Seal, equal},
     time::Time,
     wire::{
-        VERSION,
+        DATAGRAM_MIN, VERSION,
         handshake::{self, Accept, Address, Body, ClientTerms, Guard, Open, PROOF_LEN, Refusal, Sealed},
     },
 };

@@ -11,7 +11,7 @@ use crate::{
     ranges::RangeSet,
     rtt::Rtt,
     time::Time,
-    wire::{control, packet::End},
+    wire::{DATAGRAM_MIN, control, packet::End},
 };
 use smallvec::SmallVec;
 use std::{
@@ -22,8 +22,6 @@ use std::{
 
 /// Packets acknowledged beyond a missing one before it counts as lost (RFC 9002).
 const REORDERING_PACKETS: u64 = 3;
-/// Datagram payload that every path takes: IPv6's least MTU less the largest headers.
-pub(crate) const DATAGRAM_MIN: u16 = 1232;
 /// Large datagrams lost in a row, with none acknowledged, before the path is thought to have become narrower.
 const LARGE_LOST_MAX: u32 = 8;
 /// How often a size that did not pass is tried again.

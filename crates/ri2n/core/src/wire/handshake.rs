@@ -7,7 +7,7 @@
 //!
 //! No answer is longer than the question: HELLO is padded beyond COOKIE, OPEN beyond ACCEPT.
 
-use super::{Malformed, Reader, VERSION, put_varint};
+use super::{DATAGRAM_MIN, Malformed, Reader, VERSION, put_varint};
 use crate::{LINKS_MAX, key::KeyId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -55,7 +55,7 @@ impl Address {
     #[must_use]
     pub fn datagram_max(&self) -> u16 {
         let headers = if self.ip.is_ipv4() { 20 + 8 } else { 40 + 8 };
-        self.mtu.saturating_sub(headers).max(crate::link::DATAGRAM_MIN)
+        self.mtu.saturating_sub(headers).max(DATAGRAM_MIN)
     }
 
     /// Whether `other` is in the subnet of this address.

@@ -10,6 +10,9 @@ pub mod packet;
 /// Version of the wire format.
 pub const VERSION: u8 = 2;
 
+/// Datagram payload that every path takes: IPv6's least MTU less the largest headers.
+pub(crate) const DATAGRAM_MIN: u16 = 1232;
+
 /// A datagram that is not what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed datagram")]
