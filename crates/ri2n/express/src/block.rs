@@ -1,11 +1,8 @@
 //! What the two ends of a socket pair share; see the crate's own words.
 
-use std::{
-    io,
-    sync::atomic::{
-        AtomicU32, AtomicU64,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 use crate::{down::Down, talk::Talk, up::Up};
@@ -48,9 +45,4 @@ impl Block {
     pub fn token_out(&self) -> u64 {
         self.token_out.load(Relaxed)
     }
-}
-
-/// Whether a call on the pair only had nothing to do.
-pub(crate) fn is_nothing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    block::is_nothing,
     datagram::{Copy, MESSAGE_MAX},
     place::{Claim, Moment, Place, TRIES_MAX},
+    would_block::is_nothing,
 };
 
 /// From the broker to the program.

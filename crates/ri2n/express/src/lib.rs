@@ -30,6 +30,7 @@ mod pair;
 mod place;
 mod talk;
 mod up;
+mod would_block;
 
 pub use block::Block;
 pub use datagram::{Copy, DATAGRAM_MAX, MESSAGE_MAX, encode};

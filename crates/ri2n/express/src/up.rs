@@ -9,9 +9,9 @@ use std::{
 };
 
 use crate::{
-    block::is_nothing,
     datagram::MESSAGE_MAX,
     place::{Claim, Place, TRIES_MAX},
+    would_block::is_nothing,
 };
 
 /// Bytes that may wait for the broker's next look.
