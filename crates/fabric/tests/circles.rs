@@ -33,7 +33,6 @@ const PERMITTED: &[(&str, usize)] = &[
     ("device", 7),
     ("espalier", 2),
     ("lab", 2),
-    ("ri2n-cli", 1),
     ("ri2n-io", 1),
     ("ri2n-preload", 1),
     ("ri2n-run", 2),

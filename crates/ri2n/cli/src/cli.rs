@@ -1,9 +1,8 @@
 //! The command line.
 
 use crate::commands::{bench, keys, proxy, run, shell, status};
-use clap::{Args, Parser, Subcommand};
-use ri2n_io::{Config, Key};
-use std::{net::IpAddr, path::PathBuf};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
 
 /// One reliable stream over several Ethernet links, for any program.
 #[derive(Debug, Parser)]
@@ -27,55 +26,25 @@ pub(crate) enum Command {
     Man(shell::Man),
 }
 
-/// The environment variable that has the passphrase.
-pub(crate) const PASSPHRASE_VARIABLE: &str = "RI2N_PASSPHRASE";
-
-/// Settings of connections that every verb takes.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Connecting {
-    /// A TOML file with settings: links, key, deadlines, buffers, ports
-    #[arg(long, value_name = "FILE", env = "RI2N_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-    /// Our addresses to use, instead of all interfaces
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
-    pub(crate) links: Vec<IpAddr>,
-    /// Authenticate every packet with this passphrase; both ends need it
-    #[arg(long, value_name = "PHRASE", env = PASSPHRASE_VARIABLE, hide_env_values = true)]
-    pub(crate) passphrase: Option<String>,
-    /// Encrypt every packet, with the key of --config or --passphrase; both ends need it
-    #[arg(long)]
-    pub(crate) encrypt: bool,
-    /// Refuse connections with other machines that would be plain TCP (run, proxy); true where there is a key, else false
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) require: Option<bool>,
-}
-
-impl Connecting {
-    /// The settings that these arguments ask for.
-    pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        let mut config = match &self.config {
-            Some(path) => Config::from_file(path)?,
-            None => Config::default(),
-        };
-        if !self.links.is_empty() {
-            config.links = ri2n_io::LinkChoice::Addresses(self.links.iter().copied().map(Into::into).collect());
+impl Cli {
+    /// Runs what was asked for.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Bench(bench) => bench::run(&bench),
+            Command::Run(args) => run::run(&args),
+            Command::Broker(args) => run::broker(&args),
+            Command::Proxy(args) => proxy::run(&args),
+            Command::Status(args) => status::run(&args),
+            Command::Keys(args) => keys::run(&args),
+            Command::Completions(args) => shell::completions(&args, Self::command()),
+            Command::Man(args) => shell::man(&args, Self::command()),
         }
-        if let Some(passphrase) = &self.passphrase {
-            config.keys = Key::from_passphrase(passphrase).into();
-        }
-        if self.encrypt {
-            config.privacy = ri2n_io::Privacy::Encrypted;
-        }
-        config.require = self.require.or(config.require);
-        config.check().map_err(anyhow::Error::msg)?;
-        Ok(config)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn no_two_options_of_a_verb_have_the_same_name() {

@@ -5,12 +5,13 @@ mod tell;
 
 mod cli;
 mod commands;
+mod connecting;
 
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match commands::run(cli::Cli::parse()) {
+    match cli::Cli::parse().run() {
         Ok(code) => code,
         Err(error) => {
             eprintln!("ri2n: {error:#}");

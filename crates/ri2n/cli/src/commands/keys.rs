@@ -1,6 +1,6 @@
 //! `ri2n keys`: which keys a configuration has, by their identifiers.
 
-use crate::cli::Connecting;
+use crate::connecting::Connecting;
 use anyhow::Result;
 use clap::Args;
 use std::process::ExitCode;

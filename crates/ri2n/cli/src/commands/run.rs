@@ -14,7 +14,7 @@ use ri2n_run::{
     signals,
 };
 
-use crate::cli::{Connecting, PASSPHRASE_VARIABLE};
+use crate::connecting::{Connecting, PASSPHRASE_VARIABLE};
 
 /// Exit codes as a shell gives them.
 const NOT_FOUND: u8 = 127;

@@ -3,9 +3,7 @@
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
-
-use crate::cli::Cli;
+use clap::{Args, Command};
 
 /// Print a completion script for a shell.
 #[derive(Args, Debug)]
@@ -21,14 +19,14 @@ pub(crate) struct Man {
     directory: PathBuf,
 }
 
-pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "ri2n", &mut io::stdout().lock());
+pub(crate) fn completions(args: &Completions, mut program: Command) -> Result<ExitCode> {
+    clap_complete::generate(args.shell, &mut program, "ri2n", &mut io::stdout().lock());
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn man(args: &Man) -> Result<ExitCode> {
+pub(crate) fn man(args: &Man, program: Command) -> Result<ExitCode> {
     fs::create_dir_all(&args.directory).with_context(|| format!("create {}", args.directory.display()))?;
-    clap_mangen::generate_to(Cli::command(), &args.directory)
+    clap_mangen::generate_to(program, &args.directory)
         .with_context(|| format!("write manual pages to {}", args.directory.display()))?;
     Ok(ExitCode::SUCCESS)
 }

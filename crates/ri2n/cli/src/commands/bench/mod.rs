@@ -7,7 +7,7 @@ mod plot;
 mod rows;
 mod server;
 
-use crate::cli::Connecting;
+use crate::connecting::Connecting;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use std::{
