@@ -18,10 +18,7 @@ use ri2n_session::{
     ANSWER_BYTES, Answer, BROKER_VARIABLE, Operation, Policy, Request, SocketOption, Token, Waiting, parse_broker,
 };
 
-use crate::{
-    descriptor::{self, errno},
-    real,
-};
+use crate::{descriptor, errno::errno, real};
 
 /// What is asked; the token is added here.
 pub(crate) struct Question {

@@ -8,7 +8,8 @@ use ri2n_session::{Operation, SocketOption, Verdict};
 
 use crate::{
     ask::{self, Question, ask},
-    descriptor::{self, errno, set_errno},
+    descriptor,
+    errno::{errno, set_errno},
     express, real, sandbox, slot,
 };
 

@@ -1,4 +1,4 @@
-//! What can be learnt from a descriptor, and how one takes another's place.
+//! What can be learnt from a descriptor, and set.
 
 use std::{
     mem,
@@ -11,7 +11,10 @@ use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen
 use ri2n_express::Map;
 use ri2n_session::{LOCAL_ONLY, NAME_BYTES, Name};
 
-use crate::{epoll, real, slot};
+use crate::{
+    errno::{errno, set_errno},
+    real,
+};
 
 /// Room for any address.
 pub(crate) struct Storage {
@@ -169,73 +172,11 @@ pub(crate) fn close_by_reset(fd: c_int) {
     set_errno(before);
 }
 
-/// Puts `stream` where the unconnected TCP socket `fd` is: flags, options of sockets and epoll registrations stay.
-///
-/// Returns 0, or -1 with the error set; `stream` is closed in any case.
-pub(crate) fn swap(fd: c_int, stream: c_int) -> c_int {
-    let swapped = exchange(fd, stream);
-    if swapped == 0 {
-        let before = errno();
-        slot::note(fd);
-        set_errno(before);
-    }
-    swapped
-}
-
-/// Puts an unconnected socket of TCP where the stream `fd` is, as `connect` to no address does. Returns 0, or -1 with the
-/// error set.
-pub(crate) fn disconnect(fd: c_int, name: &Name) -> c_int {
-    let socket = tcp_socket(name);
-    if socket < 0 {
-        return -1;
-    }
-    slot::close(fd);
-    exchange(fd, socket)
-}
-
 /// A socket of TCP of the family that the program's is of; less than zero with the error set.
 pub(crate) fn tcp_socket(name: &Name) -> c_int {
     let family = if name.local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: no memory is involved.
     unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) }
-}
-
-/// Puts a new socket where another is; the new one's own number is closed in any case.
-fn exchange(fd: c_int, new: c_int) -> c_int {
-    // SAFETY: no memory is involved.
-    let (status, on_exec) = unsafe { (libc::fcntl(fd, libc::F_GETFL), libc::fcntl(fd, libc::F_GETFD)) };
-    pass_options(fd, new);
-    let registrations = epoll::leave(fd);
-    // SAFETY: both descriptors are open.
-    let placed = unsafe {
-        libc::fcntl(new, libc::F_SETFL, status);
-        libc::dup3(new, fd, if on_exec & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 })
-    };
-    epoll::enter(fd, &registrations);
-    let error = errno();
-    close(new);
-    set_errno(error);
-    if placed < 0 { -1 } else { 0 }
-}
-
-/// Puts `stream` where an accepted connection is, with the flags of `accept4` and the options that it has from its
-/// listener. Returns whether that went well; if not, the error is set. `stream` is closed in any case.
-pub(crate) fn take_place(accepted: c_int, stream: c_int, flags: c_int) -> bool {
-    pass_options(accepted, stream);
-    // SAFETY: both descriptors are open.
-    let placed = unsafe {
-        if flags & libc::SOCK_NONBLOCK != 0 {
-            libc::fcntl(stream, libc::F_SETFL, libc::fcntl(stream, libc::F_GETFL) | libc::O_NONBLOCK);
-        }
-        libc::dup3(stream, accepted, if flags & libc::SOCK_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 })
-    };
-    let error = errno();
-    close(stream);
-    if placed >= 0 {
-        slot::note(accepted);
-    }
-    set_errno(error);
-    placed >= 0
 }
 
 /// The time that a program gives `connect` on a socket becomes the time that it waits for the broker.
@@ -272,16 +213,6 @@ pub(crate) fn has_time_limit(fd: c_int) -> bool {
     let value = ptr::from_mut(&mut limit).cast();
     // SAFETY: the value has the length that is told.
     unsafe { real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, &mut length) == 0 && limit != [0, 0] }
-}
-
-pub(crate) fn errno() -> c_int {
-    // SAFETY: the C library gives a valid pointer.
-    unsafe { *libc::__errno_location() }
-}
-
-pub(crate) fn set_errno(error: c_int) {
-    // SAFETY: the C library gives a valid pointer.
-    unsafe { *libc::__errno_location() = error };
 }
 
 /// Reads an internet address.
@@ -374,7 +305,7 @@ fn option(fd: c_int, option: c_int) -> Option<c_int> {
 type OptionValue = [i64; 2];
 
 /// Copies what the kernel keeps of any socket: time limits, and what is on of keepalive and linger.
-fn pass_options(from: c_int, to: c_int) {
+pub(crate) fn pass_options(from: c_int, to: c_int) {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO, libc::SO_KEEPALIVE, libc::SO_LINGER] {
         pass_option(from, to, option, option);
     }

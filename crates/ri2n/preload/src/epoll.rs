@@ -13,7 +13,11 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use libc::{c_int, epoll_event};
 
-use crate::{descriptor, real, table::Table};
+use crate::{
+    errno::{errno, set_errno},
+    real,
+    table::Table,
+};
 
 /// Epoll instances that are remembered for one number.
 const INSTANCES_MAX: usize = 4;
@@ -55,7 +59,7 @@ pub(crate) fn remember(epoll: c_int, operation: c_int, fd: c_int, event: Option<
 /// Takes `fd` out of the instances that still watch it.
 pub(crate) fn leave(fd: c_int) -> Registrations {
     let mut left: Registrations = [None; INSTANCES_MAX];
-    let before = descriptor::errno();
+    let before = errno();
     for (slot, left) in TABLE.make(fd).into_iter().flatten().zip(&mut left) {
         let epoll = slot.epoll.swap(0, Ordering::AcqRel) - 1;
         let mut event =
@@ -65,7 +69,7 @@ pub(crate) fn leave(fd: c_int) -> Registrations {
             *left = Some((epoll, event));
         }
     }
-    descriptor::set_errno(before);
+    set_errno(before);
     left
 }
 

@@ -15,7 +15,8 @@ use libc::{c_int, c_void, size_t, ssize_t};
 use ri2n_express::{Block, Copy, DATAGRAM_MAX, Delivery, MESSAGE_MAX, Pair, Said, Sink, encode};
 
 use crate::{
-    descriptor::{self, errno, set_errno},
+    descriptor,
+    errno::{errno, set_errno},
     signals::{self, Wish},
     slot::{Slot, Used, slot},
 };

@@ -25,12 +25,14 @@ mod ask;
 pub mod data;
 mod descriptor;
 mod epoll;
+mod errno;
 mod express;
 mod options;
 mod real;
 pub mod sandbox;
 mod signals;
 mod slot;
+mod swap;
 mod table;
 
 use std::net::SocketAddr;
@@ -40,7 +42,7 @@ use ri2n_session::{Operation, Verdict, Waiting, is_knock};
 
 use crate::{
     ask::{Question, ask},
-    descriptor::{errno, set_errno},
+    errno::{errno, set_errno},
 };
 
 /// Tries RI2N first when the socket is one of TCP and the broker knows the peer; else this is the C library's.
@@ -56,7 +58,7 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
     }
     // SAFETY: the caller vouches for `length` bytes.
     if unsafe { descriptor::is_no_address(address, length) } {
-        return descriptor::name(fd).map_or_else(plain, |name| descriptor::disconnect(fd, &name));
+        return descriptor::name(fd).map_or_else(plain, |name| swap::disconnect(fd, &name));
     }
     // SAFETY: the caller vouches for `length` bytes.
     let Some(remote) = (unsafe { descriptor::read_address(address, length) }) else { return plain() };
@@ -77,8 +79,8 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
     };
     match ask(&question) {
         Ok(reply) => match (reply.answer.verdict, reply.descriptor) {
-            (Verdict::Ready, Some(stream)) => descriptor::swap(fd, stream),
-            (Verdict::Pending, Some(stream)) => match descriptor::swap(fd, stream) {
+            (Verdict::Ready, Some(stream)) => swap::swap(fd, stream),
+            (Verdict::Pending, Some(stream)) => match swap::swap(fd, stream) {
                 0 => fail(libc::EINPROGRESS),
                 failed => failed,
             },
@@ -289,7 +291,7 @@ unsafe fn accept_any(
                 return accepted;
             }
             Claim::Stream(stream, remote) => {
-                if !descriptor::take_place(accepted, stream, flags) {
+                if !swap::take_place(accepted, stream, flags) {
                     return fail_closed(accepted);
                 }
                 if !address.is_null() {

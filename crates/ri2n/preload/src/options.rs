@@ -7,7 +7,8 @@ use ri2n_session::{NODELAY_KEEPER, Name, Operation, SocketOption, Verdict};
 
 use crate::{
     ask::{self, Question, ask},
-    descriptor::{self, errno, set_errno},
+    descriptor,
+    errno::{errno, set_errno},
     real, sandbox,
 };
 

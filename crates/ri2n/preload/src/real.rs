@@ -22,7 +22,7 @@ macro_rules! real {
         $(pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
             let found = next(&found::$name, $symbol);
             if found.is_null() {
-                crate::descriptor::set_errno(libc::ENOSYS);
+                crate::errno::set_errno(libc::ENOSYS);
                 return -1;
             }
             // SAFETY: the symbol has this type by POSIX, and the caller vouches for the arguments.

@@ -14,7 +14,8 @@ use ri2n_session::{Operation, Verdict};
 
 use crate::{
     ask::{self, Question, ask},
-    descriptor::{self, errno, set_errno},
+    descriptor,
+    errno::{errno, set_errno},
     sandbox,
     signals::{self, Wish},
     table::Table,

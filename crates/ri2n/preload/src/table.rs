@@ -7,7 +7,7 @@ use std::{
 
 use libc::c_int;
 
-use crate::descriptor;
+use crate::errno::{errno, set_errno};
 
 const PAGE_FDS: usize = 512;
 /// Numbers from here on have no entry: 1,048,576, the usual hard limit.
@@ -48,10 +48,10 @@ impl<T> Table<T> {
 
 /// Memory of the kernel, zeroed: the program's allocator may be in the middle of something.
 fn new_page<T>() -> Option<*mut Page<T>> {
-    let before = descriptor::errno();
+    let before = errno();
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a fresh mapping.
     let page = unsafe { libc::mmap(ptr::null_mut(), mem::size_of::<Page<T>>(), protection, flags, -1, 0) };
-    descriptor::set_errno(before);
+    set_errno(before);
     (page != libc::MAP_FAILED).then_some(page.cast())
 }
