@@ -34,7 +34,6 @@ const PERMITTED: &[(&str, usize)] = &[
     ("espalier", 2),
     ("lab", 2),
     ("ri2n-io", 1),
-    ("ri2n-run", 2),
 ];
 
 #[test]

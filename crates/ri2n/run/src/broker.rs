@@ -9,11 +9,17 @@
 //!                          └ accept() ─▶ claim ─▶ a socket pair, relayed
 //! ```
 
+mod announced;
+mod claim;
 mod connect;
+mod dial;
 pub(crate) mod forward;
+mod greet;
+mod held;
 mod knock;
 mod life;
 mod listen;
+mod listening;
 mod port;
 mod table;
 mod tuning;
@@ -30,7 +36,7 @@ use ri2n_session::{Answer, Operation, Request, Token, Verdict};
 
 pub use self::life::{BrokerError, Catch, Session, serve};
 use self::{
-    listen::{Acceptor, Delivery},
+    listening::{Acceptor, Delivery},
     table::Table,
 };
 use crate::{
@@ -136,7 +142,7 @@ fn answer_question(broker: &Arc<Broker>, line: Line) {
     if let Some((request, _)) = &question {
         let is_quick = match request.operation {
             Operation::State | Operation::SetOption | Operation::GetOption => true,
-            Operation::Claim => knock::is_quick(broker, request),
+            Operation::Claim => claim::is_quick(broker, request),
             Operation::Connect | Operation::Listen | Operation::Express | Operation::Drain => false,
         };
         if is_quick {
@@ -175,7 +181,7 @@ fn consider(broker: &Arc<Broker>, line: &Line, question: Option<(Request, Option
     }
     let result = match request.operation {
         Operation::Connect => connect::consider(broker, line, &request, socket),
-        Operation::Claim => knock::claim(broker, line, &request, socket),
+        Operation::Claim => claim::claim(broker, line, &request, socket),
         Operation::Listen => {
             if let Some(local) = request.local {
                 listen::begin(broker, local, Delivery::Claim(Acceptor::Unknown));
@@ -212,7 +218,7 @@ fn warn(what: &str) {
 mod tests {
     use std::{sync::mpsc, thread};
 
-    use super::{listen::Held, *};
+    use super::{held::Held, *};
 
     #[test]
     fn whoever_finds_no_room_waits_for_it() {

@@ -24,6 +24,7 @@ mod express;
 mod greeting;
 mod line;
 mod local_only;
+mod near;
 mod pair;
 mod plain;
 mod pool;

@@ -10,7 +10,7 @@ use std::{
 
 use ri2n_io::CloseReason;
 
-use crate::relay::Near;
+use crate::near::Near;
 
 /// Bytes carried at once.
 const BUFFER_BYTES: usize = 64 << 10;

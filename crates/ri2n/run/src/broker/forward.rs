@@ -14,15 +14,17 @@ use socket2::SockRef;
 
 use super::{
     Broker, Settings,
-    connect::{Copies, Dialed, Outlook, dial, outlook},
-    listen::{Held, answer, receive_greeting, refusal},
+    dial::{Copies, Dialed, Outlook, dial, outlook},
+    greet::{answer, receive_greeting, refusal},
+    held::Held,
     warn,
 };
 use crate::{
     ledger::Why,
+    near::Near,
     networks::{Place, source_for},
     pool::ThreadPool,
-    relay::{self, Far, Near},
+    relay::{self, Far},
 };
 
 /// How long a target of plain TCP may take to answer.

@@ -14,30 +14,26 @@
 use std::{
     io,
     net::{IpAddr, Ipv6Addr, SocketAddr},
-    os::fd::{AsFd, OwnedFd},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    os::fd::AsFd,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use nix::{
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::eventfd::{EfdFlags, EventFd},
-};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ri2n_io::Stream;
-use ri2n_session::{Answer, KNOCK_SOURCE, Name, Request, Verdict};
+use ri2n_session::KNOCK_SOURCE;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{
     Broker,
-    listen::{self, Acceptor, Delivery, Held, answer, refusal},
-    tuning::{Options, Tuning},
+    announced::{Announced, Ends, Turn},
+    greet::{answer, refusal},
+    held::Held,
+    listening::{self, Acceptor},
 };
 use crate::{
     express::{Express, Proposal},
     greeting::{Greeting, Offer},
-    line::Line,
-    pair::{self, Pair},
-    relay::{self, Far, Near, Program},
     sockets::{self, Owner},
 };
 
@@ -52,17 +48,6 @@ const CLAIM_MAX: Duration = Duration::from_secs(2);
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
 /// The first where the listener is known to claim, which it does sooner.
 const FIRST_LOOK_CLAIMS: Duration = Duration::from_millis(250);
-
-/// A stream whose knock is in a program's queue.
-pub(super) struct Announced {
-    stream: Stream,
-    greeting: Greeting,
-    /// Where the program listens.
-    listener: SocketAddr,
-    turn: Arc<Turn>,
-    express: Option<Arc<Express>>,
-    held: Held,
-}
 
 /// A socket that is bound to where the knock comes from, and that address.
 ///
@@ -131,7 +116,7 @@ pub(super) fn announce(
     if let Some(unclaimed) = unclaimed {
         if fate == Fate::Taken {
             broker.table().note_taken(from, door.listener);
-            listen::leave_to_tcp(broker, door.listener);
+            listening::leave_to_tcp(broker, door.listener);
         }
         if connected.is_ok() && !refused {
             stream.reset();
@@ -139,55 +124,6 @@ pub(super) fn announce(
         drop(unclaimed);
     }
     answered
-}
-
-/// Whether a claim is answered without waiting: the peer has been answered, or nothing is known of the knock.
-pub(super) fn is_quick(broker: &Broker, request: &Request) -> bool {
-    let key = request.remote.map(|knock| SocketAddr::new(knock.ip().to_canonical(), knock.port()));
-    let turn = key.and_then(|key| broker.table().announced.get(&key).map(|announced| Arc::clone(&announced.turn)));
-    turn.is_none_or(|turn| *turn.lock() == Step::Answered)
-}
-
-/// A program has accepted a knock; the connection that it took for one of TCP has the options of its listener.
-///
-/// # Errors
-/// If the program cannot be told.
-pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accepted: Option<OwnedFd>) -> io::Result<()> {
-    let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
-    let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
-    let announced = broker.table().announced.remove(&key);
-    let Some(Announced { stream, greeting, listener, turn, express, held }) = announced else {
-        let taken = broker.table().taken(key);
-        return match taken {
-            // The library was late. Its peer has been turned away, so to the program it never knocked.
-            Some(listener) => {
-                listen::begin(broker, listener, Delivery::Claim(Acceptor::Claims));
-                line.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[])
-            }
-            None => line.answer(&Answer::of(Verdict::Plain), &[]),
-        };
-    };
-    listen::note_claim(broker, listener);
-    // The program's first bytes must not overtake the welcome.
-    turn.claim();
-    let id = broker.table().next_id();
-    let as_program_sees = |address: SocketAddr| match (near, address) {
-        (SocketAddr::V6(_), SocketAddr::V4(v4)) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
-        _ => address,
-    };
-    let (local, remote) = (as_program_sees(greeting.target), as_program_sees(greeting.source));
-    let Pair { ours, theirs } = pair::ready(&Name { session: broker.session, id, local, remote })?;
-    let answer = Answer { id, local: Some(local), remote: Some(remote), ..Answer::of(Verdict::Ready) };
-    if let Some(express) = &express {
-        broker.table().note_express(id, express);
-    }
-    let tuning = Tuning::new(broker, id, accepted.as_ref().map(Options::of).unwrap_or_default());
-    drop(accepted);
-    tuning.keep_in(&theirs)?;
-    tuning.attach(&stream);
-    line.answer(&answer, &[theirs.as_fd()])?;
-    drop(theirs);
-    relay::start(Near::Pair(Program { pair: ours, express, owner: Box::new(tuning) }), Far::Ri2n(stream), held)
 }
 
 /// Meets a client's offer of early copies, if it makes one; returns ours, and what comes of both.
@@ -198,52 +134,6 @@ fn meet(broker: &Broker, greeting: &Greeting) -> (Option<Offer>, Option<Arc<Expr
         Some((ours, Arc::new(proposal.meet(greeting.source.ip().to_canonical(), theirs)?)))
     });
     met.unzip()
-}
-
-/// Orders claim and welcome, which happen on two threads.
-struct Turn {
-    step: Mutex<Step>,
-    changed: Condvar,
-    /// Readable once claimed.
-    claimed: EventFd,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Knocked,
-    /// The peer has been answered.
-    Answered,
-}
-
-impl Turn {
-    fn new() -> io::Result<Self> {
-        let claimed = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { step: Mutex::new(Step::Knocked), changed: Condvar::new(), claimed })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Step> {
-        self.step.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Says that the program has claimed, and waits until the peer has been answered.
-    fn claim(&self) {
-        // A counter of one cannot be full.
-        let _ = self.claimed.write(1);
-        let mut step = self.lock();
-        while *step == Step::Knocked {
-            step = self.changed.wait(step).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// Has whoever claims go on when it goes, whatever has happened.
-struct Ends<'a>(&'a Turn);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        *self.0.lock() = Step::Answered;
-        self.0.changed.notify_all();
-    }
 }
 
 /// What became of a knock.

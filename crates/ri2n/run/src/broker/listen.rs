@@ -17,62 +17,20 @@ use socket2::SockAddr;
 
 use super::{
     Broker,
-    connect::read_exact,
+    greet::{answer, receive_greeting, refusal},
+    held::Held,
     knock::{self, Door, KNOCK_MAX},
+    listening::{Delivery, Listening},
     warn,
 };
 use crate::{
-    greeting::{GREETING_BYTES, Greeting, Offer, encode_welcome},
-    relay::{self, Far, Near},
+    near::Near,
+    relay::{self, Far},
 };
 
-/// How long a new stream may take to say whom it wants.
-const GREETING_MAX: Duration = Duration::from_secs(5);
 /// How often, and how far apart, a UDP port is tried that another is just giving up.
 const BIND_TRIES: u32 = 10;
 const BIND_PAUSE: Duration = Duration::from_millis(200);
-
-/// A UDP port that is listened at, for all of the session's TCP listeners of that port.
-pub(super) struct Listening {
-    listener: Arc<Listener>,
-    /// Where programs listen for TCP.
-    addresses: BTreeMap<SocketAddr, Delivery>,
-}
-
-/// How a stream gets to a program that listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delivery {
-    /// The preload library claims it.
-    Claim(Acceptor),
-    /// The program knows nothing: the knock itself carries the data.
-    Relay,
-}
-
-/// Whether a program accepts by the preload library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Acceptor {
-    /// It has claimed no stream so far.
-    Unknown,
-    /// It has claimed one.
-    Claims,
-}
-
-/// Counts a stream as long as it lives.
-pub(super) struct Held(Arc<Broker>);
-
-impl Held {
-    /// Of a stream that the table has counted already.
-    pub(super) fn new(broker: Arc<Broker>) -> Self {
-        Self(broker)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.table().streams -= 1;
-        self.0.ended.notify_one();
-    }
-}
 
 /// Listens for RI2N where a program listens for TCP.
 pub(super) fn begin(broker: &Arc<Broker>, local: SocketAddr, delivery: Delivery) {
@@ -112,7 +70,7 @@ fn add(broker: &Arc<Broker>, local: SocketAddr, delivery: Delivery) -> io::Resul
             served.wait_for_room();
             let held = Held::new(Arc::clone(&served));
             let _ = served.threads.run(move || {
-                let broker = Arc::clone(&held.0);
+                let broker = Arc::clone(held.broker());
                 if let Err(error) = receive(&broker, &stream, port, held) {
                     stream.reset();
                     warn(&format!("a peer's connection: {error}"));
@@ -150,32 +108,6 @@ pub(super) fn prune(broker: &Broker, still: &BTreeSet<SocketAddr>) {
     });
 }
 
-/// A program has claimed a stream of its listener.
-pub(super) fn note_claim(broker: &Broker, listener: SocketAddr) {
-    let mut table = broker.table();
-    let listening = table.listening.get_mut(&listener.port());
-    if let Some(delivery) = listening.and_then(|listening| listening.addresses.get_mut(&listener)) {
-        *delivery = Delivery::Claim(Acceptor::Claims);
-    }
-}
-
-/// A program accepts without the preload library: its peers connect by plain TCP from now on.
-pub(super) fn leave_to_tcp(broker: &Broker, listener: SocketAddr) {
-    let mut table = broker.table();
-    let Some(listening) = table.listening.get_mut(&listener.port()) else { return };
-    if listening.addresses.remove(&listener).is_none() {
-        return;
-    }
-    if listening.addresses.is_empty() {
-        listening.listener.close();
-        table.listening.remove(&listener.port());
-    }
-    drop(table);
-    warn(&format!(
-        "the program listening at {listener} accepts connections without the preload library (static program, io_uring or raw system call); its peers use plain TCP"
-    ));
-}
-
 /// Brings a new stream into the queue of the program that it wants.
 fn receive(broker: &Arc<Broker>, stream: &Stream, port: u16, held: Held) -> io::Result<()> {
     let greeting = receive_greeting(stream)?;
@@ -200,56 +132,4 @@ fn receive(broker: &Arc<Broker>, stream: &Stream, port: u16, held: Held) -> io::
             }
         }
     }
-}
-
-/// Reads who wants whom.
-pub(super) fn receive_greeting(stream: &Stream) -> io::Result<Greeting> {
-    stream.set_read_timeout(Some(GREETING_MAX));
-    let mut bytes = [0; GREETING_BYTES];
-    read_exact(stream, &mut bytes)?;
-    stream.set_read_timeout(None);
-    let greeting = Greeting::decode(&bytes).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    Ok(Greeting { source: vouched(stream, greeting.source), ..greeting })
-}
-
-impl Listening {
-    /// Which of the listeners a peer means that wants `target`: where it listens, and where it is reached from here.
-    fn find(&self, target: SocketAddr) -> Option<(SocketAddr, SocketAddr, Delivery)> {
-        let serves = |address: &SocketAddr| match (address.ip(), target.ip()) {
-            (IpAddr::V4(own), IpAddr::V4(wanted)) => own.is_unspecified() || own == wanted,
-            (IpAddr::V6(own), wanted) => own.is_unspecified() || wanted == own,
-            (IpAddr::V4(_), IpAddr::V6(_)) => false,
-        };
-        self.addresses.iter().find(|(address, _)| serves(address)).map(|(address, delivery)| {
-            let ip = match (address.ip().is_unspecified(), target.ip()) {
-                (false, _) => address.ip(),
-                (true, IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
-                (true, IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
-            };
-            (*address, SocketAddr::new(ip, target.port()), *delivery)
-        })
-    }
-}
-
-/// What a peer says of itself is believed only if it is one of the addresses that its packets come from.
-fn vouched(stream: &Stream, claimed: SocketAddr) -> SocketAddr {
-    let status = stream.status();
-    let peer = stream.peer_addr();
-    let known = |ip: IpAddr| {
-        ip == peer.ip().to_canonical() || status.links.iter().any(|link| link.remote.ip().to_canonical() == ip)
-    };
-    if known(claimed.ip().to_canonical()) { claimed } else { SocketAddr::new(peer.ip().to_canonical(), peer.port()) }
-}
-
-pub(super) fn answer(stream: &Stream, result: Result<Option<Offer>, i32>) -> io::Result<()> {
-    let mut rest = &encode_welcome(result)[..];
-    while !rest.is_empty() {
-        let written = stream.write(rest)?;
-        rest = &rest[written..];
-    }
-    Ok(())
-}
-
-pub(super) fn refusal(error: &io::Error) -> i32 {
-    if error.kind() == io::ErrorKind::TimedOut { libc::ETIMEDOUT } else { libc::ECONNREFUSED }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use ri2n_session::Verdict;
 
-use super::{STREAMS_MAX, knock::Announced, listen::Listening, tuning::Tuned};
+use super::{STREAMS_MAX, announced::Announced, listening::Listening, tuning::Tuned};
 use crate::express::Express;
 
 /// Connections that failed or were reset of which the error is remembered.

@@ -16,7 +16,7 @@ use ri2n_io::{Patience, Stream};
 use ri2n_session::{Answer, NODELAY_KEEPER, SocketOption, Verdict};
 
 use super::Broker;
-use crate::{line::Line, relay::Owner};
+use crate::{line::Line, near::Owner};
 
 /// Options that are carried over from a socket of TCP, all of them numbers: what a program may have set before it connects,
 /// or on its listener.

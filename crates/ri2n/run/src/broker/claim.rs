@@ -1,0 +1,73 @@
+//! A program claims the stream whose knock it has accepted.
+
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
+};
+
+use ri2n_session::{Answer, Name, Request, Verdict};
+
+use super::{
+    Broker,
+    announced::{Announced, Step},
+    listen,
+    listening::{self, Acceptor, Delivery},
+    tuning::{Options, Tuning},
+};
+use crate::{
+    line::Line,
+    near::{Near, Program},
+    pair::{self, Pair},
+    relay::{self, Far},
+};
+
+/// Whether a claim is answered without waiting: the peer has been answered, or nothing is known of the knock.
+pub(super) fn is_quick(broker: &Broker, request: &Request) -> bool {
+    let key = request.remote.map(|knock| SocketAddr::new(knock.ip().to_canonical(), knock.port()));
+    let turn = key.and_then(|key| broker.table().announced.get(&key).map(|announced| Arc::clone(&announced.turn)));
+    turn.is_none_or(|turn| *turn.lock() == Step::Answered)
+}
+
+/// A program has accepted a knock; the connection that it took for one of TCP has the options of its listener.
+///
+/// # Errors
+/// If the program cannot be told.
+pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accepted: Option<OwnedFd>) -> io::Result<()> {
+    let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
+    let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
+    let announced = broker.table().announced.remove(&key);
+    let Some(Announced { stream, greeting, listener, turn, express, held }) = announced else {
+        let taken = broker.table().taken(key);
+        return match taken {
+            // The library was late. Its peer has been turned away, so to the program it never knocked.
+            Some(listener) => {
+                listen::begin(broker, listener, Delivery::Claim(Acceptor::Claims));
+                line.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[])
+            }
+            None => line.answer(&Answer::of(Verdict::Plain), &[]),
+        };
+    };
+    listening::note_claim(broker, listener);
+    // The program's first bytes must not overtake the welcome.
+    turn.claim();
+    let id = broker.table().next_id();
+    let as_program_sees = |address: SocketAddr| match (near, address) {
+        (SocketAddr::V6(_), SocketAddr::V4(v4)) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+        _ => address,
+    };
+    let (local, remote) = (as_program_sees(greeting.target), as_program_sees(greeting.source));
+    let Pair { ours, theirs } = pair::ready(&Name { session: broker.session, id, local, remote })?;
+    let answer = Answer { id, local: Some(local), remote: Some(remote), ..Answer::of(Verdict::Ready) };
+    if let Some(express) = &express {
+        broker.table().note_express(id, express);
+    }
+    let tuning = Tuning::new(broker, id, accepted.as_ref().map(Options::of).unwrap_or_default());
+    drop(accepted);
+    tuning.keep_in(&theirs)?;
+    tuning.attach(&stream);
+    line.answer(&answer, &[theirs.as_fd()])?;
+    drop(theirs);
+    relay::start(Near::Pair(Program { pair: ours, express, owner: Box::new(tuning) }), Far::Ri2n(stream), held)
+}

@@ -1,0 +1,26 @@
+//! The count of a broker's streams.
+
+use std::sync::Arc;
+
+use super::Broker;
+
+/// Counts a stream as long as it lives.
+pub(super) struct Held(Arc<Broker>);
+
+impl Held {
+    /// Of a stream that the table has counted already.
+    pub(super) fn new(broker: Arc<Broker>) -> Self {
+        Self(broker)
+    }
+
+    pub(super) fn broker(&self) -> &Arc<Broker> {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.table().streams -= 1;
+        self.0.ended.notify_one();
+    }
+}
