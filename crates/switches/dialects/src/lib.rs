@@ -22,9 +22,9 @@ mod read;
 mod render;
 
 pub use ansible::{Deployment, write_ansible};
-pub use dialect::{Folder, Target, TextFile, foreign};
+pub use dialect::{Folder, Target, TextFile, foreign, sieve::ForeignLines};
 pub use error::{ParseError, RenderError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
 pub use names::{canonical_port, near_ports, same_port};
-pub use read::{ForeignLines, read_among_others, read_back};
+pub use read::{read_among_others, read_back};
 pub use render::{Difference, Memory, Request, TargetChoice, render, write_change, write_full, write_transition};

@@ -1,6 +1,11 @@
 //! Configuration texts, read as the switch would read them.
 
-use crate::{ParseError, Target, TextFile, dialect::sieve::Sieve, names::PortIndex, text::LineError};
+use crate::{
+    ParseError, Target, TextFile,
+    dialect::sieve::{ForeignLines, Sieve},
+    names::PortIndex,
+    text::LineError,
+};
 use switch_model::SwitchConfig;
 
 /// Does what the files say to a switch in the state `start`, which for a full configuration is [`Target::factory`].
@@ -23,21 +28,6 @@ pub fn read_back(target: Target, files: &[TextFile<'_>], start: SwitchConfig) ->
             Err(errors.into_iter().map(error).collect())
         }
     }
-}
-
-/// Lines of a file that a plan is not about: they are for whoever wrote them, and stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignLines {
-    /// The file.
-    pub file: String,
-    /// The first line, counted from 1.
-    pub line: usize,
-    /// How many lines there are.
-    pub count: usize,
-    /// What the first says.
-    pub text: String,
-    /// The port outside the plan that they are about, if it is one.
-    pub port: Option<String>,
 }
 
 /// Does what the files say to a switch in the state `start`, as [`read_back`] does, and skips what a plan is not about: ports

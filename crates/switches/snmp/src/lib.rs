@@ -15,6 +15,7 @@ pub mod wire;
 
 mod ahead;
 mod link;
+mod object;
 mod oid;
 mod round_trip;
 mod row_index;
@@ -23,7 +24,8 @@ mod value;
 mod walk;
 
 pub use link::{Link, UdpLink};
-pub use oid::{Access, Column, OID_LEN_MAX, Oid, OidError, Scalar};
+pub use object::{Access, Column, Scalar};
+pub use oid::{OID_LEN_MAX, Oid, OidError};
 pub use row_index::RowIndex;
 pub use session::{Credentials, Patience, Session, SessionError};
 pub use value::{Syntax, Value};

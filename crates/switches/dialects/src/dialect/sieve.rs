@@ -10,9 +10,24 @@ use serde_json::Value;
 
 use super::foreign::{Scope, is_business, scopes};
 use crate::{
-    ForeignLines, Target, TextFile,
+    Target, TextFile,
     names::{PortIndex, are_exact},
 };
+
+/// Lines of a file that a plan is not about: they are for whoever wrote them, and stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignLines {
+    /// The file.
+    pub file: String,
+    /// The first line, counted from 1.
+    pub line: usize,
+    /// How many lines there are.
+    pub count: usize,
+    /// What the first says.
+    pub text: String,
+    /// The port outside the plan that they are about, if it is one.
+    pub port: Option<String>,
+}
 
 /// Files while their foreign lines are taken out.
 pub(crate) struct Sieve<'a> {

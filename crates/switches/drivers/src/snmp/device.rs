@@ -18,9 +18,10 @@ use fabric::{FlowControlMode, VlanId, VlanSet};
 
 use super::{
     SaveMethod,
-    entries::Batch,
+    batch::Batch,
+    faults::{fault, nonsense},
+    memory::Memory,
     save::{Row, VendorSave},
-    sight::Memory,
     vlan_tables::VlanMib,
 };
 use bridge_mib::{
@@ -526,17 +527,5 @@ fn same_value(found: &Value, wanted: &Value) -> bool {
             found.is_exception() && gone.contains(&wanted)
         }
         _ => found == wanted,
-    }
-}
-
-pub(super) fn nonsense(error: impl fmt::Display) -> Fault {
-    Fault::Refused(error.to_string())
-}
-
-pub(super) fn fault(error: SessionError) -> Fault {
-    match error {
-        SessionError::Silent { .. } => Fault::Silent,
-        SessionError::Stopped => Fault::Stopped,
-        error => Fault::Refused(error.to_string()),
     }
 }

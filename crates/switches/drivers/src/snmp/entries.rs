@@ -10,7 +10,8 @@ use fabric::{Mac, VlanId};
 
 use super::{
     Device,
-    device::{fault, nonsense},
+    batch::Proof,
+    faults::{fault, nonsense},
 };
 use bridge_mib::{PortList, StaticStatus, index::StaticRow, objects::q_bridge};
 use snmp::{
@@ -18,29 +19,6 @@ use snmp::{
     wire::{Binding, ErrorStatus},
 };
 use switch_model::{driver::Fault, edit::Edit};
-
-/// Most entries in one SET: so many fit into an Ethernet frame.
-pub(super) const ENTRIES_MAX: usize = 16;
-
-/// How many entries a switch takes in one SET, as far as that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Batch {
-    size: usize,
-    /// Whether any with more than one has been taken.
-    proof: Proof,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Proof {
-    None,
-    Taken,
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self { size: ENTRIES_MAX, proof: Proof::None }
-    }
-}
 
 impl<L: Link> Device<L> {
     /// Carries edits out in order; entries that follow each other go many at a time.

@@ -2,7 +2,10 @@
 
 use fabric::VlanId;
 
-use super::{Device, device::fault, read::vlan_id};
+use super::{
+    Device,
+    faults::{fault, vlan_id},
+};
 use bridge_mib::{
     AcceptableFrames, IfStatus,
     index::VlanIndex,

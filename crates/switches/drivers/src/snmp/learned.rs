@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use fabric::{Mac, VlanId};
 
 use super::{
+    faults::vlan_id,
     ports::{PortTable, Reader},
-    read::vlan_id,
 };
 use bridge_mib::{
     FdbStatus,

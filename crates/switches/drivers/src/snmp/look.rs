@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Device, device::fault, read_identity, read_station, station::read_neighbours};
+use super::{Device, faults::fault, read_identity, read_station, station::read_neighbours};
 use fabric::Admin;
 use snmp::Link;
 

@@ -6,12 +6,15 @@
 //!        └──────────── set ◀── write: edits, in the order that switches accept
 //! ```
 
+mod batch;
 mod device;
 mod entries;
+mod faults;
 mod glance;
 mod identify;
 mod learned;
 mod look;
+mod memory;
 mod neighbours;
 mod ports;
 mod pulse;

@@ -12,10 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    Device,
-    device::{PortNumbers, fault},
-};
+use super::{Device, device::PortNumbers, faults::fault};
 use bridge_mib::{
     IfStatus,
     index::VlanIndex,

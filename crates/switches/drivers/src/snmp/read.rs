@@ -6,10 +6,11 @@ use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
 use super::{
     SaveMethod,
-    device::{Device, Lock, Pause, PortNumbers, Settings, fault, nonsense},
-    entries::Batch,
+    batch::Batch,
+    device::{Device, Lock, Pause, PortNumbers, Settings},
+    faults::{fault, nonsense, vlan_id},
+    memory::Memory,
     ports::{PortEntry, Reader},
-    sight::Memory,
     vlan_tables::{VlanMib, WAY_OUT},
 };
 use bridge_mib::{
@@ -255,8 +256,4 @@ impl<L: Link> Device<L> {
 fn one<L: Link>(session: &mut Session<L>, scalar: &snmp::Scalar) -> Result<Option<Value>, Fault> {
     let values = session.get(&[scalar.instance()]).map_err(fault)?;
     Ok(values.into_iter().next().filter(|value| !value.is_exception()))
-}
-
-pub(super) fn vlan_id(number: u32) -> Option<VlanId> {
-    u16::try_from(number).ok().and_then(|id| VlanId::new(id).ok())
 }

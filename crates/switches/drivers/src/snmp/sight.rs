@@ -10,10 +10,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Device, SaveMethod,
-    device::fault,
-    neighbours::LocalPorts,
-    ports::{PortTable, Reader},
+    Device,
+    faults::fault,
+    memory::{ChangeTime, Place},
+    ports::Reader,
     station::station_ports,
 };
 use bridge_mib::{
@@ -36,47 +36,6 @@ const ROWS_AT_ONCE: i32 = 20;
 const TABLE_REQUESTS: usize = 3;
 /// Ports that go out of service with one SET.
 const SHUT_AT_ONCE: usize = 32;
-
-/// What is remembered from look to look.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
-    /// All its ports, as they were when it was first asked.
-    table: PortTable,
-    /// What LLDP's numbers of them mean.
-    local: Option<LocalPorts>,
-    heard: Vec<Heard>,
-    changed: Option<u64>,
-    time: ChangeTime,
-    /// Where the next reading of learned addresses begins.
-    learned: Place,
-}
-
-/// A place in dot1qTpFdbTable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum Place {
-    #[default]
-    Start,
-    After(FdbRow),
-    /// The switch does not let it be read.
-    Nowhere,
-}
-
-/// Whether the time of the last change tells of changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum ChangeTime {
-    #[default]
-    Untried,
-    Tells,
-    Lies,
-}
-
-impl Memory {
-    /// Of a switch whose time of the last change is known to tell, if it is one of ours.
-    pub(super) fn of(save: SaveMethod, table: PortTable) -> Self {
-        let time = if save == SaveMethod::Own { ChangeTime::Tells } else { ChangeTime::Untried };
-        Self { table, time, ..Self::default() }
-    }
-}
 
 impl<L: Link> Device<L> {
     /// Looks at the ports that it was connected for.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::VlanId;
 
+use super::faults::vlan_id;
 use super::ports::Reader;
-use crate::snmp::read::vlan_id;
 use bridge_mib::{
     AcceptableFrames, BridgePort, ListForm, PortList,
     further::ieee,
@@ -52,7 +52,7 @@ impl<L: Link> Reader<'_, L> {
     /// # Errors
     /// [`Fault::Refused`] where there is no table of VLANs, or lists that are no PortLists of its ports.
     pub fn vlans(&mut self, ports: &BTreeSet<u32>) -> Result<VlanTables, Fault> {
-        let fault = super::device::fault;
+        let fault = super::faults::fault;
         let by_vlan = |rows: Vec<(VlanIndex, Value)>| rows.into_iter().map(|(row, value)| (row.0, value)).collect();
         let mut raw = Raw {
             names: by_vlan(self.optional(&q_bridge::VLAN_STATIC_NAME).map_err(fault)?),

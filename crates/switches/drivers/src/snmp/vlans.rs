@@ -7,7 +7,7 @@
 
 use fabric::VlanId;
 
-use super::{Device, device::fault};
+use super::{Device, faults::fault};
 use bridge_mib::{
     PortList, RowStatus,
     index::{CurrentVlan, VlanIndex},

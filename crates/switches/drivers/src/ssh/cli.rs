@@ -9,7 +9,7 @@ use fabric::VlanId;
 
 use super::{
     Channel, Login,
-    device::{Armed, Tongue},
+    backend::{Armed, CliBackend},
     language::{Language, refusal},
     running::read_running,
     terminal::Terminal,
@@ -203,7 +203,7 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
     }
 }
 
-impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Cli<D, C> {
+impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> CliBackend for Cli<D, C> {
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
         let names = self.names.clone();
         let running = self.with(|terminal, language| {

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     Login, OpenSsh,
     attended::{Attended, Attention},
+    backend::{Armed, CliBackend},
     cli::{Cli, PortsFound},
     language::{known, language},
     linux::Linux,
@@ -30,44 +31,9 @@ use switch_model::{
     unmanaged::{in_the_way, without_others},
 };
 
-/// How a switch is spoken to.
-pub(super) trait Tongue: Send {
-    /// Reads the whole state: the ports that it was told of, and behind them any others that it finds.
-    fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault>;
-    /// Includes ports behind those that it was told of.
-    fn include(&mut self, names: &[String]);
-    /// What it calls itself, if it has said so.
-    fn called(&self) -> Option<&str> {
-        None
-    }
-    /// Leaves a mark.
-    fn mark(&mut self, mark: Mark) -> Result<(), Fault>;
-    /// Has it go back from `after` to what it holds, `before`, unless it is told otherwise in time; how, if it can.
-    fn arm(&mut self, before: &Reading, after: &SwitchConfig, guard: Duration) -> Result<Option<Armed>, Fault>;
-    /// Whether it has gone back, all the way.
-    fn has_returned(&mut self) -> Result<bool, Fault>;
-    /// Tells it to stay as it is.
-    fn disarm(&mut self) -> Result<(), Fault>;
-    /// Brings it from one state to another.
-    fn write(&mut self, before: &SwitchConfig, after: &SwitchConfig) -> Result<(), Fault>;
-    /// What would be said to leave a mark, if one is given, and to bring it from one state to another.
-    fn rehearse(&self, before: &SwitchConfig, after: &SwitchConfig, mark: Option<Mark>) -> Result<Vec<String>, Fault>;
-    /// Makes the running state the one that it starts with.
-    fn save(&mut self) -> Result<(), Fault>;
-}
-
-/// A switch that will go back by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Armed {
-    /// When it begins to, at the latest, counted from now.
-    pub(super) after: Duration,
-    /// How long that may take, until it can be asked again.
-    pub(super) takes_max: Duration,
-}
-
 /// A switch by its command line.
 pub struct Device {
-    tongue: Box<dyn Tongue>,
+    backend: Box<dyn CliBackend>,
     /// How many ports are read and written; any others that it has come behind them.
     named: usize,
     /// What it held when it was read last.
@@ -115,7 +81,7 @@ pub fn connect(
         let dial = move || OpenSsh::open(address, &dialled, &dialled.user, Wanted::Shell, patience).map(&attended);
         let mut linux = Linux { dial, shell: None, names, save: settings.save, patience };
         linux.greet()?;
-        return Ok(Device { tongue: Box::new(linux), named, held: None, attention, watcher: None });
+        return Ok(Device { backend: Box::new(linux), named, held: None, attention, watcher: None });
     }
     let language = language(target).ok_or_else(|| {
         Fault::Refused(format!(
@@ -141,7 +107,7 @@ pub fn connect(
     };
     // So that a wrong password is known before anything happens.
     cli.terminal = Some(cli.open().map_err(|fault| NoLogin { fault, called: cli.called.clone() })?);
-    Ok(Device { tongue: Box::new(cli), named, held: None, attention, watcher: None })
+    Ok(Device { backend: Box::new(cli), named, held: None, attention, watcher: None })
 }
 
 impl Device {
@@ -152,7 +118,7 @@ impl Device {
     }
 
     fn read_fenced(&mut self) -> Result<Reading, Fault> {
-        let (whole, mark) = self.tongue.read()?;
+        let (whole, mark) = self.backend.read()?;
         let config = without_others(whole, self.named);
         self.held = Some(config.clone());
         let fence = fence(&config, mark);
@@ -161,7 +127,7 @@ impl Device {
 
     /// The name that the switch gives itself, if its command line has one.
     pub fn called(&self) -> Option<&str> {
-        self.tongue.called()
+        self.backend.called()
     }
 
     /// What the switch held when it was read last.
@@ -183,7 +149,7 @@ impl Device {
         // What a deployment writes begins with all that it leaves as it is (`SwitchConfig::take_unwritable_of`).
         let mut before = before.clone();
         before.take_unwritable_of(after);
-        self.tongue.rehearse(&before, after, Some(mark).filter(|mark| found != Some(*mark)))
+        self.backend.rehearse(&before, after, Some(mark).filter(|mark| found != Some(*mark)))
     }
 
     fn check(&mut self, fence: Fence) -> Result<Reading, Fault> {
@@ -193,15 +159,15 @@ impl Device {
 
     fn change(&mut self, before: &SwitchConfig, after: &SwitchConfig, mark: Option<Mark>) -> Result<(), Fault> {
         if let Some(mark) = mark {
-            self.tongue.mark(mark)?;
+            self.backend.mark(mark)?;
         }
-        if before != after { self.tongue.write(before, after) } else { Ok(()) }
+        if before != after { self.backend.write(before, after) } else { Ok(()) }
     }
 
     /// Awaits a switch that is cut off until it has gone back, which it begins at `due` at the latest.
     fn await_return(&mut self, due: Instant, takes_max: Duration) -> Fault {
         loop {
-            let answer = self.tongue.has_returned();
+            let answer = self.backend.has_returned();
             if self.attention.is_hurried() {
                 return Fault::Silent;
             }
@@ -253,7 +219,7 @@ impl Driver for Device {
         let reading = self.check(held)?;
         let fresh = (held != fence(&as_read(before, &reading.config), Some(mark))).then_some(mark);
         let armed = match guard {
-            Some(guard) => self.tongue.arm(&reading, after, guard)?,
+            Some(guard) => self.backend.arm(&reading, after, guard)?,
             None => None,
         };
         let armed = armed.map(|Armed { after, takes_max }| (Instant::now() + after + GUARD_MARGIN, takes_max));
@@ -265,7 +231,7 @@ impl Driver for Device {
             (Some((due, takes_max)), done) => {
                 // Whoever asked to stop wants the switch to stay as it is as well.
                 self.attention.begin();
-                match self.tongue.disarm() {
+                match self.backend.disarm() {
                     Ok(()) => done?,
                     Err(_) => return Err(self.await_return(due, takes_max)),
                 }
@@ -277,21 +243,21 @@ impl Driver for Device {
     fn save(&mut self, fence: Fence) -> Result<Fence, Fault> {
         self.attention.begin();
         self.check(fence)?;
-        self.tongue.save()?;
+        self.backend.save()?;
         Ok(fence)
     }
 
     fn unmanaged(&mut self, vlans: &VlanSet) -> Result<Vec<String>, Fault> {
         self.attention.begin();
-        let (whole, _) = self.tongue.read()?;
+        let (whole, _) = self.backend.read()?;
         Ok(in_the_way(&whole, self.named, vlans))
     }
 
     fn include(&mut self, names: &[String]) -> Result<(), Fault> {
         self.attention.begin();
-        self.tongue.include(names);
+        self.backend.include(names);
         self.named += names.len();
-        let (whole, _) = self.tongue.read()?;
+        let (whole, _) = self.backend.read()?;
         let there: BTreeSet<&str> = whole.ports.iter().map(|port| port.name.as_str()).collect();
         if let Some(name) = names.iter().find(|name| !there.contains(name.as_str())) {
             return Err(Fault::Refused(format!("it has no further port named {name}")));
@@ -362,7 +328,7 @@ mod tests {
     /// One that is written to by its command line alone.
     struct Silent;
 
-    impl Tongue for Silent {
+    impl CliBackend for Silent {
         fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
             Err(Fault::Silent)
         }
@@ -430,8 +396,8 @@ mod tests {
 
     #[test]
     fn a_switch_that_answers_over_snmp_as_well_is_watched_that_way() {
-        let tongue = Box::new(Silent);
-        let mut device = Device { tongue, named: 1, held: None, attention: Attention::default(), watcher: None };
+        let backend = Box::new(Silent);
+        let mut device = Device { backend, named: 1, held: None, attention: Attention::default(), watcher: None };
         assert_eq!(device.look(Addresses::Read), Ok(Sight::default()), "a command line says nothing of that");
         device.watch_by(Box::new(Counting(Cancel::default(), Since::default())));
         let seen = device.look(Addresses::Skip).expect("it answers");

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::{
     Arrived, Channel,
-    device::{Armed, Tongue},
+    backend::{Armed, CliBackend},
 };
 use crate::snmp::SaveMethod;
 use dialects::{Memory, Target, write_full, write_transition};
@@ -127,7 +127,7 @@ fn changing(before: &SwitchConfig, after: &SwitchConfig) -> Result<Vec<String>, 
     Ok(memory.files.values().map(|text| format!("set -eu\n{MAKE}{}", String::from_utf8_lossy(text))).collect())
 }
 
-impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Tongue for Linux<D, C> {
+impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> CliBackend for Linux<D, C> {
     fn read(&mut self) -> Result<(SwitchConfig, Option<Mark>), Fault> {
         let mut script = format!(
             "ip -json -details link show\necho\necho {PART}\nbridge -json vlan show\necho\necho {PART}\n\

@@ -11,6 +11,7 @@
 //! unless it writes in the same moment.
 
 mod attended;
+mod backend;
 mod cli;
 mod device;
 mod language;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Attachment, HostId, LinkId, Mac, PortId, SwitchId, Topology};
 
-use super::{Misfit, Neighbour, Note, relabel::other_end};
+use super::{Misfit, Neighbour, Note};
 use crate::discover::{Cabling, Doubt, Evidence, Mismatch, Place, cabling, compare};
 use switch_model::{
     identity::{Identity, Likeness},
@@ -418,4 +418,15 @@ fn states(topology: &Topology, replies: &[Option<SurveyReply>], belongs: &[Switc
         }
     }
     states
+}
+
+/// The other end of a port's cable.
+pub(super) fn other_end(topology: &Topology, port: PortId) -> Option<PortId> {
+    match topology.port(port).attachment {
+        Attachment::Link(link) => {
+            let link = topology.link(link);
+            Some(if link.a == port { link.b } else { link.a })
+        }
+        Attachment::Host(_) | Attachment::Nothing => None,
+    }
 }

@@ -9,9 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{Attachment, PortId, SwitchId, Topology};
+use fabric::{PortId, SwitchId, Topology};
 
-use super::cables::Cables;
+use super::cables::{Cables, other_end};
 use switch_model::sight::SurveyReply;
 
 /// The switch of the topology that answers at each address, if the cables speak for another order than the topology's.
@@ -92,15 +92,4 @@ pub(super) fn cycles(belongs: &[SwitchId]) -> Option<Vec<Vec<SwitchId>>> {
         }
     }
     (!cycles.is_empty()).then_some(cycles)
-}
-
-/// The other end of a port's cable.
-pub(super) fn other_end(topology: &Topology, port: PortId) -> Option<PortId> {
-    match topology.port(port).attachment {
-        Attachment::Link(link) => {
-            let link = topology.link(link);
-            Some(if link.a == port { link.b } else { link.a })
-        }
-        Attachment::Host(_) | Attachment::Nothing => None,
-    }
 }

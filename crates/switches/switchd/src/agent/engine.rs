@@ -3,7 +3,7 @@
 //! Version 2c knows a community, version 3 a user (RFC 3414): a message for another engine, from an unknown user, altered, or
 //! older than 150 seconds is answered by a report that says which, and counted. Version 1 is not spoken.
 
-use super::switch::{Answer, Responder};
+use super::responder::{Answer, MESSAGE_LEN_MAX, Responder, Rights};
 use snmp::{
     Scalar, Value, engine as stats,
     wire::{
@@ -12,24 +12,12 @@ use snmp::{
     },
 };
 
-/// Longest message that is sent, in octets: one that no Ethernet cuts into pieces.
-pub(super) const MESSAGE_LEN_MAX: usize = 1472;
-
 /// Octets around the bindings of a message: headers, names, signature, salt.
 const ENVELOPE_LEN: usize = 96;
 /// Shortest message that everybody takes (RFC 3417).
 const MESSAGE_LEN_MIN: i32 = 484;
 /// How far two clocks may differ.
 const WINDOW_S: i32 = 150;
-
-/// What somebody may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rights {
-    /// Read.
-    Read,
-    /// Read and write.
-    Write,
-}
 
 /// Who may do what.
 #[derive(Clone, Debug, Default)]

@@ -8,10 +8,7 @@
 
 use fabric::rng::Rng;
 
-use super::{
-    engine::Rights,
-    switch::{Answer, EngineClock, Responder},
-};
+use super::responder::{Answer, EngineClock, Responder, Rights};
 use snmp::{
     Oid, Value,
     wire::{Binding, ErrorStatus, Pdu, PduKind},

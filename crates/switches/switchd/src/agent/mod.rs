@@ -13,6 +13,8 @@
 mod config;
 mod engine;
 mod faults;
+mod plane;
+mod responder;
 mod sensors;
 mod switch;
 mod udp;
@@ -20,8 +22,10 @@ mod view;
 mod write;
 
 pub use config::{Config, Facts, HybridPorts, Learning, Limits, PortConfig, PortFacts, StaticConfig, VlanConfig};
-pub use engine::{Access, Engine, Reply, Rights, User};
+pub use engine::{Access, Engine, Reply, User};
 pub use faults::{Fault, Faulty, Mishap, Trigger};
+pub use plane::{Change, DataPlane, Refused};
+pub use responder::{Answer, EngineClock, Responder, Rights};
 pub use sensors::{Counters, NeighbourInfo, Neighbours, PortSensor, Sensors, StpPortSensor, StpSensor, bridge_id};
-pub use switch::{Answer, Change, DataPlane, EngineClock, Refused, Responder, Still, Switch};
+pub use switch::{Still, Switch};
 pub use udp::Server;

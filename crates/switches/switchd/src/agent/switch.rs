@@ -3,120 +3,19 @@
 //! A SET is in force when its answer leaves. If the data plane refuses, everything is put back, in the configuration and
 //! in the data plane, and the answer says why, and which binding: commitFailed where the plane has no better word.
 
-use std::fmt;
-
-use fabric::VlanId;
-
 use super::{
     config::{Config, Facts},
-    engine::Rights,
+    plane::{Change, DataPlane, Refused},
+    responder::{Answer, EngineClock, MESSAGE_LEN_MAX, Responder, Rights},
     sensors::Sensors,
     view::{Catalogue, View},
     write::{Action, Journal, write},
 };
-use bridge_mib::{BridgePort, StaticStatus, index::StaticRow, objects::system::SET_SERIAL_NO};
+use bridge_mib::{StaticStatus, objects::system::SET_SERIAL_NO};
 use snmp::{
     Oid, Value,
     wire::{BINDINGS_MAX, Binding, ErrorStatus, Pdu, PduKind},
 };
-
-/// What a manager's request becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// This.
-    Pdu(Pdu),
-    /// This, after a while.
-    Late {
-        /// The answer.
-        pdu: Pdu,
-        /// How long it takes.
-        delay_ms: u64,
-    },
-    /// These octets, which need be no message.
-    Octets(Vec<u8>),
-    /// Silence.
-    Nothing,
-}
-
-/// How often an agent has started, and how long ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EngineClock {
-    /// snmpEngineBoots.
-    pub boots: i32,
-    /// snmpEngineTime.
-    pub time_s: i32,
-}
-
-/// Who answers requests, behind an engine.
-pub trait Responder {
-    /// Answers a request. `room` is how many octets the bindings of an answer may take.
-    fn answer(&mut self, now_ms: u64, request: &Pdu, rights: Rights, room: usize) -> Answer;
-
-    /// The engine's clock.
-    fn clock(&self, now_ms: u64) -> EngineClock;
-
-    /// Does what is due.
-    fn handle_tick(&mut self, now_ms: u64);
-
-    /// Begins again, as after a loss of power: from the saved configuration.
-    fn restart(&mut self, now_ms: u64);
-}
-
-/// What has been written, for a data plane that need not look at everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// Everything may be different.
-    All,
-    /// Names, ageing, the bridge's priority.
-    Bridge,
-    /// A VLAN came, changed or went.
-    Vlan(VlanId),
-    /// A port.
-    Port(BridgePort),
-    /// A static entry came, changed or went.
-    Static(StaticRow),
-}
-
-/// Why a data plane cannot do what was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// In words, for whoever runs the agent.
-    pub why: String,
-    /// What the manager hears, once everything is as it was.
-    pub status: ErrorStatus,
-    /// Which of the changes it was, if one of them.
-    pub change: Option<Change>,
-}
-
-impl Refused {
-    /// A refusal that no status of its own describes.
-    pub fn commit_failed(why: String) -> Self {
-        Self { why, status: ErrorStatus::CommitFailed, change: None }
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
-    }
-}
-
-/// What really forwards.
-pub trait DataPlane {
-    /// Brings the sensors up to date; a plane may keep what it read a moment ago. `up_cs` is sysUpTime.
-    fn observe(&mut self, up_cs: u32, sensors: &mut Sensors);
-
-    /// What is configured, if somebody else than managers has changed it where it is carried out since it was last asked.
-    fn found(&mut self, _config: &Config) -> Option<Config> {
-        None
-    }
-
-    /// Carries the configuration out, of which only what `changes` name is new.
-    ///
-    /// # Errors
-    /// Why not; a plane need not undo what it has begun, since it is then asked to carry the old configuration out.
-    fn apply(&mut self, config: &Config, changes: &[Change]) -> Result<(), Refused>;
-}
 
 /// A data plane that forwards nothing: for agents without ports of their own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,7 +69,7 @@ impl<P: DataPlane> Switch<P> {
             plane,
             catalogue: Catalogue::new(),
             engine_id: engine_id.to_vec(),
-            room: super::engine::MESSAGE_LEN_MAX,
+            room: MESSAGE_LEN_MAX,
             boots,
             started_ms: now_ms,
             deletes: 0,

@@ -9,8 +9,8 @@ use fabric::VlanId;
 
 use super::{
     config::{Config, Facts, Learning},
+    responder::EngineClock,
     sensors::{Sensors, bridge_id},
-    switch::EngineClock,
 };
 use bridge_mib::{
     BridgePort, Enabled, FdbStatus, IfStatus, LldpChassisSubtype, LldpPortSubtype, PauseMode, PortList, StpState,

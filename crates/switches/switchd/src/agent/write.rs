@@ -15,7 +15,7 @@ use fabric::VlanId;
 
 use super::{
     config::{Config, Facts, HybridPorts, PortConfig, StaticConfig, VlanConfig},
-    switch::Change,
+    plane::Change,
     view::{Catalogue, Object, Table},
 };
 use bridge_mib::{
