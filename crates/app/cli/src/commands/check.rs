@@ -1,6 +1,6 @@
 //! `espalier check`: the independent judge.
 
-use std::{num::NonZero, process::ExitCode, thread};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use fabric::{
@@ -12,9 +12,10 @@ use verify::Judgement;
 
 use super::{
     Output, observe,
-    plan::{deadlock_json, print_open, print_report},
+    processors::processors,
     rendered::replace_devices,
     say,
+    verdict::{deadlock_json, print_open, print_report},
 };
 use crate::{cli, failure::FAILED, files::read_plan_file};
 
@@ -58,9 +59,4 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
         }
     }
     Ok(if report.is_deployable() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
-}
-
-/// How many threads run at the same time on this machine.
-pub(super) fn processors() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
 }

@@ -9,7 +9,7 @@ use fabric::{
 };
 use serde_json::json;
 
-use super::{Output, plan::load_words, say};
+use super::{Output, loads::load_words, say};
 use crate::{
     failure::bad_input,
     table::{Table, amount},

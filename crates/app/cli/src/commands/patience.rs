@@ -7,7 +7,7 @@ use fabric::{Policy, Topology};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use planner::{StepLimit, Watch};
 
-use super::{check::processors, interrupt::Interrupt};
+use super::{interrupt::Interrupt, processors::processors};
 
 /// Work that takes longer shows its progress.
 const SILENT: Duration = Duration::from_secs(2);

@@ -8,29 +8,35 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, FlowControl, InBand, LinkId, Plan, Policy, Report, Severity, Summary, Tagging, Topology,
+    FailoverSummary, FdbMode, FlowControl, InBand, LinkId, Plan, Policy, Report, Summary, Tagging, Topology,
     TopologyBuilder, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, report_json, summary_json},
     },
-    format_rate,
 };
 use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 
-use super::{Output, check::processors, observe::observed_vlans, pareto, patience::Patience, price, say, since};
+use super::{
+    Output,
+    loads::{load_words, max_load},
+    observe::observed_vlans,
+    pareto,
+    patience::Patience,
+    price,
+    processors::processors,
+    say, since,
+    verdict::{deadlock_json, print_open, print_report},
+};
 use crate::{
     cli,
     count::counted,
     failure::{FAILED, bad_input},
     files::{read_plan_file, read_topology_as, read_traffic, write_plan_file},
-    table::amount,
 };
 
 /// Idle cables named to a person; the rest are counted.
 const IDLE_SHOWN_MAX: usize = 4;
-/// Findings shown to a person; the rest are counted.
-const FINDINGS_SHOWN_MAX: usize = 40;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = in_band(read_topology_as(&args.topology, args.from.as_deref(), &args.own)?, args)?;
@@ -240,31 +246,6 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     Ok(())
 }
 
-/// Which frames can block each other, as the first line, if there are any.
-pub(super) fn print_open(deadlock: &Deadlock) -> Result<()> {
-    if let Deadlock::Waits { open, .. } = deadlock {
-        if !open.is_empty() {
-            say!("deadlock         NOT proven free: {} can block", kinds_words(open));
-        }
-    }
-    Ok(())
-}
-
-/// Which frames the proof against deadlock covers, for programs.
-pub(super) fn deadlock_json(judgement: &Judgement) -> serde_json::Value {
-    let names = |kinds: &[FrameKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
-    let mut object = match &judgement.deadlock {
-        Deadlock::NothingWaits => serde_json::json!({ "proven": true, "covered": [], "open": [] }),
-        Deadlock::Waits { covered, open } => {
-            serde_json::json!({ "proven": open.is_empty(), "covered": names(covered), "open": names(open) })
-        }
-    };
-    if !judgement.dropped.is_empty() {
-        object["dropped"] = names(&judgement.dropped).into();
-    }
-    object
-}
-
 /// Parallel cables without traffic, for a person.
 fn print_idle(plan: &Plan) -> Result<()> {
     let idle = plan.idle_parallels();
@@ -303,24 +284,6 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
     Ok(())
 }
 
-/// The maximum channel load of a plan, in words.
-pub(super) fn max_load(plan: &Plan) -> String {
-    load_words(plan, plan.summary.max_channel_time)
-}
-
-/// A maximum channel load, given as demand on the fastest link, in words.
-pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
-    let time = amount(max_channel_time);
-    let load = match &plan.policy.traffic {
-        Traffic::AllToAll if time == "1" => "1 host pair".to_owned(),
-        Traffic::AllToAll => format!("{time} host pairs"),
-        Traffic::Matrix(matrix) => format!("{time} of a demand of {}", amount(matrix.total())),
-    };
-    let fastest = plan.topology.rate_max_bps();
-    let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
-    if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
-}
-
 /// A fresh plan, if its most loaded link takes so much less time that planning without `--previous` is worth its changes.
 fn better_anew(plan: &Plan, patience: &Patience) -> Option<Plan> {
     // Whoever asked to stop does not wait for a comparison.
@@ -338,20 +301,6 @@ fn print_change(previous: &Plan, plan: &Plan, anew: Option<&Plan>) -> Result<()>
         let (anew, kept) = (max_load(anew), max_load(plan));
         say!("                 a plan made anew would have a max load of {anew} instead of {kept};");
         say!("                 plan without --previous if that is worth more changes");
-    }
-    Ok(())
-}
-
-/// What the judge found, for a person.
-pub(super) fn print_report(report: &Report) -> Result<()> {
-    let [fatal, warnings, notes] = [Severity::Fatal, Severity::Warning, Severity::Note].map(|s| report.count(s));
-    let verdict = if fatal == 0 { "fit to deploy" } else { "UNFIT to deploy" };
-    say!("judge            {verdict}: {fatal} fatal, {}, {}", counted(warnings, "warning"), counted(notes, "note"));
-    for finding in report.findings().iter().take(FINDINGS_SHOWN_MAX) {
-        say!("  {finding}");
-    }
-    if let Some(more) = report.findings().len().checked_sub(FINDINGS_SHOWN_MAX).filter(|more| *more > 0) {
-        say!("  … and {more} more; --json lists all");
     }
     Ok(())
 }

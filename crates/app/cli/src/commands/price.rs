@@ -7,7 +7,7 @@ use fabric::{EngineName, Plan, Policy, Topology, TopologyBuilder, format::report
 use planner::StepLimit;
 use serde_json::{Value, json};
 
-use super::{patience::Patience, plan::max_load};
+use super::{loads::max_load, patience::Patience};
 
 /// Part of a time limit that goes into what a limit costs.
 const SHARE: u32 = 4;

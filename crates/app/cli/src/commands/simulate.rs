@@ -1,10 +1,7 @@
 //! `espalier simulate`: what a plan's switches do with a traffic pattern, where it chokes, and how far that is from the
 //! best that any routing could do.
 
-use std::{
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{process::ExitCode, time::Instant};
 
 use anyhow::Result;
 use fabric::{ChannelId, FdbMode, FloodKind, Plan, format::plan::ReadMode};
@@ -18,6 +15,7 @@ use sim::{
 
 use super::{
     Output,
+    drive::{QUIET, SEED, Shown, drive},
     interrupt::{INTERRUPTED, Interrupt},
     outputs::{self, Ran, Settings, Shared, packet_json},
     say, simulate_job, simulate_options,
@@ -31,15 +29,8 @@ use crate::{
 
 /// Simulated time unless it is said, in milliseconds.
 const DURATION_MS: f64 = 100.0;
-/// Seed unless it is said.
-pub(super) const SEED: u64 = 1;
 /// Channels that a person is shown.
 const BUSIEST_SHOWN: usize = 5;
-/// Work that takes longer is shown to advance.
-pub(super) const QUIET: Duration = Duration::from_secs(2);
-/// Steps from one look at the clock and at Ctrl-C to the next: so many a run, and no longer ones than this.
-const STEPS: u64 = 200;
-const STEP_PS_MAX: u64 = SECOND_PS / 1000;
 
 pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     simulate_options::check(args)?;
@@ -190,45 +181,6 @@ fn loads_at_once(level: &FlowLevel<'_>, pairs: &[Pair]) -> Result<Vec<u32>> {
         most.iter_mut().zip(loads).for_each(|(most, load)| *most = load.max(*most));
     }
     Ok(most)
-}
-
-/// How a person sees that a run advances.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
-    /// By the share of the simulated time that has passed.
-    Share,
-    /// By the simulated clock, where nobody knows when it ends.
-    Clock,
-}
-
-/// Runs to the end or to Ctrl-C, showing progress once it has taken a while.
-pub(super) fn drive(simulation: &mut Simulation<'_>, duration_ps: u64, shown: Shown, interrupt: &Interrupt) {
-    let (begun, mut bar) = (Instant::now(), None);
-    let step_ps = (duration_ps / STEPS).clamp(1, STEP_PS_MAX);
-    let mut until_ps = 0;
-    while until_ps < duration_ps {
-        until_ps = (until_ps + step_ps).min(duration_ps);
-        if simulation.run_until(until_ps) < until_ps || interrupt.is_pressed() {
-            break;
-        }
-        if bar.is_none() && begun.elapsed() > QUIET {
-            let template = match shown {
-                Shown::Share => "{elapsed} [{bar:40}] {percent} % of the simulated time, {eta} left",
-                Shown::Clock => "{elapsed} {spinner} {msg}",
-            };
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            bar = Some(ProgressBar::new(duration_ps).with_style(style));
-        }
-        if let Some(bar) = &bar {
-            bar.set_position(until_ps);
-            if shown == Shown::Clock {
-                bar.set_message(format!("{:.3} s simulated", until_ps as f64 / SECOND_PS as f64));
-            }
-        }
-    }
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
 }
 
 /// An option's value as the command line spells it.

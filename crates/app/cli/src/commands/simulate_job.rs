@@ -23,9 +23,9 @@ use sim::{
 
 use super::{
     Output,
+    drive::{QUIET, SEED, Shown, drive},
     interrupt::{INTERRUPTED, Interrupt},
     outputs, say,
-    simulate::{QUIET, SEED, Shown, drive},
 };
 use crate::{
     cli,
