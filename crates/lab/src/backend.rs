@@ -1,14 +1,8 @@
 //! What switches are made of.
 
-use std::{fmt, io, str::FromStr, thread};
+use std::{fmt, str::FromStr};
 
-use nix::sched::{CloneFlags, unshare};
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    LabError, ebpf,
-    tool::{Place, output},
-};
 
 /// What the switches of a lab are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,52 +25,6 @@ impl Backend {
             Self::Ebpf => "ebpf",
         }
     }
-
-    /// The first back end that this kernel lets this user run.
-    ///
-    /// # Errors
-    /// [`LabError::Missing`], with what each back end lacks and the way out.
-    pub fn detect() -> Result<Self, LabError> {
-        let mut reasons = Vec::new();
-        for &backend in Self::ALL {
-            match backend.probe() {
-                Ok(()) => return Ok(backend),
-                Err(reason) => reasons.push(format!("{backend}: {reason}")),
-            }
-        }
-        Err(LabError::Missing(format!("no switch back end runs here. {}", reasons.join(" "))))
-    }
-
-    /// Tries the back end in a namespace that nobody else sees.
-    ///
-    /// # Errors
-    /// What is missing, and the way out.
-    pub fn probe(self) -> Result<(), String> {
-        match self {
-            Self::Bridge => probe_bridge(),
-            Self::Ebpf => ebpf::probe(),
-        }
-    }
-}
-
-fn probe_bridge() -> Result<(), String> {
-    let probe = || {
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
-            let why = io::Error::from(error);
-            format!("cannot make a network namespace ({why}): run as root, or allow user namespaces.")
-        })?;
-        let args = ["link", "add", "br0", "type", "bridge", "vlan_filtering", "1", "vlan_default_pvid", "0"];
-        let place = Place { operation: "probe", device: "bridge", step: "vlan_filtering" };
-        output("ip", &args, None, place).map(drop).map_err(|error| match error {
-            LabError::Tool { message, .. } => format!(
-                "the kernel has no VLAN-aware bridge ({}): it needs CONFIG_BRIDGE and CONFIG_BRIDGE_VLAN_FILTERING \
-                 (modprobe bridge).",
-                message.trim_end_matches('.')
-            ),
-            other => format!("{other}."),
-        })
-    };
-    thread::scope(|scope| scope.spawn(probe).join().unwrap_or_else(|_| Err("the probe failed.".to_owned())))
 }
 
 impl fmt::Display for Backend {

@@ -13,9 +13,9 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use crate::{
     LabError,
+    counters::Traffic,
     layout::{Layout, SwitchSite},
     name::BRIDGE_DEVICE,
-    status::Traffic,
     table::{Learning, PORT_IFINDEX_BASE, SwitchTable},
     tool::{Batch, Place, output_json, run_batch},
 };

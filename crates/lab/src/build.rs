@@ -5,17 +5,6 @@
 //! ```
 //!
 //! The state directory comes first and goes last, so that [`down`](crate::down) finds everything at any point between.
-//!
-//! Every direction of every cable is shaped by a token bucket (`tbf`) where it leaves its device. Two numbers decide how
-//! well that imitates a real cable:
-//! - the *burst*, what may leave at once after silence. A timer that fires late is made up for only within the burst, so
-//!   it must cover the scheduling delay of a busy machine; but whatever is sent beyond the rate is an error of the
-//!   measurement, and comes as fast as memory. [`BURST_US`] is an error of four percent after a tenth of a second.
-//! - the *queue*, what waits for the cable. TCP fills any queue up to its window. If all windows that meet at the busiest
-//!   channel fit, nothing is lost and the channel never idles, which is what flow control gives on real switches.
-//!
-//! Frames of the classes 6 and 7 pass those that wait, and 4 and 5 pass the rest, as on switches with three queues a port
-//! (IEEE 802.1Q-2022, Table 8-5): under the bucket is `pfifo_fast`, and the switches' program gives frames their band.
 
 use std::{
     fmt::{self, Write},
@@ -30,100 +19,23 @@ use std::{
 };
 
 use fabric::{Flood, Plan};
-use serde::{Deserialize, Serialize};
-use tagger::{Spread, Table};
+use tagger::Table;
 
 use crate::{
-    Backend, Lab, LabError, backlog, bridge, ebpf,
+    Backend, Lab, LabError, LabOptions, Managed, Offload, Start, TRAIN_FRAMES, backlog, bridge,
+    directory::Directory,
+    ebpf,
     error::Context,
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
     link, managed,
     name::{HOST_DEVICE, check_lab_name},
     netns, ready,
+    shaper::{port_mtu_bytes, queue_frames, shaper},
     signal::Watch,
-    state::{self, Directory},
-    table::{AGEING_S, PORT_IFINDEX_BASE, SwitchTable},
+    state::down,
+    table::{PORT_IFINDEX_BASE, SwitchTable},
     tool::{Batch, Place, run_batch},
 };
-
-/// How a lab is built.
-#[derive(Clone, Debug)]
-pub struct LabOptions {
-    /// Its name.
-    pub name: String,
-    /// Rate of the fastest host cable; all other cables keep their proportion to it.
-    pub rate_bps: u64,
-    /// Most bytes that wait for one direction of a cable, in frames of the largest size.
-    pub queue_bytes: u32,
-    /// What switches are made of; none is the first of [`Backend::ALL`] that runs here.
-    pub backend: Option<Backend>,
-    /// Whether hosts send super-packets.
-    pub offload: Offload,
-    /// Whether switches can be managed.
-    pub managed: Managed,
-    /// What switches do at first.
-    pub start: Start,
-    /// How a host that tags its own frames spreads them over the VLANs of a pair.
-    pub spread: Spread,
-    /// How long switches that learn remember an address, in seconds, if they are not managed.
-    pub ageing_s: u32,
-    /// The plan's own text, kept with the lab for whoever opens it later.
-    pub plan_text: Option<String>,
-}
-
-impl LabOptions {
-    /// 100 Mbit/s, 4 MiB queues, frames one by one: half of them full frames of 64 windows, half what acknowledges them.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            rate_bps: 100_000_000,
-            queue_bytes: 4 << 20,
-            backend: None,
-            offload: Offload::Off,
-            managed: Managed::No,
-            start: Start::Planned,
-            spread: Spread::First,
-            ageing_s: AGEING_S,
-            plan_text: None,
-        }
-    }
-}
-
-/// Whether switches can be managed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Managed {
-    /// They do what they are told when the lab is built, and have no management.
-    No,
-    /// Each has an address in a management network, where agents answer once
-    /// [`managed::serve`](crate::managed::serve) runs.
-    Yes,
-}
-
-/// What switches do at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// What the plan says.
-    Planned,
-    /// What they do when they leave the factory: one VLAN for all, learning, and spanning tree, which has opened no port
-    /// yet. Only for managed switches.
-    Factory,
-}
-
-/// Whether hosts send super-packets through the fabric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Offload {
-    /// Every frame by itself, as on a cable: shaping, loss and fairness are those of frames.
-    Off,
-    /// Trains of up to [`TRAIN_FRAMES`] TCP segments: a third of the work, for rates that a machine could not carry frame
-    /// by frame. Shaping stays exact; what is lost or overtaken is a train.
-    Trains,
-    /// Super-packets of up to 64 KiB: many times faster, and no longer like a cable.
-    On,
-}
-
-/// Most TCP segments of one train, with [`Offload::Trains`].
-pub const TRAIN_FRAMES: u32 = 4;
 
 /// How far the building is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,18 +68,6 @@ impl fmt::Display for Step {
         })
     }
 }
-
-/// How much time's worth of bytes a cable may send at once: what the shaper's timer may be late on a busy machine.
-const BURST_US: u64 = 4000;
-
-/// Smallest burst, in what hosts send at once: one that waits, and one that is sent.
-const BURST_SENDINGS_MIN: u64 = 2;
-
-/// Room for the Ethernet header and two tags beyond the largest IP packet.
-const FRAME_EXTRA_BYTES: u64 = 14 + 8;
-
-/// Room that a switch port leaves for tags beyond the hosts' MTU.
-const TAG_ROOM_BYTES: u16 = 8;
 
 impl Lab {
     /// Builds a plan's fabric. `progress` is called from the calling thread.
@@ -235,7 +135,7 @@ impl Lab {
         let result = if watch.has_fired() { Err(LabError::Interrupted) } else { built };
         if let Err(cause) = result {
             let name = options.name.clone();
-            return Err(match state::down(&name) {
+            return Err(match down(&name) {
                 Ok(()) => cause,
                 Err(left) => LabError::LeftBehind { name, cause: Box::new(cause), left: Box::new(left) },
             });
@@ -432,39 +332,6 @@ fn shaping(layout: &Layout, namespace: &str, mtu_bytes: u16, rates: &Rates<'_>) 
     ends.map(|(device, rate_bps)| shaper(layout, device, *rate_bps, mtu_bytes)).collect()
 }
 
-/// The commands that shape one direction of a cable, a line each.
-pub(crate) fn shaper(layout: &Layout, device: &str, rate_bps: u64, mtu_bytes: u16) -> String {
-    let frame_bytes = u64::from(mtu_bytes) + FRAME_EXTRA_BYTES;
-    let burst_bytes = burst_bytes(layout.offload, rate_bps, frame_bytes);
-    let limit = layout.queue_bytes;
-    let mut script =
-        format!("qdisc replace dev {device} root handle 1: tbf rate {rate_bps}bit burst {burst_bytes} limit {limit}\n");
-    // Its queues are as long in frames as the device's, which says nothing of super-packets: those wait in one queue.
-    if layout.offload == Offload::Off {
-        let _ = writeln!(script, "qdisc replace dev {device} parent 1:1 pfifo_fast");
-    }
-    script
-}
-
-/// How many bytes a cable may send at once after silence. Super-packets are cut into frames where they are too long for it.
-fn burst_bytes(offload: Offload, rate_bps: u64, frame_bytes: u64) -> u64 {
-    let sending = match offload {
-        Offload::Off => 1,
-        Offload::Trains | Offload::On => u64::from(TRAIN_FRAMES),
-    };
-    (rate_bps * BURST_US / 8_000_000).max(BURST_SENDINGS_MIN * sending * frame_bytes)
-}
-
-/// How many frames of the largest size a queue holds.
-fn queue_frames(queue_bytes: u32, mtu_bytes: u16) -> u64 {
-    (u64::from(queue_bytes) / (u64::from(mtu_bytes) + FRAME_EXTRA_BYTES)).max(1)
-}
-
-/// Largest IP packet of a switch port where hosts have this one: tags need room.
-pub(crate) fn port_mtu_bytes(mtu_bytes: u16) -> u16 {
-    mtu_bytes.saturating_add(TAG_ROOM_BYTES)
-}
-
 /// Gives devices that could not have their port's name that name beside their own.
 fn name_ports(site: &SwitchSite) -> io::Result<()> {
     let named = site.ports.iter().zip(PORT_IFINDEX_BASE..).filter(|(port, _)| port.device.is_some());
@@ -546,25 +413,3 @@ fn workers() -> usize {
 }
 
 const _: () = assert!(PORT_IFINDEX_BASE > 1, "index 1 is the loopback device");
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cable_sends_little_beyond_its_rate() {
-        let frame_bytes = 1522;
-        for (offload, rate_bps, expected) in [
-            (Offload::Off, 100_000_000, 50_000),
-            (Offload::Off, 1_000_000_000, 500_000),
-            // Two frames, where four milliseconds are less.
-            (Offload::Off, 1_000_000, 2 * frame_bytes),
-            (Offload::Trains, 1_000_000, 8 * frame_bytes),
-        ] {
-            let burst = burst_bytes(offload, rate_bps, frame_bytes);
-            assert_eq!(burst, expected, "{offload:?} at {rate_bps}");
-            let first_tenth = 8.0 * (burst as f64 + rate_bps as f64 / 80.0) / (rate_bps as f64 / 10.0);
-            assert!(rate_bps < 100_000_000 || first_tenth < 1.05, "{first_tenth} of the rate in the first 100 ms");
-        }
-    }
-}

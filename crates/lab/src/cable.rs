@@ -4,34 +4,17 @@
 //! devices when a manager opens a port, ask the layout first, under its lock. So ifAdminStatus is
 //! the port's and a dead cable stays dead, whatever is written to it.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     Backend, Lab, LabError, bridge,
-    build::{port_mtu_bytes, shaper},
+    directory::Changing,
     ebpf,
     error::Context,
-    layout::{CableEnd, Layout, Shut},
+    layout::{CableEnd, FailMode, Layout, Shut},
     link, loss, netns,
-    state::Changing,
+    shaper::{port_mtu_bytes, shaper},
     table::PORT_IFINDEX_BASE,
     tool::{Batch, Place, run_batch},
 };
-
-/// How a cable fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailMode {
-    /// Both ends see the link go down.
-    Down,
-    /// Frames vanish, and neither end notices.
-    Silent,
-    /// Some frames vanish, by chance.
-    Lossy {
-        /// How many of a million.
-        loss_ppm: u32,
-    },
-}
 
 impl Lab {
     /// Breaks a cable, named by a host, a port or both ends. It stays broken until [`Lab::heal`], also when its plugs are

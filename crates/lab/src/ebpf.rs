@@ -22,11 +22,14 @@ use nix::mount::{MsFlags, mount};
 
 use crate::{
     LabError,
+    counters::{DropCounts, Traffic},
     error::Context,
     layout::Layout,
     netns,
-    status::{DropCounts, Traffic},
-    table::{Learning, Members, PORT_IFINDEX_BASE, PORTS_MAX, PortEntry, PortSet, Relay, Service, SwitchTable},
+    table::{
+        Learning, Members, PORT_IFINDEX_BASE, PORTS_MAX, PortEntry, PortSet, Relay, STATICS_MAX, Service, SwitchTable,
+        VLANS_MAX,
+    },
     twin::DropReason,
 };
 
@@ -379,10 +382,6 @@ pub(crate) struct Room {
     flags: u32,
 }
 
-/// Most VLANs of a managed switch.
-pub(crate) const VLANS_MAX: usize = 512;
-/// Most static entries of a managed switch.
-pub(crate) const STATICS_MAX: usize = 16_384;
 /// Most learned addresses of a switch.
 const LEARNED_MAX: usize = 8192;
 /// `BPF_F_NO_PREALLOC`: memory is taken as entries come.

@@ -8,8 +8,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A lab name that namespace names could not carry unambiguously.
-    #[error("{0:?} is not a lab name: use 1 to {max} letters, digits or _", max = crate::name::LAB_NAME_BYTES_MAX)]
-    BadName(String),
+    #[error("{name:?} is not a lab name: use 1 to {bytes_max} letters, digits or _")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Most bytes of one.
+        bytes_max: usize,
+    },
     /// A lab of this name exists, whole or in pieces.
     #[error("lab {name} exists already: take it down first (espalier lab down {name}), or choose another name")]
     NameInUse {

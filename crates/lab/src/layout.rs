@@ -14,8 +14,8 @@ use fabric::{Attachment, HostId, HostTagging, Mac, PortId, SwitchId, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backend, FailMode, LabError, LabOptions, Managed, Offload, Start,
-    managed::Management,
+    Backend, LabError, LabOptions, Managed, Offload, Start,
+    management::Management,
     name::{HOST_DEVICE, check_lab_name, host_namespace, port_device, switch_namespace},
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     twin::{FrameHead, Tag, deliver},
@@ -52,6 +52,21 @@ pub struct Layout {
     pub hosts: Vec<HostSite>,
     /// `cables[link]` between switches, then one a host, in the plan's order, which stays when plugs are moved.
     pub cables: Vec<Cable>,
+}
+
+/// How a cable fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailMode {
+    /// Both ends see the link go down.
+    Down,
+    /// Frames vanish, and neither end notices.
+    Silent,
+    /// Some frames vanish, by chance.
+    Lossy {
+        /// How many of a million.
+        loss_ppm: u32,
+    },
 }
 
 /// Where a switch is.

@@ -36,7 +36,7 @@ pub fn check_lab_name(name: &str) -> Result<(), LabError> {
     if (1..=LAB_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(usable) {
         Ok(())
     } else {
-        Err(LabError::BadName(name.to_owned()))
+        Err(LabError::BadName { name: name.to_owned(), bytes_max: LAB_NAME_BYTES_MAX })
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
         }
         let long = "x".repeat(LAB_NAME_BYTES_MAX + 1);
         for name in ["", "a-b", "a/b", "..", "é", "a b", long.as_str()] {
-            assert!(matches!(check_lab_name(name), Err(LabError::BadName(_))), "{name}");
+            assert!(matches!(check_lab_name(name), Err(LabError::BadName { .. })), "{name}");
         }
     }
 

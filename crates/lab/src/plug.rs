@@ -22,13 +22,13 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::{
     Backend, Lab, LabError, bridge, cable,
+    directory::Changing,
     error::Context,
     layout::{CableEnd, Carried, Layout, Side},
     link, managed,
     name::port_device,
     netns,
     signal::Watch,
-    state::Changing,
     status::device_queue_drops,
     table::PORT_IFINDEX_BASE,
     tool::{Batch, Place, run_batch},

@@ -30,7 +30,7 @@ use nix::{
     unistd::{ForkResult, Gid, Pid, Uid, chdir, fork, getegid, geteuid, pause, pipe, setsid},
 };
 
-use crate::{LabError, error::Context, list};
+use crate::{LabError, directory::list, error::Context};
 
 /// By what right labs are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

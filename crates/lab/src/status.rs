@@ -6,12 +6,13 @@ use std::{
 };
 
 use crate::{
-    Backend, LabError, bridge, ebpf,
+    Backend, LabError, bridge,
+    counters::{DropCounts, Traffic},
+    ebpf,
     error::Context,
     layout::{Layout, SwitchSite},
     link::links,
     tool::{Place, output_json},
-    twin::DropReason,
 };
 
 /// A lab at one moment.
@@ -62,28 +63,6 @@ pub enum Carrier {
     /// The link is up.
     Up,
 }
-
-/// Frames of one VLAN at one port since the lab came up. Bytes are those of frames without tag and check sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Traffic {
-    /// Frames that entered and passed the ingress filter.
-    pub in_frames: u64,
-    /// Their bytes.
-    pub in_bytes: u64,
-    /// Frames that were sent out.
-    pub out_frames: u64,
-    /// Their bytes.
-    pub out_bytes: u64,
-    /// Of those that entered, flooded for want of a static entry; none where the back end does not say.
-    pub flooded_unknown: Option<u64>,
-    /// Of those that entered, flooded for their group address.
-    pub flooded_multicast: Option<u64>,
-    /// Of those that entered, flooded as broadcast.
-    pub flooded_broadcast: Option<u64>,
-}
-
-/// Dropped frames by reason; reasons that have not occurred are absent.
-pub type DropCounts = BTreeMap<DropReason, u64>;
 
 impl Status {
     /// Evidence of unknown-unicast floods since the lab came up: the switches' own counts where they have them, packets

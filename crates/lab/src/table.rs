@@ -15,6 +15,11 @@ use fabric::{Admin, DeviceIntent, Mac, PortRole, Topology, VlanId};
 
 use crate::LabError;
 
+/// Most VLANs of a managed switch.
+pub(crate) const VLANS_MAX: usize = 512;
+/// Most static entries of a managed switch.
+pub(crate) const STATICS_MAX: usize = 16_384;
+
 /// Most ports of one switch; `PORTS_MAX` in `bpf/switch_consts.h`.
 pub const PORTS_MAX: usize = 256;
 

@@ -28,11 +28,11 @@ use switchd::{
 use super::wire::{Ears, Speech, drain, link_events, wait};
 use crate::{
     LabError,
-    build::port_mtu_bytes,
+    directory::Current,
     ebpf::Tables,
     layout::{Cable, Layout, SwitchSite},
     link,
-    state::Current,
+    shaper::port_mtu_bytes,
     status::queue_drops,
     table::{Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
     tool::{Batch, Place, run_batch},
