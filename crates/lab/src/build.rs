@@ -27,7 +27,7 @@ use crate::{
     ebpf,
     error::Context,
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
-    link, managed,
+    managed,
     name::{HOST_DEVICE, check_lab_name},
     netns, ready,
     shaper::{port_mtu_bytes, queue_frames, shaper},
@@ -36,6 +36,7 @@ use crate::{
     table::{PORT_IFINDEX_BASE, SwitchTable},
     tool::{Batch, Place, run_batch},
 };
+use linux_net::{links, offload};
 
 /// How far the building is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,7 +337,7 @@ fn shaping(layout: &Layout, namespace: &str, mtu_bytes: u16, rates: &Rates<'_>) 
 fn name_ports(site: &SwitchSite) -> io::Result<()> {
     let named = site.ports.iter().zip(PORT_IFINDEX_BASE..).filter(|(port, _)| port.device.is_some());
     let mut aliases = named.filter(|(port, _)| !port.alias().is_empty());
-    aliases.try_for_each(|(port, ifindex)| link::set_alias(ifindex, port.alias()))
+    aliases.try_for_each(|(port, ifindex)| links::set_alias(ifindex, port.alias()))
 }
 
 fn port_script(site: &SwitchSite, mtu_bytes: u16) -> String {
@@ -384,9 +385,11 @@ fn offload<'a>(
 ) -> Result<(), LabError> {
     match layout.offload {
         Offload::On | Offload::Trains => Ok(()),
-        Offload::Off => netns::within(namespace, || crate::ethtool::disable_offload(devices))
-            .and_then(|result| result)
-            .context("up", node, "turn offload off"),
+        Offload::Off => netns::within(namespace, || offload::disable(devices)).and_then(|result| result).context(
+            "up",
+            node,
+            "turn offload off",
+        ),
     }
 }
 

@@ -10,11 +10,12 @@ use crate::{
     ebpf,
     error::Context,
     layout::{CableEnd, FailMode, Layout, Shut},
-    link, loss, netns,
+    loss, netns,
     shaper::{port_mtu_bytes, shaper},
     table::PORT_IFINDEX_BASE,
     tool::{Batch, Place, run_batch},
 };
+use linux_net::links;
 
 impl Lab {
     /// Breaks a cable, named by a host, a port or both ends. It stays broken until [`Lab::heal`], also when its plugs are
@@ -91,7 +92,7 @@ pub(crate) fn fit(layout: &Layout, switch: usize, port: usize, held: &bridge::He
     let place = |step| Place { operation: "plug", device: &site.name, step };
     let script = format!("link set dev {device} mtu {}\n", port_mtu_bytes(layout.mtu_bytes()));
     run_batch(&Batch { tool: "ip", namespace, script }, place("set the MTU"))?;
-    netns::within(&site.namespace, || link::set_alias(ifindex, site.ports[port].alias()))
+    netns::within(&site.namespace, || links::set_alias(ifindex, site.ports[port].alias()))
         .and_then(|result| result)
         .context("plug", &site.name, "set the alias")?;
     match layout.backend {

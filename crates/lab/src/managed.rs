@@ -20,7 +20,6 @@
 //! ends with the lab. Credentials are no secret, as nothing but the lab can reach the agents.
 
 mod plane;
-pub(crate) mod wire;
 
 use std::{
     fmt::Write as _,
@@ -63,6 +62,7 @@ use crate::{
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     tool::{Batch, Place, run_batch},
 };
+use linux_net::offload;
 
 /// The device that leads from a switch to the management network.
 const SWITCH_DEVICE: &str = "mgmt~";
@@ -165,9 +165,11 @@ fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite)
 
 /// Lets a device send frames as they are on a cable, with their checksums.
 fn whole_frames(namespace: &str, device: &'static str) -> Result<(), LabError> {
-    netns::within(namespace, || crate::ethtool::disable_offload(std::iter::once(device)))
-        .and_then(|result| result)
-        .context("up", namespace, "turn offload off")
+    netns::within(namespace, || offload::disable(std::iter::once(device))).and_then(|result| result).context(
+        "up",
+        namespace,
+        "turn offload off",
+    )
 }
 
 /// Starts `program`, which must end up in [`serve`], apart from the caller, and LLDP daemons in the hosts; waits until
@@ -304,7 +306,7 @@ fn before_data_planes() {
 ///
 /// # Errors
 /// As [`serve`], and [`LabError::Unsupported`] for a switch that the lab does not have.
-pub(crate) fn serve_one(
+pub fn serve_one(
     name: &str,
     switch: &str,
     listen: SocketAddr,

@@ -25,7 +25,7 @@ use crate::{
     directory::Changing,
     error::Context,
     layout::{CableEnd, Carried, Layout, Side},
-    link, managed,
+    managed,
     name::port_device,
     netns,
     signal::Watch,
@@ -33,6 +33,7 @@ use crate::{
     table::PORT_IFINDEX_BASE,
     tool::{Batch, Place, run_batch},
 };
+use linux_net::links;
 
 /// What is in a port once plugs have been moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +183,7 @@ fn pull(layout: &Layout, from: PortAt, floor: &File, number: usize) -> Result<Pu
     let ifindex = PORT_IFINDEX_BASE + from.1 as u32;
     if plug.is_some() {
         netns::within(&site.namespace, || {
-            link::move_to(ifindex, floor.as_fd(), &on_floor(number), floor_index(number))
+            links::move_to(ifindex, floor.as_fd(), &on_floor(number), floor_index(number))
         })
         .and_then(|result| result)
         .context("plug", &site.name, "pull plug")?;
@@ -199,7 +200,7 @@ fn drop_in(layout: &Layout, number: usize, to: PortAt) -> Result<(), LabError> {
     let device = site.ports[to.1].device.as_deref().unwrap_or_default();
     let ifindex = PORT_IFINDEX_BASE + to.1 as u32;
     File::open(netns::path(&site.namespace))
-        .and_then(|namespace| link::move_to(floor_index(number), namespace.as_fd(), device, ifindex))
+        .and_then(|namespace| links::move_to(floor_index(number), namespace.as_fd(), device, ifindex))
         .context("plug", &site.name, "plug in")
 }
 
@@ -224,7 +225,7 @@ fn await_far_ends(layout: &Layout, pulled: &[Pulled; 2]) -> Result<(), LabError>
     // Of a cable between the two ports both ends are out, and no device is there any more.
     for (namespace, device) in pulled.iter().filter_map(far_end) {
         loop {
-            let links = link::links(namespace).context("plug", namespace, "read devices")?;
+            let links = links::links(namespace).context("plug", namespace, "read devices")?;
             if !links.get(device).is_some_and(|link| link.running) {
                 break;
             }

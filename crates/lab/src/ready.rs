@@ -12,11 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use linux_net::links::links;
+
 use crate::{
     LabError,
     error::Context,
     layout::{Layout, Shut},
-    link::links,
     signal::Watch,
 };
 

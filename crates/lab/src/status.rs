@@ -5,13 +5,14 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use linux_net::links::links;
+
 use crate::{
     Backend, LabError, bridge,
     counters::{DropCounts, Traffic},
     ebpf,
     error::Context,
     layout::{Layout, SwitchSite},
-    link::links,
     tool::{Place, output_json},
 };
 

@@ -14,7 +14,10 @@ use std::{
     time::Duration,
 };
 
-use ::switchd::settings::{SwitchdConfig, parse_switchd};
+use ::switchd::{
+    bridge::{ServeEvent, serve},
+    settings::{SwitchdConfig, parse_switchd},
+};
 use bridge_mib::{
     PauseMode, PortList, StaticStatus,
     index::{IfIndex, StaticRow},
@@ -28,7 +31,7 @@ use drivers::{
     ssh::{self, Login},
 };
 use fabric::{Admin, Mac, VlanId, VlanSet};
-use lab::{Backend, netns::within, switchd};
+use lab::{Backend, netns::within};
 use snmp::{
     Credentials, Patience, Session, SessionError, UdpLink, Value,
     wire::{AuthProtocol, ErrorStatus},
@@ -111,7 +114,12 @@ impl Bench {
         let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let served = scope.spawn(|| {
-                let serve = || switchd::serve(config, &stop, &mut || ready.store(true, Ordering::SeqCst));
+                let mut tell = |event: ServeEvent| {
+                    if matches!(event, ServeEvent::Ready) {
+                        ready.store(true, Ordering::SeqCst);
+                    }
+                };
+                let serve = || serve(config, "br0", &stop, &mut tell);
                 within(&self.namespace, serve).expect("a namespace")
             });
             while !ready.load(Ordering::SeqCst) && !served.is_finished() {
@@ -198,7 +206,7 @@ fn managers_by_snmp_change_the_kernels_bridge() {
     }
     assert!(starts[0] < starts[1], "managers refuse an engine whose count does not rise: {starts:?}");
     fs::set_permissions(bench.folder.join("auth"), fs::Permissions::from_mode(0o644)).expect("rights");
-    let refused = within(&bench.namespace, || switchd::serve(&config, &AtomicBool::new(true), &mut || {}));
+    let refused = within(&bench.namespace, || serve(&config, "br0", &AtomicBool::new(true), &mut |_| {}));
     assert!(refused.expect("a namespace").is_err_and(|error| error.to_string().contains("chmod 600")));
 }
 

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, io, time::Duration};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL};
 use nix::{errno::Errno, sys::socket::SockProtocol};
 
-use crate::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
+use linux_net::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
 
 /// Who made a route, as the kernel keeps it: `ip route show proto 229`.
 const OURS: u8 = 229;

@@ -25,17 +25,19 @@ use switchd::{
     stp::{Bpdu, Bridge, Effect, Link, Timers},
 };
 
-use super::wire::{Ears, Speech, drain, link_events, wait};
 use crate::{
     LabError,
     directory::Current,
     ebpf::Tables,
     layout::{Cable, Layout, SwitchSite},
-    link,
     shaper::port_mtu_bytes,
     status::queue_drops,
     table::{Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
     tool::{Batch, Place, run_batch},
+};
+use linux_net::{
+    links,
+    packet::{NeighbourProtocol, NeighbourSocket, drain, link_events, wait},
 };
 
 /// How often a device announces itself, and for how long that holds.
@@ -66,8 +68,8 @@ pub(super) struct Plane {
     mtus_bytes: Vec<u32>,
     stp: Bridge,
     neighbourhood: Neighbourhood,
-    stp_ears: Ears,
-    lldp_ears: Ears,
+    stp_socket: NeighbourSocket,
+    lldp_socket: NeighbourSocket,
     events: OwnedFd,
     ports: Vec<PortConfig>,
     name: Vec<u8>,
@@ -112,8 +114,8 @@ impl Plane {
             mtus_bytes: vec![u32::from(port_mtu_bytes(layout.mtu_bytes())); count],
             stp: Bridge::new(id, &ports, Timers::SHORT, 0),
             neighbourhood: Neighbourhood::default(),
-            stp_ears: Ears::open(Speech::Stp)?,
-            lldp_ears: Ears::open(Speech::Lldp)?,
+            stp_socket: NeighbourSocket::open(NeighbourProtocol::Stp)?,
+            lldp_socket: NeighbourSocket::open(NeighbourProtocol::Lldp)?,
             events: link_events()?,
             ports: config.ports.clone(),
             name: config.name.clone(),
@@ -140,7 +142,7 @@ impl Plane {
 
     /// Waits until something is there to do; whether `udp` can be read.
     pub(super) fn wait(&self, udp: RawFd, time: Duration) -> io::Result<Ready> {
-        let fds = [udp, self.stp_ears.as_raw_fd(), self.lldp_ears.as_raw_fd(), self.events.as_raw_fd()];
+        let fds = [udp, self.stp_socket.as_raw_fd(), self.lldp_socket.as_raw_fd(), self.events.as_raw_fd()];
         let [udp, ..] = wait(fds, time)?;
         Ok(Ready { udp })
     }
@@ -151,13 +153,13 @@ impl Plane {
         if drain(&self.events) {
             self.look_at_links()?;
         }
-        while let Some(heard) = self.stp_ears.hear()? {
+        while let Some(heard) = self.stp_socket.receive()? {
             if let (Some(port), Ok(bpdu)) = (self.port_of(heard.ifindex), Bpdu::decode(&heard.octets)) {
                 let effects = self.stp.handle_bpdu(now_ms, port, &bpdu);
                 self.perform(effects)?;
             }
         }
-        while let Some(heard) = self.lldp_ears.hear()? {
+        while let Some(heard) = self.lldp_socket.receive()? {
             let listens = |port: &usize| matches!(self.ports[*port].lldp, LldpAdmin::RxOnly | LldpAdmin::TxAndRx);
             let port = self.port_of(heard.ifindex).filter(listens);
             if let (Some(port), Ok(said)) = (port, Announcement::decode(&heard.octets)) {
@@ -184,7 +186,7 @@ impl Plane {
         let description = self.facts.description.as_bytes();
         let chassis = self.facts.address.octets();
         let said = bridge_announcement(chassis, &self.name, description, &port.name, &config.alias, LLDP_TTL_S);
-        self.lldp_ears.say(port.if_index, port.mac, &said.encode())
+        self.lldp_socket.send(port.if_index, port.mac, &said.encode())
     }
 
     fn port_of(&self, ifindex: u32) -> Option<usize> {
@@ -195,7 +197,7 @@ impl Plane {
     /// Which cables carry, and which have not carried in between.
     fn look_at_links(&mut self) -> io::Result<()> {
         self.look_at_cables()?;
-        let links = link::dump()?;
+        let links = links::dump()?;
         for number in 0..self.ports.len() {
             let port = &self.site.ports[number];
             let link = port.device.as_deref().and_then(|device| links.get(device));
@@ -259,7 +261,7 @@ impl Plane {
             match effect {
                 Effect::Send(number, bpdu) => {
                     let port = &self.facts.ports[number];
-                    self.stp_ears.say(port.if_index, port.mac, &bpdu.encode())?;
+                    self.stp_socket.send(port.if_index, port.mac, &bpdu.encode())?;
                 }
                 Effect::State(number, _) => self.write_port(number).map_err(io::Error::other)?,
                 Effect::Forget => self.tables.forget().map_err(io::Error::other)?,

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, process::ExitCode, sync::Arc, thread};
 
 use anyhow::{Context, Result};
 use file_server::{Catalog, HttpServer, Served, TftpServer};
-use lab::tagger::privileges;
+use linux_net::privileges;
 
 use super::interrupt::Interrupt;
 use crate::{cli, failure::bad_input};

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use controller::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
 use fabric::{LinkId, Plan, SwitchId, format::plan::ReadMode};
-use rollout::standby::{News, Stance};
+use rollout::standby::{News, Stance, Standby};
 use serde_json::json;
 use switch_model::driver::Fault;
 
@@ -27,6 +27,9 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
         hold: seconds("--hold", args.hold, 0.0..=86_400.0)?,
         drain: seconds("--drain", args.drain, 0.05..=60.0)?,
     };
+    // What is wrong with the plan comes before what is wrong with the credentials.
+    Standby::new(&plan, request.hold, request.drain)
+        .map_err(|why| bad_input(format!("{}: {why}", args.plan.display())))?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let interrupt = Interrupt::watch_in_order()?;
     let teller = Teller { plan: &plan, output, started: Instant::now() };
@@ -39,9 +42,6 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
             token.cancel();
         }
     })?;
-    if let StandbyResult::Unprepared(why) = result {
-        return Err(bad_input(format!("{}: {why}", args.plan.display())));
-    }
     unread.map_or_else(|| teller.ended(result), Err)
 }
 
@@ -105,7 +105,8 @@ impl Teller<'_> {
     /// How it ended; whether it was asked to.
     fn ended(&self, result: StandbyResult) -> Result<ExitCode> {
         match result {
-            StandbyResult::Interrupted | StandbyResult::Unprepared(_) => return Ok(ExitCode::SUCCESS),
+            StandbyResult::Interrupted => return Ok(ExitCode::SUCCESS),
+            StandbyResult::Unprepared(why) => eprintln!("espalier: {why}"),
             StandbyResult::Left(stance) => {
                 self.left(stance)?;
                 return Ok(ExitCode::SUCCESS);

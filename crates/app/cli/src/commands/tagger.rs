@@ -67,7 +67,7 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             let silence_ns = u64::from(*silence) * 1_000_000;
             let settings = Settings { probes_per_s_max: *probes, silence_ns, ..Settings::default() };
             let prepared = daemon::prepare(&tagged)?;
-            tagger::privileges::keep_only(tagger::privileges::Capability::Bpf).context("give up privileges")?;
+            linux_net::privileges::keep_only(linux_net::privileges::Capability::Bpf).context("give up privileges")?;
             daemon::run(&prepared, &table, &paths, settings, &|| interrupt.is_pressed(), &mut |notice| {
                 let what = match notice.verdict {
                     Verdict::Healthy => "healthy",

@@ -8,7 +8,7 @@ use std::{
     process::Command,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -106,6 +106,8 @@ pub(crate) fn ring() -> String {
 pub(crate) struct Closet {
     pub(crate) port: u16,
     pub(crate) silent: Vec<Arc<AtomicBool>>,
+    /// `unanswered[switch]`: requests that came while it was silent.
+    pub(crate) unanswered: Vec<Arc<AtomicUsize>>,
     traps: Vec<Arc<AtomicBool>>,
     freezes: Vec<Arc<AtomicBool>>,
     storms: Vec<Arc<AtomicBool>>,
@@ -134,16 +136,18 @@ impl Closet {
         let stop = Arc::new(AtomicBool::new(false));
         let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
         let (silent, traps, freezes, storms) = (flags(), flags(), flags(), flags());
+        let unanswered: Vec<Arc<AtomicUsize>> = (0..4).map(|_| Arc::default()).collect();
         let agents = sockets.into_iter().zip(0_u8..).map(|(socket, number)| {
             let at = usize::from(number);
             let (stop, silent) = (Arc::clone(&stop), Arc::clone(&silent[at]));
             let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
             let (storm, open, turns) = (Arc::clone(&storms[at]), false, Rng::new(u64::from(number)));
             let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns };
-            thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, &silent))
+            let lost = Arc::clone(&unanswered[at]);
+            thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, (&silent, &lost)))
         });
         let agents = agents.collect();
-        Self { port, silent, traps, freezes, storms, stop, agents }
+        Self { port, silent, unanswered, traps, freezes, storms, stop, agents }
     }
 
     pub(crate) fn do_it(&self, deed: &str) {
@@ -179,7 +183,14 @@ impl Drop for Closet {
     }
 }
 
-fn serve(socket: UdpSocket, ring: Ring, limits: Limits, kind: &str, stop: &AtomicBool, silent: &AtomicBool) {
+fn serve(
+    socket: UdpSocket,
+    ring: Ring,
+    limits: Limits,
+    kind: &str,
+    stop: &AtomicBool,
+    (silent, unanswered): (&AtomicBool, &AtomicUsize),
+) {
     let number = ring.number;
     let engine_id = [0x80, 0, 0x1f, 0x88, 4, b's', number];
     let port = |port: u32| PortFacts {
@@ -209,7 +220,9 @@ fn serve(socket: UdpSocket, ring: Ring, limits: Limits, kind: &str, stop: &Atomi
     while !stop.load(Ordering::SeqCst) {
         if silent.load(Ordering::SeqCst) {
             let mut lost = [0; 2048];
-            let _ = server.socket().recv(&mut lost);
+            if server.socket().recv(&mut lost).is_ok() {
+                unanswered.fetch_add(1, Ordering::SeqCst);
+            }
             thread::sleep(Duration::from_millis(5));
         } else {
             server.step(Duration::from_millis(50)).expect("a socket");

@@ -12,7 +12,7 @@ use libbpf_rs::{ErrorKind, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookB
 use nix::sys::socket::SockProtocol;
 
 use super::Side;
-use crate::netlink::{Netlink, Request};
+use linux_net::netlink::{Netlink, Request};
 
 /// First among filters: those after ours see frames as the stack does.
 pub(crate) const PRIORITY: u32 = 1;

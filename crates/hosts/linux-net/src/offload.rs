@@ -20,7 +20,7 @@ struct Value {
 ///
 /// # Errors
 /// If a device is missing or refuses.
-pub(crate) fn disable_offload<'a>(devices: impl Iterator<Item = &'a str>) -> io::Result<()> {
+pub fn disable<'a>(devices: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let control = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     for device in devices {
         for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {

@@ -11,9 +11,9 @@
 use std::io;
 
 use bridge_mib::PauseMode;
+use linux_net::netlink::{Netlink, Refusal, Request, attribute, emit, find, nest, number};
 use netlink_packet_core::DefaultNla;
 use nix::sys::socket::SockProtocol;
-use tagger::netlink::{Netlink, Refusal, Request, attribute, emit, find, nest, number};
 
 /// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`.
 const CONTROL: u16 = 16;

@@ -13,15 +13,15 @@ use std::{collections::BTreeMap, io};
 
 use bridge_mib::PauseMode;
 use fabric::{Mac, VlanId};
+use linux_net::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use nix::{errno::Errno, sys::socket::SockProtocol};
-use tagger::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
 
+use super::error::{Context as _, SwitchdError};
 use super::{
     links::{Bridge, Kind, Link},
     pause::{Ethtool, Pause},
 };
-use crate::{LabError, error::Context as _};
 
 const FAMILY: u8 = libc::AF_BRIDGE as u8;
 const IFINFO_LEN: usize = 16;
@@ -119,9 +119,9 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// # Errors
-    /// [`LabError::Unsupported`] if there is no such bridge, or it does not filter VLANs, with the way out;
-    /// [`LabError::Io`] if the kernel cannot be asked.
-    pub(super) fn open(bridge: &str) -> Result<Self, LabError> {
+    /// [`SwitchdError::Unsupported`] if there is no such bridge, or it does not filter VLANs, with the way out;
+    /// [`SwitchdError::Io`] if the kernel cannot be asked.
+    pub(super) fn open(bridge: &str) -> Result<Self, SwitchdError> {
         let route = Netlink::open(SockProtocol::NetlinkRoute).context("serve", bridge, "ask the kernel")?;
         let mut kernel = Self { bridge: bridge.to_owned(), index: 0, route, ethtool: Ethtool::open().ok() };
         kernel.index = kernel.links()?.device.index;
@@ -132,7 +132,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn links(&mut self) -> Result<Links, LabError> {
+    pub(super) fn links(&mut self) -> Result<Links, SwitchdError> {
         let request = Request { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; IFINFO_LEN] };
         let messages = self.route.dump(&request).context("serve", &self.bridge, "read devices")?;
         let all: Vec<Link> = messages.iter().filter_map(|message| Link::parse(message)).collect();
@@ -142,12 +142,12 @@ impl Kernel {
         });
         let name = &self.bridge;
         let Some((device, bridge)) = found else {
-            return Err(LabError::Unsupported(format!(
+            return Err(SwitchdError::Unsupported(format!(
                 "there is no bridge {name}: ip link add name {name} type bridge vlan_filtering 1"
             )));
         };
         if !bridge.filters_vlans {
-            return Err(LabError::Unsupported(format!(
+            return Err(SwitchdError::Unsupported(format!(
                 "{name} does not filter VLANs: ip link set dev {name} type bridge vlan_filtering 1"
             )));
         }
@@ -165,7 +165,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn read(&mut self) -> Result<State, LabError> {
+    pub(super) fn read(&mut self) -> Result<State, SwitchdError> {
         let mut state = self.read_ports()?;
         state.statics = self.read_statics(&state)?;
         Ok(state)
@@ -175,7 +175,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn read_ports(&mut self) -> Result<State, LabError> {
+    pub(super) fn read_ports(&mut self) -> Result<State, SwitchdError> {
         let Links { bridge, ports, .. } = self.links()?;
         let mut state = State {
             stp: bridge.stp,
@@ -196,7 +196,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn read_statics(&mut self, of: &State) -> Result<BTreeMap<Row, u32>, LabError> {
+    pub(super) fn read_statics(&mut self, of: &State) -> Result<BTreeMap<Row, u32>, SwitchdError> {
         let rows = self.addresses()?.into_iter();
         let ours = rows.filter(|(_, port, state)| is_static(*state) && of.ports.contains_key(port));
         Ok(ours.map(|(row, port, _)| (row, port)).collect())
@@ -237,14 +237,14 @@ impl Kernel {
     /// Addresses that the bridge has learned, and where.
     ///
     /// # Errors
-    /// [`LabError::Io`].
-    pub(super) fn learned(&mut self) -> Result<BTreeMap<Row, u32>, LabError> {
+    /// [`SwitchdError::Io`].
+    pub(super) fn learned(&mut self) -> Result<BTreeMap<Row, u32>, SwitchdError> {
         let rows = self.addresses()?.into_iter().filter(|(.., state)| state & (NO_ARP | PERMANENT) == 0);
         Ok(rows.map(|(row, port, _)| (row, port)).collect())
     }
 
     /// Every address of the bridge with a VLAN, its port and `NUD_*` state.
-    fn addresses(&mut self) -> Result<Vec<(Row, u32, u16)>, LabError> {
+    fn addresses(&mut self) -> Result<Vec<(Row, u32, u16)>, SwitchdError> {
         let request = Request { kind: libc::RTM_GETNEIGH, flags: 0, body: neighbour_header(0, 0) };
         let messages = self.route.dump(&request).context("serve", &self.bridge, "read addresses")?;
         Ok(messages.iter().filter_map(|message| address(message, self.index)).collect())

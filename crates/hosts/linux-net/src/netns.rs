@@ -24,7 +24,7 @@ pub fn path(name: &str) -> PathBuf {
 ///
 /// # Errors
 /// If the directory is there but cannot be read.
-pub(crate) fn list(prefix: &str) -> io::Result<Vec<String>> {
+pub fn list(prefix: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(NAMESPACES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -45,7 +45,7 @@ pub(crate) fn list(prefix: &str) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// If there is none of this name, or the caller may not enter it.
-pub(crate) fn enter(name: &str) -> io::Result<()> {
+pub fn enter(name: &str) -> io::Result<()> {
     let file = File::open(path(name))?;
     setns(file, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
 }
@@ -68,7 +68,7 @@ pub fn within<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Resul
 }
 
 /// Processes that live in one of these namespaces, the caller's own threads aside.
-pub(crate) fn inhabitants(names: &[String]) -> Vec<i32> {
+pub fn inhabitants(names: &[String]) -> Vec<i32> {
     use std::os::unix::fs::MetadataExt;
     let inodes: Vec<u64> = names.iter().filter_map(|name| Some(fs::metadata(path(name)).ok()?.ino())).collect();
     let own = std::process::id() as i32;

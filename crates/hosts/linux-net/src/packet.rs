@@ -1,4 +1,5 @@
-//! The frames that a switch exchanges with its neighbours: a packet socket for all of its ports.
+//! The frames that a switch exchanges with its neighbours: a packet socket for all of its ports, and waiting for several
+//! sockets.
 //!
 //! They pass the queues of cables by, since a switch lets nothing delay the messages that keep it from looping.
 
@@ -15,9 +16,9 @@ use nix::{
 };
 
 /// Where spanning tree speaks.
-pub(crate) const STP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0]);
+pub const STP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0]);
 /// Where LLDP speaks.
-pub(crate) const LLDP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+pub const LLDP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
 /// How BPDUs follow a length field.
 const LLC_BPDU: [u8; 3] = [0x42, 0x42, 0x03];
 const HEADER_LEN: usize = 14;
@@ -26,9 +27,9 @@ const FRAME_LEN_MAX: usize = 2048;
 /// `PACKET_QDISC_BYPASS` of `linux/if_packet.h`.
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 
-/// What is spoken.
+/// The protocol that neighbours speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
+pub enum NeighbourProtocol {
     /// Spanning tree.
     Stp,
     /// LLDP.
@@ -36,22 +37,28 @@ pub(crate) enum Speech {
 }
 
 /// A packet socket for one protocol on all devices of the calling thread's namespace.
-pub(crate) struct Ears {
+pub struct NeighbourSocket {
     fd: OwnedFd,
-    speech: Speech,
+    protocol: NeighbourProtocol,
 }
 
 /// What came in: by which device, and what follows the headers.
-pub(crate) struct Heard {
-    pub(crate) ifindex: u32,
-    pub(crate) octets: Vec<u8>,
+pub struct NeighbourFrame {
+    /// The device's index.
+    pub ifindex: u32,
+    /// What follows the headers.
+    pub octets: Vec<u8>,
 }
 
-impl Ears {
-    pub(crate) fn open(speech: Speech) -> io::Result<Self> {
+impl NeighbourSocket {
+    /// Opens one in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn open(protocol: NeighbourProtocol) -> io::Result<Self> {
         let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)?;
         let one: libc::c_int = 1;
-        let address = link_address(speech, 0);
+        let address = link_address(protocol, 0);
         // SAFETY: both calls get pointers to live values with their true sizes.
         let done = unsafe {
             libc::setsockopt(
@@ -63,11 +70,14 @@ impl Ears {
             ) == 0
                 && libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32) == 0
         };
-        if done { Ok(Self { fd, speech }) } else { Err(io::Error::last_os_error()) }
+        if done { Ok(Self { fd, protocol }) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The next frame that came in, if one waits. Frames of other kinds are passed over.
-    pub(crate) fn hear(&self) -> io::Result<Option<Heard>> {
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn receive(&self) -> io::Result<Option<NeighbourFrame>> {
         let mut buffer = [0_u8; FRAME_LEN_MAX];
         loop {
             // SAFETY: all-zero bytes are a valid sockaddr_ll.
@@ -98,33 +108,36 @@ impl Ears {
             if from.sll_pkttype == libc::PACKET_OUTGOING || frame.len() < HEADER_LEN {
                 continue;
             }
-            let octets = match self.speech {
-                Speech::Stp => {
+            let octets = match self.protocol {
+                NeighbourProtocol::Stp => {
                     let len = usize::from(u16::from_be_bytes([frame[12], frame[13]]));
                     let body = frame[HEADER_LEN..].get(..len).and_then(|body| body.strip_prefix(&LLC_BPDU));
                     body.filter(|_| frame[..6] == STP_ADDRESS.octets())
                 }
-                Speech::Lldp => Some(&frame[HEADER_LEN..]),
+                NeighbourProtocol::Lldp => Some(&frame[HEADER_LEN..]),
             };
             if let Some(octets) = octets {
-                return Ok(Some(Heard { ifindex: from.sll_ifindex as u32, octets: octets.to_vec() }));
+                return Ok(Some(NeighbourFrame { ifindex: from.sll_ifindex as u32, octets: octets.to_vec() }));
             }
         }
     }
 
     /// Sends by a device. A device that is down sends nothing, and that is no error.
-    pub(crate) fn say(&self, ifindex: u32, source: Mac, octets: &[u8]) -> io::Result<()> {
-        let (destination, head) = match self.speech {
-            Speech::Stp => (STP_ADDRESS, ((LLC_BPDU.len() + octets.len()) as u16).to_be_bytes()),
-            Speech::Lldp => (LLDP_ADDRESS, 0x88cc_u16.to_be_bytes()),
+    ///
+    /// # Errors
+    /// What else the kernel refused.
+    pub fn send(&self, ifindex: u32, source: Mac, octets: &[u8]) -> io::Result<()> {
+        let (destination, head) = match self.protocol {
+            NeighbourProtocol::Stp => (STP_ADDRESS, ((LLC_BPDU.len() + octets.len()) as u16).to_be_bytes()),
+            NeighbourProtocol::Lldp => (LLDP_ADDRESS, 0x88cc_u16.to_be_bytes()),
         };
         let mut frame = [&destination.octets()[..], &source.octets(), &head].concat();
-        if self.speech == Speech::Stp {
+        if self.protocol == NeighbourProtocol::Stp {
             frame.extend(LLC_BPDU);
         }
         frame.extend(octets);
         frame.resize(frame.len().max(FRAME_LEN_MIN), 0);
-        let to = link_address(self.speech, ifindex);
+        let to = link_address(self.protocol, ifindex);
         // SAFETY: frame and address are live and their true lengths are given.
         let sent = unsafe {
             libc::sendto(
@@ -146,27 +159,30 @@ impl Ears {
     }
 }
 
-impl AsRawFd for Ears {
+impl AsRawFd for NeighbourSocket {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 }
 
-fn link_address(speech: Speech, ifindex: u32) -> libc::sockaddr_ll {
-    let protocol = match speech {
-        Speech::Stp => libc::ETH_P_802_2 as u16,
-        Speech::Lldp => 0x88cc,
+fn link_address(protocol: NeighbourProtocol, ifindex: u32) -> libc::sockaddr_ll {
+    let ethertype = match protocol {
+        NeighbourProtocol::Stp => libc::ETH_P_802_2 as u16,
+        NeighbourProtocol::Lldp => 0x88cc,
     };
     // SAFETY: all-zero bytes are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = protocol.to_be();
+    address.sll_protocol = ethertype.to_be();
     address.sll_ifindex = ifindex as i32;
     address
 }
 
 /// A socket on which the kernel tells of devices that come, go and change.
-pub(crate) fn link_events() -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// What the kernel refused.
+pub fn link_events() -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let events = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
     bind(events.as_raw_fd(), &NetlinkAddr::new(0, libc::RTMGRP_LINK as u32))?;
@@ -175,7 +191,7 @@ pub(crate) fn link_events() -> io::Result<OwnedFd> {
 }
 
 /// Empties a socket whose messages only mean that something has happened; whether there were any.
-pub(crate) fn drain(fd: &OwnedFd) -> bool {
+pub fn drain(fd: &OwnedFd) -> bool {
     let mut buffer = [0_u8; 8192];
     let mut any = false;
     loop {
@@ -190,7 +206,10 @@ pub(crate) fn drain(fd: &OwnedFd) -> bool {
 }
 
 /// Waits until one of these can be read or time is up; which can.
-pub(crate) fn wait<const N: usize>(fds: [RawFd; N], time: Duration) -> io::Result<[bool; N]> {
+///
+/// # Errors
+/// What the kernel refused.
+pub fn wait<const N: usize>(fds: [RawFd; N], time: Duration) -> io::Result<[bool; N]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the array is live and its true length is given.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, time.as_millis() as libc::c_int) };

@@ -1,4 +1,4 @@
-//! `espalier switchd`: any Linux bridge as a managed switch.
+//! Any Linux bridge as a managed switch.
 //!
 //! ```text
 //!   sockets, secrets, state ─▶ fewer rights ─▶ ┌ SNMP request ─▶ Switch ─▶ Plane ─▶ netlink ─▶ kernel ┐
@@ -8,6 +8,7 @@
 //! this program, which takes over whatever the bridge holds. What others change on the bridge in the meantime is taken
 //! over as well, before the next question is answered.
 
+mod error;
 mod events;
 mod folder;
 mod intent;
@@ -15,6 +16,7 @@ mod kernel;
 mod links;
 mod pause;
 mod plane;
+mod secrets;
 
 use std::{
     fs,
@@ -26,79 +28,48 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use snmp::wire::Keys;
-use switchd::{
-    agent::{Access, Config, Engine, Facts, Responder as _, Server, Switch, User},
-    saved::{parse_saved, write_saved},
-    settings::{SwitchdConfig, SwitchdTarget},
-};
-use tagger::privileges::{self, Capability, Kept};
+use linux_net::privileges::{self, Capability, Kept};
 
 use self::{
+    error::Context as _,
     folder::{Folder, next_boots},
     kernel::Kernel,
     plane::Plane,
 };
-use crate::{LabError, error::Context, managed};
+use crate::{
+    agent::{Config, Engine, Facts, Responder as _, Server, Switch},
+    saved::{parse_saved, write_saved},
+    settings::SwitchdConfig,
+};
+
+pub use self::{error::SwitchdError, secrets::Secrets};
 
 /// Longest wait for something to happen.
 const TICK: Duration = Duration::from_millis(200);
 /// How long after what was saved could not be written it is tried again.
 const SAVE_AGAIN: Duration = Duration::from_secs(10);
-/// Octets of a secret's file at most.
-const SECRET_LEN_MAX: u64 = 4096;
-
-/// A user whose passwords have been read.
-#[derive(Clone)]
-struct Secret {
-    name: String,
-    protocol: snmp::wire::AuthProtocol,
-    auth: String,
-    privacy: Option<String>,
-    rights: switchd::agent::Rights,
+/// Something worth telling a person while it happens.
+#[derive(Debug)]
+pub enum ServeEvent {
+    /// It answers from now on.
+    Ready,
+    /// What was saved could not be written; it is tried again after this time.
+    NotSaved(SwitchdError, Duration),
+    /// The count of starts in this file is lost, and why; starts are counted by the clock.
+    StartsLost(String, String),
 }
 
-/// Everybody who may ask.
-#[derive(Clone, Default)]
-struct Secrets {
-    users: Vec<Secret>,
-    communities: Vec<(Vec<u8>, switchd::agent::Rights)>,
-}
-
-impl Secrets {
-    /// The keys of an engine.
-    fn access(&self, engine_id: &[u8]) -> Access {
-        let user = |user: &Secret| User {
-            name: user.name.as_bytes().to_vec(),
-            keys: Keys::new(user.protocol, &user.auth, user.privacy.as_deref(), engine_id),
-            rights: user.rights,
-        };
-        Access { communities: self.communities.clone(), users: self.users.iter().map(user).collect() }
-    }
-}
-
-/// Serves until `stop` is set. `ready` is called once it answers. The bridge goes on as it is afterwards.
+/// Serves a kernel's bridge until `stop` is set. The bridge goes on as it is afterwards.
 ///
 /// # Errors
-/// [`LabError`], naming the bridge, file or socket that is in the way.
-pub fn serve(config: &SwitchdConfig, stop: &AtomicBool, ready: &mut dyn FnMut()) -> Result<(), LabError> {
-    let secrets = secrets(config)?;
-    match &config.target {
-        SwitchdTarget::Bridge(bridge) => serve_bridge(config, bridge, &secrets, stop, ready),
-        SwitchdTarget::Lab { lab, switch } => {
-            let access = |engine_id: &[u8]| secrets.access(engine_id);
-            managed::serve_one(lab, switch, config.listen, &access, stop, ready)
-        }
-    }
-}
-
-fn serve_bridge(
+/// [`SwitchdError`], naming the bridge, file or socket that is in the way.
+pub fn serve(
     config: &SwitchdConfig,
     bridge: &str,
-    secrets: &Secrets,
     stop: &AtomicBool,
-    ready: &mut dyn FnMut(),
-) -> Result<(), LabError> {
+    events: &mut dyn FnMut(ServeEvent),
+) -> Result<(), SwitchdError> {
+    let secrets = Secrets::read(config)?;
     let state = State::open(&config.state, bridge, config.user.as_deref())?;
     let mut kernel = Kernel::open(bridge)?;
     let facts = plane::facts(bridge, &mut kernel)?;
@@ -120,15 +91,15 @@ fn serve_bridge(
     // From here on files are written with the rights of the user whose they are.
     give_up_rights(config.user.as_deref()).context("serve", bridge, "give up rights")?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let boots = state.count_start(unix_s);
+    let boots = state.count_start(unix_s, events);
     let mut switch = Switch::new(facts, first, plane, &engine_id, boots, 0);
     if !running {
-        switch.apply_all().map_err(|refused| LabError::Unsupported(format!("{bridge}: {refused}")))?;
+        switch.apply_all().map_err(|refused| SwitchdError::Unsupported(format!("{bridge}: {refused}")))?;
     }
     state.mark_running();
     let engine = Engine::new(switch, access, &engine_id, unix_s << 32);
     let mut server = Server::new(engine, socket, Instant::now());
-    ready();
+    events(ServeEvent::Ready);
     let (mut kept, mut unsaved_since) = (0, None);
     while !stop.load(Ordering::Relaxed) {
         let udp = server.socket().as_raw_fd();
@@ -146,7 +117,7 @@ fn serve_bridge(
                 Ok(()) => (kept, unsaved_since) = (switch.saves(), None),
                 // The switch goes on: a disk that is full now may have room later.
                 Err(error) => {
-                    eprintln!("espalier: {error}; tried again every {} s", SAVE_AGAIN.as_secs());
+                    events(ServeEvent::NotSaved(error, SAVE_AGAIN));
                     unsaved_since = Some(Instant::now());
                 }
             }
@@ -169,53 +140,6 @@ fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
-/// Reads every password, from files that nobody else can read.
-fn secrets(config: &SwitchdConfig) -> Result<Secrets, LabError> {
-    let mut secrets = Secrets::default();
-    for user in &config.users {
-        let auth = secret(&user.auth_file)?;
-        let privacy = user.privacy_file.as_deref().map(secret).transpose()?;
-        let short = |word: &str| word.len() < snmp::wire::PASSWORD_LEN_MIN;
-        if short(&auth) || privacy.as_deref().is_some_and(short) {
-            return Err(LabError::Unsupported(format!(
-                "user {}: passwords have at least {} characters (RFC 3414)",
-                user.name,
-                snmp::wire::PASSWORD_LEN_MIN
-            )));
-        }
-        let (name, protocol, rights) = (user.name.clone(), user.protocol, user.rights);
-        secrets.users.push(Secret { name, protocol, auth, privacy, rights });
-    }
-    for (file, rights) in &config.communities {
-        secrets.communities.push((secret(file)?.into_bytes(), *rights));
-    }
-    Ok(secrets)
-}
-
-fn secret(path: &Path) -> Result<String, LabError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    // A service manager that hands secrets over has a folder for them.
-    let path = match std::env::var_os("CREDENTIALS_DIRECTORY") {
-        Some(folder) if path.is_relative() => Path::new(&folder).join(path),
-        _ => path.to_owned(),
-    };
-    let path = path.as_path();
-    let shown = path.display().to_string();
-    let metadata = fs::metadata(path).context("serve", &shown, "read a secret")?;
-    if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(LabError::Unsupported(format!("{shown}: others can read this secret; chmod 600 {shown}")));
-    }
-    if metadata.len() > SECRET_LEN_MAX {
-        return Err(LabError::Unsupported(format!("{shown}: is no password, with {} bytes", metadata.len())));
-    }
-    let text = fs::read_to_string(path).context("serve", &shown, "read a secret")?;
-    let word = text.trim_end_matches(['\n', '\r']).to_owned();
-    if word.is_empty() || word.contains('\n') {
-        return Err(LabError::Unsupported(format!("{shown}: must hold one line, the password")));
-    }
-    Ok(word)
-}
-
 /// What outlives the program, and the marker that does not outlive the machine's run.
 struct State {
     folder: Folder,
@@ -231,7 +155,7 @@ const STARTING: &str = "starting";
 
 impl State {
     /// Opens the folder, and gives it to `user`, who is to write there.
-    fn open(folder: &Path, bridge: &str, user: Option<&str>) -> Result<Self, LabError> {
+    fn open(folder: &Path, bridge: &str, user: Option<&str>) -> Result<Self, SwitchdError> {
         let shown = folder.display().to_string();
         let opened = Folder::open(folder).context("serve", &shown, "make the folder of the state")?;
         if let Some(user) = user.filter(|_| nix::unistd::Uid::effective().is_root()) {
@@ -246,49 +170,49 @@ impl State {
         Ok(Self { folder: opened, saved, boots, marker, running })
     }
 
-    fn has_saved(&self) -> Result<bool, LabError> {
+    fn has_saved(&self) -> Result<bool, SwitchdError> {
         self.text().map(|text| text.is_some())
     }
 
-    fn text(&self) -> Result<Option<String>, LabError> {
+    fn text(&self) -> Result<Option<String>, SwitchdError> {
         self.folder.read(&self.saved).context("serve", &self.folder.shown(&self.saved), "read what was saved")
     }
 
-    fn read(&self, facts: &Facts) -> Result<Option<Config>, LabError> {
+    fn read(&self, facts: &Facts) -> Result<Option<Config>, SwitchdError> {
         let shown = self.folder.shown(&self.saved);
         let parsed = self.text()?.map(|text| parse_saved(facts, &text)).transpose();
         parsed.map_err(|error| {
-            LabError::Unsupported(format!(
+            SwitchdError::Unsupported(format!(
                 "{shown}: {error}; mend it, or remove it to begin with what the bridge holds"
             ))
         })
     }
 
-    fn write(&self, text: &str) -> Result<(), LabError> {
+    fn write(&self, text: &str) -> Result<(), SwitchdError> {
         self.folder.replace(&self.saved, text).context("serve", &self.folder.shown(&self.saved), "save")
     }
 
     /// How often it has started, this time included: managers tell old messages by it (RFC 3414, 2.2.2). A count that is lost
     /// keeps nobody from starting, as [`next_boots`] never goes back.
-    fn count_start(&self, unix_s: u64) -> i32 {
-        let shown = self.folder.shown(&self.boots);
+    fn count_start(&self, unix_s: u64, events: &mut dyn FnMut(ServeEvent)) -> i32 {
+        let mut lost = |why: String| events(ServeEvent::StartsLost(self.folder.shown(&self.boots), why));
         let stored = match self.folder.read(&self.boots) {
             Ok(None) => None,
             Ok(Some(text)) => {
                 let count = text.trim().parse::<i32>().ok();
                 if count.is_none() {
-                    eprintln!("espalier: {shown}: is no number of starts; it is counted by the clock");
+                    lost("is no number of starts".to_owned());
                 }
                 count
             }
             Err(error) => {
-                eprintln!("espalier: {shown}: {error}; starts are counted by the clock");
+                lost(error.to_string());
                 None
             }
         };
         let boots = next_boots(stored, unix_s);
         if let Err(error) = self.folder.replace(&self.boots, &format!("{boots}\n")) {
-            eprintln!("espalier: {shown}: {error}; the next start is counted by the clock");
+            lost(error.to_string());
         }
         boots
     }

@@ -23,7 +23,7 @@ use nix::{
 };
 
 use super::kernel::{Row, address, is_static};
-use tagger::netlink::messages;
+use linux_net::netlink::messages;
 
 /// `RTMGRP_NEIGH`.
 const NEIGHBOURS: u32 = 4;
@@ -116,7 +116,7 @@ mod tests {
     use fabric::{Mac, VlanId};
 
     use super::*;
-    use tagger::netlink::{attribute, emit};
+    use linux_net::netlink::{attribute, emit};
 
     const BRIDGE: u32 = 9;
     const STATIC: u16 = 0x40;

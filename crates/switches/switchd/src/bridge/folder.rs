@@ -54,9 +54,9 @@ impl Folder {
     /// Gives a folder of root's to a user, with the files in it.
     ///
     /// # Errors
-    /// As [`tagger::privileges::give`].
+    /// As [`linux_net::privileges::give`].
     pub(super) fn give(&self, user: &str) -> io::Result<()> {
-        tagger::privileges::give(&self.opened, &self.shown, user)
+        linux_net::privileges::give(&self.opened, &self.shown, user)
     }
 
     /// The path of a file in it, for people.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::agent::{Config, Facts, StaticConfig, VlanConfig};
 use bridge_mib::{
     AcceptableFrames, Enabled, IfStatus, PauseMode, PortList, RowStatus, StaticStatus,
     index::{StaticRow, VlanIndex},
 };
 use fabric::VlanId;
-use switchd::agent::{Config, Facts, StaticConfig, VlanConfig};
 
 use super::kernel::{PortState, Row, State};
 
@@ -190,8 +190,8 @@ pub(super) fn wanted_static(facts: &Facts, config: &Config, row: &StaticRow) -> 
 
 #[cfg(test)]
 mod tests {
+    use crate::agent::{Limits, PortFacts};
     use fabric::{Mac, Model};
-    use switchd::agent::{Limits, PortFacts};
 
     use super::*;
 

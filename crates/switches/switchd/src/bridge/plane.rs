@@ -6,28 +6,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bridge_mib::{BridgePort, IfStatus, LldpAdmin, StpState, index::FdbRow};
-use fabric::{Model, VlanId};
-use nix::errno::Errno;
-use snmp::wire::ErrorStatus;
-use switchd::{
+use crate::{
     agent::{
         Change, Config, Counters, DataPlane, Facts, Limits, PortFacts, PortSensor, Refused, Sensors, StpPortSensor,
         StpSensor,
     },
     lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
 };
+use bridge_mib::{BridgePort, IfStatus, LldpAdmin, StpState, index::FdbRow};
+use fabric::{Model, VlanId};
+use nix::errno::Errno;
+use snmp::wire::ErrorStatus;
 
+use super::error::SwitchdError;
 use super::{
     events::{Doubts, Events},
     intent::{held_port, number, reconcile, static_row, wanted, wanted_options, wanted_port, wanted_static},
     kernel::{Kernel, Links, NotChanged, State, Subject},
     links::{Kind, Link},
 };
-use crate::{
-    LabError,
-    managed::wire::{Ears, Speech, wait},
-};
+use linux_net::packet::{NeighbourProtocol, NeighbourSocket, wait};
 
 /// How long counters may be old.
 const COUNTERS_AGE_MAX: Duration = Duration::from_secs(1);
@@ -44,7 +42,7 @@ pub(super) struct Plane {
     /// What the kernel holds, as far as it is known.
     held: State,
     links: Links,
-    ears: Ears,
+    socket: NeighbourSocket,
     events: Events,
     /// What of it somebody else may have changed.
     doubts: Doubts,
@@ -64,11 +62,11 @@ pub(super) struct Plane {
 /// The hardware, as the kernel names it.
 ///
 /// # Errors
-/// [`LabError::Unsupported`] for a bridge without ports; as [`Kernel::open`].
-pub(super) fn facts(bridge: &str, kernel: &mut Kernel) -> Result<Facts, LabError> {
+/// [`SwitchdError::Unsupported`] for a bridge without ports; as [`Kernel::open`].
+pub(super) fn facts(bridge: &str, kernel: &mut Kernel) -> Result<Facts, SwitchdError> {
     let links = kernel.links()?;
     if links.ports.is_empty() {
-        return Err(LabError::Unsupported(format!("{bridge} has no ports: ip link set dev eth1 master {bridge}")));
+        return Err(SwitchdError::Unsupported(format!("{bridge} has no ports: ip link set dev eth1 master {bridge}")));
     }
     let port = |link: &Link| PortFacts { name: link.name.clone(), if_index: link.index, mac: link.mac };
     let model = Model::by_name("linux-bridge").unwrap_or_else(Model::generic);
@@ -91,9 +89,13 @@ impl Plane {
         facts: &Facts,
         config: &Config,
         interval_s: u16,
-    ) -> Result<Self, LabError> {
-        let socket =
-            |source| LabError::Io { operation: "serve", device: bridge.to_owned(), step: "open LLDP's socket", source };
+    ) -> Result<Self, SwitchdError> {
+        let socket = |source| SwitchdError::Io {
+            operation: "serve",
+            device: bridge.to_owned(),
+            step: "open LLDP's socket",
+            source,
+        };
         // Listened to before the first look, so that nothing happens in between.
         let events = Events::open(kernel.index()).map_err(socket)?;
         let mut plane = Self {
@@ -102,7 +104,7 @@ impl Plane {
             held: kernel.read()?,
             links: kernel.links()?,
             kernel,
-            ears: Ears::open(Speech::Lldp).map_err(socket)?,
+            socket: NeighbourSocket::open(NeighbourProtocol::Lldp).map_err(socket)?,
             events,
             doubts: Doubts::default(),
             neighbourhood: Neighbourhood::default(),
@@ -125,7 +127,7 @@ impl Plane {
 
     /// Waits until something is there to do; whether `udp` can be read.
     pub(super) fn wait(&self, udp: RawFd, time: Duration) -> io::Result<bool> {
-        let [udp, ..] = wait([udp, self.ears.as_raw_fd(), self.events.as_raw_fd()], time)?;
+        let [udp, ..] = wait([udp, self.socket.as_raw_fd(), self.events.as_raw_fd()], time)?;
         Ok(udp)
     }
 
@@ -139,7 +141,7 @@ impl Plane {
                 self.take_links(links);
             }
         }
-        while let Some(heard) = self.ears.hear()? {
+        while let Some(heard) = self.socket.receive()? {
             let port = self.facts.ports.iter().position(|port| port.if_index == heard.ifindex);
             let listens = |port: &usize| matches!(self.lldp[*port], LldpAdmin::RxOnly | LldpAdmin::TxAndRx);
             if let (Some(port), Ok(said)) = (port.filter(listens), Announcement::decode(&heard.octets)) {
@@ -156,7 +158,7 @@ impl Plane {
                 let alias = held_port(&self.held, port.if_index).alias.into_bytes();
                 let ttl_s = self.interval_s.saturating_mul(LLDP_HOLD);
                 let said = bridge_announcement(chassis, &self.name, about, &port.name, &alias, ttl_s);
-                self.ears.say(port.if_index, port.mac, &said.encode())?;
+                self.socket.send(port.if_index, port.mac, &said.encode())?;
             }
         }
         Ok(())
@@ -198,7 +200,7 @@ impl Plane {
         }
     }
 
-    fn read(&mut self, sensors: &mut Sensors) -> Result<(), LabError> {
+    fn read(&mut self, sensors: &mut Sensors) -> Result<(), SwitchdError> {
         let links = self.kernel.links()?;
         self.take_links(links);
         sensors.ports = (0..self.facts.ports.len()).map(|number| self.port_sensor(number)).collect();

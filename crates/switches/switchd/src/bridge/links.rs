@@ -7,7 +7,7 @@
 //! Source: `linux/if_link.h`.
 
 use fabric::Mac;
-use tagger::netlink::{attributes, find, number, text};
+use linux_net::netlink::{attributes, find, number, text};
 
 const ADDRESS: u16 = 1;
 const NAME: u16 = 3;
@@ -181,7 +181,7 @@ impl PortTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tagger::netlink::{attribute, emit, nest};
+    use linux_net::netlink::{attribute, emit, nest};
 
     fn message(attributes: &[netlink_packet_core::DefaultNla]) -> Vec<u8> {
         let header = [&[0_u8; 4][..], &7_u32.to_ne_bytes(), &(libc::IFF_UP as u32).to_ne_bytes(), &[0; 4]].concat();
