@@ -37,7 +37,7 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
     if plan.policy.fdb == FdbMode::Learned {
         return Err(bad_input(
-            "the simulated switches do not learn; plan with --fdb minimal, which gives the same routes, and simulate that",
+            "the simulated switches do not learn; plan with --fdb minimal and simulate that; its trees may differ where flow control asks for a proof",
         ));
     }
     if args.fabric.arp && plan.policy.flood.blocked().contains(FloodKind::Broadcast) {
