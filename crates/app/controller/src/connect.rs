@@ -134,7 +134,7 @@ impl<'a> Fabric<'a> {
         let target: Option<Target> = topology.switch(switch).model.syntax.as_deref().and_then(|name| name.parse().ok());
         let target = target.ok_or_else(|| {
             Fault::Refused(
-                "nobody knows its language; name its model in the topology, or leave ssh-user out of its credentials"
+                "its command-line language is not known; name its model in the topology, or leave ssh-user out of its credentials"
                     .to_owned(),
             )
         })?;

@@ -75,7 +75,7 @@ pub enum PlanError {
     /// The routes could deadlock under the flow control asked for.
     #[error(
         "the routes of engine {engine} with {tagging} tagging could deadlock under flow control {flow_control} \
-         ({} channels wait for each other: {}){}",
+         (a channel dependency cycle of {} channels: {}){}",
         cycle.len(), abridged(cycle), after(way_out)
     )]
     Deadlock {

@@ -22,7 +22,9 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
     let topology = &plan.topology;
     let link = find_link(topology, link)?;
     let Some(failover) = &plan.failover else {
-        return Err(bad_input("the plan is not ready for failures; make one with espalier plan --resilience 1"));
+        return Err(bad_input(
+            "the plan is not protected against link failures; make one with espalier plan --resilience 1",
+        ));
     };
     let divides = dividing_links(topology).contains(&link);
     let over = failover.switch_over(link);
@@ -50,7 +52,7 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
     }
     let label = topology.link_label(link);
     if divides {
-        say!("without {label} hosts are cut off from each other, whatever anybody does: nothing runs beside it");
+        say!("without {label} hosts are cut off from each other: no other path exists");
         return Ok(());
     }
     let Some(over) = over else {

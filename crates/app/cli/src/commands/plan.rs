@@ -277,9 +277,9 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
         say!("                 for {drained} of the links, let the fabric run empty before hosts switch over");
     }
     if links_dividing > 0 {
-        let (have, them) = if links_dividing == 1 { ("has", "it: its") } else { ("have", "them: their") };
+        let (have, their) = if links_dividing == 1 { ("has", "its") } else { ("have", "their") };
         let links = counted(links_dividing, "link");
-        say!("                 {links} {have} nothing beside {them} failure cuts hosts off");
+        say!("                 {links} {have} no alternative path: {their} failure cuts hosts off");
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(super) fn options(reach: &cli::Reach) -> ConnectOptions {
 pub(super) fn warn_of_weak_algorithms(switches: &[&str]) {
     if !switches.is_empty() {
         eprintln!(
-            "espalier: weak algorithms are allowed toward {}: whoever sits in between may read along and change what is said",
+            "espalier: weak SSH algorithms are allowed toward {}: an attacker on the path can read and change the session",
             switches.join(", ")
         );
     }

@@ -42,7 +42,7 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     }
     if args.fabric.arp && plan.policy.flood.blocked().contains(FloodKind::Broadcast) {
         return Err(bad_input(format!(
-            "--arp: the plan drops broadcasts (--flood {}), so nobody would be answered; simulate without --arp",
+            "--arp: the plan drops broadcasts (--flood {}), so no ARP request would be answered; simulate without --arp",
             plan.policy.flood
         )));
     }

@@ -32,8 +32,8 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             write_file(to, |out| out.write_all(config.text().as_bytes()))?;
             if plan.policy.flow_control != FlowControl::None && plan.trees.len() > 1 {
                 eprintln!(
-                    "note: full buffers wait in this plan, and the text says nothing of which ways are proven free of deadlock; \
-                     let hosts that leave sick paths read the plan: tagger run --plan"
+                    "note: this plan uses flow control, and the configuration does not say which paths are proven free of deadlock; \
+                     hosts that leave failed paths need the plan: tagger run --plan"
                 );
             }
         }
@@ -169,7 +169,7 @@ fn status(tagged: &Tagged, output: Output) -> Result<()> {
         );
         return Ok(());
     }
-    say!("{} ({}): takes tags {} off", tagged.device(), tagged.mac(), table.receive);
+    say!("{} ({}): receives VLANs {}", tagged.device(), tagged.mac(), table.receive);
     for line in table.classes.lines() {
         say!("class {line}");
     }

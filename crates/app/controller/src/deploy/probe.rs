@@ -136,7 +136,7 @@ fn set(topology: &Topology, devices: &mut [Connected], port: PortId, admin: Admi
     match &mut devices[switch] {
         Ok(Reached::Snmp(device)) => device.set_admin_status(switch_model::Slot::new(slot), admin),
         Ok(Reached::CommandLine(_)) => {
-            Err(Fault::Refused("is reached by its command line, which shuts no single port".to_owned()))
+            Err(Fault::Refused("is managed over SSH, and ports are tried over SNMP alone".to_owned()))
         }
         Err(fault) => Err(fault.clone()),
     }

@@ -160,7 +160,7 @@ pub struct PortChange {
 pub enum StepError {
     /// Hosts and switches cannot change who tags while frames flow.
     #[error(
-        "the plans differ in who tags frames ({before} and {after} tagging): no live change can do that; take the fabric down in between"
+        "the plans differ in who tags frames ({before} and {after} tagging): no hitless change can do that; take the fabric down in between"
     )]
     TaggingDiffers {
         /// The previous plan's tagging.

@@ -401,7 +401,7 @@ mod tests {
         );
         assert_eq!(
             mistakes("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}"),
-            ["s.goal:1: actions of rank 0 wait for each other in a circle"]
+            ["s.goal:1: actions of rank 0 depend on each other in a cycle"]
         );
     }
 }

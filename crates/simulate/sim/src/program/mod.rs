@@ -110,7 +110,7 @@ pub enum ProgramError {
         ranks: usize,
     },
     /// Actions that wait for each other.
-    #[error("actions of rank {rank} wait for each other in a circle")]
+    #[error("actions of rank {rank} depend on each other in a cycle")]
     Circle {
         /// Whose actions they are.
         rank: u32,

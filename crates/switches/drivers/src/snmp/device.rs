@@ -350,7 +350,7 @@ impl<L: Link> Device<L> {
                 _ => std::thread::sleep(SAVE_LOOK),
             }
         }
-        Err(Fault::Refused("it does not come to an end with saving its configuration".to_owned()))
+        Err(Fault::Refused("it does not finish saving its configuration".to_owned()))
     }
 
     /// Reads the fence anew.

@@ -154,7 +154,7 @@ impl<C: Channel> Terminal<C> {
                     Arrived::Nothing => {
                         questions += 1;
                         if questions > QUESTIONS_MAX || patience.is_over() {
-                            return Err(Fault::Refused(format!("it asks again and again: {last:?}")));
+                            return Err(Fault::Refused(format!("it repeats one question: {last:?}")));
                         }
                         if is_pager(&asks) {
                             self.screen.clear_line();

@@ -339,7 +339,7 @@ fn diagnose(text: &str, place: &str) -> Fault {
     if says("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         return Fault::Refused(format!(
             "its host key is not the one that is known: either the switch was replaced or reset, or another switch has its \
-             address now, or somebody sits in between. Compare the fingerprint at its console; if it is right, ssh-keygen -R '{place}' forgets the old key"
+             address now, or the connection is intercepted. Compare the fingerprint at its console; if it is right, ssh-keygen -R '{place}' forgets the old key"
         ));
     }
     if says("Host key verification failed") || says("host key is known for") {
