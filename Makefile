@@ -12,6 +12,7 @@ help:
 	@echo "make install    the programs, libraries, manual pages and completions into PREFIX (/usr/local)"
 	@echo "make lint       format, clippy and documentation, warnings denied"
 	@echo "make deny       licences and sources of dependencies"
+	@echo "make docs       the documentation as a site, in target/docs"
 	@echo "make test-vm    the lab, a large deployment and the services on Debian's own kernel under qemu, alone"
 	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
 	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, and a whole deployment, alone"
@@ -96,6 +97,10 @@ lint:
 # Fuzz targets are a workspace of their own: that they still compile is not seen elsewhere.
 fuzz-check:
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
+
+docs:
+	@tools/setup docs
+	tools/book
 
 deny:
 	@tools/setup ci

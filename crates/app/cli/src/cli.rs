@@ -557,6 +557,7 @@ pub(crate) struct Subject {
       htsim-topology  leaves and spines for htsim\n\
     Formats of a plan:\n  \
       ansible         a folder with inventory, playbook and the switches' configurations\n  \
+      svg             a picture, .svg or .png: what all-to-all asks of each link, or with --vlan one tree\n  \
       simgrid         a platform with the plan's routes, on which smpirun runs MPI programs\n  \
       opensm          forwarding tables for opensm -R file,no_fallback -U FILE, of a plan tagged by destination\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
@@ -581,6 +582,9 @@ pub(crate) struct Export {
     /// For htsim: seed of a random pattern.
     #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
+    /// For svg: draw the tree of this VLAN alone.
+    #[arg(long, value_name = "VLAN")]
+    pub(crate) vlan: Option<VlanId>,
     /// Where to write: a file, standard output unless given; for ansible a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,

@@ -16,6 +16,7 @@ use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 use super::{
     booksim::{Unsaid, unsaid_by_anynet, write_anynet},
     htsim::{BYTES_MAX, LeafSpine, write_connections},
+    plan_picture::{load_picture, tree_picture},
     render::{Disk, publish_rendered, stage_rendered},
     simgrid::write_simgrid,
 };
@@ -23,6 +24,7 @@ use crate::{
     cli,
     failure::bad_input,
     files::{read_plan_file, read_topology, write_file},
+    plot::write_picture,
 };
 
 pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
@@ -51,6 +53,21 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
                 ))
             })?;
             write_file(&args.output, |out| shape.write(out))?;
+        }
+        ("svg", true) => {
+            let plan = read_plan_file(&args.file, ReadMode::Strict)?;
+            let picture = match args.vlan {
+                Some(vlan) => tree_picture(&plan, vlan)?,
+                None => load_picture(&plan)?,
+            };
+            if args.output == Path::new("-") {
+                write_file(&args.output, |out| out.write_all(picture.to_svg().as_bytes()))?;
+            } else {
+                write_picture(&args.output, &picture)?;
+            }
+        }
+        ("svg", false) => {
+            return Err(bad_input("a picture shows loads or a tree, which come from a plan file; plan first"));
         }
         ("ansible", true) => export_ansible(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
         ("ansible", false) => {
@@ -98,13 +115,13 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
         return write_file(&args.output, |mut out| write_ibsim(topology, &mut out));
     }
     let format: Format = args.to.parse().map_err(|error: UnknownFormat| {
-        bad_input(format!("{error}; or opensm, ibsim, simgrid, booksim, htsim, htsim-topology or ansible"))
+        bad_input(format!("{error}; or opensm, ibsim, simgrid, booksim, htsim, htsim-topology, ansible or svg"))
     })?;
     let text = export(format, topology).ok_or_else(|| {
         let known: Vec<&str> =
             Format::ALL.iter().filter(|format| format.can_export()).map(|format| format.name()).collect();
         bad_input(format!(
-            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, booksim, htsim, htsim-topology, ansible",
+            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, booksim, htsim, htsim-topology, ansible, svg",
             format.name(),
             known.join(", ")
         ))

@@ -24,6 +24,7 @@ mod pareto;
 mod patience;
 mod ping;
 mod plan;
+mod plan_picture;
 mod price;
 mod processors;
 mod reach;

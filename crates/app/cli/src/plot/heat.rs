@@ -22,7 +22,9 @@ const STRAIGHT_MAX: f64 = 1.8;
 pub(crate) struct Heat {
     /// What the picture shows.
     pub(crate) title: String,
-    /// `channels[channel]`: share of the channel's rate, 0 to 1.
+    /// What shares are of, for the legend: "of each direction's rate".
+    pub(crate) of: &'static str,
+    /// `channels[channel]`: a share, 0 to 1.
     pub(crate) channels: Vec<f64>,
     /// `hosts[host]`: the busier direction of the host's cable.
     pub(crate) hosts: Vec<f64>,
@@ -68,7 +70,7 @@ pub(crate) fn draw_fabric(topology: &Topology, heat: &Heat) -> Picture {
             picture.text((x + radius + 2.0, y + radius + 10.0), 10.0, Anchor::Start, name.as_str());
         }
     }
-    draw_legend(&mut picture, height - LEGEND + 8.0);
+    draw_legend(&mut picture, height - LEGEND + 8.0, heat.of);
     picture
 }
 
@@ -106,7 +108,7 @@ fn bent(from: (f64, f64), to: (f64, f64), side: f64, step: f64) -> Vec<(f64, f64
         .collect()
 }
 
-fn draw_legend(picture: &mut Picture, y: f64) {
+fn draw_legend(picture: &mut Picture, y: f64, of: &str) {
     const BOXES: u32 = 40;
     for step in 0..BOXES {
         let share = f64::from(step) / f64::from(BOXES - 1);
@@ -116,7 +118,7 @@ fn draw_legend(picture: &mut Picture, y: f64) {
         picture.text((20.0 + 6.0 * f64::from(BOXES) * share, y + 24.0), 11.0, Anchor::Middle, label);
     }
     let x = 20.0 + 6.0 * f64::from(BOXES) + 16.0;
-    picture.text((x, y + 9.0), 11.0, Anchor::Start, "of each direction's rate");
+    picture.text((x, y + 9.0), 11.0, Anchor::Start, of);
 }
 
 #[cfg(test)]
@@ -130,7 +132,12 @@ mod tests {
         let kind = Kind::parse("torus", &["4x4".to_owned()]).expect("a kind");
         let topology = generate(&kind, &Options::default()).expect("a topology");
         let channels = (0..topology.channel_count()).map(|index| index as f64 / 100.0).collect();
-        let heat = Heat { title: "use".to_owned(), channels, hosts: vec![0.5; topology.hosts().len()] };
+        let heat = Heat {
+            title: "use".to_owned(),
+            of: "of each direction's rate",
+            channels,
+            hosts: vec![0.5; topology.hosts().len()],
+        };
         let svg = draw_fabric(&topology, &heat).to_svg();
         assert_eq!(svg.matches("<polyline").count(), topology.channel_count());
         assert_eq!(svg.matches("<circle").count(), topology.switches().len());

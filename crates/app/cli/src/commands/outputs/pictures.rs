@@ -23,6 +23,7 @@ fn heat(topology: &Topology, title: &str, used: impl Fn(&Way) -> f64) -> Picture
     let (out, into) = used[channels..].split_at(hosts);
     let heat = Heat {
         title: title.to_owned(),
+        of: "of each direction's rate",
         channels: used[..channels].to_vec(),
         hosts: out.iter().zip(into).map(|(out, into)| out.max(*into)).collect(),
     };
