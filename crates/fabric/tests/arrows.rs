@@ -69,6 +69,7 @@ const RULES: &[Rule] = &[
         tests_with: &[],
         purity: Purity::Shell,
     },
+    Rule { name: "plot", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
     Rule { name: "tagger", uses: &["fabric", "linux-net"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "linux-net", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
     Rule {
@@ -102,6 +103,7 @@ const RULES: &[Rule] = &[
             "planner",
             "verify",
             "infiniband",
+            "plot",
             "sim",
             "controller",
             "switch-model",

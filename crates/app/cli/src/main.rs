@@ -12,7 +12,7 @@ mod commands;
 mod count;
 mod failure;
 mod files;
-mod plot;
+mod pictures;
 mod table;
 mod workload_args;
 

@@ -24,7 +24,7 @@ use crate::{
     cli,
     failure::bad_input,
     files::{read_plan_file, read_topology, write_file},
-    plot::write_picture,
+    pictures::write_picture,
 };
 
 pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {

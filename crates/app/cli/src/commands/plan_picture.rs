@@ -2,12 +2,10 @@
 
 use anyhow::Result;
 use fabric::{Plan, Topology, VlanId};
+use plot::{Heat, Picture, draw_fabric};
 use sim::{flow::FlowLevel, pattern::Pattern};
 
-use crate::{
-    failure::bad_input,
-    plot::{Heat, Picture, draw_fabric},
-};
+use crate::failure::bad_input;
 
 /// The fabric, each direction of each link by the host pairs that cross it in all-to-all, beside the most loaded.
 ///
@@ -23,6 +21,7 @@ pub(super) fn load_picture(plan: &Plan) -> Result<Picture> {
     let (used, links) = (links_used(channels), topology.links().len());
     Ok(draw_fabric(
         topology,
+        planner::lattice_positions(topology).as_deref(),
         &Heat {
             title: format!("{used} of {links} links used, max load {most} pairs"),
             of: "of the most loaded link",
@@ -55,6 +54,7 @@ pub(super) fn tree_picture(plan: &Plan, vlan: VlanId) -> Result<Picture> {
     }
     Ok(draw_fabric(
         topology,
+        planner::lattice_positions(topology).as_deref(),
         &Heat {
             title: format!("VLAN {vlan}: {} of {} links", tree.tree.links().len(), topology.links().len()),
             of: "used by the tree, or not",

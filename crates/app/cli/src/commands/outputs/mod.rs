@@ -19,7 +19,7 @@ use crate::{
     cli::{self, SimulateOutputs},
     failure::bad_input,
     files::write_file,
-    plot,
+    pictures::{check_name, write_picture},
 };
 use fabric::Plan;
 
@@ -92,7 +92,7 @@ fn ways(topology: &Topology) -> Vec<Way> {
 /// Bad input if a port does not exist, a picture has no known ending, or the level has nothing to write.
 pub(super) fn check(topology: &Topology, level: cli::SimulationLevel, wanted: &SimulateOutputs) -> Result<Vec<PortId>> {
     for path in wanted.plot.iter().chain(&wanted.heat_map) {
-        plot::check_name(path)?;
+        check_name(path)?;
     }
     if matches!(level, cli::SimulationLevel::Flow) {
         let frames_only = [
@@ -168,7 +168,7 @@ pub(super) fn write_packet(ran: &Ran<'_>, wanted: &SimulateOutputs, captures: &[
         write_file(path, |out| tables::write_goodput(ran, out))?;
     }
     if let Some(path) = &wanted.plot {
-        plot::write_picture(path, &pictures::throughput(ran))?;
+        write_picture(path, &pictures::throughput(ran))?;
     }
     write_ports(ran, wanted)?;
     let Ran { plan, workload, config, outcome, .. } = *ran;
@@ -196,7 +196,7 @@ pub(super) fn write_ports(ran: &Ran<'_>, wanted: &SimulateOutputs) -> Result<()>
         write_file(path, |out| tables::write_series(ran, out))?;
     }
     if let Some(path) = &wanted.heat_map {
-        plot::write_picture(path, &pictures::packet_heat(ran))?;
+        write_picture(path, &pictures::packet_heat(ran))?;
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ pub(super) fn write_flow(shared: &Shared<'_>, wanted: &SimulateOutputs) -> Resul
         write_file(path, |out| tables::write_resources(shared, out))?;
     }
     if let Some(path) = &wanted.heat_map {
-        plot::write_picture(path, &pictures::flow_heat(shared))?;
+        write_picture(path, &pictures::flow_heat(shared))?;
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Pictures of a run: the fabric by use, and what hosts received over time.
 
 use fabric::Topology;
+use plot::{Chart, Heat, Kind, Picture, Series, draw_fabric};
 
 use super::{Ran, Shared, Way, received, receivers, tables::share, ways};
-use crate::plot::{Chart, Heat, Kind, Picture, Series, draw_fabric};
 
 /// The fabric by use of its cables, over all of the run.
 pub(super) fn packet_heat(ran: &Ran<'_>) -> Picture {
@@ -27,7 +27,7 @@ fn heat(topology: &Topology, title: &str, used: impl Fn(&Way) -> f64) -> Picture
         channels: used[..channels].to_vec(),
         hosts: out.iter().zip(into).map(|(out, into)| out.max(*into)).collect(),
     };
-    draw_fabric(topology, &heat)
+    draw_fabric(topology, planner::lattice_positions(topology).as_deref(), &heat)
 }
 
 /// What hosts received over time: their mean, the slowest and the fastest.

@@ -34,7 +34,7 @@ use super::{Output, say};
 use crate::{
     cli::{self, REPRODUCTIONS},
     failure::bad_input,
-    plot::{check_name, write_picture},
+    pictures::{check_name, write_picture},
 };
 
 /// What the lab can do of the papers.

@@ -1,16 +1,13 @@
 //! What every reproduction of a table or figure hands back, and how it is shown: as a table with notes, as JSON, as a plot.
 
+use plot::{Chart, Kind, Series};
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::Value;
 
 use super::super::{Output, say};
-use crate::{
-    failure::FAILED,
-    plot::{Chart, Kind, Series, write_picture},
-    table::Table,
-};
+use crate::{failure::FAILED, pictures::write_picture, table::Table};
 
 /// A table or figure of a paper, recomputed.
 pub(super) struct Reproduction {

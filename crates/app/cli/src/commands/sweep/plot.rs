@@ -1,5 +1,6 @@
 //! One column of a table over another.
 
+use plot::{Chart, Kind, Series};
 use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
 use anyhow::Result;
@@ -8,7 +9,7 @@ use crate::{
     cli::Filter,
     failure::bad_input,
     files::read_text,
-    plot::{Chart, Kind, Series, check_name, write_picture},
+    pictures::{check_name, write_picture},
 };
 
 /// Which columns to draw.

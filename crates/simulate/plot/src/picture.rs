@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use anyhow::{Context, Result};
+use thiserror::Error;
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, Transform};
 
 use super::letters::strokes;
@@ -108,9 +108,25 @@ enum Shape {
     },
 }
 
+/// Why a picture cannot be a PNG.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PngError {
+    /// It has more pixels than are worth drawing.
+    #[error("the picture is {width:.0} by {height:.0}, too large for a PNG: name a file that ends in .svg")]
+    TooLarge {
+        /// In units of the picture.
+        width: f32,
+        /// The same.
+        height: f32,
+    },
+    /// The encoder refuses.
+    #[error("write a PNG: {0}")]
+    Encode(String),
+}
+
 /// A picture: shapes in drawing order, `x` to the right and `y` down.
 #[derive(Clone, Debug)]
-pub(crate) struct Picture {
+pub struct Picture {
     width: f64,
     height: f64,
     shapes: Vec<Shape>,
@@ -150,7 +166,7 @@ impl Picture {
     }
 
     /// The picture as SVG 1.1.
-    pub(crate) fn to_svg(&self) -> String {
+    pub fn to_svg(&self) -> String {
         let (width, height) = (self.width, self.height);
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
@@ -169,19 +185,19 @@ impl Picture {
     ///
     /// # Errors
     /// If the picture is larger than [`SIDE_MAX`].
-    pub(crate) fn to_png(&self) -> Result<Vec<u8>> {
+    pub fn to_png(&self) -> Result<Vec<u8>, PngError> {
         let (width, height) = (self.width as f32, self.height as f32);
-        anyhow::ensure!(
-            width <= SIDE_MAX && height <= SIDE_MAX,
-            "the picture is {width:.0} by {height:.0}, too large for a PNG: name a file that ends in .svg"
-        );
-        let mut map = Pixmap::new((width * SCALE).ceil() as u32, (height * SCALE).ceil() as u32)
-            .context("a picture has an area")?;
+        let too_large = || PngError::TooLarge { width, height };
+        if width > SIDE_MAX || height > SIDE_MAX {
+            return Err(too_large());
+        }
+        let mut map =
+            Pixmap::new((width * SCALE).ceil() as u32, (height * SCALE).ceil() as u32).ok_or_else(too_large)?;
         map.fill(Color::WHITE);
         for shape in &self.shapes {
             paint_shape(shape, &mut map);
         }
-        map.encode_png().context("write a PNG")
+        map.encode_png().map_err(|error| PngError::Encode(error.to_string()))
     }
 }
 

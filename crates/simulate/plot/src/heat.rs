@@ -19,20 +19,21 @@ const LEGEND: f64 = 44.0;
 const STRAIGHT_MAX: f64 = 1.8;
 
 /// How much each direction of each cable is used.
-pub(crate) struct Heat {
+pub struct Heat {
     /// What the picture shows.
-    pub(crate) title: String,
+    pub title: String,
     /// What shares are of, for the legend: "of each direction's rate".
-    pub(crate) of: &'static str,
+    pub of: &'static str,
     /// `channels[channel]`: a share, 0 to 1.
-    pub(crate) channels: Vec<f64>,
+    pub channels: Vec<f64>,
     /// `hosts[host]`: the busier direction of the host's cable.
-    pub(crate) hosts: Vec<f64>,
+    pub hosts: Vec<f64>,
 }
 
-/// Draws a fabric. A switch's colour is that of its busiest cable to a host.
-pub(crate) fn draw_fabric(topology: &Topology, heat: &Heat) -> Picture {
-    let place = lay_out(topology).place;
+/// Draws a fabric. A switch's colour is that of its busiest cable to a host; `lattice[switch][dimension]` is where it stands, if
+/// the fabric is a lattice.
+pub fn draw_fabric(topology: &Topology, lattice: Option<&[Vec<usize>]>, heat: &Heat) -> Picture {
+    let place = lay_out(topology, lattice).place;
     let fold = |pick: fn(&(f64, f64)) -> f64| {
         place.iter().map(pick).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at), high.max(at)))
     };
@@ -138,7 +139,7 @@ mod tests {
             channels,
             hosts: vec![0.5; topology.hosts().len()],
         };
-        let svg = draw_fabric(&topology, &heat).to_svg();
+        let svg = draw_fabric(&topology, None, &heat).to_svg();
         assert_eq!(svg.matches("<polyline").count(), topology.channel_count());
         assert_eq!(svg.matches("<circle").count(), topology.switches().len());
         for channel in topology.channel_ids() {

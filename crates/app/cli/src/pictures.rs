@@ -1,24 +1,10 @@
-//! Pictures: charts and fabrics as SVG, and as PNG by the same shapes.
-//!
-//! ```text
-//!   Chart ──┐
-//!   Fabric ─┴─▶ Picture: lines, boxes, text ──┬─▶ SVG, for people and papers
-//!                                             └─▶ PNG, its letters drawn as strokes: no font is needed
-//! ```
-
-mod chart;
-mod heat;
-mod layout;
-mod letters;
-mod picture;
+//! Pictures as files, by the ending of their name.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-pub(crate) use chart::{Chart, Kind, Series};
-pub(crate) use heat::{Heat, draw_fabric};
-pub(crate) use picture::Picture;
+use plot::Picture;
 
 use crate::{failure::bad_input, files::write_file};
 

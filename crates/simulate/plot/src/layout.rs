@@ -24,10 +24,11 @@ pub(super) struct Layout {
     pub(super) place: Vec<(f64, f64)>,
 }
 
-/// Finds places for all switches. The same topology gives the same places.
-pub(super) fn lay_out(topology: &Topology) -> Layout {
-    let place = match planner::lattice_positions(topology) {
-        Some(positions) => positions.iter().map(|position| on_lattice(position, &positions)).collect(),
+/// Finds places for all switches: on their lattice, where its positions are known, `lattice[switch][dimension]`. The same
+/// topology gives the same places.
+pub(super) fn lay_out(topology: &Topology, lattice: Option<&[Vec<usize>]>) -> Layout {
+    let place = match lattice {
+        Some(positions) => positions.iter().map(|position| on_lattice(position, positions)).collect(),
         None => tiers(topology).unwrap_or_else(|| springs(topology)),
     };
     Layout { place }
@@ -150,7 +151,8 @@ mod tests {
         ] {
             let kind = Kind::parse(kind, &[size.to_owned()]).expect("a kind");
             let topology = generate(&kind, &Options::default()).expect("a topology");
-            let place = lay_out(&topology).place;
+            let lattice = planner::lattice_positions(&topology);
+            let place = lay_out(&topology, lattice.as_deref()).place;
             assert_eq!(place.len(), topology.switches().len());
             for (index, (x, y)) in place.iter().enumerate() {
                 assert!(x.is_finite() && y.is_finite());

@@ -18,20 +18,20 @@ const DOTS_MAX: usize = 60;
 
 /// A chart, drawn by [`Chart::draw`].
 #[derive(Clone, Debug)]
-pub(crate) struct Chart {
+pub struct Chart {
     /// What it shows.
-    pub(crate) title: String,
+    pub title: String,
     /// What is along the bottom, with its unit.
-    pub(crate) x: String,
+    pub x: String,
     /// What is along the side, with its unit.
-    pub(crate) y: String,
+    pub y: String,
     /// How the values stand.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
 }
 
 /// How a chart's values stand.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A line a series through its points.
     Lines(Vec<Series<(f64, f64)>>),
     /// Groups of bars: `values[group]` of each series, none where there is no bar.
@@ -45,11 +45,11 @@ pub(crate) enum Kind {
 
 /// Values that belong together.
 #[derive(Clone, Debug)]
-pub(crate) struct Series<T> {
+pub struct Series<T> {
     /// What the legend says.
-    pub(crate) name: String,
+    pub name: String,
     /// The values, in order.
-    pub(crate) values: Vec<T>,
+    pub values: Vec<T>,
 }
 
 /// An axis from 0, or from the least value, to a round number.
@@ -97,7 +97,7 @@ impl Axis {
 
 impl Chart {
     /// Draws the chart. Values that are not finite leave a gap.
-    pub(crate) fn draw(&self) -> Picture {
+    pub fn draw(&self) -> Picture {
         let names: Vec<&str> = match &self.kind {
             Kind::Lines(series) => series.iter().map(|series| series.name.as_str()).collect(),
             Kind::Bars { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
