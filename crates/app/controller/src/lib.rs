@@ -7,8 +7,7 @@
 //!   token    │   stand_by · discover · enrol_switches      └─▶ events while it happens
 //!   keyring ─┘
 //! ```
-//! A request says what is wanted and names no option of a command line; a result is data, and whoever shows it makes the
-//! sentences. A [`CancellationToken`] reaches into every request to a switch. What is remembered between requests is behind
+//! A request says what is wanted; a result is data, and whoever shows it makes the sentences. A [`CancellationToken`] reaches into every request to a switch. What is remembered between requests is behind
 //! the trait [`Store`]. Nothing here handles signals, prints, or keeps state in the process.
 #![forbid(unsafe_code)]
 

@@ -30,9 +30,9 @@ pub struct Looked {
     pub survey: Survey,
     /// `stations[switch]`: what the switch said of itself; an empty one where it said nothing.
     stations: Vec<Station>,
-    /// Cables that `--trust-cabling` names.
+    /// Cables that the request trusts.
     named: BTreeSet<LinkId>,
-    /// Unconfirmed cables that `--trust-cabling` names.
+    /// Unconfirmed cables that the request trusts.
     pub trusted: BTreeSet<LinkId>,
     /// Unconfirmed cables that are shut already: they are looked at when they open.
     pub awaited: BTreeSet<LinkId>,
