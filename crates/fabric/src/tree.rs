@@ -95,6 +95,21 @@ impl Tree {
     }
 }
 
+/// Whether links close no cycle; duplicates count once.
+///
+/// A VLAN whose old and new links together close no cycle can go from the old ones to the new ones switch by switch: in
+/// any order of switches its links are a forest after each change. Cost: O(k log k + switches) for k links.
+pub fn is_forest(topology: &Topology, links: impl IntoIterator<Item = LinkId>) -> bool {
+    let mut links: Vec<LinkId> = links.into_iter().collect();
+    links.sort_unstable();
+    links.dedup();
+    let mut pieces = Pieces::new(topology.switches().len());
+    links
+        .into_iter()
+        .map(ChannelId::forward)
+        .all(|channel| pieces.join(topology.tail(channel).index(), topology.head(channel).index()))
+}
+
 /// A tree seen from one switch: how frames spread from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootedTree {

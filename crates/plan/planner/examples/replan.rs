@@ -9,7 +9,8 @@ use fabric::{
     EngineName, Policy, SwitchSpec, Topology, TopologyBuilder,
     generate::{Kind, Options, generate},
 };
-use planner::{StepLimit, Watch, difference, plan, plan_with, steps};
+use planner::{StepLimit, Watch, plan, plan_with};
+use transition::{difference, steps};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();

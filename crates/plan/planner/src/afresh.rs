@@ -9,7 +9,7 @@
 
 use std::net::IpAddr;
 
-use fabric::{EngineName, Plan, Policy, Resilience, Topology, Tree, VlanId};
+use fabric::{EngineName, Plan, Policy, Relation, Resilience, Topology, Tree, VlanId};
 
 use crate::{
     PlanError, StepLimit, VlanLimit, Watch,
@@ -21,9 +21,7 @@ use crate::{
     engine,
     fitting::Fitting,
     lanes::Lanes,
-    number,
-    relation::Relation,
-    replan,
+    number, replan,
     resilience::{self, Protection, Request, Thrift},
     routing::Routing,
     watch::{Shortened, tables_are_tight},

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use fabric::{ChannelId, Plan, Policy, Resilience, Topology, Traffic};
+use fabric::{ChannelId, Plan, Policy, Relation, Resilience, Topology, Traffic};
 
 use crate::{
     PlanError, REPLAN_LOAD_FACTOR, Watch,
@@ -24,7 +24,6 @@ use crate::{
     lanes::{self, Lanes},
     measure::Measure,
     number,
-    relation::Relation,
     replan::{self, Replanned, SecondPass, Standing},
     resilience::Thrift,
     routing::Routing,

@@ -3,15 +3,14 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
-    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, HostId, Plan, Policy, Proof, Summary,
-    Topology, VlanId, VlanSet, VlanTree,
+    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, HostId, Plan, Policy, Proof,
+    Relation, Summary, Topology, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
     PlanError, bound,
     intents::{self, Carrying},
     measure::Measure,
-    relation::Relation,
     replan::Standing,
     resilience::{BackupFan, Protection},
 };

@@ -12,11 +12,10 @@
 
 use std::collections::VecDeque;
 
-use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, SwitchId, Topology};
+use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, Relation, SwitchId, Topology};
 
 use crate::{
     frames::{self, Flooding},
-    relation::Relation,
     replan::{Dependency, Order},
     routing::Routing,
 };

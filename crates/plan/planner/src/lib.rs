@@ -20,7 +20,6 @@ mod cap;
 mod contest;
 mod demand;
 mod dependency;
-mod difference;
 mod engine;
 mod error;
 mod exponential;
@@ -36,26 +35,18 @@ mod measure;
 mod merge;
 mod number;
 mod part;
-mod relation;
 mod replan;
 mod resilience;
 mod rivals;
 mod routing;
 mod threads;
-mod transition;
 mod watch;
 
 pub use again::{better_anew, is_better_anew};
-pub use difference::{
-    Difference, EntryCounts, PortDifference, Presence, SettingDifference, SwitchDifference, difference,
-};
 pub use error::{PlanError, VlanLimit};
 pub use frames::{Uncovered, uncovered};
 pub use part::SearchPart;
 pub use replan::REPLAN_LOAD_FACTOR;
-pub use transition::{
-    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, Transition, apply, steps,
-};
 pub use watch::{StepLimit, Watch, tables_are_tight};
 
 use fabric::{EngineName, FdbMode, Flood, FlowControl, Plan, Policy, Resilience, Switch, Tagging, Topology};

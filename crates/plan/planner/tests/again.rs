@@ -12,7 +12,8 @@ use fabric::{
     format::plan::{ReadMode, read_plan, write_plan},
     rng::Rng,
 };
-use planner::{PlanError, REPLAN_LOAD_FACTOR, StepLimit, difference, plan_with};
+use planner::{PlanError, REPLAN_LOAD_FACTOR, StepLimit, plan_with};
+use transition::difference;
 
 fn requests() -> u64 {
     std::env::var("ESPALIER_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(200)

@@ -72,7 +72,7 @@ fn dropped_floods_need_no_vlans_of_their_own() {
             if before.policy == after.policy {
                 assert_eq!(again, *before);
             }
-            for part in planner::steps(before, &again).expect("a way").steps {
+            for part in transition::steps(before, &again).expect("a way").steps {
                 assert!(!part.parts.is_empty());
             }
         }

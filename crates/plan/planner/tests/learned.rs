@@ -10,8 +10,9 @@ use fabric::{
     generate::{Kind, Options, generate},
     rng::Rng,
 };
-use planner::{PlanError, StepError, StepLimit, plan, plan_with, steps};
+use planner::{PlanError, StepLimit, plan, plan_with};
 use proptest::prelude::*;
+use transition::{StepError, steps};
 
 fn learned(tagging: Tagging) -> Policy {
     Policy { tagging, fdb: FdbMode::Learned, ..Policy::default() }

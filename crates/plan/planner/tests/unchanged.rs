@@ -4,7 +4,8 @@ use fabric::{
     FlowControl, Policy, Tagging, Topology,
     generate::{Kind, Options, generate},
 };
-use planner::{StepLimit, difference, plan_with};
+use planner::{StepLimit, plan_with};
+use transition::difference;
 
 const FABRICS: [(&str, &[&str]); 5] = [
     ("torus", &["4x4"]),

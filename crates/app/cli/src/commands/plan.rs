@@ -67,7 +67,7 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
                 object[price.key()] = price.json();
             }
             if let Some(previous) = &previous {
-                object["difference"] = since::difference_json(&planner::difference(previous, &plan));
+                object["difference"] = since::difference_json(&transition::difference(previous, &plan));
                 object["anew"] = anew.as_ref().map_or(serde_json::Value::Null, |anew| summary_json(&anew.summary));
             }
             say!("{object}");
@@ -295,7 +295,7 @@ fn better_anew(plan: &Plan, patience: &Patience) -> Option<Plan> {
 
 /// What changes since the previous plan, and whether keeping so much of it costs too much.
 fn print_change(previous: &Plan, plan: &Plan, anew: Option<&Plan>) -> Result<()> {
-    let difference = planner::difference(previous, plan);
+    let difference = transition::difference(previous, plan);
     say!("since before     {}", difference.to_string().lines().next().unwrap_or_default());
     if let Some(anew) = anew {
         let (anew, kept) = (max_load(anew), max_load(plan));

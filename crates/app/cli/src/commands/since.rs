@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use fabric::{FdbRun, FlowControlMode, HostTable, Plan, Topology, VlanId};
-use planner::{Difference, EntryCounts, Part, Presence, SettingDifference, Step, SwitchChange, Transition};
 use serde_json::{Value, json};
+use transition::{Difference, EntryCounts, Part, Presence, SettingDifference, Step, SwitchChange, Transition};
 
 use super::{Output, say};
 
@@ -11,8 +11,8 @@ use super::{Output, say};
 const NAMES_MAX: usize = 8;
 
 pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
-    let difference = planner::difference(previous, next);
-    let transition = planner::steps(previous, next);
+    let difference = transition::difference(previous, next);
+    let transition = transition::steps(previous, next);
     if output == Output::Json {
         let mut object = json!({ "difference": difference_json(&difference) });
         match &transition {

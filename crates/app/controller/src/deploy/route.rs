@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fabric::{DeviceIntent, SwitchId, Topology, VlanId, VlanSet};
-use planner::Part;
 use rollout::deploy::{Management, Way, far_first};
 use switch_model::SwitchConfig;
+use transition::Part;
 
 use super::{DeployRequest, Start};
 use crate::{
@@ -43,7 +43,7 @@ impl Route {
                 sequence: far_first(&plan.topology, &plan.devices),
             });
         };
-        let transition = planner::steps(old, plan).map_err(|error| Error::Request(error.to_string()))?;
+        let transition = transition::steps(old, plan).map_err(|error| Error::Request(error.to_string()))?;
         let topology = transition.topology;
         let config = |device: &DeviceIntent| SwitchConfig::of_intent(&topology, device);
         let management = Management::of(&topology, &transition.goal.devices);
@@ -70,7 +70,7 @@ impl Route {
                         ));
                     }
                     Part::Switch(change) => {
-                        planner::apply(part, &mut state);
+                        transition::apply(part, &mut state);
                         stage.insert(change.switch, config(&state.devices[change.switch.index()]));
                     }
                 }

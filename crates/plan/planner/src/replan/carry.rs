@@ -12,9 +12,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{Bound, ChannelId, Plan, SwitchId, Topology};
-
-use crate::relation::Relation;
+use fabric::{Bound, ChannelId, Plan, Relation, SwitchId, Topology};
 
 /// Switches from which distances are measured.
 const SOURCES_MAX: usize = 16;

@@ -148,7 +148,7 @@ mod tests {
                         let at = format!("{kind} {size} less {link}, {policy:?}");
                         let peaks = [&plain, &second].map(|plan| plan.summary.max_channel_time);
                         assert!(peaks[1] <= peaks[0], "{at}: {peaks:?}");
-                        let touched = |plan: &Plan| crate::difference(&before, plan).entries;
+                        let touched = |plan: &Plan| transition::difference(&before, plan).entries;
                         let more = touched(&second).touched().saturating_sub(touched(&plain).touched());
                         let is_much_worse = crate::is_better_anew(&plain, &before);
                         // Of a tree that is grown anew, what was there goes and what is new comes.
@@ -156,7 +156,7 @@ mod tests {
                             if is_much_worse { EASED_SHARE_MAX + 2.0 * APART_SHARE_MAX } else { EASED_SHARE_MAX };
                         let most = share * touched(&plain).before() as f64;
                         assert!(more as f64 <= most, "{at}: {more} more, {most} at most");
-                        let added = |plan: &Plan| crate::difference(&before, plan).vlans_added;
+                        let added = |plan: &Plan| transition::difference(&before, plan).vlans_added;
                         assert!(is_much_worse || added(&plain) == added(&second), "{at}");
                         much_worse += usize::from(is_much_worse && peaks[1] < peaks[0]);
                         assert_eq!(plain.summary.deadlock_free, second.summary.deadlock_free, "{at}");

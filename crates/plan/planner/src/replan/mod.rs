@@ -31,7 +31,7 @@ use std::{
 
 use fabric::{
     Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
-    SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet,
+    Relation, SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, is_forest,
 };
 
 use self::{
@@ -53,7 +53,6 @@ use crate::{
     fan::{Direction, for_each_fan},
     frames::{self, Flooding, Frames},
     number,
-    relation::Relation,
     routing::Routing,
     threads::with_each,
 };
@@ -398,7 +397,7 @@ impl Remains {
             Attachment::Link(link) => links.contains(&link),
         };
         let vlan = self.vlan.filter(|vlan| policy.vlans.contains(*vlan) && !self.reused.iter().any(leads_astray));
-        vlan.filter(|_| links == self.links || is_forest_with(topology, &self.links, links))
+        vlan.filter(|_| links == self.links || is_forest(topology, self.links.iter().chain(links).copied()))
     }
 }
 
@@ -719,25 +718,4 @@ fn finish(
     let (vlan, lane) = finished.iter().map(|(remains, ..)| (remains.vlan, remains.lane)).unzip();
     let trees: Option<Vec<Tree>> = finished.into_iter().map(|(.., tree)| tree).collect();
     Some((routing(trees?, assignment.map(|tree| renumbered[tree])), vlan, lane))
-}
-
-/// Whether two sets of links together close no cycle: then a VLAN can go from one to the other switch by switch, in any
-/// order, and be a forest all the time.
-pub(crate) fn is_forest_with(topology: &Topology, one: &[LinkId], other: &[LinkId]) -> bool {
-    let mut parent: Vec<usize> = (0..topology.switches().len()).collect();
-    let mut links: Vec<LinkId> = one.iter().chain(other).copied().collect();
-    links.sort_unstable();
-    links.dedup();
-    links.into_iter().all(|link| {
-        let [a, b] = [ChannelId::forward(link), ChannelId::backward(link)].map(|channel| {
-            let mut at = topology.tail(channel).index();
-            while parent[at] != at {
-                parent[at] = parent[parent[at]];
-                at = parent[at];
-            }
-            at
-        });
-        parent[a] = b;
-        a != b
-    })
 }

@@ -8,10 +8,9 @@
 //! ```
 
 use fabric::{
-    Assignment, ChannelId, FdbRun, HostId, LinkId, Plan, PortId, SwitchId, Topology, VlanId, VlanSet, VlanTree,
+    Assignment, ChannelId, FdbRun, HostId, LinkId, Plan, PortId, Relation, SwitchId, Topology, VlanId, VlanSet,
+    VlanTree,
 };
-
-use crate::relation::Relation;
 
 /// A previous plan's entries that still hold.
 pub(crate) struct Standing<'a> {

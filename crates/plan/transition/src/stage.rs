@@ -9,11 +9,10 @@
 
 use fabric::{
     Attachment, DeviceIntent, FdbEntry, FdbRun, HostRun, HostTable, HostTagging, Learning, Models, Plan, PortIntent,
-    PortRole, SwitchSpec, Topology, TopologyBuilder, VlanId,
+    PortRole, Relation, SwitchSpec, Topology, TopologyBuilder, VlanId,
 };
 
 use super::{FabricState, table};
-use crate::relation::Relation;
 
 /// Two plans on one cabling.
 pub(crate) struct Stage {

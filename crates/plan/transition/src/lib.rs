@@ -23,20 +23,25 @@
 //!
 //! Where tables are too small for both plans at once, VLANs move in several rounds of fill, flip and free.
 
+#![forbid(unsafe_code)]
+
+mod difference;
 mod stage;
 mod step;
-pub(crate) mod table;
+mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Admin, DeviceIntent, FdbEntry, FdbMode, FdbRun, FloodSet, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId,
-    StormLimit, SwitchId, Topology, VlanId, VlanSet,
+    Relation, StormLimit, SwitchId, Topology, VlanId, VlanSet, is_forest,
 };
 use thiserror::Error;
 
-pub(crate) use self::stage::Stage;
-use crate::replan::is_forest_with;
+pub use self::difference::{
+    Difference, EntryCounts, PortDifference, Presence, SettingDifference, SwitchDifference, difference,
+};
+use self::stage::Stage;
 
 /// What switches and hosts hold at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,7 +275,7 @@ pub fn apply(part: &Part, state: &mut FabricState) {
 }
 
 /// Ports that had a cable which is gone or leads elsewhere now.
-fn moved_ports(old: &Topology, stage: &Topology, relation: &crate::relation::Relation) -> BTreeSet<PortId> {
+fn moved_ports(old: &Topology, stage: &Topology, relation: &Relation) -> BTreeSet<PortId> {
     (0..old.ports().len())
         .map(PortId::new)
         .filter(|port| !relation.is_same_cable(old, stage, *port))
@@ -306,7 +311,9 @@ fn spare_ids(
     let (links_now, links_then) = (links_by_vlan(topology, now), links_by_vlan(topology, goal));
     let changing: Vec<VlanId> = (links_then.iter())
         .filter(|(vlan, links)| {
-            links_now.get(vlan).is_some_and(|now| now != *links && !is_forest_with(topology, now, links))
+            links_now
+                .get(vlan)
+                .is_some_and(|now| now != *links && !is_forest(topology, now.iter().chain(*links).copied()))
         })
         .map(|(vlan, _)| *vlan)
         .collect();

@@ -1,4 +1,4 @@
-//! What of an older cabling is still there: switches, ports, cables and hosts, matched by the names that people gave.
+//! How an older and a newer topology correspond: switches, ports and hosts matched by name, links by the ports at both ends.
 //!
 //! ```text
 //!   old  s0:1 ── s1:1   s1:2 ── s2:1   h0 at s0:9        new  s1:1 ── s0:1   s1:2 ── s3:1   h0 at s0:8
@@ -8,25 +8,26 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Attachment, ChannelId, HostId, Mac, PortId, SwitchId, Topology};
+use crate::{Attachment, ChannelId, HostId, Mac, PortId, SwitchId, Topology};
 
-/// Where the parts of an older topology are in a newer one.
-pub(crate) struct Relation {
+/// Where the switches, ports, links and hosts of an older topology are in a newer one; none where they are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
     /// `port[old]`: the port of the same name on the switch of the same name.
-    pub(crate) port: Vec<Option<PortId>>,
+    pub port: Vec<Option<PortId>>,
     /// `channel[old]`: the same direction of a cable between the same two ports.
-    pub(crate) channel: Vec<Option<ChannelId>>,
+    pub channel: Vec<Option<ChannelId>>,
     /// `station[old]`: the host of the same address, whatever its name: what forwarding entries are about.
-    pub(crate) station: Vec<Option<HostId>>,
+    pub station: Vec<Option<HostId>>,
     /// `switch_from[new]`: the old switch of the same name.
-    pub(crate) switch_from: Vec<Option<SwitchId>>,
+    pub switch_from: Vec<Option<SwitchId>>,
     /// `host_from[new]`: the old host of the same name, wherever it was plugged in.
-    pub(crate) host_from: Vec<Option<HostId>>,
+    pub host_from: Vec<Option<HostId>>,
 }
 
 impl Relation {
-    /// Cost: O(n log n) in ports, links and hosts.
-    pub(crate) fn between(old: &Topology, new: &Topology) -> Self {
+    /// Matches two topologies. Cost: O(n log n) in ports, links and hosts.
+    pub fn between(old: &Topology, new: &Topology) -> Self {
         let by_name: BTreeMap<&str, SwitchId> = new.switch_ids().map(|id| (new.switch(id).name.as_str(), id)).collect();
         let mut port = vec![None; old.ports().len()];
         let mut switch_from = vec![None; new.switches().len()];
@@ -61,7 +62,7 @@ impl Relation {
     }
 
     /// Whether an old port's cable leads where it led: to the same port, the same host, or nowhere.
-    pub(crate) fn is_same_cable(&self, old: &Topology, new: &Topology, port: PortId) -> bool {
+    pub fn is_same_cable(&self, old: &Topology, new: &Topology, port: PortId) -> bool {
         let Some(twin) = self.port[port.index()] else { return false };
         match (old.port(port).attachment, new.port(twin).attachment) {
             (Attachment::Nothing, Attachment::Nothing) => true,
@@ -75,7 +76,7 @@ impl Relation {
     }
 
     /// Hosts of the newer topology that the older one had with the same name, address and port, ascending.
-    pub(crate) fn settled(&self, old: &Topology, new: &Topology) -> Vec<HostId> {
+    pub fn settled(&self, old: &Topology, new: &Topology) -> Vec<HostId> {
         let same = |id: &HostId| {
             self.host_from[id.index()].is_some_and(|before| {
                 let (before, now) = (old.host(before), new.host(*id));

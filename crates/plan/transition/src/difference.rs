@@ -4,7 +4,7 @@
 //!   s0   2: VLANs +7 -3     9: PVID 3 ▶ 7     entries +4 -4, 2 turned, of 96
 //!   all  1 of 8 switches, 1 PVID, 10 of 768 entries: 1.3 %
 //! ```
-//! Both plans are laid on the cabling that is there now (`transition/stage.rs`), switches, ports and hosts matched by
+//! Both plans are laid on the cabling that is there now (`stage.rs`), switches, ports and hosts matched by
 //! name and entries by address, and compared in one sweep. Switches that only one plan knows stand apart: nothing on
 //! them is *changed*.
 
@@ -15,7 +15,7 @@ use fabric::{
     VlanSet,
 };
 
-use crate::transition::{Stage, table};
+use crate::{stage::Stage, table};
 
 /// What changes from one plan to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]

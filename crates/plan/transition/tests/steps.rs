@@ -1,0 +1,254 @@
+//! The steps between two plans: after each part of a step, in any order, the fabric is sound.
+//!
+//! `ESPALIER_REPLANS` sets how many random re-plans are judged; the default suits every commit.
+
+#[path = "../../planner/tests/common/mod.rs"]
+mod common;
+
+use common::{Cabling, pairs};
+use fabric::{
+    FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology, VlanId, VlanPool,
+    dividing_links,
+    generate::{Kind, Options, generate},
+    rng::Rng,
+};
+use planner::{PlanError, StepLimit, plan, plan_with};
+use transition::{Difference, FabricState, Presence, Step, StepError, StepKind, Transition, apply, difference, steps};
+use verify::{Live, LiveCheck, check_state};
+
+/// Re-plans in one chain of changes.
+const CHAIN: usize = 8;
+
+#[test]
+fn every_state_between_two_plans_is_free_of_loops_and_floods() {
+    let replans = std::env::var("ESPALIER_REPLANS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let mut tally = Tally::default();
+    let mut chain = 0;
+    while tally.replans < replans {
+        judge_chain(chain, &mut tally);
+        chain += 1;
+    }
+    eprintln!("{tally:?}");
+    assert!(tally.mended > replans / 4, "most re-plans keep trees: {tally:?}");
+    assert!(tally.states > 4 * replans, "{tally:?}");
+    assert!(tally.resilient > replans / 10 && tally.moved_cables_astray > replans / 100, "{tally:?}");
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    replans: usize,
+    states: usize,
+    /// Re-plans that kept the ids and lanes of all old VLANs that are left.
+    mended: usize,
+    /// Re-plans before which a cable that was plugged in elsewhere made frames loop, flood or stray.
+    moved_cables_astray: usize,
+    /// Re-plans that are ready for failures.
+    resilient: usize,
+    several_rounds: usize,
+    no_spare: usize,
+    entries_before: usize,
+    entries_touched: usize,
+}
+
+fn judge_chain(seed: u64, tally: &mut Tally) {
+    let mut rng = Rng::new(seed);
+    let (switches, extra) = (2 + rng.below(9), rng.below(10));
+    let mut cabling = Cabling::random(switches, extra, &mut rng);
+    let first = 2 + rng.below(20) as u16;
+    // Every third chain has hardly more ids than it needs.
+    let last = if seed % 3 == 0 { first + 40 } else { 4094 };
+    let [first, last] = [first, last].map(|id| VlanId::new(id).expect("in range"));
+    let policy = Policy {
+        tagging: Tagging::ALL[rng.below(Tagging::ALL.len())],
+        fdb: [FdbMode::Full, FdbMode::Minimal][rng.below(2)],
+        flow_control: [FlowControl::None, FlowControl::Pause, FlowControl::Pause, FlowControl::Pfc(2)][rng.below(4)],
+        vlans: VlanPool { first, last, ..VlanPool::default() },
+        // Every fourth chain makes do with few VLANs, every fifth is ready for failures.
+        vlans_max: (seed % 4 == 1).then(|| 2 + rng.below(6)),
+        resilience: if seed % 5 == 2 { Resilience::OneLink } else { Resilience::None },
+        ..Policy::default()
+    };
+    let topology = cabling.topology().expect("connected");
+    // So few VLANs that no plan could be ready for failures are no plan's fault.
+    let Some(mut previous) = plan_or_too_few(&topology, &policy, None) else { return };
+    for link in 0..CHAIN {
+        for _ in 0..1 + rng.below(3) {
+            cabling.change(&mut rng);
+        }
+        let changed = cabling.topology().expect("changes keep it connected");
+        // Now and then somebody plans anew, without regard to what is there.
+        let regardless = rng.below(6) == 0;
+        let Some(next) = plan_or_too_few(&changed, &policy, (!regardless).then_some(&previous)) else { return };
+        tally.resilient += usize::from(next.failover.is_some());
+        judge_plan(&next, &format!("chain {seed}, link {link}, {policy:?}"));
+        tally.replans += 1;
+        let kept = |plan: &Plan| previous.trees.iter().filter(|tree| plan.tree(tree.vlan).is_some()).count();
+        tally.mended += usize::from(!regardless && kept(&next) > 0);
+        let counts = difference(&previous, &next).entries;
+        if !regardless {
+            tally.entries_before += counts.before();
+            tally.entries_touched += counts.touched();
+        }
+        match steps(&previous, &next) {
+            Ok(transition) => judge_steps(&transition, &mut rng, tally, &format!("chain {seed}, link {link}")),
+            Err(StepError::NoSpareVlans { .. }) => tally.no_spare += 1,
+            Err(error) => panic!("chain {seed}, link {link}: {error}"),
+        }
+        previous = next;
+    }
+}
+
+/// A plan is sound if the judge finds nothing, with three exceptions, none of which depends on how it was made.
+/// Without flow control routes may have cycles: mended trees keep what stands of the old ones, which a plan made anew
+/// might not have. Then, and only then, there is no certificate. With flow control broadcasts alone may close a ring,
+/// since a certificate is about routes. And a plan that is ready for failures is warned of links that nothing can
+/// replace.
+fn judge_plan(plan: &Plan, what: &str) {
+    let report = verify::check(plan);
+    let found = |kind| report.findings().iter().filter(move |finding| finding.kind == kind);
+    let cycle = found(FindingKind::DependencyCycle).next();
+    let unproven = found(FindingKind::BadCertificate).next().is_some();
+    let dividing = match plan.policy.resilience {
+        Resilience::None => 0,
+        Resilience::OneLink => dividing_links(&plan.topology).len(),
+    };
+    assert_eq!(found(FindingKind::DividingLink).count(), dividing, "{what}\n{report}");
+    match plan.policy.flow_control {
+        FlowControl::None => assert_eq!(cycle.is_some(), unproven, "{what}\n{report}"),
+        FlowControl::Pause | FlowControl::Pfc(_) => {
+            assert!(!unproven && plan.summary.deadlock_free, "{what}\n{report}");
+            let only_broadcasts = cycle.is_none_or(|cycle| cycle.message.starts_with("unicast frames cannot block"));
+            assert!(only_broadcasts, "{what}\n{report}");
+        }
+    }
+    let others = report.findings().iter().filter(|finding| match finding.kind {
+        FindingKind::DividingLink => false,
+        FindingKind::DependencyCycle | FindingKind::BadCertificate => finding.severity != Severity::Note,
+        _ => true,
+    });
+    assert_eq!(others.count(), 0, "{what}\n{report}");
+}
+
+fn check(transition: &Transition, state: &FabricState) -> LiveCheck {
+    let FabricState { devices, tables } = state;
+    let (topology, judged) = (&transition.topology, &transition.settled[..]);
+    check_state(&Live { topology, devices, tables: tables.as_deref(), judged })
+}
+
+/// Isolates ports part by part, in random order. A cable that was plugged in elsewhere may loop, flood or misdeliver
+/// from that moment on, which no order of steps can help; but whatever is isolated first, things only get better, nobody
+/// is cut off but those whose frames met an isolated port, and in the end nothing loops or floods.
+fn judge_isolation(
+    transition: &Transition,
+    isolating: &[Step],
+    state: &mut FabricState,
+    rng: &mut Rng,
+    tally: &mut Tally,
+    what: &str,
+) -> LiveCheck {
+    let mut isolated = state.clone();
+    isolating.iter().flat_map(|step| &step.parts).for_each(|part| apply(part, &mut isolated));
+    let end = check(transition, &isolated);
+    assert!(end.report.findings().is_empty(), "{what}, isolated:\n{}", end.report);
+    let mut before = check(transition, state);
+    tally.moved_cables_astray += usize::from(!before.report.findings().is_empty());
+    let mut parts: Vec<_> = isolating.iter().flat_map(|step| &step.parts).collect();
+    rng.shuffle(&mut parts);
+    for part in parts {
+        apply(part, state);
+        let now = check(transition, state);
+        tally.states += 1;
+        let at = format!("{what}, isolate: {part:?}");
+        for finding in now.report.findings() {
+            let known = before.report.findings().iter().any(|known| known.subject == finding.subject);
+            assert!(known, "{at}\n{finding}\nbefore:\n{}", before.report);
+        }
+        let among = |these: &[(HostId, HostId)], those: &[(HostId, HostId)]| -> Vec<(HostId, HostId)> {
+            these.iter().filter(|pair| those.binary_search(pair).is_err()).copied().collect()
+        };
+        let cut = among(&among(&now.lost, &before.lost), &end.lost);
+        assert!(cut.is_empty(), "{at}\ncuts off {}", pairs(&transition.topology, &cut));
+        let deaf = among(&among(&now.unheard, &before.unheard), &end.unheard);
+        assert!(deaf.is_empty(), "{at}\nkeeps broadcasts from {}", pairs(&transition.topology, &deaf));
+        before = now;
+    }
+    end
+}
+
+/// Takes the steps part by part, in random order within each, and judges every state.
+fn judge_steps(transition: &Transition, rng: &mut Rng, tally: &mut Tally, what: &str) {
+    let mut state = transition.start.clone();
+    let steps = &transition.steps;
+    let (isolating, rest) = steps.split_at(steps.iter().take_while(|step| step.kind == StepKind::Isolate).count());
+    let start = judge_isolation(transition, isolating, &mut state, rng, tally, what);
+    let mut now = start.clone();
+    for step in rest {
+        let mut parts: Vec<_> = step.parts.iter().collect();
+        rng.shuffle(&mut parts);
+        for part in parts {
+            apply(part, &mut state);
+            now = check(transition, &state);
+            tally.states += 1;
+            let at = format!("{what}, round {} {}: {part:?}", step.round, step.kind.word());
+            assert!(now.report.findings().is_empty(), "{at}\n{}", now.report);
+            let cut: Vec<_> = now.lost.iter().filter(|pair| start.lost.binary_search(pair).is_err()).copied().collect();
+            assert!(cut.is_empty(), "{at}\ncuts off {}", pairs(&transition.topology, &cut));
+            let deaf: Vec<_> =
+                now.unheard.iter().filter(|pair| start.unheard.binary_search(pair).is_err()).copied().collect();
+            assert!(deaf.is_empty(), "{at}\nkeeps broadcasts from {}", pairs(&transition.topology, &deaf));
+        }
+    }
+    tally.several_rounds += usize::from(steps.iter().any(|step| step.round > 1));
+    assert_eq!(state, transition.goal, "{what}");
+    assert!(now.lost.is_empty() && now.unheard.is_empty() || rest.is_empty(), "{what}: the goal loses pairs");
+}
+
+#[test]
+fn nothing_changes_between_a_plan_and_itself() {
+    let plan = plan(&generated("torus", "4x4"), &Policy::default(), None).expect("it plans");
+    let difference = difference(&plan, &plan);
+    assert!(difference.switches.is_empty() && difference.entries.touched() == 0, "{difference}");
+    assert!(steps(&plan, &plan).expect("no change is a change too").steps.is_empty());
+}
+
+#[test]
+fn differences_count_what_comes_and_goes() {
+    let mesh = generated("mesh", "3x1");
+    let ring = generated("mesh", "4x1");
+    let [three, four] = [mesh, ring].map(|t| plan(&t, &Policy::default(), None).expect("it plans"));
+    let grown = difference(&three, &four);
+    let presence = |d: &Difference, p| d.switches.iter().filter(|s| s.presence == p).count();
+    assert_eq!((presence(&grown, Presence::Added), presence(&grown, Presence::Removed)), (1, 0));
+    assert_eq!(grown.entries.before(), three.summary.fdb_entries_total);
+    let shrunk = difference(&four, &three);
+    assert_eq!((presence(&shrunk, Presence::Added), presence(&shrunk, Presence::Removed)), (0, 1));
+    assert_eq!(shrunk.switches_common, 3);
+    assert_eq!((shrunk.entries.added, shrunk.entries.changed), (grown.entries.removed, grown.entries.changed));
+}
+
+#[test]
+fn who_tags_cannot_change_live() {
+    let mesh = generated("mesh", "3x3");
+    let by = |tagging| plan(&mesh, &Policy { tagging, ..Policy::default() }, None).expect("it plans");
+    let error = steps(&by(Tagging::Switch), &by(Tagging::Pair)).expect_err("hosts would have to begin to tag");
+    assert!(matches!(error, StepError::TaggingDiffers { .. }), "{error}");
+}
+
+fn generated(kind: &str, size: &str) -> Topology {
+    let kind = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
+    generate(&kind, &Options::default()).expect("a sane size")
+}
+
+/// A plan with little search; none if it cannot be ready for failures with so few VLANs.
+fn plan_or_too_few(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Option<Plan> {
+    match few_steps(topology, policy, previous) {
+        Ok(plan) => Some(plan),
+        Err(PlanError::TooManyVlansForResilience { .. }) => None,
+        Err(error) => panic!("auto always finds a plan: {error}"),
+    }
+}
+
+/// Plans with little search: these tests are about being right, not about being good.
+fn few_steps(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> Result<Plan, PlanError> {
+    plan_with(topology, policy, previous, &mut StepLimit::new(2))
+}
