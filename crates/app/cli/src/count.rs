@@ -5,7 +5,7 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
     match (count, one) {
         (1, _) => format!("1 {one}"),
         (_, "entry") => format!("{count} entries"),
-        _ if one.ends_with("ch") => format!("{count} {one}es"),
+        _ if one.ends_with("ch") || one.ends_with("ss") => format!("{count} {one}es"),
         _ => format!("{count} {one}s"),
     }
 }
@@ -24,6 +24,8 @@ mod tests {
             (3, "VLAN", "3 VLANs"),
             (1, "entry", "1 entry"),
             (2, "entry", "2 entries"),
+            (1, "class", "1 class"),
+            (8, "class", "8 classes"),
         ] {
             assert_eq!(counted(count, one), expect);
         }
