@@ -374,14 +374,14 @@ impl Hosts {
         };
         for host in ["a", "b"] {
             ip(&format!("netns add {}-{host}", hosts.name));
+            // An address that is still being looked for on the cable would change the routes when it is found free.
+            hosts.run(host, "sh", &["-c", "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad"]);
         }
         ip(&format!(
             "-n {name}-a link add eth0 mtu 9000 type veth peer name eth0 mtu 9000 netns {name}-b",
             name = hosts.name
         ));
         for (number, host) in [(1, "a"), (2, "b")] {
-            let no_detection = "echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad";
-            hosts.run(host, "sh", &["-c", no_detection]);
             hosts.run(host, "ip", &["link", "set", "eth0", "address", &Mac::local(number).to_string(), "up"]);
             hosts.run(host, "ip", &["addr", "add", &format!("10.9.0.{number}/24"), "dev", "eth0"]);
         }
