@@ -184,7 +184,7 @@ impl Picture {
     /// strokes of our own.
     ///
     /// # Errors
-    /// If the picture is larger than [`SIDE_MAX`].
+    /// If a side of the picture is longer than 8,000 units.
     pub fn to_png(&self) -> Result<Vec<u8>, PngError> {
         let (width, height) = (self.width as f32, self.height as f32);
         let too_large = || PngError::TooLarge { width, height };

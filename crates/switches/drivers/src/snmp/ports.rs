@@ -30,7 +30,7 @@ pub struct PortEntry {
     pub bridge: BridgePort,
     /// ifIndex.
     pub interface: u32,
-    /// What it is called here: no other port is, and [`PortTable::find`] finds it.
+    /// What it is called here: no other port is, and a look-up by name finds it.
     pub name: String,
     /// ifName, ifDescr and ifAlias; empty where there is none.
     pub(crate) said: [String; 3],
