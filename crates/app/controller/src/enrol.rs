@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use drivers::credentials::Keyring;
-use enrol::{Desk, Enrolment, Ledger, Order, Step, clean, enrol, kept::KeptLedger, rehearse};
+use enrol::{Enrolment, Ledger, ProbeCallbacks, ProbeRequest, Step, clean, enrol, kept::KeptLedger, rehearse};
 use snmp::wire::Binding;
 
 use crate::{CancellationToken, ConnectOptions, Error, Store, connect::session, parallel::at_once};
@@ -11,16 +11,17 @@ use crate::{CancellationToken, ConnectOptions, Error, Store, connect::session, p
 /// Enrols switches, `[address]`: what each is able to do, or why that is not known. Steps are told as they are done.
 pub fn enrol_switches(
     addresses: &[IpAddr],
-    order: &Order,
+    request: &ProbeRequest,
     (keyring, options): (&Keyring, &ConnectOptions),
     store: &(dyn Store + Sync),
     token: &CancellationToken,
     tell: &(dyn Fn(IpAddr, Step) + Sync),
 ) -> Vec<Result<Enrolment, String>> {
     at_once(addresses.to_vec(), options.parallel, |address| {
-        let mut desk = StoreDesk { at: SocketAddr::new(address, options.port), store, token, tell };
+        let mut callbacks = StoreCallbacks { at: SocketAddr::new(address, options.port), store, token, tell };
         let session = session(keyring, options, &address.to_string(), address).map_err(|fault| fault.to_string());
-        let enrolment = session.and_then(|session| enrol(session, order, &mut desk).map_err(|error| error.to_string()));
+        let enrolment =
+            session.and_then(|session| enrol(session, request, &mut callbacks).map_err(|error| error.to_string()));
         if enrolment.as_ref().map_or(true, |enrolment| enrolment.left.is_empty()) {
             // If it cannot be removed, cleaning up once more finds nothing.
             let _ = store.forget_ledger(address);
@@ -35,11 +36,11 @@ pub fn enrol_switches(
 /// Why that cannot be said.
 pub fn rehearse_enrolment(
     address: IpAddr,
-    order: &Order,
+    request: &ProbeRequest,
     (keyring, options): (&Keyring, &ConnectOptions),
 ) -> Result<(Enrolment, Vec<Vec<Binding>>), String> {
     let session = session(keyring, options, &address.to_string(), address).map_err(|fault| fault.to_string())?;
-    rehearse(session, order).map_err(|error| error.to_string())
+    rehearse(session, request).map_err(|error| error.to_string())
 }
 
 /// What came of cleaning up after an enrolment.
@@ -78,14 +79,14 @@ pub fn clean_switches(
 }
 
 /// Keeps the ledger in the store, and hears who asks to stop.
-struct StoreDesk<'a> {
+struct StoreCallbacks<'a> {
     at: SocketAddr,
     store: &'a (dyn Store + Sync),
     token: &'a CancellationToken,
     tell: &'a (dyn Fn(IpAddr, Step) + Sync),
 }
 
-impl Desk for StoreDesk<'_> {
+impl ProbeCallbacks for StoreCallbacks<'_> {
     fn keep(&mut self, ledger: &Ledger) -> Result<(), String> {
         let kept = KeptLedger { switch: self.at.ip().to_string(), address: self.at, ledger: ledger.clone() };
         self.store.keep_ledger(&kept).map_err(|error| error.words())

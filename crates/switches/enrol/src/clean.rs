@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use fabric::{Mac, VlanId};
 
 use super::{
-    hand::{Hand, Reply},
     ledger::{Ledger, Names, restrict},
+    session::{ProbeSession, Reply},
     survey::{Holding, hold},
 };
 use bridge_mib::{
@@ -52,15 +52,15 @@ enum Rest {
 }
 
 /// Takes everything back; says in sentences what could not be, each with the way out.
-pub(super) fn clean<L: Link>(hand: &mut Hand<L>, ledger: &Ledger, moment: Moment) -> Vec<String> {
+pub(super) fn clean<L: Link>(session: &mut ProbeSession<L>, ledger: &Ledger, moment: Moment) -> Vec<String> {
     let (mut rounds, mut silences) = (0, 0);
     loop {
-        let tidied = hold(hand).and_then(|holding| {
+        let tidied = hold(session).and_then(|holding| {
             let rests = rests(&holding, ledger, moment);
             if rounds < ROUNDS {
-                rests.iter().try_for_each(|rest| repair(hand, rest, &holding, ledger))?;
-                repair_entries(hand, &rests)?;
-                repair_vlans(hand, &rests)?;
+                rests.iter().try_for_each(|rest| repair(session, rest, &holding, ledger))?;
+                repair_entries(session, &rests)?;
+                repair_vlans(session, &rests)?;
             }
             Ok(rests)
         });
@@ -118,7 +118,12 @@ fn rests(holding: &Holding, ledger: &Ledger, moment: Moment) -> Vec<Rest> {
 }
 
 /// Puts back what is neither an entry nor a VLAN. What the switch refuses is seen when it is read again.
-fn repair<L: Link>(hand: &mut Hand<L>, rest: &Rest, holding: &Holding, ledger: &Ledger) -> Result<(), SessionError> {
+fn repair<L: Link>(
+    session: &mut ProbeSession<L>,
+    rest: &Rest,
+    holding: &Holding,
+    ledger: &Ledger,
+) -> Result<(), SessionError> {
     let bindings = match rest {
         Rest::Members(vlan) => {
             let (now, before) = (&holding.vlans[vlan], &ledger.members[vlan]);
@@ -137,10 +142,10 @@ fn repair<L: Link>(hand: &mut Hand<L>, rest: &Rest, holding: &Holding, ledger: &
         }
         Rest::Entry(_) | Rest::Vlan(_) | Rest::Others(..) => return Ok(()),
     };
-    hand.set(bindings).map(drop)
+    session.set(bindings).map(drop)
 }
 
-fn repair_entries<L: Link>(hand: &mut Hand<L>, rests: &[Rest]) -> Result<(), SessionError> {
+fn repair_entries<L: Link>(session: &mut ProbeSession<L>, rests: &[Rest]) -> Result<(), SessionError> {
     let rows = rests.iter().filter_map(|rest| match rest {
         Rest::Entry(row) => Some(unset(row)),
         _ => None,
@@ -150,7 +155,7 @@ fn repair_entries<L: Link>(hand: &mut Hand<L>, rests: &[Rest]) -> Result<(), Ses
     let mut left = rows.as_slice();
     while !left.is_empty() {
         let (now, later) = left.split_at(batch.min(left.len()));
-        match hand.set(now.to_vec())? {
+        match session.set(now.to_vec())? {
             Reply::Refused(_) if now.len() > 1 => batch = now.len() / 2,
             _ => left = later,
         }
@@ -158,11 +163,11 @@ fn repair_entries<L: Link>(hand: &mut Hand<L>, rests: &[Rest]) -> Result<(), Ses
     Ok(())
 }
 
-fn repair_vlans<L: Link>(hand: &mut Hand<L>, rests: &[Rest]) -> Result<(), SessionError> {
+fn repair_vlans<L: Link>(session: &mut ProbeSession<L>, rests: &[Rest]) -> Result<(), SessionError> {
     for rest in rests {
         if let Rest::Vlan(vlan) = rest {
             let row = q_bridge::VLAN_STATIC_ROW_STATUS.row(&VlanIndex(*vlan));
-            hand.set(vec![(row, Value::Integer(RowStatus::Destroy.code()))])?;
+            session.set(vec![(row, Value::Integer(RowStatus::Destroy.code()))])?;
         }
     }
     Ok(())

@@ -9,7 +9,7 @@
 //! Only VLANs that are not there and addresses that are nobody's are made, at ports without a link or ports that somebody
 //! chose; the configuration is never saved, so a restart clears everything too. What is cleaned is told from the ledger and
 //! from what the switch holds, never from what was written ([`clean()`]): so every way a probe can end leads through
-//! the same door. A rehearsal runs the same probes against a sheet of paper, and prints what it wrote on it.
+//! the same door. A dry run ([`rehearse()`]) runs the same probes against an overlay and returns the SETs it would have sent.
 
 #![forbid(unsafe_code)]
 
@@ -17,10 +17,10 @@ pub mod kept;
 
 mod clean;
 mod grow;
-mod hand;
 mod ledger;
 mod model;
 mod probe;
+mod session;
 mod survey;
 
 use std::fmt;
@@ -30,8 +30,8 @@ use thiserror::Error;
 
 use self::{
     clean::Moment,
-    hand::Hand,
     probe::Site,
+    session::ProbeSession,
     survey::{Holding, hold, identify},
 };
 use bridge_mib::PortList;
@@ -46,9 +46,9 @@ pub use self::{
     survey::{Identity, PortFact},
 };
 
-/// What is to be probed.
+/// A request to probe one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ProbeRequest {
     /// Ports to use, by name, one or two; none for two without a link.
     pub ports: Vec<String>,
     /// VLANs beyond which no more are made, those that are there included.
@@ -62,8 +62,8 @@ pub struct Order {
 /// Most static entries that are asked for.
 pub const ENTRIES_MAX: usize = 60_000;
 
-/// Who wants the probe.
-pub trait Desk {
+/// What a probe calls on its way: to keep the ledger, to ask whether to stop, to tell of a step.
+pub trait ProbeCallbacks {
     /// Keeps the ledger where it survives this program; called before the first write.
     ///
     /// # Errors
@@ -195,30 +195,37 @@ pub struct Enrolment {
 ///
 /// # Errors
 /// [`EnrolError`], and then nothing was written.
-pub fn enrol<L: Link>(session: Session<L>, order: &Order, desk: &mut dyn Desk) -> Result<Enrolment, EnrolError> {
-    run(&mut Hand::new(session), order, desk)
+pub fn enrol<L: Link>(
+    session: Session<L>,
+    request: &ProbeRequest,
+    callbacks: &mut dyn ProbeCallbacks,
+) -> Result<Enrolment, EnrolError> {
+    run(&mut ProbeSession::new(session), request, callbacks)
 }
 
 /// The SETs of a probe of a switch that takes everything; none is sent.
 ///
 /// # Errors
 /// [`EnrolError`].
-pub fn rehearse<L: Link>(session: Session<L>, order: &Order) -> Result<(Enrolment, Vec<Vec<Binding>>), EnrolError> {
-    let mut hand = Hand::new(session);
-    hand.rehearse();
-    let enrolment = run(&mut hand, order, &mut Nobody)?;
-    Ok((enrolment, hand.written()))
+pub fn rehearse<L: Link>(
+    session: Session<L>,
+    request: &ProbeRequest,
+) -> Result<(Enrolment, Vec<Vec<Binding>>), EnrolError> {
+    let mut session = ProbeSession::new(session);
+    session.rehearse();
+    let enrolment = run(&mut session, request, &mut Nobody)?;
+    Ok((enrolment, session.written()))
 }
 
 /// Takes back what a probe left whose program died; what could not be, each with the way out.
 pub fn clean<L: Link>(session: Session<L>, ledger: &Ledger) -> Vec<String> {
-    clean::clean(&mut Hand::new(session), ledger, Moment::Later)
+    clean::clean(&mut ProbeSession::new(session), ledger, Moment::Later)
 }
 
 /// Nobody keeps the ledger, and nobody stops the probe: of what is not sent, and in tests.
 pub struct Nobody;
 
-impl Desk for Nobody {
+impl ProbeCallbacks for Nobody {
     fn keep(&mut self, _: &Ledger) -> Result<(), String> {
         Ok(())
     }
@@ -230,33 +237,37 @@ impl Desk for Nobody {
     fn tell(&mut self, _: Step) {}
 }
 
-fn run<L: Link>(hand: &mut Hand<L>, order: &Order, desk: &mut dyn Desk) -> Result<Enrolment, EnrolError> {
-    let identity = identify(hand)?;
-    let before = hold(hand)?;
-    hand.restarts()?;
-    let ports = choose(&identity, order)?;
-    let ledger = ledger(&identity, &before, &ports, order)?;
-    desk.keep(&ledger).map_err(EnrolError::NoLedger)?;
+fn run<L: Link>(
+    session: &mut ProbeSession<L>,
+    request: &ProbeRequest,
+    callbacks: &mut dyn ProbeCallbacks,
+) -> Result<Enrolment, EnrolError> {
+    let identity = identify(session)?;
+    let before = hold(session)?;
+    session.restarts()?;
+    let ports = choose(&identity, request)?;
+    let ledger = ledger(&identity, &before, &ports, request)?;
+    callbacks.keep(&ledger).map_err(EnrolError::NoLedger)?;
     let names = ports.iter().map(|port| port.name.clone()).collect();
     let mut site = Site {
         ledger,
         ports,
         vlans_before: before.vlans.len(),
         statics_before: before.statics.len(),
-        vlans_max: order.vlans_max,
-        entries_max: order.entries_max.min(ENTRIES_MAX),
-        desk,
+        vlans_max: request.vlans_max,
+        entries_max: request.entries_max.min(ENTRIES_MAX),
+        callbacks,
     };
-    let found = probe::probe(hand, &mut site);
-    let Site { ledger, desk, .. } = site;
-    desk.tell(Step::Clean);
-    let left = clean::clean(hand, &ledger, Moment::AtOnce);
-    let remarks = hold(hand).map(|after| clean::foreign(&before, &after, &ledger)).unwrap_or_default();
-    Ok(Enrolment { identity, ports: names, found, left, remarks, sets: hand.sets })
+    let found = probe::probe(session, &mut site);
+    let Site { ledger, callbacks, .. } = site;
+    callbacks.tell(Step::Clean);
+    let left = clean::clean(session, &ledger, Moment::AtOnce);
+    let remarks = hold(session).map(|after| clean::foreign(&before, &after, &ledger)).unwrap_or_default();
+    Ok(Enrolment { identity, ports: names, found, left, remarks, sets: session.sets })
 }
 
 /// The ports that were asked for, or the last two without a link; ports for data alone.
-fn choose(identity: &Identity, order: &Order) -> Result<Vec<PortFact>, EnrolError> {
+fn choose(identity: &Identity, request: &ProbeRequest) -> Result<Vec<PortFact>, EnrolError> {
     let data: Vec<&PortFact> = identity.ports.iter().filter(|port| port.kind == PortKind::Data).collect();
     let names = |ports: &mut dyn Iterator<Item = &PortFact>| {
         ports.map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -271,7 +282,7 @@ fn choose(identity: &Identity, order: &Order) -> Result<Vec<PortFact>, EnrolErro
         }
         Ok(port.clone())
     };
-    let mut ports: Vec<PortFact> = match order.ports.as_slice() {
+    let mut ports: Vec<PortFact> = match request.ports.as_slice() {
         [] => data.iter().rev().filter(|port| !port.running).take(PORTS_USED).map(|port| (*port).clone()).collect(),
         names => names.iter().take(PORTS_USED).map(by_name).collect::<Result<_, _>>()?,
     };
@@ -286,12 +297,17 @@ const VLAN_ID_MAX: u16 = 4093;
 /// Ids that many switches keep for themselves.
 const RESERVED: std::ops::RangeInclusive<u16> = 1002..=1005;
 
-fn ledger(identity: &Identity, before: &Holding, ports: &[PortFact], order: &Order) -> Result<Ledger, EnrolError> {
+fn ledger(
+    identity: &Identity,
+    before: &Holding,
+    ports: &[PortFact],
+    request: &ProbeRequest,
+) -> Result<Ledger, EnrolError> {
     let most =
         identity.vlan_id_max.map_or(VLAN_ID_MAX, |id| u16::try_from(id).map_or(VLAN_ID_MAX, |id| id.min(VLAN_ID_MAX)));
     let free = (2..=most).rev().filter(|id| !RESERVED.contains(id)).filter_map(|id| VlanId::new(id).ok());
     let free = free.filter(|vlan| !before.vlans.contains_key(vlan) && !before.names.contains_key(vlan));
-    let count = order.vlans_max.saturating_sub(before.vlans.len()).max(2);
+    let count = request.vlans_max.saturating_sub(before.vlans.len()).max(2);
     let vlans: VlanSet = free.take(count).collect();
     if vlans.iter().count() < 2 {
         return Err(EnrolError::NoVlans(before.vlans.len()));
@@ -299,7 +315,7 @@ fn ledger(identity: &Identity, before: &Holding, ports: &[PortFact], order: &Ord
     let last = identity.ports.iter().map(|port| port.bridge).max().unwrap_or(0);
     let list_len = PortList::octets_for(last as usize);
     // Addresses that by chance are somebody's already are nobody's after a few more draws.
-    let drawn = (0..=u32::MAX).map(|step| order.nonce.wrapping_add(step));
+    let drawn = (0..=u32::MAX).map(|step| request.nonce.wrapping_add(step));
     let mut ledgers = drawn.map(|nonce| Ledger::new(nonce, vlans.clone(), ports, before, list_len));
     let unused = |ledger: &Ledger| !before.statics.keys().any(|row| ledger.owns(row));
     ledgers.find(unused).ok_or(EnrolError::NoVlans(before.vlans.len()))

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use fabric::VlanId;
 
 use super::{
-    Desk, PortFact, Step, Trouble,
+    PortFact, ProbeCallbacks, Step, Trouble,
     grow::{End, Room, grow},
-    hand::{Hand, Reply},
     ledger::{Ledger, Names},
+    session::{ProbeSession, Reply},
     survey::text,
 };
 use bridge_mib::{
@@ -69,11 +69,11 @@ pub(super) struct Site<'a> {
     pub(super) statics_before: usize,
     pub(super) vlans_max: usize,
     pub(super) entries_max: usize,
-    pub(super) desk: &'a mut dyn Desk,
+    pub(super) callbacks: &'a mut dyn ProbeCallbacks,
 }
 
-pub(super) fn probe<L: Link>(hand: &mut Hand<L>, site: &mut Site<'_>) -> Result<Capabilities, Trouble> {
-    let mut probe = Probe { hand, site, whole_rows: true, databases: BTreeMap::new() };
+pub(super) fn probe<L: Link>(session: &mut ProbeSession<L>, site: &mut Site<'_>) -> Result<Capabilities, Trouble> {
+    let mut probe = Probe { session, site, whole_rows: true, databases: BTreeMap::new() };
     probe.make_pair()?;
     let hybrid_ports = probe.twice(Step::Hybrid, Probe::hybrid)?;
     let independent_vlan_learning = probe.twice(Step::Tables, Probe::tables)?;
@@ -83,12 +83,12 @@ pub(super) fn probe<L: Link>(hand: &mut Hand<L>, site: &mut Site<'_>) -> Result<
     // A restart since the last look would have emptied what was counted.
     probe.pulse()?;
     let whole_rows = probe.whole_rows;
-    let repetitions = hand.repetitions();
+    let repetitions = session.repetitions();
     Ok(Capabilities { hybrid_ports, independent_vlan_learning, pause, vlans, statics, whole_rows, repetitions })
 }
 
 struct Probe<'a, 'd, L> {
-    hand: &'a mut Hand<L>,
+    session: &'a mut ProbeSession<L>,
     site: &'a mut Site<'d>,
     whole_rows: bool,
     databases: BTreeMap<VlanId, u32>,
@@ -96,16 +96,16 @@ struct Probe<'a, 'd, L> {
 
 impl<L: Link> Probe<'_, '_, L> {
     fn begin(&mut self, step: Step) -> Result<(), Trouble> {
-        self.site.desk.tell(step);
+        self.site.callbacks.tell(step);
         self.pulse()
     }
 
     /// Stops if somebody wishes so, or if the switch has restarted.
     fn pulse(&mut self) -> Result<(), Trouble> {
-        if self.site.desk.stopped() {
+        if self.site.callbacks.stopped() {
             return Err(Trouble::Stopped);
         }
-        if self.hand.restarts()? > 0 {
+        if self.session.restarts()? > 0 {
             return Err(Trouble::Restarted);
         }
         Ok(())
@@ -140,13 +140,13 @@ impl<L: Link> Probe<'_, '_, L> {
                 )));
             }
             if self.site.ledger.names == Names::Unknown {
-                let name = self.hand.get(&[q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(vlan))])?;
+                let name = self.session.get(&[q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(vlan))])?;
                 let kept = text(&name[0]) == self.site.ledger.name();
                 self.site.ledger.names = if kept { Names::Kept } else { Names::Dropped };
-                self.site.desk.keep(&self.site.ledger).map_err(Trouble::NoLedger)?;
+                self.site.callbacks.keep(&self.site.ledger).map_err(Trouble::NoLedger)?;
             }
         }
-        for (CurrentVlan { vlan, .. }, value) in self.hand.optional(&q_bridge::VLAN_FDB_ID)? {
+        for (CurrentVlan { vlan, .. }, value) in self.session.optional(&q_bridge::VLAN_FDB_ID)? {
             self.databases.extend(value.unsigned().map(|database| (vlan, database)));
         }
         Ok(())
@@ -156,13 +156,13 @@ impl<L: Link> Probe<'_, '_, L> {
     fn make_vlan(&mut self, vlan: VlanId, members: &PortList) -> Result<bool, SessionError> {
         let (status, columns) = (self.create(vlan), self.columns(vlan, members));
         if self.whole_rows {
-            self.hand.set(columns.iter().cloned().chain([status.clone()]).collect())?;
+            self.session.set(columns.iter().cloned().chain([status.clone()]).collect())?;
             if self.holds(vlan, members, &PortList::new())? {
                 return Ok(true);
             }
         }
-        self.hand.set(vec![status])?;
-        self.hand.set(columns)?;
+        self.session.set(vec![status])?;
+        self.session.set(columns)?;
         let made = self.holds(vlan, members, &PortList::new())?;
         self.whole_rows &= !made;
         Ok(made)
@@ -193,7 +193,7 @@ impl<L: Link> Probe<'_, '_, L> {
         let index = VlanIndex(vlan);
         let objects =
             [q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&index), q_bridge::VLAN_STATIC_UNTAGGED_PORTS.row(&index)];
-        let lists = self.hand.get(&objects)?;
+        let lists = self.session.get(&objects)?;
         let list = |value: &Value| value.octets().and_then(|octets| PortList::decode(octets).ok());
         Ok(list(&lists[0]).as_ref() == Some(members) && list(&lists[1]).as_ref() == Some(untagged))
     }
@@ -206,7 +206,7 @@ impl<L: Link> Probe<'_, '_, L> {
         let [high, low] = pair;
         for vlan in pair {
             let lists = self.lists(vlan, &all, &bare);
-            let reply = self.hand.set(lists)?;
+            let reply = self.session.set(lists)?;
             if !self.holds(vlan, &all, &bare)? {
                 let why = match reply {
                     Reply::Refused(status) => format!("port {} untagged in VLAN {vlan}: {status:?}", port.name),
@@ -224,21 +224,21 @@ impl<L: Link> Probe<'_, '_, L> {
             Some(before) if !port.running => {
                 let row = q_bridge::PVID.row(&BridgePort(port.bridge));
                 for pvid in pair.map(|vlan| u32::from(vlan.get())) {
-                    self.hand.set(vec![(row.clone(), Value::Gauge32(pvid))])?;
-                    let moved = self.hand.get(std::slice::from_ref(&row))?[0].unsigned() == Some(pvid);
+                    self.session.set(vec![(row.clone(), Value::Gauge32(pvid))])?;
+                    let moved = self.session.get(std::slice::from_ref(&row))?[0].unsigned() == Some(pvid);
                     let kept = self.holds(high, &all, &bare)? && self.holds(low, &all, &bare)?;
                     if !moved || !kept {
                         return Ok(Verdict::no(format!("port {} does not take PVID {pvid} beside that", port.name)));
                     }
                 }
-                self.hand.set(vec![(row, Value::Gauge32(before))])?;
+                self.session.set(vec![(row, Value::Gauge32(before))])?;
                 why.push_str(", and took either as its PVID");
             }
             _ => why.push_str("; its PVID was left alone, since it has a link"),
         }
         for vlan in pair {
             let lists = self.lists(vlan, &all, &PortList::new());
-            self.hand.set(lists)?;
+            self.session.set(lists)?;
         }
         Ok(Verdict::yes(why))
     }
@@ -260,7 +260,7 @@ impl<L: Link> Probe<'_, '_, L> {
         let rows = [high, low].map(|fdb| StaticRow { fdb, mac, receive_port: 0 });
         for (row, port) in rows.iter().zip(&ports) {
             let entry = self.entry(row, port);
-            self.hand.set(entry)?;
+            self.session.set(entry)?;
         }
         for (row, port) in rows.iter().zip(&ports) {
             if self.present(std::slice::from_ref(row), port)? != 1 {
@@ -295,7 +295,7 @@ impl<L: Link> Probe<'_, '_, L> {
 
     /// Values of many objects, one by one where they do not fit into one answer.
     fn values(&mut self, objects: &[Oid]) -> Result<Vec<Value>, SessionError> {
-        match self.hand.get(objects) {
+        match self.session.get(objects) {
             Err(SessionError::Refused { .. }) if objects.len() > 1 => {
                 let (first, rest) = objects.split_at(objects.len() / 2);
                 let mut values = self.values(first)?;
@@ -316,13 +316,13 @@ impl<L: Link> Probe<'_, '_, L> {
         let mut able = false;
         // Whatever it was, it is changed and comes to be both ways.
         for mode in [PauseMode::Off, PauseMode::Both, PauseMode::Both] {
-            self.hand.set(vec![(row.clone(), Value::Integer(mode.code()))])?;
-            able = self.hand.get(std::slice::from_ref(&row))?[0].int() == Some(PauseMode::Both.code());
+            self.session.set(vec![(row.clone(), Value::Integer(mode.code()))])?;
+            able = self.session.get(std::slice::from_ref(&row))?[0].int() == Some(PauseMode::Both.code());
             if able {
                 break;
             }
         }
-        self.hand.set(vec![(row, Value::Integer(before))])?;
+        self.session.set(vec![(row, Value::Integer(before))])?;
         Ok(Some(match able {
             true => Verdict::yes(format!("port {} took it, both ways", port.name)),
             false => Verdict::no(format!("port {} did not take it", port.name)),
@@ -344,10 +344,10 @@ impl<L: Link> Probe<'_, '_, L> {
                 rows.extend(if self.whole_rows { self.columns(*vlan, &none) } else { Vec::new() });
                 rows.push(self.create(*vlan));
             }
-            self.hand.set(rows)?;
+            self.session.set(rows)?;
             if !self.whole_rows {
                 let columns = vlans.iter().flat_map(|vlan| self.columns(*vlan, &none)).collect();
-                self.hand.set(columns)?;
+                self.session.set(columns)?;
             }
             let states: Vec<Oid> =
                 vlans.iter().map(|vlan| q_bridge::VLAN_STATIC_ROW_STATUS.row(&VlanIndex(*vlan))).collect();
@@ -371,7 +371,7 @@ impl<L: Link> Probe<'_, '_, L> {
             self.pulse()?;
             let rows: Vec<StaticRow> = numbers.map(|number| row(self.site, number)).collect();
             let entries = rows.iter().flat_map(|row| self.entry(row, &port)).collect();
-            self.hand.set(entries)?;
+            self.session.set(entries)?;
             Ok(self.present(&rows, &port)?)
         })?;
         // What came later may have pushed out what came first, so the table itself has the last word.
@@ -381,7 +381,7 @@ impl<L: Link> Probe<'_, '_, L> {
     }
 
     fn own_entries(&mut self) -> Result<usize, SessionError> {
-        let rows = self.hand.walk::<StaticRow>(&q_bridge::STATIC_UNICAST_STATUS)?;
+        let rows = self.session.walk::<StaticRow>(&q_bridge::STATIC_UNICAST_STATUS)?;
         let lasting = [StaticStatus::Permanent, StaticStatus::DeleteOnReset].map(|status| status.code());
         let own = |row: &StaticRow, value: &Value| {
             self.site.ledger.owns(row) && value.int().is_some_and(|status| lasting.contains(&status))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Mac, VlanId};
 
-use super::{EnrolError, hand::Hand};
+use super::{EnrolError, session::ProbeSession};
 use bridge_mib::{
     BridgePort, IfStatus, ListForm, PortList, StaticStatus,
     index::{FdbId, IfIndex, StaticRow, VlanIndex},
@@ -73,7 +73,7 @@ pub(super) struct Holding {
     pub(super) pause: BTreeMap<u32, i32>,
 }
 
-pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolError> {
+pub(super) fn identify<L: Link>(session: &mut ProbeSession<L>) -> Result<Identity, EnrolError> {
     let scalars = [
         system::DESCR,
         system::OBJECT_ID,
@@ -83,13 +83,13 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
         q_bridge::MAX_VLAN_ID,
         bridge::TP_LEARNED_ENTRY_DISCARDS,
     ];
-    let values = hand.get(&scalars.map(|scalar| scalar.instance()))?;
-    let table = hand.reader().ports()?;
+    let values = session.get(&scalars.map(|scalar| scalar.instance()))?;
+    let table = session.reader().ports()?;
     if table.ports.is_empty() {
         return Err(EnrolError::NoBridge);
     }
-    refuse_what_is_not_written(hand, &table)?;
-    let states: BTreeMap<IfIndex, Value> = hand.optional(&if_mib::OPER_STATUS)?.into_iter().collect();
+    refuse_what_is_not_written(session, &table)?;
+    let states: BTreeMap<IfIndex, Value> = session.optional(&if_mib::OPER_STATUS)?.into_iter().collect();
     let ports = table.ports.iter().map(|port| {
         // What is not known to be without a link may have one.
         let idle = [IfStatus::Down, IfStatus::NotPresent, IfStatus::LowerLayerDown].map(|status| status.code());
@@ -103,10 +103,10 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
         }
     });
     let ports: Vec<PortFact> = ports.collect();
-    let caps: BTreeMap<IfIndex, Value> = hand.optional(&dcbx::LOC_PFC_CAP)?.into_iter().collect();
+    let caps: BTreeMap<IfIndex, Value> = session.optional(&dcbx::LOC_PFC_CAP)?.into_iter().collect();
     let cap_of = |port: &PortFact| caps.get(&IfIndex(port.interface)).and_then(Value::unsigned).unwrap_or(0);
     let classes = ports.iter().map(cap_of).min().filter(|_| !caps.is_empty());
-    let counts = hand.optional::<FdbId>(&q_bridge::FDB_DYNAMIC_COUNT)?;
+    let counts = session.optional::<FdbId>(&q_bridge::FDB_DYNAMIC_COUNT)?;
     Ok(Identity {
         description: text(&values[0]),
         object_id: match &values[1] {
@@ -126,9 +126,9 @@ pub(super) fn identify<L: Link>(hand: &mut Hand<L>) -> Result<Identity, EnrolErr
 }
 
 /// Refuses a switch whose VLANs can be read at best.
-fn refuse_what_is_not_written<L: Link>(hand: &mut Hand<L>, table: &PortTable) -> Result<(), EnrolError> {
+fn refuse_what_is_not_written<L: Link>(session: &mut ProbeSession<L>, table: &PortTable) -> Result<(), EnrolError> {
     let unwritable = |fault: Fault| EnrolError::Unwritable(fault.to_string());
-    let tables = hand.reader().vlans(&table.numbers()).map_err(unwritable)?;
+    let tables = session.reader().vlans(&table.numbers()).map_err(unwritable)?;
     match (tables.mib, tables.form) {
         (VlanMib::QBridge, ListForm::Bits) => Ok(()),
         (VlanMib::Ieee, _) => Err(EnrolError::Unwritable("its VLANs stand in IEEE8021-Q-BRIDGE-MIB alone".to_owned())),
@@ -138,32 +138,32 @@ fn refuse_what_is_not_written<L: Link>(hand: &mut Hand<L>, table: &PortTable) ->
     }
 }
 
-pub(super) fn hold<L: Link>(hand: &mut Hand<L>) -> Result<Holding, SessionError> {
+pub(super) fn hold<L: Link>(session: &mut ProbeSession<L>) -> Result<Holding, SessionError> {
     let mut holding = Holding::default();
-    for (VlanIndex(vlan), name) in hand.optional(&q_bridge::VLAN_STATIC_NAME)? {
+    for (VlanIndex(vlan), name) in session.optional(&q_bridge::VLAN_STATIC_NAME)? {
         holding.names.insert(vlan, text(&name));
     }
-    for (VlanIndex(vlan), value) in hand.walk(&q_bridge::VLAN_STATIC_EGRESS_PORTS)? {
+    for (VlanIndex(vlan), value) in session.walk(&q_bridge::VLAN_STATIC_EGRESS_PORTS)? {
         holding.vlans.insert(vlan, (list(&q_bridge::VLAN_STATIC_EGRESS_PORTS, &value)?, PortList::new()));
     }
-    for (VlanIndex(vlan), value) in hand.walk(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS)? {
+    for (VlanIndex(vlan), value) in session.walk(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS)? {
         if let Some((_, untagged)) = holding.vlans.get_mut(&vlan) {
             *untagged = list(&q_bridge::VLAN_STATIC_UNTAGGED_PORTS, &value)?;
         }
     }
-    for (BridgePort(port), value) in hand.walk(&q_bridge::PVID)? {
+    for (BridgePort(port), value) in session.walk(&q_bridge::PVID)? {
         holding.pvids.extend(value.unsigned().map(|pvid| (port, pvid)));
     }
-    let alive: BTreeSet<StaticRow> = (hand.optional::<StaticRow>(&q_bridge::STATIC_UNICAST_STATUS)?.into_iter())
+    let alive: BTreeSet<StaticRow> = (session.optional::<StaticRow>(&q_bridge::STATIC_UNICAST_STATUS)?.into_iter())
         .filter(|(_, value)| value.int() != Some(StaticStatus::Invalid.code()))
         .map(|(row, _)| row)
         .collect();
-    for (row, value) in hand.optional(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO)? {
+    for (row, value) in session.optional(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO)? {
         if alive.contains(&row) {
             holding.statics.insert(row, list(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO, &value)?);
         }
     }
-    for (IfIndex(index), value) in hand.optional(&ether_like::PAUSE_ADMIN_MODE)? {
+    for (IfIndex(index), value) in session.optional(&ether_like::PAUSE_ADMIN_MODE)? {
         holding.pause.extend(value.int().map(|mode| (index, mode)));
     }
     Ok(holding)

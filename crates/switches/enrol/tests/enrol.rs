@@ -16,7 +16,7 @@ use bridge_mib::{
     objects::{own, q_bridge},
 };
 use enrol::{
-    Base, Desk, End, EnrolError, Enrolment, Ledger, Order, Step, Trouble, clean, enrol,
+    Base, End, EnrolError, Enrolment, Ledger, ProbeCallbacks, ProbeRequest, Step, Trouble, clean, enrol,
     kept::{KeptLedger, parse_ledger, write_ledger},
     model_of, rehearse,
 };
@@ -259,15 +259,15 @@ impl Site {
         config
     }
 
-    fn enrol(&self, order: &Order, clerk: &mut Clerk) -> Result<Enrolment, EnrolError> {
-        enrol(self.session(u64::from(order.nonce) << 34), order, clerk)
+    fn enrol(&self, request: &ProbeRequest, callbacks: &mut RecordingCallbacks) -> Result<Enrolment, EnrolError> {
+        enrol(self.session(u64::from(request.nonce) << 34), request, callbacks)
     }
 
     /// A healthy switch, to which somebody comes with the ledger.
-    fn clean_later(&self, clerk: &Clerk) -> Vec<String> {
+    fn clean_later(&self, callbacks: &RecordingCallbacks) -> Vec<String> {
         self.faults(&[]);
         *self.now_ms.lock().expect("no panic before") += 1_000_000;
-        let ledger = clerk.ledger.clone().expect("kept before the first write");
+        let ledger = callbacks.ledger.clone().expect("kept before the first write");
         let kept = KeptLedger { switch: "s".to_owned(), address: ([192, 0, 2, 1], 161).into(), ledger };
         let kept = parse_ledger(&write_ledger(&kept)).expect("its own file");
         clean(self.session(1 << 50), &kept.ledger)
@@ -275,7 +275,7 @@ impl Site {
 }
 
 #[derive(Default)]
-struct Clerk {
+struct RecordingCallbacks {
     ledger: Option<Ledger>,
     /// Stops when it is asked that often.
     patience: Option<usize>,
@@ -283,7 +283,7 @@ struct Clerk {
     steps: Vec<Step>,
 }
 
-impl Desk for Clerk {
+impl ProbeCallbacks for RecordingCallbacks {
     fn keep(&mut self, ledger: &Ledger) -> Result<(), String> {
         self.ledger = Some(ledger.clone());
         Ok(())
@@ -299,8 +299,8 @@ impl Desk for Clerk {
     }
 }
 
-fn order() -> Order {
-    Order { ports: Vec::new(), vlans_max: 64, entries_max: 500, nonce: 0xabc_0001 }
+fn request() -> ProbeRequest {
+    ProbeRequest { ports: Vec::new(), vlans_max: 64, entries_max: 500, nonce: 0xabc_0001 }
 }
 
 /// That what was found is what the switch was made with.
@@ -322,9 +322,10 @@ fn what_is_found_is_what_there_is() {
             for (vlans_max, statics_max) in [(4, 5), (20, 70), (64, 499), (5, 64)] {
                 let limits = Limits { vlans_max, statics_max, hybrid, learning, pfc_classes: 0 };
                 let site = Site::new(limits, Habit::None);
-                let mut order = order();
-                order.vlans_max = 100;
-                let enrolment = site.enrol(&order, &mut Clerk::default()).expect("a switch that can be probed");
+                let mut request = request();
+                request.vlans_max = 100;
+                let enrolment =
+                    site.enrol(&request, &mut RecordingCallbacks::default()).expect("a switch that can be probed");
                 assert_found(&enrolment, limits, &format!("{limits:?}"));
                 assert_eq!(enrolment.left, [""; 0], "{limits:?}");
                 assert_eq!(enrolment.remarks, [""; 0], "{limits:?}");
@@ -338,8 +339,8 @@ fn what_is_found_is_what_there_is() {
 #[test]
 fn bounds_are_kept_and_said() {
     let site = Site::new(Limits { vlans_max: 4094, statics_max: 100_000, ..LIMITS }, Habit::None);
-    let order = Order { vlans_max: 11, entries_max: 100, ..order() };
-    let enrolment = site.enrol(&order, &mut Clerk::default()).expect("a switch that can be probed");
+    let request = ProbeRequest { vlans_max: 11, entries_max: 100, ..request() };
+    let enrolment = site.enrol(&request, &mut RecordingCallbacks::default()).expect("a switch that can be probed");
     let found = enrolment.found.expect("all is well");
     assert_eq!((found.vlans.held, found.vlans.end), (11, End::Bound));
     assert_eq!((found.statics.held, found.statics.end), (100, End::Bound));
@@ -362,7 +363,8 @@ fn habits_of_real_agents_are_seen_through() {
         (Habit::Saves, LIMITS),
     ] {
         let site = Site::new(LIMITS, habit);
-        let enrolment = site.enrol(&order(), &mut Clerk::default()).expect("a switch that can be probed");
+        let enrolment =
+            site.enrol(&request(), &mut RecordingCallbacks::default()).expect("a switch that can be probed");
         assert_found(&enrolment, truth, &format!("{habit:?}"));
         assert_eq!(enrolment.left, [""; 0], "{habit:?}");
         assert_eq!(site.config(), site.before, "{habit:?}");
@@ -379,7 +381,7 @@ fn one_fault_anywhere_neither_misleads_nor_leaves_anything() {
     let limits = Limits { vlans_max: 9, statics_max: 20, ..LIMITS };
     let count = |habit: Habit| {
         let site = Site::new(limits, habit);
-        site.enrol(&order(), &mut Clerk::default()).expect("a switch that can be probed");
+        site.enrol(&request(), &mut RecordingCallbacks::default()).expect("a switch that can be probed");
         site.with(|faulty| (faulty.requests(), faulty.sets()))
     };
     let mut found = 0;
@@ -404,7 +406,7 @@ fn one_fault_anywhere_neither_misleads_nor_leaves_anything() {
             let context = format!("{habit:?}, {what:?} at {when:?}");
             let site = Site::new(limits, habit);
             site.faults(&[Fault { when, what }]);
-            match site.enrol(&order(), &mut Clerk::default()) {
+            match site.enrol(&request(), &mut RecordingCallbacks::default()) {
                 Err(_) => {}
                 Ok(enrolment) => {
                     assert_eq!(enrolment.left, [""; 0], "{context}");
@@ -425,7 +427,7 @@ fn one_fault_anywhere_neither_misleads_nor_leaves_anything() {
 fn what_cannot_be_cleaned_is_named_and_cleaned_later() {
     let limits = Limits { vlans_max: 9, statics_max: 20, ..LIMITS };
     let site = Site::new(limits, Habit::None);
-    site.enrol(&order(), &mut Clerk::default()).expect("a switch that can be probed");
+    site.enrol(&request(), &mut RecordingCallbacks::default()).expect("a switch that can be probed");
     let sets = site.with(|faulty| faulty.sets());
     for habit in [Habit::None, Habit::Nameless, Habit::MovesUntagged] {
         for what in [Mishap::Silent, Mishap::AnswerLost, Mishap::IgnoreSet, Mishap::RefuseSet(ErrorStatus::GenErr)] {
@@ -433,14 +435,14 @@ fn what_cannot_be_cleaned_is_named_and_cleaned_later() {
                 let context = format!("{habit:?}, {what:?} from SET {from}");
                 let site = Site::new(limits, habit);
                 site.faults(&[Fault { when: Trigger::FromSet(from), what }]);
-                let mut clerk = Clerk::default();
-                let enrolment = site.enrol(&order(), &mut clerk).expect("reading is well");
+                let mut callbacks = RecordingCallbacks::default();
+                let enrolment = site.enrol(&request(), &mut callbacks).expect("reading is well");
                 let dirty = site.config() != site.before;
                 assert_eq!(!enrolment.left.is_empty(), dirty, "{context}: {:?}", enrolment.left);
                 for sentence in &enrolment.left {
                     assert!(sentence.contains("espalier enrol --clean") || sentence.contains("by hand"), "{sentence}");
                 }
-                let left = site.clean_later(&clerk);
+                let left = site.clean_later(&callbacks);
                 // Without names nobody can know later whose the VLANs are, unless it was seen that there are none.
                 if habit == Habit::Nameless && !left.is_empty() {
                     assert!(left.iter().all(|sentence| sentence.contains("left alone")), "{context}: {left:?}");
@@ -458,11 +460,11 @@ fn a_probe_can_be_stopped_anywhere() {
     let mut stops = 0;
     for patience in 0.. {
         let site = Site::new(LIMITS, Habit::None);
-        let mut clerk = Clerk { patience: Some(patience), ..Clerk::default() };
-        let enrolment = site.enrol(&order(), &mut clerk).expect("a switch that can be probed");
+        let mut callbacks = RecordingCallbacks { patience: Some(patience), ..RecordingCallbacks::default() };
+        let enrolment = site.enrol(&request(), &mut callbacks).expect("a switch that can be probed");
         assert_eq!(enrolment.left, [""; 0], "{patience}");
         assert_eq!(site.config(), site.before, "{patience}");
-        assert_eq!(clerk.steps.last(), Some(&Step::Clean));
+        assert_eq!(callbacks.steps.last(), Some(&Step::Clean));
         match enrolment.found {
             Err(Trouble::Stopped) => stops += 1,
             Err(other) => panic!("{patience}: {other}"),
@@ -475,7 +477,7 @@ fn a_probe_can_be_stopped_anywhere() {
 #[test]
 fn nothing_is_written_without_a_ledger() {
     struct Full;
-    impl Desk for Full {
+    impl ProbeCallbacks for Full {
         fn keep(&mut self, _: &Ledger) -> Result<(), String> {
             Err("no space left".to_owned())
         }
@@ -485,7 +487,7 @@ fn nothing_is_written_without_a_ledger() {
         fn tell(&mut self, _: Step) {}
     }
     let site = Site::new(LIMITS, Habit::None);
-    let error = enrol(site.session(1), &order(), &mut Full).expect_err("no ledger");
+    let error = enrol(site.session(1), &request(), &mut Full).expect_err("no ledger");
     assert!(error.to_string().contains("no space left"), "{error}");
     assert_eq!(site.with(|faulty| faulty.sets()), 0);
 }
@@ -494,13 +496,13 @@ fn nothing_is_written_without_a_ledger() {
 fn a_rehearsal_writes_down_what_a_probe_sends_and_sends_nothing() {
     let generous = Limits { vlans_max: 4094, statics_max: 100_000, ..LIMITS };
     for ports in [Vec::new(), vec!["g3".to_owned()], vec!["g1".to_owned(), "g2".to_owned()]] {
-        let order = Order { ports, vlans_max: 30, entries_max: 150, ..order() };
+        let request = ProbeRequest { ports, vlans_max: 30, entries_max: 150, ..request() };
         let site = Site::new(generous, Habit::None);
-        let (enrolment, written) = rehearse(site.session(1), &order).expect("a switch that can be read");
+        let (enrolment, written) = rehearse(site.session(1), &request).expect("a switch that can be read");
         assert_eq!(site.with(|faulty| faulty.sets()), 0);
         assert_eq!(enrolment.sets, written.len());
         assert_eq!(enrolment.left, [""; 0]);
-        site.enrol(&order, &mut Clerk::default()).expect("a switch that can be probed");
+        site.enrol(&request, &mut RecordingCallbacks::default()).expect("a switch that can be probed");
         let sent = site.with(|faulty| faulty.inner().log.clone());
         assert!(sent == written, "{} SETs were sent, {} written down", sent.len(), written.len());
     }
@@ -511,18 +513,18 @@ fn somebody_else_s_vlan_is_left_alone() {
     let site = Site::new(LIMITS, Habit::None);
     // The program dies, and the switch with it: it comes back as it was saved, and somebody makes a VLAN.
     site.faults(&[Fault { when: Trigger::FromSet(9), what: Mishap::Silent }]);
-    let mut clerk = Clerk::default();
-    site.enrol(&order(), &mut clerk).expect("reading is well");
+    let mut callbacks = RecordingCallbacks::default();
+    site.enrol(&request(), &mut callbacks).expect("reading is well");
     site.faults(&[]);
     site.with(|faulty| faulty.restart(1_000_000));
-    let vlan = clerk.ledger.as_ref().and_then(|ledger| ledger.vlans.iter().last()).expect("a VLAN");
+    let vlan = callbacks.ledger.as_ref().and_then(|ledger| ledger.vlans.iter().last()).expect("a VLAN");
     let index = VlanIndex(vlan);
     let made = vec![
         (q_bridge::VLAN_STATIC_NAME.row(&index), Value::Octets(b"guests".to_vec())),
         (q_bridge::VLAN_STATIC_ROW_STATUS.row(&index), Value::Integer(RowStatus::CreateAndGo.code())),
     ];
     site.session(3).set(made).expect("somebody makes a VLAN");
-    let left = site.clean_later(&clerk);
+    let left = site.clean_later(&callbacks);
     assert!(left.len() == 1 && left[0].contains("\"guests\"") && left[0].contains("left alone"), "{left:?}");
     assert!(site.config().vlans.contains_key(&index));
 }
@@ -530,7 +532,7 @@ fn somebody_else_s_vlan_is_left_alone() {
 #[test]
 fn what_others_change_meanwhile_is_not_undone_but_said() {
     struct Meddler<'a>(&'a Site);
-    impl Desk for Meddler<'_> {
+    impl ProbeCallbacks for Meddler<'_> {
         fn keep(&mut self, _: &Ledger) -> Result<(), String> {
             Ok(())
         }
@@ -546,7 +548,7 @@ fn what_others_change_meanwhile_is_not_undone_but_said() {
         }
     }
     let site = Site::new(LIMITS, Habit::None);
-    let enrolment = enrol(site.session(1), &order(), &mut Meddler(&site)).expect("a switch that can be probed");
+    let enrolment = enrol(site.session(1), &request(), &mut Meddler(&site)).expect("a switch that can be probed");
     assert_eq!(enrolment.left, [""; 0]);
     assert!(enrolment.remarks.iter().any(|remark| remark.contains("VLAN 7")), "{:?}", enrolment.remarks);
     assert!(!site.config().vlans.contains_key(&VlanIndex(VlanId::new(7).expect("in range"))));
@@ -555,18 +557,18 @@ fn what_others_change_meanwhile_is_not_undone_but_said() {
 #[test]
 fn a_switch_that_cannot_be_probed_says_why() {
     let site = Site::new(LIMITS, Habit::None);
-    let order = Order { ports: vec!["g11".to_owned()], ..order() };
-    let error = site.enrol(&order, &mut Clerk::default()).expect_err("no such port").to_string();
+    let request = ProbeRequest { ports: vec!["g11".to_owned()], ..request() };
+    let error = site.enrol(&request, &mut RecordingCallbacks::default()).expect_err("no such port").to_string();
     assert!(error.contains("g11") && error.contains("g10"), "{error}");
     let silent = Site::new(LIMITS, Habit::None);
     silent.faults(&[Fault { when: Trigger::Always, what: Mishap::Silent }]);
-    assert!(matches!(silent.enrol(&order, &mut Clerk::default()), Err(EnrolError::Session(_))));
+    assert!(matches!(silent.enrol(&request, &mut RecordingCallbacks::default()), Err(EnrolError::Session(_))));
 }
 
 #[test]
 fn models_hold_what_was_found_and_what_was_believed() {
     let site = Site::new(LIMITS, Habit::None);
-    let enrolment = site.enrol(&order(), &mut Clerk::default()).expect("a switch that can be probed");
+    let enrolment = site.enrol(&request(), &mut RecordingCallbacks::default()).expect("a switch that can be probed");
     let found = enrolment.found.expect("all is well");
     let (model, _) = model_of("wiredrawer", &enrolment.identity, &found, Base::Nothing);
     assert_eq!(model.description, "Wiredrawer 10, version 3");
@@ -609,8 +611,8 @@ fn many_faults_by_chance() {
         ][rng.below(7)];
         let when = Trigger::PerMille([2, 10, 40][rng.below(3)]);
         site.faults(&[Fault { when, what }]);
-        let mut clerk = Clerk::default();
-        let Ok(enrolment) = site.enrol(&order(), &mut clerk) else {
+        let mut callbacks = RecordingCallbacks::default();
+        let Ok(enrolment) = site.enrol(&request(), &mut callbacks) else {
             assert_eq!(site.config(), site.before, "seed {seed}");
             continue;
         };
@@ -618,7 +620,7 @@ fn many_faults_by_chance() {
         if enrolment.left.is_empty() {
             assert_eq!(site.config(), site.before, "seed {seed}");
         } else {
-            assert_eq!(site.clean_later(&clerk), [""; 0], "seed {seed}");
+            assert_eq!(site.clean_later(&callbacks), [""; 0], "seed {seed}");
             assert_eq!(site.config(), site.before, "seed {seed}");
         }
     }
@@ -629,7 +631,8 @@ fn many_faults_by_chance() {
 fn what_ports_say_of_priority_flow_control_goes_into_the_model() {
     for (pfc_classes, expected) in [(0, None), (1, Some(1)), (8, Some(8))] {
         let site = Site::new(Limits { pfc_classes, ..LIMITS }, Habit::None);
-        let mut enrolment = site.enrol(&order(), &mut Clerk::default()).expect("a switch that can be probed");
+        let mut enrolment =
+            site.enrol(&request(), &mut RecordingCallbacks::default()).expect("a switch that can be probed");
         assert_eq!(enrolment.identity.pfc_classes, expected);
         let found = enrolment.found.as_ref().expect("probed").clone();
         let known = Model { pfc_classes: 3, ..(*Model::generic()).clone() };

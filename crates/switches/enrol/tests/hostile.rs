@@ -12,7 +12,7 @@ use std::{
 };
 
 use drivers::snmp::{Device, SaveMethod, Settings, read_station};
-use enrol::{Desk, Ledger, Order, Step, enrol};
+use enrol::{Ledger, ProbeCallbacks, ProbeRequest, Step, enrol};
 use fabric::{Admin, Mac, Model, VlanId, rng::Rng};
 use rollout::discover::cabling;
 use snmp::{
@@ -355,9 +355,9 @@ fn lies_come_to_an_end() {
     }
 }
 
-struct Clerk;
+struct RecordingCallbacks;
 
-impl Desk for Clerk {
+impl ProbeCallbacks for RecordingCallbacks {
     fn keep(&mut self, _: &Ledger) -> Result<(), String> {
         Ok(())
     }
@@ -373,14 +373,17 @@ impl Desk for Clerk {
 /// not signed may lie, and then a probe at least comes to an end.
 #[test]
 fn probes_come_to_an_end_and_are_not_misled() {
-    let order = Order { ports: vec!["p1".to_owned(), "p2".to_owned()], vlans_max: 8, entries_max: 40, nonce: 0xbad };
+    let request =
+        ProbeRequest { ports: vec!["p1".to_owned(), "p2".to_owned()], vlans_max: 8, entries_max: 40, nonce: 0xbad };
     let mut found = 0;
     for malice in LIARS.into_iter().chain(SPOILERS) {
         for seed in 0..seeds() {
             let rarity = [2, 5, 20, 50][seed as usize % 4];
             println!("{malice:?}, one in {rarity}, seed {seed}");
             let signed = agent();
-            if let Ok(enrolment) = enrol(session(&signed, user(), malice, rarity, seed), &order, &mut Clerk) {
+            if let Ok(enrolment) =
+                enrol(session(&signed, user(), malice, rarity, seed), &request, &mut RecordingCallbacks)
+            {
                 if let Ok(capabilities) = &enrolment.found {
                     assert!(capabilities.hybrid_ports.able && capabilities.independent_vlan_learning.able);
                     assert_eq!((capabilities.vlans.held, capabilities.statics.held), (8, 40));
@@ -393,7 +396,7 @@ fn probes_come_to_an_end_and_are_not_misled() {
                 }
             }
             let word = Credentials::Community("private".to_owned());
-            let _ = enrol(session(&agent(), word, malice, rarity, seed), &order, &mut Clerk);
+            let _ = enrol(session(&agent(), word, malice, rarity, seed), &request, &mut RecordingCallbacks);
         }
     }
     assert!(found > 50, "a test in which nothing ever gets through would prove nothing: {found}");

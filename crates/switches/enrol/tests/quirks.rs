@@ -14,7 +14,7 @@ use bridge_mib::{
     quirks::QUIRKS,
 };
 use drivers::snmp::{Device, SaveMethod, Settings, read_station};
-use enrol::{self, Nobody, Order};
+use enrol::{self, Nobody, ProbeRequest};
 use fabric::{Mac, VlanId, VlanSet};
 use rollout::discover::{Cabling, Doubt, Evidence, cabling};
 use snmp::{
@@ -157,14 +157,14 @@ fn found(a: &str, b: &str) -> Cabling {
     cabling(&[station(a), station(b)])
 }
 
-fn order() -> Order {
-    Order { ports: Vec::new(), vlans_max: 4, entries_max: 4, nonce: 7 }
+fn request() -> ProbeRequest {
+    ProbeRequest { ports: Vec::new(), vlans_max: 4, entries_max: 4, nonce: 7 }
 }
 
 /// The refusal of a probe that has written nothing.
 fn unprobed(text: &str) -> String {
     let agent = agent(text);
-    let error = enrol::enrol(session(&agent), &order(), &mut Nobody).expect_err("not to be probed").to_string();
+    let error = enrol::enrol(session(&agent), &request(), &mut Nobody).expect_err("not to be probed").to_string();
     assert_eq!(*agent.sets.lock().expect("no panic before"), 0, "{error}");
     error
 }
@@ -446,9 +446,9 @@ fn lags_like_ports() {
         .replace("ifConnectorPresent.103 = 1", "ifConnectorPresent.103 = 2")
         + lists
         + "1.3.6.1.2.1.31.1.2.1.3.105.104 = 1\n";
-    let (rehearsed, _) = enrol::rehearse(session(&agent(&text)), &order()).expect("two are left");
+    let (rehearsed, _) = enrol::rehearse(session(&agent(&text)), &request()).expect("two are left");
     assert_eq!(rehearsed.ports, ["gi2", "gi1"]);
-    let named = Order { ports: vec!["Po1".to_owned()], ..order() };
+    let named = ProbeRequest { ports: vec!["Po1".to_owned()], ..request() };
     let error = enrol::rehearse(session(&agent(&text)), &named).expect_err("no port for data").to_string();
     assert!(error.contains("gi1, gi2") && !error.contains("gi4"), "{error}");
 }

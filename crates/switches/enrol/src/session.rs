@@ -1,10 +1,10 @@
-//! The hand that writes: SETs to a switch, or, in a rehearsal, onto a sheet of paper that lies over what the switch says.
+//! The session of a probe: GETs and SETs to a switch, or, in a dry run, SETs into an overlay over what the switch answers.
 //!
 //! ```text
-//!   probe ─ set ─▶ the switch            rehearsal: probe ─ set ─▶ sheet, printed
-//!   probe ◀ get ── the switch                       probe ◀ get ── sheet, and the switch where the sheet is blank
+//!   probe ─ set ─▶ the switch            dry run: probe ─ set ─▶ overlay, printed
+//!   probe ◀ get ── the switch                     probe ◀ get ── overlay, and the switch where the overlay has nothing
 //! ```
-//! A rehearsed switch takes everything, and gives every VLAN a filtering database of the VLAN's number.
+//! In a dry run every SET is accepted, and every VLAN gets a filtering database of the VLAN's number.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ use snmp::{
     wire::{Binding, ErrorStatus},
 };
 
-/// A session, and what has been written down instead of sent.
-pub(super) struct Hand<L> {
+/// An SNMP session, and in a dry run the overlay that takes its SETs.
+pub(super) struct ProbeSession<L> {
     session: Session<L>,
     bulk: BulkSize,
-    sheet: Option<Sheet>,
+    overlay: Option<DryRunOverlay>,
     up_cs: u64,
     /// How often its engine has started, where the protocol tells.
     boots: Option<i32>,
@@ -32,8 +32,9 @@ pub(super) struct Hand<L> {
     pub(super) sets: usize,
 }
 
+/// What SETs of a dry run have changed.
 #[derive(Default)]
-struct Sheet {
+struct DryRunOverlay {
     /// What objects read as by now; none for what is gone.
     over: BTreeMap<Oid, Option<Value>>,
     written: Vec<Vec<Binding>>,
@@ -46,9 +47,9 @@ pub(super) enum Reply {
     Refused(ErrorStatus),
 }
 
-impl<L: Link> Hand<L> {
+impl<L: Link> ProbeSession<L> {
     pub(super) fn new(session: Session<L>) -> Self {
-        Self { session, bulk: BulkSize::default(), sheet: None, up_cs: 0, boots: None, restarts: 0, sets: 0 }
+        Self { session, bulk: BulkSize::default(), overlay: None, up_cs: 0, boots: None, restarts: 0, sets: 0 }
     }
 
     /// What reads the switch itself, whatever has been written down.
@@ -58,12 +59,12 @@ impl<L: Link> Hand<L> {
 
     /// From now on nothing is sent that writes.
     pub(super) fn rehearse(&mut self) {
-        self.sheet = Some(Sheet::default());
+        self.overlay = Some(DryRunOverlay::default());
     }
 
     /// What would have been sent.
     pub(super) fn written(self) -> Vec<Vec<Binding>> {
-        self.sheet.map(|sheet| sheet.written).unwrap_or_default()
+        self.overlay.map(|overlay| overlay.written).unwrap_or_default()
     }
 
     /// How many rows the switch gives at once.
@@ -82,9 +83,9 @@ impl<L: Link> Hand<L> {
 
     pub(super) fn set(&mut self, bindings: Vec<Binding>) -> Result<Reply, SessionError> {
         self.sets += 1;
-        if let Some(sheet) = &mut self.sheet {
-            bindings.iter().for_each(|binding| sheet.write(binding));
-            sheet.written.push(bindings);
+        if let Some(overlay) = &mut self.overlay {
+            bindings.iter().for_each(|binding| overlay.write(binding));
+            overlay.written.push(bindings);
             return Ok(Reply::Accepted);
         }
         match self.session.set(bindings) {
@@ -95,9 +96,9 @@ impl<L: Link> Hand<L> {
     }
 
     pub(super) fn get(&mut self, objects: &[Oid]) -> Result<Vec<Value>, SessionError> {
-        let Some(sheet) = &self.sheet else { return self.session.get(objects) };
+        let Some(overlay) = &self.overlay else { return self.session.get(objects) };
         let real = self.session.get(objects)?;
-        let shown = objects.iter().zip(real).map(|(object, value)| match sheet.over.get(object) {
+        let shown = objects.iter().zip(real).map(|(object, value)| match overlay.over.get(object) {
             Some(over) => over.clone().unwrap_or(Value::NoSuchInstance),
             None => value,
         });
@@ -106,9 +107,9 @@ impl<L: Link> Hand<L> {
 
     pub(super) fn walk<I: RowIndex>(&mut self, column: &Column) -> Result<Vec<(I, Value)>, SessionError> {
         let mut rows = walk::<L, I>(&mut self.session, &mut self.bulk, column)?;
-        if let Some(sheet) = &self.sheet {
-            rows.retain(|(index, _)| !sheet.over.contains_key(&column.row(index)));
-            let over = sheet.over.iter().filter_map(|(oid, value)| Some((column.index_of(oid)?, value.clone()?)));
+        if let Some(overlay) = &self.overlay {
+            rows.retain(|(index, _)| !overlay.over.contains_key(&column.row(index)));
+            let over = overlay.over.iter().filter_map(|(oid, value)| Some((column.index_of(oid)?, value.clone()?)));
             rows.extend(over);
             rows.sort_by_key(|(index, _)| *index);
         }
@@ -124,7 +125,7 @@ impl<L: Link> Hand<L> {
     }
 }
 
-impl Sheet {
+impl DryRunOverlay {
     fn write(&mut self, (oid, value): &Binding) {
         if let Some(index) = q_bridge::VLAN_STATIC_ROW_STATUS.index_of::<VlanIndex>(oid) {
             let made = value.int() != Some(RowStatus::Destroy.code());
