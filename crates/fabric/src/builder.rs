@@ -12,6 +12,7 @@ use std::{
 use crate::{
     Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, Model, Models, Port,
     PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology,
+    graph::breadth_first,
     name::{check_name, check_port_name, most_similar},
     topology::DraftSwitch,
 };
@@ -382,19 +383,10 @@ impl TopologyBuilder {
             neighbours[a.index()].push(b.index());
             neighbours[b.index()].push(a.index());
         }
-        let mut reached = vec![false; self.switches.len()];
-        reached[0] = true;
-        let mut stack = vec![0];
-        while let Some(switch) = stack.pop() {
-            for &next in &neighbours[switch] {
-                if !std::mem::replace(&mut reached[next], true) {
-                    stack.push(next);
-                }
-            }
-        }
+        let found = breadth_first(self.switches.len(), [0], |switch| neighbours[switch].iter().map(|&next| ((), next)));
         let from = &self.switches[0].name;
-        (reached.iter().zip(&self.switches))
-            .filter(|(reached, _)| !**reached)
+        (self.switches.iter().enumerate())
+            .filter(|(at, _)| !found.has_reached(*at))
             .map(|(_, switch)| Fault::Unreachable { switch: switch.name.clone(), from: from.clone() })
             .collect()
     }

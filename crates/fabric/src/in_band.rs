@@ -7,7 +7,7 @@
 //! ```
 //! VLAN 1 travels without a tag, as switches have it when they come out of their boxes; any other one with a tag.
 
-use crate::{Admin, DeviceIntent, InBand, LinkId, PortId, PortIntent, SwitchId, Topology};
+use crate::{Admin, DeviceIntent, InBand, LinkId, PortId, PortIntent, SwitchId, Topology, graph::breadth_first};
 
 impl InBand {
     /// Puts a port into the VLAN, and into service: a cable of the tree, or the controller's port.
@@ -39,21 +39,13 @@ impl InBand {
     /// first. Switches that the links do not reach are left out. Cost: O(links · switches).
     pub fn outward(&self, topology: &Topology, links: &[LinkId]) -> Vec<(SwitchId, Option<LinkId>)> {
         let root = topology.port(self.controller).switch;
-        let mut reached = vec![false; topology.switches().len()];
-        reached[root.index()] = true;
-        let mut order = vec![(root, None)];
-        let mut at = 0;
-        while let Some(&(switch, _)) = order.get(at) {
-            for &id in links {
-                let ends = [topology.link(id).a, topology.link(id).b].map(|port| topology.port(port).switch);
-                for (one, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
-                    if one == switch && !std::mem::replace(&mut reached[other.index()], true) {
-                        order.push((other, Some(id)));
-                    }
-                }
-            }
-            at += 1;
-        }
-        order
+        let ends = |link: LinkId| [topology.link(link).a, topology.link(link).b].map(|port| topology.port(port).switch);
+        let found = breadth_first(topology.switches().len(), [root], |switch| {
+            links.iter().flat_map(move |&link| {
+                let [a, b] = ends(link);
+                [(a, b), (b, a)].into_iter().filter(move |(one, _)| *one == switch).map(move |(_, other)| (link, other))
+            })
+        });
+        found.order.iter().map(|switch| (*switch, found.inward[switch.index()])).collect()
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod format;
 pub mod generate;
+pub mod graph;
 pub mod rng;
 
 mod assignment;

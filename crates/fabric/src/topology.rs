@@ -265,6 +265,12 @@ impl Topology {
         &self.out[self.out_start[switch.index()]..self.out_start[switch.index() + 1]]
     }
 
+    /// The channels that leave a switch, in port order, each with the switch that it leads to.
+    #[inline]
+    pub fn neighbours(&self, switch: SwitchId) -> impl Iterator<Item = (ChannelId, SwitchId)> + '_ {
+        self.channels_from(switch).iter().map(|&channel| (channel, self.head(channel)))
+    }
+
     /// The hosts of a switch, in port order.
     #[inline]
     pub fn hosts_of(&self, switch: SwitchId) -> &[HostId] {

@@ -2,7 +2,10 @@
 
 use thiserror::Error;
 
-use crate::{ChannelId, LinkId, SwitchId, Topology, VlanId};
+use crate::{
+    ChannelId, LinkId, SwitchId, Topology, VlanId,
+    graph::{UnionFind, breadth_first},
+};
 
 /// An acyclic, connected set of links. A tree without links covers one switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -42,7 +45,7 @@ impl Tree {
         let mut links: Vec<LinkId> = links.into_iter().collect();
         links.sort_unstable();
         links.dedup();
-        let mut pieces = Pieces::new(topology.switches().len());
+        let mut pieces = UnionFind::new(topology.switches().len());
         let mut is_covered = vec![false; topology.switches().len()];
         let mut covered = 0;
         for &link in &links {
@@ -74,24 +77,12 @@ impl Tree {
     pub fn rooted_at(&self, topology: &Topology, root: SwitchId) -> RootedTree {
         let mut within = vec![false; topology.links().len()];
         self.links.iter().for_each(|link| within[link.index()] = true);
-        let mut inward = vec![None; topology.switches().len()];
-        let mut order = vec![root];
-        let mut next = 0;
-        while let Some(&switch) = order.get(next) {
-            next += 1;
-            for &channel in topology.channels_from(switch) {
-                // Most channels lead out of the tree, so where they lead is not looked up before that is known.
-                if !within[channel.link().index()] {
-                    continue;
-                }
-                let head = topology.head(channel);
-                if head != root && inward[head.index()].is_none() {
-                    inward[head.index()] = Some(channel);
-                    order.push(head);
-                }
-            }
-        }
-        RootedTree { root, order, inward }
+        let found = breadth_first(topology.switches().len(), [root], |switch| {
+            // Most channels lead out of the tree, so where they lead is not looked up before that is known.
+            let inside = topology.channels_from(switch).iter().filter(|channel| within[channel.link().index()]);
+            inside.map(|&channel| (channel, topology.head(channel)))
+        });
+        RootedTree { root, order: found.order, inward: found.inward }
     }
 }
 
@@ -103,7 +94,7 @@ pub fn is_forest(topology: &Topology, links: impl IntoIterator<Item = LinkId>) -
     let mut links: Vec<LinkId> = links.into_iter().collect();
     links.sort_unstable();
     links.dedup();
-    let mut pieces = Pieces::new(topology.switches().len());
+    let mut pieces = UnionFind::new(topology.switches().len());
     links
         .into_iter()
         .map(ChannelId::forward)
@@ -137,31 +128,5 @@ impl RootedTree {
         }
         path.reverse();
         path
-    }
-}
-
-/// Union–find with path halving.
-struct Pieces {
-    parent: Vec<usize>,
-}
-
-impl Pieces {
-    fn new(count: usize) -> Self {
-        Self { parent: (0..count).collect() }
-    }
-
-    fn find(&mut self, mut item: usize) -> usize {
-        while self.parent[item] != item {
-            self.parent[item] = self.parent[self.parent[item]];
-            item = self.parent[item];
-        }
-        item
-    }
-
-    /// Joins two pieces; false if they were one already.
-    fn join(&mut self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.find(a), self.find(b));
-        self.parent[a] = b;
-        a != b
     }
 }

@@ -212,6 +212,21 @@ fn fabric_knows_serde_in_its_formats_alone() {
 }
 
 #[test]
+fn the_judge_walks_graphs_by_itself() {
+    let crates = workspace_crates();
+    let walks = |name: &str| {
+        let files = rust_files(&crates[name].join("src"));
+        files.into_iter().filter(|file| mentions(&without_comments(&read(file)), "graph::")).collect::<Vec<_>>()
+    };
+    assert!(!walks("planner").is_empty(), "the planner names nothing of fabric::graph, so this test sees nothing");
+    assert_eq!(
+        walks("verify"),
+        [] as [std::path::PathBuf; 0],
+        "what planner and judge share can hide a fault from both"
+    );
+}
+
+#[test]
 fn the_test_sees_what_it_forbids() {
     let names = BTreeSet::from(["fabric", "planner", "verify", "lab"]);
     let faults = |name: &str, manifest: &str| arrow_faults(name, &manifest.parse().expect("a manifest"), &names).len();

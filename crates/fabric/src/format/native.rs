@@ -30,6 +30,7 @@ use crate::{
         yaml::{double_quote, parse_yaml, quote},
     },
     format_rate,
+    graph::UnionFind,
     name::most_similar,
     parse_rate,
 };
@@ -183,8 +184,8 @@ struct Reader<'a> {
     managed: BTreeMap<IpAddr, usize>,
     /// The line that plugged a cable into a port.
     plugged: BTreeMap<PortId, usize>,
-    /// For each switch, another one that some cable was meant to join it to: a union-find forest.
-    joined: Vec<usize>,
+    /// Switches that cables were meant to join.
+    joined: UnionFind,
 }
 
 /// A `switch:port` as far as it could be understood.
@@ -195,7 +196,7 @@ struct End {
 
 impl<'a> Reader<'a> {
     fn new(source: &'a Source<'a>, diagnostics: &'a mut Diagnostics, models: &Models) -> Self {
-        let (builder, joined) = (TopologyBuilder::with_models(models.clone()), Vec::new());
+        let (builder, joined) = (TopologyBuilder::with_models(models.clone()), UnionFind::default());
         let (switch_sites, managed, plugged) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { source, diagnostics, builder, switch_sites, managed, plugged, joined }
     }
@@ -257,7 +258,7 @@ impl<'a> Reader<'a> {
             let Ok(switch) = self.builder.switch(name) else { continue };
             if !self.switch_sites.contains_key(name) {
                 self.switch_sites.insert(name.to_owned(), (switch, key.place));
-                self.joined.push(switch.index());
+                self.joined.push();
             }
             if let Some(mgmt) = fields.get("mgmt") {
                 self.read_mgmt(switch, mgmt);
@@ -368,7 +369,7 @@ impl<'a> Reader<'a> {
         let (first_site, third_site) = (spot(first), spot(third));
         let (a, b) = (self.end(first_site, first.1), self.end(third_site, third.1));
         if let (Some(a), Some(b)) = (a.switch, b.switch) {
-            self.join(a, b);
+            self.joined.join(a.index(), b.index());
         }
         let (Some(a), Some(b)) = (a.port, b.port) else { return Ok(()) };
         let own_loop =
@@ -665,7 +666,7 @@ impl<'a> Reader<'a> {
                 Fault::Unreachable { switch, .. } => {
                     let Some(&(id, place)) = self.switch_sites.get(switch) else { continue };
                     // A cable that was refused for another reason was still meant to be there.
-                    if self.root(id.index()) != self.root(0) {
+                    if self.joined.find(id.index()) != self.joined.find(0) {
                         self.diagnostics.push(self.source.at(place).fault(&fault));
                     }
                 }
@@ -677,19 +678,6 @@ impl<'a> Reader<'a> {
             }
         }
         None
-    }
-
-    fn join(&mut self, a: SwitchId, b: SwitchId) {
-        let (a, b) = (self.root(a.index()), self.root(b.index()));
-        self.joined[a.max(b)] = a.min(b);
-    }
-
-    fn root(&mut self, mut switch: usize) -> usize {
-        while self.joined[switch] != switch {
-            self.joined[switch] = self.joined[self.joined[switch]];
-            switch = self.joined[switch];
-        }
-        switch
     }
 
     fn at(&self, node: &Node) -> Site<'a> {

@@ -14,7 +14,7 @@
 //! ```
 
 use super::{Counts, GenerateError, draft::Draft};
-use crate::rng::Rng;
+use crate::{graph::breadth_first, rng::Rng};
 
 /// Exchanges tried per link before the graph counts as random.
 const EXCHANGES_PER_LINK: usize = 10;
@@ -111,18 +111,8 @@ impl Graph {
     }
 
     fn is_connected(&self) -> bool {
-        let mut reached = vec![false; self.neighbours.len()];
-        reached[0] = true;
-        let mut stack = vec![0];
-        let mut count = 1;
-        while let Some(at) = stack.pop() {
-            for &next in &self.neighbours[at] {
-                if !std::mem::replace(&mut reached[next], true) {
-                    count += 1;
-                    stack.push(next);
-                }
-            }
-        }
-        count == reached.len()
+        let count = self.neighbours.len();
+        let found = breadth_first(count, [0], |at| self.neighbours[at].iter().map(|&next| ((), next)));
+        found.order.len() == count
     }
 }

@@ -12,7 +12,6 @@
 
 mod ibsim;
 mod opensm;
-mod order;
 mod tables;
 
 pub use ibsim::write_ibsim;

@@ -6,19 +6,18 @@
 //!
 //! - toward a switch with hosts, frames take the way to its first host: no new dependency arises;
 //! - everything else is grown switch by switch from what is there, taking a channel only if its dependency fits
-//!   into an order with all others (`order.rs`). What fits nowhere is left out, and counted.
+//!   into an order with all others (`fabric::graph::TopologicalOrder`). What fits nowhere is left out, and counted.
 //!
 //! ```text
 //!     core ── answers from here: no host's frames pass ──▶ leaf     taken: down, down
 //!     core ──▶ leaf ──▶ other core                                  left out if down-up would close a cycle
 //! ```
 
-use std::collections::VecDeque;
-
-use fabric::{Assignment, Attachment, ChannelId, Guid, HostId, Plan, PortId, SwitchId, Tagging, Topology};
+use fabric::{
+    Assignment, Attachment, ChannelId, Guid, HostId, Plan, PortId, SwitchId, Tagging, Topology,
+    graph::{BreadthFirst, Insertion, TopologicalOrder},
+};
 use thiserror::Error;
-
-use crate::order::ChannelOrder;
 
 /// Highest port number: 255 stands for no route.
 const PORT_MAX: u8 = 254;
@@ -104,7 +103,7 @@ pub fn forwarding_tables(plan: &Plan) -> Result<ForwardingTables, TablesError> {
             }
         }
     }
-    let mut order = ChannelOrder::by_rank(rank);
+    let mut order = TopologicalOrder::by_number(rank);
     for (host, ways) in topology.host_ids().zip(&next) {
         if !follows(topology, &mut order, topology.switch_of(host), ways) {
             return Err(TablesError::Contradiction(format!("host {}", topology.host(host).name)));
@@ -172,27 +171,36 @@ fn port_numbers(topology: &Topology) -> Result<Vec<u8>, TablesError> {
 }
 
 /// Adds the dependencies of the ways to `root`; false if they contradict the order or lead nowhere.
-fn follows(topology: &Topology, order: &mut ChannelOrder, root: SwitchId, ways: &[Option<ChannelId>]) -> bool {
+fn follows(topology: &Topology, order: &mut TopologicalOrder, root: SwitchId, ways: &[Option<ChannelId>]) -> bool {
     ways.iter().flatten().all(|&channel| {
         let head = topology.head(channel);
-        head == root || ways[head.index()].is_some_and(|onward| order.add(channel, onward))
+        head == root || ways[head.index()].is_some_and(|onward| admits(order, channel, onward))
     })
 }
 
+/// Adds the dependency of a packet that holds `from` and waits for `to`; false if it would close a cycle.
+fn admits(order: &mut TopologicalOrder, from: ChannelId, to: ChannelId) -> bool {
+    order.insert((from.index() as u32, to.index() as u32)) != Insertion::Cycle
+}
+
 /// Gives switches without a way to `root` one, breadth first from those that have one; returns how many stay without.
-fn complete(topology: &Topology, order: &mut ChannelOrder, root: SwitchId, ways: &mut [Option<ChannelId>]) -> usize {
-    let covered = |ways: &[Option<ChannelId>], switch: SwitchId| switch == root || ways[switch.index()].is_some();
-    let mut queue: VecDeque<SwitchId> = topology.switch_ids().filter(|switch| covered(ways, *switch)).collect();
-    let mut missing = topology.switches().len() - queue.len();
-    while let Some(switch) = queue.pop_front().filter(|_| missing > 0) {
+fn complete(
+    topology: &Topology,
+    order: &mut TopologicalOrder,
+    root: SwitchId,
+    ways: &mut [Option<ChannelId>],
+) -> usize {
+    let count = topology.switches().len();
+    let covered = topology.switch_ids().filter(|switch| *switch == root || ways[switch.index()].is_some());
+    let mut search = BreadthFirst::from(count, covered);
+    while let Some(switch) = search.next().filter(|_| search.order.len() < count) {
         for channel in topology.channels_from(switch).iter().map(|channel| channel.reverse()) {
             let tail = topology.tail(channel);
-            if !covered(ways, tail) && ways[switch.index()].is_none_or(|onward| order.add(channel, onward)) {
+            if !search.has_reached(tail) && ways[switch.index()].is_none_or(|onward| admits(order, channel, onward)) {
                 ways[tail.index()] = Some(channel);
-                missing -= 1;
-                queue.push_back(tail);
+                search.reach(switch, channel, tail);
             }
         }
     }
-    missing
+    count - search.order.len()
 }

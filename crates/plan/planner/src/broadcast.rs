@@ -15,14 +15,15 @@ use std::collections::BTreeSet;
 
 use fabric::{
     Assignment, ChannelId, FdbMode, FlowControl, HostId, LinkId, Policy, Resilience, SwitchId, Topology, Tree,
+    graph::{Insertion, TopologicalOrder},
 };
 
 use crate::{
+    dependency::Dependency,
     frames::{self, Flooding, Frames},
     lanes::Lanes,
     merge::without_dead_ends,
     number,
-    replan::{Dependency, Order},
     routing::Routing,
 };
 
@@ -62,7 +63,7 @@ pub(crate) fn cover(
     let mut routing = Routing { trees, assignment: routing.assignment.clone(), numbering: None, lane: chosen };
     let broadcast = routing.assignment.broadcast_mut();
     moved.into_iter().for_each(|(host, tree)| broadcast[host.index()] = tree);
-    let rank: Option<Vec<Vec<u32>>> = orders.into_iter().map(Order::into_rank).collect();
+    let rank: Option<Vec<Vec<u32>>> = orders.into_iter().map(TopologicalOrder::into_rank).collect();
     let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
     number::check_limits(topology, policy, policy.engine, &routing).is_ok().then_some((routing, lanes))
 }
@@ -78,7 +79,7 @@ struct Cover<'a> {
     topology: &'a Topology,
     trees: Vec<Tree>,
     lane: Vec<u8>,
-    orders: Vec<Order>,
+    orders: Vec<TopologicalOrder>,
     /// How many trees there may be, and how many were there.
     trees_max: usize,
     own: usize,
@@ -90,13 +91,13 @@ impl<'a> Cover<'a> {
     /// None if the lanes do not prove what they should.
     fn new(topology: &'a Topology, policy: &Policy, routing: &Routing, lanes: &Lanes) -> Option<Self> {
         let rank = lanes.rank.as_deref()?;
-        let mut orders: Vec<Order> = rank.iter().map(|rank| Order::new(rank)).collect();
+        let mut orders: Vec<TopologicalOrder> = rank.iter().map(|rank| TopologicalOrder::by_number(rank)).collect();
         let (lane, flooding) = ((lanes.lane.as_slice(), rank.len()), Flooding::of(policy));
         let unicast = frames::dependencies(topology, routing, lane, Frames::Unicast, flooding);
         for (order, unicast) in orders.iter_mut().zip(unicast) {
             let number = |channel: ChannelId| channel.index() as u32;
             let unicast: Vec<Dependency> = unicast.iter().map(|(from, to)| (number(from), number(to))).collect();
-            order.admit(&unicast).then_some(())?;
+            order.insert_all(&unicast)?;
         }
         let lanes_max = match policy.flow_control {
             FlowControl::Pfc(lanes) => usize::from(lanes),
@@ -117,14 +118,14 @@ impl<'a> Cover<'a> {
     /// Lets a switch flood a tree, if that closes no cycle.
     fn admit(&mut self, tree: usize, root: SwitchId) -> bool {
         let turns = turns(self.topology, &self.trees[tree], root);
-        self.orders[usize::from(self.lane[tree])].admit(&turns)
+        self.orders[usize::from(self.lane[tree])].insert_all(&turns).is_some()
     }
 
     /// A tree that a switch may flood: one that is there, the latest first, else a new one.
     fn tree_for(&mut self, root: SwitchId) -> Option<usize> {
         let increases = |cover: &Self, tree: &usize| {
             let order = &cover.orders[usize::from(cover.lane[*tree])];
-            turns(cover.topology, &cover.trees[*tree], root).iter().all(|turn| order.climbs(*turn))
+            turns(cover.topology, &cover.trees[*tree], root).iter().all(|turn| order.respects(*turn))
         };
         let found = (0..self.trees.len()).rev().find(|tree| increases(self, tree));
         if let Some(tree) = found.filter(|tree| self.admit(*tree, root)) {
@@ -156,7 +157,7 @@ impl<'a> Cover<'a> {
         if grown.is_some() || self.orders.len() >= self.lanes_max {
             return grown;
         }
-        let order = Order::new(&vec![0; self.topology.channel_count()]);
+        let order = TopologicalOrder::by_number(&vec![0; self.topology.channel_count()]);
         self.orders.push(order);
         let lane = self.orders.len() - 1;
         Some((self.trees[0].clone(), lane as u8))
@@ -177,9 +178,9 @@ fn turns(topology: &Topology, tree: &Tree, root: SwitchId) -> Vec<Dependency> {
 
 /// The tree that reaches every switch from a root by the channel that is numbered lowest; none if a switch with hosts is not
 /// reached by increasing numbers.
-fn earliest(topology: &Topology, order: &Order, root: SwitchId) -> Option<Tree> {
+fn earliest(topology: &Topology, order: &TopologicalOrder, root: SwitchId) -> Option<Tree> {
     let mut channels: Vec<ChannelId> = topology.channel_ids().collect();
-    channels.sort_unstable_by_key(|channel| order.rank[channel.index()]);
+    channels.sort_unstable_by_key(|channel| order.rank()[channel.index()]);
     let mut reached: BTreeSet<SwitchId> = BTreeSet::from([root]);
     let mut links = Vec::new();
     for channel in channels {
@@ -193,10 +194,10 @@ fn earliest(topology: &Topology, order: &Order, root: SwitchId) -> Option<Tree> 
 
 /// A tree from a root each turn of which a numbering allows, or can be made to; none if a switch with hosts is not reached.
 /// Channels that are numbered low come first.
-fn grown(topology: &Topology, order: &mut Order, root: SwitchId) -> Option<Tree> {
+fn grown(topology: &Topology, order: &mut TopologicalOrder, root: SwitchId) -> Option<Tree> {
     let before = order.clone();
     let mut channels: Vec<ChannelId> = topology.channel_ids().collect();
-    channels.sort_unstable_by_key(|channel| order.rank[channel.index()]);
+    channels.sort_unstable_by_key(|channel| order.rank()[channel.index()]);
     let mut inward: Vec<Option<ChannelId>> = vec![None; topology.switches().len()];
     let mut links = Vec::new();
     let mut grows = true;
@@ -208,7 +209,7 @@ fn grown(topology: &Topology, order: &mut Order, root: SwitchId) -> Option<Tree>
                 continue;
             }
             let turn = first.map(|first| (first.index() as u32, channel.index() as u32));
-            if turn.is_none_or(|turn| order.admit(&[turn])) {
+            if turn.is_none_or(|turn| order.insert(turn) != Insertion::Cycle) {
                 inward[head.index()] = Some(channel);
                 links.push(channel.link());
                 grows = true;

@@ -13,13 +13,16 @@ use std::{
     collections::{BTreeSet, BinaryHeap},
 };
 
-use fabric::{ChannelId, Topology};
+use fabric::{ChannelId, Topology, graph::Arc};
 
 use crate::{
     fan::{Direction, Fan},
     measure::crossed,
     routing::Routing,
 };
+
+/// A dependency as an arc between numbers of channels: frames may go from one channel straight to the other.
+pub(crate) type Dependency = Arc;
 
 /// A channel dependency graph, filled fan by fan.
 #[derive(Clone, Debug)]

@@ -10,13 +10,14 @@
 //! by which what goes out, and comes back, closes no ring with data; others only where none of these leads to a switch, and
 //! the judge says so.
 
-use std::collections::VecDeque;
-
-use fabric::{Attachment, ChannelId, InBand, LinkId, Plan, PortRole, Relation, SwitchId, Topology};
+use fabric::{
+    Attachment, ChannelId, InBand, LinkId, Plan, PortRole, Relation, SwitchId, Topology,
+    graph::{BreadthFirst, TopologicalOrder, breadth_first},
+};
 
 use crate::{
+    dependency::Dependency,
     frames::{self, Flooding},
-    replan::{Dependency, Order},
     routing::Routing,
 };
 
@@ -72,63 +73,48 @@ fn kept(topology: &Topology, in_band: InBand, previous: &Plan) -> Vec<LinkId> {
 }
 
 /// What frames of data wait for in lane 0; none where nothing waits.
-fn order_of_data(topology: &Topology, plan: &Plan) -> Option<Order> {
+fn order_of_data(topology: &Topology, plan: &Plan) -> Option<TopologicalOrder> {
     plan.policy.flow_control.lanes()?;
     let rank = &plan.certificate.as_ref()?.rank;
     let position = |vlan| plan.trees.binary_search_by_key(&vlan, |tree| tree.vlan).expect("every VLAN has its tree");
     let trees = plan.trees.iter().map(|tree| tree.tree.clone()).collect();
     let routing = Routing { trees, assignment: plan.assignment.map(position), numbering: None, lane: None };
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
-    let mut order = Order::new(rank.first()?);
+    let mut order = TopologicalOrder::by_number(rank.first()?);
     let frames = frames::certified(plan)?;
     let flooding = Flooding::of(&plan.policy);
     let lanes = frames::dependencies(topology, &routing, (&lane, rank.len()), frames, flooding);
     let number = |channel: ChannelId| channel.index() as u32;
     let data: Vec<Dependency> = lanes.first()?.iter().map(|(from, to)| (number(from), number(to))).collect();
-    order.admit(&data).then_some(order)
+    order.insert_all(&data).map(|_| order)
 }
 
 /// The links by which a search in breadth from `root` first reaches switches without closing a ring, out or back; those
 /// that it does not reach so are left out.
-fn climbing(topology: &Topology, root: SwitchId, mut order: Order) -> Vec<LinkId> {
-    let mut reached = vec![false; topology.switches().len()];
-    reached[root.index()] = true;
-    let mut queue = VecDeque::from([(root, None::<ChannelId>)]);
+fn climbing(topology: &Topology, root: SwitchId, mut order: TopologicalOrder) -> Vec<LinkId> {
+    let mut search = BreadthFirst::from(topology.switches().len(), [root]);
     let mut links = Vec::new();
-    while let Some((at, inward)) = queue.pop_front() {
-        for &channel in topology.channels_from(at) {
-            let next = topology.head(channel);
-            if reached[next.index()] || inward.is_some_and(|inward| !admits_both(&mut order, inward, channel)) {
-                continue;
+    while let Some(at) = search.next() {
+        let inward: Option<ChannelId> = search.inward[at.index()];
+        for (channel, next) in topology.neighbours(at) {
+            let climbs = |inward| admits_both(&mut order, inward, channel);
+            if !search.has_reached(next) && inward.is_none_or(climbs) && search.reach(at, channel, next) {
+                links.push(channel.link());
             }
-            reached[next.index()] = true;
-            links.push(channel.link());
-            queue.push_back((next, Some(channel)));
         }
     }
     links
 }
 
 /// Lets frames go from one channel to the next, and back, unless that closes a ring.
-fn admits_both(order: &mut Order, inward: ChannelId, onward: ChannelId) -> bool {
+fn admits_both(order: &mut TopologicalOrder, inward: ChannelId, onward: ChannelId) -> bool {
     let number = |channel: ChannelId| channel.index() as u32;
-    order.admit(&[(number(inward), number(onward)), (number(onward.reverse()), number(inward.reverse()))])
+    let both = [(number(inward), number(onward)), (number(onward.reverse()), number(inward.reverse()))];
+    order.insert_all(&both).is_some()
 }
 
 /// The links by which a search in breadth from `root` first reaches each switch.
 fn nearest(topology: &Topology, root: SwitchId) -> Vec<LinkId> {
-    let mut reached = vec![false; topology.switches().len()];
-    reached[root.index()] = true;
-    let mut queue = VecDeque::from([root]);
-    let mut links = Vec::new();
-    while let Some(at) = queue.pop_front() {
-        for &channel in topology.channels_from(at) {
-            let next = topology.head(channel);
-            if !std::mem::replace(&mut reached[next.index()], true) {
-                links.push(channel.link());
-                queue.push_back(next);
-            }
-        }
-    }
-    links
+    let found = breadth_first(topology.switches().len(), [root], |switch| topology.neighbours(switch));
+    found.order.iter().filter_map(|switch| found.inward[switch.index()]).map(ChannelId::link).collect()
 }

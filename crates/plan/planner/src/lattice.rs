@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{ChannelId, SwitchId, Topology};
+use fabric::{ChannelId, SwitchId, Topology, graph::UnionFind};
 
 use crate::routing::Unsuitable;
 
@@ -181,23 +181,25 @@ impl Graph {
             }
         }
         let cable = |a: usize, b: usize| cables[&(a.min(b), a.max(b))];
-        let mut class: Vec<usize> = (0..cables.len()).collect();
+        let mut class = UnionFind::new(cables.len());
         for (node, around) in self.neighbours.iter().enumerate() {
             for (index, &b) in around.iter().enumerate() {
                 for &c in &around[index + 1..] {
                     match self.square(node, b, c) {
                         Some(far) => {
-                            join(&mut class, cable(node, b), cable(c, far));
-                            join(&mut class, cable(node, c), cable(b, far));
+                            class.join(cable(node, b), cable(c, far));
+                            class.join(cable(node, c), cable(b, far));
                         }
-                        None => join(&mut class, cable(node, b), cable(node, c)),
+                        None => {
+                            class.join(cable(node, b), cable(node, c));
+                        }
                     }
                 }
             }
         }
         let mut members: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
         for (&ends, &number) in &cables {
-            let root = find(&mut class, number);
+            let root = class.find(number);
             members.entry(root).or_default().push(ends);
         }
         let factors: Vec<Factor> =
@@ -234,11 +236,11 @@ impl Graph {
         cables: &BTreeMap<(usize, usize), usize>,
     ) -> Result<Factor, Unsuitable> {
         let own: BTreeSet<(usize, usize)> = members.iter().copied().collect();
-        let mut piece: Vec<usize> = (0..self.nodes.len()).collect();
+        let mut piece = UnionFind::new(self.nodes.len());
         for &(a, b) in cables.keys().filter(|ends| !own.contains(ends)) {
-            join(&mut piece, a, b);
+            piece.join(a, b);
         }
-        let roots: Vec<usize> = (0..self.nodes.len()).map(|node| find(&mut piece, node)).collect();
+        let roots: Vec<usize> = (0..self.nodes.len()).map(|node| piece.find(node)).collect();
         let mut number = BTreeMap::new();
         for &root in &roots {
             let next = number.len();
@@ -319,17 +321,4 @@ fn pair_up_rings(graph: &Graph, factors: Vec<Factor>) -> Result<Vec<Factor>, Uns
     }
     rest.extend(paths);
     Ok(rest)
-}
-
-fn find(parent: &mut [usize], mut item: usize) -> usize {
-    while parent[item] != item {
-        parent[item] = parent[parent[item]];
-        item = parent[item];
-    }
-    item
-}
-
-fn join(parent: &mut [usize], a: usize, b: usize) {
-    let (a, b) = (find(parent, a), find(parent, b));
-    parent[a.max(b)] = a.min(b);
 }

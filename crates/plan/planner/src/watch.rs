@@ -1,8 +1,6 @@
 //! When to stop: time enters the planner only through here.
 
-use std::collections::VecDeque;
-
-use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology};
+use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology, graph::breadth_first};
 
 use crate::{SearchPart, rivals::rivals};
 
@@ -108,20 +106,11 @@ pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
     }
     // A tree takes an entry for every host on every switch on the way there.
     let mut entries = 0;
-    let mut distance = vec![usize::MAX; switches];
     for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
-        distance.fill(usize::MAX);
-        distance[source.index()] = 0;
-        let mut queue = VecDeque::from([source]);
-        while let Some(switch) = queue.pop_front() {
-            let so_far = distance[switch.index()];
-            entries += (so_far + 1) * topology.hosts_of(switch).len();
-            for head in topology.channels_from(switch).iter().map(|channel| topology.head(*channel)) {
-                if distance[head.index()] == usize::MAX {
-                    distance[head.index()] = so_far + 1;
-                    queue.push_back(head);
-                }
-            }
+        let found = breadth_first(switches, [source], |switch| topology.neighbours(switch));
+        for &switch in &found.order {
+            let distance = found.distance(switch).map_or(0, |distance| distance as usize);
+            entries += (distance + 1) * topology.hosts_of(switch).len();
         }
     }
     entries as f64 / switches as f64 * FULLEST > least as f64

@@ -10,7 +10,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{ChannelId, SwitchId};
+use fabric::{ChannelId, SwitchId, graph::Length};
 
 use super::Search;
 
@@ -28,7 +28,7 @@ pub(super) struct Shortest {
     pub(super) order: Vec<usize>,
     done: Vec<bool>,
     below: Vec<f64>,
-    queue: BinaryHeap<Reverse<(Ordered, usize)>>,
+    queue: BinaryHeap<Reverse<(Length, usize)>>,
     /// `buckets[number of widths, modulo their count]`.
     buckets: Vec<Vec<(f64, u32)>>,
 }
@@ -96,8 +96,8 @@ impl Shortest {
 
     fn run_by_heap(&mut self, search: &Search<'_>, source: SwitchId, lengths: &[f64]) {
         self.done.fill(false);
-        self.queue.push(Reverse((Ordered(0.0), source.index())));
-        while let Some(Reverse((Ordered(distance), switch))) = self.queue.pop() {
+        self.queue.push(Reverse((Length(0.0), source.index())));
+        while let Some(Reverse((Length(distance), switch))) = self.queue.pop() {
             if std::mem::replace(&mut self.done[switch], true) {
                 continue;
             }
@@ -108,7 +108,7 @@ impl Shortest {
                 if through < self.distance[head] {
                     self.distance[head] = through;
                     self.inward[head] = Some(channel);
-                    self.queue.push(Reverse((Ordered(through), head)));
+                    self.queue.push(Reverse((Length(through), head)));
                 }
             }
         }
@@ -123,23 +123,5 @@ impl Shortest {
                 self.below[search.topology.tail(channel).index()] += self.below[switch];
             }
         }
-    }
-}
-
-/// Distances are never NaN, so they are totally ordered.
-#[derive(Clone, Copy, PartialEq)]
-struct Ordered(f64);
-
-impl Eq for Ordered {}
-
-impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ordered {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
     }
 }

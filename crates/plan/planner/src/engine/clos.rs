@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Tree};
+use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Tree, graph::breadth_first};
 
 use crate::routing::{Routing, Unsuitable};
 
@@ -51,21 +51,11 @@ struct Levels {
 
 impl Levels {
     fn recognise(topology: &Topology) -> Result<Self, Unsuitable> {
-        let mut level = vec![usize::MAX; topology.switches().len()];
-        let mut order: Vec<SwitchId> =
-            topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).collect();
-        order.iter().for_each(|leaf| level[leaf.index()] = 0);
-        let mut next = 0;
-        while let Some(&switch) = order.get(next) {
-            next += 1;
-            for &channel in topology.channels_from(switch) {
-                let head = topology.head(channel);
-                if level[head.index()] == usize::MAX {
-                    level[head.index()] = level[switch.index()] + 1;
-                    order.push(head);
-                }
-            }
-        }
+        let leaves = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty());
+        let found = breadth_first(topology.switches().len(), leaves, |switch| topology.neighbours(switch));
+        let level =
+            topology.switch_ids().map(|switch| found.distance(switch).map_or(usize::MAX, |level| level as usize));
+        let level: Vec<usize> = level.collect();
         for channel in topology.channel_ids().step_by(2) {
             let (tail, head) = (topology.tail(channel), topology.head(channel));
             if level[tail.index()].abs_diff(level[head.index()]) != 1 {
@@ -75,6 +65,7 @@ impl Levels {
                 )));
             }
         }
+        let mut order = found.order;
         order.reverse();
         Ok(Self { level, order })
     }

@@ -10,9 +10,7 @@
 //!   [3]──[4]──[5]        [3]  [4]  [5]
 //! ```
 
-use std::{cmp::Reverse, collections::BinaryHeap};
-
-use fabric::{SwitchId, Topology, Tree};
+use fabric::{ChannelId, SwitchId, Topology, Tree, graph::dijkstra};
 
 use crate::routing::Routing;
 
@@ -21,25 +19,17 @@ const PATH_COST_BPS: u64 = 20_000_000_000_000;
 
 pub(crate) fn route(topology: &Topology) -> Routing {
     let root = SwitchId::new(0);
+    let path_cost = |channel: ChannelId| (PATH_COST_BPS / topology.link(channel.link()).rate_bps).max(1);
+    let cost = dijkstra(topology.switches().len(), [(root, 0)], |switch, near| {
+        topology.neighbours(switch).map(move |(channel, head)| (channel, head, near + path_cost(channel)))
+    })
+    .cost;
     let mut kept = vec![None; topology.switches().len()];
-    let mut cost = vec![u64::MAX; topology.switches().len()];
-    cost[root.index()] = 0;
-    let mut queue = BinaryHeap::from([Reverse((0, root))]);
-    while let Some(Reverse((near, switch))) = queue.pop() {
-        if near > cost[switch.index()] {
-            continue;
-        }
-        for &channel in topology.channels_from(switch) {
-            let (head, rate_bps) = (topology.head(channel), topology.link(channel.link()).rate_bps);
-            let through = near + (PATH_COST_BPS / rate_bps).max(1);
-            let offer = (through, switch, topology.tail_port(channel));
-            if through < cost[head.index()] {
-                cost[head.index()] = through;
-                queue.push(Reverse((through, head)));
-            }
-            if head != root && kept[head.index()].is_none_or(|(kept, _)| offer < kept) {
-                kept[head.index()] = Some((offer, channel.link()));
-            }
+    for channel in topology.channel_ids() {
+        let (tail, head) = (topology.tail(channel), topology.head(channel));
+        let offer = (cost[tail.index()] + path_cost(channel), tail, topology.tail_port(channel));
+        if head != root && kept[head.index()].is_none_or(|(kept, _)| offer < kept) {
+            kept[head.index()] = Some((offer, channel.link()));
         }
     }
     let links = kept.into_iter().flatten().map(|(_, link)| link);

@@ -18,9 +18,12 @@
 //!     [a]───[d]
 //! ```
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::cmp::Reverse;
 
-use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Traffic, Tree};
+use fabric::{
+    ChannelId, HostId, Policy, SwitchId, Topology, Traffic, Tree,
+    graph::{BreadthFirst, Dijkstra, Length, breadth_first, dijkstra},
+};
 
 use crate::{demand::sent_by, exponential::exp, measure::Measure, routing::Routing};
 
@@ -72,19 +75,20 @@ fn central_switches(topology: &Topology, count: usize) -> Vec<SwitchId> {
     const EXACT_MAX: usize = 2_000;
     let switches = topology.switches().len();
     if switches > EXACT_MAX {
-        let farthest = |from| *distances(topology, from).0.last().expect("at least the start");
+        let farthest = |from| *search(topology, from).order.last().expect("at least the start");
         let one = farthest(SwitchId::new(0));
         let other = farthest(one);
-        let (near, far) = (distances(topology, one).1, distances(topology, other).1);
+        let (near, far) = (search(topology, one), search(topology, other));
         let mut middle: Vec<SwitchId> = topology.switch_ids().collect();
-        middle.sort_by_key(|s| (near[s.index()].max(far[s.index()]), Reverse(topology.channels_from(*s).len()), *s));
+        middle
+            .sort_by_key(|s| (near.distance(*s).max(far.distance(*s)), Reverse(topology.channels_from(*s).len()), *s));
         middle.truncate(count);
         return middle;
     }
     let mut ranked: Vec<_> = (topology.switch_ids())
         .map(|switch| {
-            let (order, distance) = distances(topology, switch);
-            let eccentricity = distance[order.last().expect("at least the start").index()];
+            let found = search(topology, switch);
+            let eccentricity = found.distance(*found.order.last().expect("at least the start"));
             (eccentricity, Reverse(topology.channels_from(switch).len()), switch)
         })
         .collect();
@@ -92,23 +96,9 @@ fn central_switches(topology: &Topology, count: usize) -> Vec<SwitchId> {
     ranked.into_iter().take(count.max(1)).map(|(.., switch)| switch).collect()
 }
 
-/// Switches in breadth-first order, and `distance[switch]` in links.
-fn distances(topology: &Topology, from: SwitchId) -> (Vec<SwitchId>, Vec<usize>) {
-    let mut distance = vec![usize::MAX; topology.switches().len()];
-    distance[from.index()] = 0;
-    let mut order = vec![from];
-    let mut next = 0;
-    while let Some(&switch) = order.get(next) {
-        next += 1;
-        for &channel in topology.channels_from(switch) {
-            let head = topology.head(channel);
-            if distance[head.index()] == usize::MAX {
-                distance[head.index()] = distance[switch.index()] + 1;
-                order.push(head);
-            }
-        }
-    }
-    (order, distance)
+/// Switches by their distance from one.
+fn search(topology: &Topology, from: SwitchId) -> BreadthFirst<SwitchId, ChannelId> {
+    breadth_first(topology.switches().len(), [from], |switch| topology.neighbours(switch))
 }
 
 struct Builder<'a> {
@@ -123,7 +113,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(topology: &'a Topology, traffic: &'a Traffic, root: SwitchId) -> Self {
         let mut height = vec![0; topology.switches().len()];
-        for (position, switch) in distances(topology, root).0.into_iter().enumerate() {
+        for (position, switch) in search(topology, root).order.into_iter().enumerate() {
             height[switch.index()] = position;
         }
         Self { topology, traffic, height, load: vec![0.0; topology.channel_count()] }
@@ -181,26 +171,23 @@ impl<'a> Builder<'a> {
 
     /// The tree of a source as inward channels, parents before children; switches without hosts at its rim left out.
     fn tree_from(&self, source: SwitchId, pass: usize) -> Vec<ChannelId> {
-        let mut cost = vec![f64::INFINITY; self.topology.switches().len()];
-        let mut inward: Vec<Option<ChannelId>> = vec![None; cost.len()];
-        cost[source.index()] = 0.0;
         let peak = self.load.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let price = |channel: ChannelId| {
             let load = self.load[channel.index()] / peak;
             if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + exp(6.0 * (load - 1.0)) * (1.0 + pass as f64) }
         };
-        let ancestors = self.sweep(&mut cost, &mut inward, &[source], &price, |channel| self.is_up(channel));
-        let mut is_ancestor = vec![false; cost.len()];
-        ancestors.iter().for_each(|switch| is_ancestor[switch.index()] = true);
-        let mut order = self.sweep(&mut cost, &mut inward, &ancestors, &price, |channel| {
-            !self.is_up(channel) && !is_ancestor[self.topology.head(channel).index()]
+        let up = self.cheapest([(source, Length(0.0))], &price, |channel| self.is_up(channel));
+        let ancestors = up.order.iter().map(|&switch| (switch, up.cost[switch.index()]));
+        let Dijkstra { mut order, cost, inward: down } = self.cheapest(ancestors, &price, |channel| {
+            !self.is_up(channel) && !up.has_reached(self.topology.head(channel))
         });
+        let inward = |switch: SwitchId| down[switch.index()].or(up.inward[switch.index()]);
         let mut needed: Vec<bool> =
             self.topology.switch_ids().map(|switch| !self.topology.hosts_of(switch).is_empty()).collect();
         let mut channels = Vec::new();
-        order.sort_by(|a, b| cost[a.index()].total_cmp(&cost[b.index()]));
+        order.sort_by_key(|switch| cost[switch.index()]);
         for &switch in order.iter().rev() {
-            if let Some(channel) = inward[switch.index()].filter(|_| needed[switch.index()]) {
+            if let Some(channel) = inward(switch).filter(|_| needed[switch.index()]) {
                 needed[self.topology.tail(channel).index()] = true;
                 channels.push(channel);
             }
@@ -209,33 +196,17 @@ impl<'a> Builder<'a> {
         channels
     }
 
-    /// Dijkstra's algorithm from switches whose cost is set, along allowed channels; returns what it settles.
-    fn sweep(
+    /// The cheapest paths from switches that have costs of their own, along allowed channels.
+    fn cheapest(
         &self,
-        cost: &mut [f64],
-        inward: &mut [Option<ChannelId>],
-        starts: &[SwitchId],
+        starts: impl IntoIterator<Item = (SwitchId, Length)>,
         price: &impl Fn(ChannelId) -> f64,
         allowed: impl Fn(ChannelId) -> bool,
-    ) -> Vec<SwitchId> {
-        // Costs are positive, and the bits of positive floats are in the order of their values.
-        let mut order = Vec::new();
-        let mut queue: BinaryHeap<_> = starts.iter().map(|s| Reverse((cost[s.index()].to_bits(), *s))).collect();
-        while let Some(Reverse((bits, switch))) = queue.pop() {
-            if bits != cost[switch.index()].to_bits() {
-                continue;
-            }
-            order.push(switch);
-            for &channel in self.topology.channels_from(switch).iter().filter(|channel| allowed(**channel)) {
-                let head = self.topology.head(channel);
-                let through = cost[switch.index()] + price(channel);
-                if through < cost[head.index()] {
-                    cost[head.index()] = through;
-                    inward[head.index()] = Some(channel);
-                    queue.push(Reverse((through.to_bits(), head)));
-                }
-            }
-        }
-        order
+    ) -> Dijkstra<SwitchId, ChannelId, Length> {
+        let allowed = &allowed;
+        dijkstra(self.topology.switches().len(), starts, |switch, Length(so_far)| {
+            let channels = self.topology.neighbours(switch).filter(|(channel, _)| allowed(*channel));
+            channels.map(move |(channel, head)| (channel, head, Length(so_far + price(channel))))
+        })
     }
 }

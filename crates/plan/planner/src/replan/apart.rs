@@ -152,7 +152,7 @@ fn grown(
         Direction::Inward => channel.reverse(),
     };
     let rank: Option<Vec<u32>> = (mender.cycles == Cycles::Forbidden).then(|| {
-        let rank = &mender.orders[usize::from(lane)].rank;
+        let rank = mender.orders[usize::from(lane)].rank();
         let highest = rank.len() as u32;
         let one = |channel: ChannelId| match direction {
             Direction::Outward => rank[channel.index()],

@@ -10,9 +10,7 @@
 //! The distances may have grown a lot, though. They are measured from a few switches, and if the carried figure falls
 //! too far behind what the lengths prove now, a bound is sought anew.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
-
-use fabric::{Bound, ChannelId, Plan, Relation, SwitchId, Topology};
+use fabric::{Bound, ChannelId, Plan, Relation, SwitchId, Topology, graph::dijkstra};
 
 /// Switches from which distances are measured.
 const SOURCES_MAX: usize = 16;
@@ -71,21 +69,9 @@ fn capacity(topology: &Topology, lengths: &[u32]) -> f64 {
 }
 
 fn distances(topology: &Topology, lengths: &[u32], source: SwitchId) -> Vec<u64> {
-    let mut distance = vec![u64::MAX; topology.switches().len()];
-    distance[source.index()] = 0;
-    let mut queue = BinaryHeap::from([Reverse((0, source))]);
-    while let Some(Reverse((so_far, at))) = queue.pop() {
-        if so_far > distance[at.index()] {
-            continue;
-        }
-        for &channel in topology.channels_from(at) {
-            let through = so_far + u64::from(lengths[channel.index()]);
-            let head = topology.head(channel);
-            if through < distance[head.index()] {
-                distance[head.index()] = through;
-                queue.push(Reverse((through, head)));
-            }
-        }
-    }
-    distance
+    let arcs = |switch, so_far| {
+        let through = move |channel: ChannelId| so_far + u64::from(lengths[channel.index()]);
+        topology.neighbours(switch).map(move |(channel, head)| (channel, head, through(channel)))
+    };
+    dijkstra(topology.switches().len(), [(source, 0)], arcs).cost
 }

@@ -11,11 +11,8 @@
 
 use fabric::{ChannelId, LinkId, PortId, SwitchId};
 
-use super::{
-    mend::{Flow, Mender},
-    order::Dependency,
-};
-use crate::fan::Direction;
+use super::mend::{Flow, Mender};
+use crate::{dependency::Dependency, fan::Direction};
 
 /// Ways of one tie over one more switch that are looked at at a time.
 const DETOURS_MAX: usize = 4096;

@@ -13,12 +13,11 @@
 
 use std::collections::HashMap;
 
-use fabric::{ChannelId, LinkId, SwitchId};
+use fabric::{ChannelId, LinkId, SwitchId, graph::TopologicalOrder};
 
 use super::{
     Remains,
     mend::{Flow, Mender},
-    order::Order,
 };
 use crate::fan::Direction;
 
@@ -48,7 +47,7 @@ pub(super) fn lift(
     flows: &[Vec<Flow>],
     stuck: &[usize],
     sufferers_max: &mut usize,
-) -> Option<Vec<Order>> {
+) -> Option<Vec<TopologicalOrder>> {
     let mut lanes: Vec<Lane> = (0..mender.orders.len()).map(|lane| Lane::new(mender, lane)).collect();
     let mut is_lifted = false;
     for &number in stuck {
@@ -68,7 +67,7 @@ pub(super) fn lift(
             is_lifted = true;
         }
     }
-    is_lifted.then(|| lanes.iter().map(|lane| Order::new(&lane.place)).collect())
+    is_lifted.then(|| lanes.iter().map(|lane| TopologicalOrder::by_number(&lane.place)).collect())
 }
 
 /// The switch from which all of a tree's frames are sent.
@@ -87,7 +86,7 @@ struct Lane {
 
 impl Lane {
     fn new(mender: &Mender<'_>, lane: usize) -> Self {
-        let place = mender.orders[lane].rank.clone();
+        let place = mender.orders[lane].rank().to_vec();
         let mut climbing: Vec<ChannelId> = mender.topology.channel_ids().collect();
         climbing.sort_unstable_by_key(|channel| place[channel.index()]);
         Self { climbing, place }

@@ -14,10 +14,12 @@
 //! with a new numbering. A tree of a single sender can also be grown anew along the numbering, each switch keeping its
 //! place where it can. Source: the numbering is that of Dally and Seitz (1987); the repair is local search.
 
-use fabric::{ChannelId, LinkId, SwitchId, Topology};
+use fabric::{
+    ChannelId, LinkId, SwitchId, Topology,
+    graph::{BreadthFirst, TopologicalOrder, breadth_first},
+};
 
-use super::order::{Dependency, Order};
-use crate::{fan::Direction, measure::crossed};
+use crate::{dependency::Dependency, fan::Direction, measure::crossed};
 
 /// Ways of tying a piece that are tried against the numbering as it is.
 const CLIMBING_TRIES_MAX: usize = 96;
@@ -58,7 +60,7 @@ pub(crate) struct Mender<'a> {
     /// Links that are not to be used, though they are there; ascending.
     without: Vec<LinkId>,
     /// One a lane.
-    pub(crate) orders: Vec<Order>,
+    pub(crate) orders: Vec<TopologicalOrder>,
     /// `load[channel]`: time to carry one bit for each unit that crosses it, in picoseconds.
     pub(super) load: Vec<f64>,
     /// `hosts[switch]`.
@@ -76,7 +78,7 @@ pub(crate) struct Mender<'a> {
 }
 
 impl<'a> Mender<'a> {
-    pub(crate) fn new(topology: &'a Topology, cycles: Cycles, orders: Vec<Order>) -> Self {
+    pub(crate) fn new(topology: &'a Topology, cycles: Cycles, orders: Vec<TopologicalOrder>) -> Self {
         let switches = topology.switches().len();
         Self {
             topology,
@@ -179,7 +181,7 @@ impl<'a> Mender<'a> {
         self.spread_out(links);
         let mut kept = vec![None; self.beside.len()];
         self.pieces_inward(&mut kept, root);
-        let rank = &self.orders[usize::from(lane)].rank;
+        let rank = self.orders[usize::from(lane)].rank();
         // Outward frames climb from the root; inward ones climb toward it, which is the same the other way round.
         let key = |channel: ChannelId| match direction {
             Direction::Outward => i64::from(rank[channel.index()]),
@@ -272,7 +274,7 @@ impl<'a> Mender<'a> {
             }
         }
         let order = &mut self.orders[usize::from(lane)];
-        (self.cycles == Cycles::Allowed || order.admits(&self.dependencies)).then_some(peak)
+        (self.cycles == Cycles::Allowed || order.accepts(&self.dependencies)).then_some(peak)
     }
 
     /// Lays links out by switch.
@@ -379,9 +381,9 @@ impl<'a> Mender<'a> {
     pub(super) fn admit(&mut self, lane: u8, dependencies: &[Dependency]) -> bool {
         let order = &mut self.orders[usize::from(lane)];
         match self.cycles {
-            Cycles::Forbidden => order.admit(dependencies),
+            Cycles::Forbidden => order.insert_all(dependencies).is_some(),
             Cycles::Allowed => {
-                order.note(dependencies);
+                order.insert_unchecked(dependencies);
                 true
             }
         }
@@ -441,22 +443,9 @@ impl<'a> Mender<'a> {
 
     /// Links along the tree from the nearest stub of the same piece; 0 where a piece lost nothing.
     fn distances(&self, stubs: &[SwitchId]) -> Vec<u32> {
-        let mut distance = vec![u32::MAX; self.beside.len()];
-        let mut queue = stubs.to_vec();
-        stubs.iter().for_each(|stub| distance[stub.index()] = 0);
-        let mut next = 0;
-        while let Some(&at) = queue.get(next) {
-            next += 1;
-            for channel in &self.beside[at.index()] {
-                let head = self.topology.head(*channel);
-                if distance[head.index()] == u32::MAX {
-                    distance[head.index()] = distance[at.index()] + 1;
-                    queue.push(head);
-                }
-            }
-        }
-        distance.iter_mut().filter(|distance| **distance == u32::MAX).for_each(|distance| *distance = 0);
-        distance
+        let beside = |switch: SwitchId| self.beside[switch.index()].iter().map(|&c| (c, self.topology.head(c)));
+        let found = breadth_first(self.beside.len(), stubs.iter().copied(), beside);
+        self.topology.switch_ids().map(|switch| found.distance(switch).unwrap_or(0)).collect()
     }
 
     /// Ways from the trunk to other pieces with hosts, best first.
@@ -505,28 +494,21 @@ impl<'a> Mender<'a> {
         inside: &impl Fn(SwitchId) -> bool,
         wanted: &impl Fn(SwitchId) -> bool,
     ) -> Option<Vec<ChannelId>> {
-        let mut queue: Vec<SwitchId> = self.topology.switch_ids().filter(|switch| inside(*switch)).collect();
-        let mut via: Vec<Option<ChannelId>> = vec![None; self.beside.len()];
-        let mut next = 0;
-        while let Some(&at) = queue.get(next) {
-            next += 1;
+        let starts = self.topology.switch_ids().filter(|switch| inside(*switch));
+        let mut search = BreadthFirst::from(self.beside.len(), starts);
+        while let Some(at) = search.next() {
             for channel in self.channels_from(at) {
                 let head = self.topology.head(channel);
-                if inside(head) || via[head.index()].is_some() {
-                    continue;
-                }
-                via[head.index()] = Some(channel);
-                if wanted(head) {
+                if search.reach(at, channel, head) && wanted(head) {
                     let mut way = Vec::new();
                     let mut back = head;
-                    while let Some(channel) = via[back.index()] {
+                    while let Some(channel) = search.inward[back.index()] {
                         way.push(channel);
                         back = self.topology.tail(channel);
                     }
                     way.reverse();
                     return Some(way);
                 }
-                queue.push(head);
             }
         }
         None
@@ -550,7 +532,7 @@ impl<'a> Mender<'a> {
             way.iter().for_each(|&channel| self.join(channel));
             self.dependencies.clear();
             flows.iter().for_each(|flow| self.trace(flow));
-            if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].admits(&self.dependencies) {
+            if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].accepts(&self.dependencies) {
                 return Some(());
             }
             way.iter().for_each(|&channel| self.part(channel));
@@ -570,8 +552,8 @@ impl<'a> Mender<'a> {
     fn ends_climb(&self, lane: u8, way: &[ChannelId], flow: &Flow, entered: &[Option<ChannelId>]) -> bool {
         let order = &self.orders[usize::from(lane)];
         let climbs = |first: ChannelId, last: ChannelId| match flow.direction {
-            Direction::Outward => order.climbs((first.index() as u32, last.index() as u32)),
-            Direction::Inward => order.climbs((last.reverse().index() as u32, first.reverse().index() as u32)),
+            Direction::Outward => order.respects((first.index() as u32, last.index() as u32)),
+            Direction::Inward => order.respects((last.reverse().index() as u32, first.reverse().index() as u32)),
         };
         let lived_in = |switch: SwitchId| match &flow.peers {
             Some(peers) => peers[switch.index()] > 0,
@@ -594,7 +576,7 @@ impl<'a> Mender<'a> {
     /// Whether dependencies climb as the numbering is.
     pub(super) fn climbs_along(&self, lane: u8, dependencies: &[Dependency]) -> bool {
         let order = &self.orders[usize::from(lane)];
-        dependencies.iter().all(|&dependency| order.climbs(dependency))
+        dependencies.iter().all(|&dependency| order.respects(dependency))
     }
 
     /// Cuts branches that end at switches without hosts; whether there were any.

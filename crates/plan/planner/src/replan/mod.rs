@@ -19,7 +19,6 @@ mod ease;
 mod joint;
 mod lift;
 mod mend;
-mod order;
 mod seats;
 mod stand;
 mod volume;
@@ -31,7 +30,7 @@ use std::{
 
 use fabric::{
     Assignment, Attachment, ChannelId, EngineName, FlowControl, HostId, HostRun, LinkId, Plan, Policy, PortId,
-    Relation, SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, is_forest,
+    Relation, SwitchId, Tagging, Topology, Traffic, Tree, VlanId, VlanSet, graph::TopologicalOrder, is_forest,
 };
 
 use self::{
@@ -44,7 +43,6 @@ use self::{
 pub(crate) use self::{
     carry::carried_bound,
     mend::{Cycles, Flow, Mender},
-    order::{Dependency, Order},
     stand::Standing,
     volume::{Volumes, in_units, unit},
 };
@@ -228,7 +226,7 @@ fn fit(
             set_apart(&mut mender, &mut seats, all, &mut limits);
         }
     }
-    let rank: Option<Vec<Vec<u32>>> = mender.orders.into_iter().map(Order::into_rank).collect();
+    let rank: Option<Vec<Vec<u32>>> = mender.orders.into_iter().map(TopologicalOrder::into_rank).collect();
     if rank.is_none() && cycles == Cycles::Forbidden {
         return None;
     }
@@ -402,7 +400,7 @@ impl Remains {
 }
 
 /// The previous certificate's numbers on the channels that are still there; new channels come last.
-fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: u8) -> Vec<Order> {
+fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: u8) -> Vec<TopologicalOrder> {
     let channels = topology.channel_count() as u32;
     (0..usize::from(lanes))
         .map(|lane| {
@@ -414,7 +412,7 @@ fn numberings(topology: &Topology, previous: &Plan, relation: &Relation, lanes: 
                     rank[new.index()] = *number;
                 }
             }
-            Order::new(&rank)
+            TopologicalOrder::by_number(&rank)
         })
         .collect()
 }

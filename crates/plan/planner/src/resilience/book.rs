@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::replan::{Dependency, Order};
+use fabric::graph::TopologicalOrder;
+
+use crate::dependency::Dependency;
 
 /// Numberings of the lanes that some switch-overs share, and what climbs them.
 #[derive(Clone)]
 pub(super) struct Book {
-    orders: Vec<Order>,
+    orders: Vec<TopologicalOrder>,
     /// Units that are admitted as a whole, each in a tree.
     whole: BTreeSet<(usize, usize)>,
     log: Vec<Entry>,
@@ -20,11 +22,11 @@ enum Entry {
 }
 
 impl Book {
-    pub(super) fn new(orders: Vec<Order>) -> Self {
+    pub(super) fn new(orders: Vec<TopologicalOrder>) -> Self {
         Self { orders, whole: BTreeSet::new(), log: Vec::new() }
     }
 
-    pub(super) fn lane(&mut self, lane: u8) -> &mut Order {
+    pub(super) fn lane(&mut self, lane: u8) -> &mut TopologicalOrder {
         &mut self.orders[usize::from(lane)]
     }
 
@@ -52,7 +54,7 @@ impl Book {
 
     /// Admits dependencies; false, and nothing changes, if they close a cycle.
     pub(super) fn admit(&mut self, lane: u8, dependencies: &[Dependency]) -> bool {
-        let added = self.orders[usize::from(lane)].try_admit(dependencies);
+        let added = self.orders[usize::from(lane)].insert_all(dependencies);
         let admitted = added.is_some();
         self.log.extend(added.map(|added| Entry::Dependencies(lane, added)));
         admitted
@@ -68,12 +70,12 @@ impl Book {
     /// Leaves a link out: its channels carry nothing.
     pub(super) fn leave_out(&mut self, link: fabric::LinkId) {
         for order in &mut self.orders {
-            [2 * link.index(), 2 * link.index() + 1].into_iter().for_each(|channel| order.forget(channel as u32));
+            [2 * link.index(), 2 * link.index() + 1].into_iter().for_each(|channel| order.isolate(channel as u32));
         }
     }
 
     /// `rank[lane][channel]`.
     pub(super) fn into_ranks(self) -> Option<Vec<Vec<u32>>> {
-        self.orders.into_iter().map(Order::into_rank).collect()
+        self.orders.into_iter().map(TopologicalOrder::into_rank).collect()
     }
 }

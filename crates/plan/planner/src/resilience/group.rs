@@ -12,10 +12,13 @@
 
 use std::collections::BTreeSet;
 
-use fabric::{ChannelId, LinkId, SwitchId, Topology, Tree};
+use fabric::{
+    ChannelId, LinkId, SwitchId, Topology, Tree,
+    graph::{TopologicalOrder, breadth_first},
+};
 
 use super::unit::Unit;
-use crate::replan::{Cycles, Flow, Mender, Order};
+use crate::replan::{Cycles, Flow, Mender};
 
 /// In how many orders the trees of a group are mended, those that found no way coming first the next time.
 const ROUNDS_MAX: usize = 3;
@@ -25,7 +28,7 @@ pub(super) struct Copies {
     /// Own trees, and what their users move to.
     pub(super) trees: Vec<(usize, Tree)>,
     /// The lanes' numberings, which all routes of the plan and of the copies climb.
-    pub(super) orders: Vec<Order>,
+    pub(super) orders: Vec<TopologicalOrder>,
 }
 
 /// Puts links into at most `count` groups of nearly the same size. Those that no group can do without as well, since hosts
@@ -56,18 +59,10 @@ pub(super) fn groups(topology: &Topology, links: &[LinkId], count: usize) -> Vec
 fn is_connected(topology: &Topology, without: &[LinkId]) -> bool {
     let lived_in = |switch: &SwitchId| !topology.hosts_of(*switch).is_empty();
     let Some(start) = topology.switch_ids().find(lived_in) else { return true };
-    let mut seen = vec![false; topology.switches().len()];
-    seen[start.index()] = true;
-    let mut queue = vec![start];
-    while let Some(at) = queue.pop() {
-        for &channel in topology.channels_from(at).iter().filter(|channel| !without.contains(&channel.link())) {
-            let head = topology.head(channel);
-            if !std::mem::replace(&mut seen[head.index()], true) {
-                queue.push(head);
-            }
-        }
-    }
-    topology.switch_ids().filter(lived_in).all(|switch| seen[switch.index()])
+    let found = breadth_first(topology.switches().len(), [start], |switch| {
+        topology.neighbours(switch).filter(|(channel, _)| !without.contains(&channel.link()))
+    });
+    topology.switch_ids().filter(lived_in).all(|switch| found.has_reached(switch))
 }
 
 /// The plan's own trees and who uses them, ready to be mended for one group after the other.
@@ -87,7 +82,7 @@ impl<'a> Copier<'a> {
         (trees, lane): (&'a [Tree], &'a [u8]),
         (units, unit): (&[Unit], f64),
         cycles: Cycles,
-        orders: Vec<Order>,
+        orders: Vec<TopologicalOrder>,
     ) -> Option<Self> {
         let mut flows: Vec<Vec<Flow>> = vec![Vec::new(); trees.len()];
         units.iter().for_each(|one| flows[one.tree].extend(one.flows(&one.streams, unit)));

@@ -14,13 +14,10 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{ChannelId, LinkId, SwitchId, Topology};
+use fabric::{ChannelId, LinkId, SwitchId, Topology, graph::TopologicalOrder};
 
 use super::unit::dependency;
-use crate::{
-    fan::Direction,
-    replan::{Dependency, Order},
-};
+use crate::{dependency::Dependency, fan::Direction};
 
 /// How many hops a channel may cost more than another if it is the busiest and the other idle.
 const LOAD_WEIGHT: f64 = 8.0;
@@ -51,7 +48,7 @@ pub(super) struct Wish<'a> {
 
 /// A tree that reaches every switch with hosts, as its links; none if both attempts strand some.
 /// The numbering stays as it is but for the order of channels that do not depend on each other.
-pub(super) fn grow(wish: &Wish<'_>, mut order: Option<&mut Order>) -> Option<Vec<LinkId>> {
+pub(super) fn grow(wish: &Wish<'_>, mut order: Option<&mut TopologicalOrder>) -> Option<Vec<LinkId>> {
     [Attempt::Cheapest, Attempt::Earliest].into_iter().find_map(|attempt| {
         if attempt == Attempt::Earliest && order.is_none() {
             return None;
@@ -78,7 +75,7 @@ enum Attempt {
 fn spread(
     wish: &Wish<'_>,
     attempt: Attempt,
-    mut order: Option<&mut Order>,
+    mut order: Option<&mut TopologicalOrder>,
     added: &mut Vec<Dependency>,
 ) -> Vec<Option<Vec<ChannelId>>> {
     let topology = wish.topology;
@@ -107,10 +104,10 @@ fn spread(
         }
         if let (Some(before), Some(order)) = (&entered[tail.index()], order.as_deref_mut()) {
             let turns: Vec<Dependency> = turns(wish, before, channel).collect();
-            if attempt == Attempt::Earliest && !turns.iter().all(|turn| order.climbs(*turn)) {
+            if attempt == Attempt::Earliest && !turns.iter().all(|turn| order.respects(*turn)) {
                 continue;
             }
-            match order.try_admit(&turns) {
+            match order.insert_all(&turns) {
                 Some(new) => added.extend(new),
                 None => continue,
             }
@@ -127,18 +124,18 @@ fn cost(
     so_far: u64,
     before: &[ChannelId],
     channel: ChannelId,
-    order: Option<&Order>,
+    order: Option<&TopologicalOrder>,
 ) -> u64 {
     if let (Attempt::Earliest, Some(order)) = (attempt, order) {
         return u64::from(match wish.directions[0] {
-            Direction::Outward => order.rank[channel.index()],
-            Direction::Inward => u32::MAX - order.rank[channel.reverse().index()],
+            Direction::Outward => order.rank()[channel.index()],
+            Direction::Inward => u32::MAX - order.rank()[channel.reverse().index()],
         });
     }
     let avoid = if wish.avoid[channel.link().index()] { AVOID_WEIGHT } else { 0.0 };
     let turn = |turn: Dependency| match order {
-        Some(order) if order.knows(turn) => 0.0,
-        Some(order) if order.climbs(turn) => NEW_TURN_WEIGHT,
+        Some(order) if order.contains(turn) => 0.0,
+        Some(order) if order.respects(turn) => NEW_TURN_WEIGHT,
         Some(_) => RENUMBERING_WEIGHT,
         None => 0.0,
     };

@@ -28,11 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Assignment, ChannelId, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, Topology,
-    Traffic, Tree, VlanId, dividing_links,
+    Traffic, Tree, VlanId, dividing_links, graph::TopologicalOrder,
 };
 
 use self::place::Placer;
-use crate::{fan::Direction, host_set::HostSet, replan::Order, routing::Routing};
+use crate::{fan::Direction, host_set::HostSet, routing::Routing};
 
 /// How much more than while all links are up the busiest channel may carry after a failure before a tree is added that
 /// could be done without.
@@ -234,8 +234,8 @@ fn must_climb(request: &Request<'_>) -> bool {
 }
 
 /// The numberings of all lanes, as they come out of a rank for each.
-fn orders(request: &Request<'_>) -> Vec<Order> {
-    request.rank.into_iter().flatten().map(|rank| Order::new(rank)).collect()
+fn orders(request: &Request<'_>) -> Vec<TopologicalOrder> {
+    request.rank.into_iter().flatten().map(|rank| TopologicalOrder::by_number(rank)).collect()
 }
 
 /// How many ordered pairs a choice by broadcast has: none that count. What a host sends to everybody by pair.

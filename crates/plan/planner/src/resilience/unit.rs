@@ -13,10 +13,11 @@ use std::{collections::BTreeMap, rc::Rc};
 use fabric::{Assignment, ChannelId, HostId, LinkId, SwitchId, Topology, Traffic, Tree};
 
 use crate::{
+    dependency::Dependency,
     fan::{Direction, for_each_fan},
     host_set::HostSet,
     measure::crossed,
-    replan::{Dependency, Flow, in_units},
+    replan::{Flow, in_units},
     routing::Routing,
 };
 

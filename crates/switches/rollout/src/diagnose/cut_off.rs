@@ -4,12 +4,13 @@
 //!   controller ─ s1 ──x── s2 ─── s3      s2 and s3 do not answer since the cable before s2 is down
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{LinkId, Plan, SwitchId};
+use fabric::{LinkId, Plan, SwitchId, graph::breadth_first};
 
 /// By cable that is down, the switches that do not answer and are reached over it: the first such cable on the way from the
-/// controller counts. Nothing where management has a network of its own. Cost: O(switches + links).
+/// controller counts. Nothing where management has a network of its own.
+/// Cost: O(switches + links · log links).
 pub(super) fn cut_off(
     plan: &Plan,
     down: &BTreeSet<LinkId>,
@@ -17,25 +18,19 @@ pub(super) fn cut_off(
 ) -> BTreeMap<LinkId, Vec<SwitchId>> {
     let topology = &plan.topology;
     let Some(in_band) = topology.in_band() else { return BTreeMap::new() };
-    let mut next: BTreeMap<SwitchId, Vec<(LinkId, SwitchId)>> = BTreeMap::new();
-    for id in in_band.links(topology, &plan.devices) {
-        let link = topology.link(id);
-        let [a, b] = [link.a, link.b].map(|port| topology.port(port).switch);
-        next.entry(a).or_default().push((id, b));
-        next.entry(b).or_default().push((id, a));
-    }
+    let tree: BTreeSet<LinkId> = in_band.links(topology, &plan.devices).into_iter().collect();
     let root = topology.port(in_band.controller).switch;
+    let found = breadth_first(topology.switches().len(), [root], |switch| {
+        topology.neighbours(switch).filter(|(channel, _)| tree.contains(&channel.link()))
+    });
     // The first cable that is down on the way to each switch.
-    let mut cuts: BTreeMap<SwitchId, Option<LinkId>> = BTreeMap::from([(root, None)]);
-    let mut queue = VecDeque::from([root]);
-    while let Some(at) = queue.pop_front() {
-        let cut = cuts[&at];
-        for (link, to) in next.get(&at).into_iter().flatten() {
-            if !cuts.contains_key(to) {
-                cuts.insert(*to, cut.or_else(|| down.contains(link).then_some(*link)));
-                queue.push_back(*to);
-            }
-        }
+    let mut cuts: BTreeMap<SwitchId, Option<LinkId>> = BTreeMap::new();
+    for &switch in &found.order {
+        let cut = found.inward[switch.index()].and_then(|channel| {
+            let down_here = || Some(channel.link()).filter(|link| down.contains(link));
+            cuts[&topology.tail(channel)].or_else(down_here)
+        });
+        cuts.insert(switch, cut);
     }
     let mut behind: BTreeMap<LinkId, Vec<SwitchId>> = BTreeMap::new();
     for (switch, cut) in cuts {

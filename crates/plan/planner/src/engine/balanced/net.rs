@@ -178,6 +178,12 @@ impl Net {
         &self.from[self.from_start[switch] as usize..self.from_start[switch + 1] as usize]
     }
 
+    /// The channels that leave a switch, each with the switch that it leads to.
+    #[inline]
+    pub(super) fn neighbours(&self, switch: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+        self.from(switch).iter().map(|&channel| (channel, self.head(channel)))
+    }
+
     /// The channels that enter a switch.
     #[inline]
     pub(super) fn into(&self, switch: usize) -> Range<u32> {

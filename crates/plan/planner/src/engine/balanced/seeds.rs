@@ -10,7 +10,10 @@
 //!                                                            nearest first: rises along every up*/down* route
 //! ```
 
-use fabric::{Assignment, EngineName, FlowControl, HostId, Policy, SwitchId, Topology};
+use fabric::{
+    Assignment, EngineName, FlowControl, HostId, Policy, SwitchId, Topology,
+    graph::{BreadthFirst, breadth_first},
+};
 
 use crate::{
     candidate::attainable,
@@ -118,14 +121,16 @@ fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, 
 
 /// An order in which every source reaches every switch: up*/down* from the switch nearest to the middle.
 pub(super) fn updown_order(net: &Net) -> Vec<u32> {
-    let far = *breadth_first(net, 0).0.last().unwrap_or(&0);
-    let (order, there) = breadth_first(net, far);
-    let back = breadth_first(net, *order.last().unwrap_or(&0)).1;
+    let farthest = |from| *search(net, from).order.last().unwrap_or(&0);
+    let one = farthest(0);
+    let (there, back) = (search(net, one), search(net, farthest(one)));
     let root = (0..net.switches)
-        .min_by_key(|&switch| (there[switch].max(back[switch]), std::cmp::Reverse(net.from(switch).len()), switch))
+        .min_by_key(|&switch| {
+            (there.distance(switch).max(back.distance(switch)), std::cmp::Reverse(net.from(switch).len()), switch)
+        })
         .unwrap_or(0);
     let mut height = vec![0.0; net.switches];
-    for (place, switch) in breadth_first(net, root).0.into_iter().enumerate() {
+    for (place, switch) in search(net, root).order.into_iter().enumerate() {
         height[switch] = place as f64;
     }
     let key: Vec<f64> = (0..net.channels as u32)
@@ -137,21 +142,7 @@ pub(super) fn updown_order(net: &Net) -> Vec<u32> {
     ranks_by_key(&key)
 }
 
-/// Switches in breadth-first order, and `distance[switch]` in links.
-fn breadth_first(net: &Net, from: usize) -> (Vec<usize>, Vec<usize>) {
-    let mut distance = vec![usize::MAX; net.switches];
-    distance[from] = 0;
-    let mut order = vec![from];
-    let mut next = 0;
-    while let Some(&switch) = order.get(next) {
-        next += 1;
-        for &channel in net.from(switch) {
-            let head = net.head(channel);
-            if distance[head] == usize::MAX {
-                distance[head] = distance[switch] + 1;
-                order.push(head);
-            }
-        }
-    }
-    (order, distance)
+/// Switches by their distance from one.
+fn search(net: &Net, from: usize) -> BreadthFirst<usize, u32> {
+    breadth_first(net.switches, [from], |switch| net.neighbours(switch))
 }

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{LinkId, SwitchId, Tree, VlanId};
+use fabric::{LinkId, SwitchId, Tree, VlanId, graph::TopologicalOrder};
 
 use super::{Cut, Placer, choose::Offer};
 use crate::{
     fan::Direction,
-    replan::{Cycles, Flow, Mender, Order, unit},
+    replan::{Cycles, Flow, Mender, unit},
     resilience::{book::Book, both, grow, unit::Hung},
 };
 
@@ -119,7 +119,7 @@ impl Placer<'_> {
         directions: &[Direction],
         dead: LinkId,
         avoid: &[bool],
-        order: Option<&mut Order>,
+        order: Option<&mut TopologicalOrder>,
     ) -> Option<Tree> {
         let topology = self.request.topology;
         let busy: Vec<f64> = self.load.iter().zip(&self.per_unit).map(|(load, per_unit)| load * per_unit).collect();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use fabric::{ChannelId, LinkId, SwitchId};
+use fabric::{ChannelId, LinkId, SwitchId, graph::BreadthFirst};
 
 use super::{Beyond, Cut, Placer};
 use crate::resilience::{book::Book, unit::Trace};
@@ -93,7 +93,7 @@ impl Placer<'_> {
         let climbs = |offer: &Offer, book: &mut Book| {
             let whole = !self.units[cut.unit].by_pair && book.holds_whole(cut.unit, offer.tree);
             let order = book.lane(self.lane[offer.tree]);
-            whole || offer.trace.dependencies.iter().all(|dependency| order.climbs(*dependency))
+            whole || offer.trace.dependencies.iter().all(|dependency| order.respects(*dependency))
         };
         let climbing = (0..within).find(|&at| climbs(&offers[at], book));
         let at = climbing.into_iter().chain(0..within.min(RENUMBERING_TRIES_MAX));
@@ -136,11 +136,9 @@ impl Placer<'_> {
         for unit in &self.units {
             of_switch[unit.root.index()].push(unit.tree);
         }
-        let mut seen = vec![false; topology.switches().len()];
-        seen[root.index()] = true;
-        let (mut queue, mut trees, mut next) = (vec![root], Vec::new(), 0);
-        while let Some(&at) = queue.get(next) {
-            next += 1;
+        let mut search = BreadthFirst::from(topology.switches().len(), [root]);
+        let mut trees = Vec::new();
+        while let Some(at) = search.next() {
             for &tree in &of_switch[at.index()] {
                 if !trees.contains(&tree) {
                     trees.push(tree);
@@ -149,11 +147,8 @@ impl Placer<'_> {
             if trees.len() >= OTHERS_MAX {
                 break;
             }
-            for &channel in topology.channels_from(at) {
-                let head = topology.head(channel);
-                if !std::mem::replace(&mut seen[head.index()], true) {
-                    queue.push(head);
-                }
+            for (channel, head) in topology.neighbours(at) {
+                search.reach(at, channel, head);
             }
         }
         let near = Rc::new(trees);

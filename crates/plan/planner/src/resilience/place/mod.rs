@@ -7,7 +7,7 @@ mod resettle;
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{HostId, LinkId, Proof, SwitchId, Tree, VlanId};
+use fabric::{HostId, LinkId, Proof, SwitchId, Tree, VlanId, graph::TopologicalOrder};
 
 use self::beside::On;
 use super::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     measure::Measure,
-    replan::{Cycles, Order, unit},
+    replan::{Cycles, unit},
 };
 
 /// How many links are made ready for together, at least.
@@ -186,7 +186,7 @@ impl<'a> Placer<'a> {
         let (cycles, orders) = if must_climb(request) {
             (Cycles::Forbidden, orders(request))
         } else {
-            (Cycles::Allowed, vec![Order::new(&vec![0; channels]); lanes])
+            (Cycles::Allowed, vec![TopologicalOrder::by_number(&vec![0; channels]); lanes])
         };
         let own = (&request.routing.trees[..], request.lane);
         let Some(copier) = Copier::new(request.topology, own, (&self.units, unit(request.traffic)), cycles, orders)

@@ -11,7 +11,7 @@
 //!                               out  out  out
 //! ```
 
-use fabric::rng::Rng;
+use fabric::{graph::breadth_first, rng::Rng};
 
 use super::super::{
     build::{Builder, Rule},
@@ -170,38 +170,18 @@ fn even_out(
 fn hangs_together(net: &Net, part: &[usize], without: usize, owner: &[usize]) -> bool {
     let cluster = owner[without];
     let Some(&first) = part.iter().find(|&&switch| switch != without) else { return false };
-    let mut met = vec![first];
-    let mut next = 0;
-    while let Some(&switch) = met.get(next) {
-        next += 1;
-        for &channel in net.from(switch) {
-            let head = net.head(channel);
-            if owner[head] == cluster && head != without && !met.contains(&head) {
-                met.push(head);
-            }
-        }
-    }
-    met.len() + 1 == part.len()
+    let rest = |switch: usize| net.neighbours(switch).filter(|&(_, head)| owner[head] == cluster && head != without);
+    breadth_first(net.switches, [first], rest).order.len() + 1 == part.len()
 }
 
 /// Hangs a cluster up at the switch from which all its senders are nearest.
 fn hung_up(net: &Net, senders: &[u32], part: &[usize], owner: &[usize]) -> Cluster {
     let from = |middle: usize| {
-        let (mut switches, mut stem, mut depth) = (vec![middle], vec![NONE], vec![0_u32]);
-        let mut next = 0;
-        let mut sum = 0;
-        while let Some(&switch) = switches.get(next) {
-            sum += senders[switch] * depth[next];
-            for &channel in net.from(switch) {
-                let head = net.head(channel);
-                if owner[head] == owner[middle] && !switches.contains(&head) {
-                    switches.push(head);
-                    stem.push(channel);
-                    depth.push(depth[next] + 1);
-                }
-            }
-            next += 1;
-        }
+        let own = |switch: usize| net.neighbours(switch).filter(|&(_, head)| owner[head] == owner[middle]);
+        let found = breadth_first(net.switches, [middle], own);
+        let stem = found.order.iter().map(|&switch| found.inward[switch].unwrap_or(NONE)).collect();
+        let sum: u32 = found.order.iter().map(|&s| senders[s] * found.distance(s).unwrap_or(0)).sum();
+        let switches = found.order;
         (sum, Cluster { switches, stem })
     };
     let best = part.iter().map(|&middle| from(middle)).min_by_key(|(sum, cluster)| (*sum, cluster.switches[0]));
@@ -222,28 +202,15 @@ fn hung_up(net: &Net, senders: &[u32], part: &[usize], owner: &[usize]) -> Clust
 /// So many switches with senders, each as far as can be from those before.
 fn far_apart(net: &Net, senders: &[u32], count: usize, rng: &mut Rng) -> Vec<usize> {
     let with: Vec<usize> = (0..net.switches).filter(|switch| senders[*switch] > 0).collect();
-    let mut nearest = vec![u32::MAX; net.switches];
     let mut seeds = vec![with[rng.below(with.len())]];
     loop {
-        let newest = seeds[seeds.len() - 1];
-        nearest[newest] = 0;
-        let mut queue = vec![newest];
-        let mut next = 0;
-        while let Some(&switch) = queue.get(next) {
-            next += 1;
-            for &channel in net.from(switch) {
-                let head = net.head(channel);
-                if nearest[head] > nearest[switch] + 1 {
-                    nearest[head] = nearest[switch] + 1;
-                    queue.push(head);
-                }
-            }
-        }
-        let far = with.iter().map(|&switch| nearest[switch]).max().unwrap_or(0);
+        let found = breadth_first(net.switches, seeds.iter().copied(), |switch| net.neighbours(switch));
+        let nearest = |switch: usize| found.distance(switch).unwrap_or(u32::MAX);
+        let far = with.iter().map(|&switch| nearest(switch)).max().unwrap_or(0);
         if seeds.len() >= count || far == 0 {
             return seeds;
         }
-        let choices: Vec<usize> = with.iter().copied().filter(|&switch| nearest[switch] == far).collect();
+        let choices: Vec<usize> = with.iter().copied().filter(|&switch| nearest(switch) == far).collect();
         seeds.push(choices[rng.below(choices.len())]);
     }
 }

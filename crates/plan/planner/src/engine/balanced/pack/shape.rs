@@ -11,7 +11,7 @@
 //!                                                                      [d]  [e]
 //! ```
 
-use fabric::rng::Rng;
+use fabric::{graph::breadth_first, rng::Rng};
 
 use super::super::{
     net::{NONE, Net},
@@ -223,18 +223,12 @@ impl Shape<'_> {
         let middle = middle.min_by_key(|&switch| (self.beyond[switch], switch)).unwrap_or(part[0]);
         self.hang_from(middle);
         self.cost(number);
-        let (mut switches, mut stem) = (vec![middle], vec![NONE]);
-        let mut next = 0;
-        while let Some(&switch) = switches.get(next) {
-            next += 1;
-            for &channel in net.from(switch) {
-                let head = net.head(channel);
-                if self.stem[head] == channel && self.beyond[head] > 0 {
-                    switches.push(head);
-                    stem.push(channel);
-                }
-            }
-        }
+        let below = |switch: usize| {
+            net.neighbours(switch).filter(|&(channel, head)| self.stem[head] == channel && self.beyond[head] > 0)
+        };
+        let found = breadth_first(net.switches, [middle], below);
+        let stem = found.order.iter().map(|&switch| found.inward[switch].unwrap_or(NONE)).collect();
+        let switches = found.order;
         Cluster { switches, stem }
     }
 }

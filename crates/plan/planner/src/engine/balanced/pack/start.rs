@@ -12,7 +12,10 @@
 
 use std::sync::Arc;
 
-use fabric::{Assignment, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, rng::Rng};
+use fabric::{
+    Assignment, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, graph::breadth_first,
+    rng::Rng,
+};
 
 use crate::{
     cap::{self, Rules},
@@ -209,16 +212,9 @@ impl<'a> Starts<'a> {
 
 /// Hangs up what a tree leaves out wherever it can be reached.
 pub(super) fn span(net: &Net, root: usize, inward: &mut [u32]) {
-    let mut covered: Vec<usize> = (0..net.switches).filter(|&at| at == root || inward[at] != NONE).collect();
-    let mut next = 0;
-    while let Some(&switch) = covered.get(next) {
-        next += 1;
-        for &channel in net.from(switch) {
-            let head = net.head(channel);
-            if head != root && inward[head] == NONE {
-                inward[head] = channel;
-                covered.push(head);
-            }
-        }
+    let covered = (0..net.switches).filter(|&at| at == root || inward[at] != NONE);
+    let found = breadth_first(net.switches, covered, |switch| net.neighbours(switch));
+    for (own, found) in inward.iter_mut().zip(found.inward) {
+        *own = found.unwrap_or(*own);
     }
 }
