@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use bridge_mib::objects::binding_text;
 use controller::{Cleaned, FolderStore, Store as _, clean_switches, enrol_switches, fresh_number, rehearse_enrolment};
 use drivers::credentials::Keyring;
-use enrol::{Base, Capabilities, End, Enrolment, Order, Room, advice, model_of, weakest};
+use enrol::{Base, Capabilities, End, Enrolment, ProbeRequest, Room, advice, model_of, weakest};
 use fabric::{Model, Models, format::model::write_model};
 
 use super::{Output, interrupt::Interrupt, reach, say};
@@ -51,7 +51,7 @@ pub(super) fn run(args: &cli::Enrol, output: Output) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let results = enrol_switches(
         &args.addresses,
-        &order(args),
+        &request(args),
         (&keyring, &reach::options(&args.reach)),
         &store,
         &interrupt.token(),
@@ -68,8 +68,8 @@ fn models_in(folder: &Path, others: Models) -> Result<Models> {
     models(&cli::OwnModels { models: Some(folder.to_owned()) }, Path::new("-"))
 }
 
-fn order(args: &cli::Enrol) -> Order {
-    Order {
+fn request(args: &cli::Enrol) -> ProbeRequest {
+    ProbeRequest {
         ports: args.ports.clone(),
         vlans_max: args.max_vlans,
         entries_max: args.max_entries,
@@ -83,8 +83,8 @@ fn dry_run(args: &cli::Enrol, keyring: &Keyring, output: Output) -> Result<ExitC
     let mut all = Vec::new();
     for &address in &args.addresses {
         // The number is drawn when it is done.
-        let order = Order { nonce: 0, ..order(args) };
-        let rehearsed = rehearse_enrolment(address, &order, (keyring, &reach::options(&args.reach)));
+        let request = ProbeRequest { nonce: 0, ..request(args) };
+        let rehearsed = rehearse_enrolment(address, &request, (keyring, &reach::options(&args.reach)));
         match rehearsed {
             Ok((enrolment, written)) => {
                 let sets: Vec<String> =
