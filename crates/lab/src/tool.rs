@@ -1,9 +1,14 @@
 //! Runs iproute2 in batches: one process a namespace and tool, however many commands.
+//!
+//! A tool dies with the program that runs it, so that a lab that is killed while it is built does not go on being built.
 
 use std::{
     io::Write,
+    os::unix::process::CommandExt as _,
     process::{Command, Stdio},
 };
+
+use nix::sys::{prctl::set_pdeathsig, signal::Signal};
 
 use crate::{LabError, error::Context, netns};
 
@@ -78,18 +83,16 @@ fn feed(
 ) -> Result<Vec<u8>, LabError> {
     let Place { operation, device, step } = place;
     let run = || {
-        let mut child = Command::new(tool)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|source| match source.kind() {
-                std::io::ErrorKind::NotFound => {
-                    LabError::Missing(format!("the program {tool} is missing: apt-get install iproute2"))
-                }
-                _ => LabError::Io { operation, device: device.to_owned(), step, source },
-            })?;
+        let mut command = Command::new(tool);
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // SAFETY: one system call, which is safe between fork and exec; this thread waits for the tool.
+        unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
+        let mut child = command.spawn().map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                LabError::Missing(format!("the program {tool} is missing: apt-get install iproute2"))
+            }
+            _ => LabError::Io { operation, device: device.to_owned(), step, source },
+        })?;
         // Both tools read all of their input before they say anything long, so writing first cannot block for good.
         let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
         let output = child.wait_with_output().context(operation, device, step)?;
