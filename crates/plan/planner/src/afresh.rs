@@ -22,7 +22,7 @@ use crate::{
     fitting::Fitting,
     lanes::Lanes,
     number, replan,
-    resilience::{self, Protection, Request, Thrift},
+    resilience::{self, ExtraTreePolicy, Protection, Request},
     routing::Routing,
     watch::{Shortened, tables_are_tight},
 };
@@ -89,8 +89,8 @@ fn plan_anew(
             }
             None => Vec::new(),
         };
-        let finish = |thrift| -> Result<Plan, PlanError> {
-            let protection = protect(topology, policy, engine, &routing, &lanes, former.clone(), thrift)?;
+        let finish = |extra_trees| -> Result<Plan, PlanError> {
+            let protection = protect(topology, policy, engine, &routing, &lanes, former.clone(), extra_trees)?;
             let (routing, lane) = with_extras(routing.clone(), &lanes.lane, protection.as_ref());
             let (trees, assignment, vlan) = number::number(topology, policy, routing, &lane, previous)?;
             let backup = protection.map(|protection| Backup { protection, vlan });
@@ -99,9 +99,9 @@ fn plan_anew(
             let parts = Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads };
             assemble(topology, policy, parts, None)
         };
-        let finished = match finish(Thrift::Balanced) {
+        let finished = match finish(ExtraTreePolicy::Balanced) {
             Err(PlanError::TooManyStaticEntries { .. }) if policy.resilience != Resilience::None => {
-                finish(Thrift::Sparing)
+                finish(ExtraTreePolicy::Sparing)
             }
             finished => finished,
         };
@@ -157,7 +157,7 @@ fn sparing_plan(
         rank: lanes.rank.as_deref(),
         former: Vec::new(),
         extras_max: usize::MAX,
-        thrift: Thrift::Sparing,
+        extra_trees: ExtraTreePolicy::Sparing,
     }) else {
         return Err(refused);
     };
@@ -196,14 +196,14 @@ pub(crate) fn protect(
     routing: &Routing,
     lanes: &Lanes,
     former: Vec<(Tree, u8, VlanId)>,
-    thrift: Thrift,
+    extra_trees: ExtraTreePolicy,
 ) -> Result<Option<Protection>, PlanError> {
     if policy.resilience == Resilience::None {
         return Ok(None);
     }
     let own = routing.trees.len();
     let former: Vec<_> = former.into_iter().filter(|(.., vlan)| policy.vlans.contains(*vlan)).collect();
-    let request = |thrift, extras_max| {
+    let request = |extra_trees, extras_max| {
         let (lane, rank, former) = (&lanes.lane[..], lanes.rank.as_deref(), former.clone());
         let (flow_control, traffic) = (policy.flow_control, &policy.traffic);
         resilience::protect(&Request {
@@ -215,17 +215,17 @@ pub(crate) fn protect(
             rank,
             former,
             extras_max,
-            thrift,
+            extra_trees,
         })
     };
     let extras_max = number::capacity(topology, policy).saturating_sub(own);
-    if thrift == Thrift::Balanced {
-        if let Ok(protection) = request(thrift, extras_max) {
+    if extra_trees == ExtraTreePolicy::Balanced {
+        if let Ok(protection) = request(extra_trees, extras_max) {
             return Ok(Some(protection));
         }
     }
     // However few there may be, it is made in the same way, so that it fits wherever its number does.
-    match request(Thrift::Sparing, usize::MAX) {
+    match request(ExtraTreePolicy::Sparing, usize::MAX) {
         Ok(protection) if protection.extras.len() <= extras_max => Ok(Some(protection)),
         protection => {
             let extras = protection.map_or(0, |protection| protection.extras.len());

@@ -25,7 +25,7 @@ use crate::{
     measure::Measure,
     number,
     replan::{self, Replanned, SecondPass, Standing},
-    resilience::Thrift,
+    resilience::ExtraTreePolicy,
     routing::Routing,
 };
 
@@ -126,7 +126,7 @@ pub(crate) fn mended(
     let rank = rank.or_else(|| lanes::place(topology, policy, engine, &routing).ok()?.rank);
     let lanes = Lanes { count: rank.as_ref().map_or(1, Vec::len), lane, rank };
     let former = replan::former_extras(topology, previous, &relation);
-    let protection = protect(topology, policy, engine, &routing, &lanes, former, Thrift::Balanced).ok()?;
+    let protection = protect(topology, policy, engine, &routing, &lanes, former, ExtraTreePolicy::Balanced).ok()?;
     let (routing, lane) = with_extras(routing, &lanes.lane, protection.as_ref());
     let mut vlan = vlan;
     vlan.extend(protection.iter().flat_map(|protection| &protection.extras).map(|(.., vlan)| *vlan));

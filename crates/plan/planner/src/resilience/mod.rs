@@ -18,9 +18,9 @@
 //! hosts move (`place/resettle.rs`). The last always exists: everybody moves to one tree. Links that alone tie two parts
 //! together are left out (`fabric::dividing_links`).
 
-mod book;
 mod group;
 mod grow;
+mod journal;
 mod place;
 mod unit;
 
@@ -56,12 +56,12 @@ pub(crate) struct Request<'a> {
     pub(crate) former: Vec<(Tree, u8, VlanId)>,
     /// How many trees may be added.
     pub(crate) extras_max: usize,
-    pub(crate) thrift: Thrift,
+    pub(crate) extra_trees: ExtraTreePolicy,
 }
 
 /// What added trees are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thrift {
+pub(crate) enum ExtraTreePolicy {
     /// To keep the load after a failure low.
     Balanced,
     /// Only what nothing else can do.

@@ -148,9 +148,9 @@ pub(super) fn anneal(
             let share = count.div_ceil(CREWS).max(1);
             let mut jobs: Vec<(&mut Crew, &mut [Batch])> =
                 crews.iter_mut().zip(own[..count].chunks_mut(share)).collect();
-            let toll = tolls(&price, closed.get(lane));
+            let prices = open_prices(&price, closed.get(lane));
             with_each(work.threads(), &mut jobs, |(crew, batches)| {
-                crew.route(net, batches, &order, &toll, penalty, urgency);
+                crew.route(net, batches, &order, &prices, penalty, urgency);
             });
             let crewed = jobs.len();
             own.rotate_right(middle);
@@ -217,12 +217,12 @@ pub(super) fn anneal(
 }
 
 /// What a channel costs on a lane.
-fn tolls<'p>(price: &'p [f32], closed: Option<&Vec<bool>>) -> Cow<'p, [f32]> {
+fn open_prices<'p>(price: &'p [f32], closed: Option<&Vec<bool>>) -> Cow<'p, [f32]> {
     match closed {
         None => Cow::Borrowed(price),
         Some(closed) => {
-            let toll = |(&price, &closed): (&f32, &bool)| if closed { f32::INFINITY } else { price };
-            Cow::Owned(price.iter().zip(closed).map(toll).collect())
+            let open = |(&price, &closed): (&f32, &bool)| if closed { f32::INFINITY } else { price };
+            Cow::Owned(price.iter().zip(closed).map(open).collect())
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Cut, Placer, choose::Offer};
 use crate::{
     fan::Direction,
     replan::{Cycles, Flow, Mender, unit},
-    resilience::{book::Book, both, grow, unit::Hung},
+    resilience::{both, grow, journal::NumberingJournal, unit::Hung},
 };
 
 impl Placer<'_> {
@@ -18,7 +18,7 @@ impl Placer<'_> {
         link: LinkId,
         cut: &Cut,
         worth: f64,
-        mut book: Option<&mut Book>,
+        mut journal: Option<&mut NumberingJournal>,
     ) -> Option<Offer> {
         let (unit, own) = (cut.unit, self.units[cut.unit].tree);
         if self.trees.len() - self.own >= self.additions_max {
@@ -32,7 +32,7 @@ impl Placer<'_> {
             .cloned()
             .collect();
         for (tree, lane, vlan) in former {
-            if let Some(offer) = self.try_tree(cut, (tree, lane, Some(vlan)), worth, book.as_deref_mut()) {
+            if let Some(offer) = self.try_tree(cut, (tree, lane, Some(vlan)), worth, journal.as_deref_mut()) {
                 return Some(offer);
             }
         }
@@ -52,19 +52,19 @@ impl Placer<'_> {
         let by_pair = self.units[unit].by_pair;
         let mut core = if by_pair { Vec::new() } else { grow::core(self.request.topology, &own_links, &sharers) };
         if core.contains(&link) {
-            let mended = self.mended(link, own, book.as_deref_mut());
+            let mended = self.mended(link, own, journal.as_deref_mut());
             core = mended.map_or_else(Vec::new, |tree| grow::core(self.request.topology, tree.links(), &sharers));
         }
         let cores = if core.is_empty() { vec![core] } else { vec![core, Vec::new()] };
         for core in cores {
-            let order = book.as_deref_mut().map(|book| book.lane(lane));
+            let order = journal.as_deref_mut().map(|journal| journal.lane(lane));
             let Some(tree) = self.grown(root, &core, &directions, link, &avoid, order) else { continue };
-            if let Some(offer) = self.try_tree(cut, (tree, lane, None), worth, book.as_deref_mut()) {
+            if let Some(offer) = self.try_tree(cut, (tree, lane, None), worth, journal.as_deref_mut()) {
                 return Some(offer);
             }
         }
-        let tree = self.mended(link, own, book.as_deref_mut())?;
-        self.try_tree(cut, (tree, lane, None), worth, book)
+        let tree = self.mended(link, own, journal.as_deref_mut())?;
+        self.try_tree(cut, (tree, lane, None), worth, journal)
     }
 
     fn try_tree(
@@ -72,7 +72,7 @@ impl Placer<'_> {
         cut: &Cut,
         (tree, lane, vlan): (Tree, u8, Option<VlanId>),
         worth: f64,
-        book: Option<&mut Book>,
+        journal: Option<&mut NumberingJournal>,
     ) -> Option<Offer> {
         let hung = Hung::new(self.request.topology, &tree, self.units[cut.unit].root);
         let trace = Rc::new(hung.trace(self.request.topology, &cut.streams));
@@ -81,7 +81,7 @@ impl Placer<'_> {
             return None;
         }
         let number = self.add(tree, lane, vlan)?;
-        if self.admit(cut, &offer, book) {
+        if self.admit(cut, &offer, journal) {
             self.made[self.units[cut.unit].tree].push(number);
             return Some(offer);
         }
@@ -146,8 +146,8 @@ impl Placer<'_> {
     }
 
     /// A tree without a link, mended for all units that share it, or else for as many as can be.
-    fn mended(&mut self, link: LinkId, own: usize, book: Option<&mut Book>) -> Option<Tree> {
-        let book = book?;
+    fn mended(&mut self, link: LinkId, own: usize, journal: Option<&mut NumberingJournal>) -> Option<Tree> {
+        let journal = journal?;
         let topology = self.request.topology;
         let left: Vec<LinkId> = self.trees[own].links().iter().copied().filter(|other| *other != link).collect();
         let sharers = self.using[link.index()].iter().map(|&other| &self.units[other]).filter(|unit| unit.tree == own);
@@ -155,7 +155,7 @@ impl Placer<'_> {
         let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams, scale)).collect();
         let mut stubs: Vec<SwitchId> = both(link).map(|channel| topology.tail(channel)).to_vec();
         stubs.sort_unstable();
-        let orders = vec![book.lane(self.lane[own]).clone()];
+        let orders = vec![journal.lane(self.lane[own]).clone()];
         let mut mender = Mender::new(topology, Cycles::Forbidden, orders);
         mender.do_without(&[link]);
         let links = mender.mend(0, &left, &stubs, &flows).or_else(|| mender.regrow(0, &left, &flows))?;

@@ -3,7 +3,7 @@
 use fabric::{LinkId, Proof};
 
 use super::{Cut, Further, Placed, Placer};
-use crate::resilience::{Move, book::Book};
+use crate::resilience::{Move, journal::NumberingJournal};
 
 /// Further numberings, the latest, that are tried before there is a new one.
 const NUMBERINGS_TRIED_MAX: usize = 2;
@@ -38,66 +38,71 @@ impl Placer<'_> {
                 continue;
             }
             let trees = self.trees.len();
-            let Some((placed, book, mark)) = self.attempt_on(on, link, cuts) else { continue };
+            let Some((placed, journal, mark)) = self.attempt_on(on, link, cuts) else { continue };
             if placed.peak <= self.limit {
-                return Some(self.settle_on(on, placed, book));
+                return Some(self.settle_on(on, placed, journal));
             }
             if best.is_none_or(|(least, _)| placed.peak < least) {
                 best = Some((placed.peak, on));
             }
             self.forget(trees);
-            self.put_back(on, book, mark);
+            self.put_back(on, journal, mark);
         }
         let (_, on) = best?;
-        let (placed, book, _) = self.attempt_on(on, link, cuts)?;
-        Some(self.settle_on(on, placed, book))
+        let (placed, journal, _) = self.attempt_on(on, link, cuts)?;
+        Some(self.settle_on(on, placed, journal))
     }
 
-    /// Tries to move what is cut on a numbering, whose book comes along with where it was before.
-    pub(super) fn attempt_on(&mut self, on: On, link: LinkId, cuts: &[Cut]) -> Option<(Placed, Book, usize)> {
-        let nothing = || Book::new(Vec::new());
-        let mut book = match on {
-            On::First => self.first.take().expect("a book of the plan's own routes"),
-            On::Further(at) => std::mem::replace(&mut self.further[at].book, nothing()),
+    /// Tries to move what is cut on a numbering, whose journal comes along with where it was before.
+    pub(super) fn attempt_on(
+        &mut self,
+        on: On,
+        link: LinkId,
+        cuts: &[Cut],
+    ) -> Option<(Placed, NumberingJournal, usize)> {
+        let nothing = || NumberingJournal::new(Vec::new());
+        let mut journal = match on {
+            On::First => self.first.take().expect("a journal of the plan's own routes"),
+            On::Further(at) => std::mem::replace(&mut self.further[at].journal, nothing()),
             On::New { shared } => {
-                let mut book = self.plain.clone().expect("a book of the plan's own routes");
+                let mut journal = self.plain.clone().expect("a journal of the plan's own routes");
                 if !shared {
-                    book.leave_out(link);
+                    journal.leave_out(link);
                 }
-                book
+                journal
             }
         };
-        let mark = book.mark();
-        match self.attempt(link, cuts, Some(&mut book)) {
-            Some(placed) => Some((placed, book, mark)),
+        let mark = journal.mark();
+        match self.attempt(link, cuts, Some(&mut journal)) {
+            Some(placed) => Some((placed, journal, mark)),
             None => {
-                self.put_back(on, book, mark);
+                self.put_back(on, journal, mark);
                 None
             }
         }
     }
 
-    fn put_back(&mut self, on: On, mut book: Book, mark: usize) {
-        book.back_to(mark);
+    fn put_back(&mut self, on: On, mut journal: NumberingJournal, mark: usize) {
+        journal.back_to(mark);
         match on {
-            On::First => self.first = Some(book),
-            On::Further(at) => self.further[at].book = book,
+            On::First => self.first = Some(journal),
+            On::Further(at) => self.further[at].journal = journal,
             On::New { .. } => {}
         }
     }
 
-    pub(super) fn settle_on(&mut self, on: On, placed: Placed, book: Book) -> (Vec<Move>, Proof) {
+    pub(super) fn settle_on(&mut self, on: On, placed: Placed, journal: NumberingJournal) -> (Vec<Move>, Proof) {
         let moves = self.settle(placed);
         let proof = match on {
             On::First => {
-                self.first = Some(book);
+                self.first = Some(journal);
                 Proof::Certificate
             }
             On::Further(at) => {
-                self.further[at].book = book;
+                self.further[at].journal = journal;
                 Proof::Numbering(at)
             }
-            On::New { shared } => Proof::Numbering(self.keep(Further { book, shared })),
+            On::New { shared } => Proof::Numbering(self.keep(Further { journal, shared })),
         };
         (moves, proof)
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, rc::Rc};
 use fabric::{ChannelId, LinkId, SwitchId, graph::BreadthFirst};
 
 use super::{Beyond, Cut, Placer};
-use crate::resilience::{book::Book, unit::Trace};
+use crate::resilience::{journal::NumberingJournal, unit::Trace};
 
 /// Trees of others that are looked at for one unit.
 pub(super) const OTHERS_MAX: usize = 24;
@@ -23,17 +23,22 @@ pub(super) struct Offer {
 
 impl Placer<'_> {
     /// The tree that a cut unit moves to: its load is added, and its routes are admitted.
-    pub(super) fn choose(&mut self, link: LinkId, cut: &Cut, mut book: Option<&mut Book>) -> Option<usize> {
+    pub(super) fn choose(
+        &mut self,
+        link: LinkId,
+        cut: &Cut,
+        mut journal: Option<&mut NumberingJournal>,
+    ) -> Option<usize> {
         let unit = cut.unit;
         let mine = self.units[unit].tree;
         let own: BTreeSet<usize> = self.known[unit].iter().chain(&self.made[mine]).copied().collect();
         let mut offers = self.offers(link, cut, own.iter().copied());
-        if let Some(at) = self.best_within(cut, &offers, self.limit, book.as_deref_mut()) {
+        if let Some(at) = self.best_within(cut, &offers, self.limit, journal.as_deref_mut()) {
             return Some(self.take(offers.swap_remove(at)));
         }
         let others: Vec<usize> = self.others(unit).into_iter().filter(|tree| !own.contains(tree)).collect();
         let mut more = self.offers(link, cut, others.into_iter());
-        if let Some(at) = self.best_within(cut, &more, self.limit, book.as_deref_mut()) {
+        if let Some(at) = self.best_within(cut, &more, self.limit, journal.as_deref_mut()) {
             return Some(self.take(more.swap_remove(at)));
         }
         if self.beyond == Beyond::Refused {
@@ -41,21 +46,21 @@ impl Placer<'_> {
         }
         offers.append(&mut more);
         offers.sort_by(|one, other| one.peak.total_cmp(&other.peak).then(one.tree.cmp(&other.tree)));
-        let mark = book.as_ref().map(|book| book.mark());
-        let last_resort = self.best_within(cut, &offers, f64::INFINITY, book.as_deref_mut());
-        if let (Some(mark), Some(book)) = (mark, book.as_deref_mut()) {
-            book.back_to(mark);
+        let mark = journal.as_ref().map(|journal| journal.mark());
+        let last_resort = self.best_within(cut, &offers, f64::INFINITY, journal.as_deref_mut());
+        if let (Some(mark), Some(journal)) = (mark, journal.as_deref_mut()) {
+            journal.back_to(mark);
         }
         let worth = match last_resort {
             Some(at) => ADDITION_GAIN * offers[at].peak,
             None => f64::INFINITY,
         };
-        let addition = if worth > 0.0 { self.addition(link, cut, worth, book.as_deref_mut()) } else { None };
+        let addition = if worth > 0.0 { self.addition(link, cut, worth, journal.as_deref_mut()) } else { None };
         if let Some(offer) = addition {
             return Some(self.take(offer));
         }
         let at = last_resort?;
-        let admitted = self.admit(cut, &offers[at], book);
+        let admitted = self.admit(cut, &offers[at], journal);
         assert!(admitted, "what was admitted before and taken back is admitted again");
         Some(self.take(offers.swap_remove(at)))
     }
@@ -87,28 +92,34 @@ impl Placer<'_> {
     }
 
     /// The first of sorted offers that is within a limit and whose routes are admitted: those that climb first.
-    fn best_within(&self, cut: &Cut, offers: &[Offer], limit: f64, book: Option<&mut Book>) -> Option<usize> {
+    fn best_within(
+        &self,
+        cut: &Cut,
+        offers: &[Offer],
+        limit: f64,
+        journal: Option<&mut NumberingJournal>,
+    ) -> Option<usize> {
         let within = offers.iter().take_while(|offer| offer.peak <= limit).count();
-        let Some(book) = book else { return (within > 0).then_some(0) };
-        let climbs = |offer: &Offer, book: &mut Book| {
-            let whole = !self.units[cut.unit].by_pair && book.holds_whole(cut.unit, offer.tree);
-            let order = book.lane(self.lane[offer.tree]);
+        let Some(journal) = journal else { return (within > 0).then_some(0) };
+        let climbs = |offer: &Offer, journal: &mut NumberingJournal| {
+            let whole = !self.units[cut.unit].by_pair && journal.holds_whole(cut.unit, offer.tree);
+            let order = journal.lane(self.lane[offer.tree]);
             whole || offer.trace.dependencies.iter().all(|dependency| order.respects(*dependency))
         };
-        let climbing = (0..within).find(|&at| climbs(&offers[at], book));
+        let climbing = (0..within).find(|&at| climbs(&offers[at], journal));
         let at = climbing.into_iter().chain(0..within.min(RENUMBERING_TRIES_MAX));
-        at.into_iter().find(|&at| self.admit(cut, &offers[at], Some(book)))
+        at.into_iter().find(|&at| self.admit(cut, &offers[at], Some(journal)))
     }
 
-    pub(super) fn admit(&self, cut: &Cut, offer: &Offer, book: Option<&mut Book>) -> bool {
-        let Some(book) = book else { return true };
+    pub(super) fn admit(&self, cut: &Cut, offer: &Offer, journal: Option<&mut NumberingJournal>) -> bool {
+        let Some(journal) = journal else { return true };
         let by_pair = self.units[cut.unit].by_pair;
-        if !by_pair && book.holds_whole(cut.unit, offer.tree) {
+        if !by_pair && journal.holds_whole(cut.unit, offer.tree) {
             return true;
         }
-        let admitted = book.admit(self.lane[offer.tree], &offer.trace.dependencies);
+        let admitted = journal.admit(self.lane[offer.tree], &offer.trace.dependencies);
         if admitted && !by_pair {
-            book.note_whole(cut.unit, offer.tree);
+            journal.note_whole(cut.unit, offer.tree);
         }
         admitted
     }

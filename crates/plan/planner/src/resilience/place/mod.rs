@@ -11,10 +11,9 @@ use fabric::{HostId, LinkId, Proof, SwitchId, Tree, VlanId, graph::TopologicalOr
 
 use self::beside::On;
 use super::{
-    LOAD_FACTOR, Move, Protection, Request, Thrift, TooFewTrees,
-    book::Book,
-    broadcast_tree,
+    ExtraTreePolicy, LOAD_FACTOR, Move, Protection, Request, TooFewTrees, broadcast_tree,
     group::{self, Copier, Copies},
+    journal::NumberingJournal,
     must_climb, orders,
     unit::{Hung, Stream, Trace, Unit},
 };
@@ -69,9 +68,9 @@ pub(super) struct Placer<'a> {
     additions_max: usize,
     time_max: f64,
     /// What climbs the plan's own certificate.
-    first: Option<Book>,
+    first: Option<NumberingJournal>,
     /// The plan's own routes alone.
-    plain: Option<Book>,
+    plain: Option<NumberingJournal>,
     further: Vec<Further>,
     /// By link: the further numbering of its group.
     group: BTreeMap<LinkId, usize>,
@@ -79,7 +78,7 @@ pub(super) struct Placer<'a> {
 
 /// A further numbering.
 struct Further {
-    book: Book,
+    journal: NumberingJournal,
     /// Whether other switch-overs may share it.
     shared: bool,
 }
@@ -124,12 +123,12 @@ impl<'a> Placer<'a> {
         let per_unit: Vec<f64> = topology.channel_ids().map(|channel| topology.slowness(channel)).collect();
         let Measure { load: base, time_max: peak, .. } = Measure::of(topology, request.traffic, request.routing);
         let senders = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
-        let (limit, additions_max) = match request.thrift {
-            Thrift::Balanced => {
+        let (limit, additions_max) = match request.extra_trees {
+            ExtraTreePolicy::Balanced => {
                 let share = request.extras_max / ADDITIONS_SHARE.1 * ADDITIONS_SHARE.0;
                 (LOAD_FACTOR * peak, share.min(ADDITIONS_PER_SWITCH_MAX * senders + ADDITIONS_MORE_MAX))
             }
-            Thrift::Sparing => (f64::INFINITY, 0),
+            ExtraTreePolicy::Sparing => (f64::INFINITY, 0),
         };
         let mut placer = Self {
             request,
@@ -158,16 +157,16 @@ impl<'a> Placer<'a> {
             group: BTreeMap::new(),
         };
         if must_climb(request) {
-            let mut book = Book::new(orders(request));
+            let mut journal = NumberingJournal::new(orders(request));
             for unit in 0..placer.units.len() {
                 let streams = placer.units[unit].streams.clone();
                 let own = placer.units[unit].tree;
                 let trace = placer.hung(unit, own).trace(topology, &streams);
-                let climbs = book.admit(placer.lane[own], &trace.dependencies);
+                let climbs = journal.admit(placer.lane[own], &trace.dependencies);
                 assert!(climbs, "the plan's own routes climb its certificate");
             }
-            placer.plain = Some(book.clone());
-            placer.first = Some(book);
+            placer.plain = Some(journal.clone());
+            placer.first = Some(journal);
         }
         placer
     }
@@ -195,7 +194,7 @@ impl<'a> Placer<'a> {
         };
         for group in group::groups(request.topology, links, count) {
             let Copies { trees, orders } = copier.copies(&group);
-            let mut book = Book::new(orders);
+            let mut journal = NumberingJournal::new(orders);
             for (own, tree) in trees {
                 let known = |(former, lane, vlan): &(Tree, u8, VlanId)| {
                     *former == tree && *lane == self.lane[own] && !self.vlan.contains(&Some(*vlan))
@@ -204,10 +203,10 @@ impl<'a> Placer<'a> {
                 let Some(number) = self.add(tree, self.lane[own], vlan) else { return };
                 self.made[own].push(number);
                 let users = (0..self.units.len()).filter(|unit| self.units[*unit].tree == own);
-                users.for_each(|unit| book.note_whole(unit, number));
+                users.for_each(|unit| journal.note_whole(unit, number));
             }
             if must_climb(request) {
-                let at = self.keep(Further { book, shared: false });
+                let at = self.keep(Further { journal, shared: false });
                 self.group.extend(group.iter().map(|link| (*link, at)));
             }
         }
@@ -223,13 +222,13 @@ impl<'a> Placer<'a> {
 
     /// Where to come back to with [`back_to`](Self::back_to), before anything is placed.
     pub(super) fn bookmark(&self) -> Bookmark {
-        Bookmark { first: self.first.as_ref().map(Book::mark), trees: self.trees.len() }
+        Bookmark { first: self.first.as_ref().map(NumberingJournal::mark), trees: self.trees.len() }
     }
 
     /// Forgets everything that was placed since nothing was.
     pub(super) fn back_to(&mut self, Bookmark { first, trees }: Bookmark) {
-        if let (Some(book), Some(mark)) = (&mut self.first, first) {
-            book.back_to(mark);
+        if let (Some(journal), Some(mark)) = (&mut self.first, first) {
+            journal.back_to(mark);
         }
         self.forget(trees);
         self.known.iter_mut().for_each(Vec::clear);
@@ -239,7 +238,7 @@ impl<'a> Placer<'a> {
     /// Makes ready for a link's failure with the plan's own trees, if they carry what is cut within the limit; none, and
     /// nothing has changed, if not. Sparing plans come to that later.
     pub(super) fn place_on_what_is_there(&mut self, link: LinkId) -> Option<(Vec<Move>, Proof)> {
-        if self.request.thrift == Thrift::Sparing {
+        if self.request.extra_trees == ExtraTreePolicy::Sparing {
             return None;
         }
         let cuts = self.cuts(link);
@@ -247,7 +246,7 @@ impl<'a> Placer<'a> {
         self.beyond = Beyond::Refused;
         let placed = if must_climb(self.request) {
             let placed = self.attempt_on(On::First, link, &cuts);
-            placed.map(|(placed, book, _)| self.settle_on(On::First, placed, book))
+            placed.map(|(placed, journal, _)| self.settle_on(On::First, placed, journal))
         } else {
             let placed = self.attempt(link, &cuts, None);
             placed.map(|placed| (self.settle(placed), Proof::Unneeded))
@@ -273,9 +272,9 @@ impl<'a> Placer<'a> {
         if let Some(placed) = self.place_beside_all(link, &cuts) {
             return Ok(placed);
         }
-        let (placed, book) = self.resettle(link, &cuts).ok_or(TooFewTrees)?;
+        let (placed, journal) = self.resettle(link, &cuts).ok_or(TooFewTrees)?;
         let moves = self.settle(placed);
-        Ok((moves, Proof::Drained(self.keep(Further { book, shared: false }))))
+        Ok((moves, Proof::Drained(self.keep(Further { journal, shared: false }))))
     }
 
     /// Holds on to what was placed.
@@ -311,14 +310,14 @@ impl<'a> Placer<'a> {
             };
         }
         let added = self.trees.into_iter().zip(self.lane).zip(self.vlan).zip(tree_used).skip(own);
-        let ranks = |book: Book| book.into_ranks().expect("what was admitted climbs");
+        let ranks = |journal: NumberingJournal| journal.into_ranks().expect("what was admitted climbs");
         Protection {
             extras: added.filter(|(_, used)| *used).map(|(((tree, lane), vlan), _)| (tree, lane, vlan)).collect(),
             moves,
             rank: self.first.map(ranks),
             numberings: (self.further.into_iter().zip(numbering_used))
                 .filter(|(_, used)| *used)
-                .map(|(further, _)| ranks(further.book))
+                .map(|(further, _)| ranks(further.journal))
                 .collect(),
             time_max: self.time_max,
             links_dividing,
@@ -366,17 +365,17 @@ impl<'a> Placer<'a> {
     }
 
     /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
-    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut book: Option<&mut Book>) -> Option<Placed> {
-        let (mark, trees) = (book.as_ref().map(|book| book.mark()), self.trees.len());
+    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut journal: Option<&mut NumberingJournal>) -> Option<Placed> {
+        let (mark, trees) = (journal.as_ref().map(|journal| journal.mark()), self.trees.len());
         let mut waiting: Vec<&Cut> = cuts.iter().collect();
         for _ in 0..ATTEMPTS_MAX {
-            let stuck = match self.move_all(link, &waiting, book.as_deref_mut()) {
+            let stuck = match self.move_all(link, &waiting, journal.as_deref_mut()) {
                 Ok(placed) => return Some(placed),
                 Err(stuck) => stuck,
             };
             self.forget(trees);
-            if let (Some(book), Some(mark)) = (book.as_deref_mut(), mark) {
-                book.back_to(mark);
+            if let (Some(journal), Some(mark)) = (journal.as_deref_mut(), mark) {
+                journal.back_to(mark);
             }
             // What found no place comes first the next time.
             let stuck = stuck?;
@@ -393,14 +392,14 @@ impl<'a> Placer<'a> {
         &mut self,
         link: LinkId,
         waiting: &[&Cut],
-        mut book: Option<&mut Book>,
+        mut journal: Option<&mut NumberingJournal>,
     ) -> Result<Placed, Option<usize>> {
         self.load.copy_from_slice(&self.base);
         waiting.iter().for_each(|cut| self.lift(cut));
         let mut chosen: Vec<(usize, usize)> = Vec::with_capacity(waiting.len());
         let mut moves = Vec::with_capacity(waiting.len());
         for (at, &cut) in waiting.iter().enumerate() {
-            let tree = self.choose(link, cut, book.as_deref_mut()).ok_or(Some(at))?;
+            let tree = self.choose(link, cut, journal.as_deref_mut()).ok_or(Some(at))?;
             chosen.push((cut.unit, tree));
             moves.push(self.change(cut, tree));
         }

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use fabric::LinkId;
 
 use super::{Cut, Placed, Placer, choose::OTHERS_MAX};
-use crate::resilience::{book::Book, orders};
+use crate::resilience::{journal::NumberingJournal, orders};
 
 /// Part of the trees that are kept the next time.
 const KEPT: (usize, usize) = (3, 4);
@@ -26,18 +26,20 @@ const ATTEMPTS_MAX: usize = 8;
 impl Placer<'_> {
     /// What moves after a failure where others than those that are cut may have to, and the numbering that it climbs; none if
     /// there is no tree without the link and none can be added.
-    pub(super) fn resettle(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Placed, Book)> {
+    pub(super) fn resettle(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Placed, NumberingJournal)> {
         let mut kept = self.kept_longest_first(link);
         if kept.is_empty() {
             kept.push(self.common_without(link)?);
         }
         let others = self.not_cut(cuts);
         let mut count = kept.len();
-        let mut best: Option<(Placed, Book)> = None;
+        let mut best: Option<(Placed, NumberingJournal)> = None;
         while count > 0 && best.is_none() {
             for kept in kept.chunks_exact(count) {
                 let settled = self.settle_on_kept(link, cuts, &others, kept);
-                let better = |settled: &(Placed, Book)| best.as_ref().is_none_or(|best| settled.0.peak < best.0.peak);
+                let better = |settled: &(Placed, NumberingJournal)| {
+                    best.as_ref().is_none_or(|best| settled.0.peak < best.0.peak)
+                };
                 best = settled.filter(better).or(best);
             }
             count = (count * KEPT.0 / KEPT.1).min(count - 1);
@@ -56,27 +58,33 @@ impl Placer<'_> {
     }
 
     /// Moves what is cut onto trees that are kept, and whoever does not climb where they are; none if some find no place.
-    fn settle_on_kept(&mut self, link: LinkId, cuts: &[Cut], others: &[Cut], kept: &[usize]) -> Option<(Placed, Book)> {
-        let mut book = Book::new(orders(self.request));
+    fn settle_on_kept(
+        &mut self,
+        link: LinkId,
+        cuts: &[Cut],
+        others: &[Cut],
+        kept: &[usize],
+    ) -> Option<(Placed, NumberingJournal)> {
+        let mut journal = NumberingJournal::new(orders(self.request));
         self.load.fill(0.0);
         let (stay, may_move): (Vec<&Cut>, Vec<&Cut>) =
             others.iter().partition(|rest| kept.contains(&self.units[rest.unit].tree));
         for rest in stay {
-            let stays = self.stays(rest, &mut book);
+            let stays = self.stays(rest, &mut journal);
             assert!(stays, "what climbs the plan's numbering climbs it with less beside it");
         }
-        let (mark, load) = (book.mark(), self.load.clone());
+        let (mark, load) = (journal.mark(), self.load.clone());
         let cuts = cuts.iter().map(|cut| (cut, false));
         let mut waiting: Vec<(&Cut, bool)> =
             cuts.chain(may_move.into_iter().map(|rest| (rest, kept.len() > 1))).collect();
         for _ in 0..ATTEMPTS_MAX {
-            match self.move_onto_kept(link, &waiting, kept, &mut book) {
-                Ok(placed) => return Some((placed, book)),
+            match self.move_onto_kept(link, &waiting, kept, &mut journal) {
+                Ok(placed) => return Some((placed, journal)),
                 Err(None | Some(0)) => return None,
                 // What found no place comes first the next time.
                 Err(Some(stuck)) => waiting[..=stuck].rotate_right(1),
             }
-            book.back_to(mark);
+            journal.back_to(mark);
             self.load.copy_from_slice(&load);
         }
         None
@@ -88,15 +96,15 @@ impl Placer<'_> {
         link: LinkId,
         waiting: &[(&Cut, bool)],
         kept: &[usize],
-        book: &mut Book,
+        journal: &mut NumberingJournal,
     ) -> Result<Placed, Option<usize>> {
         let (mut chosen, mut moves) = (Vec::new(), Vec::new());
         for (at, &(cut, may_stay)) in waiting.iter().enumerate() {
-            if may_stay && self.stays(cut, book) {
+            if may_stay && self.stays(cut, journal) {
                 continue;
             }
             let mut offers = self.offers(link, cut, kept.iter().copied());
-            let tree = (0..offers.len()).find(|at| self.admit(cut, &offers[*at], Some(book))).ok_or(Some(at))?;
+            let tree = (0..offers.len()).find(|at| self.admit(cut, &offers[*at], Some(journal))).ok_or(Some(at))?;
             let tree = self.take(offers.swap_remove(tree));
             chosen.push((cut.unit, tree));
             moves.push(self.change(cut, tree));
@@ -105,11 +113,11 @@ impl Placer<'_> {
     }
 
     /// Leaves a unit where it is, if it climbs there.
-    fn stays(&mut self, rest: &Cut, book: &mut Book) -> bool {
+    fn stays(&mut self, rest: &Cut, journal: &mut NumberingJournal) -> bool {
         let own = self.units[rest.unit].tree;
         let trace = self.trace(rest, own);
         let offer = self.offer(own, trace);
-        let stays = self.admit(rest, &offer, Some(book));
+        let stays = self.admit(rest, &offer, Some(journal));
         if stays {
             self.take(offer);
         }

@@ -20,8 +20,8 @@ use super::super::{
     work::Work,
 };
 use super::{
-    grove::Grove,
     share::{Share, Unit},
+    shared_trees::SharedTrees,
 };
 
 /// Switches that hang together.
@@ -46,11 +46,11 @@ pub(super) fn clustered(net: &Net, mut units: Vec<Unit>, count: usize, rng: &mut
     let (clusters, cluster_of) = clusters(net, &senders, count, rng);
     work.spend(net.channels * TRADES);
     units.iter_mut().for_each(|unit| unit.tree = cluster_of[unit.switch]);
-    let mut share = Share { grove: Grove::new(net, None), units };
+    let mut share = Share { trees: SharedTrees::new(net, None), units };
     let mut builder = Builder::new(net);
     let mut inward = vec![NONE; net.switches];
     for (round, sharpness) in SHARPNESS.into_iter().enumerate() {
-        let mut prices = PathPrices::new(net, &share.grove.load, sharpness, FLOOR);
+        let mut prices = PathPrices::new(net, &share.trees.load, sharpness, FLOOR);
         let mut turn: Vec<usize> = (0..clusters.len()).collect();
         if round > 0 {
             rng.shuffle(&mut turn);
@@ -66,9 +66,9 @@ pub(super) fn clustered(net: &Net, mut units: Vec<Unit>, count: usize, rng: &mut
                 inward[switch] = stem;
             }
             if round == 0 {
-                share.grove.push(cluster.switches[0], &inward, 0);
+                share.trees.push(cluster.switches[0], &inward, 0);
             } else {
-                share.grove.tree_mut(number).copy_from_slice(&inward);
+                share.trees.tree_mut(number).copy_from_slice(&inward);
             }
             share.carry_all(net, number, &mut prices, Load::On);
             if !work.spend(5 * net.channels) && round > 0 {
@@ -90,9 +90,9 @@ impl Share {
     /// Puts all that a tree carries on its channels, or takes it off.
     pub(super) fn carry_all(&mut self, net: &Net, tree: usize, prices: &mut PathPrices, which: Load) {
         for (channel, pairs) in self.loads(net, tree) {
-            let load = &mut self.grove.load[channel as usize];
+            let load = &mut self.trees.load[channel as usize];
             *load = if which == Load::On { *load + pairs } else { *load - pairs };
-            prices.update(net, &self.grove.load, channel);
+            prices.update(net, &self.trees.load, channel);
         }
     }
 }

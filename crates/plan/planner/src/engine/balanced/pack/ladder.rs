@@ -23,10 +23,10 @@ use super::super::{net::Net, work::Work};
 use super::{
     Packer,
     cluster::clustered,
-    grove::{Toll, is_better},
     ordered::ordered,
     pairs::{Pairs, improve as improve_pairs},
     share::{self, Share, improve},
+    shared_trees::{ChannelPrices, is_better},
     start::Starts,
     sweep::Scratch,
 };
@@ -59,7 +59,7 @@ const PLENTY: f64 = 0.5;
 const PARTING: [f64; 3] = [6.0, 15.0, 40.0];
 
 /// A plan to go on from.
-struct Rung {
+struct Candidate {
     share: Share,
     /// Whether it comes from an order that was annealed for clusters.
     is_ordered: bool,
@@ -78,7 +78,15 @@ impl Packer<'_> {
     ) -> Share {
         let single = starts.single(rng, work);
         let first = if self.waits() { starts.copies(&single, 1) } else { single.clone() };
-        self.climb_from(Rung { share: first, is_ordered: false }, Some(&single), starts, routings, rng, work, landing)
+        self.climb_from(
+            Candidate { share: first, is_ordered: false },
+            Some(&single),
+            starts,
+            routings,
+            rng,
+            work,
+            landing,
+        )
     }
 
     /// The same from the middle of the way on: from half as many trees as there may be.
@@ -92,14 +100,14 @@ impl Packer<'_> {
         let half = (self.limits.trees.next_power_of_two() / 2).max(ORDERED_MIN);
         let half = half.min(self.limits.trees);
         let share = self.ordered(starts, half, (ORDERED_TRIES, f64::INFINITY), rng, work)?;
-        let first = Rung { share, is_ordered: true };
+        let first = Candidate { share, is_ordered: true };
         Some(self.climb_from(first, None, starts, routings, rng, work, &mut |_, _, _| {}))
     }
 
     #[allow(clippy::too_many_arguments)]
     fn climb_from(
         &self,
-        first: Rung,
+        first: Candidate,
         single: Option<&Share>,
         starts: &Starts<'_>,
         routings: &[Routing],
@@ -108,25 +116,25 @@ impl Packer<'_> {
         landing: &mut dyn FnMut(&Share, &mut Rng, &mut Work<'_>),
     ) -> Share {
         let net = self.net;
-        let Rung { share: mut best, mut is_ordered } = first;
+        let Candidate { share: mut best, mut is_ordered } = first;
         let mut tries = ORDERED_TRIES;
         let sources = starts.units().len();
         let landings: BTreeSet<usize> = routings.iter().map(|routing| routing.trees.len()).collect();
         if self.is_small() {
-            let trees = best.grove.len();
+            let trees = best.trees.len();
             best = self.or_remainder(best, starts, routings, trees, work);
         }
         // The best plan within the cap, once there are more trees.
         let mut capped: Option<Share> = None;
-        for trees in best.grove.len() + 1..=self.last_rung(sources) {
+        for trees in best.trees.len() + 1..=self.last_rung(sources) {
             if trees == self.limits.trees + 1 {
                 capped = Some(best.clone());
             }
-            let peak = capped.as_ref().unwrap_or(&best).grove.peak(net);
+            let peak = capped.as_ref().unwrap_or(&best).trees.peak(net);
             if peak <= self.enough {
                 break;
             }
-            work.progress(best.grove.peak(net), self.limits.bound);
+            work.progress(best.trees.peak(net), self.limits.bound);
             best = self.one_more(best, trees, is_ordered, rng, work);
             let near_all = sources.checked_sub(trees).is_some_and(usize::is_power_of_two);
             if trees.is_power_of_two() || near_all || landings.contains(&trees) {
@@ -135,8 +143,8 @@ impl Packer<'_> {
                 best = self.or_remainder(best, starts, routings, trees, work);
             }
             if self.waits() && trees >= ORDERED_MIN && (trees.is_power_of_two() || is_thrice_a_power(trees)) {
-                match self.ordered(starts, trees, (tries, best.grove.peak(net)), rng, work) {
-                    Some(share) if is_better(share.grove.quality(net), best.grove.quality(net)) => {
+                match self.ordered(starts, trees, (tries, best.trees.peak(net)), rng, work) {
+                    Some(share) if is_better(share.trees.quality(net), best.trees.quality(net)) => {
                         (best, is_ordered) = (share, true);
                     }
                     Some(_) => {}
@@ -152,7 +160,7 @@ impl Packer<'_> {
             match &mut capped {
                 None if trees.is_power_of_two() => landing(&best, rng, work),
                 Some(capped)
-                    if is_better(best.grove.quality(net), capped.grove.quality(net))
+                    if is_better(best.trees.quality(net), capped.trees.quality(net))
                         && starts.distinct_trees(&best) <= self.limits.trees =>
                 {
                     capped.clone_from(&best);
@@ -210,7 +218,7 @@ impl Packer<'_> {
         let single = starts.single(&mut rng.clone(), work);
         let mut best = Pairs::from_share(net, &single);
         for trees in (2..=self.limits.trees).filter(|trees| trees.is_power_of_two() || is_thrice_a_power(*trees)) {
-            let peak = best.as_ref().map_or(f64::INFINITY, |best| best.grove.peak(net));
+            let peak = best.as_ref().map_or(f64::INFINITY, |best| best.trees.peak(net));
             if peak <= self.enough || (work.expired() && best.is_some()) {
                 break;
             }
@@ -257,7 +265,7 @@ impl Packer<'_> {
                 });
             }
         }
-        let Some(fresh) = fresh.filter(|fresh| fresh.grove.peak(net) <= PROMISING * best.grove.peak(net)) else {
+        let Some(fresh) = fresh.filter(|fresh| fresh.trees.peak(net) <= PROMISING * best.trees.peak(net)) else {
             return best;
         };
         let fresh = improve(net, fresh, self.briefly(CYCLES, work), rng, work);
@@ -293,17 +301,17 @@ impl Packer<'_> {
         }
         let mut best = before;
         if let Some(tree) = best.busiest_tree(net).filter(|_| work.uses(SearchPart::Split)) {
-            work.spend(best.grove.len() * net.switches);
+            work.spend(best.trees.len() * net.switches);
             if best.split(net, tree) {
                 let mut scratch = Scratch::new(net);
-                let twin = best.grove.len() - 1;
+                let twin = best.trees.len() - 1;
                 let mut current = best.clone();
                 for sharpness in PARTING {
-                    let mut toll = Toll::new(net, &current.grove, sharpness, share::AMBITION);
+                    let mut prices = ChannelPrices::new(net, &current.trees, sharpness, share::AMBITION);
                     for tree in [tree, twin] {
-                        current.sweep(net, tree, &mut toll, &mut scratch, rng, work);
+                        current.sweep(net, tree, &mut prices, &mut scratch, rng, work);
                     }
-                    if is_better(current.grove.quality(net), best.grove.quality(net)) {
+                    if is_better(current.trees.quality(net), best.trees.quality(net)) {
                         best.clone_from(&current);
                     }
                 }
@@ -328,12 +336,12 @@ fn is_thrice_a_power(number: usize) -> bool {
 }
 
 fn better(net: &Net, one: Share, other: Share) -> Share {
-    if is_better(other.grove.quality(net), one.grove.quality(net)) { other } else { one }
+    if is_better(other.trees.quality(net), one.trees.quality(net)) { other } else { one }
 }
 
 pub(super) fn better_pairs(net: &Net, one: Option<Pairs>, other: Pairs) -> Pairs {
     match one {
-        Some(one) if !is_better(other.grove.quality(net), one.grove.quality(net)) => one,
+        Some(one) if !is_better(other.trees.quality(net), one.trees.quality(net)) => one,
         _ => other,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The rest of the engine gives every source a tree of its own. Here trees are shared: as many as there are VLANs, each for
 //! several sources (`share.rs`), or for any pairs at all (`pairs.rs`). Trees and who takes which are improved
-//! together by moves that lower exponential prices (`grove.rs`, `sweep.rs`); where paths must rise, the order of channels
+//! together by moves that lower exponential prices (`trees.rs`, `sweep.rs`); where paths must rise, the order of channels
 //! bends along with them as far as no cycle comes of it (`rising.rs`).
 //!
 //! ```text
@@ -19,13 +19,13 @@
 //! chooses, neither holds.
 
 mod cluster;
-mod grove;
 mod ladder;
 mod ordered;
 mod pairs;
 mod rising;
 mod shape;
 mod share;
+mod shared_trees;
 mod start;
 mod sweep;
 #[cfg(test)]
@@ -41,10 +41,10 @@ use super::{
 };
 
 use self::{
-    grove::is_better,
     ladder::better_pairs,
     pairs::{Pairs, improve as improve_pairs},
     share::{Share, Stop, improve},
+    shared_trees::is_better,
     start::Starts,
 };
 
@@ -134,14 +134,14 @@ impl Packer<'_> {
             None => self.climb(starts, routings, rng, work, &mut |_, _, _| {}),
         };
         // Where time counts, not steps, all of it is used.
-        while self.policy.time_limit.is_some() && !work.expired() && best.grove.peak(net) > self.enough {
-            work.progress(best.grove.peak(net), self.limits.bound);
+        while self.policy.time_limit.is_some() && !work.expired() && best.trees.peak(net) > self.enough {
+            work.progress(best.trees.peak(net), self.limits.bound);
             best = improve(net, best, self.cycles(2), rng, work);
             if tries > 0 {
                 tries -= 1;
-                let limit = best.grove.peak(net);
+                let limit = best.trees.peak(net);
                 if let Some(other) = self.ordered(starts, self.limits.trees, (1, limit), rng, work) {
-                    if is_better(other.grove.quality(net), best.grove.quality(net)) {
+                    if is_better(other.trees.quality(net), best.trees.quality(net)) {
                         (best, tries) = (other, TRIES_IN_VAIN);
                     }
                 }
@@ -165,11 +165,11 @@ impl Packer<'_> {
         }
         let best = self.climb_half(starts, routings, rng, work)?;
         let least = self.limits.bound.max(self.least(self.limits.trees));
-        if best.grove.peak(self.net) <= FAR * least {
+        if best.trees.peak(self.net) <= FAR * least {
             return Some(best);
         }
         let other = self.climb(starts, routings, rng, work, &mut |_, _, _| {});
-        Some(if is_better(other.grove.quality(self.net), best.grove.quality(self.net)) { other } else { best })
+        Some(if is_better(other.trees.quality(self.net), best.trees.quality(self.net)) { other } else { best })
     }
 
     /// What some channel carries at least if so many trees are shared by senders that all sit apart.
@@ -202,7 +202,7 @@ impl Packer<'_> {
         if trees >= sources {
             // From a tree for every source.
             by_source = routings.first().and_then(|routing| starts.whole(routing));
-            by_source = by_source.filter(|share| share.grove.len() <= trees);
+            by_source = by_source.filter(|share| share.trees.len() <= trees);
             let pairs = by_source.as_ref().and_then(|share| Pairs::from_share(net, share));
             found = pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work));
         } else if self.waits() {
@@ -227,12 +227,12 @@ impl Packer<'_> {
         }
         let mut routings = Vec::new();
         if let Some(mut best) = found {
-            while endless && !work.expired() && best.grove.peak(net) > self.enough {
-                work.progress(best.grove.peak(net), self.limits.bound);
+            while endless && !work.expired() && best.trees.peak(net) > self.enough {
+                work.progress(best.trees.peak(net), self.limits.bound);
                 best = improve_pairs(net, best, self.cycles(2), rng, work);
             }
             // Hosts of a switch may each have a tree of their own where senders choose, but not by pair.
-            by_source = by_source.filter(|share| is_better(share.grove.quality(net), best.grove.quality(net)));
+            by_source = by_source.filter(|share| is_better(share.trees.quality(net), best.trees.quality(net)));
             best.drop_unused(net);
             routings.push(starts.by_pair(best));
         }

@@ -22,10 +22,10 @@ use super::super::{
 };
 use super::{
     cluster::{Cluster, Load, clusters},
-    grove::{Grove, is_better},
     rising::Orders,
     shape::shaped,
     share::{Share, Unit},
+    shared_trees::{SharedTrees, is_better},
     start::span,
 };
 
@@ -80,16 +80,16 @@ pub(super) fn ordered(
     }
     units.iter_mut().for_each(|unit| unit.tree = cluster_of[unit.switch]);
     let lane: Vec<u8> = (0..clusters.len()).map(|number| (number % lanes) as u8).collect();
-    let Hulls { closed, key } = Hulls::new(net, &clusters, &lane, lanes);
+    let ReservedStems { closed, key } = ReservedStems::new(net, &clusters, &lane, lanes);
     let balances = clusters.iter().map(|cluster| Balance::new(net, cluster, &senders)).collect();
     let (units, builder) = (units.clone(), Builder::new(net));
-    let mut plot = Plot { net, clusters: &clusters, lane: &lane, closed: &closed, balances, builder };
+    let mut grower = TreeGrower { net, clusters: &clusters, lane: &lane, closed: &closed, balances, builder };
     // First without an order, to find out where paths should begin.
-    let unordered = plot.grow(Share { grove: Grove::new(net, None), units: units.clone() }, None, rng, work)?;
-    if unordered.grove.peak(net) > PROMISING_UNORDERED * limit {
+    let unordered = grower.grow(Share { trees: SharedTrees::new(net, None), units: units.clone() }, None, rng, work)?;
+    if unordered.trees.peak(net) > PROMISING_UNORDERED * limit {
         return None;
     }
-    let origins: Vec<Origin<'_>> = (clusters.iter().zip(&plot.balances))
+    let origins: Vec<Origin<'_>> = (clusters.iter().zip(&grower.balances))
         .map(|(cluster, balance)| Origin {
             roots: cluster.switches.iter().map(|&switch| switch as u32).zip(balance.starts(net, cluster)).collect(),
             senders: u64::from(balance.all),
@@ -104,12 +104,14 @@ pub(super) fn ordered(
             ranks_by_key(&rank.iter().zip(key).map(place).collect::<Vec<f64>>())
         })
         .collect();
-    let grove = Grove::new(net, Some(Orders::new(net, rank.clone())));
-    plot.grow(Share { grove, units }, Some(&rank), rng, work).filter(|share| share.grove.peak(net) <= PROMISING * limit)
+    let trees = SharedTrees::new(net, Some(Orders::new(net, rank.clone())));
+    grower
+        .grow(Share { trees, units }, Some(&rank), rng, work)
+        .filter(|share| share.trees.peak(net) <= PROMISING * limit)
 }
 
 /// What trees are grown from.
-struct Plot<'a> {
+struct TreeGrower<'a> {
     net: &'a Net,
     clusters: &'a [Cluster],
     lane: &'a [u8],
@@ -118,7 +120,7 @@ struct Plot<'a> {
     builder: Builder,
 }
 
-impl Plot<'_> {
+impl TreeGrower<'_> {
     /// Trees for all clusters, grown again and again; the best of them, if there are any.
     fn grow(
         &mut self,
@@ -131,7 +133,7 @@ impl Plot<'_> {
         let mut best: Option<Share> = None;
         let rounds = if rank.is_none() { ROUNDS_UNORDERED } else { SHARPNESS.len() };
         for (round, sharpness) in SHARPNESS.into_iter().enumerate().take(rounds) {
-            let mut prices = PathPrices::new(net, &share.grove.load, sharpness, FLOOR);
+            let mut prices = PathPrices::new(net, &share.trees.load, sharpness, FLOOR);
             let mut turn: Vec<usize> = (0..self.clusters.len()).collect();
             if round > 0 {
                 rng.shuffle(&mut turn);
@@ -145,16 +147,16 @@ impl Plot<'_> {
                 let balancings = BALANCINGS[round.min(1)];
                 let Some(inward) = self.grow_one(number, balancings, &prices.price, rank, work) else { return best };
                 if round == 0 {
-                    share.grove.push(root, &inward, lane);
+                    share.trees.push(root, &inward, lane);
                 } else {
-                    share.grove.tree_mut(number).copy_from_slice(&inward);
+                    share.trees.tree_mut(number).copy_from_slice(&inward);
                 }
                 share.carry_all(net, number, &mut prices, Load::On);
                 if work.expired() && round > 0 {
                     return best;
                 }
             }
-            if best.as_ref().is_none_or(|best| is_better(share.grove.quality(net), best.grove.quality(net))) {
+            if best.as_ref().is_none_or(|best| is_better(share.trees.quality(net), best.trees.quality(net))) {
                 let mut settled = share.clone();
                 if settled.settle(net) {
                     best = Some(settled);
@@ -175,17 +177,17 @@ impl Plot<'_> {
     ) -> Option<Vec<u32>> {
         let (net, cluster) = (self.net, &self.clusters[number]);
         let closed = &self.closed[usize::from(self.lane[number])];
-        let tolls: Vec<f32> =
+        let prices: Vec<f32> =
             price.iter().zip(closed).map(|(&price, &closed)| if closed { f32::INFINITY } else { price }).collect();
         let mut inward = vec![NONE; net.switches];
         let mut best: Option<(f64, Vec<u32>, Vec<f64>)> = None;
         for step in 0..balancings {
             let start = self.balances[number].starts(net, cluster);
             let grown = match rank {
-                None => self.builder.grow_from(net, &cluster.switches, &start, &tolls, Rule::Free, &mut inward),
+                None => self.builder.grow_from(net, &cluster.switches, &start, &prices, Rule::Free, &mut inward),
                 Some(rank) => ATTEMPTS.iter().any(|&lateness| {
                     let rule = Rule::Strict(rank, lateness);
-                    self.builder.grow_from(net, &cluster.switches, &start, &tolls, rule, &mut inward)
+                    self.builder.grow_from(net, &cluster.switches, &start, &prices, rule, &mut inward)
                 }),
             };
             work.spend(8 * net.channels);
@@ -296,14 +298,14 @@ fn gather(net: &Net, cluster: &Cluster, counts: &mut [u32]) {
 }
 
 /// The channels of all stems.
-struct Hulls {
+struct ReservedStems {
     /// `closed[lane][channel]`.
     closed: Vec<Vec<bool>>,
     /// `key[lane][channel]`: negative on stems, rising in the order that they come in.
     key: Vec<Vec<f64>>,
 }
 
-impl Hulls {
+impl ReservedStems {
     fn new(net: &Net, clusters: &[Cluster], lane: &[u8], lanes: usize) -> Self {
         let (mut closed, mut key) = (vec![vec![false; net.channels]; lanes], vec![vec![0.0; net.channels]; lanes]);
         let far = net.switches as f64;

@@ -20,9 +20,9 @@ use super::super::{
     work::Work,
 };
 use super::{
-    grove::{Grove, Toll, is_better},
     rising::{NEAR, Orders, Turn},
     share::{Share, Stop},
+    shared_trees::{ChannelPrices, SharedTrees, is_better},
     sweep::{Demand, Flow, Place, Scratch, sweep},
 };
 
@@ -31,19 +31,19 @@ pub(super) const NO_TREE: u16 = u16::MAX;
 
 /// Trees, and which of them each ordered pair of switches takes.
 pub(super) struct Pairs {
-    pub(super) grove: Grove,
+    pub(super) trees: SharedTrees,
     /// `choice[source · switches + destination]`.
     pub(super) choice: Vec<u16>,
 }
 
 impl Clone for Pairs {
     fn clone(&self) -> Self {
-        Self { grove: self.grove.clone(), choice: self.choice.clone() }
+        Self { trees: self.trees.clone(), choice: self.choice.clone() }
     }
 
     /// Copies into the tables that are there.
     fn clone_from(&mut self, other: &Self) {
-        self.grove.clone_from(&other.grove);
+        self.trees.clone_from(&other.trees);
         self.choice.clone_from(&other.choice);
     }
 }
@@ -63,17 +63,17 @@ impl Pairs {
                 }
             }
         }
-        let mut grove = Grove::new(net, share.grove.orders.as_ref().map(|orders| orders.unused()));
-        for tree in 0..share.grove.len() {
-            grove.push(share.grove.root(tree), share.grove.tree(tree), share.grove.lane[tree]);
+        let mut trees = SharedTrees::new(net, share.trees.orders.as_ref().map(|orders| orders.unused()));
+        for tree in 0..share.trees.len() {
+            trees.push(share.trees.root(tree), share.trees.tree(tree), share.trees.lane[tree]);
         }
-        let mut pairs = Self { grove, choice };
+        let mut pairs = Self { trees, choice };
         pairs.settle(net).then_some(pairs)
     }
 
     /// Counts all loads, and takes all turns into use; false if they have a cycle.
     pub(super) fn settle(&mut self, net: &Net) -> bool {
-        self.grove.load.fill(0);
+        self.trees.load.fill(0);
         let (mut path, mut turns) = (Vec::new(), Vec::new());
         let mut walker = Walker::new(net);
         for source in 0..net.switches {
@@ -83,13 +83,13 @@ impl Pairs {
                     continue;
                 }
                 let tree = usize::from(tree);
-                walker.path(net, self.grove.tree(tree), source, destination, &mut path);
+                walker.path(net, self.trees.tree(tree), source, destination, &mut path);
                 let pairs = weight(net, source, destination);
-                path.iter().for_each(|channel| self.grove.load[*channel as usize] += pairs);
-                if let Some(orders) = &mut self.grove.orders {
+                path.iter().for_each(|channel| self.trees.load[*channel as usize] += pairs);
+                if let Some(orders) = &mut self.trees.orders {
                     turns.clear();
                     turns_of(&path, &mut turns);
-                    if !orders.adopt(net, self.grove.lane[tree], &turns) {
+                    if !orders.adopt(net, self.trees.lane[tree], &turns) {
                         return false;
                     }
                 }
@@ -101,27 +101,27 @@ impl Pairs {
     /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
     pub(super) fn is_counted(&self, net: &Net) -> bool {
         let mut recounted = self.clone();
-        recounted.grove.orders = self.grove.orders.as_ref().map(Orders::unused);
-        recounted.settle(net) && self.grove.agrees_with(&recounted.grove, net)
+        recounted.trees.orders = self.trees.orders.as_ref().map(Orders::unused);
+        recounted.settle(net) && self.trees.agrees_with(&recounted.trees, net)
     }
 
     /// Drops trees without pairs; one stays even if there are no pairs.
     pub(super) fn drop_unused(&mut self, net: &Net) {
-        let mut used = vec![false; self.grove.len()];
+        let mut used = vec![false; self.trees.len()];
         self.choice.iter().filter(|tree| **tree != NO_TREE).for_each(|&tree| used[usize::from(tree)] = true);
         if !used.contains(&true) {
             used[0] = true;
         }
-        let mut number = vec![NO_TREE; self.grove.len()];
-        let mut kept = Grove::new(net, None);
-        for tree in (0..self.grove.len()).filter(|tree| used[*tree]) {
+        let mut number = vec![NO_TREE; self.trees.len()];
+        let mut kept = SharedTrees::new(net, None);
+        for tree in (0..self.trees.len()).filter(|tree| used[*tree]) {
             number[tree] = kept.len() as u16;
-            kept.push(self.grove.root(tree), self.grove.tree(tree), self.grove.lane[tree]);
+            kept.push(self.trees.root(tree), self.trees.tree(tree), self.trees.lane[tree]);
         }
         self.choice.iter_mut().filter(|tree| **tree != NO_TREE).for_each(|tree| *tree = number[usize::from(*tree)]);
-        kept.load = std::mem::take(&mut self.grove.load);
-        kept.orders = self.grove.orders.take();
-        self.grove = kept;
+        kept.load = std::mem::take(&mut self.trees.load);
+        kept.orders = self.trees.orders.take();
+        self.trees = kept;
     }
 
     /// Sweeps over all trees and all pairs once.
@@ -129,50 +129,50 @@ impl Pairs {
         &mut self,
         net: &Net,
         (sharpness, ambition): (f64, f64),
-        bold: Boldness,
+        bold: OrderPolicy,
         scratch: &mut Scratch,
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
-        let mut toll = Toll::new(net, &self.grove, sharpness, ambition);
-        let mut trees: Vec<usize> = (0..self.grove.len()).collect();
+        let mut prices = ChannelPrices::new(net, &self.trees, sharpness, ambition);
+        let mut trees: Vec<usize> = (0..self.trees.len()).collect();
         rng.shuffle(&mut trees);
         for tree in trees {
             if !work.uses(SearchPart::MoveBranch) {
                 break;
             }
-            self.grove.hang_from(net, tree, rng.below(net.switches));
+            self.trees.hang_from(net, tree, rng.below(net.switches));
             let mut crossing = Crossing::new(net, self, tree);
-            let visits = sweep(net, &mut self.grove, tree, &mut crossing, &mut toll, scratch, rng);
+            let visits = sweep(net, &mut self.trees, tree, &mut crossing, &mut prices, scratch, rng);
             if !work.spend(visits + net.switches * net.switches / 32) {
                 return;
             }
         }
         if work.uses(SearchPart::MoveSender) {
-            self.turn_to_other_trees(net, &mut toll, bold, rng, work);
+            self.turn_to_other_trees(net, &mut prices, bold, rng, work);
         }
-        debug_assert!(toll.follows(net, &self.grove), "prices differ from those of the loads");
+        debug_assert!(prices.follows(net, &self.trees), "prices differ from those of the loads");
     }
 
     /// Lets every pair choose its tree again.
     pub(super) fn turn_to_other_trees(
         &mut self,
         net: &Net,
-        toll: &mut Toll,
-        bold: Boldness,
+        prices: &mut ChannelPrices,
+        bold: OrderPolicy,
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
         let n = net.switches;
-        let reach = if bold == Boldness::Bending { NEAR } else { usize::MAX };
-        let trees = self.grove.len();
+        let reach = if bold == OrderPolicy::Bending { NEAR } else { usize::MAX };
+        let trees = self.trees.len();
         let mut downward: Vec<u32> = Vec::with_capacity(trees * n);
         let mut order = Vec::new();
         for tree in 0..trees {
-            self.grove.upward(net, tree, &mut order);
+            self.trees.upward(net, tree, &mut order);
             downward.extend(order.iter().rev());
         }
-        let mut price: Vec<f32> = (0..net.channels as u32).map(|channel| toll.of_pair(net, channel) as f32).collect();
+        let mut price: Vec<f32> = (0..net.channels as u32).map(|channel| prices.of_pair(net, channel) as f32).collect();
         let (mut cost, mut last) = (vec![0.0_f32; n], vec![NONE; n]);
         let (mut least, mut which, mut own) = (vec![0.0_f32; n], vec![NO_TREE; n], vec![0.0_f32; n]);
         let mut sources: Vec<usize> = (0..n).filter(|source| net.hosts[*source] > 0).collect();
@@ -183,9 +183,9 @@ impl Pairs {
         for source in sources {
             least.fill(f32::INFINITY);
             for tree in 0..trees {
-                let inward = self.grove.tree(tree);
-                let rank = match (&self.grove.orders, bold) {
-                    (Some(orders), Boldness::Rising) => Some(orders.rank(self.grove.lane[tree])),
+                let inward = self.trees.tree(tree);
+                let rank = match (&self.trees.orders, bold) {
+                    (Some(orders), OrderPolicy::Rising) => Some(orders.rank(self.trees.lane[tree])),
                     _ => None,
                 };
                 spread(net, inward, &downward[tree * n..(tree + 1) * n], source, &price, rank, &mut cost, &mut last);
@@ -211,23 +211,23 @@ impl Pairs {
                     continue;
                 }
                 let pairs = weight(net, source, destination);
-                walker.path(net, self.grove.tree(usize::from(current)), source, destination, &mut old_path);
-                walker.path(net, self.grove.tree(usize::from(tree)), source, destination, &mut new_path);
+                walker.path(net, self.trees.tree(usize::from(current)), source, destination, &mut old_path);
+                walker.path(net, self.trees.tree(usize::from(tree)), source, destination, &mut new_path);
                 visits += 2 * (old_path.len() + new_path.len());
-                let mut carry = |grove: &mut Grove, path: &[u32], sign: i64| {
+                let mut carry = |trees: &mut SharedTrees, path: &[u32], sign: i64| {
                     for &channel in path {
-                        let load = &mut grove.load[channel as usize];
+                        let load = &mut trees.load[channel as usize];
                         *load = load.wrapping_add_signed(sign * pairs as i64);
-                        toll.follow(net, &grove.load, channel);
-                        price[channel as usize] = toll.of_pair(net, channel) as f32;
+                        prices.follow(net, &trees.load, channel);
+                        price[channel as usize] = prices.of_pair(net, channel) as f32;
                     }
-                    path.iter().map(|&channel| toll.change(net, channel, -sign as f64 * pairs as f64)).sum::<f64>()
+                    path.iter().map(|&channel| prices.change(net, channel, -sign as f64 * pairs as f64)).sum::<f64>()
                 };
-                let back_again = carry(&mut self.grove, &old_path, -1);
-                let there = carry(&mut self.grove, &new_path, 1);
+                let back_again = carry(&mut self.trees, &old_path, -1);
+                let there = carry(&mut self.trees, &new_path, 1);
                 let mut fits = -there < back_again;
-                if let (true, Some(orders)) = (fits, &mut self.grove.orders) {
-                    let [a, b] = [current, tree].map(|tree| self.grove.lane[usize::from(tree)]);
+                if let (true, Some(orders)) = (fits, &mut self.trees.orders) {
+                    let [a, b] = [current, tree].map(|tree| self.trees.lane[usize::from(tree)]);
                     old.clear();
                     new.clear();
                     turns_of(&old_path, &mut old);
@@ -244,8 +244,8 @@ impl Pairs {
                 if fits {
                     self.choice[source * n + destination] = tree;
                 } else {
-                    carry(&mut self.grove, &new_path, -1);
-                    carry(&mut self.grove, &old_path, 1);
+                    carry(&mut self.trees, &new_path, -1);
+                    carry(&mut self.trees, &old_path, 1);
                 }
             }
             if !work.spend(visits) {
@@ -257,7 +257,7 @@ impl Pairs {
 
 /// Whether pairs may take turns that the order has yet to allow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Boldness {
+pub(super) enum OrderPolicy {
     /// Only where the order rises already.
     Rising,
     /// Where it can be bent a little.
@@ -406,7 +406,7 @@ impl Crossing {
             children: vec![0; n],
             walker: Walker::new(net),
         };
-        crossing.arrange(net, pairs.grove.tree(tree));
+        crossing.arrange(net, pairs.trees.tree(tree));
         crossing
     }
 
@@ -550,13 +550,13 @@ pub(super) fn improve(net: &Net, pairs: Pairs, stop: Stop, rng: &mut Rng, work: 
     let mut current = pairs;
     for _ in 0..stop.cycles {
         for (turn, sharpness) in SHARPNESS.into_iter().enumerate() {
-            if work.expired() || work.total() >= stop.visits || best.grove.peak(net) <= stop.enough {
+            if work.expired() || work.total() >= stop.visits || best.trees.peak(net) <= stop.enough {
                 return best;
             }
-            let bold = if turn % 2 == 0 { Boldness::Bending } else { Boldness::Rising };
+            let bold = if turn % 2 == 0 { OrderPolicy::Bending } else { OrderPolicy::Rising };
             current.polish(net, (sharpness, AMBITION), bold, &mut scratch, rng, work);
             debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
-            if is_better(current.grove.quality(net), best.grove.quality(net)) {
+            if is_better(current.trees.quality(net), best.trees.quality(net)) {
                 best.clone_from(&current);
             }
         }

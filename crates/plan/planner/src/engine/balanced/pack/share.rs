@@ -20,8 +20,8 @@ use super::super::{
     work::Work,
 };
 use super::{
-    grove::{Grove, Toll, is_better},
     rising::{NEAR, Orders, Turn},
+    shared_trees::{ChannelPrices, SharedTrees, is_better},
     sweep::{Demand, Flow, Place, Scratch, sweep},
 };
 use fabric::rng::Rng;
@@ -36,24 +36,24 @@ pub(super) struct Unit {
 
 /// Trees and who sends along them.
 pub(super) struct Share {
-    pub(super) grove: Grove,
+    pub(super) trees: SharedTrees,
     pub(super) units: Vec<Unit>,
 }
 
 impl Clone for Share {
     fn clone(&self) -> Self {
-        Self { grove: self.grove.clone(), units: self.units.clone() }
+        Self { trees: self.trees.clone(), units: self.units.clone() }
     }
 
     /// Copies into the tables that are there.
     fn clone_from(&mut self, other: &Self) {
-        self.grove.clone_from(&other.grove);
+        self.trees.clone_from(&other.trees);
         self.units.clone_from(&other.units);
     }
 }
 
 /// The senders and receivers of one tree.
-struct Crowd {
+struct TreeUsers {
     senders: Vec<u32>,
     /// `hosts_below[switch]`, `senders_below[switch]`: at or below it.
     hosts_below: Vec<u32>,
@@ -64,13 +64,13 @@ struct Crowd {
     branch: (u32, u32),
 }
 
-impl Crowd {
+impl TreeUsers {
     fn new(net: &Net, share: &Share, tree: usize, order: &mut Vec<u32>) -> Self {
         let mut senders = vec![0; net.switches];
         for unit in share.units.iter().filter(|unit| unit.tree == tree) {
             senders[unit.switch] += unit.hosts.len() as u32;
         }
-        let mut crowd = Self {
+        let mut users = Self {
             senders_below: senders.clone(),
             hosts_below: net.hosts.clone(),
             all_hosts: net.hosts.iter().sum(),
@@ -78,9 +78,9 @@ impl Crowd {
             senders,
             branch: (0, 0),
         };
-        share.grove.upward(net, tree, order);
-        crowd.sum(net, share.grove.tree(tree), order);
-        crowd
+        share.trees.upward(net, tree, order);
+        users.sum(net, share.trees.tree(tree), order);
+        users
     }
 
     fn sum(&mut self, net: &Net, inward: &[u32], order: &[u32]) {
@@ -177,7 +177,7 @@ impl Crowd {
     }
 }
 
-impl Demand for Crowd {
+impl Demand for TreeUsers {
     fn turn_to(&mut self, _net: &Net, _inward: &[u32], switch: usize) -> Flow {
         let (hosts, senders) = (self.hosts_below[switch], self.senders_below[switch]);
         self.branch = (hosts, senders);
@@ -226,19 +226,19 @@ fn flow(senders: u32, there: u32, thence: u32, hosts: u32) -> Flow {
 impl Share {
     /// Counts all loads, and takes all turns into use; false if they have a cycle.
     pub(super) fn settle(&mut self, net: &Net) -> bool {
-        self.grove.load.fill(0);
+        self.trees.load.fill(0);
         let (mut order, mut turns) = (Vec::new(), Vec::new());
-        for tree in 0..self.grove.len() {
-            let crowd = Crowd::new(net, self, tree, &mut order);
-            for (channel, pairs) in crowd.loads(net, self.grove.tree(tree)) {
-                self.grove.load[channel as usize] += pairs;
+        for tree in 0..self.trees.len() {
+            let users = TreeUsers::new(net, self, tree, &mut order);
+            for (channel, pairs) in users.loads(net, self.trees.tree(tree)) {
+                self.trees.load[channel as usize] += pairs;
             }
-            if self.grove.orders.is_some() {
+            if self.trees.orders.is_some() {
                 turns.clear();
-                crowd.all_turns(net, self.grove.tree(tree), &mut turns);
+                users.all_turns(net, self.trees.tree(tree), &mut turns);
             }
-            if let Some(orders) = &mut self.grove.orders {
-                if !orders.adopt(net, self.grove.lane[tree], &turns) {
+            if let Some(orders) = &mut self.trees.orders {
+                if !orders.adopt(net, self.trees.lane[tree], &turns) {
                     return false;
                 }
             }
@@ -249,13 +249,13 @@ impl Share {
     /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
     pub(super) fn is_counted(&self, net: &Net) -> bool {
         let mut recounted = self.clone();
-        recounted.grove.orders = self.grove.orders.as_ref().map(Orders::unused);
-        recounted.settle(net) && self.grove.agrees_with(&recounted.grove, net)
+        recounted.trees.orders = self.trees.orders.as_ref().map(Orders::unused);
+        recounted.settle(net) && self.trees.agrees_with(&recounted.trees, net)
     }
 
     /// What a tree carries: channels, and pairs of hosts whose path crosses each.
     pub(super) fn loads(&self, net: &Net, tree: usize) -> Vec<(u32, u64)> {
-        Crowd::new(net, self, tree, &mut Vec::new()).loads(net, self.grove.tree(tree))
+        TreeUsers::new(net, self, tree, &mut Vec::new()).loads(net, self.trees.tree(tree))
     }
 
     /// Sweeps over all trees and all senders once.
@@ -267,21 +267,21 @@ impl Share {
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
-        let mut toll = Toll::new(net, &self.grove, sharpness, ambition);
-        let mut trees: Vec<usize> = (0..self.grove.len()).collect();
+        let mut prices = ChannelPrices::new(net, &self.trees, sharpness, ambition);
+        let mut trees: Vec<usize> = (0..self.trees.len()).collect();
         rng.shuffle(&mut trees);
         for tree in trees {
-            if !self.sweep(net, tree, &mut toll, scratch, rng, work) {
+            if !self.sweep(net, tree, &mut prices, scratch, rng, work) {
                 return;
             }
         }
         let senders: usize = self.units.iter().map(|unit| unit.hosts.len()).sum();
         let largest = self.units.iter().map(|unit| unit.hosts.len()).max().unwrap_or(1);
-        let room = (senders as f64 * slack / self.grove.len() as f64).ceil().max(largest as f64) as u64;
+        let room = (senders as f64 * slack / self.trees.len() as f64).ceil().max(largest as f64) as u64;
         if work.uses(SearchPart::MoveSender) {
-            self.turn_to_other_trees(net, &mut toll, room, rng, work);
+            self.turn_to_other_trees(net, &mut prices, room, rng, work);
         }
-        debug_assert!(toll.follows(net, &self.grove), "prices differ from those of the loads");
+        debug_assert!(prices.follows(net, &self.trees), "prices differ from those of the loads");
     }
 
     /// Sweeps over one tree; false once time is up.
@@ -289,7 +289,7 @@ impl Share {
         &mut self,
         net: &Net,
         tree: usize,
-        toll: &mut Toll,
+        prices: &mut ChannelPrices,
         scratch: &mut Scratch,
         rng: &mut Rng,
         work: &mut Work<'_>,
@@ -297,9 +297,9 @@ impl Share {
         if !work.uses(SearchPart::MoveBranch) {
             return work.spend(net.switches);
         }
-        self.grove.hang_from(net, tree, rng.below(net.switches));
-        let mut crowd = Crowd::new(net, self, tree, &mut Vec::new());
-        let visits = sweep(net, &mut self.grove, tree, &mut crowd, toll, scratch, rng);
+        self.trees.hang_from(net, tree, rng.below(net.switches));
+        let mut users = TreeUsers::new(net, self, tree, &mut Vec::new());
+        let visits = sweep(net, &mut self.trees, tree, &mut users, prices, scratch, rng);
         work.spend(visits + net.switches)
     }
 
@@ -307,30 +307,30 @@ impl Share {
     pub(super) fn turn_to_other_trees(
         &mut self,
         net: &Net,
-        toll: &mut Toll,
+        prices: &mut ChannelPrices,
         room: u64,
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
         let mut order = Vec::new();
-        let mut crowds: Vec<Crowd> =
-            (0..self.grove.len()).map(|tree| Crowd::new(net, self, tree, &mut order)).collect();
+        let mut users: Vec<TreeUsers> =
+            (0..self.trees.len()).map(|tree| TreeUsers::new(net, self, tree, &mut order)).collect();
         let mut turn: Vec<usize> = (0..self.units.len()).collect();
         rng.shuffle(&mut turn);
         for unit in turn {
             let Unit { switch, ref hosts, tree: current } = self.units[unit];
             let senders = hosts.len() as u64;
-            let mut visits = self.grove.len() * net.switches / 4;
-            let mut prices: Vec<(f64, usize)> = (0..self.grove.len())
-                .map(|tree| (fan_price(net, self.grove.tree(tree), &crowds[tree], switch, toll), tree))
+            let mut visits = self.trees.len() * net.switches / 4;
+            let mut cheaper: Vec<(f64, usize)> = (0..self.trees.len())
+                .map(|tree| (fan_price(net, self.trees.tree(tree), &users[tree], switch, prices), tree))
                 .collect();
-            let own = prices[current].0;
-            prices.retain(|price| price.0 < own);
-            prices.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            prices.truncate(TRIES);
-            for (price, tree) in prices {
-                if u64::from(crowds[tree].all_senders) + senders <= room {
-                    if self.relocate(net, &[(unit, tree)], &mut crowds, toll, &mut visits) {
+            let own = cheaper[current].0;
+            cheaper.retain(|price| price.0 < own);
+            cheaper.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            cheaper.truncate(TRIES);
+            for (price, tree) in cheaper {
+                if u64::from(users[tree].all_senders) + senders <= room {
+                    if self.relocate(net, &[(unit, tree)], &mut users, prices, &mut visits) {
                         break;
                     }
                     continue;
@@ -339,15 +339,15 @@ impl Share {
                     .filter(|&other| self.units[other].tree == tree && self.units[other].hosts.len() as u64 == senders)
                     .map(|other| {
                         let at = self.units[other].switch;
-                        let here = fan_price(net, self.grove.tree(tree), &crowds[tree], at, toll);
-                        let there = fan_price(net, self.grove.tree(current), &crowds[current], at, toll);
+                        let here = fan_price(net, self.trees.tree(tree), &users[tree], at, prices);
+                        let there = fan_price(net, self.trees.tree(current), &users[current], at, prices);
                         visits += net.switches;
                         (there - here, other)
                     })
                     .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
                 if let Some((_, other)) = partner.filter(|(loss, _)| loss + price < own) {
                     let swap = [(unit, tree), (other, current)];
-                    if self.relocate(net, &swap, &mut crowds, toll, &mut visits) {
+                    if self.relocate(net, &swap, &mut users, prices, &mut visits) {
                         break;
                     }
                 }
@@ -364,26 +364,26 @@ impl Share {
         &mut self,
         net: &Net,
         moves: &[(usize, usize)],
-        crowds: &mut [Crowd],
-        toll: &mut Toll,
+        users: &mut [TreeUsers],
+        prices: &mut ChannelPrices,
         visits: &mut usize,
     ) -> bool {
         let from: Vec<usize> = moves.iter().map(|&(unit, _)| self.units[unit].tree).collect();
         let mut change = 0.0;
         for (&(unit, _), &from) in moves.iter().zip(&from) {
-            change += self.carry(net, &crowds[from], from, unit, Sign::Less, toll);
+            change += self.carry(net, &users[from], from, unit, Sign::Less, prices);
         }
         for &(unit, to) in moves {
-            change += self.carry(net, &crowds[to], to, unit, Sign::More, toll);
+            change += self.carry(net, &users[to], to, unit, Sign::More, prices);
         }
         *visits += 2 * moves.len() * net.switches;
-        let fits = change < -1e-9 && self.turn_over(net, moves, crowds, visits);
+        let fits = change < -1e-9 && self.turn_over(net, moves, users, visits);
         for (&(unit, to), &from) in moves.iter().zip(&from) {
             if fits {
                 self.units[unit].tree = to;
             } else {
-                self.carry(net, &crowds[to], to, unit, Sign::Less, toll);
-                self.carry(net, &crowds[from], from, unit, Sign::More, toll);
+                self.carry(net, &users[to], to, unit, Sign::Less, prices);
+                self.carry(net, &users[from], from, unit, Sign::More, prices);
             }
         }
         fits
@@ -391,39 +391,39 @@ impl Share {
 
     /// Counts senders where they will be, and exchanges the turns in use; false, with everything as before, if a cycle
     /// would come of it.
-    fn turn_over(&mut self, net: &Net, moves: &[(usize, usize)], crowds: &mut [Crowd], visits: &mut usize) -> bool {
-        let mut trees: Vec<usize> = moves.iter().flat_map(|&(unit, to)| [self.units[unit].tree, to]).collect();
-        trees.sort_unstable();
-        trees.dedup();
-        let list = |grove: &Grove, crowds: &[Crowd]| -> Vec<Vec<Turn>> {
-            let mut lists = vec![Vec::new(); grove.orders.as_ref().map_or(0, Orders::lanes)];
+    fn turn_over(&mut self, net: &Net, moves: &[(usize, usize)], users: &mut [TreeUsers], visits: &mut usize) -> bool {
+        let mut touched: Vec<usize> = moves.iter().flat_map(|&(unit, to)| [self.units[unit].tree, to]).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        let list = |trees: &SharedTrees, users: &[TreeUsers]| -> Vec<Vec<Turn>> {
+            let mut lists = vec![Vec::new(); trees.orders.as_ref().map_or(0, Orders::lanes)];
             if !lists.is_empty() {
-                for &tree in &trees {
-                    crowds[tree].all_turns(net, grove.tree(tree), &mut lists[usize::from(grove.lane[tree])]);
+                for &tree in &touched {
+                    users[tree].all_turns(net, trees.tree(tree), &mut lists[usize::from(trees.lane[tree])]);
                 }
             }
             lists
         };
-        let mut old = list(&self.grove, crowds);
-        let count = |share: &Self, crowds: &mut [Crowd], sign: i32| {
+        let mut old = list(&self.trees, users);
+        let count = |share: &Self, users: &mut [TreeUsers], sign: i32| {
             for &(unit, to) in moves {
                 let Unit { switch, ref hosts, tree } = share.units[unit];
                 let senders = sign * hosts.len() as i32;
-                crowds[tree].send(net, share.grove.tree(tree), switch, -senders);
-                crowds[to].send(net, share.grove.tree(to), switch, senders);
+                users[tree].send(net, share.trees.tree(tree), switch, -senders);
+                users[to].send(net, share.trees.tree(to), switch, senders);
             }
         };
-        count(self, crowds, 1);
-        let mut new = list(&self.grove, crowds);
-        *visits += 4 * trees.len() * net.switches;
-        let Some(orders) = &mut self.grove.orders else { return true };
+        count(self, users, 1);
+        let mut new = list(&self.trees, users);
+        *visits += 4 * touched.len() * net.switches;
+        let Some(orders) = &mut self.trees.orders else { return true };
         for lane in 0..old.len() {
             if !orders.exchange(net, lane as u8, (&mut old[lane], &mut new[lane]), NEAR, visits) {
                 for lane in 0..lane {
                     let undone = orders.exchange(net, lane as u8, (&mut new[lane], &mut old[lane]), usize::MAX, visits);
                     debug_assert!(undone, "what was in use had no cycle");
                 }
-                count(self, crowds, -1);
+                count(self, users, -1);
                 return false;
             }
         }
@@ -431,25 +431,33 @@ impl Share {
     }
 
     /// Adds or removes what a sender sends along a tree, and says what that changed.
-    fn carry(&mut self, net: &Net, crowd: &Crowd, tree: usize, unit: usize, sign: Sign, toll: &mut Toll) -> f64 {
+    fn carry(
+        &mut self,
+        net: &Net,
+        users: &TreeUsers,
+        tree: usize,
+        unit: usize,
+        sign: Sign,
+        prices: &mut ChannelPrices,
+    ) -> f64 {
         let Unit { switch: from, ref hosts, .. } = self.units[unit];
         let senders = hosts.len() as u64;
-        let inward = self.grove.tree(tree).to_vec();
+        let inward = self.trees.tree(tree).to_vec();
         let mut sum = 0.0;
-        crowd.for_each_channel(net, &inward, from, &mut |channel, hosts| {
+        users.for_each_channel(net, &inward, from, &mut |channel, hosts| {
             let pairs = senders * hosts;
-            let load = &mut self.grove.load[channel as usize];
+            let load = &mut self.trees.load[channel as usize];
             match sign {
                 Sign::More => {
-                    sum += toll.change(net, channel, pairs as f64);
+                    sum += prices.change(net, channel, pairs as f64);
                     *load += pairs;
                 }
                 Sign::Less => {
-                    sum += toll.change(net, channel, -(pairs as f64));
+                    sum += prices.change(net, channel, -(pairs as f64));
                     *load -= pairs;
                 }
             }
-            toll.follow(net, &self.grove.load, channel);
+            prices.follow(net, &self.trees.load, channel);
         });
         sum
     }
@@ -459,7 +467,7 @@ impl Share {
     /// but one sender. Cost: that of the turns of two trees.
     pub(super) fn split(&mut self, net: &Net, tree: usize) -> bool {
         let mut order = Vec::new();
-        self.grove.upward(net, tree, &mut order);
+        self.trees.upward(net, tree, &mut order);
         let mut place = vec![0; net.switches];
         let below = self.branches(net, tree, &order);
         below.into_iter().enumerate().for_each(|(at, switch)| place[switch] = at);
@@ -469,20 +477,20 @@ impl Share {
         }
         own.sort_by_key(|&unit| place[self.units[unit].switch]);
         let before = self.turns(net, tree);
-        let inward = self.grove.tree(tree).to_vec();
-        self.grove.push(self.grove.root(tree), &inward, self.grove.lane[tree]);
-        let twin = self.grove.len() - 1;
+        let inward = self.trees.tree(tree).to_vec();
+        self.trees.push(self.trees.root(tree), &inward, self.trees.lane[tree]);
+        let twin = self.trees.len() - 1;
         own.iter().skip(own.len() / 2).for_each(|&unit| self.units[unit].tree = twin);
         let [left, moved] = [tree, twin].map(|tree| self.turns(net, tree));
-        if let Some(orders) = &mut self.grove.orders {
+        if let Some(orders) = &mut self.trees.orders {
             // Another lane for the twin, if that closes no circle there; in its own it never does.
-            let own = self.grove.lane[tree];
+            let own = self.trees.lane[tree];
             let other = (twin % orders.lanes()) as u8;
             orders.release(net, own, &before);
             let is_kept = orders.adopt(net, own, &left);
             debug_assert!(is_kept, "half of the senders take no turn that all did not");
             let lane = [other, own].into_iter().find(|&lane| orders.adopt(net, lane, &moved));
-            self.grove.lane[twin] = lane.expect("the twin's turns were in use in its own lane");
+            self.trees.lane[twin] = lane.expect("the twin's turns were in use in its own lane");
         }
         debug_assert!(self.is_counted(net), "loads or turns differ from a recount");
         true
@@ -491,15 +499,15 @@ impl Share {
     /// The turns in use in a tree; none where any are allowed.
     fn turns(&self, net: &Net, tree: usize) -> Vec<Turn> {
         let mut turns = Vec::new();
-        if self.grove.orders.is_some() {
-            Crowd::new(net, self, tree, &mut Vec::new()).all_turns(net, self.grove.tree(tree), &mut turns);
+        if self.trees.orders.is_some() {
+            TreeUsers::new(net, self, tree, &mut Vec::new()).all_turns(net, self.trees.tree(tree), &mut turns);
         }
         turns
     }
 
     /// The switches of a tree, those of a branch next to each other; `order` has children before parents.
     fn branches(&self, net: &Net, tree: usize, order: &[u32]) -> Vec<usize> {
-        let inward = self.grove.tree(tree);
+        let inward = self.trees.tree(tree);
         let mut size = vec![1_usize; net.switches];
         for &switch in order.iter().filter(|switch| inward[**switch as usize] != NONE) {
             size[net.tail(inward[switch as usize])] += size[switch as usize];
@@ -521,34 +529,34 @@ impl Share {
 
     /// The tree with the most to do with the busiest channel, of those that can be split.
     pub(super) fn busiest_tree(&self, net: &Net) -> Option<usize> {
-        let mut units = vec![0_usize; self.grove.len()];
+        let mut units = vec![0_usize; self.trees.len()];
         self.units.iter().for_each(|unit| units[unit.tree] += 1);
-        let time = |channel: usize| self.grove.load[channel] as f64 * net.slowness_of(channel);
+        let time = |channel: usize| self.trees.load[channel] as f64 * net.slowness_of(channel);
         let busiest = (0..net.channels).max_by(|&a, &b| time(a).total_cmp(&time(b)).then(b.cmp(&a)))?;
         let share = |tree: usize| {
             let loads = self.loads(net, tree);
             loads.iter().find(|(channel, _)| *channel as usize == busiest).map_or(0, |(_, pairs)| *pairs)
         };
-        (0..self.grove.len())
+        (0..self.trees.len())
             .filter(|&tree| units[tree] > 1)
             .max_by_key(|&tree| (share(tree), units[tree], std::cmp::Reverse(tree)))
     }
 
     /// Drops trees without senders.
     pub(super) fn drop_unused(&mut self, net: &Net) {
-        let mut number = vec![None; self.grove.len()];
+        let mut number = vec![None; self.trees.len()];
         self.units.iter().for_each(|unit| number[unit.tree] = Some(0));
-        let mut kept = Grove::new(net, None);
+        let mut kept = SharedTrees::new(net, None);
         for (tree, number) in number.iter_mut().enumerate() {
             if let Some(number) = number {
                 *number = kept.len();
-                kept.push(self.grove.root(tree), self.grove.tree(tree), self.grove.lane[tree]);
+                kept.push(self.trees.root(tree), self.trees.tree(tree), self.trees.lane[tree]);
             }
         }
         self.units.iter_mut().for_each(|unit| unit.tree = number[unit.tree].expect("it is used"));
-        kept.load = std::mem::take(&mut self.grove.load);
-        kept.orders = self.grove.orders.take();
-        self.grove = kept;
+        kept.load = std::mem::take(&mut self.trees.load);
+        kept.orders = self.trees.orders.take();
+        self.trees = kept;
     }
 }
 
@@ -564,19 +572,19 @@ enum Sign {
 }
 
 /// What one more frame from a switch to every host costs in a tree, at the prices as they are.
-fn fan_price(net: &Net, inward: &[u32], crowd: &Crowd, from: usize, toll: &Toll) -> f64 {
-    let price = |channel: u32| toll.of_pair(net, channel);
+fn fan_price(net: &Net, inward: &[u32], users: &TreeUsers, from: usize, prices: &ChannelPrices) -> f64 {
+    let price = |channel: u32| prices.of_pair(net, channel);
     let mut sum = 0.0;
     for (switch, &channel) in inward.iter().enumerate() {
         if channel != NONE {
-            sum += price(channel) * crowd.hosts_below[switch] as f64;
+            sum += price(channel) * users.hosts_below[switch] as f64;
         }
     }
     let mut at = from;
     while inward[at] != NONE {
         let channel = inward[at];
-        let below = crowd.hosts_below[at];
-        sum += price(net.reverse(channel)) * (crowd.all_hosts - below) as f64 - price(channel) * below as f64;
+        let below = users.hosts_below[at];
+        sum += price(net.reverse(channel)) * (users.all_hosts - below) as f64 - price(channel) * below as f64;
         at = net.tail(channel);
     }
     sum
@@ -584,7 +592,7 @@ fn fan_price(net: &Net, inward: &[u32], crowd: &Crowd, from: usize, toll: &Toll)
 
 /// Few trees grown for all senders from switches spread over the network, each against the load of those before.
 pub(super) fn spread(net: &Net, mut units: Vec<Unit>, trees: usize, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-    let mut grove = Grove::new(net, None);
+    let mut shared = SharedTrees::new(net, None);
     let mut builder = Builder::new(net);
     let mut inward = vec![NONE; net.switches];
     let mut grown = vec![false; net.switches];
@@ -616,13 +624,13 @@ pub(super) fn spread(net: &Net, mut units: Vec<Unit>, trees: usize, rng: &mut Rn
     for &root in &roots {
         let price: Vec<f32> = uniform.iter().map(|price| price * (1.0 + 0.1 * rng.unit_f64() as f32)).collect();
         builder.grow(net, root, &price, Rule::Free, &mut inward);
-        grove.push(root, &inward, 0);
+        shared.push(root, &inward, 0);
         work.spend(5 * net.channels);
     }
     for (number, unit) in units.iter_mut().enumerate() {
         unit.tree = number % trees;
     }
-    let mut share = Share { grove, units };
+    let mut share = Share { trees: shared, units };
     share.settle(net);
     share
 }
@@ -651,12 +659,12 @@ pub(super) fn improve(net: &Net, share: Share, stop: Stop, rng: &mut Rng, work: 
     for cycle in 0..stop.cycles {
         let (sharpness, slack) = if cycle % 2 == 0 { GATHERING } else { FLATTENING };
         for sharpness in sharpness {
-            if work.expired() || work.total() >= stop.visits || best.grove.peak(net) <= stop.enough {
+            if work.expired() || work.total() >= stop.visits || best.trees.peak(net) <= stop.enough {
                 return best;
             }
             current.polish(net, (sharpness, AMBITION, slack), &mut scratch, rng, work);
             debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
-            if is_better(current.grove.quality(net), best.grove.quality(net)) {
+            if is_better(current.trees.quality(net), best.trees.quality(net)) {
                 best.clone_from(&current);
             }
         }

@@ -30,10 +30,10 @@ use super::super::{
     work::Work,
 };
 use super::{
-    grove::Grove,
     pairs::{NO_TREE, Pairs},
     rising::Orders,
     share::{self, Share, Stop, Unit, improve},
+    shared_trees::SharedTrees,
 };
 
 /// How long a single tree is improved.
@@ -77,7 +77,7 @@ impl<'a> Starts<'a> {
         let mut root = vec![0; routing.trees.len()];
         units.iter().for_each(|unit| root[unit.tree] = unit.switch);
         let rank = lanes.rank.filter(|_| self.policy.flow_control != FlowControl::None);
-        let mut grove = Grove::new(
+        let mut trees = SharedTrees::new(
             self.net,
             rank.map(|rank| Orders::new(self.net, rank.iter().map(|lane| self.net.by_number(lane)).collect())),
         );
@@ -86,9 +86,9 @@ impl<'a> Starts<'a> {
             let mut inward: Vec<u32> =
                 rooted.inward.iter().map(|channel| channel.map_or(NONE, |channel| self.net.number(channel))).collect();
             span(self.net, root, &mut inward);
-            grove.push(root, &inward, lane);
+            trees.push(root, &inward, lane);
         }
-        let mut share = Share { grove, units };
+        let mut share = Share { trees, units };
         share.settle(self.net).then_some(share)
     }
 
@@ -113,10 +113,10 @@ impl<'a> Starts<'a> {
     /// Copies of one tree, placed on lanes by turns, with an order in which everything on it rises.
     pub(super) fn copies(&self, one: &Share, copies: usize) -> Share {
         let net = self.net;
-        let (root, inward) = (one.grove.root(0), one.grove.tree(0));
+        let (root, inward) = (one.trees.root(0), one.trees.tree(0));
         let mut depth = vec![0_u32; net.switches];
         let mut order = Vec::new();
-        one.grove.upward(net, 0, &mut order);
+        one.trees.upward(net, 0, &mut order);
         for &switch in order.iter().rev() {
             let channel = inward[switch as usize];
             if channel != NONE {
@@ -130,11 +130,11 @@ impl<'a> Starts<'a> {
             })
             .collect();
         let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(1));
-        let mut grove = Grove::new(net, Some(Orders::new(net, vec![ranks_by_key(&key); lanes])));
-        (0..copies).for_each(|copy| grove.push(root, inward, (copy % lanes) as u8));
+        let mut trees = SharedTrees::new(net, Some(Orders::new(net, vec![ranks_by_key(&key); lanes])));
+        (0..copies).for_each(|copy| trees.push(root, inward, (copy % lanes) as u8));
         let mut units = self.units();
         units.iter_mut().enumerate().for_each(|(number, unit)| unit.tree = number % copies);
-        let mut share = Share { grove, units };
+        let mut share = Share { trees, units };
         let settled = share.settle(net);
         debug_assert!(settled, "frames along a single tree never wait in a circle");
         share
@@ -146,7 +146,7 @@ impl<'a> Starts<'a> {
         for unit in &share.units {
             unit.hosts.iter().for_each(|host| choice[host.index()] = unit.tree);
         }
-        Routing { lane: self.lanes(&share.grove), ..Routing::by_source(self.trees(&share.grove), choice) }
+        Routing { lane: self.lanes(&share.trees), ..Routing::by_source(self.trees(&share.trees), choice) }
     }
 
     /// How many trees differ in what leads to hosts. Cost: O(trees · switches · log).
@@ -180,7 +180,7 @@ impl<'a> Starts<'a> {
             }
         }
         let assignment = Assignment::Pair { unicast, broadcast };
-        Routing { trees: self.trees(&pairs.grove), assignment, numbering: None, lane: self.lanes(&pairs.grove) }
+        Routing { trees: self.trees(&pairs.trees), assignment, numbering: None, lane: self.lanes(&pairs.trees) }
     }
 
     /// `tree[switch]`: the one that its hosts use most, for what they send to everybody.
@@ -188,21 +188,21 @@ impl<'a> Starts<'a> {
         let net = self.net;
         let most_used = |switch: usize| {
             let row = &pairs.choice[switch * net.switches..(switch + 1) * net.switches];
-            let mut uses = vec![0_u32; pairs.grove.len()];
+            let mut uses = vec![0_u32; pairs.trees.len()];
             row.iter().filter(|tree| **tree != NO_TREE).for_each(|tree| uses[usize::from(*tree)] += 1);
             (0..uses.len()).min_by_key(|tree| (std::cmp::Reverse(uses[*tree]), *tree)).unwrap_or(0)
         };
         (0..net.switches).map(|switch| if net.hosts[switch] > 0 { most_used(switch) } else { 0 }).collect()
     }
 
-    fn lanes(&self, grove: &Grove) -> Option<Vec<u8>> {
-        (self.policy.flow_control != FlowControl::None).then(|| grove.lane.clone())
+    fn lanes(&self, trees: &SharedTrees) -> Option<Vec<u8>> {
+        (self.policy.flow_control != FlowControl::None).then(|| trees.lane.clone())
     }
 
-    fn trees(&self, grove: &Grove) -> Vec<Tree> {
-        (0..grove.len())
+    fn trees(&self, trees: &SharedTrees) -> Vec<Tree> {
+        (0..trees.len())
             .map(|tree| {
-                let channels = grove.tree(tree).iter().filter(|channel| **channel != NONE);
+                let channels = trees.tree(tree).iter().filter(|channel| **channel != NONE);
                 let links = channels.map(|&channel| self.net.id(channel).link());
                 Tree::new(self.topology, links).expect("channels into each switch form a tree")
             })

@@ -19,8 +19,8 @@ use fabric::rng::Rng;
 
 use super::super::net::{NONE, Net};
 use super::{
-    grove::{Grove, Toll},
     rising::{NEAR, Turn},
+    shared_trees::{ChannelPrices, SharedTrees},
 };
 
 /// Pairs from a branch and to it.
@@ -88,38 +88,38 @@ const NEGLIGIBLE: f64 = 1e-3;
 /// Tries every branch of a tree once; returns visits to channels.
 pub(super) fn sweep(
     net: &Net,
-    grove: &mut Grove,
+    trees: &mut SharedTrees,
     tree: usize,
     demand: &mut dyn Demand,
-    toll: &mut Toll,
+    prices: &mut ChannelPrices,
     scratch: &mut Scratch,
     rng: &mut Rng,
 ) -> usize {
     let mut visits = net.switches / 4;
     let crowded = |channel: &u32| {
-        let weight = |channel: u32| toll.weight[channel as usize];
+        let weight = |channel: u32| prices.weight[channel as usize];
         *channel != NONE && weight(*channel).max(weight(net.reverse(*channel))) > NEGLIGIBLE
     };
-    if !grove.tree(tree).iter().any(crowded) {
+    if !trees.tree(tree).iter().any(crowded) {
         return visits;
     }
     let mut switches = std::mem::take(&mut scratch.switches);
     rng.shuffle(&mut switches);
     for &switch in &switches {
         let switch = switch as usize;
-        let current = grove.tree(tree)[switch];
+        let current = trees.tree(tree)[switch];
         if current == NONE {
             continue;
         }
-        let total = demand.turn_to(net, grove.tree(tree), switch);
+        let total = demand.turn_to(net, trees.tree(tree), switch);
         visits += 4;
         if total == Flow::default() {
             continue;
         }
-        find_moves(net, grove.tree(tree), switch, total, demand, toll, scratch, &mut visits);
+        find_moves(net, trees.tree(tree), switch, total, demand, prices, scratch, &mut visits);
         for at in 0..scratch.moves.len().min(TRIES_MAX) {
             let channel = scratch.moves[at].1;
-            if attempt(net, grove, tree, switch, channel, total, demand, toll, scratch, &mut visits) {
+            if attempt(net, trees, tree, switch, channel, total, demand, prices, scratch, &mut visits) {
                 break;
             }
         }
@@ -136,7 +136,7 @@ fn find_moves(
     switch: usize,
     total: Flow,
     demand: &dyn Demand,
-    toll: &Toll,
+    prices: &ChannelPrices,
     scratch: &mut Scratch,
     visits: &mut usize,
 ) {
@@ -154,13 +154,13 @@ fn find_moves(
         *visits += 1;
     }
     let (out, into) = (total.out as f64, total.into as f64);
-    let saving = toll.change(net, net.reverse(current), -out) + toll.change(net, current, -into);
+    let saving = prices.change(net, net.reverse(current), -out) + prices.change(net, current, -into);
     'candidates: for channel in net.into(switch) {
         let to = net.tail(channel);
         if channel == current || to == switch {
             continue;
         }
-        let mut change = saving + toll.change(net, net.reverse(channel), out) + toll.change(net, channel, into);
+        let mut change = saving + prices.change(net, net.reverse(channel), out) + prices.change(net, channel, into);
         let mut at = to;
         *visits += 1;
         while stamp[at] != *now {
@@ -170,8 +170,8 @@ fn find_moves(
             let channel = inward[at];
             let Flow { out: there, into: thence } = demand.below(at, Place::Beside);
             let (there, thence) = (there as f64, thence as f64);
-            change += toll.change(net, net.reverse(channel), out - there - thence);
-            change += toll.change(net, channel, into - thence - there);
+            change += prices.change(net, net.reverse(channel), out - there - thence);
+            change += prices.change(net, channel, into - thence - there);
             at = net.tail(channel);
             *visits += 1;
         }
@@ -181,8 +181,8 @@ fn find_moves(
             let channel = inward[at];
             let Flow { out: there, into: thence } = demand.below(at, Place::Above);
             let (there, thence) = (there as f64, thence as f64);
-            change += toll.change(net, net.reverse(channel), thence - (out - there));
-            change += toll.change(net, channel, there - (into - thence));
+            change += prices.change(net, net.reverse(channel), thence - (out - there));
+            change += prices.change(net, channel, there - (into - thence));
             at = net.tail(channel);
             *visits += 1;
         }
@@ -197,62 +197,62 @@ fn find_moves(
 #[allow(clippy::too_many_arguments)]
 fn attempt(
     net: &Net,
-    grove: &mut Grove,
+    trees: &mut SharedTrees,
     tree: usize,
     switch: usize,
     channel: u32,
     total: Flow,
     demand: &mut dyn Demand,
-    toll: &mut Toll,
+    prices: &mut ChannelPrices,
     scratch: &mut Scratch,
     visits: &mut usize,
 ) -> bool {
     let Scratch { stamp, now, way, old, new, .. } = scratch;
-    let current = grove.tree(tree)[switch];
+    let current = trees.tree(tree)[switch];
     let (from, to) = (net.tail(current), net.tail(channel));
     // The way: up from the new place to where it meets the old one, then the ancestors of the old place up to there.
     way.clear();
     let mut at = to;
     while stamp[at] != *now {
         way.push(at as u32);
-        at = net.tail(grove.tree(tree)[at]);
+        at = net.tail(trees.tree(tree)[at]);
     }
     let meeting = at;
     let beside = way.len();
     at = from;
     while at != meeting {
         way.push(at as u32);
-        at = net.tail(grove.tree(tree)[at]);
+        at = net.tail(trees.tree(tree)[at]);
     }
     way.push(meeting as u32);
-    if grove.orders.is_some() {
+    if trees.orders.is_some() {
         old.clear();
         new.clear();
-        demand.turns(net, grove.tree(tree), switch, way, old);
+        demand.turns(net, trees.tree(tree), switch, way, old);
     }
     let flows: Vec<(u32, Flow, bool)> = (way.iter().take(way.len() - 1).enumerate())
         .map(|(place, &at)| {
             let above = place >= beside;
             let flow = demand.below(at as usize, if above { Place::Above } else { Place::Beside });
-            (grove.tree(tree)[at as usize], flow, above)
+            (trees.tree(tree)[at as usize], flow, above)
         })
         .collect();
-    grove.tree_mut(tree)[switch] = channel;
-    demand.moved(net, grove.tree(tree), switch, from, to);
-    if grove.orders.is_some() {
-        demand.turns(net, grove.tree(tree), switch, way, new);
-        let lane = grove.lane[tree];
-        let orders = grove.orders.as_mut().expect("there are orders");
+    trees.tree_mut(tree)[switch] = channel;
+    demand.moved(net, trees.tree(tree), switch, from, to);
+    if trees.orders.is_some() {
+        demand.turns(net, trees.tree(tree), switch, way, new);
+        let lane = trees.lane[tree];
+        let orders = trees.orders.as_mut().expect("there are orders");
         if !orders.exchange(net, lane, (old, new), NEAR, visits) {
-            grove.tree_mut(tree)[switch] = current;
-            demand.moved(net, grove.tree(tree), switch, to, from);
+            trees.tree_mut(tree)[switch] = current;
+            demand.moved(net, trees.tree(tree), switch, to, from);
             return false;
         }
     }
     let mut carry = |channel: u32, less: u64, more: u64| {
-        let load = &mut grove.load[channel as usize];
+        let load = &mut trees.load[channel as usize];
         *load = *load + more - less;
-        toll.follow(net, &grove.load, channel);
+        prices.follow(net, &trees.load, channel);
     };
     carry(net.reverse(current), total.out, 0);
     carry(current, total.into, 0);

@@ -4,11 +4,10 @@
 use fabric::{FlowControl, Mac, Policy, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, rng::Rng};
 
 use super::{
-    Limits,
-    grove::Toll,
-    pack,
-    pairs::{Boldness, Pairs},
+    Limits, pack,
+    pairs::{OrderPolicy, Pairs},
     share::{AMBITION, Share, spread},
+    shared_trees::ChannelPrices,
     start::Starts,
     sweep::Scratch,
 };
@@ -87,12 +86,12 @@ fn trees_of_senders_are_counted_right() {
         let mut work = Work::new(&mut watch);
         let mut kept = share.clone();
         for step in 0..12 {
-            let before = share.grove.load.clone();
+            let before = share.trees.load.clone();
             match rng.below(3) {
                 0 => {
-                    let tree = rng.below(share.grove.len());
+                    let tree = rng.below(share.trees.len());
                     let is_split = share.split(&net, tree);
-                    assert!(!is_split || share.grove.load == before, "seed {seed}, step {step}: a split changes loads");
+                    assert!(!is_split || share.trees.load == before, "seed {seed}, step {step}: a split changes loads");
                     splits += usize::from(is_split);
                 }
                 1 => {
@@ -100,13 +99,13 @@ fn trees_of_senders_are_counted_right() {
                     share.polish(&net, (sharpness, AMBITION, 1.25), &mut scratch, &mut rng, &mut work);
                 }
                 _ => {
-                    let mut toll = Toll::new(&net, &share.grove, 8.0, AMBITION);
+                    let mut prices = ChannelPrices::new(&net, &share.trees, 8.0, AMBITION);
                     let room = 1 + rng.below(6) as u64;
-                    share.turn_to_other_trees(&net, &mut toll, room, &mut rng, &mut work);
-                    assert!(toll.follows(&net, &share.grove), "seed {seed}, step {step}: prices");
+                    share.turn_to_other_trees(&net, &mut prices, room, &mut rng, &mut work);
+                    assert!(prices.follows(&net, &share.trees), "seed {seed}, step {step}: prices");
                 }
             }
-            changes += usize::from(share.grove.load != before);
+            changes += usize::from(share.trees.load != before);
             assert!(share.is_counted(&net), "seed {seed}, step {step}, {flow_control}");
             // A copy stands for itself, in tables of its own or in those of another plan.
             if rng.below(2) == 0 {
@@ -137,11 +136,11 @@ fn trees_of_pairs_are_counted_right() {
         let (mut watch, mut scratch) = (StepLimit::new(1000), Scratch::new(&net));
         let mut work = Work::new(&mut watch);
         for step in 0..8 {
-            let before = pairs.grove.load.clone();
-            let bold = if rng.below(2) == 0 { Boldness::Bending } else { Boldness::Rising };
+            let before = pairs.trees.load.clone();
+            let bold = if rng.below(2) == 0 { OrderPolicy::Bending } else { OrderPolicy::Rising };
             let sharpness = 2.0 + 40.0 * rng.unit_f64();
             pairs.polish(&net, (sharpness, AMBITION), bold, &mut scratch, &mut rng, &mut work);
-            changes += usize::from(pairs.grove.load != before);
+            changes += usize::from(pairs.trees.load != before);
             assert!(pairs.is_counted(&net), "seed {seed}, step {step}, {flow_control}");
         }
     }

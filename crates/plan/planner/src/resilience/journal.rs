@@ -8,7 +8,7 @@ use crate::dependency::Dependency;
 
 /// Numberings of the lanes that some switch-overs share, and what climbs them.
 #[derive(Clone)]
-pub(super) struct Book {
+pub(super) struct NumberingJournal {
     orders: Vec<TopologicalOrder>,
     /// Units that are admitted as a whole, each in a tree.
     whole: BTreeSet<(usize, usize)>,
@@ -21,7 +21,7 @@ enum Entry {
     Whole(usize, usize),
 }
 
-impl Book {
+impl NumberingJournal {
     pub(super) fn new(orders: Vec<TopologicalOrder>) -> Self {
         Self { orders, whole: BTreeSet::new(), log: Vec::new() }
     }

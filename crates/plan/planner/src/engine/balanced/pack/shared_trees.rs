@@ -17,7 +17,7 @@ use super::rising::Orders;
 use crate::exponential::exp;
 
 /// Shared trees, all spanning.
-pub(super) struct Grove {
+pub(super) struct SharedTrees {
     pub(super) switches: usize,
     /// `inward[tree · switches + switch]`; [`NONE`] at the switch that the tree hangs from.
     inward: Vec<u32>,
@@ -31,7 +31,7 @@ pub(super) struct Grove {
     pub(super) orders: Option<Orders>,
 }
 
-impl Clone for Grove {
+impl Clone for SharedTrees {
     fn clone(&self) -> Self {
         let Self { switches, inward, root, lane, load, orders } = self;
         let (inward, root, lane) = (inward.clone(), root.clone(), lane.clone());
@@ -50,7 +50,7 @@ impl Clone for Grove {
     }
 }
 
-impl Grove {
+impl SharedTrees {
     pub(super) fn new(net: &Net, orders: Option<Orders>) -> Self {
         let (inward, root, lane) = (Vec::new(), Vec::new(), Vec::new());
         Self { switches: net.switches, inward, root, lane, load: vec![0; net.channels], orders }
@@ -144,7 +144,7 @@ pub(super) fn is_better(one: (f64, u64), other: (f64, u64)) -> bool {
 }
 
 /// The price of channels: exponential in the load, which stands in for the busiest one (see `price.rs`).
-pub(super) struct Toll {
+pub(super) struct ChannelPrices {
     sharpness: f64,
     /// Sharpness over the load aimed at.
     pub(super) slope: f64,
@@ -155,19 +155,19 @@ pub(super) struct Toll {
 /// What a pair costs on a channel beside its price, in shares of the price at the load aimed at.
 const HOP: f64 = 1e-4;
 
-impl Toll {
+impl ChannelPrices {
     /// Prices by the loads as they are; `ambition` is the load aimed at as a share of the busiest channel's.
-    pub(super) fn new(net: &Net, grove: &Grove, sharpness: f64, ambition: f64) -> Self {
-        let slope = sharpness / (grove.peak(net) * ambition).max(1.0);
-        let mut toll = Self { sharpness, slope, weight: vec![0.0; net.channels] };
-        (0..net.channels as u32).for_each(|channel| toll.follow(net, &grove.load, channel));
-        toll
+    pub(super) fn new(net: &Net, trees: &SharedTrees, sharpness: f64, ambition: f64) -> Self {
+        let slope = sharpness / (trees.peak(net) * ambition).max(1.0);
+        let mut prices = Self { sharpness, slope, weight: vec![0.0; net.channels] };
+        (0..net.channels as u32).for_each(|channel| prices.follow(net, &trees.load, channel));
+        prices
     }
 
     /// Whether all changes of load have been followed.
-    pub(super) fn follows(&self, net: &Net, grove: &Grove) -> bool {
+    pub(super) fn follows(&self, net: &Net, trees: &SharedTrees) -> bool {
         let mut recounted = Self { weight: vec![0.0; net.channels], ..*self };
-        (0..net.channels as u32).for_each(|channel| recounted.follow(net, &grove.load, channel));
+        (0..net.channels as u32).for_each(|channel| recounted.follow(net, &trees.load, channel));
         self.weight == recounted.weight
     }
 
