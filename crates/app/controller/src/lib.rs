@@ -39,7 +39,7 @@ pub use enrol::{Cleaned, clean_switches, enrol_switches, rehearse_enrolment};
 pub use error::Error;
 pub use number::fresh_number;
 pub use observe::{Observation, Observations, Replaced, observe, write_observations};
-pub use reached::{Connected, Reached, Said};
+pub use reached::{Commands, Connected, Reached};
 pub use standby::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
 pub use status::{LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};

@@ -25,7 +25,7 @@ pub enum Reached {
 
 /// What would be said to a switch: SETs or lines, whichever way it is reached by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Commands {
     /// SETs over SNMP, each with its bindings in words.
     pub sets: Vec<String>,
     /// Lines of a command line.
@@ -46,15 +46,15 @@ impl Reached {
         after: &SwitchConfig,
         mark: Mark,
         found: Option<Mark>,
-    ) -> Result<Said, Fault> {
+    ) -> Result<Commands, Fault> {
         match self {
             Self::Snmp(device) => {
                 let sets = device.rehearse(before, after, mark)?;
                 let text = |set: &Vec<_>| set.iter().map(binding_text).collect::<Vec<_>>().join("  ");
-                Ok(Said { sets: sets.iter().map(text).collect(), lines: Vec::new() })
+                Ok(Commands { sets: sets.iter().map(text).collect(), lines: Vec::new() })
             }
             Self::CommandLine(device) => {
-                Ok(Said { sets: Vec::new(), lines: device.rehearse(before, after, mark, found)? })
+                Ok(Commands { sets: Vec::new(), lines: device.rehearse(before, after, mark, found)? })
             }
         }
     }

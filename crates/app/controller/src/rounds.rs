@@ -14,7 +14,7 @@ use std::{
 /// What comes up when.
 pub(crate) struct Rounds<T> {
     inner: Mutex<Inner<T>>,
-    news: Condvar,
+    changed: Condvar,
     interval: Duration,
 }
 
@@ -35,7 +35,7 @@ impl<T: Clone> Rounds<T> {
     pub(crate) fn new(count: usize, interval: Duration, now: Instant) -> Self {
         let due = (0..count).map(|at| (now + interval, at)).collect();
         let inner = Inner { due, orders: (0..count).map(|_| None).collect(), state: State::Running };
-        Self { inner: Mutex::new(inner), news: Condvar::new(), interval }
+        Self { inner: Mutex::new(inner), changed: Condvar::new(), interval }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
@@ -59,7 +59,7 @@ impl<T: Clone> Rounds<T> {
                 Some((when, _)) => *when - now,
                 None => self.interval,
             };
-            inner = self.news.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0;
+            inner = self.changed.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -69,7 +69,7 @@ impl<T: Clone> Rounds<T> {
         let newer = inner.orders[at].as_ref().is_some_and(|order| turn_of(order) != turn);
         let now = Instant::now();
         inner.due.insert((if newer { now } else { now + self.interval }, at));
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Gives one an order, for which it comes up at once.
@@ -80,13 +80,13 @@ impl<T: Clone> Rounds<T> {
             inner.due.remove(&waiting);
             inner.due.insert((now, at));
         }
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Ends all rounds.
     pub(crate) fn end(&self) {
         self.lock().state = State::Ended;
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 }
 

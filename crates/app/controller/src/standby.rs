@@ -21,7 +21,7 @@ use drivers::{
     snmp::{Device, Glance},
 };
 use fabric::{HostId, LinkId, Plan, SwitchId};
-use rollout::standby::{News, Outlook, Pvid, Stance, Standby, Unprepared, outlooks};
+use rollout::standby::{ActiveVlans, LinkHealth, Pvid, Standby, StandbyNotice, Unprepared, link_health};
 use snmp::UdpLink;
 use switch_model::{
     Slot,
@@ -66,7 +66,7 @@ pub enum StandbyEvent {
     /// It answers again.
     Answers(SwitchId),
     /// A link or the hosts' switch-over.
-    News(News),
+    Notice(StandbyNotice),
 }
 
 /// How standing by ended.
@@ -85,7 +85,7 @@ pub enum StandbyResult {
     /// The port of a host holds what no switch-over of the plan has: this PVID, if any.
     Foreign(HostId, Pvid),
     /// It was asked to stop, in this state.
-    Left(Stance),
+    Left(ActiveVlans),
 }
 
 /// Why switches do not hold a plan.
@@ -330,13 +330,13 @@ impl Watch<'_> {
         let mut silent = BTreeSet::new();
         let (mut turn, mut told, mut is_up) = (0, None, false);
         while !token.is_cancelled() {
-            let mut news = match inbox.recv_timeout(GLANCE) {
+            let mut reports = match inbox.recv_timeout(GLANCE) {
                 Ok(report) => vec![report],
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            news.extend(inbox.try_iter());
-            for Report { switch, turn, seen: answer } in news {
+            reports.extend(inbox.try_iter());
+            for Report { switch, turn, seen: answer } in reports {
                 match answer {
                     Ok(glance) => {
                         match glance.mark {
@@ -365,11 +365,11 @@ impl Watch<'_> {
             let running: Vec<Option<Vec<bool>>> = (seen.iter())
                 .map(|glance| Some(glance.as_ref()?.ports.iter().map(|port| port.running).collect()))
                 .collect();
-            let links = outlooks(topology, &running);
+            let links = link_health(topology, &running);
             if !is_up {
                 // Everybody has answered at the start; what they said of their hosts' ports is to be known of all at once.
                 let Some(found) = self.found(&seen) else { continue };
-                let down = |(_, outlook): &(LinkId, &Outlook)| **outlook == Outlook::Down;
+                let down = |(_, health): &(LinkId, &LinkHealth)| **health == LinkHealth::Down;
                 let dead = topology.link_ids().zip(&links).filter(down).map(|(link, _)| link).collect();
                 if let Err(host) = standby.take_up(&found, &dead) {
                     return StandbyResult::Foreign(host, found[host.index()]);
@@ -381,23 +381,23 @@ impl Watch<'_> {
             let behind: BTreeSet<SwitchId> = (topology.switch_ids())
                 .filter(|switch| {
                     turns[switch.index()] != turn
-                        || told != Some(standby.stance())
+                        || told != Some(standby.active())
                         || self.lags(standby, *switch, &seen)
                 })
                 .collect();
             standby.handle_held(now, &behind, &silent);
-            while let Some(news) = standby.poll_news() {
-                events(StandbyEvent::News(news));
+            while let Some(notice) = standby.poll_notice() {
+                events(StandbyEvent::Notice(notice));
             }
-            if told != Some(standby.stance()) {
-                (told, turn) = (Some(standby.stance()), turn + 1);
+            if told != Some(standby.active()) {
+                (told, turn) = (Some(standby.active()), turn + 1);
                 for switch in topology.switch_ids() {
                     let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
                     rounds.order(switch.index(), Order { turn, pvids }, Instant::now());
                 }
             }
         }
-        StandbyResult::Left(standby.stance())
+        StandbyResult::Left(standby.active())
     }
 
     /// `found[host]`: what its port has; none before every switch has been seen.

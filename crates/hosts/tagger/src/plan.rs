@@ -167,13 +167,13 @@ pub fn carries(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> bool {
     if !vlans(plan, from).contains(vlan) {
         return false;
     }
-    let ways = Ways::new(plan, vlan);
+    let routes = VlanRoutes::new(plan, vlan);
     let (mut at, mut above) = (plan.topology.switch_of(from), None);
     // A way that climbs ends; so does one along a tree.
     for _ in 0..=plan.topology.switches().len() {
-        match ways.next(at, to) {
+        match routes.next(at, to) {
             Some(Next::Arrived) => return true,
-            Some(Next::Through(channel)) if ways.climbs(above, channel) => {
+            Some(Next::Through(channel)) if routes.climbs(above, channel) => {
                 (at, above) = (plan.topology.head(channel), Some(channel));
             }
             _ => return false,
@@ -185,14 +185,14 @@ pub fn carries(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> bool {
 /// `safe[switch]`: whether a host may be sent frames in a VLAN without danger of a deadlock, by the switch that it is on: what
 /// is moved there takes the VLAN's tree, entries or not. Cost: O(switches + links).
 pub fn safe(plan: &Plan, vlan: VlanId, from: HostId) -> Vec<bool> {
-    let (topology, ways) = (&plan.topology, Ways::new(plan, vlan));
+    let (topology, routes) = (&plan.topology, VlanRoutes::new(plan, vlan));
     let mut safe = vec![false; topology.switches().len()];
     let Some(tree) = plan.tree(vlan) else { return safe };
     let rooted = tree.tree.rooted_at(topology, topology.switch_of(from));
     for &switch in &rooted.order {
         safe[switch.index()] = rooted.inward[switch.index()].is_none_or(|channel| {
             let before = topology.tail(channel);
-            safe[before.index()] && ways.climbs(rooted.inward[before.index()], channel)
+            safe[before.index()] && routes.climbs(rooted.inward[before.index()], channel)
         });
     }
     safe
@@ -234,7 +234,7 @@ impl Carried {
 
 /// `reaching[switch]`: whether frames of a VLAN for a host find their way from there, each step by a static entry.
 fn reaching(plan: &Plan, vlan: VlanId, to: HostId) -> Vec<bool> {
-    let (topology, ways) = (&plan.topology, Ways::new(plan, vlan));
+    let (topology, routes) = (&plan.topology, VlanRoutes::new(plan, vlan));
     let mut known: Vec<Option<bool>> = vec![None; topology.switches().len()];
     for start in topology.switch_ids() {
         let (mut at, mut way) = (start, Vec::new());
@@ -245,16 +245,16 @@ fn reaching(plan: &Plan, vlan: VlanId, to: HostId) -> Vec<bool> {
             // A way that comes back to itself arrives nowhere.
             known[at.index()] = Some(false);
             way.push(at);
-            match ways.next(at, to) {
+            match routes.next(at, to) {
                 None => break false,
                 Some(Next::Arrived) => break true,
                 Some(Next::Through(channel)) => at = topology.head(channel),
             }
         };
         for switch in way.into_iter().rev() {
-            let climbs = match ways.next(switch, to) {
-                Some(Next::Through(channel)) => match ways.next(topology.head(channel), to) {
-                    Some(Next::Through(further)) => ways.climbs(Some(channel), further),
+            let climbs = match routes.next(switch, to) {
+                Some(Next::Through(channel)) => match routes.next(topology.head(channel), to) {
+                    Some(Next::Through(further)) => routes.climbs(Some(channel), further),
                     _ => true,
                 },
                 _ => true,
@@ -274,15 +274,15 @@ enum Next {
     Through(ChannelId),
 }
 
-/// The ways of frames in one VLAN.
-struct Ways<'a> {
+/// The routes of frames in one VLAN.
+struct VlanRoutes<'a> {
     plan: &'a Plan,
     vlan: VlanId,
     /// What must increase on the way; none where nothing waits.
     rank: Option<&'a [u32]>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> VlanRoutes<'a> {
     fn new(plan: &'a Plan, vlan: VlanId) -> Self {
         let waits = plan.policy.flow_control != FlowControl::None;
         let rank = plan.certificate.as_ref().filter(|_| waits).and_then(|certificate| {

@@ -39,7 +39,7 @@ pub use map::Map;
 pub use pair::Pair;
 pub use place::Moment;
 pub use talk::Talk;
-pub use up::{Said, Up, Wrote};
+pub use up::{Sent, Up, Wrote};
 
 use std::time::Duration;
 

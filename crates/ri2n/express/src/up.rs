@@ -31,7 +31,7 @@ pub struct Up {
 
 /// Where a message went, and its offset in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Sent {
     /// Into the ring: the broker finds it at its next tick.
     Ring(u64),
     /// Into the pair, which wakes the broker.
@@ -66,11 +66,11 @@ impl Up {
         may_wait: impl FnOnce() -> bool,
         is_pair_empty: impl FnOnce() -> bool,
         write_pair: impl FnOnce() -> Wrote,
-    ) -> Said {
-        let Some(_claimed) = self.writer.take() else { return Said::No };
+    ) -> Sent {
+        let Some(_claimed) = self.writer.take() else { return Sent::No };
         let then = self.place.look();
         if !then.is_free() || !is_pair_empty() {
-            return Said::No;
+            return Sent::No;
         }
         let offset = then.position();
         let waiting = offset.saturating_sub(self.tail.load(Acquire)) as usize;
@@ -78,13 +78,13 @@ impl Up {
             for (k, byte) in bytes.iter().enumerate() {
                 self.cell(offset, k).store(*byte, Relaxed);
             }
-            return if self.place.advance(then, bytes.len()) { Said::Ring(offset) } else { Said::No };
+            return if self.place.advance(then, bytes.len()) { Sent::Ring(offset) } else { Sent::No };
         }
         match write_pair() {
-            Wrote::Nothing => Said::No,
+            Wrote::Nothing => Sent::No,
             // The broker has read nothing meanwhile: what is there is all that was written.
-            Wrote::Alone if self.place.look() == then => Said::Pair(offset),
-            Wrote::Alone | Wrote::AmongOthers => Said::Somewhere,
+            Wrote::Alone if self.place.look() == then => Sent::Pair(offset),
+            Wrote::Alone | Wrote::AmongOthers => Sent::Somewhere,
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ri2n_express::{Copy, Delivery, Map, Pair, Said, Sink};
+use ri2n_express::{Copy, Delivery, Map, Pair, Sent, Sink};
 
 const ROUNDS: u32 = 5_000;
 const HEADER: usize = 7;
@@ -76,14 +76,14 @@ fn many_write_while_a_broker_reads() {
                 until(|| pair.is_written_empty());
             }
             let came = if who == STRANGER {
-                Said::No
+                Sent::No
             } else {
                 map.up.say(&bytes, || round % 8 != 0, || pair.is_written_empty(), || pair.write(&bytes))
             };
             match came {
-                Said::Ring(offset) | Said::Pair(offset) => said.lock().unwrap().push((offset, who, round)),
-                Said::Somewhere => {}
-                Said::No => (&near).write_all(&bytes).unwrap(),
+                Sent::Ring(offset) | Sent::Pair(offset) => said.lock().unwrap().push((offset, who, round)),
+                Sent::Somewhere => {}
+                Sent::No => (&near).write_all(&bytes).unwrap(),
             }
         }
     };

@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, io};
 
 use proptest::prelude::*;
-use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Moment, Said, Wrote, encode};
+use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Moment, Sent, Wrote, encode};
 
 /// What a socket pair holds at most.
 const PAIR_BYTES: usize = 3000;
@@ -152,15 +152,15 @@ impl World {
             },
         );
         match said {
-            Said::Ring(offset) | Said::Pair(offset) => {
+            Sent::Ring(offset) | Sent::Pair(offset) => {
                 assert_eq!(offset, self.sent);
                 let mut datagram = [0; DATAGRAM_MAX];
                 let length = encode(&Copy { offset, listens: true, hears: true, bytes: &bytes }, TOKEN, &mut datagram);
                 self.copies.push(datagram[..length].to_vec());
                 self.sent += bytes.len() as u64;
             }
-            Said::Somewhere => unreachable!("nobody else writes"),
-            Said::No => self.write(length),
+            Sent::Somewhere => unreachable!("nobody else writes"),
+            Sent::No => self.write(length),
         }
     }
 
@@ -264,7 +264,7 @@ fn nothing_is_taken_when_the_pair_has_ended() {
     map.up.begin(0);
     let (count, goes_on) = map.up.collect(&mut vec![0; 64 << 10], |_| Ok(0)).unwrap();
     assert_eq!((count, goes_on), (0, false));
-    assert_eq!(map.up.say(b"late", || true, || true, || Wrote::Alone), Said::No);
+    assert_eq!(map.up.say(b"late", || true, || true, || Wrote::Alone), Sent::No);
 }
 
 #[test]

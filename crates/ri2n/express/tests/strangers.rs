@@ -6,7 +6,7 @@ use std::{
     os::{fd::AsRawFd, unix::net::UnixStream},
 };
 
-use ri2n_express::{Copy, Delivery, Map, Pair, Said, Wrote};
+use ri2n_express::{Copy, Delivery, Map, Pair, Sent, Wrote};
 
 const ROUNDS: u32 = 5_000;
 
@@ -23,14 +23,14 @@ fn messages_are_where_they_are_said_to_be() {
     for round in 0..ROUNDS {
         let came = say(&map, &near, round, &strange);
         match came {
-            Said::Ring(offset) | Said::Pair(offset) => said.push((offset, round)),
-            Said::Somewhere | Said::No => {}
+            Sent::Ring(offset) | Sent::Pair(offset) => said.push((offset, round)),
+            Sent::Somewhere | Sent::No => {}
         }
         counts[match came {
-            Said::Ring(_) => 0,
-            Said::Pair(_) => 1,
-            Said::Somewhere => 2,
-            Said::No => 3,
+            Sent::Ring(_) => 0,
+            Sent::Pair(_) => 1,
+            Sent::Somewhere => 2,
+            Sent::No => 3,
         }] += 1;
         // The broker is late now and then, and rests at times.
         if round % 7 != 0 {
@@ -57,7 +57,7 @@ fn message(who: u8, round: u32) -> Vec<u8> {
     (0..length).map(|k| [who, round as u8, (round >> 8) as u8, (round >> 16) as u8, k as u8][k % 5]).collect()
 }
 
-fn say(map: &Map, near: &UnixStream, round: u32, strange: &Cell<usize>) -> Said {
+fn say(map: &Map, near: &UnixStream, round: u32, strange: &Cell<usize>) -> Sent {
     let (pair, bytes) = (Pair(near.as_raw_fd()), message(0, round));
     let stranger = |moment: u32| {
         if round % 5 == moment {
@@ -83,7 +83,7 @@ fn say(map: &Map, near: &UnixStream, round: u32, strange: &Cell<usize>) -> Said 
     };
     let said = map.up.say(&bytes, || may_wait, is_empty, write);
     stranger(4);
-    if said == Said::No {
+    if said == Sent::No {
         (&*near).write_all(&bytes).unwrap();
     }
     said
@@ -146,12 +146,12 @@ fn what_was_written_comes_before_the_error() {
     // The broker has seen a small message, so it looks into the ring from now on.
     assert_eq!(map.up.collect(&mut buffer, |_| Ok(1)).unwrap(), (1, true));
     let no_pair = || unreachable!("the ring has room");
-    assert_eq!(map.up.say(b"last words", || true, || true, no_pair), Said::Ring(1));
+    assert_eq!(map.up.say(b"last words", || true, || true, no_pair), Sent::Ring(1));
     let reset = |_: &mut [u8]| Err(io::Error::from(io::ErrorKind::ConnectionReset));
     assert_eq!(map.up.collect(&mut buffer, reset).unwrap(), (10, true));
     assert_eq!(&buffer[..10], b"last words");
     assert_eq!(map.up.collect(&mut buffer, reset).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
-    assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Said::No);
+    assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Sent::No);
 }
 
 /// A program that is stopped in the middle of a call, or never comes back to it, holds nobody up, and does nothing when it
@@ -164,19 +164,19 @@ fn nobody_waits_for_a_program() {
     let mut buffer = vec![0; 64 << 10];
     assert_eq!(map.up.collect(&mut buffer, |_| Ok(1)).unwrap(), (1, true));
     let stopped = || {
-        assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Said::No, "another goes by the pair");
+        assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Sent::No, "another goes by the pair");
         assert_eq!(map.up.collect(&mut vec![0; 64 << 10], |_| Ok(1)).unwrap(), (1, true));
         true
     };
-    assert_eq!(map.up.say(b"late", || true, stopped, || unreachable!()), Said::No);
-    assert_eq!(map.up.say(b"early", || true, || true, || unreachable!()), Said::Ring(2));
+    assert_eq!(map.up.say(b"late", || true, stopped, || unreachable!()), Sent::No);
+    assert_eq!(map.up.say(b"early", || true, || true, || unreachable!()), Sent::Ring(2));
     assert_eq!(map.up.collect(&mut buffer, |_| unreachable!()).unwrap(), (5, true));
     // As well if it was in the middle of its own write: where that is nobody knows.
     let stopped = || {
         assert_eq!(map.up.collect(&mut vec![0; 64 << 10], |_| Ok(9)).unwrap(), (9, true));
         Wrote::Alone
     };
-    assert_eq!(map.up.say(b"somewhere", || false, || true, stopped), Said::Somewhere);
+    assert_eq!(map.up.say(b"somewhere", || false, || true, stopped), Sent::Somewhere);
 
     let copy = |offset, bytes| Copy { offset, listens: true, hears: true, bytes };
     let then = map.down.look();
@@ -206,7 +206,7 @@ fn a_broker_has_its_turn_alone() {
     });
     assert_eq!(passed.unwrap(), 3);
     let collected = map.up.collect(&mut vec![0; 64 << 10], |_| {
-        assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Said::No);
+        assert_eq!(map.up.say(b"x", || true, || true, || unreachable!()), Sent::No);
         Ok(1)
     });
     assert_eq!(collected.unwrap(), (1, true));

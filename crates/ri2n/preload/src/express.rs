@@ -12,7 +12,7 @@
 use std::{ptr, slice, time::Duration};
 
 use libc::{c_int, c_void, size_t, ssize_t};
-use ri2n_express::{Block, Copy, DATAGRAM_MAX, Delivery, MESSAGE_MAX, Pair, Said, Sink, encode};
+use ri2n_express::{Block, Copy, DATAGRAM_MAX, Delivery, MESSAGE_MAX, Pair, Sent, Sink, encode};
 
 use crate::{
     descriptor,
@@ -64,9 +64,9 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
     let may_wait = || is_heard && pair.is_open();
     let said = used.block.up.say(bytes, may_wait, || pair.is_written_empty(), || pair.write(bytes));
     let offset = match said {
-        Said::Ring(offset) | Said::Pair(offset) => offset,
-        Said::Somewhere => return true,
-        Said::No => return false,
+        Sent::Ring(offset) | Sent::Pair(offset) => offset,
+        Sent::Somewhere => return true,
+        Sent::No => return false,
     };
     let mut datagram = [0; DATAGRAM_MAX];
     let copy = Copy { offset, listens: talk.listens(), hears: talk.hears(now), bytes };

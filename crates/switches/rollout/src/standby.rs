@@ -27,7 +27,7 @@ const STOP_AGAIN: Duration = Duration::from_secs(60);
 
 /// What is known of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outlook {
+pub enum LinkHealth {
     /// It carries.
     Up,
     /// One of its ends says that it does not.
@@ -38,11 +38,11 @@ pub enum Outlook {
 
 /// Which VLANs hosts are to send in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stance {
+pub enum ActiveVlans {
     /// Those of the plan, all cables being alive.
-    Home,
+    Planned,
     /// Those stored for the failure of this cable.
-    Over(LinkId),
+    Backup(LinkId),
     /// Those of the plan, but for hosts that this cable's failure moves: these send nothing.
     Stopped(LinkId),
     /// Those of the plan, but for hosts that were found elsewhere: these send nothing.
@@ -51,7 +51,7 @@ pub enum Stance {
 
 /// What is worth telling a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum StandbyNotice {
     /// A cable died. What the plan stored for it is being done.
     Failed(LinkId),
     /// A cable died that no frame needs.
@@ -63,7 +63,7 @@ pub enum News {
     /// A cable is alive again.
     Healed(LinkId),
     /// Every switch that answers holds this.
-    Holds(Stance),
+    Holds(ActiveVlans),
     /// Hosts have to be stopped for a moment, for this cable, and this switch does not answer: everything stays as it is.
     CannotStop(LinkId, SwitchId),
     /// What is stored for this cable mixes with nothing but the plan's own routes, and this switch has not come back to
@@ -105,18 +105,18 @@ pub struct Standby {
     hold: Duration,
     /// How long frames may be on their way.
     drain: Duration,
-    stance: Stance,
-    /// What comes after the present stance, in order.
-    way: VecDeque<Stance>,
+    active: ActiveVlans,
+    /// Through which VLANs the hosts go from there, in order.
+    way: VecDeque<ActiveVlans>,
     /// Where hosts go back to if they cannot all be stopped.
-    origin: Stance,
+    origin: ActiveVlans,
     /// Hosts that were found in the middle of some change.
     astray: BTreeSet<HostId>,
-    /// Switches that may not have heard of some stance since they last held one.
+    /// Switches that may have missed a change since they last held one.
     stale: BTreeSet<SwitchId>,
     /// Switches with hosts.
     hosting: BTreeSet<SwitchId>,
-    /// Since when the stance is wanted, and since when it is held.
+    /// Since when these VLANs are wanted, and since when every switch holds them.
     wanted_since: Duration,
     held_since: Option<Duration>,
     told_held: bool,
@@ -124,7 +124,7 @@ pub struct Standby {
     up_since: BTreeMap<LinkId, Duration>,
     /// Cables for which hosts could not be stopped, and when that may be tried again.
     refused: BTreeMap<LinkId, Duration>,
-    news: VecDeque<News>,
+    notices: VecDeque<StandbyNotice>,
 }
 
 #[derive(Clone, Debug)]
@@ -159,9 +159,9 @@ impl Standby {
             dividing: dividing_links(&plan.topology).into_iter().collect(),
             hold,
             drain,
-            stance: Stance::Home,
+            active: ActiveVlans::Planned,
             way: VecDeque::new(),
-            origin: Stance::Home,
+            origin: ActiveVlans::Planned,
             astray: BTreeSet::new(),
             stale: BTreeSet::new(),
             hosting: plan.topology.host_ids().map(|host| plan.topology.switch_of(host)).collect(),
@@ -171,7 +171,7 @@ impl Standby {
             down: BTreeSet::new(),
             up_since: BTreeMap::new(),
             refused: BTreeMap::new(),
-            news: VecDeque::new(),
+            notices: VecDeque::new(),
         })
     }
 
@@ -189,35 +189,35 @@ impl Standby {
     ///
     /// # Panics
     /// If there is not one port a host.
-    pub fn take_up(&mut self, found: &[Pvid], dead: &BTreeSet<LinkId>) -> Result<Stance, HostId> {
+    pub fn take_up(&mut self, found: &[Pvid], dead: &BTreeSet<LinkId>) -> Result<ActiveVlans, HostId> {
         assert_eq!(found.len(), self.home.len(), "a port for every host");
         let hosts = || found.iter().enumerate().map(|(index, pvid)| (HostId::new(index), *pvid));
-        let held = |stance| hosts().all(|(host, pvid)| pvid == self.pvid_in(stance, host));
-        if held(Stance::Home) {
-            return Ok(Stance::Home);
+        let held = |active| hosts().all(|(host, pvid)| pvid == self.pvid_in(active, host));
+        if held(ActiveVlans::Planned) {
+            return Ok(ActiveVlans::Planned);
         }
         // A link that is dead is likelier than one that is not, and one that asks for care is the safer guess.
         let exact = (self.overs.keys().copied())
-            .filter(|link| held(Stance::Over(*link)))
+            .filter(|link| held(ActiveVlans::Backup(*link)))
             .max_by_key(|link| (dead.contains(link), !self.is_free(*link)));
         let known = |host, pvid: Pvid| {
-            pvid.is_none() || self.overs.keys().any(|link| pvid == self.pvid_in(Stance::Over(*link), host))
+            pvid.is_none() || self.overs.keys().any(|link| pvid == self.pvid_in(ActiveVlans::Backup(*link), host))
         };
-        let stance = match exact {
-            Some(link) => Stance::Over(link),
+        let active = match exact {
+            Some(link) => ActiveVlans::Backup(link),
             None => {
-                let elsewhere = hosts().filter(|(host, pvid)| *pvid != self.pvid_in(Stance::Home, *host));
+                let elsewhere = hosts().filter(|(host, pvid)| *pvid != self.pvid_in(ActiveVlans::Planned, *host));
                 let astray: Vec<(HostId, Pvid)> = elsewhere.collect();
                 if let Some((host, _)) = astray.iter().find(|(host, pvid)| !known(*host, *pvid)) {
                     return Err(*host);
                 }
                 self.astray = astray.into_iter().map(|(host, _)| host).collect();
-                self.way.push_back(Stance::Home);
-                Stance::Gathering
+                self.way.push_back(ActiveVlans::Planned);
+                ActiveVlans::Gathering
             }
         };
-        (self.stance, self.told_held) = (stance, false);
-        Ok(stance)
+        (self.active, self.told_held) = (active, false);
+        Ok(active)
     }
 
     /// Whether its switch-over mixes with the plan's own routes, and with all others that do.
@@ -226,44 +226,44 @@ impl Standby {
     }
 
     /// What is to hold now.
-    pub fn stance(&self) -> Stance {
-        self.stance
+    pub fn active(&self) -> ActiveVlans {
+        self.active
     }
 
     /// The PVID that a host's port is to have now; none takes no untagged frames.
     pub fn pvid(&self, host: HostId) -> Pvid {
-        self.pvid_in(self.stance, host)
+        self.pvid_in(self.active, host)
     }
 
-    fn pvid_in(&self, stance: Stance, host: HostId) -> Pvid {
+    fn pvid_in(&self, active: ActiveVlans, host: HostId) -> Pvid {
         let home = self.home[host.index()];
-        match stance {
-            Stance::Home => Some(home),
-            Stance::Over(link) => Some(self.overs[&link].moves.get(&host).copied().unwrap_or(home)),
-            Stance::Stopped(link) => (!self.overs[&link].moves.contains_key(&host)).then_some(home),
-            Stance::Gathering => (!self.astray.contains(&host)).then_some(home),
+        match active {
+            ActiveVlans::Planned => Some(home),
+            ActiveVlans::Backup(link) => Some(self.overs[&link].moves.get(&host).copied().unwrap_or(home)),
+            ActiveVlans::Stopped(link) => (!self.overs[&link].moves.contains_key(&host)).then_some(home),
+            ActiveVlans::Gathering => (!self.astray.contains(&host)).then_some(home),
         }
     }
 
     /// Takes what is known of every cable, `links[link]`, and which switches do not answer.
-    pub fn handle_links(&mut self, now: Duration, links: &[Outlook], silent: &BTreeSet<SwitchId>) {
-        for (index, outlook) in links.iter().enumerate() {
+    pub fn handle_links(&mut self, now: Duration, links: &[LinkHealth], silent: &BTreeSet<SwitchId>) {
+        for (index, health) in links.iter().enumerate() {
             let link = LinkId::new(index);
-            match outlook {
-                Outlook::Down => {
+            match health {
+                LinkHealth::Down => {
                     self.up_since.remove(&link);
                     if self.down.insert(link) {
                         self.tell_failure(link);
                     }
                 }
-                Outlook::Up => {
+                LinkHealth::Up => {
                     self.up_since.entry(link).or_insert(now);
                     if self.down.remove(&link) {
                         self.refused.remove(&link);
-                        self.news.push_back(News::Healed(link));
+                        self.notices.push_back(StandbyNotice::Healed(link));
                     }
                 }
-                Outlook::Unknown => {
+                LinkHealth::Unknown => {
                     self.up_since.remove(&link);
                 }
             }
@@ -275,53 +275,53 @@ impl Standby {
 
     fn tell_failure(&mut self, link: LinkId) {
         let busy = match self.target_of_way() {
-            Stance::Over(other) => other != link,
-            Stance::Home | Stance::Stopped(_) | Stance::Gathering => false,
+            ActiveVlans::Backup(other) => other != link,
+            ActiveVlans::Planned | ActiveVlans::Stopped(_) | ActiveVlans::Gathering => false,
         };
-        self.news.push_back(if self.dividing.contains(&link) {
-            News::Dividing(link)
+        self.notices.push_back(if self.dividing.contains(&link) {
+            StandbyNotice::Dividing(link)
         } else if !self.overs.contains_key(&link) {
-            News::Missed(link)
+            StandbyNotice::Missed(link)
         } else if busy && self.down.len() > 1 {
-            News::Second(link)
+            StandbyNotice::Second(link)
         } else {
-            News::Failed(link)
+            StandbyNotice::Failed(link)
         });
     }
 
-    fn target_of_way(&self) -> Stance {
-        self.way.back().copied().unwrap_or(self.stance)
+    fn target_of_way(&self) -> ActiveVlans {
+        self.way.back().copied().unwrap_or(self.active)
     }
 
-    /// Chooses where to go from a stance at rest.
+    /// Chooses where to go while no change is under way.
     fn decide(&mut self, now: Duration, silent: &BTreeSet<SwitchId>) {
         let candidate = self.down.iter().copied().find(|link| self.overs.contains_key(link));
-        let target = match self.stance {
-            Stance::Over(link) if self.down.contains(&link) => return,
-            Stance::Over(link) => match (self.up_since.get(&link), candidate) {
+        let target = match self.active {
+            ActiveVlans::Backup(link) if self.down.contains(&link) => return,
+            ActiveVlans::Backup(link) => match (self.up_since.get(&link), candidate) {
                 // Nobody knows what became of it.
                 (None, _) => return,
-                (Some(_), Some(other)) => Stance::Over(other),
-                (Some(since), None) if now.saturating_sub(*since) >= self.hold => Stance::Home,
+                (Some(_), Some(other)) => ActiveVlans::Backup(other),
+                (Some(since), None) if now.saturating_sub(*since) >= self.hold => ActiveVlans::Planned,
                 (Some(_), None) => return,
             },
-            Stance::Home => match candidate {
-                Some(link) => Stance::Over(link),
+            ActiveVlans::Planned => match candidate {
+                Some(link) => ActiveVlans::Backup(link),
                 None => return,
             },
             // Their ways are empty only once they are over.
-            Stance::Stopped(_) | Stance::Gathering => Stance::Home,
+            ActiveVlans::Stopped(_) | ActiveVlans::Gathering => ActiveVlans::Planned,
         };
         let way = self.way_to(target);
         // Nobody is stopped unless all can be.
-        for stance in &way {
-            let Stance::Stopped(link) = stance else { continue };
+        for active in &way {
+            let ActiveVlans::Stopped(link) = active else { continue };
             if self.refused.get(link).is_some_and(|until| now < *until) {
                 return;
             }
             if let Some(switch) = self.overs[link].switches.intersection(silent).next() {
                 self.refused.insert(*link, now + STOP_AGAIN);
-                self.news.push_back(News::CannotStop(*link, *switch));
+                self.notices.push_back(StandbyNotice::CannotStop(*link, *switch));
                 return;
             }
         }
@@ -329,23 +329,23 @@ impl Standby {
         self.next(now);
     }
 
-    /// What lies between the present stance and another.
-    fn way_to(&self, target: Stance) -> VecDeque<Stance> {
+    /// The steps from the VLANs in use to others.
+    fn way_to(&self, target: ActiveVlans) -> VecDeque<ActiveVlans> {
         let mut way = VecDeque::new();
-        if let (Stance::Over(from), Stance::Over(to)) = (self.stance, target) {
+        if let (ActiveVlans::Backup(from), ActiveVlans::Backup(to)) = (self.active, target) {
             if self.is_free(from) && self.is_free(to) {
                 return [target].into();
             }
         }
-        if let Stance::Over(from) = self.stance {
+        if let ActiveVlans::Backup(from) = self.active {
             if !self.is_free(from) {
-                way.push_back(Stance::Stopped(from));
+                way.push_back(ActiveVlans::Stopped(from));
             }
-            way.push_back(Stance::Home);
+            way.push_back(ActiveVlans::Planned);
         }
-        if let Stance::Over(to) = target {
+        if let ActiveVlans::Backup(to) = target {
             if !self.is_free(to) {
-                way.push_back(Stance::Stopped(to));
+                way.push_back(ActiveVlans::Stopped(to));
             }
             way.push_back(target);
         }
@@ -353,51 +353,51 @@ impl Standby {
     }
 
     fn next(&mut self, now: Duration) {
-        let Some(&stance) = self.way.front() else { return };
+        let Some(&active) = self.way.front() else { return };
         // What needs care mixes with the plan's own routes alone, and only if everybody has come back to them.
-        let careful = match stance {
-            Stance::Home | Stance::Gathering => None,
-            Stance::Over(link) | Stance::Stopped(link) => Some(link).filter(|link| !self.is_free(*link)),
+        let careful = match active {
+            ActiveVlans::Planned | ActiveVlans::Gathering => None,
+            ActiveVlans::Backup(link) | ActiveVlans::Stopped(link) => Some(link).filter(|link| !self.is_free(*link)),
         };
-        if let (Some(link), Stance::Home, Some(switch)) = (careful, self.stance, self.stale.first()) {
+        if let (Some(link), ActiveVlans::Planned, Some(switch)) = (careful, self.active, self.stale.first()) {
             let again = self.refused.get(&link).is_none_or(|until| now >= *until);
             if again {
                 self.refused.insert(link, now + STOP_AGAIN);
-                self.news.push_back(News::Waits(link, *switch));
+                self.notices.push_back(StandbyNotice::Waits(link, *switch));
             }
             self.way.clear();
             return;
         }
         self.way.pop_front();
-        if let Stance::Stopped(_) = stance {
-            self.origin = self.stance;
+        if let ActiveVlans::Stopped(_) = active {
+            self.origin = self.active;
         }
-        self.stance = stance;
+        self.active = active;
         (self.wanted_since, self.held_since, self.told_held) = (now, None, false);
         self.stale.extend(&self.hosting);
     }
 
-    /// Takes which switches do not hold the stance: they do not answer, or what they were told has not been done.
+    /// Takes which switches do not hold the VLANs wanted: they do not answer, or what they were told has not been done.
     pub fn handle_held(&mut self, now: Duration, behind: &BTreeSet<SwitchId>, silent: &BTreeSet<SwitchId>) {
         self.stale.retain(|switch| behind.contains(switch) || silent.contains(switch));
-        let stopped = match self.stance {
-            Stance::Stopped(link) => Some(link),
-            Stance::Home | Stance::Over(_) | Stance::Gathering => None,
+        let stopped = match self.active {
+            ActiveVlans::Stopped(link) => Some(link),
+            ActiveVlans::Planned | ActiveVlans::Backup(_) | ActiveVlans::Gathering => None,
         };
         let held = match stopped {
             Some(link) => behind.is_disjoint(&self.overs[&link].switches),
-            None if self.stance == Stance::Gathering => behind.is_empty(),
+            None if self.active == ActiveVlans::Gathering => behind.is_empty(),
             None => behind.is_subset(silent),
         };
         if !held {
             self.held_since = None;
             if let Some(link) = stopped {
-                if now.saturating_sub(self.wanted_since) > STOP_PATIENCE && self.origin != self.stance {
+                if now.saturating_sub(self.wanted_since) > STOP_PATIENCE && self.origin != self.active {
                     // Everybody goes on as before: that climbs what it climbed.
                     let switch = *behind.intersection(&self.overs[&link].switches).next().expect("it is not held");
-                    self.news.push_back(News::CannotStop(link, switch));
+                    self.notices.push_back(StandbyNotice::CannotStop(link, switch));
                     self.refused.insert(link, now + STOP_AGAIN);
-                    self.stance = self.origin;
+                    self.active = self.origin;
                     (self.wanted_since, self.told_held) = (now, true);
                     self.way.clear();
                 }
@@ -407,7 +407,7 @@ impl Standby {
         let since = *self.held_since.get_or_insert(now);
         if !self.told_held {
             self.told_held = true;
-            self.news.push_back(News::Holds(self.stance));
+            self.notices.push_back(StandbyNotice::Holds(self.active));
         }
         // Between two stances no frame of the first may be left, unless one numbering covers both.
         if !self.way.is_empty() && now.saturating_sub(since) >= self.drain {
@@ -416,8 +416,8 @@ impl Standby {
     }
 
     /// The next thing worth telling a person.
-    pub fn poll_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+    pub fn poll_notice(&mut self) -> Option<StandbyNotice> {
+        self.notices.pop_front()
     }
 }
 
@@ -425,16 +425,16 @@ impl Standby {
 ///
 /// # Panics
 /// If a switch says something of fewer ports than it has.
-pub fn outlooks(topology: &Topology, running: &[Option<Vec<bool>>]) -> Vec<Outlook> {
+pub fn link_health(topology: &Topology, running: &[Option<Vec<bool>>]) -> Vec<LinkHealth> {
     let end = |port: fabric::PortId| {
         let switch = topology.port(port).switch;
         let ports = running[switch.index()].as_ref()?;
         Some(ports[port.index() - topology.switch_ports(switch).start])
     };
     let links = topology.links().iter().map(|link| match (end(link.a), end(link.b)) {
-        (None, None) => Outlook::Unknown,
-        (Some(false), _) | (_, Some(false)) => Outlook::Down,
-        (Some(true), _) | (_, Some(true)) => Outlook::Up,
+        (None, None) => LinkHealth::Unknown,
+        (Some(false), _) | (_, Some(false)) => LinkHealth::Down,
+        (Some(true), _) | (_, Some(true)) => LinkHealth::Up,
     });
     links.collect()
 }

@@ -12,7 +12,7 @@ use fabric::{
     rng::Rng,
 };
 use proptest::prelude::*;
-use rollout::standby::{News, Outlook, Stance, Standby, Unprepared, outlooks};
+use rollout::standby::{ActiveVlans, LinkHealth, Standby, StandbyNotice, Unprepared, link_health};
 
 const TICK: Duration = Duration::from_millis(250);
 const HOLD: Duration = Duration::from_secs(5);
@@ -127,9 +127,9 @@ impl<'a> Fabric<'a> {
     }
 
     /// One turn of whoever carries out what the standby says. A switch is `deaf` if it answers but takes no change.
-    fn turn(&mut self, standby: &mut Standby, deaf: &BTreeSet<SwitchId>) -> Vec<News> {
+    fn turn(&mut self, standby: &mut Standby, deaf: &BTreeSet<SwitchId>) -> Vec<StandbyNotice> {
         let topology = &self.plan.topology;
-        let links = outlooks(topology, &self.running());
+        let links = link_health(topology, &self.running());
         standby.handle_links(self.now, &links, &self.silent);
         let mut behind = BTreeSet::new();
         for host in topology.host_ids() {
@@ -142,11 +142,11 @@ impl<'a> Fabric<'a> {
                 continue;
             }
             self.set(host, wanted);
-            assert!(!self.may_freeze(), "at {:?}, {:?}, after host {}", self.now, standby.stance(), host.index());
+            assert!(!self.may_freeze(), "at {:?}, {:?}, after host {}", self.now, standby.active(), host.index());
         }
         standby.handle_held(self.now, &behind, &self.silent);
         self.now += TICK;
-        std::iter::from_fn(|| standby.poll_news()).collect()
+        std::iter::from_fn(|| standby.poll_notice()).collect()
     }
 }
 
@@ -162,22 +162,22 @@ fn each_cable_is_left_and_taken_again() {
         let home = fabric.pvid.clone();
         assert!(fabric.turn(&mut standby, &BTreeSet::new()).is_empty());
         fabric.dead.insert(link);
-        let mut news = Vec::new();
+        let mut notices = Vec::new();
         for _ in 0..12 {
-            news.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
         }
-        assert_eq!(news.first(), Some(&News::Failed(link)));
-        assert_eq!(news.last(), Some(&News::Holds(Stance::Over(link))));
+        assert_eq!(notices.first(), Some(&StandbyNotice::Failed(link)));
+        assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Backup(link))));
         let stored = plan.failover.as_ref().and_then(|failover| failover.switch_over(link)).expect("stored");
         let Assignment::Source(after) = stored.apply(&plan.assignment) else { panic!("switch-tagged") };
         assert_eq!(fabric.pvid, after.into_iter().map(Some).collect::<Vec<_>>());
         fabric.dead.clear();
-        let mut news = Vec::new();
+        let mut notices = Vec::new();
         for _ in 0..40 {
-            news.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
         }
-        assert_eq!(news.first(), Some(&News::Healed(link)));
-        assert_eq!(news.last(), Some(&News::Holds(Stance::Home)));
+        assert_eq!(notices.first(), Some(&StandbyNotice::Healed(link)));
+        assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Planned)));
         assert_eq!(fabric.pvid, home);
     }
 }
@@ -209,14 +209,14 @@ fn a_second_failure_is_said_and_waits_for_the_first_to_heal() {
         fabric.turn(&mut standby, &BTreeSet::new());
     }
     fabric.dead.insert(second);
-    let news = fabric.turn(&mut standby, &BTreeSet::new());
-    assert_eq!(news, [News::Second(second)]);
-    assert_eq!(standby.stance(), Stance::Over(first));
+    let notices = fabric.turn(&mut standby, &BTreeSet::new());
+    assert_eq!(notices, [StandbyNotice::Second(second)]);
+    assert_eq!(standby.active(), ActiveVlans::Backup(first));
     fabric.dead.remove(&first);
     for _ in 0..24 {
         fabric.turn(&mut standby, &BTreeSet::new());
     }
-    assert_eq!(standby.stance(), Stance::Over(second));
+    assert_eq!(standby.active(), ActiveVlans::Backup(second));
 }
 
 #[test]
@@ -233,8 +233,8 @@ fn what_an_earlier_standby_left_is_taken_up() {
         let mut second = Standby::new(&plan, HOLD, DRAIN).expect("ready");
         second.take_up(&fabric.pvid, &fabric.dead)
     };
-    assert_eq!(take_up(&fabric), Ok(Stance::Over(link)));
-    assert_eq!(take_up(&Fabric::new(&plan)), Ok(Stance::Home));
+    assert_eq!(take_up(&fabric), Ok(ActiveVlans::Backup(link)));
+    assert_eq!(take_up(&Fabric::new(&plan)), Ok(ActiveVlans::Planned));
     // Somebody else's doing.
     fabric.pvid[4] = VlanId::new(4000).ok();
     assert_eq!(take_up(&fabric), Err(HostId::new(4)));
@@ -259,17 +259,17 @@ fn either_end_knows_that_a_cable_is_dead() {
     let plan = ready("torus 3x3", Policy::default());
     let mut fabric = Fabric::new(&plan);
     fabric.dead.insert(LinkId::new(0));
-    let seen = |fabric: &Fabric| outlooks(&plan.topology, &fabric.running())[0];
-    assert_eq!(seen(&fabric), Outlook::Down);
+    let seen = |fabric: &Fabric| link_health(&plan.topology, &fabric.running())[0];
+    assert_eq!(seen(&fabric), LinkHealth::Down);
     let link = plan.topology.link(LinkId::new(0));
     let ends = [link.a, link.b].map(|port| plan.topology.port(port).switch);
     fabric.silent.insert(ends[0]);
-    assert_eq!(seen(&fabric), Outlook::Down);
+    assert_eq!(seen(&fabric), LinkHealth::Down);
     fabric.silent.insert(ends[1]);
-    assert_eq!(seen(&fabric), Outlook::Unknown);
+    assert_eq!(seen(&fabric), LinkHealth::Unknown);
     fabric.silent.remove(&ends[0]);
     fabric.dead.clear();
-    assert_eq!(seen(&fabric), Outlook::Up);
+    assert_eq!(seen(&fabric), LinkHealth::Up);
 }
 
 /// Plans with every kind of proof, made once.

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use controller::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
 use fabric::{LinkId, Plan, SwitchId, format::plan::ReadMode};
-use rollout::standby::{News, Stance, Standby};
+use rollout::standby::{ActiveVlans, Standby, StandbyNotice};
 use serde_json::json;
 use switch_model::driver::Fault;
 
@@ -107,8 +107,8 @@ impl Teller<'_> {
         match result {
             StandbyResult::Interrupted => return Ok(ExitCode::SUCCESS),
             StandbyResult::Unprepared(why) => eprintln!("espalier: {why}"),
-            StandbyResult::Left(stance) => {
-                self.left(stance)?;
+            StandbyResult::Left(active) => {
+                self.left(active)?;
                 return Ok(ExitCode::SUCCESS);
             }
             StandbyResult::Disagreement(why) => eprintln!("espalier: {}", self.disagreement(&why)),
@@ -168,15 +168,15 @@ impl Teller<'_> {
             StandbyEvent::Ready { links, stopped } => self.ready(links, stopped),
             StandbyEvent::Fault(switch, fault) => self.fault(switch, &fault),
             StandbyEvent::Answers(switch) => self.back(switch),
-            StandbyEvent::News(news) => self.tell(news),
+            StandbyEvent::Notice(notice) => self.tell(notice),
         }
     }
 
-    fn left(&self, stance: Stance) -> Result<()> {
-        match stance {
-            Stance::Home => self.say("left", None, "ended; all hosts send as the plan has it"),
-            Stance::Gathering => self.say("left", None, "ended in the middle of a change; start it again soon"),
-            Stance::Over(link) | Stance::Stopped(link) => {
+    fn left(&self, active: ActiveVlans) -> Result<()> {
+        match active {
+            ActiveVlans::Planned => self.say("left", None, "ended; all hosts send as the plan has it"),
+            ActiveVlans::Gathering => self.say("left", None, "ended in the middle of a change; start it again soon"),
+            ActiveVlans::Backup(link) | ActiveVlans::Stopped(link) => {
                 let label = self.plan.topology.link_label(link);
                 let words = format!("ended in the middle of what the failure of {label} asks for; start it again soon");
                 self.say("left", Some(&label), &words)
@@ -184,45 +184,47 @@ impl Teller<'_> {
         }
     }
 
-    fn tell(&self, news: News) -> Result<()> {
+    fn tell(&self, notice: StandbyNotice) -> Result<()> {
         let label = |link: LinkId| self.plan.topology.link_label(link);
         let moved = |link: LinkId| {
             let over = self.plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
             over.map_or_else(String::new, |over| moved_words(self.plan, over))
         };
-        match news {
-            News::Failed(link) => {
+        match notice {
+            StandbyNotice::Failed(link) => {
                 self.say("failed", Some(&label(link)), &format!("{} is down: {}", label(link), moved(link)))
             }
-            News::Missed(link) => {
+            StandbyNotice::Missed(link) => {
                 self.say("failed", Some(&label(link)), &format!("{} is down, which no frame needs", label(link)))
             }
-            News::Dividing(link) => {
+            StandbyNotice::Dividing(link) => {
                 let words =
                     format!("{} is down, and nothing runs beside it: hosts are cut off from each other", label(link));
                 self.say("divided", Some(&label(link)), &words)
             }
-            News::Second(link) => {
+            StandbyNotice::Second(link) => {
                 let words = format!(
                     "{} is down as well, and nothing is stored for two: mend either, or plan again",
                     label(link)
                 );
                 self.say("second", Some(&label(link)), &words)
             }
-            News::Healed(link) => self.say("healed", Some(&label(link)), &format!("{} carries again", label(link))),
-            News::Holds(Stance::Home) => self.say("home", None, "all hosts send as the plan has it"),
-            News::Holds(Stance::Over(link)) => {
+            StandbyNotice::Healed(link) => {
+                self.say("healed", Some(&label(link)), &format!("{} carries again", label(link)))
+            }
+            StandbyNotice::Holds(ActiveVlans::Planned) => self.say("home", None, "all hosts send as the plan has it"),
+            StandbyNotice::Holds(ActiveVlans::Backup(link)) => {
                 self.say("over", Some(&label(link)), &format!("hosts have switched over, away from {}", label(link)))
             }
-            News::Holds(Stance::Gathering) => {
+            StandbyNotice::Holds(ActiveVlans::Gathering) => {
                 self.say("gathering", None, "hosts that were found in the middle of a change are stopped, and go home")
             }
-            News::Holds(Stance::Stopped(link)) => self.say(
+            StandbyNotice::Holds(ActiveVlans::Stopped(link)) => self.say(
                 "stopped",
                 Some(&label(link)),
                 &format!("hosts that {} concerns are stopped until their frames are gone", label(link)),
             ),
-            News::CannotStop(link, switch) | News::Waits(link, switch) => {
+            StandbyNotice::CannotStop(link, switch) | StandbyNotice::Waits(link, switch) => {
                 let name = self.switch(switch);
                 let words = format!(
                     "{name} does not do what {} asks for, and without it nothing may change; the next try is in a minute",

@@ -12,7 +12,7 @@ use super::{DeployEvent, DeployRequest, Events, Looked, Route, Surveyed, digest_
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric,
     parallel::at_once,
-    reached::{Connected, Reached, Said},
+    reached::{Commands, Connected, Reached},
 };
 
 /// What a deployment would write.
@@ -40,7 +40,7 @@ pub struct RehearsedStage {
     /// Its writes, in words.
     pub edits: Vec<String>,
     /// The same as the switch would be told.
-    pub said: Said,
+    pub commands: Commands,
 }
 
 /// Surveys the switches and says what [`super::deploy`] would write. Nothing is written, on switches or in the store.
@@ -97,10 +97,10 @@ fn rehearse_one(
     let last = states.len().saturating_sub(1);
     for (at, (name, state)) in states.into_iter().enumerate() {
         let mark = mark.at(if at == last { Phase::AtRest } else { Phase::UnderWay });
-        let said = device.rehearse(&found, &state, mark, found_mark)?;
+        let commands = device.rehearse(&found, &state, mark, found_mark)?;
         found_mark = Some(mark);
         let edits = edits(&found, &state).iter().map(|edit| edit.sentence(&state)).collect();
-        stages.push(RehearsedStage { name, edits, said });
+        stages.push(RehearsedStage { name, edits, commands });
         found = state;
     }
     Ok(stages)

@@ -22,7 +22,7 @@ use socket2::{SockAddr, SockRef};
 
 use super::{
     Broker,
-    dial::{Copies, Dialed, Outlook, dial, outlook},
+    dial::{Copies, DialChoice, Dialed, choose, dial},
     forward::carry_tcp,
     held::Held,
     port::Port,
@@ -55,10 +55,10 @@ pub(super) fn consider(
         Ok(()) => plain(),
         Err(errno) => line.answer(&Answer::of(Verdict::Failed(errno)), &[]),
     };
-    let known = match outlook(broker, target) {
-        Outlook::Try(known) => known,
-        Outlook::Local => return plain(),
-        Outlook::Plain(why) => return fall_back(why),
+    let known = match choose(broker, target) {
+        DialChoice::Try(known) => known,
+        DialChoice::Local => return plain(),
+        DialChoice::Plain(why) => return fall_back(why),
     };
     let Some(id) = broker.table().new_stream() else { return fall_back(Why::Full) };
     let held = Held::new(Arc::clone(broker));

@@ -43,7 +43,7 @@ impl Dialed {
 }
 
 /// Whether RI2N is worth a try.
-pub(super) enum Outlook {
+pub(super) enum DialChoice {
     /// It is; what is known of the peer.
     Try(Option<Peer>),
     /// The destination is this machine.
@@ -53,18 +53,18 @@ pub(super) enum Outlook {
 }
 
 /// What is known of a destination. Where plain TCP may not stand in, every connection is tried.
-pub(super) fn outlook(broker: &Broker, target: SocketAddr) -> Outlook {
+pub(super) fn choose(broker: &Broker, target: SocketAddr) -> DialChoice {
     match broker.settings.networks.place(target.ip()) {
-        Place::Here => return Outlook::Local,
-        Place::Elsewhere => return Outlook::Plain(Why::OtherNetwork),
+        Place::Here => return DialChoice::Local,
+        Place::Elsewhere => return DialChoice::Plain(Why::OtherNetwork),
         Place::Within => {}
     }
     let known = broker.table().peer(target, Instant::now());
     match known {
-        _ if broker.settings.protocol.fallback() == Fallback::Never => Outlook::Try(known),
-        Some(Peer::Refused) => Outlook::Plain(Why::NotSpoken),
-        Some(Peer::Silent) => Outlook::Plain(Why::Silent),
-        Some(Peer::Speaks) | None => Outlook::Try(known),
+        _ if broker.settings.protocol.fallback() == Fallback::Never => DialChoice::Try(known),
+        Some(Peer::Refused) => DialChoice::Plain(Why::NotSpoken),
+        Some(Peer::Silent) => DialChoice::Plain(Why::Silent),
+        Some(Peer::Speaks) | None => DialChoice::Try(known),
     }
 }
 

@@ -14,7 +14,7 @@ use socket2::SockRef;
 
 use super::{
     Broker, Settings,
-    dial::{Copies, Dialed, Outlook, dial, outlook},
+    dial::{Copies, DialChoice, Dialed, choose, dial},
     greet::{answer, receive_greeting, refusal},
     held::Held,
     warn,
@@ -102,10 +102,10 @@ pub(super) fn carry_tcp(
     held: Held,
 ) -> io::Result<()> {
     near.set_nodelay(true)?;
-    let dialed = match outlook(broker, target) {
-        Outlook::Local => Dialed::Plain,
-        Outlook::Plain(why) => broker.fall_back(target, why).map_or_else(Dialed::Refused, |()| Dialed::Plain),
-        Outlook::Try(known) => {
+    let dialed = match choose(broker, target) {
+        DialChoice::Local => Dialed::Plain,
+        DialChoice::Plain(why) => broker.fall_back(target, why).map_or_else(Dialed::Refused, |()| Dialed::Plain),
+        DialChoice::Try(known) => {
             dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target, Copies::Unknown)
         }
     };

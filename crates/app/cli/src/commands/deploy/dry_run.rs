@@ -34,8 +34,8 @@ pub(super) fn dry_run(
                 }
                 all.extend(stages.iter().map(|stage| {
                     serde_json::json!({
-                        "switch": name, "stage": stage.name, "writes": stage.edits, "sets": stage.said.sets,
-                        "lines": stage.said.lines,
+                        "switch": name, "stage": stage.name, "writes": stage.edits, "sets": stage.commands.sets,
+                        "lines": stage.commands.lines,
                     })
                 }));
                 Some(writes)
@@ -77,10 +77,10 @@ fn print_stages(stages: &[RehearsedStage]) -> Result<()> {
         for edit in &stage.edits {
             say!("    {edit}");
         }
-        for set in &stage.said.sets {
+        for set in &stage.commands.sets {
             say!("    set {set}");
         }
-        for line in &stage.said.lines {
+        for line in &stage.commands.lines {
             say!("    > {line}");
         }
     }
@@ -100,8 +100,8 @@ impl Writes {
         let count = |of: fn(&RehearsedStage) -> usize| stages.iter().map(of).sum::<usize>();
         Self {
             edits: count(|stage| stage.edits.len()),
-            sets: count(|stage| stage.said.sets.len()),
-            lines: count(|stage| stage.said.lines.len()),
+            sets: count(|stage| stage.commands.sets.len()),
+            lines: count(|stage| stage.commands.lines.len()),
         }
     }
 
