@@ -25,16 +25,16 @@ use crate::{
     reached::{Connected, Reached, each_device},
 };
 
-/// How switches are asked.
+/// How requests to switches are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// The UDP port of their SNMP agents.
     pub port: u16,
-    /// How long an answer is awaited.
+    /// Timeout of a request.
     pub timeout: Duration,
     /// Tries per request.
     pub attempts: u32,
-    /// How many switches are asked at once.
+    /// How many switches are contacted at once.
     pub parallel: usize,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Fabric<'a> {
         Ok(Self { topology, mark_vlan, keyring, options, cancel })
     }
 
-    /// How many switches are asked at once.
+    /// How many switches are contacted at once.
     pub fn parallel(&self) -> usize {
         self.options.parallel
     }
@@ -285,7 +285,7 @@ fn by_snmp(
     Device::connect(session, &port_names(topology, switch), Settings { mark_vlan, save })
 }
 
-/// The shortest time that a command line may be silent: it saves, or counts thousands of entries.
+/// Shortest timeout of a command line, which may be saving, or counting thousands of entries.
 const COMMAND_LINE_PATIENCE_MIN: Duration = Duration::from_secs(10);
-/// The longest time that anything may be silent.
+/// Longest timeout of any request.
 const PATIENCE_MAX: Duration = Duration::from_secs(600);

@@ -20,9 +20,9 @@ use crate::{CancellationToken, ConnectOptions, connect::session, parallel::at_on
 pub struct Asked {
     /// Its management address.
     pub address: IpAddr,
-    /// What it is to be called, if that is known; its credentials go by this name, else by the address.
+    /// Its name, if known. Its credentials are looked up by this name, else by the address.
     pub name: Option<String>,
-    /// What its ports are to be called, if that is known.
+    /// The names of its ports, if known.
     pub ports: Vec<String>,
 }
 
@@ -53,13 +53,13 @@ pub struct FoundSwitch {
 pub struct FoundTopology {
     /// The topology.
     pub topology: Topology,
-    /// What a topology cannot hold, and what is left out, in sentences.
+    /// Remarks on what was found but is not in the topology.
     pub remarks: Vec<String>,
     /// Hosts that are known by a learned address alone, and where.
     pub by_address: Vec<(String, String)>,
 }
 
-/// Asks switches whom they hear. None if it was asked to stop.
+/// Reads the neighbours of switches. Returns `None` if the token asked to stop.
 pub fn discover(
     asked: &[Asked],
     (keyring, options): (&Keyring, &ConnectOptions),

@@ -8,7 +8,7 @@ use snmp::wire::Binding;
 
 use crate::{CancellationToken, ConnectOptions, Error, Store, connect::session, parallel::at_once};
 
-/// Enrols switches, `[address]`: what each is able to do, or why that is not known. Steps are told as they are done.
+/// Enrols switches and returns, by `[address]`, the capabilities of each or why they are unknown. Calls `tell` with each step.
 pub fn enrol_switches(
     addresses: &[IpAddr],
     request: &ProbeRequest,
@@ -30,10 +30,10 @@ pub fn enrol_switches(
     })
 }
 
-/// What the enrolment of a switch would write if it took everything.
+/// Returns the SETs that an enrolment would send to a switch that accepts every one of them.
 ///
 /// # Errors
-/// Why that cannot be said.
+/// If the switch cannot be read.
 pub fn rehearse_enrolment(
     address: IpAddr,
     request: &ProbeRequest,
@@ -78,7 +78,7 @@ pub fn clean_switches(
     Ok(cleaned)
 }
 
-/// Keeps the ledger in the store, and hears who asks to stop.
+/// Writes the ledger to the store, reports steps, and reads the cancellation token.
 struct StoreCallbacks<'a> {
     at: SocketAddr,
     store: &'a (dyn Store + Sync),

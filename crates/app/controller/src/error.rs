@@ -1,13 +1,13 @@
-//! Why a request to the controller comes to nothing before any switch is to blame.
+//! Errors of a request to the controller. What a switch refuses is not an error but part of the result.
 
 use std::{io, path::Path};
 
 use thiserror::Error;
 
-/// Why a request comes to nothing. What switches refuse is no error but part of a result.
+/// Why a request failed, other than by a switch's refusal, which is part of the result.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The request asks for something that cannot be; the message names the way out.
+    /// The request cannot be carried out; the message says what to do instead.
     #[error("{0}")]
     Request(String),
     /// A file or folder of the store, or the credentials, cannot be read or written.
@@ -22,7 +22,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The whole of it in one line.
+    /// The message with its causes, in one line.
     pub fn words(&self) -> String {
         match self {
             Self::Request(message) => message.clone(),

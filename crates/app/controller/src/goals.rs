@@ -20,7 +20,7 @@ pub(crate) fn vlans_of<'a>(configs: impl IntoIterator<Item = &'a SwitchConfig>) 
     configs.into_iter().flat_map(known).collect()
 }
 
-/// Where a tag would be left if no switch bore one yet: what has been left is found wherever it is.
+/// The VLAN that carries the deployment tag when no switch has one yet; an existing tag is found in any VLAN.
 pub(crate) fn mark_vlan(plan: &Plan) -> VlanId {
     let management = plan.topology.in_band().map(|in_band| in_band.vlan);
     free_vlan(&plan.trees.iter().map(|tree| tree.vlan).chain(management).collect())

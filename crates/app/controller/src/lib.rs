@@ -7,8 +7,9 @@
 //!   token    │   stand_by · discover · enrol_switches      └─▶ events while it happens
 //!   keyring ─┘
 //! ```
-//! A request says what is wanted; a result is data, and whoever shows it makes the sentences. A [`CancellationToken`] reaches into every request to a switch. What is remembered between requests is behind
-//! the trait [`Store`]. Nothing here handles signals, prints, or keeps state in the process.
+//! A request is typed and so is its result; the caller words it for people. A [`CancellationToken`] reaches into every
+//! request to a switch. What is remembered between requests is behind the trait [`Store`]. Nothing here handles
+//! signals, prints, or keeps state in the process.
 #![forbid(unsafe_code)]
 
 mod connect;

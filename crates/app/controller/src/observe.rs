@@ -1,4 +1,4 @@
-//! What switches hold, written down and held against what a plan wants.
+//! Observations: the configuration read from switches, written to files, and compared with a plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,12 +24,12 @@ use crate::{
     parallel::at_once,
 };
 
-/// What came of observing one switch.
+/// The result of observing one switch.
 #[derive(Clone, Debug)]
 pub enum Observation {
     /// What it held.
     Held(Observed),
-    /// It did not say.
+    /// It did not answer.
     Failed(Fault),
     /// It was not asked, since it was asked to stop before.
     NotAsked,
@@ -64,8 +64,8 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Puts observations into a folder, a file a switch: all that were made, and none of a switch of which none was made now,
-/// since what it held some other time is not what it holds. A file is replaced only once all have been written.
+/// Writes observations to a folder, a file for each switch, and removes older files of switches that were not observed now.
+/// Files are replaced only once all have been written.
 ///
 /// # Errors
 /// [`Error::File`].

@@ -23,7 +23,7 @@ pub enum Reached {
     CommandLine(ssh::Device),
 }
 
-/// What would be said to a switch: SETs or lines, whichever way it is reached by.
+/// The SETs or command lines that would be sent to a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commands {
     /// SETs over SNMP, each with its bindings in words.
@@ -36,7 +36,7 @@ pub struct Commands {
 pub type Connected = Result<Reached, Fault>;
 
 impl Reached {
-    /// What would take the switch from one state to another and leave a mark, where `found` is there.
+    /// What would take the switch from one state to another and leave a deployment tag; `found` is the tag it has.
     ///
     /// # Errors
     /// [`Fault`], where a state cannot be had.

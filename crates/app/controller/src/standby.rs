@@ -43,7 +43,7 @@ pub struct StandbyRequest<'a> {
     pub plan: &'a Plan,
     /// How often each switch is looked at.
     pub interval: Duration,
-    /// How long a link must carry again before hosts go home.
+    /// How long a link must be up again before hosts return to the plan's VLANs.
     pub hold: Duration,
     /// How long frames may still be under way after their senders have been stopped.
     pub drain: Duration,
@@ -128,7 +128,7 @@ pub fn stand_by(
     Ok(watch.attend(&mut standby, devices, token, events))
 }
 
-/// A switch, and the state in which it was found.
+/// A switch and the state that was read from it.
 struct Found {
     device: Device<UdpLink>,
     mark: Option<Mark>,
@@ -187,7 +187,7 @@ fn start(
     }
 }
 
-/// The mark that all switches bear, if they hold the plan but for PVIDs of hosts' ports. `found[switch]`.
+/// The deployment tag of all switches, if each holds the plan except for PVIDs of hosts' ports. `found[switch]`.
 ///
 /// # Panics
 /// If there is no switch.
@@ -302,7 +302,7 @@ impl Watch<'_> {
         device.glance()
     }
 
-    /// Whether a switch still bears the deployment's mark. Nonces differ where a deployment was taken up again.
+    /// Whether a switch still has the deployment tag. Nonces differ where a deployment was resumed.
     fn is_ours(&self, mark: Mark) -> bool {
         (mark.generation, mark.digest) == (self.mark.generation, self.mark.digest)
     }
@@ -411,7 +411,7 @@ impl Watch<'_> {
         topology.host_ids().map(of).collect()
     }
 
-    /// Whether a switch holds something else than it is to, or nobody knows.
+    /// Whether a switch holds a state other than the one wanted, or its state is unknown.
     fn lags(&self, standby: &Standby, switch: SwitchId, seen: &[Option<Glance>]) -> bool {
         let Some(glance) = &seen[switch.index()] else { return true };
         self.host_ports(switch).any(|(host, slot)| glance.ports[slot.index()].pvid != standby.pvid(host))

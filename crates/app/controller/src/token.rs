@@ -1,4 +1,4 @@
-//! A request to stop that reaches whatever is under way.
+//! Cancellation that reaches every request to a switch.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use cancel::Cancel;
 
-/// Asks a request to the controller to end. Clones ask the same request.
+/// Asks a request to the controller to stop. All clones are one token.
 #[derive(Clone, Debug, Default)]
 pub struct CancellationToken {
     asked: Arc<AtomicBool>,

@@ -135,7 +135,7 @@ impl Reader<'_> {
         Ok(simple)
     }
 
-    /// Takes `\uXXXX`.
+    /// Reads an escape of four hexadecimal digits.
     fn code_unit(&mut self) -> Parsed<u32> {
         let digits = self.bytes.get(self.at + 2..self.at + 6).and_then(|digits| std::str::from_utf8(digits).ok());
         let unit = digits

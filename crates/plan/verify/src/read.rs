@@ -185,7 +185,7 @@ fn usable_runs<'a>(
             && run.last.index() < topology.hosts().len()
             && topology.switch_ports(switch).contains(&run.port.index())
     };
-    let strangers: Vec<FdbRun> = device
+    let foreign: Vec<FdbRun> = device
         .foreign
         .iter()
         .filter_map(|entry| {
@@ -194,7 +194,7 @@ fn usable_runs<'a>(
         })
         .collect();
     let in_order = device.fdb.windows(2).all(|pair| (pair[0].vlan, pair[0].last) < (pair[1].vlan, pair[1].first));
-    if in_order && strangers.is_empty() && device.fdb.iter().all(is_usable) {
+    if in_order && foreign.is_empty() && device.fdb.iter().all(is_usable) {
         return Cow::Borrowed(&device.fdb);
     }
     for run in device.fdb.iter().filter(|run| !is_usable(run)) {
@@ -207,7 +207,7 @@ fn usable_runs<'a>(
         findings
             .fatal(FindingKind::IncompleteState, || (name.clone(), "has its static entries out of order".to_owned()));
     }
-    let mut runs: Vec<FdbRun> = device.fdb.iter().chain(&strangers).filter(|run| is_usable(run)).copied().collect();
+    let mut runs: Vec<FdbRun> = device.fdb.iter().chain(&foreign).filter(|run| is_usable(run)).copied().collect();
     runs.sort_by_key(|run| (run.vlan, run.first));
     let mut repaired: Vec<FdbRun> = Vec::with_capacity(runs.len());
     for mut run in runs {

@@ -44,7 +44,7 @@ pub use self::{
 const GUARD_MIN: Duration = Duration::from_secs(2);
 const GUARD_MAX: Duration = Duration::from_secs(3600);
 
-/// How long floods are watched after the last ports have opened, where hosts are too quiet for more to be seen.
+/// How long floods are watched after the last ports have come up, where hosts are too quiet for more to be seen.
 const FLOODS_MIN: Duration = Duration::from_millis(60);
 
 /// What is to be deployed, and how.
@@ -54,7 +54,7 @@ pub struct DeployRequest<'a> {
     pub plan: &'a Plan,
     /// The plan that every switch holds, for a change under traffic.
     pub since: Option<&'a Plan>,
-    /// Whether it begins, goes on or is taken back.
+    /// Whether the deployment starts, resumes or is rolled back.
     pub start: Start,
     /// Whether another deployment's claim is respected.
     pub precedence: Precedence,
@@ -64,7 +64,7 @@ pub struct DeployRequest<'a> {
     pub trusted: &'a [String],
     /// What becomes of a plan that cannot do without cables that nothing confirms.
     pub unconfirmed: Unconfirmable,
-    /// Whether such cables are tried by shutting one end and looking at the other.
+    /// Whether such cables are tested by taking one end down and reading the other.
     pub trial: Trial,
     /// How long a switch may be cut off before it takes a change back.
     pub guard: Duration,
@@ -97,27 +97,27 @@ pub enum Unconfirmable {
 pub enum Trial {
     /// They are not.
     Never,
-    /// One end after the other is shut for a moment.
+    /// One end after the other is taken down for a moment.
     ByLinkState,
 }
 
-/// Something worth telling a person while it happens.
+/// Progress of a deployment.
 #[derive(Debug)]
 pub enum DeployEvent<'a> {
-    /// Toward these switches weak algorithms are allowed.
+    /// Names of switches for which weak algorithms are allowed.
     WeakAlgorithms(&'a [&'a str]),
     /// A cable was tried by its link state.
     Tried {
-        /// Of the fabric.
+        /// The topology.
         topology: &'a Topology,
         /// Which.
         link: LinkId,
-        /// What came of it.
+        /// The result.
         trial: &'a LinkTrial,
     },
-    /// A port that was shut for a trial does not open again.
+    /// A port that was taken down for a trial does not come up again.
     LeftShut {
-        /// Of the fabric.
+        /// The topology.
         topology: &'a Topology,
         /// Which.
         port: PortId,
@@ -142,7 +142,7 @@ pub enum DeployEvent<'a> {
 /// Takes events as they happen.
 pub type Events<'a> = dyn FnMut(DeployEvent<'_>) + 'a;
 
-/// How a request to deploy came out.
+/// The result of a request to deploy.
 #[derive(Debug)]
 pub enum DeployResult {
     /// The judge finds the plan unfit.

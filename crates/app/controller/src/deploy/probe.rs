@@ -1,4 +1,4 @@
-//! `--confirm-by-link-state`: cables without LLDP are shut at one end after the other, and the far end must follow.
+//! Confirmation by link state: a cable without LLDP is taken down at one end after the other, and the far end must follow.
 
 use std::{
     thread,
@@ -21,12 +21,12 @@ use crate::{
 
 /// How long a link may take to go down, or to come up again.
 const LINK_PATIENCE: Duration = Duration::from_secs(5);
-/// How far apart it is looked at meanwhile.
+/// Interval between readings of the link meanwhile.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often a port is told to open again that does not answer.
+/// Tries to bring a port up again on a switch that does not answer.
 const OPENINGS_MAX: usize = 5;
 
-/// What came of trying one cable.
+/// The result of testing one cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkTrial {
     /// Not tried, since it was asked to stop.
@@ -111,7 +111,7 @@ fn probe(
     Ok(judge_probe(topology, link, &trials))
 }
 
-/// Opens a port that was shut, more than once if need be.
+/// Brings a port up that was taken down, with retries.
 fn open_again(
     topology: &Topology,
     devices: &mut [Connected],

@@ -39,7 +39,7 @@ pub struct RehearsedStage {
     pub name: String,
     /// Its writes, in words.
     pub edits: Vec<String>,
-    /// The same as the switch would be told.
+    /// The SETs or command lines that would be sent.
     pub commands: Commands,
 }
 

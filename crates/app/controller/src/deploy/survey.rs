@@ -1,10 +1,10 @@
-//! Looks at switches and cables before anything is written, and decides which cables stay shut.
+//! Reads switches and cables before anything is written, and decides which cables stay down.
 //!
 //! ```text
 //!   misfits ─────────────────────────────────▶ refuse, and say which plug to move
 //!   unconfirmed cables ─ trusted ────────────▶ used
-//!                      ├ shut by themselves ─▶ used, and looked at when they open
-//!                      └ others ─ judge, with them shut ─ fit ─▶ they stay shut
+//!                      ├ down already ───────▶ used, and checked when they come up
+//!                      └ others ─ judge, with them down ─ fit ─▶ they stay down
 //!                                                       └ unfit ▶ refuse, and say how to go on
 //! ```
 
@@ -23,7 +23,7 @@ use crate::{
     reached::{Connected, each_device},
 };
 
-/// What was seen, and what becomes of it.
+/// The result of a survey, and what follows from it for each cable.
 #[derive(Clone, Debug)]
 pub struct Looked {
     /// What the survey found.
@@ -34,13 +34,13 @@ pub struct Looked {
     named: BTreeSet<LinkId>,
     /// Unconfirmed cables that the request trusts.
     pub trusted: BTreeSet<LinkId>,
-    /// Unconfirmed cables that are shut already: they are looked at when they open.
+    /// Unconfirmed cables that are administratively down already: they are checked when they come up.
     pub awaited: BTreeSet<LinkId>,
-    /// Unconfirmed cables that stay shut.
+    /// Unconfirmed cables that stay administratively down.
     pub shut: BTreeSet<LinkId>,
     /// Unconfirmed cables that are in service, and stay so through a change under traffic.
     pub kept: BTreeSet<LinkId>,
-    /// What the judge has against the plan without the cables that stay shut.
+    /// The judge's findings on the plan without the cables that stay down.
     pub unfit: Option<String>,
     /// Ports whose MTU is smaller than the plan needs.
     pub small_mtus: Vec<SmallMtu>,
@@ -82,7 +82,7 @@ impl Looked {
         Ok(looked)
     }
 
-    /// What is to be seen while ports open: the cables that were confirmed, and those that only their shut ports hide.
+    /// Cables that must be seen as ports come up: those confirmed, and those that only their ports' being down hides.
     pub(super) fn cables(&self, topology: &Topology) -> Cables {
         let links = self.survey.confirmed.union(&self.awaited).copied();
         Cables::new(topology, self.stations.clone(), links)
@@ -128,7 +128,7 @@ impl Looked {
         }
     }
 
-    /// Keeps the ports of cables that stay shut out of the way: they are shut in every state that the deployment leads to.
+    /// Sets the ports of cables that stay down to administratively down in every state of the deployment.
     pub(super) fn shut_in(&self, route: &mut Route) {
         if self.partial || !matches!(route.way, Way::Drained) {
             return;
@@ -171,14 +171,14 @@ fn links(topology: &Topology, names: &[String]) -> Result<BTreeSet<LinkId>, Erro
     names.iter().map(find).collect()
 }
 
-/// Whether the deployment would open a cable at all.
+/// Whether the deployment would bring a cable up.
 fn used(route: &Route, link: LinkId) -> bool {
     ends(&route.topology, &BTreeSet::from([link]))
         .iter()
         .all(|(switch, slot)| route.goals[switch.index()].ports[*slot].admin == Admin::Up)
 }
 
-/// Whether a change under traffic finds a cable open.
+/// Whether a cable is up at the start of a change under traffic.
 fn in_service(route: &Route, link: LinkId) -> bool {
     let Way::Live { start, .. } = &route.way else { return false };
     ends(&route.topology, &BTreeSet::from([link]))
@@ -195,7 +195,7 @@ fn ends(topology: &Topology, links: &BTreeSet<LinkId>) -> Vec<(SwitchId, usize)>
     links.iter().flat_map(|link| [topology.link(*link).a, topology.link(*link).b]).map(place).collect()
 }
 
-/// A cable of these that management itself goes over, which therefore cannot stay shut.
+/// One of these cables that carries management frames, so that it cannot stay down.
 pub(super) fn carries_management(route: &Route, links: &BTreeSet<LinkId>) -> Option<String> {
     let Management::InBand { ports, .. } = &route.management else { return None };
     let carries = |link: &&LinkId| {
@@ -206,7 +206,7 @@ pub(super) fn carries_management(route: &Route, links: &BTreeSet<LinkId>) -> Opt
     Some(format!("management goes over {}", route.topology.link_label(*link)))
 }
 
-/// What the judge has against a plan whose switches hold their goals, with these cables shut.
+/// The judge's report on a plan whose switches hold their goals, with these cables down.
 fn judge(plan: &Plan, route: &Route, shut: &BTreeSet<LinkId>) -> Option<String> {
     let mut goals: Vec<SwitchConfig> = route.goals.clone();
     for (switch, slot) in ends(&route.topology, shut) {

@@ -1,4 +1,4 @@
-//! What is wrong with a fabric, and what its links carry.
+//! The health of a fabric, and the load of its links.
 //!
 //! ```text
 //!   a switch ─ pulse: counters, states, indicators ─ every look ─▶ load of links
@@ -49,7 +49,7 @@ struct Attended {
 struct Tables {
     config: SwitchConfig,
     mark: Option<Mark>,
-    /// None of one that is asked by its command line.
+    /// `None` for a switch that is read by its command line.
     station: Option<Station>,
     read_at: Instant,
 }
@@ -66,7 +66,7 @@ impl<'a> Monitor<'a> {
         Self { plan, fabric, goals, vlans, full_every, switches, before }
     }
 
-    /// Asks every switch what has changed; one that was away is sought again.
+    /// Reads what has changed on every switch; connects again to those that did not answer before.
     pub fn look(&mut self) {
         let Self { plan, fabric, vlans, full_every, .. } = self;
         let attended = plan.topology.switch_ids().zip(&mut self.switches).collect();
@@ -85,7 +85,7 @@ impl<'a> Monitor<'a> {
         });
     }
 
-    /// From now on, links are reported by what they carry from here on.
+    /// Starts the interval of the links' load anew.
     pub fn begin_interval(&mut self) {
         self.before = self.counts();
     }
@@ -108,7 +108,7 @@ impl<'a> Monitor<'a> {
     }
 }
 
-/// What is wrong with a fabric, and what its links carry.
+/// The health of a fabric, and the load of its links.
 #[derive(Debug)]
 pub struct StatusReport {
     /// `seen[switch]`: what it said, or why it said nothing.
@@ -122,7 +122,7 @@ pub struct StatusReport {
 }
 
 impl StatusReport {
-    /// Whether nobody is needed and nothing is awaited.
+    /// Whether there is nothing to do and nothing to wait for.
     pub fn is_sound(&self) -> bool {
         self.diagnoses.iter().all(|diagnosis| diagnosis.urgency == Urgency::Note)
     }

@@ -1,4 +1,4 @@
-//! A store in a folder: one file for each thing that is remembered, and a lock for whoever deploys.
+//! A store in a folder: a file for each record, and a lock that one deployment at a time holds.
 
 use std::{
     fs,
@@ -35,7 +35,7 @@ pub struct FolderStore {
 }
 
 impl FolderStore {
-    /// The store in a folder, which is made if need be, for whoever deploys: one at a time.
+    /// Opens the store for a deployment and takes its lock. Creates the folder if it is missing.
     ///
     /// # Errors
     /// [`Error::Request`], if another process deploys from here; [`Error::File`].
@@ -59,12 +59,12 @@ impl FolderStore {
         Ok(Self { folder: folder.to_owned(), _lock: Some(lock) })
     }
 
-    /// The store in a folder for whoever does not deploy: nobody is kept out. The folder is made when something is kept.
+    /// Opens the store without the lock, for requests that do not deploy. The first write creates the folder.
     pub fn shared(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), _lock: None }
     }
 
-    /// Puts a file where a crash leaves either the old one or the new one.
+    /// Replaces a file atomically: after a crash it has either the old content or the new.
     fn put(&self, name: &str, text: &str) -> Result<(), Error> {
         let (path, draft) = (self.folder.join(name), self.folder.join(format!("{name}.new")));
         let written = (|| {
@@ -77,7 +77,7 @@ impl FolderStore {
         written.on(&path)
     }
 
-    /// Has the disk know which files there are.
+    /// Syncs the folder, so that files created and removed survive a crash.
     fn sync(&self) -> std::io::Result<()> {
         fs::File::open(&self.folder)?.sync_all()
     }

@@ -1,12 +1,12 @@
-//! What the controller remembers between requests: deployments that are under way, generations, ledgers of probes.
+//! What the controller keeps between requests: the journal of a deployment, generations, ledgers of enrolments.
 //!
 //! ```text
 //!   journal      what every switch held before a deployment that is not over
-//!   claims       deployment tags that are about to be left, before the first switch bears them
+//!   claims       deployment tags, written before the first switch gets them
 //!   generation   that of the last deployment from here
 //!   ledgers      what an enrolment has written to a switch, until it is taken back
 //! ```
-//! Whatever returns without an error has survived a crash from then on.
+//! A write that returned without an error survives a crash.
 
 mod folder;
 mod memory;
@@ -29,34 +29,34 @@ pub trait Store {
     /// The journal of a deployment that is not over.
     fn journal(&self) -> Result<Option<Journal>, Error>;
 
-    /// Keeps a journal in place of the last.
+    /// Writes the journal, replacing the last one.
     fn record(&self, journal: &Journal) -> Result<(), Error>;
 
-    /// Forgets the journal: the deployment is over.
+    /// Deletes the journal: the deployment is over.
     fn finish(&self) -> Result<(), Error>;
 
-    /// Puts the journal where nothing looks for it but a person; where that is.
+    /// Moves the journal out of the way, for a person to read, and returns where it is now.
     fn set_aside(&self) -> Result<String, Error>;
 
     /// The generation of the last deployment from here.
     fn generation(&self) -> Result<Option<u32>, Error>;
 
-    /// Deployment tags that were about to be left since that generation.
+    /// Deployment tags claimed since that generation.
     fn claims(&self) -> Result<Vec<Mark>, Error>;
 
-    /// Remembers a deployment tag that is about to be left.
+    /// Records a deployment tag before it is written to a switch.
     fn claim(&self, mark: Mark) -> Result<(), Error>;
 
-    /// Remembers a generation as the last one; no claim matters any more.
+    /// Records the last generation and deletes all claims.
     fn settle(&self, generation: u32) -> Result<(), Error>;
 
     /// The ledgers of enrolments that have not been cleaned up, by address.
     fn ledgers(&self) -> Result<Vec<KeptLedger>, Error>;
 
-    /// Keeps a ledger in place of the last of its switch.
+    /// Writes the ledger of a switch, replacing its last one.
     fn keep_ledger(&self, ledger: &KeptLedger) -> Result<(), Error>;
 
-    /// Forgets the ledger of a switch, if there is one.
+    /// Deletes the ledger of a switch, if there is one.
     fn forget_ledger(&self, address: IpAddr) -> Result<(), Error>;
 }
 
