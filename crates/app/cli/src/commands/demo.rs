@@ -24,7 +24,7 @@ use super::{
     measure::{measure_with_progress, prediction},
     say,
 };
-use crate::{cli, failure::FAILED, table::Table};
+use crate::{cli, count::counted, failure::FAILED, table::Table};
 
 /// Exit code after a signal, as shells have it for an interrupt.
 const INTERRUPTED: i32 = 130;
@@ -49,8 +49,9 @@ pub(super) fn run(args: &cli::Demo, output: Output) -> Result<ExitCode> {
         let report = verify::check(&plan);
         anyhow::ensure!(report.is_deployable(), "the judge refuses the plan:\n{report}");
         eprintln!(
-            "{kind} by {}: {} VLANs, judged fit; building 16 switches and 16 hosts",
-            plan.engine, plan.summary.vlans
+            "{kind} by {}: {}, judged fit; building 16 switches and 16 hosts",
+            plan.engine,
+            counted(plan.summary.vlans, "VLAN")
         );
         trials.push(trial(&lab_name, plan, args)?);
     }
