@@ -171,6 +171,7 @@ pub(crate) struct Traffic {
     espalier generate mesh 8x8 | espalier plan - --json\n  \
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n  \
+    espalier plan cluster.yaml --explain\n  \
     espalier plan cluster.yaml --flood drop -o plan.json\n  \
     espalier plan cluster.yaml --storm-control 1 -o plan.json\n  \
     espalier plan cluster.yaml --tagging source-destination --fdb learned -o plan.json\n  \
@@ -255,6 +256,10 @@ pub(crate) struct Plan {
     /// and for none. A time limit holds for each; Ctrl-C prints what there is so far.
     #[arg(long, conflicts_with_all = ["output", "previous"])]
     pub(crate) pareto: bool,
+    /// Print how the routes were found: what each engine and each start of the search achieved, what every round brought, why
+    /// the search ended, and which links are the most loaded.
+    #[arg(long, conflicts_with = "pareto")]
+    pub(crate) explain: bool,
     /// Write the plan even if the judge finds it unfit to deploy.
     #[arg(long)]
     pub(crate) force: bool,

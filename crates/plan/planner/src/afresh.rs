@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use fabric::{EngineName, Plan, Policy, Relation, Resilience, Topology, Tree, VlanId};
 
 use crate::{
-    PlanError, StepLimit, VlanLimit, Watch,
+    PlanError, SearchEvent, StepLimit, VlanLimit, Watch,
     assemble::{Backup, Parts, addresses, assemble},
     bound,
     candidate::{self, Candidate},
@@ -39,6 +39,7 @@ pub(crate) fn plan_afresh(
 ) -> Result<Plan, PlanError> {
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
+    watch.happened(&SearchEvent::Bound(bound.load));
     match plan_anew(topology, policy, previous, &addresses, &bound, watch) {
         Err(refused) if policy.resilience != Resilience::None => {
             sparing_plan(topology, policy, previous, addresses, bound, refused, watch.threads())

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use fabric::{ChannelId, Plan, Policy, Relation, Resilience, Topology, Traffic};
 
 use crate::{
-    PlanError, REPLAN_LOAD_FACTOR, Watch,
+    PlanError, REPLAN_LOAD_FACTOR, SearchEvent, Watch,
     afresh::{plan_afresh, protect, with_extras},
     assemble::{Backup, Parts, addresses, assemble},
     bound,
@@ -37,12 +37,14 @@ pub(crate) fn plan(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     if let Some(plan) = unchanged(topology, policy, previous) {
+        watch.happened(&SearchEvent::Unchanged);
         return Ok(plan);
     }
     let again = |second| mended(topology, policy, previous, second, watch.threads());
     let Some(kept) = again(SecondPass::Ease).or_else(|| again(SecondPass::None)) else {
         return plan_afresh(topology, policy, Some(previous), watch);
     };
+    watch.happened(&SearchEvent::Mended(kept.summary.max_channel_time));
     if !competes(topology, policy, previous) {
         return Ok(kept);
     }
@@ -73,14 +75,8 @@ fn unchanged(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<Pl
 /// none is needed. Cost: O(routes' dependencies).
 fn respects_certificate(plan: &Plan) -> bool {
     let Some(certificate) = &plan.certificate else { return plan.policy.flow_control.lanes().is_none() };
-    let position = |vlan| plan.trees.partition_point(|tree| tree.vlan < vlan);
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
-    let routing = Routing {
-        trees: plan.trees.iter().map(|tree| tree.tree.clone()).collect(),
-        assignment: plan.assignment.map(position),
-        lane: None,
-        numbering: None,
-    };
+    let routing = Routing::of_plan(plan);
     let count = certificate.rank.len();
     if lane.iter().any(|lane| usize::from(*lane) >= count) {
         return false;

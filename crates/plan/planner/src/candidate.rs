@@ -9,7 +9,7 @@
 use fabric::{EngineName, FlowControl, Policy, Topology, Traffic};
 
 use crate::{
-    PlanError, StepLimit, Watch, broadcast,
+    Achieved, PlanError, SearchEvent, StepLimit, Watch, broadcast,
     cap::{self, Rules},
     engine,
     lanes::{self, Lanes},
@@ -69,8 +69,30 @@ impl Candidate {
     }
 }
 
-/// Runs one engine and judges its routes by the policy.
+/// Runs one engine, judges its routes by the policy, and tells the watch what came of it.
 fn candidate(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
+    let found = judged(topology, policy, engine, bound, watch);
+    let outcome = match &found {
+        Ok(found) => Ok(Achieved {
+            load: found.measure.time_max,
+            hops: found.measure.hops_total,
+            trees: found.routing.trees.len(),
+        }),
+        Err(PlanError::Unsuitable { reason, .. }) => Err(reason.to_string()),
+        Err(refused) => Err(refused.to_string()),
+    };
+    watch.happened(&SearchEvent::Engine { engine, outcome });
+    found
+}
+
+/// Runs one engine and judges its routes by the policy.
+fn judged(
     topology: &Topology,
     policy: &Policy,
     engine: EngineName,

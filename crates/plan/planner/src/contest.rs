@@ -9,7 +9,7 @@
 use fabric::{Policy, Topology};
 
 use crate::{
-    PlanError, SearchPart, StepLimit, Watch,
+    PlanError, SearchEvent, SearchPart, StepLimit, Watch,
     candidate::{Candidate, of_request},
     lanes, number,
     rivals::rivals,
@@ -31,9 +31,13 @@ pub(crate) fn contest(
 ) -> Result<Candidate, PlanError> {
     let rivals = rivals(topology, policy);
     if rivals.is_empty() || watch.left_out() == Some(SearchPart::Rivals) {
+        watch.happened(&SearchEvent::Request { policy: Box::new(policy.clone()), is_rival: false });
         return of_request(topology, policy, bound, watch);
     }
-    let run = |policy: &Policy, watch: &mut dyn Watch| {
+    let run = |request: &Policy, watch: &mut dyn Watch| {
+        let is_rival = request != policy;
+        watch.happened(&SearchEvent::Request { policy: Box::new(request.clone()), is_rival });
+        let policy = request;
         let steps = StepLimit::for_one(topology, policy);
         of_request(topology, policy, bound, &mut Shortened { watch, steps })
     };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fabric::{ChannelId, Topology, Traffic, TrafficMatrix};
+use fabric::{ChannelId, Plan, Topology, Traffic, TrafficMatrix};
 
 use crate::{
     fan::{Direction, Fan, for_each_fan_of},
@@ -10,6 +10,14 @@ use crate::{
     routing::Routing,
     threads::with_each,
 };
+
+/// `time[channel]`: how long the traffic of a plan's policy keeps each direction of each link busy, in demand on the fastest
+/// link; for all-to-all, in ordered pairs of hosts. Cost: O(trees · switches), and for a matrix O(demands) more for each tree.
+pub fn channel_times(plan: &Plan) -> Vec<f64> {
+    let topology = &plan.topology;
+    let measure = Measure::of(topology, &plan.policy.traffic, &Routing::of_plan(plan));
+    topology.channel_ids().map(|channel| measure.load[channel.index()] * topology.slowness(channel)).collect()
+}
 
 /// Loads and path lengths; exact counts where every pair sends one unit.
 #[derive(Clone, Debug)]

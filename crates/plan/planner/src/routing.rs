@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use fabric::{Assignment, HostId, HostRun, Tagging, Topology, Tree};
+use fabric::{Assignment, HostId, HostRun, Plan, Tagging, Topology, Tree};
 
 /// An engine's routes.
 #[derive(Clone, Debug)]
@@ -38,6 +38,13 @@ impl Routing {
     /// Routes by source: `choice[host]` is a position in `trees`.
     pub(crate) fn by_source(trees: Vec<Tree>, choice: Vec<usize>) -> Self {
         Self { trees, assignment: Assignment::Source(choice), lane: None, numbering: None }
+    }
+
+    /// A plan's routes. Its trees are sorted by VLAN.
+    pub(crate) fn of_plan(plan: &Plan) -> Self {
+        let position = |vlan| plan.trees.partition_point(|tree| tree.vlan < vlan);
+        let trees = plan.trees.iter().map(|tree| tree.tree.clone()).collect();
+        Self { trees, assignment: plan.assignment.map(position), lane: None, numbering: None }
     }
 
     /// The same trees for another tagging mode.

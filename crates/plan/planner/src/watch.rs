@@ -2,7 +2,7 @@
 
 use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology, graph::breadth_first};
 
-use crate::{SearchPart, rivals::rivals};
+use crate::{SearchEvent, SearchPart, rivals::rivals};
 
 /// Tells engines that can go on improving when to stop, and is told how far they are.
 pub trait Watch {
@@ -27,6 +27,9 @@ pub trait Watch {
     fn left_out(&self) -> Option<SearchPart> {
         None
     }
+
+    /// The search has come this far.
+    fn happened(&mut self, _event: &SearchEvent) {}
 }
 
 /// How many times as many steps trees take that are shared and must not close a circle.
@@ -141,6 +144,10 @@ impl Watch for Shortened<'_> {
 
     fn left_out(&self) -> Option<SearchPart> {
         self.watch.left_out()
+    }
+
+    fn happened(&mut self, event: &SearchEvent) {
+        self.watch.happened(event);
     }
 }
 

@@ -21,3 +21,14 @@ pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
     let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
     if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
 }
+
+/// What a maximum channel load of a plan counts, in words.
+pub(super) fn demand_unit(plan: &Plan) -> String {
+    let fastest = plan.topology.rate_max_bps();
+    let what = match &plan.policy.traffic {
+        Traffic::AllToAll => "host pairs".to_owned(),
+        Traffic::Matrix(matrix) => format!("a demand of {}", amount(matrix.total())),
+    };
+    let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
+    if one_rate { what } else { format!("{what}, as if on a {} link,", format_rate(fastest)) }
+}

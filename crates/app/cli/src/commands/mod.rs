@@ -9,6 +9,7 @@ mod deploy;
 mod discover;
 mod drive;
 mod enrol;
+mod explain;
 mod export;
 mod failure;
 mod generate;

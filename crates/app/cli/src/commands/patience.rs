@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fabric::{Policy, Topology};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use planner::{StepLimit, Watch};
+use planner::{SearchEvent, StepLimit, Watch};
 
 use super::{interrupt::Interrupt, processors::processors};
 
@@ -21,6 +21,7 @@ pub(crate) struct Patience {
     interrupt: Interrupt,
     bar: ProgressBar,
     subject: String,
+    log: Vec<SearchEvent>,
 }
 
 impl Patience {
@@ -32,7 +33,7 @@ impl Patience {
         let time_limit = policy.time_limit;
         let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
         let threads = processors();
-        Ok(Self { started, time_limit, steps, threads, interrupt, bar, subject: String::new() })
+        Ok(Self { started, time_limit, steps, threads, interrupt, bar, subject: String::new(), log: Vec::new() })
     }
 
     /// Starts the clock again for another request, which the progress bar calls `subject`.
@@ -46,6 +47,11 @@ impl Patience {
         (self.started, self.time_limit) = (Instant::now(), time_limit);
         self.steps = StepLimit::by_request(topology, policy);
         self.subject = subject;
+    }
+
+    /// What happened since this was asked last.
+    pub(crate) fn take_log(&mut self) -> Vec<SearchEvent> {
+        std::mem::take(&mut self.log)
     }
 
     /// Whether Ctrl-C was pressed.
@@ -76,6 +82,10 @@ impl Watch for Patience {
     fn progress(&mut self, load: f64, bound: f64) {
         self.bar.set_message(format!("{}max load {load:.0}, bound {bound:.1}", self.subject));
         self.bar.tick();
+    }
+
+    fn happened(&mut self, event: &SearchEvent) {
+        self.log.push(event.clone());
     }
 
     fn threads(&self) -> usize {

@@ -19,6 +19,7 @@ use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 
 use super::{
     Output,
+    explain::{self, Limit},
     loads::{load_words, max_load},
     observe::observed_vlans,
     pareto,
@@ -52,6 +53,12 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         patience.restart(&topology, &policy, price::time_limit(&policy, &limits), String::new());
     }
     let plan = planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?;
+    let log = patience.take_log();
+    let limit = match policy.time_limit {
+        _ if patience.is_interrupted() => Limit::Interrupt,
+        Some(limit) => Limit::Time(limit),
+        None => Limit::Steps,
+    };
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
     let prices = price::prices(limits, &plan, &mut patience);
     patience.finish();
@@ -63,6 +70,9 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         Output::Json => {
             let mut object = json(&plan, report, elapsed_ms);
             object["deadlock"] = deadlock_json(&judgement);
+            if args.explain {
+                object["explain"] = explain::json(&plan, &log);
+            }
             for price in &prices {
                 object[price.key()] = price.json();
             }
@@ -77,6 +87,9 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
                 eprintln!("planned in {elapsed_ms:.1} ms");
             }
             print_summary(&plan, &judgement)?;
+            if args.explain {
+                explain::print(&plan, &log, limit)?;
+            }
             for price in &prices {
                 say!("{}", price.words(&plan));
             }

@@ -76,7 +76,8 @@ pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mu
     let mut routings = if with_hosts * net.switches <= TABLE_MAX {
         search(topology, policy, &net, &sharing, bound, with_hosts, watch)
     } else {
-        [Ask::Structured, Ask::Updown].map(|ask| seeds::routings(topology, policy, ask)).concat()
+        let of = |ask| seeds::routings(topology, policy, ask).into_iter().map(|(_, routing)| routing);
+        of(Ask::Structured).chain(of(Ask::Updown)).collect()
     };
     routings.push(merge(topology, tree::route(topology)));
     routings

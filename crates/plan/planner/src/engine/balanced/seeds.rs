@@ -16,6 +16,7 @@ use fabric::{
 };
 
 use crate::{
+    Start,
     candidate::attainable,
     engine::{clos, dor, updown},
     lanes,
@@ -34,6 +35,7 @@ use super::{
 
 /// Routes of an engine, and the same as a state to search on from.
 pub(super) struct Seed {
+    pub(super) start: Start,
     pub(super) sources: Vec<Source>,
     pub(super) state: State,
     pub(super) routing: Routing,
@@ -51,8 +53,7 @@ pub(super) enum Ask {
 /// The routes of the engines that apply, best first, as far as they obey the flow control.
 pub(super) fn seeds(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, ask: Ask) -> Vec<Seed> {
     let routings = routings(topology, policy, ask);
-    let mut seeds: Vec<Seed> =
-        routings.into_iter().filter_map(|routing| seed(topology, policy, net, sharing, routing)).collect();
+    let mut seeds: Vec<Seed> = routings.into_iter().filter_map(|of| seed(topology, policy, net, sharing, of)).collect();
     seeds.sort_by(|a, b| {
         let (a, b) = (a.state.quality(net), b.state.quality(net));
         a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
@@ -60,18 +61,19 @@ pub(super) fn seeds(topology: &Topology, policy: &Policy, net: &Net, sharing: &S
     seeds
 }
 
-/// The routes of the engines that apply.
-pub(super) fn routings(topology: &Topology, policy: &Policy, ask: Ask) -> Vec<Routing> {
-    let mut routings = Vec::new();
-    match ask {
-        Ask::Structured => {
-            routings.extend(dor::route(topology, policy).unwrap_or_default());
-            routings.extend(dor::route_on_squares(topology, policy).unwrap_or_default());
-            routings.extend(clos::route(topology, policy).unwrap_or_default());
-        }
-        Ask::Updown => routings.push(updown::route(topology, policy)),
-    }
-    routings.into_iter().map(|routing| merge(topology, routing)).collect()
+/// The routes of the engines that apply, and where they are from.
+pub(super) fn routings(topology: &Topology, policy: &Policy, ask: Ask) -> Vec<(Start, Routing)> {
+    let found = match ask {
+        Ask::Structured => vec![
+            (Start::DimensionOrder, dor::route(topology, policy).unwrap_or_default()),
+            (Start::DimensionOrderOnSquares, dor::route_on_squares(topology, policy).unwrap_or_default()),
+            (Start::Clos, clos::route(topology, policy).unwrap_or_default()),
+        ],
+        Ask::Updown => vec![(Start::Updown, vec![updown::route(topology, policy)])],
+    };
+    let each =
+        found.into_iter().flat_map(|(start, routings)| routings.into_iter().map(move |routing| (start, routing)));
+    each.map(|(start, routing)| (start, merge(topology, routing))).collect()
 }
 
 /// Routes by pair of the engines that apply, if there are some that take no more than so many trees and that no routing can
@@ -87,7 +89,13 @@ pub(super) fn perfect_by_pair(topology: &Topology, policy: &Policy, trees: usize
     routings.find(|routing| routing.trees.len() <= trees && perfect(routing))
 }
 
-fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, routing: Routing) -> Option<Seed> {
+fn seed(
+    topology: &Topology,
+    policy: &Policy,
+    net: &Net,
+    sharing: &Sharing<'_>,
+    (start, routing): (Start, Routing),
+) -> Option<Seed> {
     let Assignment::Source(choice) = &routing.assignment else { return None };
     let lanes = lanes::place(topology, policy, EngineName::Balanced, &routing).ok()?;
     let rank = match policy.flow_control {
@@ -116,7 +124,7 @@ fn seed(topology: &Topology, policy: &Policy, net: &Net, sharing: &Sharing<'_>, 
         }
         forest.lay(net, number, source);
     }
-    Some(Seed { sources, state: State { forest, lane, rank }, routing })
+    Some(Seed { start, sources, state: State { forest, lane, rank }, routing })
 }
 
 /// An order in which every source reaches every switch: up*/down* from the switch nearest to the middle.

@@ -16,7 +16,7 @@ use std::sync::{
     mpsc::{Sender, channel},
 };
 
-use crate::{SearchPart, StepLimit, Watch, watch::Shortened};
+use crate::{SearchEvent, SearchPart, StepLimit, Watch, watch::Shortened};
 
 /// Channel visits in one step, some milliseconds of work.
 const VISITS_PER_STEP: usize = 1 << 18;
@@ -65,6 +65,11 @@ impl<'a> Work<'a> {
     /// Tells the watch of the best load so far.
     pub(crate) fn progress(&mut self, load: f64, bound: f64) {
         self.watch.progress(load, bound);
+    }
+
+    /// Tells the watch what happened. Jobs that run beside others tell nothing, so that the order is always the same.
+    pub(crate) fn happened(&mut self, event: &SearchEvent) {
+        self.watch.happened(event);
     }
 
     /// How many threads may work at once.
@@ -192,6 +197,10 @@ impl Watch for Heeded<'_> {
 
     fn left_out(&self) -> Option<SearchPart> {
         self.watch.left_out()
+    }
+
+    fn happened(&mut self, event: &SearchEvent) {
+        self.watch.happened(event);
     }
 }
 

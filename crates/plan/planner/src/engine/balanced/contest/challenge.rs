@@ -12,12 +12,15 @@
 use fabric::rng::Rng;
 
 use super::{Contest, Runner};
-use crate::engine::balanced::{
-    alternate::{Alternation, Patience, grow_all, rebuild},
-    anneal::{self, Schedule},
-    forest::{Forest, Source},
-    state::{Context, State},
-    work::Work,
+use crate::{
+    Start,
+    engine::balanced::{
+        alternate::{Alternation, Patience, grow_all, rebuild},
+        anneal::{self, Schedule},
+        forest::{Forest, Source},
+        state::{Context, State},
+        work::Work,
+    },
 };
 
 /// Rounds of annealing, which grow from one challenge to the next; the first is for where there is nothing else.
@@ -129,6 +132,7 @@ impl Contest<'_> {
     /// Anneals orders, grows trees within them, and keeps the best.
     pub(super) fn challenger(&self, challenge: Challenge, work: &mut Work<'_>) -> Option<Runner> {
         let Challenge { sources, lane, lanes, mut begin, schedule, tries, mut rng } = challenge;
+        let start = if matches!(begin, Begin::Best(_)) { Start::Reheated } else { Start::Annealed };
         let origins = anneal::origins(self.net, &sources);
         // The state to go on from, and the best one, which may differ a little.
         let mut best: Option<(f64, State, State)> = None;
@@ -177,6 +181,6 @@ impl Contest<'_> {
         let (_, state, best) = best?;
         let mut alternation = Alternation::new(&Context::new(self.net, &sources, rng, work), state);
         alternation.best = best;
-        Some(Runner { sources, alternation, slices: 0 })
+        Some(Runner { start, sources, alternation, slices: 0 })
     }
 }

@@ -16,7 +16,7 @@ mod challenge;
 
 use fabric::{FlowControl, Policy, Topology, Tree, rng::Rng};
 
-use crate::{SearchPart, candidate::attainable, routing::Routing};
+use crate::{Ending, SearchEvent, SearchPart, Start, candidate::attainable, routing::Routing};
 
 use self::challenge::Challenge;
 use super::{
@@ -69,6 +69,7 @@ pub(super) struct Contest<'a> {
 }
 
 struct Runner {
+    start: Start,
     sources: Vec<Source>,
     alternation: Alternation,
     /// Slices of time that it has had.
@@ -98,6 +99,12 @@ impl<'a> Contest<'a> {
 
     /// Competes until time is up or nothing better is possible.
     pub(super) fn run(&mut self, work: &mut Work<'_>) {
+        self.run_starts(work);
+        let ending = if self.peak() <= self.enough { Ending::Optimal } else { Ending::Spent };
+        work.happened(&SearchEvent::Ended(ending));
+    }
+
+    fn run_starts(&mut self, work: &mut Work<'_>) {
         let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(0));
         self.add_seeds(Ask::Structured, lanes, work);
         self.rank_runners();
@@ -118,7 +125,7 @@ impl<'a> Contest<'a> {
             let order = self.valid_orders(lanes);
             let rng = Rng::new(self.rng.next_u64());
             let own = self.start(sources.to_vec(), lane, order, Patience::Endless, rng, work);
-            self.runners.extend(own);
+            own.into_iter().for_each(|runner| self.join(runner, work));
         }
         if work.expired() {
             return;
@@ -141,7 +148,7 @@ impl<'a> Contest<'a> {
             let challenge = self.challenge(sources, lanes, turn);
             let challenger = self.challenger(challenge, work);
             hurried = turn == 0 && challenger.is_some();
-            self.runners.extend(challenger);
+            challenger.into_iter().for_each(|runner| self.join(runner, work));
             annealing = work.total();
             challenges = turn + 1;
         }
@@ -189,7 +196,20 @@ impl<'a> Contest<'a> {
                 annealing += visits;
             }
             self.drop_the_worst();
+            let runners = self.runners.iter().map(|runner| (runner.start, self.load(runner))).collect();
+            work.happened(&SearchEvent::Round { round: round as usize, runners });
         }
+    }
+
+    /// Lets a start compete.
+    fn join(&mut self, runner: Runner, work: &mut Work<'_>) {
+        work.happened(&SearchEvent::Start { start: runner.start, load: self.load(&runner) });
+        self.runners.push(runner);
+    }
+
+    /// The best load of a start so far, in ordered pairs of hosts.
+    fn load(&self, runner: &Runner) -> f64 {
+        runner.alternation.best.forest.peak(self.net) * self.sharing.quantum
     }
 
     /// On a torus, lets trees compete that are images of a few, which are searched for first.
@@ -213,7 +233,7 @@ impl<'a> Contest<'a> {
         let state = best.alternation.best.unfolded(symmetry, self.net, &best.sources, &all);
         let context = Context::new(self.net, &all, self.rng.clone(), work);
         let alternation = Alternation::new(&context, spread_lanes(state, lanes));
-        self.runners.push(Runner { sources: all, alternation, slices: 0 });
+        self.join(Runner { start: Start::Images, sources: all, alternation, slices: 0 }, work);
     }
 
     /// Orders in which every switch reaches all others, if there are to be any.
@@ -254,7 +274,7 @@ impl<'a> Contest<'a> {
             if seed.sources.len() <= switches || peak < before * MORE_TREES {
                 let context = Context::new(self.net, &seed.sources, self.rng.clone(), work);
                 let alternation = Alternation::new(&context, seed.state);
-                self.runners.push(Runner { sources: seed.sources, alternation, slices: 0 });
+                self.join(Runner { start: seed.start, sources: seed.sources, alternation, slices: 0 }, work);
             }
         }
     }
@@ -275,7 +295,7 @@ impl<'a> Contest<'a> {
             return None;
         }
         let alternation = Alternation::new(&context, state);
-        Some(Runner { sources, alternation, slices: 0 })
+        Some(Runner { start: Start::Grown, sources, alternation, slices: 0 })
     }
 
     /// Whether the best start is so far from the bound that nothing can have structure.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use fabric::{FlowControl, Tagging, rng::Rng};
 
-use crate::{SearchPart, rivals, routing::Routing};
+use crate::{SearchEvent, SearchPart, SharedStart, rivals, routing::Routing};
 
 use super::super::{net::Net, work::Work};
 use super::{
@@ -126,6 +126,8 @@ impl Packer<'_> {
         }
         // The best plan within the cap, once there are more trees.
         let mut capped: Option<Share> = None;
+        let mut start = if is_ordered { SharedStart::Ordered } else { SharedStart::Single };
+        self.tell(&best, start, work);
         for trees in best.trees.len() + 1..=self.last_rung(sources) {
             if trees == self.limits.trees + 1 {
                 capped = Some(best.clone());
@@ -135,13 +137,21 @@ impl Packer<'_> {
                 break;
             }
             work.progress(best.trees.peak(net), self.limits.bound);
+            let mut before = best.trees.quality(net);
+            let mut lower = |best: &Share, by: SharedStart, start: &mut SharedStart| {
+                if is_better(best.trees.quality(net), before) {
+                    (before, *start) = (best.trees.quality(net), by);
+                }
+            };
             best = self.one_more(best, trees, is_ordered, rng, work);
+            lower(&best, SharedStart::Split, &mut start);
             let near_all = sources.checked_sub(trees).is_some_and(usize::is_power_of_two);
             if trees.is_power_of_two() || near_all || landings.contains(&trees) {
                 best = self.or_afresh(best, starts, routings, trees, rng, work);
             } else if self.is_small() {
                 best = self.or_remainder(best, starts, routings, trees, work);
             }
+            lower(&best, SharedStart::Afresh, &mut start);
             if self.waits() && trees >= ORDERED_MIN && (trees.is_power_of_two() || is_thrice_a_power(trees)) {
                 match self.ordered(starts, trees, (tries, best.trees.peak(net)), rng, work) {
                     Some(share) if is_better(share.trees.quality(net), best.trees.quality(net)) => {
@@ -151,11 +161,16 @@ impl Packer<'_> {
                     None => tries = tries.saturating_sub(1),
                 }
             }
+            lower(&best, SharedStart::Ordered, &mut start);
             if trees == COPIES && self.waits() && !is_ordered && work.uses(SearchPart::Copies) {
                 if let Some(single) = single {
                     let copies = improve(net, starts.copies(single, COPIES), self.briefly(CYCLES_FEW, work), rng, work);
                     best = better(net, best, copies);
                 }
+            }
+            lower(&best, SharedStart::Copies, &mut start);
+            if trees.is_power_of_two() || trees == self.limits.trees {
+                self.tell(&best, start, work);
             }
             match &mut capped {
                 None if trees.is_power_of_two() => landing(&best, rng, work),
@@ -169,6 +184,12 @@ impl Packer<'_> {
             }
         }
         capped.unwrap_or(best)
+    }
+
+    /// Tells the watch how good shared trees are.
+    fn tell(&self, best: &Share, start: SharedStart, work: &mut Work<'_>) {
+        let (trees, load) = (best.trees.len(), best.trees.peak(self.net));
+        work.happened(&SearchEvent::SharedTrees { trees, start, load });
     }
 
     /// The most trees of a plan that is looked at. Each sender has a tree of its own in the plan after the last one.

@@ -33,7 +33,7 @@ mod tests;
 
 use fabric::{FlowControl, Policy, Tagging, Topology, rng::Rng};
 
-use crate::{StepLimit, routing::Routing};
+use crate::{Ending, SearchEvent, StepLimit, routing::Routing};
 
 use super::{
     net::Net,
@@ -147,6 +147,7 @@ impl Packer<'_> {
                 }
             }
         }
+        self.end(best.trees.peak(net), work);
         best.drop_unused(self.net);
         vec![starts.by_source(&best)]
     }
@@ -170,6 +171,11 @@ impl Packer<'_> {
         }
         let other = self.climb(starts, routings, rng, work, &mut |_, _, _| {});
         Some(if is_better(other.trees.quality(self.net), best.trees.quality(self.net)) { other } else { best })
+    }
+
+    /// Tells the watch why the search ends, with this load.
+    fn end(&self, load: f64, work: &mut Work<'_>) {
+        work.happened(&SearchEvent::Ended(if load <= self.enough { Ending::Optimal } else { Ending::Spent }));
     }
 
     /// What some channel carries at least if so many trees are shared by senders that all sit apart.
@@ -232,6 +238,7 @@ impl Packer<'_> {
                 best = improve_pairs(net, best, self.cycles(2), rng, work);
             }
             // Hosts of a switch may each have a tree of their own where senders choose, but not by pair.
+            self.end(best.trees.peak(net), work);
             by_source = by_source.filter(|share| is_better(share.trees.quality(net), best.trees.quality(net)));
             best.drop_unused(net);
             routings.push(starts.by_pair(best));

@@ -160,6 +160,7 @@ fn shared_trees_are_never_worse_than_capped_ones() {
         let rules = if flow_control == FlowControl::None { Rules::Any } else { Rules::Increasing };
         let routings: Vec<_> =
             [Ask::Structured, Ask::Updown].map(|ask| seeds::routings(&topology, &policy, ask)).concat();
+        let routings: Vec<_> = routings.into_iter().map(|(_, routing)| routing).collect();
         let sources = Starts::new(&topology, &policy, &net).units().len();
         for trees in 1..sources {
             let limits = Limits { trees, bound: 0.0 };

@@ -1,0 +1,112 @@
+//! What no engine could plan, refused before any search.
+//!
+//! ```text
+//!   topology, policy ─▶ hosts? models' capabilities? who needs floods? what learns? ─▶ a search, or why there is none
+//! ```
+
+use fabric::{EngineName, FdbMode, Flood, FlowControl, Plan, Policy, Resilience, Switch, Tagging, Topology};
+
+use crate::{PlanError, number};
+
+/// Refuses what no engine could plan.
+pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    if topology.hosts().is_empty() {
+        return Err(PlanError::NoHosts);
+    }
+    if !policy.traffic.fits(topology.hosts().len()) {
+        return Err(PlanError::OtherTraffic { hosts: topology.hosts().len() });
+    }
+    for switch in topology.switches() {
+        let refuse = |needs: &'static str| {
+            let (switch, model) = (switch.name.clone(), switch.model.name.clone());
+            Err(PlanError::Unsupported { switch, model, needs, way_out: String::new() })
+        };
+        if !switch.model.independent_vlan_learning {
+            return refuse("a forwarding table per VLAN (IVL)");
+        }
+        if policy.tagging == Tagging::Switch && !switch.model.hybrid_ports {
+            return refuse("ports that are untagged in many VLANs");
+        }
+        match policy.flow_control {
+            FlowControl::Pause if !switch.model.pause => {
+                return refuse("802.3x PAUSE");
+            }
+            FlowControl::Pfc(classes) if switch.model.pfc_classes < classes => {
+                return refuse("as many priority flow control classes");
+            }
+            _ => {}
+        }
+    }
+    check_flood(topology, policy)?;
+    check_storm_control(topology, policy)?;
+    number::check_any(topology, policy)
+}
+
+/// Refuses to drop floods where something needs them, or a switch cannot.
+fn check_flood(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    let flood = policy.flood;
+    if flood == Flood::Forward {
+        return Ok(());
+    }
+    let needed = |by| Err(PlanError::FloodsNeeded { flood, by, way_out: String::new() });
+    if policy.fdb == FdbMode::Learned {
+        return needed("a switch that learns");
+    }
+    if topology.in_band().is_some() {
+        return needed("management over data ports");
+    }
+    let lacks = |switch: &&Switch| !flood.blocked().without(switch.model.blocks_floods).is_empty();
+    match topology.switches().iter().find(lacks) {
+        None => Ok(()),
+        Some(switch) => Err(PlanError::Unsupported {
+            switch: switch.name.clone(),
+            model: switch.model.name.clone(),
+            needs: match flood {
+                Flood::Forward => unreachable!("it blocks nothing"),
+                Flood::Drop => "ports that block unknown unicast",
+                Flood::DropAll => "ports that block unknown unicast, multicast and broadcast",
+            },
+            way_out: String::new(),
+        }),
+    }
+}
+
+/// Refuses to limit floods where a switch with hosts cannot.
+fn check_storm_control(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    if policy.storm_limit.is_none() {
+        return Ok(());
+    }
+    let mut edges = topology.host_ids().map(|host| topology.switch(topology.switch_of(host)));
+    match edges.find(|switch| !switch.model.storm_control) {
+        None => Ok(()),
+        Some(switch) => Err(PlanError::Unsupported {
+            switch: switch.name.clone(),
+            model: switch.model.name.clone(),
+            needs: "storm control in percent of a port's rate",
+            way_out: String::new(),
+        }),
+    }
+}
+
+/// Refuses what switches that learn are not known to survive.
+pub(crate) fn check_learned(policy: &Policy, previous: Option<&Plan>) -> Result<(), PlanError> {
+    let unproven = |what, way_out| Err(PlanError::LearnedUnproven { what, way_out });
+    let learns = policy.fdb == FdbMode::Learned;
+    if previous.is_some_and(|previous| learns || previous.policy.fdb == FdbMode::Learned) {
+        return unproven(
+            "--previous",
+            "plan without --previous, or keep static entries in both plans with --fdb minimal",
+        );
+    }
+    if !learns {
+        return Ok(());
+    }
+    if policy.resilience != Resilience::None {
+        return unproven("--resilience", "plan with --resilience 0, or keep static entries with --fdb minimal");
+    }
+    let one_tree = policy.engine == EngineName::Tree || policy.vlans_max == Some(1);
+    if policy.tagging != Tagging::SourceDestination && !one_tree {
+        return Err(PlanError::AnswersElsewhere { tagging: policy.tagging, way_out: String::new() });
+    }
+    Ok(())
+}
