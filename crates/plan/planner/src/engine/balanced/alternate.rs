@@ -15,8 +15,8 @@ use super::{
     build::{Lateness, Rule},
     forest::Source,
     net::{NONE, Net},
-    search::Effort,
-    state::{Context, PathPrices, State, rank_of},
+    search::{Effort, rank_of},
+    state::{Context, PathPrices, State},
 };
 use crate::{SearchPart, exponential::between};
 

@@ -100,20 +100,26 @@ pub(super) fn random_orders(net: &Net, lanes: usize, rng: &mut Rng) -> Vec<Vec<u
     rank
 }
 
-/// Anneals `rank[lane][channel]`, given each origin's lane; none if time was up before that was done, so that what comes
-/// out never depends on how much time was left. Nothing goes through channels with `closed[lane][channel]`, of which there
-/// are none where that is empty.
-#[allow(clippy::too_many_arguments)]
+/// What orders are annealed for, and how.
+pub(super) struct Annealing<'a> {
+    pub(super) origins: &'a [Origin<'a>],
+    /// `lane[origin]`.
+    pub(super) lane: &'a [u8],
+    /// Nothing goes through channels with `closed[lane][channel]`, of which there are none where this is empty.
+    pub(super) closed: &'a [Vec<bool>],
+    pub(super) schedule: Schedule,
+}
+
+/// Anneals `rank[lane][channel]`; none if time was up before that was done, so that what comes out never depends on how much
+/// time was left.
 pub(super) fn anneal(
     net: &Net,
-    origins: &[Origin<'_>],
-    lane: &[u8],
+    annealing: &Annealing<'_>,
     mut rank: Vec<Vec<u32>>,
-    closed: &[Vec<bool>],
-    schedule: Schedule,
     rng: &mut Rng,
     work: &mut Work<'_>,
 ) -> Option<Vec<Vec<u32>>> {
+    let &Annealing { origins, lane, closed, schedule } = annealing;
     let lanes = rank.len();
     let mut batches: Vec<Vec<Batch>> =
         (0..lanes).map(|number| batches(net, origins, lane, number as u8, rng)).collect();
@@ -149,9 +155,8 @@ pub(super) fn anneal(
             let mut jobs: Vec<(&mut Crew, &mut [Batch])> =
                 crews.iter_mut().zip(own[..count].chunks_mut(share)).collect();
             let prices = open_prices(&price, closed.get(lane));
-            with_each(work.threads(), &mut jobs, |(crew, batches)| {
-                crew.route(net, batches, &order, &prices, penalty, urgency);
-            });
+            let terms = Terms { order: &order, price: &prices, penalty, urgency };
+            with_each(work.threads(), &mut jobs, |(crew, batches)| crew.route(net, batches, terms));
             let crewed = jobs.len();
             own.rotate_right(middle);
             for crew in &crews[..crewed] {
@@ -216,6 +221,19 @@ pub(super) fn anneal(
     best.map(|best| best.1)
 }
 
+/// What paths are found by.
+#[derive(Clone, Copy)]
+struct Terms<'a> {
+    /// All channels, in the lane's order.
+    order: &'a [u32],
+    /// `price[channel]`.
+    price: &'a [f32],
+    /// What a turn against the order costs.
+    penalty: f32,
+    /// How much more than others flow counts that takes such a turn.
+    urgency: f32,
+}
+
 /// What a channel costs on a lane.
 fn open_prices<'p>(price: &'p [f32], closed: Option<&Vec<bool>>) -> Cow<'p, [f32]> {
     match closed {
@@ -274,7 +292,7 @@ impl Crew {
         Self { sweeper: Sweeper::new(net, sweeps), fresh, used, falls: 0.0 }
     }
 
-    fn route(&mut self, net: &Net, batches: &mut [Batch], order: &[u32], price: &[f32], penalty: f32, urgency: f32) {
+    fn route(&mut self, net: &Net, batches: &mut [Batch], terms: Terms<'_>) {
         self.used.fill(0.0);
         self.falls = 0.0;
         for batch in batches {
@@ -282,7 +300,7 @@ impl Crew {
             batch.rounds += 1;
             self.fresh.fill(0.0);
             let Self { sweeper, fresh, used, .. } = self;
-            self.falls += sweeper.route(net, batch, order, price, penalty, urgency, fresh, used);
+            self.falls += sweeper.route(net, batch, terms, fresh, used);
             for (own, fresh) in batch.load.iter_mut().zip(&self.fresh) {
                 *own = *own * (1.0 - step) + step * fresh;
             }
@@ -337,32 +355,21 @@ impl Sweeper {
     }
 
     /// Routes a batch; adds loads to `load[channel]` and used turns to `used[turn]`; returns the pairs that fall.
-    #[allow(clippy::too_many_arguments)]
-    fn route(
-        &mut self,
-        net: &Net,
-        batch: &Batch,
-        order: &[u32],
-        price: &[f32],
-        penalty: f32,
-        urgency: f32,
-        load: &mut [f32],
-        used: &mut [f32],
-    ) -> f64 {
-        self.spread(net, batch, order, price, penalty);
+    fn route(&mut self, net: &Net, batch: &Batch, terms: Terms<'_>, load: &mut [f32], used: &mut [f32]) -> f64 {
+        self.spread(net, batch, terms);
         for (switch, units) in batch.units.iter().enumerate().filter(|(switch, _)| net.hosts[*switch] > 0) {
             for (slot, &pairs) in units.iter().enumerate().take(batch.roots.len()) {
                 let last = self.best_last[switch][slot];
                 if last != START {
-                    let urgent = if last as usize >= net.channels { urgency * pairs } else { pairs };
+                    let urgent = if last as usize >= net.channels { terms.urgency * pairs } else { pairs };
                     self.push(last as usize, slot, pairs, urgent);
                 }
             }
         }
-        self.gather(net, order, load, used)
+        self.gather(net, terms.order, load, used)
     }
 
-    fn spread(&mut self, net: &Net, batch: &Batch, order: &[u32], price: &[f32], penalty: f32) {
+    fn spread(&mut self, net: &Net, batch: &Batch, Terms { order, price, penalty, .. }: Terms<'_>) {
         self.cost.fill([f32::INFINITY; BATCH]);
         self.last.fill([START; BATCH]);
         for (slot, root, start) in batch.each_root() {

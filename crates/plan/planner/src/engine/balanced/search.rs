@@ -100,19 +100,27 @@ impl Scratch {
     }
 }
 
+/// What moves do not change.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) net: &'a Net,
+    pub(super) sources: &'a [Source],
+    /// `lane[source]`.
+    pub(super) lane: &'a [u8],
+    /// `rank[lane][channel]`: the order that the lane's trees must keep; empty if every turn is allowed.
+    pub(super) rank: &'a [Vec<u32>],
+}
+
 /// Sweeps over all switches of all trees until a sweep changes little, at most `sweeps` times; returns the moves made.
-/// `rank_of(source)` is the order of channels that its tree must keep, if any.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn reattach<'r>(
-    net: &Net,
-    sources: &[Source],
-    rank_of: &dyn Fn(usize) -> Option<&'r [u32]>,
+pub(super) fn reattach(
+    rules: Rules<'_>,
     forest: &mut Forest,
     scratch: &mut Scratch,
     Effort { sharpness, ambition, sweeps }: Effort,
     rng: &mut Rng,
     work: &mut Work<'_>,
 ) -> usize {
+    let net = rules.net;
     let mut total = 0;
     let mut target = forest.peak(net) * ambition;
     let mut prices = Prices::new(net, &forest.load, sharpness, target);
@@ -125,7 +133,7 @@ pub(super) fn reattach<'r>(
             if work.expired() {
                 break;
             }
-            let spent = sweep_tree(net, &sources[source], rank_of(source), forest, source, &mut prices, scratch, rng);
+            let spent = sweep_tree(rules, forest, source, &mut prices, scratch, rng);
             moves += spent.0;
             work.spend(spent.1);
         }
@@ -143,18 +151,22 @@ pub(super) fn reattach<'r>(
     total
 }
 
+/// The order that a source's tree must keep, if any.
+#[inline]
+pub(super) fn rank_of<'r>(rank: &'r [Vec<u32>], lane: &[u8], source: usize) -> Option<&'r [u32]> {
+    rank.get(usize::from(lane[source])).map(Vec::as_slice)
+}
+
 /// Tries every switch of one tree; returns the moves made and the channels visited.
-#[allow(clippy::too_many_arguments)]
 fn sweep_tree(
-    net: &Net,
-    source: &Source,
-    rank: Option<&[u32]>,
+    rules: Rules<'_>,
     forest: &mut Forest,
     number: usize,
     prices: &mut Prices,
     scratch: &mut Scratch,
     rng: &mut Rng,
 ) -> (usize, usize) {
+    let (net, source, rank) = (rules.net, &rules.sources[number], rank_of(rules.rank, rules.lane, number));
     let senders = source.senders();
     let root = source.root;
     let classes = net.slowness.len().max(1);

@@ -7,7 +7,7 @@ use super::{
     forest::{Forest, Source},
     net::{NONE, Net},
     order::Sifter,
-    search::{Effort, Scratch, reattach},
+    search::{Effort, Rules, Scratch, rank_of, reattach},
     symmetry::Symmetry,
     work::Work,
 };
@@ -56,11 +56,6 @@ impl State {
     }
 }
 
-#[inline]
-pub(super) fn rank_of<'r>(rank: &'r [Vec<u32>], lane: &[u8], source: usize) -> Option<&'r [u32]> {
-    rank.get(usize::from(lane[source])).map(Vec::as_slice)
-}
-
 /// What searches share: the network, who sends, the tables and the sources of randomness and time.
 pub(super) struct Context<'a, 'w> {
     pub(super) net: &'a Net,
@@ -91,8 +86,8 @@ impl<'a, 'w> Context<'a, 'w> {
             return 0;
         }
         let State { forest, lane, rank } = state;
-        let order = |source: usize| rank_of(rank, lane, source);
-        reattach(self.net, self.sources, &order, forest, &mut self.scratch, effort, &mut self.rng, self.work)
+        let rules = Rules { net: self.net, sources: self.sources, lane, rank };
+        reattach(rules, forest, &mut self.scratch, effort, &mut self.rng, self.work)
     }
 
     pub(super) fn shuffled_sources(&mut self) -> Vec<usize> {

@@ -16,7 +16,7 @@ use crate::{
     Start,
     engine::balanced::{
         alternate::{Alternation, Patience, grow_all, rebuild},
-        anneal::{self, Schedule},
+        anneal::{self, Annealing, Schedule},
         forest::{Forest, Source},
         state::{Context, State},
         work::Work,
@@ -145,7 +145,8 @@ impl Contest<'_> {
                 Begin::Valid => (self.valid_orders(lanes), DONE_VALID),
             };
             let schedule = Schedule { done, ..schedule };
-            let Some(rank) = anneal::anneal(self.net, &origins, &lane, rank, &[], schedule, &mut rng, work) else {
+            let annealing = Annealing { origins: &origins, lane: &lane, closed: &[], schedule };
+            let Some(rank) = anneal::anneal(self.net, &annealing, rank, &mut rng, work) else {
                 break;
             };
             let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);

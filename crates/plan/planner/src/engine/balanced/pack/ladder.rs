@@ -65,6 +65,16 @@ struct Candidate {
     is_ordered: bool,
 }
 
+/// What plans on the way come from beside the one before.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    starts: &'a Starts<'a>,
+    /// Routes with more trees.
+    routings: &'a [Routing],
+    /// One tree, if copies of it are to compete.
+    single: Option<&'a Share>,
+}
+
 impl Packer<'_> {
     /// The best routes by source on as many trees as there may be, as far as there is time; `landing` is told of the best so
     /// far wherever the number of trees is a power of two.
@@ -78,15 +88,8 @@ impl Packer<'_> {
     ) -> Share {
         let single = starts.single(rng, work);
         let first = if self.waits() { starts.copies(&single, 1) } else { single.clone() };
-        self.climb_from(
-            Candidate { share: first, is_ordered: false },
-            Some(&single),
-            starts,
-            routings,
-            rng,
-            work,
-            landing,
-        )
+        let given = Given { starts, routings, single: Some(&single) };
+        self.climb_from(Candidate { share: first, is_ordered: false }, given, rng, work, landing)
     }
 
     /// The same from the middle of the way on: from half as many trees as there may be.
@@ -101,16 +104,14 @@ impl Packer<'_> {
         let half = half.min(self.limits.trees);
         let share = self.ordered(starts, half, (ORDERED_TRIES, f64::INFINITY), rng, work)?;
         let first = Candidate { share, is_ordered: true };
-        Some(self.climb_from(first, None, starts, routings, rng, work, &mut |_, _, _| {}))
+        let given = Given { starts, routings, single: None };
+        Some(self.climb_from(first, given, rng, work, &mut |_, _, _| {}))
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn climb_from(
         &self,
         first: Candidate,
-        single: Option<&Share>,
-        starts: &Starts<'_>,
-        routings: &[Routing],
+        Given { starts, routings, single }: Given<'_>,
         rng: &mut Rng,
         work: &mut Work<'_>,
         landing: &mut dyn FnMut(&Share, &mut Rng, &mut Work<'_>),

@@ -13,7 +13,7 @@
 use fabric::rng::Rng;
 
 use super::super::{
-    anneal::{self, Origin, Schedule},
+    anneal::{self, Annealing, Origin, Schedule},
     build::{Builder, Lateness, Rule},
     net::{NONE, Net},
     rank::ranks_by_key,
@@ -97,7 +97,8 @@ pub(super) fn ordered(
         })
         .collect();
     let rank = anneal::random_orders(net, lanes, rng);
-    let annealed = anneal::anneal(net, &origins, &lane, rank, &closed, SCHEDULE, rng, work)?;
+    let annealing = Annealing { origins: &origins, lane: &lane, closed: &closed, schedule: SCHEDULE };
+    let annealed = anneal::anneal(net, &annealing, rank, rng, work)?;
     let rank: Vec<Vec<u32>> = (annealed.iter().zip(&key))
         .map(|(rank, key)| {
             let place = |(&rank, &key): (&u32, &f64)| if key < 0.0 { key } else { f64::from(rank) };

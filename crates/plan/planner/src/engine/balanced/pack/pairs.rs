@@ -188,7 +188,8 @@ impl Pairs {
                     (Some(orders), OrderPolicy::Rising) => Some(orders.rank(self.trees.lane[tree])),
                     _ => None,
                 };
-                spread(net, inward, &downward[tree * n..(tree + 1) * n], source, &price, rank, &mut cost, &mut last);
+                let priced = PricedTree { inward, downward: &downward[tree * n..(tree + 1) * n], price: &price, rank };
+                spread(net, &priced, source, &mut cost, &mut last);
                 let row = &self.choice[source * n..(source + 1) * n];
                 for ((least, which), cost) in least.iter_mut().zip(&mut which).zip(&cost) {
                     if *cost < *least {
@@ -275,18 +276,21 @@ pub(super) fn turns_of(path: &[u32], turns: &mut Vec<Turn>) {
     turns.extend(path.windows(2).map(|two| (two[0], two[1])));
 }
 
+/// A tree, and what it costs to use its channels.
+struct PricedTree<'a> {
+    /// `inward[switch]`: the channel from its parent.
+    inward: &'a [u32],
+    /// Its switches, parents before children.
+    downward: &'a [u32],
+    /// `price[channel]`.
+    price: &'a [f32],
+    /// `rank[channel]`: must rise along every path, if there is one.
+    rank: Option<&'a [u32]>,
+}
+
 /// What a pair from `source` costs to every switch in a tree; infinite where the order falls on the way.
-#[allow(clippy::too_many_arguments)]
-fn spread(
-    net: &Net,
-    inward: &[u32],
-    downward: &[u32],
-    source: usize,
-    price: &[f32],
-    rank: Option<&[u32]>,
-    cost: &mut [f32],
-    last: &mut [u32],
-) {
+fn spread(net: &Net, tree: &PricedTree<'_>, source: usize, cost: &mut [f32], last: &mut [u32]) {
+    let &PricedTree { inward, downward, price, rank } = tree;
     // First up from the source, then down from wherever that led. Costs below 0 mark what is not known yet.
     cost.fill(-1.0);
     cost[source] = 0.0;

@@ -95,178 +95,181 @@ pub(super) fn sweep(
     scratch: &mut Scratch,
     rng: &mut Rng,
 ) -> usize {
-    let mut visits = net.switches / 4;
     let crowded = |channel: &u32| {
         let weight = |channel: u32| prices.weight[channel as usize];
         *channel != NONE && weight(*channel).max(weight(net.reverse(*channel))) > NEGLIGIBLE
     };
     if !trees.tree(tree).iter().any(crowded) {
-        return visits;
+        return net.switches / 4;
     }
     let mut switches = std::mem::take(&mut scratch.switches);
     rng.shuffle(&mut switches);
+    let mut sweep = Sweep { net, demand, prices, scratch, visits: net.switches / 4 };
     for &switch in &switches {
         let switch = switch as usize;
         let current = trees.tree(tree)[switch];
         if current == NONE {
             continue;
         }
-        let total = demand.turn_to(net, trees.tree(tree), switch);
-        visits += 4;
-        if total == Flow::default() {
+        let branch = Branch { switch, total: sweep.demand.turn_to(net, trees.tree(tree), switch) };
+        sweep.visits += 4;
+        if branch.total == Flow::default() {
             continue;
         }
-        find_moves(net, trees.tree(tree), switch, total, demand, prices, scratch, &mut visits);
-        for at in 0..scratch.moves.len().min(TRIES_MAX) {
-            let channel = scratch.moves[at].1;
-            if attempt(net, trees, tree, switch, channel, total, demand, prices, scratch, &mut visits) {
+        sweep.find_moves(trees.tree(tree), branch);
+        for at in 0..sweep.scratch.moves.len().min(TRIES_MAX) {
+            let channel = sweep.scratch.moves[at].1;
+            if sweep.attempt(trees, tree, branch, channel) {
                 break;
             }
         }
     }
+    let visits = sweep.visits;
     scratch.switches = switches;
     visits
 }
 
-/// Lists the moves of a branch that pay, cheapest first.
-#[allow(clippy::too_many_arguments)]
-fn find_moves(
-    net: &Net,
-    inward: &[u32],
+/// A branch of a tree, and what it exchanges with the rest.
+#[derive(Clone, Copy)]
+struct Branch {
     switch: usize,
     total: Flow,
-    demand: &dyn Demand,
-    prices: &ChannelPrices,
-    scratch: &mut Scratch,
-    visits: &mut usize,
-) {
-    let Scratch { stamp, now, moves, .. } = scratch;
-    moves.clear();
-    let current = inward[switch];
-    let parent = net.tail(current);
-    *now += 1;
-    // All ancestors, so that the way from a new place ends where it meets the old one.
-    let mut at = parent;
-    stamp[at] = *now;
-    while inward[at] != NONE {
-        at = net.tail(inward[at]);
-        stamp[at] = *now;
-        *visits += 1;
-    }
-    let (out, into) = (total.out as f64, total.into as f64);
-    let saving = prices.change(net, net.reverse(current), -out) + prices.change(net, current, -into);
-    'candidates: for channel in net.into(switch) {
-        let to = net.tail(channel);
-        if channel == current || to == switch {
-            continue;
-        }
-        let mut change = saving + prices.change(net, net.reverse(channel), out) + prices.change(net, channel, into);
-        let mut at = to;
-        *visits += 1;
-        while stamp[at] != *now {
-            if at == switch {
-                continue 'candidates;
-            }
-            let channel = inward[at];
-            let Flow { out: there, into: thence } = demand.below(at, Place::Beside);
-            let (there, thence) = (there as f64, thence as f64);
-            change += prices.change(net, net.reverse(channel), out - there - thence);
-            change += prices.change(net, channel, into - thence - there);
-            at = net.tail(channel);
-            *visits += 1;
-        }
-        let meeting = at;
-        at = parent;
-        while at != meeting {
-            let channel = inward[at];
-            let Flow { out: there, into: thence } = demand.below(at, Place::Above);
-            let (there, thence) = (there as f64, thence as f64);
-            change += prices.change(net, net.reverse(channel), thence - (out - there));
-            change += prices.change(net, channel, there - (into - thence));
-            at = net.tail(channel);
-            *visits += 1;
-        }
-        if change < -1e-9 {
-            moves.push((change, channel));
-        }
-    }
-    moves.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
 }
 
-/// Moves a branch, unless an order forbids it.
-#[allow(clippy::too_many_arguments)]
-fn attempt(
-    net: &Net,
-    trees: &mut SharedTrees,
-    tree: usize,
-    switch: usize,
-    channel: u32,
-    total: Flow,
-    demand: &mut dyn Demand,
-    prices: &mut ChannelPrices,
-    scratch: &mut Scratch,
-    visits: &mut usize,
-) -> bool {
-    let Scratch { stamp, now, way, old, new, .. } = scratch;
-    let current = trees.tree(tree)[switch];
-    let (from, to) = (net.tail(current), net.tail(channel));
-    // The way: up from the new place to where it meets the old one, then the ancestors of the old place up to there.
-    way.clear();
-    let mut at = to;
-    while stamp[at] != *now {
-        way.push(at as u32);
-        at = net.tail(trees.tree(tree)[at]);
-    }
-    let meeting = at;
-    let beside = way.len();
-    at = from;
-    while at != meeting {
-        way.push(at as u32);
-        at = net.tail(trees.tree(tree)[at]);
-    }
-    way.push(meeting as u32);
-    if trees.orders.is_some() {
-        old.clear();
-        new.clear();
-        demand.turns(net, trees.tree(tree), switch, way, old);
-    }
-    let flows: Vec<(u32, Flow, bool)> = (way.iter().take(way.len() - 1).enumerate())
-        .map(|(place, &at)| {
-            let above = place >= beside;
-            let flow = demand.below(at as usize, if above { Place::Above } else { Place::Beside });
-            (trees.tree(tree)[at as usize], flow, above)
-        })
-        .collect();
-    trees.tree_mut(tree)[switch] = channel;
-    demand.moved(net, trees.tree(tree), switch, from, to);
-    if trees.orders.is_some() {
-        demand.turns(net, trees.tree(tree), switch, way, new);
-        let lane = trees.lane[tree];
-        let orders = trees.orders.as_mut().expect("there are orders");
-        if !orders.exchange(net, lane, (old, new), NEAR, visits) {
-            trees.tree_mut(tree)[switch] = current;
-            demand.moved(net, trees.tree(tree), switch, to, from);
-            return false;
+/// One sweep over the branches of a tree.
+struct Sweep<'a> {
+    net: &'a Net,
+    demand: &'a mut dyn Demand,
+    prices: &'a mut ChannelPrices,
+    scratch: &'a mut Scratch,
+    /// Visits to channels so far.
+    visits: usize,
+}
+
+impl Sweep<'_> {
+    /// Lists the moves of a branch that pay, cheapest first.
+    fn find_moves(&mut self, inward: &[u32], Branch { switch, total }: Branch) {
+        let Self { net, demand, prices, scratch, visits } = self;
+        let net = *net;
+        let Scratch { stamp, now, moves, .. } = &mut **scratch;
+        moves.clear();
+        let current = inward[switch];
+        let parent = net.tail(current);
+        *now += 1;
+        // All ancestors, so that the way from a new place ends where it meets the old one.
+        let mut at = parent;
+        stamp[at] = *now;
+        while inward[at] != NONE {
+            at = net.tail(inward[at]);
+            stamp[at] = *now;
+            *visits += 1;
         }
+        let (out, into) = (total.out as f64, total.into as f64);
+        let saving = prices.change(net, net.reverse(current), -out) + prices.change(net, current, -into);
+        'candidates: for channel in net.into(switch) {
+            let to = net.tail(channel);
+            if channel == current || to == switch {
+                continue;
+            }
+            let mut change = saving + prices.change(net, net.reverse(channel), out) + prices.change(net, channel, into);
+            let mut at = to;
+            *visits += 1;
+            while stamp[at] != *now {
+                if at == switch {
+                    continue 'candidates;
+                }
+                let channel = inward[at];
+                let Flow { out: there, into: thence } = demand.below(at, Place::Beside);
+                let (there, thence) = (there as f64, thence as f64);
+                change += prices.change(net, net.reverse(channel), out - there - thence);
+                change += prices.change(net, channel, into - thence - there);
+                at = net.tail(channel);
+                *visits += 1;
+            }
+            let meeting = at;
+            at = parent;
+            while at != meeting {
+                let channel = inward[at];
+                let Flow { out: there, into: thence } = demand.below(at, Place::Above);
+                let (there, thence) = (there as f64, thence as f64);
+                change += prices.change(net, net.reverse(channel), thence - (out - there));
+                change += prices.change(net, channel, there - (into - thence));
+                at = net.tail(channel);
+                *visits += 1;
+            }
+            if change < -1e-9 {
+                moves.push((change, channel));
+            }
+        }
+        moves.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     }
-    let mut carry = |channel: u32, less: u64, more: u64| {
-        let load = &mut trees.load[channel as usize];
-        *load = *load + more - less;
-        prices.follow(net, &trees.load, channel);
-    };
-    carry(net.reverse(current), total.out, 0);
-    carry(current, total.into, 0);
-    carry(net.reverse(channel), 0, total.out);
-    carry(channel, 0, total.into);
-    for (channel, Flow { out, into }, above) in flows {
-        let (up, down) = if above {
-            ((total.out - out, into), (total.into - into, out))
-        } else {
-            ((into, total.out - out), (out, total.into - into))
+
+    /// Moves a branch, unless an order forbids it.
+    fn attempt(&mut self, trees: &mut SharedTrees, tree: usize, branch: Branch, channel: u32) -> bool {
+        let Branch { switch, total } = branch;
+        let Self { net, demand, prices, scratch, visits } = self;
+        let net = *net;
+        let Scratch { stamp, now, way, old, new, .. } = &mut **scratch;
+        let current = trees.tree(tree)[switch];
+        let (from, to) = (net.tail(current), net.tail(channel));
+        // The way: up from the new place to where it meets the old one, then the ancestors of the old place up to there.
+        way.clear();
+        let mut at = to;
+        while stamp[at] != *now {
+            way.push(at as u32);
+            at = net.tail(trees.tree(tree)[at]);
+        }
+        let meeting = at;
+        let beside = way.len();
+        at = from;
+        while at != meeting {
+            way.push(at as u32);
+            at = net.tail(trees.tree(tree)[at]);
+        }
+        way.push(meeting as u32);
+        if trees.orders.is_some() {
+            old.clear();
+            new.clear();
+            demand.turns(net, trees.tree(tree), switch, way, old);
+        }
+        let flows: Vec<(u32, Flow, bool)> = (way.iter().take(way.len() - 1).enumerate())
+            .map(|(place, &at)| {
+                let above = place >= beside;
+                let flow = demand.below(at as usize, if above { Place::Above } else { Place::Beside });
+                (trees.tree(tree)[at as usize], flow, above)
+            })
+            .collect();
+        trees.tree_mut(tree)[switch] = channel;
+        demand.moved(net, trees.tree(tree), switch, from, to);
+        if trees.orders.is_some() {
+            demand.turns(net, trees.tree(tree), switch, way, new);
+            let lane = trees.lane[tree];
+            let orders = trees.orders.as_mut().expect("there are orders");
+            if !orders.exchange(net, lane, (old, new), NEAR, visits) {
+                trees.tree_mut(tree)[switch] = current;
+                demand.moved(net, trees.tree(tree), switch, to, from);
+                return false;
+            }
+        }
+        let mut carry = |channel: u32, less: u64, more: u64| {
+            let load = &mut trees.load[channel as usize];
+            *load = *load + more - less;
+            prices.follow(net, &trees.load, channel);
         };
-        carry(net.reverse(channel), up.0, up.1);
-        carry(channel, down.0, down.1);
+        carry(net.reverse(current), total.out, 0);
+        carry(current, total.into, 0);
+        carry(net.reverse(channel), 0, total.out);
+        carry(channel, 0, total.into);
+        for (channel, Flow { out, into }, above) in flows {
+            let (up, down) = if above {
+                ((total.out - out, into), (total.into - into, out))
+            } else {
+                ((into, total.out - out), (out, total.into - into))
+            };
+            carry(net.reverse(channel), up.0, up.1);
+            carry(channel, down.0, down.1);
+        }
+        *visits += 2 * way.len() + 4;
+        true
     }
-    *visits += 2 * way.len() + 4;
-    true
 }
