@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{Guard, Shape, clos, grid, lab_name, plan, ring, skipped, wanted};
-use dialects::{Difference, Memory, Request, Target, TargetChoice};
+use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice};
 use fabric::{Flood, LinkId, Plan, Tree};
 use lab::{
     Backend, Lab, LabOptions,
@@ -221,7 +221,7 @@ fn run_scripts(lab: &Lab, plan: &Plan, since: Option<Difference<'_>>, phases: &[
 
 /// The scripts of a phase, by switch.
 fn scripts(plan: &Plan, target: Target, since: Option<Difference<'_>>, phase: Option<Phase>) -> Vec<(usize, String)> {
-    let request = Request { plan, digest: "plan", target: TargetChoice::Named(target), switch: None, since };
+    let request = RenderRequest { plan, digest: "plan", target: TargetChoice::Named(target), switch: None, since };
     let mut memory = Memory::default();
     let parts = dialects::render(&request, &mut memory).expect("it can be said");
     let due = parts.iter().filter(|part| part.phase == phase);

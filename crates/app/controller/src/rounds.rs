@@ -21,11 +21,11 @@ pub(crate) struct Rounds<T> {
 struct Inner<T> {
     due: BTreeSet<(Instant, usize)>,
     orders: Vec<Option<T>>,
-    state: State,
+    state: RoundState,
 }
 
 #[derive(PartialEq, Eq)]
-enum State {
+enum RoundState {
     Running,
     Ended,
 }
@@ -34,7 +34,7 @@ impl<T: Clone> Rounds<T> {
     /// So many things, all due now and then each `interval` after it was done.
     pub(crate) fn new(count: usize, interval: Duration, now: Instant) -> Self {
         let due = (0..count).map(|at| (now + interval, at)).collect();
-        let inner = Inner { due, orders: (0..count).map(|_| None).collect(), state: State::Running };
+        let inner = Inner { due, orders: (0..count).map(|_| None).collect(), state: RoundState::Running };
         Self { inner: Mutex::new(inner), changed: Condvar::new(), interval }
     }
 
@@ -46,7 +46,7 @@ impl<T: Clone> Rounds<T> {
     pub(crate) fn next(&self) -> Option<(usize, Option<T>)> {
         let mut inner = self.lock();
         loop {
-            if inner.state == State::Ended {
+            if inner.state == RoundState::Ended {
                 return None;
             }
             let now = Instant::now();
@@ -85,7 +85,7 @@ impl<T: Clone> Rounds<T> {
 
     /// Ends all rounds.
     pub(crate) fn end(&self) {
-        self.lock().state = State::Ended;
+        self.lock().state = RoundState::Ended;
         self.changed.notify_all();
     }
 }

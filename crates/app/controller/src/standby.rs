@@ -216,7 +216,7 @@ fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>), Disagreement
 
 /// What a switch is to hold, and when that was said.
 #[derive(Clone, Default)]
-struct Order {
+struct DesiredPvids {
     turn: u64,
     pvids: Vec<(Slot, Pvid)>,
 }
@@ -261,7 +261,12 @@ impl Watch<'_> {
     }
 
     /// Looks at whichever switch is due, again and again, and has it hold what was ordered last.
-    fn mind(&self, devices: &[Mutex<Option<Device<UdpLink>>>], rounds: &Rounds<Order>, reports: &mpsc::Sender<Report>) {
+    fn mind(
+        &self,
+        devices: &[Mutex<Option<Device<UdpLink>>>],
+        rounds: &Rounds<DesiredPvids>,
+        reports: &mpsc::Sender<Report>,
+    ) {
         while let Some((at, order)) = rounds.next() {
             let switch = SwitchId::new(at);
             let mut device = devices[at].lock().unwrap_or_else(PoisonError::into_inner);
@@ -283,14 +288,14 @@ impl Watch<'_> {
         &self,
         switch: SwitchId,
         device: &mut Option<Device<UdpLink>>,
-        order: Option<&Order>,
+        order: Option<&DesiredPvids>,
     ) -> Result<Glance, Fault> {
         let device = match device {
             Some(device) => device,
             None => device.insert(self.fabric.connect_by_snmp(switch)?),
         };
         let seen = device.glance()?;
-        let wrong = |order: &Order| -> Vec<(Slot, Pvid)> {
+        let wrong = |order: &DesiredPvids| -> Vec<(Slot, Pvid)> {
             let differs = |(slot, pvid): &&(Slot, Pvid)| seen.ports[slot.index()].pvid != *pvid;
             order.pvids.iter().filter(differs).copied().collect()
         };
@@ -317,7 +322,7 @@ impl Watch<'_> {
     fn lead(
         &self,
         standby: &mut Standby,
-        rounds: &Rounds<Order>,
+        rounds: &Rounds<DesiredPvids>,
         inbox: &mpsc::Receiver<Report>,
         token: &CancellationToken,
         events: &mut (dyn FnMut(StandbyEvent) + '_),
@@ -393,7 +398,7 @@ impl Watch<'_> {
                 (told, turn) = (Some(standby.active()), turn + 1);
                 for switch in topology.switch_ids() {
                     let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
-                    rounds.order(switch.index(), Order { turn, pvids }, Instant::now());
+                    rounds.order(switch.index(), DesiredPvids { turn, pvids }, Instant::now());
                 }
             }
         }

@@ -47,7 +47,7 @@ impl Draft {
 
     /// Builds the topology.
     pub(super) fn build(self, options: &Options) -> Result<Topology, GenerateError> {
-        let mut order = Order { rng: options.shuffle.map(Rng::new) };
+        let mut order = Shuffle { rng: options.shuffle.map(Rng::new) };
         let mut builder = TopologyBuilder::with_models(options.models.clone());
         let switch_order = order.of(self.switches.len());
         let switch_name = order.of(self.switches.len());
@@ -111,11 +111,11 @@ enum Jack {
 }
 
 /// The order in which arbitrary things come: as drafted, or shuffled.
-struct Order {
+struct Shuffle {
     rng: Option<Rng>,
 }
 
-impl Order {
+impl Shuffle {
     /// An order of `0..count`.
     fn of(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();

@@ -12,7 +12,7 @@ use netlink_packet_core::DefaultNla;
 use nix::sys::socket::SockProtocol;
 
 use crate::{
-    netlink::{Netlink, Request, attribute, emit, find, number, text},
+    netlink::{Netlink, NetlinkRequest, attribute, emit, find, number, text},
     netns,
 };
 
@@ -50,7 +50,7 @@ pub fn links(namespace: &str) -> io::Result<BTreeMap<String, LinkState>> {
 /// If the kernel refuses.
 pub fn dump() -> io::Result<BTreeMap<String, LinkState>> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkRoute)?;
-    let request = Request { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; IFINFO_LEN] };
+    let request = NetlinkRequest { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; IFINFO_LEN] };
     Ok(netlink.dump(&request)?.iter().filter_map(|message| parse(message)).collect())
 }
 
@@ -83,7 +83,7 @@ fn change(device: u32, attributes: &[DefaultNla]) -> io::Result<()> {
     let mut body = vec![0; IFINFO_LEN];
     body[IFINFO_INDEX..][..4].copy_from_slice(&device.to_ne_bytes());
     body.extend(emit(attributes));
-    let request = Request { kind: libc::RTM_NEWLINK, flags: 0, body };
+    let request = NetlinkRequest { kind: libc::RTM_NEWLINK, flags: 0, body };
     Netlink::open(SockProtocol::NetlinkRoute)?.change(&[request]).map_err(|refusal| refusal.errno.into())
 }
 

@@ -46,7 +46,7 @@ pub struct Netlink {
 
 /// What the kernel is asked.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct NetlinkRequest {
     /// `RTM_*`, or a generic family's number.
     pub kind: u16,
     /// Besides those that every request has.
@@ -95,7 +95,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The first refusal; what the socket itself refuses counts as the first of those that went with it.
-    pub fn change(&mut self, requests: &[Request]) -> Result<(), Refusal> {
+    pub fn change(&mut self, requests: &[NetlinkRequest]) -> Result<(), Refusal> {
         for (batch, some) in requests.chunks(BATCH).enumerate() {
             let first = batch * BATCH;
             let broken = |error: io::Error| Refusal {
@@ -133,7 +133,7 @@ impl Netlink {
     ///
     /// # Errors
     /// With the kernel's number of the error.
-    pub fn ask(&mut self, request: &Request) -> io::Result<Vec<u8>> {
+    pub fn ask(&mut self, request: &NetlinkRequest) -> io::Result<Vec<u8>> {
         let octets = self.frame(request, 0);
         let sequence = self.sequence;
         send(self.fd.as_raw_fd(), &octets, MsgFlags::empty())?;
@@ -156,7 +156,7 @@ impl Netlink {
     ///
     /// # Errors
     /// With the kernel's number of the error; EINTR if the table does not stand still.
-    pub fn dump(&mut self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
+    pub fn dump(&mut self, request: &NetlinkRequest) -> io::Result<Vec<Vec<u8>>> {
         for _ in 0..DUMPS_MAX {
             let octets = self.frame(request, NLM_F_DUMP);
             let sequence = self.sequence;
@@ -189,7 +189,7 @@ impl Netlink {
         Err(io::Error::from_raw_os_error(libc::EINTR))
     }
 
-    fn frame(&mut self, request: &Request, flags: u16) -> Vec<u8> {
+    fn frame(&mut self, request: &NetlinkRequest, flags: u16) -> Vec<u8> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.length = (HEADER_LEN + request.body.len()) as u32;
@@ -317,11 +317,11 @@ mod tests {
         // No device has this index; requests around it are fine, as they only ask for nothing to change.
         let set = |index: i32| {
             let header = [&[0_u8, 0, 0, 0][..], &index.to_ne_bytes(), &[0; 8]].concat();
-            Request { kind: libc::RTM_SETLINK, flags: 0, body: header }
+            NetlinkRequest { kind: libc::RTM_SETLINK, flags: 0, body: header }
         };
         let refused = netlink.change(&[set(i32::MAX), set(i32::MAX - 1)]).expect_err("no such device");
         assert_eq!((refused.at, refused.errno), (0, Errno::ENODEV));
-        let devices = netlink.dump(&Request { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; 16] });
+        let devices = netlink.dump(&NetlinkRequest { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; 16] });
         assert!(devices.is_ok_and(|devices| !devices.is_empty()), "loopback is everywhere");
     }
 

@@ -30,7 +30,7 @@ use crate::{
     layout::{PROBE_PRIORITY, PROBE_TYPE},
     paths::Paths,
     table::{Route, Table},
-    wire::{self, Heard, ProbeFields},
+    wire::{self, ProbeFields, ProbeMessage},
 };
 
 /// How often traffic is looked at, to know which paths carry it.
@@ -152,13 +152,13 @@ impl Watch<'_> {
         loop {
             match recv(self.socket.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
                 Ok(length) => match wire::read(self.tagged.mac(), &frame[..length]) {
-                    Some(Heard::Reply(probe)) if probe.session == self.session => {
+                    Some(ProbeMessage::Reply(probe)) if probe.session == self.session => {
                         self.health.handle_reply(now_ns(), self.looked_ns, probe.path as usize, probe.sequence);
                     }
-                    Some(Heard::Warning { from, vlan }) => {
+                    Some(ProbeMessage::Warning { from, vlan }) => {
                         self.paths.path(from, vlan).into_iter().for_each(|path| self.health.handle_warning(path));
                     }
-                    Some(Heard::Reply(_)) | None => {}
+                    Some(ProbeMessage::Reply(_)) | None => {}
                 },
                 Err(nix::Error::EAGAIN) => {
                     self.looked_ns = now_ns();

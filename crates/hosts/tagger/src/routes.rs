@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, io, time::Duration};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL};
 use nix::{errno::Errno, sys::socket::SockProtocol};
 
-use linux_net::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
+use linux_net::netlink::{Netlink, NetlinkRequest, Refusal, attribute, attributes, emit, find, nest, number};
 
 /// Who made a route, as the kernel keeps it: `ip route show proto 229`.
 const OURS: u8 = 229;
@@ -110,7 +110,7 @@ impl<'a> Route<'a> {
     }
 
     /// Ours beside this one.
-    fn copy(&self, floor_ms: u32) -> Option<Request> {
+    fn copy(&self, floor_ms: u32) -> Option<NetlinkRequest> {
         let mut header = self.header;
         header[5] = OURS;
         header[8..].fill(0);
@@ -125,18 +125,18 @@ impl<'a> Route<'a> {
         metrics.extend([attribute(LOCK, &locked.to_ne_bytes()), attribute(RTO_MIN, &floor_ms.to_ne_bytes())]);
         copied.push(nest(METRICS, &metrics));
         let body = [&header[..], &emit(&copied)].concat();
-        Some(Request {
+        Some(NetlinkRequest {
             kind: libc::RTM_NEWROUTE,
             flags: NLM_F_CREATE | if self.is_ipv6() { NLM_F_EXCL } else { 0 },
             body,
         })
     }
 
-    fn removal(&self) -> Request {
+    fn removal(&self) -> NetlinkRequest {
         let mut header = self.header;
         header[8..].fill(0);
         let named = self.picked(&[DESTINATION, DEVICE, PRIORITY, TABLE]);
-        Request { kind: libc::RTM_DELROUTE, flags: 0, body: [&header[..], &emit(&named)].concat() }
+        NetlinkRequest { kind: libc::RTM_DELROUTE, flags: 0, body: [&header[..], &emit(&named)].concat() }
     }
 }
 
@@ -144,7 +144,7 @@ impl<'a> Route<'a> {
 /// it to Linux again. How many subnets have it now. Rounded up to milliseconds.
 pub(crate) fn set_rto_min(ifindex: i32, floor: Option<Duration>) -> io::Result<usize> {
     let mut netlink = Netlink::open(SockProtocol::NetlinkRoute)?;
-    let all = netlink.dump(&Request { kind: libc::RTM_GETROUTE, flags: 0, body: vec![0; RTMSG_LEN] })?;
+    let all = netlink.dump(&NetlinkRequest { kind: libc::RTM_GETROUTE, flags: 0, body: vec![0; RTMSG_LEN] })?;
     let floor_ms = floor.map(|floor| floor.as_micros().div_ceil(1000).try_into().unwrap_or(u32::MAX));
     let Changes { removals, copies } = changes(&all, ifindex, floor_ms);
     for removal in removals {
@@ -167,8 +167,8 @@ pub(crate) fn set_rto_min(ifindex: i32, floor: Option<Duration>) -> io::Result<u
 
 /// What the kernel is to be told: first which of ours go, then which come.
 struct Changes {
-    removals: Vec<Request>,
-    copies: Vec<Request>,
+    removals: Vec<NetlinkRequest>,
+    copies: Vec<NetlinkRequest>,
 }
 
 /// What to change among all routes, as the kernel lists them, for this floor on a device.

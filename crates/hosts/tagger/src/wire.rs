@@ -34,7 +34,7 @@ pub struct ProbeFields {
 
 /// What the socket of the probes hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ProbeMessage {
     /// A probe came back.
     Reply(ProbeFields),
     /// A host finds the path between its switch and ours sick.
@@ -78,7 +78,7 @@ fn frame(own: Mac, target: Mac, by: VlanId, kind: u8, probe: &ProbeFields) -> [u
 }
 
 /// Reads a frame whose tag was taken off. None for anything but replies and warnings for `own`.
-pub fn read(own: Mac, frame: &[u8]) -> Option<Heard> {
+pub fn read(own: Mac, frame: &[u8]) -> Option<ProbeMessage> {
     let header = HEADER_BYTES - 4;
     let body = frame.get(header..header + PROBE_BYTES)?;
     if frame[..6] != own.octets() || frame[12..14] != PROBE_TYPE.to_be_bytes() || body[1] != VERSION {
@@ -87,14 +87,14 @@ pub fn read(own: Mac, frame: &[u8]) -> Option<Heard> {
     let word = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
     let vlan = VlanId::new(u16::from_be_bytes([body[2], body[3]])).ok()?;
     match body[0] {
-        PROBE_REPLY => Some(Heard::Reply(ProbeFields {
+        PROBE_REPLY => Some(ProbeMessage::Reply(ProbeFields {
             vlan,
             path: word(4),
             sequence: word(8),
             session: word(12),
             sent_ns: u64::from(word(16)) << 32 | u64::from(word(20)),
         })),
-        PROBE_WARNING => Some(Heard::Warning { from: Mac::new(std::array::from_fn(|at| frame[6 + at])), vlan }),
+        PROBE_WARNING => Some(ProbeMessage::Warning { from: Mac::new(std::array::from_fn(|at| frame[6 + at])), vlan }),
         _ => None,
     }
 }
@@ -114,7 +114,7 @@ mod tests {
         };
         assert_eq!(answer[..12], [Mac::local(1).octets(), Mac::local(2).octets()].concat());
         let untagged = [&answer[..12], &answer[16..]].concat();
-        assert_eq!(read(Mac::local(1), &untagged), Some(Heard::Reply(probe)));
+        assert_eq!(read(Mac::local(1), &untagged), Some(ProbeMessage::Reply(probe)));
         assert_eq!(read(Mac::local(1), &untagged[..30]), None);
         let asked = [&frame[..12], &frame[16..]].concat();
         assert_eq!(read(Mac::local(2), &asked), None, "a request is no reply");
@@ -127,7 +127,7 @@ mod tests {
         let table = crate::Table { receive: [by, sick].into_iter().collect(), ..crate::Table::default() };
         assert_eq!(crate::twin::ingress(&table, Mac::local(2), &frame), crate::twin::Ingress::Pop(by));
         let untagged = [&frame[..12], &frame[16..]].concat();
-        assert_eq!(read(Mac::local(2), &untagged), Some(Heard::Warning { from: Mac::local(1), vlan: sick }));
+        assert_eq!(read(Mac::local(2), &untagged), Some(ProbeMessage::Warning { from: Mac::local(1), vlan: sick }));
         assert_eq!(read(Mac::local(3), &untagged), None, "flooded: for another host, whose path is another");
     }
 }

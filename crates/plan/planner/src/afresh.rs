@@ -22,7 +22,7 @@ use crate::{
     fitting::Fitting,
     lanes::Lanes,
     number, replan,
-    resilience::{self, ExtraTreePolicy, Protection, Request},
+    resilience::{self, ExtraTreePolicy, Protection, ProtectionRequest},
     routing::Routing,
     watch::{Shortened, tables_are_tight},
 };
@@ -149,7 +149,7 @@ fn sparing_plan(
     let Ok(Candidate { engine, routing, lanes, measure }) = fewest_trees(topology, policy, bound.load) else {
         return Err(refused);
     };
-    let Ok(protection) = resilience::protect(&Request {
+    let Ok(protection) = resilience::protect(&ProtectionRequest {
         topology,
         flow_control: policy.flow_control,
         traffic: &policy.traffic,
@@ -207,7 +207,7 @@ pub(crate) fn protect(
     let request = |extra_trees, extras_max| {
         let (lane, rank, former) = (&lanes.lane[..], lanes.rank.as_deref(), former.clone());
         let (flow_control, traffic) = (policy.flow_control, &policy.traffic);
-        resilience::protect(&Request {
+        resilience::protect(&ProtectionRequest {
             topology,
             flow_control,
             traffic,

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 use fabric::{Assignment, EngineName, FindingKind, LinkId, Tagging};
 
-use crate::{findings::Findings, state::State, view::View};
+use crate::{findings::Findings, state::FabricState, view::View};
 
 /// Judges the plan's own parts against each other and against the host ports.
-pub(crate) fn judge_plan(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge_plan(state: &FabricState<'_>, findings: &mut Findings) {
     let plan = state.plan;
     let mut mismatch = |subject: String, message: &str| {
         findings.fatal(FindingKind::PlanMismatch, || (subject, message.to_owned()));
@@ -40,7 +40,7 @@ pub(crate) fn judge_plan(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Judges one VLAN's active links against its tree.
-pub(crate) fn judge_vlan(state: &State<'_>, view: &View, findings: &mut Findings) {
+pub(crate) fn judge_vlan(state: &FabricState<'_>, view: &View, findings: &mut Findings) {
     let subject = || format!("VLAN {}", view.vlan);
     let Some(tree) = state.plan.trees.iter().find(|tree| tree.vlan == view.vlan) else {
         findings.fatal(FindingKind::PlanMismatch, || {
@@ -65,7 +65,7 @@ pub(crate) fn judge_vlan(state: &State<'_>, view: &View, findings: &mut Findings
     }
 }
 
-fn judge_assignment(state: &State<'_>, assignment: &Assignment<fabric::VlanId>, findings: &mut Findings) {
+fn judge_assignment(state: &FabricState<'_>, assignment: &Assignment<fabric::VlanId>, findings: &mut Findings) {
     let mut assigned = fabric::VlanSet::new();
     match assignment {
         Assignment::Source(choice) => assigned.extend(choice.iter().copied()),

@@ -13,7 +13,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fabric::{FindingKind, SwitchId, Topology, Traffic, TrafficMatrix};
 
-use crate::{findings::Findings, state::State};
+use crate::{findings::Findings, state::FabricState};
 
 /// How far two figures may differ that were computed in another order, relative to their size.
 pub(crate) const TOLERANCE: f64 = 1e-6;
@@ -22,7 +22,7 @@ pub(crate) const TOLERANCE: f64 = 1e-6;
 const CLAIM_SHARE_MIN: f64 = 0.5;
 
 /// Judges the claimed bound; returns what the lengths prove, if there is one length a channel.
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) -> Option<f64> {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) -> Option<f64> {
     let (lengths, channels) = (&state.plan.bound.lengths, state.topology.channel_count());
     let subject = || "load bound".to_owned();
     if lengths.len() != channels {
@@ -46,7 +46,7 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) -> Option<f64> {
 }
 
 /// The bound that the lengths prove; 0 if they are all zero.
-fn proven(state: &State<'_>, lengths: &[u32]) -> f64 {
+fn proven(state: &FabricState<'_>, lengths: &[u32]) -> f64 {
     let topology = state.topology;
     let held = |(length, link): (&u32, &fabric::Link)| u128::from(*length) * u128::from(link.rate_bps);
     // Two channels a link.
@@ -63,7 +63,7 @@ fn proven(state: &State<'_>, lengths: &[u32]) -> f64 {
 }
 
 /// The largest demand of one host for another at another switch.
-fn single_max(state: &State<'_>) -> f64 {
+fn single_max(state: &FabricState<'_>) -> f64 {
     let topology = state.topology;
     let apart = |a, b| topology.switch_of(a) != topology.switch_of(b);
     match state.traffic {

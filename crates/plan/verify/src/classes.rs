@@ -9,11 +9,11 @@
 
 use fabric::{DeviceIntent, FindingKind, FlowControl, PortIntent, VlanSet};
 
-use crate::{findings::Findings, state::State};
+use crate::{findings::Findings, state::FabricState};
 
 /// Judges whether every switch states one class for each of its VLANs, and all of them the lane of its tree; and whether
 /// untagged frames travel in the class of the VLAN that they enter.
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     state
         .devices
         .iter()
@@ -40,7 +40,7 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
     }
 }
 
-fn judge_untagged(state: &State<'_>, port: &PortIntent, findings: &mut Findings) {
+fn judge_untagged(state: &FabricState<'_>, port: &PortIntent, findings: &mut Findings) {
     let label = || state.topology.port_label(port.port);
     let class = usize::from(port.untagged_class);
     let Some(pvid) = port.pvid else {
@@ -67,7 +67,7 @@ fn judge_untagged(state: &State<'_>, port: &PortIntent, findings: &mut Findings)
 
 /// Judges in the middle of a change, where classes are those that the switches state and no plan's, whether untagged frames
 /// travel in the class of the VLAN that they enter.
-pub(crate) fn judge_live(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge_live(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten().filter(|device| !device.classes.is_empty()) {
         for port in &device.ports {
             let class = usize::from(port.untagged_class);
@@ -87,7 +87,7 @@ pub(crate) fn judge_live(state: &State<'_>, findings: &mut Findings) {
     }
 }
 
-fn judge_device(state: &State<'_>, device: &DeviceIntent, findings: &mut Findings) {
+fn judge_device(state: &FabricState<'_>, device: &DeviceIntent, findings: &mut Findings) {
     let name = || state.switch_name(device.switch).to_owned();
     let members = device.vlans();
     let (mut stated, mut twice) = (VlanSet::new(), VlanSet::new());

@@ -20,7 +20,7 @@ use fabric::{ChannelId, FindingKind, FloodKind, Severity};
 use crate::{
     demand::Coverage,
     findings::{Findings, counted, listed},
-    state::State,
+    state::FabricState,
     unicast::{Dependencies, Traffic},
     wire::{Deadlock, FrameKind, kinds_words},
 };
@@ -43,7 +43,7 @@ pub(crate) enum Proof {
 }
 
 /// Judges every lane, and the plan's certificate.
-pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> (Proof, Deadlock) {
+pub(crate) fn judge(state: &FabricState<'_>, traffic: &Traffic, findings: &mut Findings) -> (Proof, Deadlock) {
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
     let cycles: Vec<Option<Vec<ChannelId>>> = traffic.lanes.iter().map(shortest_cycle).collect();
     for (lane, cycle) in cycles.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, findings: &mut Finding
 }
 
 /// The kinds of frames that the plan's fabric has on its cables while all links are up, ascending.
-fn kinds(state: &State<'_>) -> Vec<FrameKind> {
+fn kinds(state: &FabricState<'_>) -> Vec<FrameKind> {
     use FrameKind as K;
     let mut kinds = vec![K::Unicast];
     kinds
@@ -87,7 +87,7 @@ fn kinds(state: &State<'_>) -> Vec<FrameKind> {
 }
 
 /// Holds the plan's numbering against what unicast frames wait for.
-fn judge_certificate(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Proof {
+fn judge_certificate(state: &FabricState<'_>, traffic: &Traffic, findings: &mut Findings) -> Proof {
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
     let channels = state.topology.channel_count();
     let Some(certificate) = &state.plan.certificate else {
@@ -128,7 +128,7 @@ fn judge_certificate(state: &State<'_>, traffic: &Traffic, findings: &mut Findin
 
 /// The kinds of frames that close a cycle of channel dependencies together with unicast and the kinds before them, which do
 /// not. Unicast alone has none in these lanes.
-fn judge_others(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -> Vec<FrameKind> {
+fn judge_others(state: &FabricState<'_>, traffic: &Traffic, findings: &mut Findings) -> Vec<FrameKind> {
     let mut together = traffic.lanes.clone();
     let mut open = Vec::new();
     for Beyond { kinds, lanes, severity } in beyond_unicast(state, traffic) {
@@ -171,7 +171,7 @@ fn judge_others(state: &State<'_>, traffic: &Traffic, findings: &mut Findings) -
 }
 
 /// The kinds of floods that no switch sends on, ascending.
-pub(crate) fn dropped(state: &State<'_>) -> Vec<FrameKind> {
+pub(crate) fn dropped(state: &FabricState<'_>) -> Vec<FrameKind> {
     let on_wire = kinds(state);
     FLOODS.into_iter().filter(|kind| !on_wire.contains(kind)).collect()
 }
@@ -184,7 +184,7 @@ struct Beyond<'a> {
 }
 
 /// What may be on the wire besides unicast (`wire.rs`), in the order in which it is added.
-fn beyond_unicast<'a>(state: &State<'_>, traffic: &'a Traffic) -> Vec<Beyond<'a>> {
+fn beyond_unicast<'a>(state: &FabricState<'_>, traffic: &'a Traffic) -> Vec<Beyond<'a>> {
     use FrameKind as K;
     let on_wire = kinds(state);
     let beyond = |kinds: &[K], lanes, severity| {

@@ -15,7 +15,7 @@ use crate::{
     findings::{Findings, counted},
     learned,
     receiver::Receiver,
-    state::State,
+    state::FabricState,
 };
 
 /// Whether every pair of hosts was followed to its end, without which sums over pairs mean nothing.
@@ -78,7 +78,7 @@ pub(crate) struct Standby {
 
 impl<'a> Demand<'a> {
     /// Reads who sends where. A host whose frames enter no VLAN is a finding, once for every VLAN that it tries.
-    pub(crate) fn read(state: &State<'a>, findings: &mut Findings, coverage: &mut Coverage) -> Self {
+    pub(crate) fn read(state: &FabricState<'a>, findings: &mut Findings, coverage: &mut Coverage) -> Self {
         let owners = |choice: &[VlanId]| {
             let mut owners: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
             for (host, &vlan) in choice.iter().enumerate() {
@@ -130,7 +130,7 @@ impl<'a> Demand<'a> {
     }
 
     /// What would be sent in each VLAN after some failure, besides broadcasts.
-    pub(crate) fn standby(state: &State<'a>, standby: &BTreeMap<VlanId, Standby>) -> Self {
+    pub(crate) fn standby(state: &FabricState<'a>, standby: &BTreeMap<VlanId, Standby>) -> Self {
         let owners = || {
             let owned = standby.iter().filter(|(_, standby)| !standby.owners.is_empty());
             owned.map(|(vlan, standby)| (*vlan, standby.owners.clone())).collect()
@@ -250,7 +250,13 @@ impl<'a> Demand<'a> {
 }
 
 /// A sender whose unicast frames do not enter their VLAN.
-pub(crate) fn report_refused(state: &State<'_>, vlan: VlanId, host: HostId, receivers: usize, findings: &mut Findings) {
+pub(crate) fn report_refused(
+    state: &FabricState<'_>,
+    vlan: VlanId,
+    host: HostId,
+    receivers: usize,
+    findings: &mut Findings,
+) {
     findings.fatal(FindingKind::Drop, || {
         let port = state.topology.host(host).port;
         let label = state.topology.port_label(port);

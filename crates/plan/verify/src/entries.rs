@@ -10,11 +10,11 @@ use fabric::{Attachment, FindingKind, SwitchId};
 
 use crate::{
     findings::Findings,
-    state::{Loss, State},
+    state::{FabricState, Loss},
 };
 
 /// Judges the entries of every switch. Cost: O(runs of entries).
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for switch in state.topology.switch_ids() {
         for run in state.fdb[switch.index()].iter() {
             let Some(loss) = dead(state, run.port, run.vlan) else { continue };
@@ -34,7 +34,7 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Why nothing gets out of a port in a VLAN.
-fn dead(state: &State<'_>, port: fabric::PortId, vlan: fabric::VlanId) -> Option<Loss> {
+fn dead(state: &FabricState<'_>, port: fabric::PortId, vlan: fabric::VlanId) -> Option<Loss> {
     match state.port_up(port) {
         None => Some(Loss::Shut),
         Some(intent) if !intent.is_member(vlan) => Some(Loss::NotMember),
@@ -43,7 +43,7 @@ fn dead(state: &State<'_>, port: fabric::PortId, vlan: fabric::VlanId) -> Option
     }
 }
 
-fn judge_foreign(state: &State<'_>, switch: SwitchId, findings: &mut Findings) {
+fn judge_foreign(state: &FabricState<'_>, switch: SwitchId, findings: &mut Findings) {
     for entry in state.foreign(switch) {
         let name = || state.switch_name(switch).to_owned();
         if !state.is_port_of(switch, entry.port) {

@@ -17,12 +17,12 @@ use fabric::{
 use crate::{
     findings::{Findings, counted},
     ports::mode_words,
-    state::State,
+    state::FabricState,
     view::View,
 };
 
 /// Judges every port and switch by itself. Cost: O(ports · VLANs of a port).
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for port in (0..state.topology.ports().len()).map(PortId::new) {
         let Some(intent) = state.port(port) else { continue };
         match state.topology.port(port).attachment {
@@ -41,7 +41,13 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Judges whether anybody uses a VLAN, and each member port of a host in it; `standby` holds VLANs of switch-overs.
-pub(crate) fn judge_vlan(state: &State<'_>, view: &View, is_sent_in: bool, standby: &VlanSet, findings: &mut Findings) {
+pub(crate) fn judge_vlan(
+    state: &FabricState<'_>,
+    view: &View,
+    is_sent_in: bool,
+    standby: &VlanSet,
+    findings: &mut Findings,
+) {
     let topology = state.topology;
     if !is_sent_in && !standby.contains(view.vlan) {
         findings.warn(FindingKind::UnusedSetting, || {
@@ -70,11 +76,11 @@ pub(crate) fn judge_vlan(state: &State<'_>, view: &View, is_sent_in: bool, stand
     }
 }
 
-fn is_controller(state: &State<'_>, port: PortId) -> bool {
+fn is_controller(state: &FabricState<'_>, port: PortId) -> bool {
     state.topology.in_band().is_some_and(|in_band| in_band.controller == port)
 }
 
-fn judge_link_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+fn judge_link_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let Some(pvid) = intent.pvid else { return };
     let far = state.peer(intent.port).and_then(|far| state.port(far));
     if far.is_none_or(|far| !far.untagged.contains(pvid)) {
@@ -88,7 +94,7 @@ fn judge_link_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findin
     }
 }
 
-fn judge_host_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+fn judge_host_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     judge_flow_control(state, intent, findings);
     if state.tagging == HostTagging::BySwitch {
         return;
@@ -107,7 +113,7 @@ fn judge_host_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findin
 }
 
 /// The port of a host has the flow control of the fabric, and that of the controller none.
-fn judge_flow_control(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+fn judge_flow_control(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let (wanted, whose) = match state.topology.port(intent.port).attachment {
         Attachment::Host(host) => (state.flow_control_mode(), format!("the port of {}", state.host_name(host))),
         Attachment::Link(_) | Attachment::Nothing => (FlowControlMode::Off, "the controller's port".to_owned()),
@@ -120,7 +126,7 @@ fn judge_flow_control(state: &State<'_>, intent: &PortIntent, findings: &mut Fin
     }
 }
 
-fn judge_unused_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+fn judge_unused_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let label = || state.topology.port_label(intent.port);
     let members: VlanSet = intent.tagged.iter().chain(intent.untagged.iter()).collect();
     match intent.admin {
@@ -150,7 +156,7 @@ fn judge_unused_port(state: &State<'_>, intent: &PortIntent, findings: &mut Find
 }
 
 /// Every port that carries data blocks the floods that the plan drops, and no others.
-fn judge_floods(state: &State<'_>, findings: &mut Findings) {
+fn judge_floods(state: &FabricState<'_>, findings: &mut Findings) {
     let policy = &state.plan.policy;
     let wanted = policy.flood.blocked();
     let needs_floods = match (policy.fdb, state.topology.in_band()) {
@@ -187,7 +193,7 @@ fn judge_floods(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// The ports of hosts limit floods as the policy says, and no others do.
-fn judge_storm_control(state: &State<'_>, findings: &mut Findings) {
+fn judge_storm_control(state: &FabricState<'_>, findings: &mut Findings) {
     let words = |limit: Option<StormLimit>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} %"));
     for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
         let attachment = state.topology.port(intent.port).attachment;
@@ -208,7 +214,7 @@ fn judge_storm_control(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Switches send and receive LLDP frames: without them nobody can tell which cable is plugged in where.
-fn judge_lldp(state: &State<'_>, findings: &mut Findings) {
+fn judge_lldp(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten().filter(|device| device.lldp == Lldp::Off) {
         findings.warn(FindingKind::PlanMismatch, || {
             let message = "has LLDP off: deploy and status cannot tell what is plugged in at its ports";
@@ -218,7 +224,7 @@ fn judge_lldp(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Ports that carry data pass the hosts' largest packets; others have no use for jumbo frames.
-fn judge_mtu(state: &State<'_>, findings: &mut Findings) {
+fn judge_mtu(state: &FabricState<'_>, findings: &mut Findings) {
     let packet = state.plan.policy.mtu_bytes;
     for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
         let label = || state.topology.port_label(intent.port);
@@ -239,7 +245,7 @@ fn judge_mtu(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// No spanning tree, and filters at ingress: without them frames are where the walks do not follow them.
-fn judge_filters(state: &State<'_>, findings: &mut Findings) {
+fn judge_filters(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten() {
         if device.spanning_tree == SpanningTree::On {
             findings.fatal(FindingKind::PlanMismatch, || {
@@ -265,7 +271,7 @@ fn judge_filters(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// A switch learns if the plan has no static entries, and only then. One without member ports has nobody to learn of.
-fn judge_learning(state: &State<'_>, findings: &mut Findings) {
+fn judge_learning(state: &FabricState<'_>, findings: &mut Findings) {
     let wanted = match state.plan.policy.fdb {
         FdbMode::Learned => Learning::On,
         FdbMode::Full | FdbMode::Minimal => Learning::Off,

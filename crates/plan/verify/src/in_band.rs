@@ -11,13 +11,19 @@ use fabric::{Attachment, FindingKind, FloodSet, InBand, PortId, SwitchId};
 use crate::{
     findings::{Findings, listed},
     spread::{note_dependencies, walk_forest},
-    state::State,
+    state::FabricState,
     unicast::{Dependencies, Traffic},
     view::View,
 };
 
 /// Judges the management VLAN, and adds what its frames wait for where flow control makes them wait.
-pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, traffic: &mut Traffic, findings: &mut Findings) {
+pub(crate) fn judge(
+    state: &FabricState<'_>,
+    view: &View,
+    in_band: InBand,
+    traffic: &mut Traffic,
+    findings: &mut Findings,
+) {
     let topology = state.topology;
     let subject = || format!("management VLAN {}", in_band.vlan);
     if state.lanes.contains_key(&in_band.vlan) {
@@ -86,7 +92,7 @@ pub(crate) fn judge(state: &State<'_>, view: &View, in_band: InBand, traffic: &m
 }
 
 /// What frames from the controller to the switches, and back, hold while they wait.
-fn dependencies(state: &State<'_>, view: &View, in_band: InBand) -> Dependencies {
+fn dependencies(state: &FabricState<'_>, view: &View, in_band: InBand) -> Dependencies {
     let mut dependencies = Dependencies::none(state.topology.channel_count());
     let start = state.topology.port(in_band.controller).switch;
     walk_forest(

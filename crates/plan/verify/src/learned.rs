@@ -26,12 +26,12 @@ use fabric::{
 use crate::{
     findings::{Findings, counted, grouped},
     receiver::Receiver,
-    state::{Hop, State, entry_count},
+    state::{FabricState, Hop, entry_count},
 };
 
 /// Adds what each learning switch knows once every host has sent once in every VLAN that it uses. Static entries stand
 /// before learned ones.
-pub(crate) fn settle(state: &mut State<'_>) {
+pub(crate) fn settle(state: &mut FabricState<'_>) {
     let mut learned: Vec<Vec<FdbRun>> = vec![Vec::new(); state.topology.switches().len()];
     for (vlan, senders) in senders(state) {
         spread(state, vlan, &senders, &mut learned);
@@ -44,7 +44,7 @@ pub(crate) fn settle(state: &mut State<'_>) {
 }
 
 /// Judges what learning cannot do: answers in other VLANs, and tables that are too small.
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     if state.plan.policy.fdb != FdbMode::Learned {
         return;
     }
@@ -77,7 +77,7 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Every pair must be answered in the VLAN in which it is asked.
-fn judge_directions(state: &State<'_>, findings: &mut Findings) {
+fn judge_directions(state: &FabricState<'_>, findings: &mut Findings) {
     for source in state.topology.host_ids() {
         let mut apart =
             state.topology.host_ids().filter(|&destination| source < destination).filter_map(|destination| {
@@ -102,7 +102,7 @@ fn judge_directions(state: &State<'_>, findings: &mut Findings) {
 }
 
 /// Who sends in which VLAN, for anybody, ascending.
-pub(crate) fn senders(state: &State<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
+pub(crate) fn senders(state: &FabricState<'_>) -> BTreeMap<VlanId, Vec<HostId>> {
     let mut senders: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
     let hosts = state.topology.hosts().len();
     let every = |choice: &[VlanId]| choice.iter().copied().collect::<VlanSet>();
@@ -153,7 +153,7 @@ fn above(choice: &[VlanId], priority: &[u32]) -> BTreeMap<u32, VlanSet> {
 }
 
 /// Sends a first frame from every sender of a VLAN, and notes where it comes in.
-fn spread(state: &State<'_>, vlan: VlanId, senders: &[HostId], learned: &mut [Vec<FdbRun>]) {
+fn spread(state: &FabricState<'_>, vlan: VlanId, senders: &[HostId], learned: &mut [Vec<FdbRun>]) {
     let topology = state.topology;
     // Where a frame gets from each switch: the port that it enters the next one by.
     let onward = |switch: SwitchId, vlan: VlanId| -> Vec<(PortId, PortId, VlanId)> {
@@ -209,7 +209,7 @@ fn spread(state: &State<'_>, vlan: VlanId, senders: &[HostId], learned: &mut [Ve
     }
 }
 
-fn learns(state: &State<'_>, switch: SwitchId) -> bool {
+fn learns(state: &FabricState<'_>, switch: SwitchId) -> bool {
     state.devices[switch.index()].is_some_and(|device| device.learning == Learning::On)
 }
 

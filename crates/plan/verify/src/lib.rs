@@ -66,7 +66,7 @@ use crate::{
     demand::{Coverage, Demand},
     findings::Findings,
     read::read_state,
-    state::State,
+    state::FabricState,
     unicast::Traffic,
     view::View,
 };
@@ -125,7 +125,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
 }
 
 /// Walks every frame, VLAN by VLAN, so that only one VLAN's view is in memory at a time.
-fn judge_frames(state: &State<'_>, findings: &mut Findings) -> Traffic {
+fn judge_frames(state: &FabricState<'_>, findings: &mut Findings) -> Traffic {
     let mut traffic = Traffic::new(state);
     let mut demand = Demand::read(state, findings, &mut traffic.coverage);
     let mut router = unicast::Router::new(state);

@@ -9,11 +9,11 @@ use fabric::{DeviceIntent, FindingKind, FlowControl, FlowControlMode, Model, Por
 
 use crate::{
     findings::{Findings, counted, grouped},
-    state::{State, entry_count},
+    state::{FabricState, entry_count},
 };
 
 /// Judges every switch against its model, and the VLANs and lanes against the policy.
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten() {
         let switch = state.topology.switch(device.switch);
         let faults =
@@ -91,7 +91,7 @@ fn judge_device<'a>(
     faults
 }
 
-fn judge_vlans(state: &State<'_>, findings: &mut Findings) {
+fn judge_vlans(state: &FabricState<'_>, findings: &mut Findings) {
     let policy = &state.plan.policy;
     let mut vlans = state.vlans.clone();
     vlans.extend(state.devices.iter().flatten().flat_map(|device| device.ports.iter().filter_map(|port| port.pvid)));
@@ -115,7 +115,7 @@ fn judge_vlans(state: &State<'_>, findings: &mut Findings) {
     }
 }
 
-fn judge_lanes(state: &State<'_>, findings: &mut Findings) {
+fn judge_lanes(state: &FabricState<'_>, findings: &mut Findings) {
     let lanes = match state.plan.policy.flow_control {
         FlowControl::None | FlowControl::Pause => 1,
         FlowControl::Pfc(classes) => classes,

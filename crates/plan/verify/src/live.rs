@@ -19,7 +19,7 @@ use crate::{
     findings::{Findings, counted, listed},
     read::read_state,
     receiver::Receiver,
-    state::{Hop, State},
+    state::{FabricState, Hop},
     view::View,
 };
 
@@ -90,7 +90,7 @@ enum Arrival {
 }
 
 /// The VLAN in which a host's frame gets into its switch.
-fn enter(state: &State<'_>, live: &Live<'_>, source: HostId, receiver: Receiver) -> Option<VlanId> {
+fn enter(state: &FabricState<'_>, live: &Live<'_>, source: HostId, receiver: Receiver) -> Option<VlanId> {
     let tag = match live.tables {
         None => None,
         Some(tables) => {
@@ -105,7 +105,13 @@ fn enter(state: &State<'_>, live: &Live<'_>, source: HostId, receiver: Receiver)
 }
 
 /// Follows one frame from switch to switch.
-fn follow(state: &State<'_>, live: &Live<'_>, source: HostId, destination: HostId, findings: &mut Findings) -> Arrival {
+fn follow(
+    state: &FabricState<'_>,
+    live: &Live<'_>,
+    source: HostId,
+    destination: HostId,
+    findings: &mut Findings,
+) -> Arrival {
     let topology = state.topology;
     let Some(mut vlan) = enter(state, live, source, Receiver::Host(destination)) else { return Arrival::Lost };
     let mut ingress = topology.host(source).port;
@@ -145,7 +151,7 @@ fn follow(state: &State<'_>, live: &Live<'_>, source: HostId, destination: HostI
 
 /// Judges what spreads in a VLAN: its links must be a forest, whoever sends.
 fn judge_vlan(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     live: &Live<'_>,
     vlan: VlanId,
     senders: &[HostId],

@@ -9,10 +9,10 @@
 
 use fabric::{FindingKind, FlowControlMode, HostTagging, LinkId, PortId, PortIntent, VlanSet};
 
-use crate::{findings::Findings, state::State};
+use crate::{findings::Findings, state::FabricState};
 
 /// Judges every port and every cable between switches.
-pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for port in (0..state.topology.ports().len()).map(PortId::new) {
         if let Some(intent) = state.port(port) {
             judge_port(state, intent, findings);
@@ -23,7 +23,7 @@ pub(crate) fn judge(state: &State<'_>, findings: &mut Findings) {
     }
 }
 
-fn judge_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
+fn judge_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let label = || state.topology.port_label(intent.port);
     if let Some(pvid) = intent.pvid.filter(|pvid| !intent.is_member(*pvid)) {
         findings.fatal(FindingKind::PvidWithoutMembership, || {
@@ -44,7 +44,7 @@ fn judge_port(state: &State<'_>, intent: &PortIntent, findings: &mut Findings) {
     }
 }
 
-fn judge_link(state: &State<'_>, link: LinkId, findings: &mut Findings) {
+fn judge_link(state: &FabricState<'_>, link: LinkId, findings: &mut Findings) {
     let cable = *state.topology.link(link);
     let (Some(a), Some(b)) = (state.port(cable.a), state.port(cable.b)) else { return };
     let label = || state.topology.link_label(link);
@@ -82,7 +82,7 @@ fn members(port: &PortIntent) -> impl Iterator<Item = fabric::VlanId> + '_ {
     port.tagged.iter().chain(port.untagged.iter())
 }
 
-fn judge_flow_control(state: &State<'_>, a: &PortIntent, b: &PortIntent, link: LinkId, findings: &mut Findings) {
+fn judge_flow_control(state: &FabricState<'_>, a: &PortIntent, b: &PortIntent, link: LinkId, findings: &mut Findings) {
     let label = || state.topology.link_label(link);
     if a.flow_control != b.flow_control {
         findings.fatal(FindingKind::FlowControlMismatch, || {

@@ -14,10 +14,10 @@ use fabric::{
     PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
 };
 
-use crate::{findings::Findings, learned, state::State};
+use crate::{findings::Findings, learned, state::FabricState};
 
 /// Reads a plan's state; what is missing or malformed becomes a finding.
-pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> State<'a> {
+pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> FabricState<'a> {
     let topology = &plan.topology;
     let (devices, ports) = read_devices(plan, findings);
     let host_by_mac: BTreeMap<Mac, HostId> = topology.host_ids().map(|id| (topology.host(id).mac, id)).collect();
@@ -46,7 +46,7 @@ pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> State<'
         });
     }
     let classes = read_classes(devices.iter().copied().flatten());
-    let mut state = State {
+    let mut state = FabricState {
         plan,
         topology,
         traffic: traffic.unwrap_or(&Traffic::AllToAll),

@@ -29,7 +29,7 @@ use crate::{
     demand::Demand,
     findings::{Findings, counted, listed},
     receiver::Receiver,
-    state::{Hop, State},
+    state::{FabricState, Hop},
     unicast::{Dependencies, Traffic},
     view::{View, ends},
     walk::{Budget, Copies, Decision, Disposition, Step, Walk, walk_frame},
@@ -37,7 +37,7 @@ use crate::{
 
 /// Judges one VLAN's active topology, and every broadcast in it.
 pub(crate) fn judge(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     view: &View,
     demand: &Demand<'_>,
     budget: &mut Budget,
@@ -75,32 +75,38 @@ pub(crate) fn judge(
 }
 
 /// Whether the plan has its switches drop broadcasts. `hygiene.rs` judges whether they do.
-fn drops_broadcasts(state: &State<'_>) -> bool {
+fn drops_broadcasts(state: &FabricState<'_>) -> bool {
     state.plan.policy.flood.blocked().contains(FloodKind::Broadcast)
 }
 
 /// Whether an entry, or a port that does not let them out, keeps broadcasts of a VLAN out of a way that it has.
-fn narrows_broadcasts(state: &State<'_>, view: &View) -> bool {
+fn narrows_broadcasts(state: &FabricState<'_>, view: &View) -> bool {
     let has_entry = |switch| state.lookup(switch, view.vlan, Receiver::Everybody).is_some();
     let mut ports = (0..state.topology.ports().len()).map(PortId::new);
     state.topology.switch_ids().any(has_entry) || ports.any(|port| blocks_broadcasts(state, view.vlan, port))
 }
 
 /// Whether a port is a member of a VLAN and does not let its broadcasts out.
-fn blocks_broadcasts(state: &State<'_>, vlan: VlanId, port: PortId) -> bool {
+fn blocks_broadcasts(state: &FabricState<'_>, vlan: VlanId, port: PortId) -> bool {
     let is_member = state.port_up(port).is_some_and(|intent| intent.is_member(vlan));
     is_member && !state.lets_out(port, FloodKind::Broadcast)
 }
 
 /// Judges what more hosts would send to everybody in a VLAN that is a forest.
-pub(crate) fn judge_more(state: &State<'_>, view: &View, senders: &[HostId], findings: &mut Findings) {
+pub(crate) fn judge_more(state: &FabricState<'_>, view: &View, senders: &[HostId], findings: &mut Findings) {
     let (mut pieces, _) = view.pieces(state);
     let piece: Vec<SwitchId> = state.topology.switch_ids().map(|switch| pieces.of(switch)).collect();
     judge_forest(state, view, senders, &piece, findings);
 }
 
 /// Links in several pieces: whatever the VLAN is for, some of its switches cannot reach others.
-fn judge_connection(state: &State<'_>, view: &View, demand: &Demand<'_>, piece: &[SwitchId], findings: &mut Findings) {
+fn judge_connection(
+    state: &FabricState<'_>,
+    view: &View,
+    demand: &Demand<'_>,
+    piece: &[SwitchId],
+    findings: &mut Findings,
+) {
     let piece_of = |link: LinkId| piece[ends(state, link).0.index()];
     let Some(&first) = view.active.first() else { return };
     let Some(&other) = view.active.iter().find(|link| piece_of(**link) != piece_of(first)) else { return };
@@ -111,7 +117,7 @@ fn judge_connection(state: &State<'_>, view: &View, demand: &Demand<'_>, piece: 
     });
 }
 
-fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[SwitchId], findings: &mut Findings) {
+fn judge_forest(state: &FabricState<'_>, view: &View, senders: &[HostId], piece: &[SwitchId], findings: &mut Findings) {
     if drops_broadcasts(state) {
         return;
     }
@@ -138,7 +144,7 @@ fn judge_forest(state: &State<'_>, view: &View, senders: &[HostId], piece: &[Swi
 
 /// Notes which channels follow each other when frames of some kinds spread from these switches, in a VLAN that is a forest.
 pub(crate) fn note_dependencies(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     view: &View,
     origins: &BTreeSet<SwitchId>,
     kinds: FloodSet,
@@ -155,7 +161,7 @@ pub(crate) fn note_dependencies(
 /// Every two channels that follow each other on the way from a switch to all others, by ports that pass, in a VLAN that is a
 /// forest.
 pub(crate) fn walk_forest(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     view: &View,
     origin: SwitchId,
     may_pass: impl Fn(PortId) -> bool,
@@ -179,7 +185,7 @@ pub(crate) fn walk_forest(
 }
 
 fn missed_broadcast(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     view: &View,
     source: HostId,
     deaf: impl Iterator<Item = HostId>,
@@ -191,7 +197,13 @@ fn missed_broadcast(
 }
 
 /// Walks every sender's broadcast, and what it sends to unknown addresses where that spreads in another way.
-fn walk_broadcasts(state: &State<'_>, view: &View, senders: &[HostId], budget: &mut Budget, findings: &mut Findings) {
+fn walk_broadcasts(
+    state: &FabricState<'_>,
+    view: &View,
+    senders: &[HostId],
+    budget: &mut Budget,
+    findings: &mut Findings,
+) {
     let mut narrowed: Vec<HostId> = Vec::new();
     for &source in senders {
         if budget.is_spent() {
@@ -232,7 +244,7 @@ fn walk_broadcasts(state: &State<'_>, view: &View, senders: &[HostId], budget: &
 }
 
 /// Judges whether a frame ends, and how often hosts get it; false if it does not end.
-fn judge_copies(state: &State<'_>, view: &View, walk: &Walk, what: &str, findings: &mut Findings) -> bool {
+fn judge_copies(state: &FabricState<'_>, view: &View, walk: &Walk, what: &str, findings: &mut Findings) -> bool {
     let sender = state.host_name(walk.source);
     if matches!(walk.disposition, Disposition::Looped { .. } | Disposition::Abandoned) {
         findings.fatal(FindingKind::BroadcastLoop, || {
@@ -259,7 +271,7 @@ fn copies(walk: &Walk, host: HostId) -> Copies {
 }
 
 /// The shortest cycle of active links through `closing`, which is its first.
-fn cycle_through(state: &State<'_>, view: &View, closing: LinkId) -> Vec<LinkId> {
+fn cycle_through(state: &FabricState<'_>, view: &View, closing: LinkId) -> Vec<LinkId> {
     let mut beside: Vec<Vec<(SwitchId, LinkId)>> = vec![Vec::new(); state.topology.switches().len()];
     for &link in view.active.iter().filter(|link| **link != closing) {
         let (a, b) = ends(state, link);

@@ -72,7 +72,7 @@ pub(crate) enum Hop {
 }
 
 /// The state of the whole fabric.
-pub(crate) struct State<'a> {
+pub(crate) struct FabricState<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) topology: &'a Topology,
     pub(crate) tagging: HostTagging,
@@ -96,7 +96,7 @@ pub(crate) struct State<'a> {
     pub(crate) assignment: Option<&'a Assignment<VlanId>>,
 }
 
-impl<'a> State<'a> {
+impl<'a> FabricState<'a> {
     /// A port's state.
     pub(crate) fn port(&self, port: PortId) -> Option<&'a PortIntent> {
         self.ports[port.index()]

@@ -14,13 +14,19 @@ use crate::{
     deadlock::Proof,
     demand::Coverage,
     findings::Findings,
-    state::{State, entry_count},
+    state::{FabricState, entry_count},
     unicast::Traffic,
 };
 
 /// Judges the summary. Figures about paths are left alone if some frame does not get through: that is reported, and
 /// there is nothing to average.
-pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, proof: Proof, bound: Option<f64>, findings: &mut Findings) {
+pub(crate) fn judge(
+    state: &FabricState<'_>,
+    traffic: &Traffic,
+    proof: Proof,
+    bound: Option<f64>,
+    findings: &mut Findings,
+) {
     let (plan, said) = (state.plan, &state.plan.summary);
     let hosts = state.topology.hosts().len();
     let mut same = Comparison { findings };

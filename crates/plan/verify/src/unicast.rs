@@ -19,7 +19,7 @@ use crate::{
     demand::{self, Coverage, Demand},
     findings::{Findings, counted},
     receiver::Receiver,
-    state::{Hop, Loss, State},
+    state::{FabricState, Hop, Loss},
     view::View,
     walk::{Budget, Disposition, walk_frame},
 };
@@ -57,7 +57,7 @@ pub(crate) struct Dependencies {
 }
 
 impl Traffic {
-    pub(crate) fn new(state: &State<'_>) -> Self {
+    pub(crate) fn new(state: &FabricState<'_>) -> Self {
         let channels = state.topology.channel_count();
         Self {
             coverage: Coverage::Whole,
@@ -163,7 +163,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(state: &State<'_>) -> Self {
+    pub(crate) fn new(state: &FabricState<'_>) -> Self {
         let topology = state.topology;
         let mut channel = vec![NONE; topology.ports().len()];
         for id in topology.channel_ids() {
@@ -185,7 +185,7 @@ impl Router {
     /// Follows every pair that uses a VLAN.
     pub(crate) fn judge(
         &mut self,
-        state: &State<'_>,
+        state: &FabricState<'_>,
         view: &View,
         demand: &mut Demand<'_>,
         budget: &mut Budget,
@@ -230,7 +230,7 @@ impl Router {
 
     fn follow(
         &mut self,
-        state: &State<'_>,
+        state: &FabricState<'_>,
         view: &View,
         destination: HostId,
         senders: &[HostId],
@@ -260,7 +260,7 @@ impl Router {
     }
 
     /// Finds out how frames for `destination` end from `switch` on.
-    fn settle(&mut self, state: &State<'_>, view: &View, destination: HostId, switch: SwitchId) {
+    fn settle(&mut self, state: &FabricState<'_>, view: &View, destination: HostId, switch: SwitchId) {
         self.chain.clear();
         let mut at = switch;
         let (fate, mut hops) = loop {
@@ -301,7 +301,13 @@ impl Router {
     }
 
     /// The entry of a switch for a receiver; receivers never descend within a VLAN, nor VLANs.
-    fn lookup(&mut self, state: &State<'_>, view: &View, switch: SwitchId, destination: HostId) -> Option<PortId> {
+    fn lookup(
+        &mut self,
+        state: &FabricState<'_>,
+        view: &View,
+        switch: SwitchId,
+        destination: HostId,
+    ) -> Option<PortId> {
         let runs = &state.fdb[switch.index()];
         let cursor = &mut self.cursor[switch.index()];
         while runs.get(*cursor).is_some_and(|run| (run.vlan, run.last) < (view.vlan, destination)) {
@@ -311,7 +317,7 @@ impl Router {
     }
 
     /// Carries demand from the rim inward, and notes which channel follows which.
-    fn add_load(&mut self, view: &View, state: &State<'_>, traffic: &mut Traffic) {
+    fn add_load(&mut self, view: &View, state: &FabricState<'_>, traffic: &mut Traffic) {
         let lane = state.lane(view.vlan);
         for at in (0..self.settled.len()).rev() {
             let Slot { channel, next, demand, .. } = self.slots[self.settled[at].index()];
@@ -332,7 +338,14 @@ impl Router {
     }
 
     /// One finding for each way in which frames of this VLAN for this receiver go wrong.
-    fn report(&self, state: &State<'_>, view: &View, destination: HostId, senders: &[HostId], findings: &mut Findings) {
+    fn report(
+        &self,
+        state: &FabricState<'_>,
+        view: &View,
+        destination: HostId,
+        senders: &[HostId],
+        findings: &mut Findings,
+    ) {
         let mut faults: Vec<(Fate, HostId, usize)> = Vec::new();
         for &source in senders {
             let switch = state.topology.switch_of(source);
@@ -372,7 +385,13 @@ impl Router {
 }
 
 /// Walks pairs one by one, as long as the budget lasts.
-fn walk_each(state: &State<'_>, destination: HostId, senders: &[HostId], budget: &mut Budget, findings: &mut Findings) {
+fn walk_each(
+    state: &FabricState<'_>,
+    destination: HostId,
+    senders: &[HostId],
+    budget: &mut Budget,
+    findings: &mut Findings,
+) {
     for &source in senders {
         if budget.is_spent() {
             return;
@@ -391,7 +410,7 @@ fn walk_each(state: &State<'_>, destination: HostId, senders: &[HostId], budget:
 }
 
 fn report_pair(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     (source, destination): (HostId, HostId),
     kind: FindingKind,
     what: &str,

@@ -11,7 +11,7 @@
 
 use fabric::{LinkId, PortId, SwitchId, VlanId};
 
-use crate::state::{Hop, State};
+use crate::state::{FabricState, Hop};
 
 /// One VLAN of the whole fabric.
 pub(crate) struct View {
@@ -28,7 +28,7 @@ pub(crate) struct View {
 
 impl View {
     /// Cost: O(ports).
-    pub(crate) fn of(state: &State<'_>, vlan: VlanId) -> Self {
+    pub(crate) fn of(state: &FabricState<'_>, vlan: VlanId) -> Self {
         let topology = state.topology;
         let hop: Vec<Hop> = (0..topology.ports().len()).map(|port| state.leave(PortId::new(port), vlan)).collect();
         let (mut active, mut one_way, mut leaks) = (Vec::new(), Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ impl View {
     }
 
     /// The pieces into which the active links tie the switches, and the links that close cycles.
-    pub(crate) fn pieces(&self, state: &State<'_>) -> (Pieces, Vec<LinkId>) {
+    pub(crate) fn pieces(&self, state: &FabricState<'_>) -> (Pieces, Vec<LinkId>) {
         let mut pieces = Pieces { parent: SwitchId::all(state.topology.switches().len()).collect() };
         let mut closing = Vec::new();
         for &link in &self.active {
@@ -62,7 +62,7 @@ impl View {
 }
 
 /// The two switches of a link.
-pub(crate) fn ends(state: &State<'_>, link: LinkId) -> (SwitchId, SwitchId) {
+pub(crate) fn ends(state: &FabricState<'_>, link: LinkId) -> (SwitchId, SwitchId) {
     let link = state.topology.link(link);
     (state.topology.port(link.a).switch, state.topology.port(link.b).switch)
 }

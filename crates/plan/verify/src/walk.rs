@@ -20,7 +20,7 @@ use crate::{
     findings::{Findings, counted, listed},
     read::read_state,
     receiver::Receiver,
-    state::{Hop, Loss, State},
+    state::{FabricState, Hop, Loss},
 };
 
 /// Most treatments of one frame that a walk follows; only state that leaks from VLAN to VLAN on a huge fabric has more.
@@ -235,7 +235,7 @@ impl Budget {
 }
 
 /// Walks one frame through state that has been read.
-pub(crate) fn walk_frame(state: &State<'_>, source: HostId, receiver: Receiver) -> Walk {
+pub(crate) fn walk_frame(state: &FabricState<'_>, source: HostId, receiver: Receiver) -> Walk {
     let start = state.topology.host(source).port;
     let mut walk =
         Walk { source, receiver, steps: Vec::new(), deliveries: BTreeMap::new(), disposition: Disposition::Abandoned };
@@ -253,7 +253,12 @@ pub(crate) fn walk_frame(state: &State<'_>, source: HostId, receiver: Receiver) 
 }
 
 /// Finds every treatment; returns, for each, the positions of those that follow it.
-fn discover(state: &State<'_>, start: (PortId, VlanId), receiver: Receiver, steps: &mut Vec<Step>) -> Vec<Vec<usize>> {
+fn discover(
+    state: &FabricState<'_>,
+    start: (PortId, VlanId),
+    receiver: Receiver,
+    steps: &mut Vec<Step>,
+) -> Vec<Vec<usize>> {
     let mut position = BTreeMap::from([(start, 0)]);
     let mut queue = vec![start];
     let mut next = Vec::new();
@@ -279,7 +284,7 @@ fn discover(state: &State<'_>, start: (PortId, VlanId), receiver: Receiver, step
 }
 
 /// What a switch does with a frame that has come in.
-fn treat(state: &State<'_>, ingress: PortId, vlan: VlanId, receiver: Receiver) -> Step {
+fn treat(state: &FabricState<'_>, ingress: PortId, vlan: VlanId, receiver: Receiver) -> Step {
     let switch = state.topology.port(ingress).switch;
     match state.lookup(switch, vlan, receiver) {
         Some(port) => {
@@ -304,7 +309,7 @@ fn treat(state: &State<'_>, ingress: PortId, vlan: VlanId, receiver: Receiver) -
     }
 }
 
-fn exit(state: &State<'_>, port: PortId, vlan: VlanId) -> Exit {
+fn exit(state: &FabricState<'_>, port: PortId, vlan: VlanId) -> Exit {
     let untagged = state.port(port).is_some_and(|intent| intent.untagged.contains(vlan));
     Exit {
         port,
@@ -361,7 +366,7 @@ fn on_cycle(next: &[Vec<usize>], done: &[bool]) -> Option<usize> {
     Some(at)
 }
 
-fn judge(state: &State<'_>, walk: &Walk, looped: Option<PortId>) -> Disposition {
+fn judge(state: &FabricState<'_>, walk: &Walk, looped: Option<PortId>) -> Disposition {
     if let Some(at) = looped {
         return Disposition::Looped { at };
     }

@@ -42,7 +42,7 @@ pub struct Difference<'a> {
 
 /// What to render.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct RenderRequest<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// Its digest, which every file states.
@@ -61,7 +61,7 @@ pub struct Request<'a> {
 ///
 /// # Errors
 /// [`RenderError`], before anything of the switch that it is about is written.
-pub fn render(request: &Request<'_>, folder: &mut dyn Folder) -> Result<Vec<Part>, RenderError> {
+pub fn render(request: &RenderRequest<'_>, folder: &mut dyn Folder) -> Result<Vec<Part>, RenderError> {
     let topology = &request.plan.topology;
     let switches: Vec<SwitchId> = match request.switch {
         None => topology.switch_ids().collect(),
@@ -221,7 +221,7 @@ fn target(plan: &Plan, switch: SwitchId, choice: TargetChoice) -> Result<Target,
 
 /// One switch to be rendered.
 struct Job<'a> {
-    request: &'a Request<'a>,
+    request: &'a RenderRequest<'a>,
     switch: SwitchId,
     target: Target,
 }

@@ -6,7 +6,7 @@ mod common;
 use std::{fmt::Write, fs, path::PathBuf};
 
 use common::{PlanSpec, named_topology, plan};
-use dialects::{Difference, Memory, Request, Target, TargetChoice};
+use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice};
 use fabric::{EngineName, FdbMode, FlowControl, Plan, Tagging};
 
 #[test]
@@ -60,7 +60,7 @@ fn sample(target: Target) -> String {
 
 fn section(text: &mut String, title: &str, target: Target, plan: &Plan, since: Option<&Plan>) {
     let mut memory = Memory::default();
-    let request = Request {
+    let request = RenderRequest {
         plan,
         digest: "0123456789abcdef",
         target: TargetChoice::Named(target),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use common::{PlanSpec, named_topology, plan};
-use dialects::{Difference, Memory, Request, Target, TargetChoice, TextFile, read_back};
+use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice, TextFile, read_back};
 use fabric::{EngineName, FdbMode, FlowControl, Plan, Tagging};
 use switch_model::{Phase, SwitchConfig, align};
 
@@ -36,7 +36,7 @@ fn plans(target: Target, shape: &str) -> (Plan, Plan) {
 /// The files of one switch: in full, or phase by phase.
 fn rendered(plan: &Plan, target: Target, switch: &str, since: Option<&Plan>) -> Vec<(Option<Phase>, Files)> {
     let mut memory = Memory::default();
-    let request = Request {
+    let request = RenderRequest {
         plan,
         digest: "new",
         target: TargetChoice::Named(target),

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{PlanSpec, named_topology, parts, plan, read_all, render_all};
-use dialects::{Difference, Memory, Request, Target, TargetChoice, TextFile, read_back};
+use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice, TextFile, read_back};
 use fabric::{
     Admin, EngineName, FdbMode, FindingKind, Flood, FlowControl, InBand, Lldp, Plan, Policy, PortRole, Severity,
     StormLimit, SwitchId, Tagging, Topology, TopologyBuilder, VlanId, rng::Rng,
@@ -88,7 +88,7 @@ fn floods_that_are_dropped_or_limited_are_said_or_refused() {
             let (plan, label) = (flooding(target, flood, limit), format!("{target}, {flood}, {limit:?}"));
             if !can {
                 let named = TargetChoice::Named(target);
-                let request = Request { plan: &plan, digest: "x", target: named, switch: None, since: None };
+                let request = RenderRequest { plan: &plan, digest: "x", target: named, switch: None, since: None };
                 let error = dialects::render(&request, &mut Memory::default()).expect_err(&label).to_string();
                 assert!(error.ends_with(way_out), "{label}: {error}");
                 refused += 1;
@@ -163,7 +163,8 @@ fn every_language_says_the_management_vlan() {
             let label = format!("{target}, VLAN {vlan}");
             let mut text = Memory::default();
             let named = TargetChoice::Named(target);
-            let request = Request { plan: &plan, digest: "0123456789abcdef", target: named, switch: None, since: None };
+            let request =
+                RenderRequest { plan: &plan, digest: "0123456789abcdef", target: named, switch: None, since: None };
             match dialects::render(&request, &mut text) {
                 Ok(_) => said += 1,
                 // Languages in which every port is in VLAN 1 until told otherwise have no words for a tree of it.
@@ -346,7 +347,7 @@ fn ports_that_a_plan_names_no_more_go_out_of_service() {
         for (old, new) in [(EngineName::Balanced, EngineName::Tree), (EngineName::Tree, EngineName::Balanced)] {
             let (old, new) = (made(old, 2), made(new, 1));
             let mut memory = Memory::default();
-            let request = Request {
+            let request = RenderRequest {
                 plan: &new,
                 digest: "new",
                 target: TargetChoice::Named(target),
@@ -391,7 +392,7 @@ fn ports_that_a_plan_names_no_more_go_out_of_service() {
 /// Applies the phases switch by switch, in an order drawn anew for each, judging every state on the way.
 fn walk_phases(target: Target, old: &Plan, new: &Plan, label: &str) -> usize {
     let mut memory = Memory::default();
-    let request = Request {
+    let request = RenderRequest {
         plan: new,
         digest: "new",
         target: TargetChoice::Named(target),
@@ -459,7 +460,7 @@ fn untagged_frames_of_a_later_lane_are_refused() {
         let mut plan = plan(&named_topology(target, "torus 4", 1), spec).expect("a single tree");
         let render = |plan: &Plan| {
             let named = TargetChoice::Named(target);
-            let request = Request { plan, digest: "x", target: named, switch: None, since: None };
+            let request = RenderRequest { plan, digest: "x", target: named, switch: None, since: None };
             dialects::render(&request, &mut Memory::default()).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!((plan.trees.len(), plan.trees[0].lane, render(&plan)), (1, 0, Ok(())));
@@ -483,7 +484,7 @@ fn unchanged_plans_have_no_difference() {
         flow_control: FlowControl::Pause,
     };
     let plan = plan(&topology, spec).expect("a plan");
-    let request = Request {
+    let request = RenderRequest {
         plan: &plan,
         digest: "x",
         target: TargetChoice::Named(Target::Comware7),

@@ -20,7 +20,7 @@ use cancel::Cancel;
 use drivers::snmp::{Device, Row, SaveMethod, Settings, VENDOR_SAVES, VendorSave};
 use fabric::{Admin, Mac, Model, SwitchSpec, Topology, TopologyBuilder, VlanId, VlanSet, rng::Rng};
 use rollout::deploy::{
-    Deployment, Event, Journal, Management, Order, Outcome, Precedence, Reason, Surroundings, Watch, Way, run,
+    Deployment, DeploymentSpec, Event, Journal, Management, Outcome, Precedence, Reason, Surroundings, Watch, Way, run,
 };
 use snmp::{
     Credentials, Oid, Patience, Session, Value,
@@ -265,8 +265,8 @@ impl Surroundings for Quiet {
     }
 }
 
-fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order {
-    Order {
+fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> DeploymentSpec {
+    DeploymentSpec {
         goals,
         way,
         digest: nonce,
@@ -283,7 +283,7 @@ fn order(topology: &Topology, goals: Vec<SwitchConfig>, way: Way, nonce: u32) ->
     }
 }
 
-fn deploy(topology: &Topology, sites: &[Site], order: Order, save: SaveMethod) -> (Outcome, Option<Journal>) {
+fn deploy(topology: &Topology, sites: &[Site], order: DeploymentSpec, save: SaveMethod) -> (Outcome, Option<Journal>) {
     let seed = |at: usize| u64::from(order.nonce) << 34 | (at as u64) << 20;
     let mut devices: Vec<Result<Device<Wire<Faulty<Vendor>>>, Fault>> =
         sites.iter().enumerate().map(|(at, site)| site.connect(seed(at), save)).collect();
@@ -622,7 +622,7 @@ fn a_defect_in_one_switch_s_thread_brings_all_back() {
             .collect();
         let drivers = defective.iter_mut().map(|driver| Ok(driver as &mut dyn Driver)).collect();
         let goals: Vec<SwitchConfig> = (0..3).map(|turn| goal(6, 3, 6, turn)).collect();
-        let order = Order { parallel_max, ..order(&topology, goals.clone(), Way::Drained, 1) };
+        let order = DeploymentSpec { parallel_max, ..order(&topology, goals.clone(), Way::Drained, 1) };
         let mut deployment = Deployment::new(&topology, order);
         let outcome = run(&mut deployment, drivers, &mut Quiet::default(), &Cancel::default());
         let after: Vec<SwitchConfig> = sites.iter().map(Site::running).collect();

@@ -17,8 +17,8 @@ use fabric::{
     TopologyBuilder, VlanId, rng::Rng,
 };
 use rollout::deploy::{
-    Cables, Deployment, Journal, Management, ManagementForm, Order, Outcome, Precedence, Reason, Reply, Request, Watch,
-    Way,
+    Cables, Deployment, DeploymentSpec, Journal, Management, ManagementForm, Outcome, Precedence, Reason, Reply,
+    SwitchRequest, Watch, Way,
 };
 use switch_model::{
     PortConfig, PortLearning, Slot, SwitchConfig, align,
@@ -27,7 +27,7 @@ use switch_model::{
     mark::Mark,
     observe::Count,
     sight::{Learned, Sight},
-    station::{Capabilities, Heard, LldpId, Station, StationPort},
+    station::{Capabilities, LldpId, LldpNeighbour, Station, StationPort},
 };
 
 const SCHEDULES: u64 = 400;
@@ -283,7 +283,7 @@ fn whoever_dies_at_any_step_goes_on_without_taking_over() {
             let known = first.mark_left().map(|mark| mark.generation);
             (world.journal, world.patience) = (None, Some(step));
             world.claims.clear();
-            let next = |world: &World, nonce| Order {
+            let next = |world: &World, nonce| DeploymentSpec {
                 digest: 7,
                 generation: known,
                 claims: world.claims.clone(),
@@ -316,8 +316,11 @@ fn whoever_dies_at_any_step_goes_on_without_taking_over() {
                 let mark = Mark { nonce: claim.nonce ^ 8, ..claim };
                 world.switches.iter_mut().for_each(|switch| switch.mark = Some(mark));
                 let other = world.plan(&mut rng, 30);
-                let late =
-                    Order { generation: known, claims: world.claims.clone(), ..order(&world, other, Way::Drained, 5) };
+                let late = DeploymentSpec {
+                    generation: known,
+                    claims: world.claims.clone(),
+                    ..order(&world, other, Way::Drained, 5)
+                };
                 let mut late = Deployment::new(&world.topology, late);
                 world.run(&mut [&mut late], &mut rng);
                 assert!(matches!(late.outcome(), Some(Outcome::Stale { .. })), "{:?}", late.outcome());
@@ -707,7 +710,7 @@ fn command(
         _ => {}
     }
     let way = if matches!(verb, Verb::Undo | Verb::UndoTakingOver) { Way::Undo } else { Way::Drained };
-    let order = Order {
+    let order = DeploymentSpec {
         generation: folder.generation,
         precedence: if taking_over { Precedence::TakeOver } else { Precedence::GiveWay },
         claims: folder.claims.clone(),
@@ -828,8 +831,8 @@ fn for_each_seed(check: impl Fn(u64) + std::panic::RefUnwindSafe) {
     }
 }
 
-fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Order {
-    Order {
+fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> DeploymentSpec {
+    DeploymentSpec {
         goals,
         way,
         digest: nonce,
@@ -968,7 +971,7 @@ struct Pending {
 struct Job {
     id: u64,
     deployer: usize,
-    request: Request,
+    request: SwitchRequest,
     edits: VecDeque<Edit>,
     trouble: Option<Kind>,
     step: usize,
@@ -1332,8 +1335,8 @@ impl World {
                 deployment.handle_time(Duration::from_millis(self.clock as u64));
                 while let Some(request) = deployment.poll_request() {
                     self.jobs_begun += 1;
-                    let looks = |job: &Job| matches!(job.request, Request::Look { .. });
-                    if matches!(request, Request::Look { .. }) && !self.jobs.iter().any(looks) {
+                    let looks = |job: &Job| matches!(job.request, SwitchRequest::Look { .. });
+                    if matches!(request, SwitchRequest::Look { .. }) && !self.jobs.iter().any(looks) {
                         self.round = self.clock;
                     }
                     let looked = self.looked;
@@ -1373,7 +1376,7 @@ impl World {
                         self.jobs.clear();
                         return;
                     }
-                    let looks = |job: &Job| matches!(job.request, Request::Look { .. });
+                    let looks = |job: &Job| matches!(job.request, SwitchRequest::Look { .. });
                     if looks(&job) && !self.jobs.iter().any(looks) {
                         self.looked = self.round;
                     }
@@ -1395,26 +1398,26 @@ impl World {
 
     fn step(&mut self, job: &mut Job, rng: &mut Rng) -> Option<Reply> {
         match job.request.clone() {
-            Request::Judge { .. } => Some(Reply::Judged(self.verdict.clone())),
-            Request::Note(mark) => {
+            SwitchRequest::Judge { .. } => Some(Reply::Judged(self.verdict.clone())),
+            SwitchRequest::Note(mark) => {
                 self.claims.push(mark);
                 Some(Reply::Recorded(Ok(())))
             }
-            Request::Record(journal) => {
+            SwitchRequest::Record(journal) => {
                 self.journal = Some(journal);
                 Some(Reply::Recorded(Ok(())))
             }
-            Request::Pause(time) => {
+            SwitchRequest::Pause(time) => {
                 self.clock += time.as_millis() as usize;
                 Some(Reply::Paused)
             }
-            Request::Look { switch, addresses } => {
+            SwitchRequest::Look { switch, addresses } => {
                 if !self.hears(switch) {
                     return Some(Reply::Looked(switch, Err(Fault::Silent)));
                 }
                 Some(Reply::Looked(switch, Ok(self.sight(switch, addresses, rng))))
             }
-            Request::Shut { switch, ports } => {
+            SwitchRequest::Shut { switch, ports } => {
                 if !self.hears(switch) {
                     return Some(Reply::Shut(switch, Err(Fault::Silent)));
                 }
@@ -1423,7 +1426,7 @@ impl World {
                 state.fence += 1;
                 Some(Reply::Shut(switch, Ok(())))
             }
-            Request::Read { switch } => {
+            SwitchRequest::Read { switch } => {
                 if !self.hears(switch) {
                     return Some(Reply::Read(switch, Err(Fault::Silent)));
                 }
@@ -1431,7 +1434,7 @@ impl World {
                 let (config, mark, fence) = (self.seen(switch, &state.running), state.mark, Fence(state.fence));
                 Some(Reply::Read(switch, Ok(Reading { config, mark, fence })))
             }
-            Request::Write { switch, before, after, mark, fence, guard } => {
+            SwitchRequest::Write { switch, before, after, mark, fence, guard } => {
                 let answer = |result| Some(Reply::Written(switch, result));
                 if job.returning.is_some() {
                     return self.go_back(job, switch).map(|fault| Reply::Written(switch, Err(fault)));
@@ -1451,7 +1454,7 @@ impl World {
                 let done = self.advance(job, switch, mark, rng)?;
                 self.part(job, switch, done).map(|done| Reply::Written(switch, done))
             }
-            Request::Save { switch, fence } => {
+            SwitchRequest::Save { switch, fence } => {
                 let answer = |result| Some(Reply::Saved(switch, result));
                 if let Err(fault) = self.begin(job, switch, fence) {
                     return answer(Err(fault));
@@ -1816,7 +1819,7 @@ impl World {
             let told = self.lldp == Lldp::Speaks || (self.lldp == Lldp::Late && rng.below(3) > 0);
             if let Some(far) = far.filter(|_| running && told) {
                 let (chassis, id) = (chassis(self.topology.port(far).switch), lldp_id(&self.topology.port(far).name));
-                sight.heard.push(Heard {
+                sight.heard.push(LldpNeighbour {
                     port: slot,
                     chassis,
                     id,

@@ -15,7 +15,7 @@ use switch_model::{
     driver::Fault,
     mark::Mark,
     observe::{Drift, drift},
-    station::{CHASSIS_MAC, Capabilities, Heard, LldpId, Station, StationPort},
+    station::{CHASSIS_MAC, Capabilities, LldpId, LldpNeighbour, Station, StationPort},
 };
 
 const INTERFACE_NAME: i32 = 5;
@@ -224,9 +224,9 @@ fn station(plan: &Plan, switch: SwitchId) -> Station {
     }
 }
 
-fn hears(plan: &Plan, slot: usize, far: PortId) -> Heard {
+fn hears(plan: &Plan, slot: usize, far: PortId) -> LldpNeighbour {
     let far = plan.topology.port(far);
-    Heard {
+    LldpNeighbour {
         port: slot,
         chassis: chassis(far.switch),
         id: port_id(&far.name),

@@ -7,7 +7,7 @@ use fabric::{
 };
 use proptest::prelude::*;
 use rollout::discover::{Doubt, Evidence, Mismatch, cabling, compare};
-use switch_model::station::{CHASSIS_MAC, Capabilities, Heard, LldpId, PORT_MAC, Station, StationPort};
+use switch_model::station::{CHASSIS_MAC, Capabilities, LldpId, LldpNeighbour, PORT_MAC, Station, StationPort};
 
 const INTERFACE_NAME: i32 = 5;
 const LOCAL: i32 = 7;
@@ -51,7 +51,7 @@ fn stations(topology: &Topology, notation: &[Notation], partner: &dyn Fn(PortId)
         let heard = ids.iter().enumerate().filter_map(|(at, &port)| {
             if let Attachment::Host(host) = topology.port(port).attachment {
                 let octets = topology.host(host).mac.octets().to_vec();
-                return Some(Heard {
+                return Some(LldpNeighbour {
                     port: at,
                     chassis: LldpId { subtype: CHASSIS_MAC, octets: octets.clone() },
                     id: LldpId { subtype: PORT_MAC, octets },
@@ -61,7 +61,7 @@ fn stations(topology: &Topology, notation: &[Notation], partner: &dyn Fn(PortId)
                 });
             }
             let far = partner(port)?;
-            Some(Heard {
+            Some(LldpNeighbour {
                 port: at,
                 chassis: chassis(topology.port(far).switch.index()),
                 id: port_id(topology, far, notation_of(far)),

@@ -11,7 +11,7 @@ use rollout::survey::{CableState, Misfit, Neighbour, Note, Proof, Survey, Unconf
 use switch_model::{
     identity::{Identity, Likeness},
     sight::{PortState, SurveyReply},
-    station::{CHASSIS_MAC, Capabilities, Heard, LldpId, PORT_MAC, Station, StationPort},
+    station::{CHASSIS_MAC, Capabilities, LldpId, LldpNeighbour, PORT_MAC, Station, StationPort},
 };
 
 const INTERFACE_NAME: i32 = 5;
@@ -127,7 +127,7 @@ impl World {
             }
             if let Attachment::Host(host) = topology.port(PortId::new(self.plug[port.index()])).attachment {
                 let octets = topology.host(host).mac.octets().to_vec();
-                return self.hosts_speak.then(|| Heard {
+                return self.hosts_speak.then(|| LldpNeighbour {
                     port: at,
                     chassis: LldpId { subtype: CHASSIS_MAC, octets: octets.clone() },
                     id: LldpId { subtype: PORT_MAC, octets },
@@ -137,7 +137,7 @@ impl World {
                 });
             }
             let far = self.far(port.index()).filter(|far| !self.deaf.contains(&far.index()))?;
-            Some(Heard {
+            Some(LldpNeighbour {
                 port: at,
                 chassis: Self::chassis(topology.port(far).switch.index()),
                 id: port_id(far),

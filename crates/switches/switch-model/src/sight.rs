@@ -6,7 +6,7 @@ use crate::{
     Slot,
     identity::Identity,
     observe::Count,
-    station::{Heard, Station},
+    station::{LldpNeighbour, Station},
 };
 
 /// A port: its switch and its place there.
@@ -15,8 +15,8 @@ pub type End = (SwitchId, Slot);
 /// What a switch says of its ports at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Sight {
-    /// Neighbours; [`Heard::port`] is the position of the port among those that the switch was connected for.
-    pub heard: Vec<Heard>,
+    /// Neighbours; [`LldpNeighbour::port`] is the position of the port among those that the switch was connected for.
+    pub heard: Vec<LldpNeighbour>,
     /// `running[slot]`: whether the cable carries; empty if the switch cannot be asked what it hears.
     pub running: Vec<bool>,
     /// `flooded[slot]`: broadcast and multicast frames received; empty where it does not count them.

@@ -73,7 +73,7 @@ pub struct Station {
     /// Its ports.
     pub ports: Vec<StationPort>,
     /// Neighbours that it hears.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<LldpNeighbour>,
     /// Neighbours that it hears, but not on a port that is known.
     pub unplaced: Vec<Unplaced>,
     /// Addresses that it has learned, and on which port.
@@ -95,7 +95,7 @@ pub struct StationPort {
 
 /// A neighbour that a switch hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct LldpNeighbour {
     /// The position of the port in [`Station::ports`].
     pub port: usize,
     /// The neighbour's chassis.

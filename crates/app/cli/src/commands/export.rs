@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Result;
-use dialects::{Request, TargetChoice, write_ansible};
+use dialects::{RenderRequest, TargetChoice, write_ansible};
 use fabric::{
     Plan, Topology,
     format::{
@@ -135,7 +135,7 @@ fn export_ansible(plan: &Plan, args: &cli::Export) -> Result<()> {
         return Err(bad_input("Ansible needs several files: name a folder with -o"));
     }
     let digest = plan_digest(plan)?;
-    let request = Request { plan, digest: &digest, target: TargetChoice::Auto, switch: None, since: None };
+    let request = RenderRequest { plan, digest: &digest, target: TargetChoice::Auto, switch: None, since: None };
     let files = args.output.join("files");
     let (manifest, rendered) = stage_rendered(&request, &files)?;
     let mut folder = Disk::new(args.output.clone())?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use dialects::{Difference, Folder, MANIFEST_FILE, Manifest, Request, TargetChoice};
+use dialects::{Difference, Folder, MANIFEST_FILE, Manifest, RenderRequest, TargetChoice};
 use fabric::{
     ETHERNET_MTU_BYTES, Plan,
     format::plan::{ReadMode, plan_digest},
@@ -31,7 +31,7 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
         "auto" => TargetChoice::Auto,
         name => TargetChoice::Named(name.parse().map_err(|error: dialects::RenderError| bad_input(error.to_string()))?),
     };
-    let request = Request { plan: &plan, digest: &digest, target, switch: args.switch.as_deref(), since };
+    let request = RenderRequest { plan: &plan, digest: &digest, target, switch: args.switch.as_deref(), since };
     let manifest = write_rendered(&request, &args.output)?;
     if output == Output::Json {
         say!("{}", manifest.to_text().replace('\n', ""));
@@ -71,7 +71,7 @@ pub(super) fn run(args: &cli::Render, output: Output) -> Result<ExitCode> {
 ///
 /// # Errors
 /// Bad input if a switch's language cannot say what the plan asks of it; else what keeps the files from being written.
-pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Manifest> {
+pub(super) fn write_rendered(request: &RenderRequest<'_>, folder: &Path) -> Result<Manifest> {
     let (manifest, disk) = stage_rendered(request, folder)?;
     publish_rendered(disk, folder)?;
     Ok(manifest)
@@ -81,7 +81,7 @@ pub(super) fn write_rendered(request: &Request<'_>, folder: &Path) -> Result<Man
 ///
 /// # Errors
 /// As [`write_rendered`].
-pub(super) fn stage_rendered(request: &Request<'_>, folder: &Path) -> Result<(Manifest, Disk)> {
+pub(super) fn stage_rendered(request: &RenderRequest<'_>, folder: &Path) -> Result<(Manifest, Disk)> {
     // Whatever is refused is refused before a file is touched.
     dialects::render(request, &mut Nowhere).map_err(|error| bad_input(error.to_string()))?;
     let mut disk = Disk::new(folder.to_owned())?;

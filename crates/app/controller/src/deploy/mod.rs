@@ -21,7 +21,7 @@ use cancel::Cancel;
 use drivers::credentials::Keyring;
 use fabric::{LinkId, Plan, PortId, Switch, SwitchId, Topology, format::plan::plan_digest};
 use rollout::deploy::{
-    Deployment, Event, Journal, Management, Order, Outcome, Precedence, Watch, Way, run as run_deployment,
+    Deployment, DeploymentSpec, Event, Journal, Management, Outcome, Precedence, Watch, Way, run as run_deployment,
 };
 use switch_model::{SwitchConfig, driver::Fault, mark::Mark};
 
@@ -279,7 +279,7 @@ pub fn deploy(
         devices.iter_mut().flatten().for_each(|device| device.set_patience(guard));
     }
     let cables = looked.cables(&topology);
-    let mut order = Order {
+    let mut order = DeploymentSpec {
         goals: route.goals.clone(),
         way: route.way.clone(),
         digest,

@@ -12,7 +12,7 @@ use libbpf_rs::{ErrorKind, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookB
 use nix::sys::socket::SockProtocol;
 
 use super::Side;
-use linux_net::netlink::{Netlink, Request};
+use linux_net::netlink::{Netlink, NetlinkRequest};
 
 /// First among filters: those after ours see frames as the stack does.
 pub(crate) const PRIORITY: u32 = 1;
@@ -68,6 +68,6 @@ fn filters(ifindex: i32, side: Side) -> io::Result<usize> {
     };
     // struct tcmsg: family, index, handle, parent, info.
     let body = [0, ifindex as u32, 0, parent, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
-    let request = Request { kind: libc::RTM_GETTFILTER, flags: 0, body };
+    let request = NetlinkRequest { kind: libc::RTM_GETTFILTER, flags: 0, body };
     Ok(Netlink::open(SockProtocol::NetlinkRoute)?.dump(&request)?.len())
 }

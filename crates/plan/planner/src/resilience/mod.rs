@@ -42,7 +42,7 @@ pub(crate) const LOAD_FACTOR: f64 = 3.0;
 const SERVED_SHARE: (usize, usize) = (1, 2);
 
 /// What is to be made ready.
-pub(crate) struct Request<'a> {
+pub(crate) struct ProtectionRequest<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) flow_control: FlowControl,
     /// What hosts send: what loads after failures are counted by.
@@ -124,7 +124,7 @@ pub(crate) struct TooFewTrees;
 ///
 /// # Errors
 /// [`TooFewTrees`] if `extras_max` trees do not suffice.
-pub(crate) fn protect(request: &Request<'_>) -> Result<Protection, TooFewTrees> {
+pub(crate) fn protect(request: &ProtectionRequest<'_>) -> Result<Protection, TooFewTrees> {
     let dividing: BTreeSet<LinkId> = dividing_links(request.topology).into_iter().collect();
     let mut placer = Placer::new(request);
     let (mut links, idle): (Vec<(usize, LinkId)>, Vec<_>) = (request.topology.link_ids())
@@ -229,12 +229,12 @@ impl Protection {
 }
 
 /// Whether anything can wait for ever, so that routes must climb.
-fn must_climb(request: &Request<'_>) -> bool {
+fn must_climb(request: &ProtectionRequest<'_>) -> bool {
     request.flow_control.lanes().is_some()
 }
 
 /// The numberings of all lanes, as they come out of a rank for each.
-fn orders(request: &Request<'_>) -> Vec<TopologicalOrder> {
+fn orders(request: &ProtectionRequest<'_>) -> Vec<TopologicalOrder> {
     request.rank.into_iter().flatten().map(|rank| TopologicalOrder::by_number(rank)).collect()
 }
 

@@ -19,13 +19,13 @@ use fabric::{
 use super::forest::{Direction, Forest, Stream, Tracer};
 use crate::{
     findings::{counted, listed},
-    state::State,
+    state::FabricState,
     unicast::Traffic,
 };
 
 /// What all failures are judged by.
 pub(super) struct Before<'a> {
-    pub(super) state: &'a State<'a>,
+    pub(super) state: &'a FabricState<'a>,
     pub(super) assignment: &'a Assignment<VlanId>,
     pub(super) traffic: &'a Traffic,
     pub(super) forests: &'a BTreeMap<VlanId, Forest>,
@@ -51,7 +51,7 @@ pub(super) struct After {
 impl<'a> Before<'a> {
     /// What all failures are judged by. Cost: O(hosts + demands).
     pub(super) fn new(
-        state: &'a State<'a>,
+        state: &'a FabricState<'a>,
         assignment: &'a Assignment<VlanId>,
         traffic: &'a Traffic,
         forests: &'a BTreeMap<VlanId, Forest>,

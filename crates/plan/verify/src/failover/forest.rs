@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use fabric::{ChannelId, LinkId, SwitchId, Topology, VlanId};
 
-use crate::{state::State, view::View};
+use crate::{state::FabricState, view::View};
 
 const NONE: u32 = u32::MAX;
 
@@ -63,7 +63,7 @@ pub(super) struct Tracer {
 
 impl Forest {
     /// None if the VLAN is no forest, leaks, or has links that pass one way.
-    pub(super) fn of(state: &State<'_>, vlan: VlanId) -> Option<Self> {
+    pub(super) fn of(state: &FabricState<'_>, vlan: VlanId) -> Option<Self> {
         let view = View::of(state, vlan);
         if !view.leaks.is_empty() || !view.one_way.is_empty() || !view.pieces(state).1.is_empty() {
             return None;

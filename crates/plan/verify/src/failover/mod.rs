@@ -34,7 +34,7 @@ use crate::{
     findings::Findings,
     read::read_state,
     spread,
-    state::{State, entry_count_of},
+    state::{FabricState, entry_count_of},
     unicast::{Router, Traffic},
     view::View,
     walk::Budget,
@@ -43,7 +43,12 @@ use crate::{
 
 /// Judges what the plan stores for failures, and whether its numberings cover what is flooded then; none if the plan stores
 /// nothing.
-pub(crate) fn judge(state: &State<'_>, traffic: &Traffic, threads: usize, findings: &mut Findings) -> Option<Floods> {
+pub(crate) fn judge(
+    state: &FabricState<'_>,
+    traffic: &Traffic,
+    threads: usize,
+    findings: &mut Findings,
+) -> Option<Floods> {
     let Some(failover) = &state.plan.failover else {
         if state.plan.policy.resilience != Resilience::None {
             findings.fatal(FindingKind::BadSwitchOver, || {
@@ -115,7 +120,7 @@ pub fn time_after(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
 
 /// Whether everything that switch-overs name exists and stands in order.
 fn is_well_formed(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     failover: &Failover,
     assignment: &Assignment<VlanId>,
     findings: &mut Findings,
@@ -159,7 +164,7 @@ fn is_well_formed(
 /// Walks everything that some switch-over sends in a VLAN, on intact switches, and compares what climbs the plan's own
 /// certificate with it. The forests of all VLANs; none if some is no forest, which is found elsewhere.
 fn judge_standby(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     failover: &Failover,
     assignment: &Assignment<VlanId>,
     findings: &mut Findings,
@@ -242,7 +247,7 @@ fn merged(
 }
 
 /// Whether a link alone ties hosts to others: a search from one end that does not use it misses some host.
-fn divides(state: &State<'_>, link: LinkId) -> bool {
+fn divides(state: &FabricState<'_>, link: LinkId) -> bool {
     let topology = state.topology;
     let start = topology.tail(fabric::ChannelId::forward(link));
     let mut seen = vec![false; topology.switches().len()];
@@ -262,7 +267,7 @@ fn divides(state: &State<'_>, link: LinkId) -> bool {
 }
 
 fn judge_summary(
-    state: &State<'_>,
+    state: &FabricState<'_>,
     failover: &Failover,
     assignment: &Assignment<VlanId>,
     links_dividing: usize,

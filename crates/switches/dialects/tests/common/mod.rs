@@ -1,7 +1,7 @@
 //! Plans on switches whose ports are named as a language wants them, and their texts.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use dialects::{Memory, Request, Target, TargetChoice, TextFile, read_back};
+use dialects::{Memory, RenderRequest, Target, TargetChoice, TextFile, read_back};
 use fabric::{
     EngineName, FdbMode, FlowControl, Plan, Policy, Tagging, Topology,
     format::{
@@ -61,8 +61,13 @@ pub(crate) fn plan(topology: &Topology, spec: PlanSpec) -> Option<Plan> {
 /// The full configuration of every switch.
 pub(crate) fn render_all(plan: &Plan, target: Target) -> Memory {
     let mut memory = Memory::default();
-    let request =
-        Request { plan, digest: "0123456789abcdef", target: TargetChoice::Named(target), switch: None, since: None };
+    let request = RenderRequest {
+        plan,
+        digest: "0123456789abcdef",
+        target: TargetChoice::Named(target),
+        switch: None,
+        since: None,
+    };
     dialects::render(&request, &mut memory).unwrap_or_else(|error| panic!("{target}: {error}"));
     memory
 }

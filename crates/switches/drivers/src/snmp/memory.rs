@@ -1,7 +1,7 @@
 //! What is remembered of a switch from look to look.
 
 use bridge_mib::index::FdbRow;
-use switch_model::station::Heard;
+use switch_model::station::LldpNeighbour;
 
 use super::{SaveMethod, neighbours::LocalPorts, ports::PortTable};
 
@@ -12,7 +12,7 @@ pub(super) struct Memory {
     pub(super) table: PortTable,
     /// What LLDP's numbers of them mean.
     pub(super) local: Option<LocalPorts>,
-    pub(super) heard: Vec<Heard>,
+    pub(super) heard: Vec<LldpNeighbour>,
     pub(super) changed: Option<u64>,
     pub(super) time: ChangeTime,
     /// Where the next reading of learned addresses begins.

@@ -20,7 +20,7 @@ use bridge_mib::{
 use snmp::{Column, Link, RowIndex, SessionError, Value};
 use switch_model::{
     printable::told,
-    station::{Capabilities, Heard, LldpId, Station, StationPort, Unplaced, Where},
+    station::{Capabilities, LldpId, LldpNeighbour, Station, StationPort, Unplaced, Where},
 };
 
 /// What the numbers of a switch's LLDP are.
@@ -219,7 +219,7 @@ impl<L: Link> Reader<'_, L> {
             let capabilities = Capabilities::of(bits);
             match (place(&row), chassis, id) {
                 (Ok(port), Some(chassis), Some(id)) => {
-                    station.heard.push(Heard { port, chassis, id, description, system, capabilities });
+                    station.heard.push(LldpNeighbour { port, chassis, id, description, system, capabilities });
                 }
                 (found, chassis, id) if station.unplaced.len() < UNPLACED_MAX => {
                     let told = |id: Option<LldpId>| id.map(|id| id.text()).unwrap_or_default();

@@ -27,7 +27,7 @@ use switch_model::{
     driver::Fault,
     observe::Count,
     sight::{Learned, Sight},
-    station::{Heard, Station},
+    station::{LldpNeighbour, Station},
 };
 
 /// Rows of the forwarding table that one request is about: their ports and statuses fit into one frame of Ethernet.
@@ -76,7 +76,7 @@ impl<L: Link> Device<L> {
     }
 
     /// Reads who is heard, at ports that it was connected for.
-    fn hear(&mut self) -> Result<Vec<Heard>, Fault> {
+    fn hear(&mut self) -> Result<Vec<LldpNeighbour>, Fault> {
         let mut reader = Reader { session: &mut self.session, bulk: &mut self.bulk };
         let table = &self.sight.table;
         if self.sight.local.is_none() {
@@ -88,7 +88,7 @@ impl<L: Link> Device<L> {
         }
         let slot = |place: usize| self.ports.iter().position(|port| port.bridge == table.ports[place].bridge);
         let heard = station.heard.into_iter();
-        Ok(heard.filter_map(|heard| Some(Heard { port: slot(heard.port)?, ..heard })).collect())
+        Ok(heard.filter_map(|heard| Some(LldpNeighbour { port: slot(heard.port)?, ..heard })).collect())
     }
 
     /// Reads some learned addresses, at ports that it was connected for: up to [`ROWS_AT_ONCE`] rows with each of

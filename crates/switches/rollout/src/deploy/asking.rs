@@ -4,16 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use fabric::SwitchId;
 
-use super::{Deployment, Journal, Known, Management, Request, Stage, legs::Leg};
+use super::{Deployment, Journal, Known, Management, Stage, SwitchRequest, legs::Leg};
 use switch_model::SwitchConfig;
 
 impl Deployment {
-    pub(super) fn common_request(&self) -> Request {
+    pub(super) fn common_request(&self) -> SwitchRequest {
         match self.leg {
-            Leg::Look(_) => Request::Pause(self.look.pause()),
-            Leg::Judge => Request::Judge { devices: self.judged() },
-            Leg::Note => Request::Note(self.mark),
-            _ => Request::Record(Journal {
+            Leg::Look(_) => SwitchRequest::Pause(self.look.pause()),
+            Leg::Judge => SwitchRequest::Judge { devices: self.judged() },
+            Leg::Note => SwitchRequest::Note(self.mark),
+            _ => SwitchRequest::Record(Journal {
                 mark: self.mark,
                 stages_done: match self.leg {
                     Leg::Record(Stage::Live(stage)) => stage,
@@ -43,9 +43,9 @@ impl Deployment {
     }
 
     /// The request that this leg has for a switch, if it needs any.
-    pub(super) fn request(&self, switch: SwitchId) -> Option<Request> {
+    pub(super) fn request(&self, switch: SwitchId) -> Option<SwitchRequest> {
         match self.leg {
-            Leg::Read(_) => Some(Request::Read { switch }),
+            Leg::Read(_) => Some(SwitchRequest::Read { switch }),
             Leg::Claim => {
                 let Known { config, fence, mark } = self.known_of(switch).clone();
                 let (before, after) = (Arc::clone(&config), config);
@@ -53,27 +53,27 @@ impl Deployment {
                 // A switch that waits for an earlier controller must not go back any more.
                 let due = mark != Some(self.mark) || guard.is_some();
                 let mark = self.mark.at(self.phase(self.leg, switch));
-                due.then_some(Request::Write { switch, before, after, mark, fence, guard })
+                due.then_some(SwitchRequest::Write { switch, before, after, mark, fence, guard })
             }
             Leg::Seal => {
                 let Known { config, fence, mark } = self.known_of(switch).clone();
                 let (before, after, wanted) = (Arc::clone(&config), config, self.phase(self.leg, switch));
                 let due = mark.is_none_or(|mark| mark.phase != wanted);
                 let (mark, guard) = (self.mark.at(wanted), self.guard());
-                due.then_some(Request::Write { switch, before, after, mark, fence, guard })
+                due.then_some(SwitchRequest::Write { switch, before, after, mark, fence, guard })
             }
             Leg::Write(stage) => {
                 let Known { config: before, fence, .. } = self.known_of(switch).clone();
                 let after = self.goal(stage, switch);
                 let (mark, guard) = (self.mark.at(self.phase(self.leg, switch)), self.guard());
-                (before != after).then_some(Request::Write { switch, before, after, mark, fence, guard })
+                (before != after).then_some(SwitchRequest::Write { switch, before, after, mark, fence, guard })
             }
-            Leg::Look(_) => Some(Request::Look { switch, addresses: self.look.addresses(switch) }),
+            Leg::Look(_) => Some(SwitchRequest::Look { switch, addresses: self.look.addresses(switch) }),
             Leg::Shut => {
                 let ports = self.shut_at_once(switch);
-                (!ports.is_empty()).then_some(Request::Shut { switch, ports })
+                (!ports.is_empty()).then_some(SwitchRequest::Shut { switch, ports })
             }
-            Leg::Save(_) => Some(Request::Save { switch, fence: self.known_of(switch).fence }),
+            Leg::Save(_) => Some(SwitchRequest::Save { switch, fence: self.known_of(switch).fence }),
             Leg::Note | Leg::Record(_) | Leg::Judge | Leg::End => None,
         }
     }

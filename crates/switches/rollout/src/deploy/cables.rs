@@ -17,7 +17,7 @@ use switch_model::{
     Slot,
     printable::told,
     sight::{End, Sight},
-    station::{Heard, Station},
+    station::{LldpNeighbour, Station},
 };
 
 /// What is known of the cables between switches before ports open.
@@ -179,7 +179,8 @@ impl Cables {
                 places.into_iter().position(|known| known.is_some_and(|known| known.index() == slot))
             };
             let heard = sights.get(index).and_then(Option::as_ref).map_or(&[][..], |sight| &sight.heard);
-            let heard = heard.iter().filter_map(|heard| Some(Heard { port: position(heard.port)?, ..heard.clone() }));
+            let heard =
+                heard.iter().filter_map(|heard| Some(LldpNeighbour { port: position(heard.port)?, ..heard.clone() }));
             Station { heard: heard.collect(), learned: Vec::new(), ..station.clone() }
         };
         let stations: Vec<Station> = self.stations.iter().enumerate().map(fresh).collect();
@@ -261,7 +262,7 @@ fn unseen(at: End, expected: End, sight: &Sight) -> Unseen {
 }
 
 /// What a neighbour calls itself.
-fn called(heard: &Heard) -> String {
+fn called(heard: &LldpNeighbour) -> String {
     if heard.system.is_empty() { told(&heard.chassis.octets) } else { heard.system.clone() }
 }
 
@@ -303,8 +304,8 @@ mod tests {
         (builder.finish().expect("a sound topology"), stations)
     }
 
-    fn heard(port: usize, switch: &str, far: &str) -> Heard {
-        Heard {
+    fn heard(port: usize, switch: &str, far: &str) -> LldpNeighbour {
+        LldpNeighbour {
             port,
             chassis: id(switch),
             id: id(far),
@@ -314,7 +315,7 @@ mod tests {
         }
     }
 
-    fn sights(heard: [Vec<Heard>; 3]) -> Vec<Option<Sight>> {
+    fn sights(heard: [Vec<LldpNeighbour>; 3]) -> Vec<Option<Sight>> {
         heard.into_iter().map(|heard| Some(Sight { heard, running: vec![true; 3], ..Sight::default() })).collect()
     }
 

@@ -14,7 +14,7 @@ use switch_model::{
 
 /// Something to do. Every request is answered by exactly one [`Reply`]; at most one a switch is open at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum SwitchRequest {
     /// Read the whole state of a switch.
     Read {
         /// Which.
@@ -74,21 +74,21 @@ pub enum Request {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To [`Request::Read`].
+    /// To [`SwitchRequest::Read`].
     Read(SwitchId, Result<Reading, Fault>),
-    /// To [`Request::Write`]: the new fence.
+    /// To [`SwitchRequest::Write`]: the new fence.
     Written(SwitchId, Result<Fence, Fault>),
-    /// To [`Request::Save`]: the new fence.
+    /// To [`SwitchRequest::Save`]: the new fence.
     Saved(SwitchId, Result<Fence, Fault>),
-    /// To [`Request::Look`].
+    /// To [`SwitchRequest::Look`].
     Looked(SwitchId, Result<Sight, Fault>),
-    /// To [`Request::Shut`].
+    /// To [`SwitchRequest::Shut`].
     Shut(SwitchId, Result<(), Fault>),
-    /// To [`Request::Pause`].
+    /// To [`SwitchRequest::Pause`].
     Paused,
-    /// To [`Request::Judge`]: all that is fatal, if anything.
+    /// To [`SwitchRequest::Judge`]: all that is fatal, if anything.
     Judged(Result<(), Vec<String>>),
-    /// To [`Request::Note`] and [`Request::Record`].
+    /// To [`SwitchRequest::Note`] and [`SwitchRequest::Record`].
     Recorded(Result<(), String>),
 }
 

@@ -50,9 +50,9 @@ pub use self::{
     cables::{Cables, Comparison, FarEnd, LinkState, Misplaced, Unseen},
     flood::{Floods, Law, OWN_FRAMES_MAX, SURGES_MAX, Surge, WINDOW_MAX, Weather},
     goal::{Management, ManagementForm, far_first},
-    message::{Direction, Event, Journal, Outcome, Reason, Reply, Request, Stage},
+    message::{Direction, Event, Journal, Outcome, Reason, Reply, Stage, SwitchRequest},
     moves::{Flap, Moves, STORM_RETURNS},
-    order::{CABLES_MAX, LOOK_MAX, LOOK_MIN, Order, Precedence, Watch, Way},
+    order::{CABLES_MAX, DeploymentSpec, LOOK_MAX, LOOK_MIN, Precedence, Watch, Way},
     run::{Surroundings, run},
 };
 use switch_model::{
@@ -71,7 +71,7 @@ pub const MENDS_MAX: usize = 3;
 
 /// A deployment on its way.
 pub struct Deployment {
-    order: Order,
+    order: DeploymentSpec,
     mark: Mark,
     /// `facing[switch][port]`: the switch at the other end of the port's cable, of ports that the topology knows.
     facing: Vec<Vec<Option<SwitchId>>>,
@@ -134,7 +134,7 @@ impl Deployment {
     /// # Panics
     /// If there is not one goal a switch with one port state a port, those that the topology does not know behind the
     /// others, or `sequence` does not name every switch once.
-    pub fn new(topology: &Topology, order: Order) -> Self {
+    pub fn new(topology: &Topology, order: DeploymentSpec) -> Self {
         let switches = topology.switches().len();
         assert_eq!(order.goals.len(), switches, "a goal for every switch");
         let named: BTreeSet<SwitchId> = order.sequence.iter().copied().collect();
@@ -207,7 +207,7 @@ impl Deployment {
     }
 
     /// The next thing to do; none while answers are awaited, or at the end.
-    pub fn poll_request(&mut self) -> Option<Request> {
+    pub fn poll_request(&mut self) -> Option<SwitchRequest> {
         loop {
             if self.outcome.is_some() {
                 return None;

@@ -9,7 +9,7 @@ use switch_model::{SwitchConfig, mark::Mark};
 
 /// What is to be deployed.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct DeploymentSpec {
     /// `goals[switch]`: what each switch is to hold in the end.
     pub goals: Vec<SwitchConfig>,
     /// How it gets there.

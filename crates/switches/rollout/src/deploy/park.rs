@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::{Order, Way};
+use super::{DeploymentSpec, Way};
 use switch_model::{SwitchConfig, align};
 
-impl Order {
+impl DeploymentSpec {
     /// Takes ports in that no plan names, `parked[switch]`, behind those that it does: wherever the deployment leads, they
     /// are shut and in no VLAN.
     ///

@@ -19,7 +19,7 @@ use std::{
 
 use fabric::SwitchId;
 
-use super::{Deployment, Event, Journal, Outcome, Reply, Request};
+use super::{Deployment, Event, Journal, Outcome, Reply, SwitchRequest};
 use cancel::Cancel;
 use switch_model::{
     SwitchConfig,
@@ -70,7 +70,7 @@ pub fn run(
 ) -> Outcome {
     let workers = drivers.len().min(deployment.order.parallel_max.max(1));
     let drivers: Vec<Mutex<Result<&mut dyn Driver, Fault>>> = drivers.into_iter().map(Mutex::new).collect();
-    let (requests, queue) = mpsc::channel::<(SwitchId, Request)>();
+    let (requests, queue) = mpsc::channel::<(SwitchId, SwitchRequest)>();
     let queue = Mutex::new(queue);
     thread::scope(|scope| {
         // Threads end when this is dropped, however the scope is left.
@@ -86,20 +86,20 @@ pub fn run(
             deployment.handle_time(started.elapsed());
             while let Some(request) = deployment.poll_request() {
                 match request {
-                    Request::Judge { devices } => {
+                    SwitchRequest::Judge { devices } => {
                         let devices: Vec<SwitchConfig> = devices.iter().map(|device| (**device).clone()).collect();
                         deployment.handle_reply(Reply::Judged(surroundings.judge(&devices)));
                     }
-                    Request::Note(mark) => deployment.handle_reply(Reply::Recorded(surroundings.note(mark))),
-                    Request::Record(journal) => {
+                    SwitchRequest::Note(mark) => deployment.handle_reply(Reply::Recorded(surroundings.note(mark))),
+                    SwitchRequest::Record(journal) => {
                         deployment.handle_reply(Reply::Recorded(surroundings.record(&journal)));
                     }
-                    Request::Pause(time) => wake = Some(Instant::now() + time),
-                    Request::Read { switch }
-                    | Request::Write { switch, .. }
-                    | Request::Save { switch, .. }
-                    | Request::Look { switch, .. }
-                    | Request::Shut { switch, .. } => {
+                    SwitchRequest::Pause(time) => wake = Some(Instant::now() + time),
+                    SwitchRequest::Read { switch }
+                    | SwitchRequest::Write { switch, .. }
+                    | SwitchRequest::Save { switch, .. }
+                    | SwitchRequest::Look { switch, .. }
+                    | SwitchRequest::Shut { switch, .. } => {
                         if requests.send((switch, request)).is_ok() {
                             open += 1;
                         }
@@ -137,7 +137,7 @@ pub fn run(
 
 /// Carries requests out until there will be no more.
 fn work(
-    queue: &Mutex<mpsc::Receiver<(SwitchId, Request)>>,
+    queue: &Mutex<mpsc::Receiver<(SwitchId, SwitchRequest)>>,
     drivers: &[Mutex<Result<&mut dyn Driver, Fault>>],
     answers: mpsc::Sender<Reply>,
 ) {
@@ -157,12 +157,12 @@ fn work(
 }
 
 /// The reply by which a request fails.
-fn failed(switch: SwitchId, request: &Request) -> impl FnOnce(Fault) -> Reply + use<> {
+fn failed(switch: SwitchId, request: &SwitchRequest) -> impl FnOnce(Fault) -> Reply + use<> {
     let reply = match request {
-        Request::Write { .. } => |switch, fault| Reply::Written(switch, Err(fault)),
-        Request::Save { .. } => |switch, fault| Reply::Saved(switch, Err(fault)),
-        Request::Look { .. } => |switch, fault| Reply::Looked(switch, Err(fault)),
-        Request::Shut { .. } => |switch, fault| Reply::Shut(switch, Err(fault)),
+        SwitchRequest::Write { .. } => |switch, fault| Reply::Written(switch, Err(fault)),
+        SwitchRequest::Save { .. } => |switch, fault| Reply::Saved(switch, Err(fault)),
+        SwitchRequest::Look { .. } => |switch, fault| Reply::Looked(switch, Err(fault)),
+        SwitchRequest::Shut { .. } => |switch, fault| Reply::Shut(switch, Err(fault)),
         _ => |switch, fault| Reply::Read(switch, Err(fault)),
     };
     move |fault| reply(switch, fault)
@@ -174,17 +174,21 @@ fn words(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a word".to_owned())
 }
 
-fn carry_out(switch: SwitchId, driver: &mut Result<&mut dyn Driver, Fault>, request: Request) -> Reply {
+fn carry_out(switch: SwitchId, driver: &mut Result<&mut dyn Driver, Fault>, request: SwitchRequest) -> Reply {
     let driver = driver.as_mut().map_err(|fault| fault.clone());
     match request {
-        Request::Write { before, after, mark, fence, guard, .. } => {
+        SwitchRequest::Write { before, after, mark, fence, guard, .. } => {
             Reply::Written(switch, driver.and_then(|driver| driver.write(&before, &after, mark, fence, guard)))
         }
-        Request::Save { fence, .. } => Reply::Saved(switch, driver.and_then(|driver| driver.save(fence))),
-        Request::Look { addresses, .. } => Reply::Looked(switch, driver.and_then(|driver| driver.look(addresses))),
-        Request::Shut { ports, .. } => Reply::Shut(switch, driver.and_then(|driver| driver.shut(&ports))),
-        Request::Read { .. } | Request::Judge { .. } | Request::Note(_) | Request::Record(_) | Request::Pause(_) => {
-            Reply::Read(switch, driver.and_then(|driver| driver.read()))
+        SwitchRequest::Save { fence, .. } => Reply::Saved(switch, driver.and_then(|driver| driver.save(fence))),
+        SwitchRequest::Look { addresses, .. } => {
+            Reply::Looked(switch, driver.and_then(|driver| driver.look(addresses)))
         }
+        SwitchRequest::Shut { ports, .. } => Reply::Shut(switch, driver.and_then(|driver| driver.shut(&ports))),
+        SwitchRequest::Read { .. }
+        | SwitchRequest::Judge { .. }
+        | SwitchRequest::Note(_)
+        | SwitchRequest::Record(_)
+        | SwitchRequest::Pause(_) => Reply::Read(switch, driver.and_then(|driver| driver.read())),
     }
 }

@@ -6,7 +6,7 @@ use fabric::Mac;
 
 use super::{Cabling, Doubt, Evidence, FoundHost, Place};
 use dialects::names::is_called;
-use switch_model::station::{CHASSIS_MAC, Heard, PORT_MAC, Station, StationPort};
+use switch_model::station::{CHASSIS_MAC, LldpNeighbour, PORT_MAC, Station, StationPort};
 
 /// Finds the cables.
 ///
@@ -17,7 +17,7 @@ pub fn cabling(stations: &[Station]) -> Cabling {
     // sightings[(hearer)] = places heard
     let mut sightings: BTreeMap<Place, BTreeSet<Place>> = BTreeMap::new();
     let mut spoken: BTreeSet<Place> = BTreeSet::new();
-    let mut others: Vec<(Place, &Heard)> = Vec::new();
+    let mut others: Vec<(Place, &LldpNeighbour)> = Vec::new();
     for (at, station) in stations.iter().enumerate() {
         for heard in station.heard.iter().filter(|heard| heard.port < station.ports.len()) {
             let place = (at, heard.port);
@@ -62,8 +62,8 @@ pub fn cabling(stations: &[Station]) -> Cabling {
 }
 
 /// Neighbours that are none of the switches: hosts, switches that were not asked, and what is neither for sure.
-fn add_hosts(cabling: &mut Cabling, others: &[(Place, &Heard)], cabled: &BTreeSet<Place>) {
-    let address = |heard: &Heard| heard.id.mac(PORT_MAC).or_else(|| heard.chassis.mac(CHASSIS_MAC));
+fn add_hosts(cabling: &mut Cabling, others: &[(Place, &LldpNeighbour)], cabled: &BTreeSet<Place>) {
+    let address = |heard: &LldpNeighbour| heard.id.mac(PORT_MAC).or_else(|| heard.chassis.mac(CHASSIS_MAC));
     // One address on several ports is no host's; a host with several ports has several addresses.
     let mut places: BTreeMap<Mac, BTreeSet<Place>> = BTreeMap::new();
     for (place, heard) in others {
@@ -161,7 +161,7 @@ impl Known {
     }
 
     /// The switch that one of them, `own`, hears. A name that is its own is another's too: names need not differ.
-    fn station(&self, stations: &[Station], own: usize, heard: &Heard) -> Option<usize> {
+    fn station(&self, stations: &[Station], own: usize, heard: &LldpNeighbour) -> Option<usize> {
         let by_chassis = stations.iter().position(|station| station.chassis.as_ref() == Some(&heard.chassis));
         let by_address = || self.addresses.get(&heard.chassis.mac(CHASSIS_MAC)?).copied().flatten();
         let named = |name: &str| self.names.get(name).copied().flatten().filter(|at| *at != own);
@@ -178,7 +178,7 @@ impl Known {
 }
 
 /// The port of a switch that a neighbour's words name; none if they name none or several.
-fn find_port(station: &Station, heard: &Heard) -> Option<usize> {
+fn find_port(station: &Station, heard: &LldpNeighbour) -> Option<usize> {
     let only = |fits: &dyn Fn(&StationPort) -> bool| {
         let mut found = station.ports.iter().enumerate().filter(|(_, port)| fits(port));
         let first = found.next().map(|(at, _)| at);

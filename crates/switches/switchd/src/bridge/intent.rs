@@ -9,10 +9,10 @@ use bridge_mib::{
 };
 use fabric::VlanId;
 
-use super::kernel::{PortState, Row, State};
+use super::kernel::{BridgeState, PortState, Row};
 
 /// What the kernel holds, as a configuration; `named` is where names and what the kernel does not know come from.
-pub(super) fn adopt(held: &State, facts: &Facts, named: &Config) -> Config {
+pub(super) fn adopt(held: &BridgeState, facts: &Facts, named: &Config) -> Config {
     let mut config = named.clone();
     (config.stp_priority, config.ageing_s) = (held.stp_priority, held.ageing_s.clamp(10, 1_000_000));
     let mut members: BTreeMap<VlanId, [PortList; 2]> = BTreeMap::new();
@@ -63,7 +63,7 @@ pub(super) fn adopt(held: &State, facts: &Facts, named: &Config) -> Config {
 
 /// The configuration after somebody else has changed what the kernel holds: only where that differs from what is
 /// configured, since the kernel does not know everything.
-pub(super) fn reconcile(config: &Config, facts: &Facts, held: &State) -> Config {
+pub(super) fn reconcile(config: &Config, facts: &Facts, held: &BridgeState) -> Config {
     let wanted = wanted(facts, config, held);
     let mut found = config.clone();
     for ((number, facts), port) in (1..).zip(&facts.ports).zip(&mut found.ports) {
@@ -136,7 +136,7 @@ fn set_member(vlans: &mut BTreeMap<VlanIndex, VlanConfig>, vlan: VlanId, number:
     row.untagged = with(&row.untagged, untagged == Some(true));
 }
 
-pub(super) fn held_port(held: &State, index: u32) -> PortState {
+pub(super) fn held_port(held: &BridgeState, index: u32) -> PortState {
     held.ports.get(&index).cloned().unwrap_or_default()
 }
 
@@ -150,21 +150,21 @@ pub(super) fn static_row((vlan, mac): Row) -> StaticRow {
 }
 
 /// What the kernel is to hold, where it holds `held`.
-pub(super) fn wanted(facts: &Facts, config: &Config, held: &State) -> State {
+pub(super) fn wanted(facts: &Facts, config: &Config, held: &BridgeState) -> BridgeState {
     let ports = (1..).zip(&facts.ports).map(|(number, port)| {
         let held = held_port(held, port.if_index);
         (port.if_index, wanted_port(config, number, &held))
     });
     let statics = config.statics.keys().filter_map(|row| wanted_static(facts, config, row));
-    State { ports: ports.collect(), statics: statics.collect(), ..wanted_options(config) }
+    BridgeState { ports: ports.collect(), statics: statics.collect(), ..wanted_options(config) }
 }
 
-pub(super) fn wanted_options(config: &Config) -> State {
-    State {
+pub(super) fn wanted_options(config: &Config) -> BridgeState {
+    BridgeState {
         stp: config.ports.iter().any(|port| port.stp == Enabled::Yes),
         stp_priority: config.stp_priority,
         ageing_s: config.ageing_s,
-        ..State::default()
+        ..BridgeState::default()
     }
 }
 
@@ -229,9 +229,9 @@ mod tests {
         config
             .statics
             .insert(static_row(entry(7, 1)), StaticConfig { ports: list(&[2]), status: StaticStatus::DeleteOnReset });
-        let held = wanted(&facts(), &config, &State::default());
+        let held = wanted(&facts(), &config, &BridgeState::default());
         assert_eq!(reconcile(&config, &facts(), &held), config, "nobody has changed anything");
-        type Does = fn(&mut State);
+        type Does = fn(&mut BridgeState);
         let does: [Does; 12] = [
             |held| held.ports.get_mut(&10).expect("a port").up = false,
             |held| held.ports.get_mut(&20).expect("a port").alias = "to rack 7".to_owned(),
@@ -285,7 +285,7 @@ mod tests {
         let entry = StaticRow { fdb: 7, mac: Mac::local(9), receive_port: 0 };
         config.statics.insert(entry, StaticConfig { ports: list(&[2]), status: StaticStatus::Permanent });
         // A port with PAUSE, and two without.
-        let mut before = State::default();
+        let mut before = BridgeState::default();
         before.ports.insert(20, PortState { pause: Some(PauseMode::Off), ..PortState::default() });
         let held = wanted(&facts(), &config, &before);
         assert_eq!(held.ports[&10].pvid, Some(vlan(7)));

@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, io};
 
 use bridge_mib::PauseMode;
 use fabric::{Mac, VlanId};
-use linux_net::netlink::{Netlink, Refusal, Request, attribute, attributes, emit, find, nest, number};
+use linux_net::netlink::{Netlink, NetlinkRequest, Refusal, attribute, attributes, emit, find, nest, number};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use nix::{errno::Errno, sys::socket::SockProtocol};
 
@@ -56,7 +56,7 @@ pub(super) type Row = (VlanId, Mac);
 
 /// What a bridge holds, as far as a manager writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct State {
+pub(super) struct BridgeState {
     /// By the port's index.
     pub(super) ports: BTreeMap<u32, PortState>,
     /// Static entries and the port that they lead to.
@@ -133,7 +133,7 @@ impl Kernel {
     /// # Errors
     /// As [`Kernel::open`].
     pub(super) fn links(&mut self) -> Result<Links, SwitchdError> {
-        let request = Request { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; IFINFO_LEN] };
+        let request = NetlinkRequest { kind: libc::RTM_GETLINK, flags: 0, body: vec![0; IFINFO_LEN] };
         let messages = self.route.dump(&request).context("serve", &self.bridge, "read devices")?;
         let all: Vec<Link> = messages.iter().filter_map(|message| Link::parse(message)).collect();
         let found = all.iter().find_map(|link| match &link.kind {
@@ -165,7 +165,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn read(&mut self) -> Result<State, SwitchdError> {
+    pub(super) fn read(&mut self) -> Result<BridgeState, SwitchdError> {
         let mut state = self.read_ports()?;
         state.statics = self.read_statics(&state)?;
         Ok(state)
@@ -175,13 +175,13 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn read_ports(&mut self) -> Result<State, SwitchdError> {
+    pub(super) fn read_ports(&mut self) -> Result<BridgeState, SwitchdError> {
         let Links { bridge, ports, .. } = self.links()?;
-        let mut state = State {
+        let mut state = BridgeState {
             stp: bridge.stp,
             stp_priority: bridge.priority,
             ageing_s: bridge.ageing_cs / TICKS_PER_S,
-            ..State::default()
+            ..BridgeState::default()
         };
         for port in ports {
             let pause = self.pause(port.index).map(|pause| pause.mode);
@@ -196,15 +196,15 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::open`].
-    pub(super) fn read_statics(&mut self, of: &State) -> Result<BTreeMap<Row, u32>, SwitchdError> {
+    pub(super) fn read_statics(&mut self, of: &BridgeState) -> Result<BTreeMap<Row, u32>, SwitchdError> {
         let rows = self.addresses()?.into_iter();
         let ours = rows.filter(|(_, port, state)| is_static(*state) && of.ports.contains_key(port));
         Ok(ours.map(|(row, port, _)| (row, port)).collect())
     }
 
-    fn read_vlans(&mut self, state: &mut State) -> io::Result<()> {
+    fn read_vlans(&mut self, state: &mut BridgeState) -> io::Result<()> {
         let body = [link_header(0, 0, 0), emit(&[attribute(EXT_MASK, &RANGES_OF_VLANS.to_ne_bytes())])].concat();
-        for message in self.route.dump(&Request { kind: libc::RTM_GETLINK, flags: 0, body })? {
+        for message in self.route.dump(&NetlinkRequest { kind: libc::RTM_GETLINK, flags: 0, body })? {
             let Some(index) = message.get(4..8).and_then(number).map(|index| index as u32) else { continue };
             let Some(port) = state.ports.get_mut(&index) else { continue };
             let said = message.get(IFINFO_LEN..).unwrap_or_default();
@@ -245,7 +245,7 @@ impl Kernel {
 
     /// Every address of the bridge with a VLAN, its port and `NUD_*` state.
     fn addresses(&mut self) -> Result<Vec<(Row, u32, u16)>, SwitchdError> {
-        let request = Request { kind: libc::RTM_GETNEIGH, flags: 0, body: neighbour_header(0, 0) };
+        let request = NetlinkRequest { kind: libc::RTM_GETNEIGH, flags: 0, body: neighbour_header(0, 0) };
         let messages = self.route.dump(&request).context("serve", &self.bridge, "read addresses")?;
         Ok(messages.iter().filter_map(|message| address(message, self.index)).collect())
     }
@@ -259,7 +259,7 @@ impl Kernel {
     ///
     /// # Errors
     /// What was refused; what came before it has been done, and some of what comes after it may have been.
-    pub(super) fn change(&mut self, before: &State, after: &State) -> Result<(), NotChanged> {
+    pub(super) fn change(&mut self, before: &BridgeState, after: &BridgeState) -> Result<(), NotChanged> {
         let (mut requests, mut last) = (Vec::new(), Vec::new());
         let nothing = PortState::default();
         let pairs: Vec<(u32, &PortState, &PortState)> =
@@ -304,7 +304,7 @@ impl Kernel {
         self.carry_out(last)
     }
 
-    fn carry_out(&mut self, requests: Vec<(Subject, Request)>) -> Result<(), NotChanged> {
+    fn carry_out(&mut self, requests: Vec<(Subject, NetlinkRequest)>) -> Result<(), NotChanged> {
         let (subjects, requests): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
         self.route.change(&requests).map_err(|Refusal { at, errno, words }| NotChanged {
             subject: subjects[at],
@@ -313,7 +313,7 @@ impl Kernel {
         })
     }
 
-    fn options(&self, before: &State, after: &State) -> Option<Request> {
+    fn options(&self, before: &BridgeState, after: &BridgeState) -> Option<NetlinkRequest> {
         let mut data = Vec::new();
         if before.stp != after.stp {
             data.push(attribute(5, &u32::from(after.stp).to_ne_bytes()));
@@ -326,17 +326,17 @@ impl Kernel {
         }
         let info = [nest(LINKINFO, &[attribute(INFO_KIND, b"bridge\0"), nest(INFO_DATA, &data)])];
         let body = [link_header(self.index, 0, 0), emit(&info)].concat();
-        (!data.is_empty()).then_some(Request { kind: libc::RTM_NEWLINK, flags: 0, body })
+        (!data.is_empty()).then_some(NetlinkRequest { kind: libc::RTM_NEWLINK, flags: 0, body })
     }
 }
 
-fn memberships(port: u32, old: &PortState, new: &PortState) -> Vec<(Subject, Request)> {
+fn memberships(port: u32, old: &PortState, new: &PortState) -> Vec<(Subject, NetlinkRequest)> {
     let request = |kind: u16, vlan: VlanId, flags: u16| {
         let value = [flags.to_ne_bytes(), vlan.get().to_ne_bytes()].concat();
         let mut header = link_header(port, 0, 0);
         header[0] = FAMILY;
         let body = [header, emit(&[nest(AF_SPEC, &[attribute(VLAN_INFO, &value)])])].concat();
-        (Subject::Vlan(port, vlan), Request { kind, flags: 0, body })
+        (Subject::Vlan(port, vlan), NetlinkRequest { kind, flags: 0, body })
     };
     let gone = old.vlans.keys().filter(|vlan| !new.vlans.contains_key(vlan));
     let mut requests: Vec<_> = gone.map(|vlan| request(libc::RTM_DELLINK, *vlan, 0)).collect();
@@ -363,13 +363,13 @@ fn link_header(index: u32, flags: u32, change: u32) -> Vec<u8> {
     [&[family, 0, 0, 0][..], &numbers].concat()
 }
 
-fn set_flags(port: u32, flags: u32) -> Request {
-    Request { kind: libc::RTM_SETLINK, flags: 0, body: link_header(port, flags, libc::IFF_UP as u32) }
+fn set_flags(port: u32, flags: u32) -> NetlinkRequest {
+    NetlinkRequest { kind: libc::RTM_SETLINK, flags: 0, body: link_header(port, flags, libc::IFF_UP as u32) }
 }
 
-fn set_alias(port: u32, alias: &str) -> Request {
+fn set_alias(port: u32, alias: &str) -> NetlinkRequest {
     let body = [link_header(port, 0, 0), emit(&[attribute(ALIAS, alias.as_bytes())])].concat();
-    Request { kind: libc::RTM_SETLINK, flags: 0, body }
+    NetlinkRequest { kind: libc::RTM_SETLINK, flags: 0, body }
 }
 
 fn neighbour_header(port: u32, state: u16) -> Vec<u8> {
@@ -382,12 +382,12 @@ fn neighbour(row: Row, port: u32, state: u16) -> Vec<u8> {
     [neighbour_header(port, state), emit(&of)].concat()
 }
 
-fn enter(row: Row, port: u32) -> Request {
-    Request { kind: libc::RTM_NEWNEIGH, flags: NLM_F_CREATE | NLM_F_REPLACE, body: neighbour(row, port, NO_ARP) }
+fn enter(row: Row, port: u32) -> NetlinkRequest {
+    NetlinkRequest { kind: libc::RTM_NEWNEIGH, flags: NLM_F_CREATE | NLM_F_REPLACE, body: neighbour(row, port, NO_ARP) }
 }
 
-fn forget(row: Row, port: u32) -> Request {
-    Request { kind: libc::RTM_DELNEIGH, flags: 0, body: neighbour(row, port, NO_ARP) }
+fn forget(row: Row, port: u32) -> NetlinkRequest {
+    NetlinkRequest { kind: libc::RTM_DELNEIGH, flags: 0, body: neighbour(row, port, NO_ARP) }
 }
 
 /// Whether an address of this state was entered by somebody, and does not age.

@@ -70,7 +70,7 @@ pub fn serve(
     events: &mut dyn FnMut(ServeEvent),
 ) -> Result<(), SwitchdError> {
     let secrets = Secrets::read(config)?;
-    let state = State::open(&config.state, bridge, config.user.as_deref())?;
+    let state = StateFolder::open(&config.state, bridge, config.user.as_deref())?;
     let mut kernel = Kernel::open(bridge)?;
     let facts = plane::facts(bridge, &mut kernel)?;
     let mut saved = match state.read(&facts)? {
@@ -141,7 +141,7 @@ fn host_name() -> String {
 }
 
 /// What outlives the program, and the marker that does not outlive the machine's run.
-struct State {
+struct StateFolder {
     folder: Folder,
     saved: String,
     boots: String,
@@ -153,7 +153,7 @@ struct State {
 /// What the marker says while the first configuration has not been applied yet.
 const STARTING: &str = "starting";
 
-impl State {
+impl StateFolder {
     /// Opens the folder, and gives it to `user`, who is to write there.
     fn open(folder: &Path, bridge: &str, user: Option<&str>) -> Result<Self, SwitchdError> {
         let shown = folder.display().to_string();

@@ -11,7 +11,7 @@
 use std::io;
 
 use bridge_mib::PauseMode;
-use linux_net::netlink::{Netlink, Refusal, Request, attribute, emit, find, nest, number};
+use linux_net::netlink::{Netlink, NetlinkRequest, Refusal, attribute, emit, find, nest, number};
 use netlink_packet_core::DefaultNla;
 use nix::sys::socket::SockProtocol;
 
@@ -87,8 +87,8 @@ fn header(device: u32, flags: u32) -> DefaultNla {
     nest(HEADER, &[attribute(DEVICE, &device.to_ne_bytes()), attribute(FLAGS, &flags.to_ne_bytes())])
 }
 
-fn generic(family: u16, command: u8, attributes: &[DefaultNla]) -> Request {
-    Request { kind: family, flags: 0, body: [&[command, 1, 0, 0][..], &emit(attributes)].concat() }
+fn generic(family: u16, command: u8, attributes: &[DefaultNla]) -> NetlinkRequest {
+    NetlinkRequest { kind: family, flags: 0, body: [&[command, 1, 0, 0][..], &emit(attributes)].concat() }
 }
 
 fn parse(said: &[u8]) -> Option<Pause> {

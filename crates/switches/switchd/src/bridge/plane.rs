@@ -22,7 +22,7 @@ use super::error::SwitchdError;
 use super::{
     events::{Doubts, Events},
     intent::{held_port, number, reconcile, static_row, wanted, wanted_options, wanted_port, wanted_static},
-    kernel::{Kernel, Links, NotChanged, State, Subject},
+    kernel::{BridgeState, Kernel, Links, NotChanged, Subject},
     links::{Kind, Link},
 };
 use linux_net::packet::{NeighbourProtocol, NeighbourSocket, wait};
@@ -40,7 +40,7 @@ pub(super) struct Plane {
     facts: Facts,
     kernel: Kernel,
     /// What the kernel holds, as far as it is known.
-    held: State,
+    held: BridgeState,
     links: Links,
     socket: NeighbourSocket,
     events: Events,
@@ -289,12 +289,12 @@ impl Plane {
 
     /// What is held and what is wanted of everything that a change may touch. Hundreds of ports and thousands of entries
     /// are written one by one: only those are looked at.
-    fn difference(&self, config: &Config, changes: &[Change]) -> (State, State) {
+    fn difference(&self, config: &Config, changes: &[Change]) -> (BridgeState, BridgeState) {
         if changes.contains(&Change::All) {
             return (self.held.clone(), wanted(&self.facts, config, &self.held));
         }
-        let State { stp, stp_priority, ageing_s, .. } = self.held;
-        let mut before = State { stp, stp_priority, ageing_s, ..State::default() };
+        let BridgeState { stp, stp_priority, ageing_s, .. } = self.held;
+        let mut before = BridgeState { stp, stp_priority, ageing_s, ..BridgeState::default() };
         let mut after = wanted_options(config);
         let ports = self.facts.ports.len() as u32;
         for change in changes {
@@ -339,7 +339,7 @@ impl DataPlane for Plane {
             }
             let statics = std::mem::take(&mut self.held.statics);
             changed |= ports != self.held;
-            self.held = State { statics, ..ports };
+            self.held = BridgeState { statics, ..ports };
         }
         if let Some(statics) = statics {
             changed |= statics != self.held.statics;

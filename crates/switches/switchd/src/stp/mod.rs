@@ -105,7 +105,7 @@ struct Port {
     link: Link,
     state: StpState,
     /// What the segment's designated bridge says.
-    heard: Option<Heard>,
+    heard: Option<ReceivedBpdu>,
     advance_at_ms: u64,
     held_until_ms: u64,
     pending: bool,
@@ -114,7 +114,7 @@ struct Port {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct ReceivedBpdu {
     claim: Claim,
     age_ms: u32,
     at_ms: u64,
@@ -292,7 +292,7 @@ impl Bridge {
             return;
         }
         let (claim, timers) = (config.claim, config.timers);
-        self.ports[port].heard = Some(Heard { claim, age_ms: config.message_age_ms, at_ms: now_ms, timers });
+        self.ports[port].heard = Some(ReceivedBpdu { claim, age_ms: config.message_age_ms, at_ms: now_ms, timers });
         self.decide(now_ms, effects);
         if self.root_port != Some(port) {
             return;
@@ -450,7 +450,7 @@ impl Bridge {
     }
 }
 
-impl Heard {
+impl ReceivedBpdu {
     fn expires_ms(&self) -> u64 {
         self.at_ms + u64::from(self.timers.max_age_ms.saturating_sub(self.age_ms))
     }

@@ -16,7 +16,7 @@ use super::{
     forest::Source,
     net::{NONE, Net},
     search::{Effort, rank_of},
-    state::{Context, PathPrices, State},
+    state::{Context, PathPrices, SearchState},
 };
 use crate::{SearchPart, exponential::between};
 
@@ -43,8 +43,8 @@ const TOLERANCE: f64 = 0.01;
 
 /// A run of cycles, which can be continued.
 pub(super) struct Alternation {
-    pub(super) best: State,
-    current: State,
+    pub(super) best: SearchState,
+    current: SearchState,
     norm: f64,
     /// `wanted[lane][turn]`; empty if there are no orders, or too many turns to change them.
     wanted: Vec<Vec<f32>>,
@@ -53,7 +53,7 @@ pub(super) struct Alternation {
 }
 
 impl Alternation {
-    pub(super) fn new(context: &Context<'_, '_>, state: State) -> Self {
+    pub(super) fn new(context: &Context<'_, '_>, state: SearchState) -> Self {
         let tables = if context.net.turns <= TURNS_MAX { state.rank.len() } else { 0 };
         let wanted = vec![vec![0.0; context.net.turns]; tables];
         Self { best: state.clone(), norm: f64::INFINITY, current: state, wanted, share: 1.0 }
@@ -104,7 +104,7 @@ impl Alternation {
     }
 
     /// Sifts the orders toward the turns that are used or wanted.
-    fn bend(&mut self, context: &mut Context<'_, '_>, state: &mut State) {
+    fn bend(&mut self, context: &mut Context<'_, '_>, state: &mut SearchState) {
         let net = context.net;
         let prices = PathPrices::new(net, &state.forest.load, between(8.0, 40.0, context.rng.unit_f64()), FLOOR);
         let penalty = between(0.2, 4.0, context.rng.unit_f64()) as f32;
@@ -192,7 +192,7 @@ impl Alternation {
 }
 
 /// Mends trees that the order has broken; false if one cannot be, or time is up.
-pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut State) -> bool {
+pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut SearchState) -> bool {
     let net = context.net;
     let mut prices = PathPrices::new(net, &state.forest.load, 20.0, FLOOR);
     let mut fallen = Vec::new();
@@ -278,7 +278,7 @@ fn hang_up(net: &Net, root: usize, rank: &[u32], price: &[f32], inward: &mut [u3
     }
 }
 
-impl State {
+impl SearchState {
     /// Whether loads are those of the trees counted from nothing, and every tree rises in its order.
     fn is_sound(&self, net: &Net, sources: &[Source]) -> bool {
         let rises = |(number, source): (usize, &Source)| {
@@ -293,7 +293,7 @@ impl State {
 }
 
 /// Lifts and regrows every tree against the load of all others, within its order or that of another lane.
-pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut State, sharpness: f64) {
+pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut SearchState, sharpness: f64) {
     let net = context.net;
     let mut prices = PathPrices::new(net, &state.forest.load, sharpness, FLOOR);
     let (mut grown, mut other) = (vec![NONE; net.switches], vec![NONE; net.switches]);
@@ -341,7 +341,7 @@ pub(super) enum Patience {
 }
 
 /// Grows all trees one after the other, each against the load of those before; false if the order forbids one.
-pub(super) fn grow_all(context: &mut Context<'_, '_>, state: &mut State, patience: Patience) -> bool {
+pub(super) fn grow_all(context: &mut Context<'_, '_>, state: &mut SearchState, patience: Patience) -> bool {
     let net = context.net;
     let mut grown = vec![NONE; net.switches];
     let mut prices = PathPrices::new(net, &state.forest.load, 8.0, 0.07);

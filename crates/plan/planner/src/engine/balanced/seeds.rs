@@ -30,14 +30,14 @@ use super::{
     net::{NONE, Net},
     rank::ranks_by_key,
     share::Sharing,
-    state::State,
+    state::SearchState,
 };
 
 /// Routes of an engine, and the same as a state to search on from.
 pub(super) struct Seed {
     pub(super) start: Start,
     pub(super) sources: Vec<Source>,
-    pub(super) state: State,
+    pub(super) state: SearchState,
     pub(super) routing: Routing,
 }
 
@@ -124,7 +124,7 @@ fn seed(
         }
         forest.lay(net, number, source);
     }
-    Some(Seed { start, sources, state: State { forest, lane, rank }, routing })
+    Some(Seed { start, sources, state: SearchState { forest, lane, rank }, routing })
 }
 
 /// An order in which every source reaches every switch: up*/down* from the switch nearest to the middle.

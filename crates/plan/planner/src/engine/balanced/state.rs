@@ -15,7 +15,7 @@ use crate::{SearchPart, exponential::exp};
 
 /// Trees, lanes and orders. Without orders every turn is allowed.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct SearchState {
     pub(super) forest: Forest,
     /// `lane[source]`.
     pub(super) lane: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) rank: Vec<Vec<u32>>,
 }
 
-impl State {
+impl SearchState {
     /// The order that a source's tree must keep, if any.
     #[inline]
     pub(super) fn rank_of(&self, source: usize) -> Option<&[u32]> {
@@ -74,18 +74,18 @@ impl<'a, 'w> Context<'a, 'w> {
     }
 
     /// Local search with rising sharpness.
-    pub(super) fn polish(&mut self, state: &mut State, sharpness: f64) {
+    pub(super) fn polish(&mut self, state: &mut SearchState, sharpness: f64) {
         for share in [0.2, 0.5, 1.0] {
             self.reattach(state, Effort { sharpness: sharpness * share, ambition: 0.98, sweeps: 1 });
         }
     }
 
-    pub(super) fn reattach(&mut self, state: &mut State, effort: Effort) -> usize {
+    pub(super) fn reattach(&mut self, state: &mut SearchState, effort: Effort) -> usize {
         if !self.work.uses(SearchPart::Reattach) {
             self.work.spend(self.net.channels);
             return 0;
         }
-        let State { forest, lane, rank } = state;
+        let SearchState { forest, lane, rank } = state;
         let rules = Rules { net: self.net, sources: self.sources, lane, rank };
         reattach(rules, forest, &mut self.scratch, effort, &mut self.rng, self.work)
     }

@@ -190,7 +190,7 @@ mod tests {
             forest::{Forest, Source},
             net::NONE,
             share::Sharing,
-            state::{Context, State},
+            state::{Context, SearchState},
             work::Work,
         },
     };
@@ -267,7 +267,7 @@ mod tests {
             let mut context = Context::new(&folded, &few, Rng::new(1), &mut work);
             let lane = (0..few.len()).map(|number| (number % lanes) as u8).collect();
             let rank = symmetry.cut_orders(lanes);
-            let mut state = State { forest: Forest::bare(&folded, few.len()), lane, rank };
+            let mut state = SearchState { forest: Forest::bare(&folded, few.len()), lane, rank };
             assert!(grow_all(&mut context, &mut state, Patience::Endless), "torus {size}");
             let mut alternation = Alternation::new(&context, state);
             alternation.run(&mut context, u64::MAX, 0.0);

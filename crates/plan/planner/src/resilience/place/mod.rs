@@ -11,7 +11,7 @@ use fabric::{HostId, LinkId, Proof, SwitchId, Tree, VlanId, graph::TopologicalOr
 
 use self::beside::On;
 use super::{
-    ExtraTreePolicy, LOAD_FACTOR, Move, Protection, Request, TooFewTrees, broadcast_tree,
+    ExtraTreePolicy, LOAD_FACTOR, Move, Protection, ProtectionRequest, TooFewTrees, broadcast_tree,
     group::{self, Copier, Copies},
     journal::NumberingJournal,
     must_climb, orders,
@@ -35,7 +35,7 @@ const ADDITIONS_SHARE: (usize, usize) = (3, 4);
 
 /// Everything that is known while link after link is made ready for.
 pub(super) struct Placer<'a> {
-    request: &'a Request<'a>,
+    request: &'a ProtectionRequest<'a>,
     units: Vec<Unit>,
     /// The plan's own trees, then the added ones.
     trees: Vec<Tree>,
@@ -112,7 +112,7 @@ pub(super) struct Bookmark {
 }
 
 impl<'a> Placer<'a> {
-    pub(super) fn new(request: &'a Request<'a>) -> Self {
+    pub(super) fn new(request: &'a ProtectionRequest<'a>) -> Self {
         let topology = request.topology;
         let units = Unit::all(topology, request.traffic, request.routing);
         let trees = request.routing.trees.clone();

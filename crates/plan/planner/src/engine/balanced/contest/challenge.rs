@@ -18,7 +18,7 @@ use crate::{
         alternate::{Alternation, Patience, grow_all, rebuild},
         anneal::{self, Annealing, Schedule},
         forest::{Forest, Source},
-        state::{Context, State},
+        state::{Context, SearchState},
         work::Work,
     },
 };
@@ -135,7 +135,7 @@ impl Contest<'_> {
         let start = if matches!(begin, Begin::Best(_)) { Start::Reheated } else { Start::Annealed };
         let origins = anneal::origins(self.net, &sources);
         // The state to go on from, and the best one, which may differ a little.
-        let mut best: Option<(f64, State, State)> = None;
+        let mut best: Option<(f64, SearchState, SearchState)> = None;
         let mut turn = 0;
         while turn < tries && !work.expired() {
             turn += 1;
@@ -150,7 +150,7 @@ impl Contest<'_> {
                 break;
             };
             let mut context = Context::new(self.net, &sources, Rng::new(rng.next_u64()), work);
-            let mut state = State { forest: Forest::bare(self.net, sources.len()), lane: lane.clone(), rank };
+            let mut state = SearchState { forest: Forest::bare(self.net, sources.len()), lane: lane.clone(), rank };
             // Where nothing is any good yet, what was annealed is made use of even if time is up.
             let patience = if self.is_hopeless() { Patience::Endless } else { Patience::Short };
             if !grow_all(&mut context, &mut state, patience) {

@@ -26,7 +26,7 @@ use super::{
     net::{NONE, Net},
     seeds::{self, Ask},
     share::Sharing,
-    state::{Context, State},
+    state::{Context, SearchState},
     torus,
     work::Work,
 };
@@ -290,7 +290,7 @@ impl<'a> Contest<'a> {
         work: &mut Work<'_>,
     ) -> Option<Runner> {
         let mut context = Context::new(self.net, &sources, rng, work);
-        let mut state = State { forest: Forest::bare(self.net, sources.len()), lane, rank };
+        let mut state = SearchState { forest: Forest::bare(self.net, sources.len()), lane, rank };
         if !grow_all(&mut context, &mut state, patience) {
             return None;
         }
@@ -364,7 +364,7 @@ impl<'a> Contest<'a> {
 }
 
 /// Lets each lane's order serve some of the spare ones too.
-fn spread_lanes(mut state: State, lanes: usize) -> State {
+fn spread_lanes(mut state: SearchState, lanes: usize) -> SearchState {
     let used = state.rank.len();
     if used > 0 && used < lanes {
         for spare in used..lanes {

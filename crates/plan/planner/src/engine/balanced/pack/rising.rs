@@ -21,12 +21,12 @@ pub(super) const NEAR: usize = 32;
 
 /// One order a lane.
 pub(super) struct Orders {
-    lanes: Vec<Order>,
+    lanes: Vec<ChannelOrder>,
     scratch: Scratch,
 }
 
 #[derive(Clone)]
-struct Order {
+struct ChannelOrder {
     /// `rank[channel]`, a permutation.
     rank: Vec<u32>,
     /// `uses[turn]`.
@@ -63,13 +63,13 @@ impl Clone for Orders {
 impl Orders {
     /// Nothing is in use yet.
     pub(super) fn new(net: &Net, rank: Vec<Vec<u32>>) -> Self {
-        let order = |rank: Vec<u32>| Order { rank, uses: vec![0; net.turns] };
+        let order = |rank: Vec<u32>| ChannelOrder { rank, uses: vec![0; net.turns] };
         Self { lanes: rank.into_iter().map(order).collect(), scratch: Scratch::default() }
     }
 
     /// The same orders with nothing in use.
     pub(super) fn unused(&self) -> Self {
-        let order = |order: &Order| Order { rank: order.rank.clone(), uses: vec![0; order.uses.len()] };
+        let order = |order: &ChannelOrder| ChannelOrder { rank: order.rank.clone(), uses: vec![0; order.uses.len()] };
         Self { lanes: self.lanes.iter().map(order).collect(), scratch: Scratch::default() }
     }
 
@@ -137,7 +137,7 @@ impl Orders {
     }
 }
 
-impl Order {
+impl ChannelOrder {
     /// Whether every turn in use rises.
     fn rises(&self, net: &Net) -> bool {
         (0..net.channels as u32).all(|channel| {
