@@ -20,7 +20,7 @@ use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 use super::{
     Output,
     explain::{self, Limit},
-    loads::{load_words, max_load},
+    loads::{all_to_all, load_words, max_load, most_loaded},
     observe::observed_vlans,
     pareto,
     patience::Patience,
@@ -221,7 +221,11 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     say!(
         "path             {avg_switches_per_path:.2} switches on average, {max_switches_per_path} at most; {avg_hops:.2} hops"
     );
-    say!("max load         {}; no routing can do better than {load_bound:.1} ({load_gap:.2}×)", max_load(plan));
+    let at = most_loaded(plan).map_or(String::new(), |link| format!(" ({link})"));
+    say!("max load         {}{at}; no routing can do better than {load_bound:.1} ({load_gap:.2}×)", max_load(plan));
+    if let Some(rate) = all_to_all(plan) {
+        say!("all-to-all       {rate}");
+    }
     print_idle(plan)?;
     let label = if matches!(deadlock, Deadlock::Waits { open, .. } if !open.is_empty()) { "proof" } else { "deadlock" };
     say!("{label:<16} {proof}");
