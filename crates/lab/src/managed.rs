@@ -44,7 +44,7 @@ use fabric::{
     Mac, Plan, SwitchId, VlanId,
     format::plan::{ReadMode, read_plan},
 };
-use snmp::wire::{AuthProtocol, Keys};
+use snmp::wire::{AuthProtocol, Keys, PrivacyProtocol};
 use switchd::agent::{
     Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder as _, Rights, Server,
     StaticConfig, Switch, User, VlanConfig,
@@ -374,7 +374,7 @@ fn step(server: &mut Agent) -> io::Result<()> {
 fn access(engine_id: &[u8]) -> Access {
     let user = |name: &str, protocol| User {
         name: name.as_bytes().to_vec(),
-        keys: Keys::new(protocol, AUTH_PASSWORD, Some(PRIVACY_PASSWORD), engine_id),
+        keys: Keys::new(protocol, AUTH_PASSWORD, Some((PrivacyProtocol::Aes128, PRIVACY_PASSWORD)), engine_id),
         rights: Rights::Write,
     };
     Access {

@@ -34,7 +34,7 @@ use fabric::{Admin, Mac, VlanId, VlanSet};
 use lab::{Backend, netns::within};
 use snmp::{
     Credentials, Patience, Session, SessionError, UdpLink, Value,
-    wire::{AuthProtocol, ErrorStatus},
+    wire::{AuthProtocol, ErrorStatus, PrivacyProtocol},
 };
 use switch_model::{
     Slot, SwitchConfig,
@@ -327,7 +327,7 @@ fn session() -> Session<UdpLink> {
         name: "admin".to_owned(),
         protocol: AuthProtocol::Sha256,
         auth_password: PASSWORD.to_owned(),
-        privacy_password: Some(PASSWORD.to_owned()),
+        privacy: Some((PrivacyProtocol::Aes128, PASSWORD.to_owned())),
     };
     let patience = Patience { timeout: Duration::from_secs(10), attempts: 3 };
     Session::new(link, credentials, patience, u64::from(std::process::id()) << 40)

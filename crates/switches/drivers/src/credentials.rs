@@ -3,8 +3,9 @@
 //! ```toml
 //! [default]
 //! user = "admin"
-//! auth = "sha256"                     # or "sha1"
+//! auth = "sha256"                     # or "sha1", "sha224", "sha384", "sha512"
 //! auth-password-env = "SW_AUTH"       # from the environment; or auth-password = "…"
+//! privacy = "aes128"                  # or "aes192", "aes256", "aes192c", "aes256c"
 //! privacy-password-env = "SW_PRIV"
 //!
 //! [switches.sw7]                      # an old one
@@ -17,9 +18,9 @@
 //! old-algorithms = true               # it knows no better ones
 //! ```
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, str::FromStr};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::{
     snmp::{SaveMethod, VENDOR_SAVES},
@@ -27,7 +28,7 @@ use crate::{
 };
 use snmp::{
     Credentials,
-    wire::{AuthProtocol, PASSWORD_LEN_MIN},
+    wire::{AuthProtocol, PASSWORD_LEN_MIN, PrivacyProtocol, UnknownProtocol},
 };
 use switch_model::format::FormatError;
 
@@ -79,9 +80,12 @@ struct Entry {
     community: Option<String>,
     community_env: Option<String>,
     user: Option<String>,
-    auth: Option<Auth>,
+    #[serde(default, deserialize_with = "protocol")]
+    auth: Option<AuthProtocol>,
     auth_password: Option<String>,
     auth_password_env: Option<String>,
+    #[serde(default, deserialize_with = "protocol")]
+    privacy: Option<PrivacyProtocol>,
     privacy_password: Option<String>,
     privacy_password_env: Option<String>,
     save: Option<String>,
@@ -95,13 +99,6 @@ struct Entry {
     enable_password_env: Option<String>,
     #[serde(default)]
     old_algorithms: bool,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Auth {
-    Sha1,
-    Sha256,
 }
 
 /// Reads a file. `variable` looks a variable of the environment up.
@@ -133,6 +130,11 @@ pub fn parse_keyring(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> R
         }
     }
     Ok(ring)
+}
+
+/// Reads a protocol by its name.
+fn protocol<'de, D: Deserializer<'de>, T: FromStr<Err = UnknownProtocol>>(reader: D) -> Result<Option<T>, D::Error> {
+    String::deserialize(reader)?.parse().map(Some).map_err(D::Error::custom)
 }
 
 /// What an entry says of a secret: itself, or the variable that holds it.
@@ -225,16 +227,16 @@ impl Entry {
         if !long(&auth_password) || !long(&privacy_password) {
             return Err(wrong(&format!("passwords have at least {PASSWORD_LEN_MIN} characters (RFC 3414)")));
         }
+        if self.privacy.is_some() && privacy_password.is_none() {
+            return Err(wrong("privacy needs privacy-password or privacy-password-env"));
+        }
         let credentials = match (community, self.user, auth_password) {
             (Some(community), None, None) => Credentials::Community(community),
             (None, Some(name), Some(auth_password)) => Credentials::User {
                 name,
-                protocol: match self.auth.unwrap_or(Auth::Sha256) {
-                    Auth::Sha1 => AuthProtocol::Sha1,
-                    Auth::Sha256 => AuthProtocol::Sha256,
-                },
+                protocol: self.auth.unwrap_or_default(),
                 auth_password,
-                privacy_password,
+                privacy: privacy_password.map(|password| (self.privacy.unwrap_or_default(), password)),
             },
             (None, Some(_), None) => return Err(wrong("a user needs auth-password or auth-password-env")),
             (Some(_), ..) => return Err(wrong("community (version 2c) and user (version 3) exclude each other")),
@@ -263,6 +265,27 @@ mod tests {
         assert_eq!((save("old"), save("new")), (SaveMethod::ByHand, SaveMethod::Unknown));
         assert!(matches!(&ring.access("new").expect("an entry").credentials,
             Credentials::User { name, auth_password, .. } if name == "admin" && auth_password == "long enough"));
+    }
+
+    #[test]
+    fn protocols_are_what_the_entry_says_or_the_usual_ones() {
+        let user = |protocols: &str| {
+            let ring = parse(&format!("[default]\nuser = \"a\"\nauth-password-env = \"SECRET\"\n{protocols}"));
+            match ring.expect("a keyring").access("sw").expect("an entry").credentials.clone() {
+                Credentials::User { protocol, privacy, .. } => (protocol, privacy.map(|(cipher, _)| cipher)),
+                Credentials::Community(_) => panic!("a community"),
+            }
+        };
+        assert_eq!(user(""), (AuthProtocol::Sha256, None));
+        assert_eq!(user("privacy-password-env = \"SECRET\""), (AuthProtocol::Sha256, Some(PrivacyProtocol::Aes128)));
+        for (auth, privacy) in AuthProtocol::ALL.into_iter().zip(PrivacyProtocol::ALL) {
+            let text = format!(
+                "auth = \"{}\"\nprivacy = \"{}\"\nprivacy-password-env = \"SECRET\"",
+                auth.name(),
+                privacy.name()
+            );
+            assert_eq!(user(&text), (auth, Some(privacy)));
+        }
     }
 
     #[test]
@@ -297,5 +320,11 @@ mod tests {
         check("[default]\ncommunity = \"hunter22\"\nsave = \"never\"\n", "by-hand, radlan-copy");
         check("[default]\npasword = \"hunter22\"\n", "line 2");
         check("[default]\nuser = \"hunter22\n", "line 2");
+        check("[default]\nuser = \"a\"\nauth = \"md5\"\n", "line 3: unknown protocol `md5`, expected one of `sha1`");
+        check("[default]\nuser = \"a\"\nprivacy = \"des\"\n", "line 3: unknown protocol `des`");
+        check(
+            "[default]\nuser = \"a\"\nauth-password-env = \"SECRET\"\nprivacy = \"aes256\"\n",
+            "privacy needs privacy-password",
+        );
     }
 }

@@ -12,7 +12,7 @@ use fabric::{Admin, FlowControlMode, Mac, Model, VlanId, rng::Rng};
 use proptest::prelude::*;
 use snmp::{
     Credentials, Link, Patience, Session,
-    wire::{AuthProtocol, Keys},
+    wire::{AuthProtocol, Keys, PrivacyProtocol},
 };
 use switch_model::{
     PortLearning, SwitchConfig,
@@ -100,7 +100,8 @@ fn agent() -> Agent {
         limits: Limits::of(&Model::generic()),
     };
     let switch = Switch::new(facts, Config::factory(PORTS), Still, ENGINE, 1, 0);
-    let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), ENGINE);
+    let keys =
+        Keys::new(AuthProtocol::Sha256, "authentication", Some((PrivacyProtocol::Aes128, "privacy-too")), ENGINE);
     let access = Access {
         communities: vec![(b"private".to_vec(), Rights::Write)],
         users: vec![User { name: b"admin".to_vec(), keys, rights: Rights::Write }],
@@ -113,7 +114,7 @@ fn user() -> Credentials {
         name: "admin".to_owned(),
         protocol: AuthProtocol::Sha256,
         auth_password: "authentication".to_owned(),
-        privacy_password: Some("privacy-too".to_owned()),
+        privacy: Some((PrivacyProtocol::Aes128, "privacy-too".to_owned())),
     }
 }
 
@@ -255,8 +256,8 @@ fn a_wrong_password_and_a_wrong_word_are_told_apart_from_silence() {
         let settings = Settings { mark_vlan: VlanId::MIN, save: SaveMethod::Unknown };
         Device::connect(Session::new(wire, credentials, patience, 9), &[], settings).map(drop)
     };
-    let Credentials::User { name, protocol, privacy_password, .. } = user() else { unreachable!("a user") };
-    let wrong = Credentials::User { name, protocol, auth_password: "something else".to_owned(), privacy_password };
+    let Credentials::User { name, protocol, privacy, .. } = user() else { unreachable!("a user") };
+    let wrong = Credentials::User { name, protocol, auth_password: "something else".to_owned(), privacy };
     assert!(matches!(try_it(wrong), Err(Fault::Refused(text)) if text.contains("password for signing")));
     assert_eq!(try_it(Credentials::Community("public".to_owned())), Err(Fault::Silent));
 }

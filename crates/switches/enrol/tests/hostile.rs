@@ -17,7 +17,7 @@ use fabric::{Admin, Mac, Model, VlanId, rng::Rng};
 use rollout::discover::cabling;
 use snmp::{
     Credentials, Link, Oid, Patience, Session, Value,
-    wire::{AuthProtocol, Keys, Message, Pdu},
+    wire::{AuthProtocol, Keys, Message, Pdu, PrivacyProtocol},
 };
 use switch_model::{
     PortLearning, SwitchConfig,
@@ -244,7 +244,8 @@ fn agent() -> Agent {
         limits: Limits::of(&Model::generic()),
     };
     let switch = Switch::new(facts, Config::factory(PORTS), Still, ENGINE, 1, 0);
-    let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), ENGINE);
+    let keys =
+        Keys::new(AuthProtocol::Sha256, "authentication", Some((PrivacyProtocol::Aes128, "privacy-too")), ENGINE);
     let access = Access {
         communities: vec![(b"private".to_vec(), Rights::Write)],
         users: vec![User { name: b"admin".to_vec(), keys, rights: Rights::Write }],
@@ -257,7 +258,7 @@ fn user() -> Credentials {
         name: "admin".to_owned(),
         protocol: AuthProtocol::Sha256,
         auth_password: "authentication".to_owned(),
-        privacy_password: Some("privacy-too".to_owned()),
+        privacy: Some((PrivacyProtocol::Aes128, "privacy-too".to_owned())),
     }
 }
 

@@ -24,9 +24,9 @@ use crate::{
     engine as stats,
     round_trip::RoundTrip,
     wire::{
-        AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, Scoped, ScopedData,
-        SecurityLevel, UsmHeader, V3Message, Version, decode_scoped, decrypt, encode_scoped, encrypt, is_authentic,
-        sign,
+        AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, PrivacyProtocol, Scoped,
+        ScopedData, SecurityLevel, UsmHeader, V3Message, Version, decode_scoped, decrypt, encode_scoped, encrypt,
+        is_authentic, sign,
     },
 };
 use cancel::{ANSWER_MAX, Cancel, GLANCE, Since};
@@ -52,8 +52,8 @@ pub enum Credentials {
         protocol: AuthProtocol,
         /// Signs.
         auth_password: String,
-        /// Enciphers.
-        privacy_password: Option<String>,
+        /// Enciphers: the cipher and its password.
+        privacy: Option<(PrivacyProtocol, String)>,
     },
 }
 
@@ -61,7 +61,9 @@ impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Community(_) => f.write_str("Community(…)"),
-            Self::User { name, protocol, .. } => write!(f, "User({name}, {protocol:?}, …)"),
+            Self::User { name, protocol, privacy, .. } => {
+                write!(f, "User({name}, {protocol:?}, {:?}, …)", privacy.as_ref().map(|(cipher, _)| cipher))
+            }
         }
     }
 }
@@ -364,7 +366,7 @@ impl<L: Link> Session<L> {
                 return Ok(Message::Community(CommunityMessage { version: Version::V2c, community, pdu: pdu.clone() })
                     .encode());
             }
-            Credentials::User { name, privacy_password, .. } => (name.clone().into_bytes(), privacy_password.is_some()),
+            Credentials::User { name, privacy, .. } => (name.clone().into_bytes(), privacy.is_some()),
         };
         let header = |level, usm, data| {
             let id = pdu.request_id;
@@ -497,8 +499,8 @@ impl<L: Link> Session<L> {
         }
         let refusals = [
             (&stats::UNKNOWN_USER_NAMES, "it knows no such user"),
-            (&stats::WRONG_DIGESTS, "the password for signing is another"),
-            (&stats::DECRYPTION_ERRORS, "the password for enciphering is another"),
+            (&stats::WRONG_DIGESTS, "it has another password for signing, or another hash function"),
+            (&stats::DECRYPTION_ERRORS, "it has another password for enciphering, or another cipher"),
             (&stats::UNSUPPORTED_SEC_LEVELS, "it wants another level of protection"),
         ];
         Some(match refusals.iter().find(|(object, _)| reported(object)) {
@@ -509,15 +511,14 @@ impl<L: Link> Session<L> {
 
     /// Takes this for the engine and its clock.
     fn meet(&mut self, usm: UsmHeader) -> Heard {
-        let Credentials::User { protocol, auth_password, privacy_password, .. } = &self.credentials else {
+        let Credentials::User { protocol, auth_password, privacy, .. } = &self.credentials else {
             return Heard::Nothing;
         };
         let same = self.engine.take().filter(|engine| engine.id == usm.engine_id);
         let proven = same.as_ref().is_some_and(|engine| engine.proven);
-        let keys = same.map_or_else(
-            || Keys::new(*protocol, auth_password, privacy_password.as_deref(), &usm.engine_id),
-            |engine| engine.keys,
-        );
+        let privacy = privacy.as_ref().map(|(cipher, password)| (*cipher, password.as_str()));
+        let keys =
+            same.map_or_else(|| Keys::new(*protocol, auth_password, privacy, &usm.engine_id), |engine| engine.keys);
         self.engine = Some(Engine { id: usm.engine_id, boots: usm.boots, time_s: usm.time_s, keys, proven });
         Heard::Learned
     }

@@ -17,7 +17,7 @@ use std::{
 
 use bridge_mib::{PortList, StaticStatus, index::StaticRow};
 use fabric::Mac;
-use snmp::wire::{AuthProtocol, Keys};
+use snmp::wire::{AuthProtocol, Keys, PrivacyProtocol};
 use switchd::agent::{
     Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Rights, Server, StaticConfig, Still,
     Switch, User,
@@ -53,14 +53,17 @@ fn main() -> io::Result<()> {
     let config = Config { statics, ..Config::factory(ports as usize) };
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let switch = Switch::new(facts, config, Still, &engine_id, unix_s as i32, 0);
-    let user = |name: &str, protocol| User {
+    let user = |name: &str, protocol, privacy| User {
         name: name.as_bytes().to_vec(),
-        keys: Keys::new(protocol, "authenticate", Some("encipher-me"), &engine_id),
+        keys: Keys::new(protocol, "authenticate", Some((privacy, "encipher-me")), &engine_id),
         rights: Rights::Write,
     };
     let access = Access {
         communities: vec![(b"public".to_vec(), Rights::Read), (b"private".to_vec(), Rights::Write)],
-        users: vec![user("ops", AuthProtocol::Sha256), user("old", AuthProtocol::Sha1)],
+        users: vec![
+            user("ops", AuthProtocol::Sha256, PrivacyProtocol::Aes128),
+            user("old", AuthProtocol::Sha1, PrivacyProtocol::Aes128),
+        ],
     };
     let engine = Engine::new(switch, access, &engine_id, unix_s << 32);
     let mut server = Server::new(engine, socket, Instant::now());

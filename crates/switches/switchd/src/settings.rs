@@ -10,8 +10,9 @@
 //!
 //! [[users]]                             # SNMPv3
 //! name = "admin"
-//! auth = "sha256"                       # or "sha1"
+//! auth = "sha256"                       # or "sha1", "sha224", "sha384", "sha512"
 //! auth-password-file = "/etc/espalier/admin.auth"     # a relative one is looked for in $CREDENTIALS_DIRECTORY first
+//! privacy = "aes128"                    # or "aes192", "aes256", "aes192c", "aes256c"
 //! privacy-password-file = "/etc/espalier/admin.privacy"
 //! rights = "write"                      # or "read"
 //!
@@ -23,12 +24,13 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
+    str::FromStr,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::agent::Rights;
-use snmp::wire::AuthProtocol;
+use snmp::wire::{AuthProtocol, PrivacyProtocol, UnknownProtocol};
 use switch_model::format::FormatError;
 
 /// What `espalier switchd` is told.
@@ -75,8 +77,8 @@ pub struct SwitchdUser {
     pub protocol: AuthProtocol,
     /// The file of the password that signs.
     pub auth_file: PathBuf,
-    /// The file of the password that enciphers.
-    pub privacy_file: Option<PathBuf>,
+    /// The cipher, and the file of the password that enciphers.
+    pub privacy: Option<(PrivacyProtocol, PathBuf)>,
     /// What the user may do.
     pub rights: Rights,
 }
@@ -102,9 +104,11 @@ struct File {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct User {
     name: String,
-    #[serde(default)]
-    auth: Auth,
+    #[serde(default, deserialize_with = "protocol")]
+    auth: Option<AuthProtocol>,
     auth_password_file: PathBuf,
+    #[serde(default, deserialize_with = "protocol")]
+    privacy: Option<PrivacyProtocol>,
     privacy_password_file: Option<PathBuf>,
     rights: Word,
 }
@@ -114,14 +118,6 @@ struct User {
 struct Community {
     file: PathBuf,
     rights: Word,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Auth {
-    Sha1,
-    #[default]
-    Sha256,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -144,6 +140,11 @@ impl From<Word> for Rights {
 const DEVICE_LEN_MAX: usize = 15;
 /// Where what is saved is kept, unless the file says.
 const STATE: &str = "/var/lib/espalier/switchd";
+
+/// Reads a protocol by its name.
+fn protocol<'de, D: Deserializer<'de>, T: FromStr<Err = UnknownProtocol>>(reader: D) -> Result<Option<T>, D::Error> {
+    String::deserialize(reader)?.parse().map(Some).map_err(D::Error::custom)
+}
 
 /// Reads a configuration.
 ///
@@ -181,18 +182,19 @@ pub fn parse_switchd(text: &str) -> Result<SwitchdConfig, FormatError> {
     if names.iter().any(|name| name.is_empty() || name.len() > 32) {
         return Err(wrong("users: a name has 1 to 32 bytes"));
     }
+    let keyless = |user: &&User| user.privacy.is_some() && user.privacy_password_file.is_none();
+    if let Some(user) = file.users.iter().find(keyless) {
+        return Err(FormatError::Content(format!("users: {}: privacy needs privacy-password-file", user.name)));
+    }
     let lldp_interval_s = file.lldp_interval.unwrap_or(30);
     if !(1..=3600).contains(&lldp_interval_s) {
         return Err(wrong("lldp-interval: 1 to 3600 seconds"));
     }
     let user = |user: User| SwitchdUser {
         name: user.name,
-        protocol: match user.auth {
-            Auth::Sha1 => AuthProtocol::Sha1,
-            Auth::Sha256 => AuthProtocol::Sha256,
-        },
+        protocol: user.auth.unwrap_or_default(),
         auth_file: user.auth_password_file,
-        privacy_file: user.privacy_password_file,
+        privacy: user.privacy_password_file.map(|file| (user.privacy.unwrap_or_default(), file)),
         rights: user.rights.into(),
     };
     Ok(SwitchdConfig {
@@ -223,7 +225,20 @@ mod tests {
         assert_eq!(config.target, SwitchdTarget::Bridge("br0".to_owned()));
         assert_eq!((config.listen.port(), config.lldp_interval_s), (161, 30));
         assert_eq!(config.users[0].rights, Rights::Write);
-        assert_eq!(config.users[0].protocol, AuthProtocol::Sha256);
+        assert_eq!((config.users[0].protocol, config.users[0].privacy.is_none()), (AuthProtocol::Sha256, true));
+    }
+
+    #[test]
+    fn protocols_are_read_by_name() {
+        for (auth, privacy) in AuthProtocol::ALL.into_iter().zip(PrivacyProtocol::ALL) {
+            let text = format!(
+                "bridge = \"br0\"\n{USERS}auth = \"{}\"\nprivacy = \"{}\"\nprivacy-password-file = \"g\"\n",
+                auth.name(),
+                privacy.name()
+            );
+            let user = parse_switchd(&text).expect("right").users.remove(0);
+            assert_eq!((user.protocol, user.privacy), (auth, Some((privacy, PathBuf::from("g")))));
+        }
     }
 
     #[test]
@@ -237,6 +252,11 @@ mod tests {
             (format!("bridge = \"br0\"\nlldp-interval = 0\n{USERS}"), "1 to 3600"),
             (format!("bridge = \"br0\"\nlisten = \"161\"\n{USERS}"), "line 2"),
             (format!("bridge = \"br0\"\n{USERS}password = \"secret\"\n"), "line 6"),
+            (
+                format!("bridge = \"br0\"\n{USERS}auth = \"md5\"\n"),
+                "line 6: unknown protocol `md5`, expected one of `sha1`",
+            ),
+            (format!("bridge = \"br0\"\n{USERS}privacy = \"aes256\"\n"), "a: privacy needs privacy-password-file"),
         ] {
             let message = refused(&text);
             assert!(message.contains(words), "{words}: {message}");

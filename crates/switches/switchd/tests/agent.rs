@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use snmp::{
     Column, Oid, Value,
     wire::{
-        AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, Scoped, ScopedData,
-        SecurityLevel, UsmHeader, V3Message, Version, decode_scoped, decrypt, encode_scoped, encrypt, is_authentic,
-        sign,
+        AuthProtocol, Binding, CommunityMessage, ErrorStatus, Keys, Message, Pdu, PduKind, PrivacyProtocol, Scoped,
+        ScopedData, SecurityLevel, UsmHeader, V3Message, Version, decode_scoped, decrypt, encode_scoped, encrypt,
+        is_authentic, sign,
     },
 };
 use switchd::agent::{
@@ -442,8 +442,7 @@ fn a_getbulk_brings_what_fits() {
     assert_eq!(answer.bindings, []);
 }
 
-fn engine(protocol: AuthProtocol) -> Engine<Switch<Still>> {
-    let keys = Keys::new(protocol, "authenticate", Some("encipher!"), ENGINE);
+fn engine(keys: Keys) -> Engine<Switch<Still>> {
     let access = Access {
         communities: vec![(b"public".to_vec(), Rights::Read)],
         users: vec![User { name: b"ops".to_vec(), keys, rights: Rights::Write }],
@@ -451,9 +450,13 @@ fn engine(protocol: AuthProtocol) -> Engine<Switch<Still>> {
     Engine::new(switch(facts(4), Still), access, ENGINE, 5)
 }
 
-/// A request of version 3 as a manager with these passwords sends it.
-fn request(protocol: AuthProtocol, auth: &str, privacy: &str, boots: i32, time_s: i32) -> Vec<u8> {
-    let keys = Keys::new(protocol, auth, Some(privacy), ENGINE);
+/// The keys of these passwords with AES-128.
+fn keys(protocol: AuthProtocol, auth: &str, privacy: &str) -> Keys {
+    Keys::new(protocol, auth, Some((PrivacyProtocol::Aes128, privacy)), ENGINE)
+}
+
+/// A request of version 3 as a manager with these keys sends it.
+fn request(keys: &Keys, boots: i32, time_s: i32) -> Vec<u8> {
     let asked = pdu(PduKind::Get, vec![(system::DESCR.instance(), Value::Null)]);
     let scoped = Scoped { engine_id: ENGINE.to_vec(), context: Vec::new(), pdu: asked };
     let salt = 77_u64.to_be_bytes();
@@ -463,14 +466,14 @@ fn request(protocol: AuthProtocol, auth: &str, privacy: &str, boots: i32, time_s
         boots,
         time_s,
         user: b"ops".to_vec(),
-        signature: vec![0; protocol.signature_len()],
+        signature: vec![0; keys.protocol.signature_len()],
         salt: salt.to_vec(),
     };
     let level = SecurityLevel::AuthPriv;
     let data = ScopedData::Encrypted(cipher);
     let message = Message::V3(V3Message { id: 3, max_size: 1472, level, reportable: true, usm, data });
     let mut datagram = message.encode();
-    sign(&mut datagram, &keys).expect("a message");
+    sign(&mut datagram, keys).expect("a message");
     datagram
 }
 
@@ -486,10 +489,11 @@ fn reported(datagram: &[u8]) -> Oid {
 
 #[test]
 fn genuine_fresh_messages_are_answered_in_kind() {
-    for protocol in [AuthProtocol::Sha1, AuthProtocol::Sha256] {
-        let reply = engine(protocol).handle_datagram(9000, &request(protocol, "authenticate", "encipher!", 1, 9));
+    let all = AuthProtocol::ALL.iter().flat_map(|auth| PrivacyProtocol::ALL.map(|privacy| (*auth, privacy)));
+    for (protocol, privacy) in all {
+        let keys = Keys::new(protocol, "authenticate", Some((privacy, "encipher!")), ENGINE);
+        let reply = engine(keys.clone()).handle_datagram(9000, &request(&keys, 1, 9));
         let datagram = reply.expect("an answer").datagram;
-        let keys = Keys::new(protocol, "authenticate", Some("encipher!"), ENGINE);
         assert!(is_authentic(&datagram, &keys));
         let Ok(Message::V3(V3Message { usm, data: ScopedData::Encrypted(cipher), .. })) = Message::decode(&datagram)
         else {
@@ -508,13 +512,17 @@ fn other_messages_are_reported_and_not_answered() {
         WRONG_DIGESTS,
     };
     let protocol = AuthProtocol::Sha256;
-    let mut engine = engine(protocol);
+    let right = keys(protocol, "authenticate", "encipher!");
+    let mut engine = engine(right.clone());
+    let longer = Keys::new(protocol, "authenticate", Some((PrivacyProtocol::Aes256, "encipher!")), ENGINE);
     let cases = [
-        (request(protocol, "wrong password", "encipher!", 1, 9), WRONG_DIGESTS),
-        (request(protocol, "authenticate", "wrong password", 1, 9), DECRYPTION_ERRORS),
-        (request(protocol, "authenticate", "encipher!", 1, 160), NOT_IN_TIME_WINDOWS),
-        (request(protocol, "authenticate", "encipher!", 2, 9), NOT_IN_TIME_WINDOWS),
-        (request(AuthProtocol::Sha1, "authenticate", "encipher!", 1, 9), WRONG_DIGESTS),
+        (request(&keys(protocol, "wrong password", "encipher!"), 1, 9), WRONG_DIGESTS),
+        (request(&keys(protocol, "authenticate", "wrong password"), 1, 9), DECRYPTION_ERRORS),
+        (request(&longer, 1, 9), DECRYPTION_ERRORS),
+        (request(&right, 1, 160), NOT_IN_TIME_WINDOWS),
+        (request(&right, 2, 9), NOT_IN_TIME_WINDOWS),
+        (request(&keys(AuthProtocol::Sha1, "authenticate", "encipher!"), 1, 9), WRONG_DIGESTS),
+        (request(&keys(AuthProtocol::Sha512, "authenticate", "encipher!"), 1, 9), WRONG_DIGESTS),
     ];
     for (datagram, why) in cases {
         let reply = engine.handle_datagram(9000, &datagram).expect("a report");
@@ -539,7 +547,7 @@ fn other_messages_are_reported_and_not_answered() {
 
 #[test]
 fn known_communities_and_users_are_answered_and_others_are_not() {
-    let mut engine = engine(AuthProtocol::Sha1);
+    let mut engine = engine(keys(AuthProtocol::Sha1, "authenticate", "encipher!"));
     let mut ask = |version, community: &[u8], kind, bindings| {
         let message = CommunityMessage { version, community: community.to_vec(), pdu: pdu(kind, bindings) };
         engine.handle_datagram(0, &Message::Community(message).encode()).map(|reply| Message::decode(&reply.datagram))

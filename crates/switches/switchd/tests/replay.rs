@@ -13,7 +13,10 @@ use bridge_mib::objects::system;
 use fabric::{Mac, Model};
 use snmp::{
     Credentials, Link, Oid, Patience, Session, SessionError, Value, engine as stats,
-    wire::{AuthProtocol, Keys, Message, Pdu, PduKind, Scoped, ScopedData, SecurityLevel, UsmHeader, V3Message},
+    wire::{
+        AuthProtocol, Keys, Message, Pdu, PduKind, PrivacyProtocol, Scoped, ScopedData, SecurityLevel, UsmHeader,
+        V3Message,
+    },
 };
 use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, Responder as _, Rights, Still, Switch, User};
 
@@ -124,7 +127,8 @@ impl Site {
             limits: Limits::of(&Model::generic()),
         };
         let switch = Switch::new(facts, Config::factory(1), Still, name, 1, 0);
-        let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), name);
+        let keys =
+            Keys::new(AuthProtocol::Sha256, "authentication", Some((PrivacyProtocol::Aes128, "privacy-too")), name);
         let user = User { name: b"admin".to_vec(), keys, rights: Rights::Write };
         let access = Access { communities: Vec::new(), users: vec![user] };
         let engine = Engine::new(switch, access, name, 1);
@@ -142,7 +146,7 @@ impl Site {
             name: "admin".to_owned(),
             protocol: AuthProtocol::Sha256,
             auth_password: "authentication".to_owned(),
-            privacy_password: Some("privacy-too".to_owned()),
+            privacy: Some((PrivacyProtocol::Aes128, "privacy-too".to_owned())),
         };
         self.set(tap);
         let wire = Wire {

@@ -22,7 +22,7 @@ use bridge_mib::{
 use fabric::{Mac, rng::Rng};
 use snmp::{
     Credentials, Patience, Session, UdpLink, Value,
-    wire::{AuthProtocol, Keys},
+    wire::{AuthProtocol, Keys, PrivacyProtocol},
 };
 use switchd::agent::{
     Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts, Refused,
@@ -209,7 +209,8 @@ fn serve(
     // The last port has no link.
     config.ports[PORTS as usize - 1].admin = IfStatus::Down;
     let switch = Switch::new(facts, config, ring, &engine_id, 1, 0);
-    let keys = Keys::new(AuthProtocol::Sha256, "authentication", Some("privacy-too"), &engine_id);
+    let keys =
+        Keys::new(AuthProtocol::Sha256, "authentication", Some((PrivacyProtocol::Aes128, "privacy-too")), &engine_id);
     let access = Access {
         communities: vec![(b"private".to_vec(), Rights::Write)],
         users: vec![User { name: b"admin".to_vec(), keys, rights: Rights::Write }],

@@ -12,7 +12,7 @@ use snmp::{
     },
 };
 
-/// Octets around the bindings of a message: headers, names, signature, salt.
+/// Octets around the bindings of a message, but for names and signature: headers, salt.
 const ENVELOPE_LEN: usize = 96;
 /// Shortest message that everybody takes (RFC 3417).
 const MESSAGE_LEN_MIN: i32 = 484;
@@ -136,7 +136,8 @@ impl<R: Responder> Engine<R> {
             return self.report(now_ms, message, &stats::UNKNOWN_CONTEXTS, Some(&user));
         }
         let room = message.max_size.clamp(MESSAGE_LEN_MIN, MESSAGE_LEN_MAX as i32) as usize - ENVELOPE_LEN;
-        let room = room.saturating_sub(2 * self.engine_id.len() + user.name.len());
+        let around = 2 * self.engine_id.len() + user.name.len() + user.keys.protocol.signature_len();
+        let room = room.saturating_sub(around);
         let (pdu, delay_ms) = match self.responder.answer(now_ms, &scoped.pdu, user.rights, room) {
             Answer::Pdu(pdu) => (pdu, 0),
             Answer::Late { pdu, delay_ms } => (pdu, delay_ms),

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use snmp::wire::{AuthProtocol, Keys};
+use snmp::wire::{AuthProtocol, Keys, PrivacyProtocol};
 
 use super::error::{Context as _, SwitchdError};
 use crate::{
@@ -19,7 +19,7 @@ struct Secret {
     name: String,
     protocol: AuthProtocol,
     auth: String,
-    privacy: Option<String>,
+    privacy: Option<(PrivacyProtocol, String)>,
     rights: Rights,
 }
 
@@ -33,10 +33,13 @@ pub struct Secrets {
 impl Secrets {
     /// The keys of an engine.
     pub fn access(&self, engine_id: &[u8]) -> Access {
-        let user = |user: &Secret| User {
-            name: user.name.as_bytes().to_vec(),
-            keys: Keys::new(user.protocol, &user.auth, user.privacy.as_deref(), engine_id),
-            rights: user.rights,
+        let user = |user: &Secret| {
+            let privacy = user.privacy.as_ref().map(|(cipher, password)| (*cipher, password.as_str()));
+            User {
+                name: user.name.as_bytes().to_vec(),
+                keys: Keys::new(user.protocol, &user.auth, privacy, engine_id),
+                rights: user.rights,
+            }
         };
         Access { communities: self.communities.clone(), users: self.users.iter().map(user).collect() }
     }
@@ -49,9 +52,12 @@ impl Secrets {
         let mut secrets = Self::default();
         for user in &config.users {
             let auth = secret(&user.auth_file)?;
-            let privacy = user.privacy_file.as_deref().map(secret).transpose()?;
+            let privacy = match &user.privacy {
+                Some((cipher, file)) => Some((*cipher, secret(file)?)),
+                None => None,
+            };
             let short = |word: &str| word.len() < snmp::wire::PASSWORD_LEN_MIN;
-            if short(&auth) || privacy.as_deref().is_some_and(short) {
+            if short(&auth) || privacy.as_ref().is_some_and(|(_, password)| short(password)) {
                 return Err(SwitchdError::Unsupported(format!(
                     "user {}: passwords have at least {} characters (RFC 3414)",
                     user.name,
