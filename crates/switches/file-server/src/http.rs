@@ -1,4 +1,4 @@
-//! Just enough of HTTP (RFC 9110, 9112) to fetch a file: GET and HEAD, one question a connection.
+//! Just enough of HTTP (RFC 9110, 9112) to fetch a file: GET and HEAD, one request a connection. `httparse` reads requests.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -13,9 +13,11 @@ use std::{
 
 use super::{Catalog, Room, Seat, Served, Shortage, passes};
 
-/// Longest question, in bytes.
-const QUESTION_LEN_MAX: usize = 8192;
-/// How long a question may take to arrive, and how long a piece of the answer to go.
+/// Longest request, in bytes.
+const REQUEST_LEN_MAX: usize = 8192;
+/// Most header fields of a request.
+const FIELDS_MAX: usize = 128;
+/// How long a request may take to arrive, and how long a piece of the answer to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(200);
 
@@ -26,31 +28,51 @@ pub struct HttpServer {
     catalog: Arc<Catalog>,
 }
 
-/// What is answered to a question: the head, the body, the file's name, and the status.
-pub fn answer(question: &str, catalog: &Catalog) -> (String, Option<Arc<[u8]>>, String, u16) {
-    let line = question.lines().next().unwrap_or_default();
-    let mut words = line.split(' ');
-    let (method, target, version) = (words.next(), words.next().unwrap_or_default(), words.next().unwrap_or_default());
+/// What is answered to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The name of the file that was asked for; empty where the request makes no sense.
+    pub file: String,
+    /// The status line and the header, with the empty line behind them.
+    pub head: String,
+    /// The file's content, if it is sent.
+    pub body: Option<Arc<[u8]>>,
+}
+
+/// The answer to a request, from as much of it as has come; none as long as its head may go on.
+pub fn answer(request: &[u8], catalog: &Catalog) -> Option<Answer> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut asked = httparse::Request::new(&mut fields);
+    // Header fields are of no interest here, so a wrong one does no harm.
+    let mut parser = httparse::ParserConfig::default();
+    parser.ignore_invalid_headers_in_requests(true);
+    let (method, target) = match parser.parse_request(&mut asked, request) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => (asked.method, asked.path.unwrap_or_default()),
+        Err(_) => (None, ""),
+    };
     let path = target.split(['?', '#']).next().unwrap_or_default();
     // A switch's name may have a sign in it that is written with % in its file's name already.
-    let name = match catalog.find(path) {
+    let file = match catalog.find(path) {
         Some(_) => path.to_owned(),
         None => plain(path),
     };
     let (status, reason, content) = match method {
-        _ if !version.starts_with("HTTP/1.") || words.next().is_some() => (400, "Bad Request", None),
-        Some("GET" | "HEAD") => match catalog.find(&name) {
+        None => (400, "Bad Request", None),
+        Some("GET" | "HEAD") => match catalog.find(&file) {
             Some(content) => (200, "OK", Some(content)),
             None => (404, "Not Found", None),
         },
-        _ => (405, "Method Not Allowed", None),
+        Some(_) => (405, "Method Not Allowed", None),
     };
     let len = content.as_ref().map_or(0, |content| content.len());
     let allow = if status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {len}\r\n{allow}Connection: close\r\n\r\n"
     );
-    (head, content.filter(|_| method == Some("GET")), name, status)
+    Some(Answer { status, file, head, body: content.filter(|_| method == Some("GET")) })
 }
 
 /// A path without its percent signs.
@@ -152,21 +174,23 @@ impl HttpServer {
         stream.set_read_timeout(Some(GLANCE))?;
         stream.set_write_timeout(Some(GLANCE))?;
         let until = Instant::now() + PATIENCE;
-        let (mut question, mut buffer) = (Vec::new(), [0; 1024]);
-        while !question.windows(4).any(|end| end == b"\r\n\r\n") && !question.windows(2).any(|end| end == b"\n\n") {
-            if question.len() > QUESTION_LEN_MAX || Instant::now() > until || stop.load(Ordering::SeqCst) {
-                return Err(io::Error::other("no question came"));
+        let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
+        let Answer { status, file, head, body } = loop {
+            if let Some(answer) = answer(&request, &self.catalog) {
+                break answer;
+            }
+            if request.len() > REQUEST_LEN_MAX || Instant::now() > until || stop.load(Ordering::SeqCst) {
+                return Err(io::Error::other("no request came"));
             }
             seat.keep(0).map_err(io::Error::other)?;
             match stream.read(&mut buffer) {
                 Ok(0) => return Err(io::Error::other("it hung up")),
-                Ok(len) => question.extend(&buffer[..len]),
+                Ok(len) => request.extend(&buffer[..len]),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
                 Err(error) => return Err(error),
             }
-        }
-        let (head, content, file, status) = answer(&String::from_utf8_lossy(&question), &self.catalog);
-        let body = content.as_deref().unwrap_or_default();
+        };
+        let body = body.as_deref().unwrap_or_default();
         let answer = [head.as_bytes(), body].concat();
         let (mut sent, mut until) = (0, Instant::now() + PATIENCE);
         while sent < answer.len() {
@@ -196,10 +220,10 @@ mod tests {
         let mut catalog = Catalog::default();
         catalog.insert("1-retract/s 1.cfg", b"one".to_vec());
         catalog.insert("a%2Fb.cfg", b"two".to_vec());
-        let check = |question: &str, status: u16, body: Option<&[u8]>| {
-            let (head, content, _, found) = answer(question, &catalog);
-            assert_eq!((found, content.as_deref()), (status, body), "{question}");
-            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")) && head.ends_with("\r\n\r\n"));
+        let check = |request: &str, status: u16, body: Option<&[u8]>| {
+            let answer = answer(request.as_bytes(), &catalog).expect("a whole head");
+            assert_eq!((answer.status, answer.body.as_deref()), (status, body), "{request}");
+            assert!(answer.head.starts_with(&format!("HTTP/1.1 {status} ")) && answer.head.ends_with("\r\n\r\n"));
         };
         check("GET /1-retract/s%201.cfg?x HTTP/1.1\r\n\r\n", 200, Some(b"one"));
         check("GET /a%2Fb.cfg HTTP/1.0\r\n\r\n", 200, Some(b"two"));
@@ -210,6 +234,24 @@ mod tests {
         }
         check("PUT /a%2Fb.cfg HTTP/1.1\r\n\r\n", 405, None);
         check("GET /a b HTTP/1.1\r\n\r\n", 400, None);
-        check("\r\n", 400, None);
+        check("GET /a%2Fb.cfg HTTP/2\r\n\r\n", 400, None);
+        check("GET /a%2Fb.cfg\r\n\r\n", 400, None);
+        check("\u{1}\r\n\r\n", 400, None);
+    }
+
+    #[test]
+    fn heads_come_in_pieces_and_only_so_long() {
+        let mut catalog = Catalog::default();
+        catalog.insert("sw1.cfg", b"one".to_vec());
+        let status = |request: &str| answer(request.as_bytes(), &catalog).map(|answer| answer.status);
+        for ends in ["\r\n", "\n"] {
+            let whole = format!("GET /sw1.cfg HTTP/1.1{ends}Host: 192.0.2.1{ends}no field{ends}{ends}");
+            for len in 0..whole.len() {
+                assert_eq!(status(&whole[..len]), None, "{:?}", &whole[..len]);
+            }
+            assert_eq!(status(&whole), Some(200));
+        }
+        let fields = |count: usize| format!("GET /sw1.cfg HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(count));
+        assert_eq!((status(&fields(FIELDS_MAX)), status(&fields(FIELDS_MAX + 1))), (Some(200), Some(400)));
     }
 }

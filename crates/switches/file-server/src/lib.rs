@@ -31,7 +31,7 @@ use thiserror::Error;
 use self::seats::{Admission, SeatId, Seats, time_limit_ms};
 use dialects::{MANIFEST_FILE, Manifest, ManifestError};
 
-pub use http::{HttpServer, answer};
+pub use http::{Answer, HttpServer, answer};
 pub use tftp::{ReadRequest, Step, TftpError, TftpServer, Transfer};
 
 /// Most bytes of all files together.
