@@ -1,13 +1,20 @@
 //! JSON texts as trees with places (RFC 8259), several documents a text if need be.
 //!
-//! `serde_json` forgets where a value stood; whoever has to say which of forty neighbours is wrong must not. Recursive
-//! descent over bytes, bounded in depth:
+//! `serde_json` judges the syntax and decodes strings. Its values forget where they stood; whoever has to say which of forty
+//! neighbours is wrong must not. Its raw values are pieces of the text, and so have a place:
 //!
 //! ```text
-//! value := '{' (string ':' value) … '}' | '[' value … ']' | string | word
+//! text ▶ documents, raw ▶ a map's keys and values, a list's items, raw ▶ … ▶ strings, numbers, true, false, null
 //! ```
+//! Numbers stay as they were written. Cost: O(bytes × depth), and the depth is bounded.
 
-use std::rc::Rc;
+use std::{fmt, rc::Rc};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
 use crate::format::{
     diagnostic::{Diagnostic, Source},
@@ -17,162 +24,84 @@ use crate::format::{
 /// Reads the documents of a text, one after the other.
 ///
 /// # Errors
-/// The first violation of JSON's syntax.
+/// The first violation of JSON's syntax, or a value that is nested too deep.
 pub(crate) fn parse_json<'a>(source: &'a Source<'a>) -> Result<Vec<Rc<Node>>, Box<Diagnostic>> {
-    let mut reader = Reader { source, bytes: source.text().as_bytes(), at: 0 };
-    let mut documents = Vec::new();
-    reader.skip_blanks();
-    while reader.at < reader.bytes.len() {
-        documents.push(reader.value(0)?);
-        reader.skip_blanks();
-    }
-    Ok(documents)
-}
-
-struct Reader<'a> {
-    source: &'a Source<'a>,
-    bytes: &'a [u8],
-    at: usize,
+    let documents = serde_json::Deserializer::from_str(source.text()).into_iter::<&RawValue>();
+    documents.map(|raw| node(source, raw.map_err(|error| syntax_error(source, 0, &error))?, 0)).collect()
 }
 
 type Parsed<T> = Result<T, Box<Diagnostic>>;
 
-impl Reader<'_> {
-    fn value(&mut self, depth: usize) -> Parsed<Rc<Node>> {
-        if depth == DEPTH_MAX {
-            return Err(self.wrong(&format!("values are nested more than {DEPTH_MAX} deep")));
-        }
-        let start = self.at;
-        let value = match self.bytes.get(self.at) {
-            Some(b'{') => self.map(depth)?,
-            Some(b'[') => self.list(depth)?,
-            Some(b'"') => Value::Scalar { text: self.string()?, style: Style::Quoted },
-            Some(byte) if byte.is_ascii_alphanumeric() || *byte == b'-' => self.word(),
-            Some(_) => return Err(self.wrong("not JSON: expected a value")),
-            None => return Err(self.wrong("not JSON: the text ends where a value should begin")),
-        };
-        let end = if matches!(value, Value::Scalar { .. }) { self.at } else { start + 1 };
-        Ok(Rc::new(Node { place: self.source.place(start, end), value }))
+fn node(source: &Source<'_>, raw: &RawValue, depth: usize) -> Parsed<Rc<Node>> {
+    let piece = raw.get();
+    let start = offset(source, piece);
+    if depth == DEPTH_MAX {
+        let message = format!("values are nested more than {DEPTH_MAX} deep");
+        return Err(Box::new(source.at(source.place(start, start + 1)).error(message)));
     }
-
-    fn map(&mut self, depth: usize) -> Parsed<Value> {
-        let mut entries = Vec::new();
-        self.at += 1;
-        self.skip_blanks();
-        while !self.take(b'}') {
-            if !entries.is_empty() {
-                self.expect(b',', "not JSON: expected , or }")?;
-                self.skip_blanks();
+    let value = match piece.as_bytes().first() {
+        Some(b'{') => {
+            let Entries(entries) = decode(source, piece)?;
+            let mut nodes = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                nodes.push((node(source, key, depth + 1)?, node(source, value, depth + 1)?));
             }
-            let start = self.at;
-            let text = self.string()?;
-            let place = self.source.place(start, self.at);
-            self.skip_blanks();
-            self.expect(b':', "not JSON: expected : after a key")?;
-            self.skip_blanks();
-            let key = Node { place, value: Value::Scalar { text, style: Style::Quoted } };
-            entries.push((Rc::new(key), self.value(depth + 1)?));
-            self.skip_blanks();
+            Value::Map(nodes)
         }
-        Ok(Value::Map(entries))
-    }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = decode(source, piece)?;
+            Value::List(items.into_iter().map(|item| node(source, item, depth + 1)).collect::<Parsed<_>>()?)
+        }
+        Some(b'"') => Value::Scalar { text: decode(source, piece)?, style: Style::Quoted },
+        _ => Value::Scalar { text: piece.to_owned(), style: Style::Plain },
+    };
+    let end = if matches!(value, Value::Scalar { .. }) { start + piece.len() } else { start + 1 };
+    Ok(Rc::new(Node { place: source.place(start, end), value }))
+}
 
-    fn list(&mut self, depth: usize) -> Parsed<Value> {
-        let mut items = Vec::new();
-        self.at += 1;
-        self.skip_blanks();
-        while !self.take(b']') {
-            if !items.is_empty() {
-                self.expect(b',', "not JSON: expected , or ]")?;
-                self.skip_blanks();
+/// The keys and values of a map, in the order of the text, repeated keys too.
+struct Entries<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Entries<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
             }
-            items.push(self.value(depth + 1)?);
-            self.skip_blanks();
-        }
-        Ok(Value::List(items))
-    }
 
-    fn string(&mut self) -> Parsed<String> {
-        self.expect(b'"', "not JSON: expected a \"")?;
-        let mut text = String::new();
-        loop {
-            let rest = &self.source.text()[self.at..];
-            let stop = rest.find(['"', '\\', '\n']).ok_or_else(|| self.wrong("not JSON: this string never ends"))?;
-            text.push_str(&rest[..stop]);
-            self.at += stop;
-            match self.bytes[self.at] {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(text);
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
                 }
-                b'\\' => text.push(self.escape()?),
-                _ => return Err(self.wrong("not JSON: a string ends on its line")),
+                Ok(Entries(entries))
             }
         }
+        reader.deserialize_map(Pairs)
     }
+}
 
-    fn escape(&mut self) -> Parsed<char> {
-        let simple = match self.bytes.get(self.at + 1) {
-            Some(b'n') => '\n',
-            Some(b't') => '\t',
-            Some(b'r') => '\r',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
-            Some(b'u') => {
-                let unit = self.code_unit()?;
-                // A high surrogate and the low one after it stand for one character.
-                if !(0xd800..0xdc00).contains(&unit) || !self.bytes[self.at..].starts_with(b"\\u") {
-                    return Ok(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
-                }
-                let low = self.code_unit()?;
-                let pair = 0x1_0000 + ((unit - 0xd800) << 10) + (low & 0x3ff);
-                return Ok(char::from_u32(pair).unwrap_or(char::REPLACEMENT_CHARACTER));
-            }
-            _ => return Err(self.wrong("not JSON: unknown escape")),
-        };
-        self.at += 2;
-        Ok(simple)
-    }
+/// Where a piece of the text begins in it, in bytes.
+fn offset(source: &Source<'_>, piece: &str) -> usize {
+    piece.as_ptr() as usize - source.text().as_ptr() as usize
+}
 
-    /// Reads an escape of four hexadecimal digits.
-    fn code_unit(&mut self) -> Parsed<u32> {
-        let digits = self.bytes.get(self.at + 2..self.at + 6).and_then(|digits| std::str::from_utf8(digits).ok());
-        let unit = digits
-            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-            .ok_or_else(|| self.wrong("not JSON: \\u takes four hexadecimal digits"))?;
-        self.at += 6;
-        Ok(unit)
-    }
+fn decode<'a, T: Deserialize<'a>>(source: &Source<'_>, piece: &'a str) -> Parsed<T> {
+    serde_json::from_str(piece).map_err(|error| syntax_error(source, offset(source, piece), &error))
+}
 
-    /// Takes a number, `true`, `false` or `null`; which one it is matters to no format here.
-    fn word(&mut self) -> Value {
-        let rest = &self.bytes[self.at..];
-        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte)).count();
-        let text = String::from_utf8_lossy(&rest[..length]).into_owned();
-        self.at += length;
-        Value::Scalar { text, style: Style::Plain }
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        let found = self.bytes.get(self.at) == Some(&byte);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn expect(&mut self, byte: u8, message: &str) -> Parsed<()> {
-        if self.take(byte) { Ok(()) } else { Err(self.wrong(message)) }
-    }
-
-    fn skip_blanks(&mut self) {
-        let blanks = self.bytes[self.at..].iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
-        self.at += blanks;
-    }
-
-    fn wrong(&self, message: &str) -> Box<Diagnostic> {
-        Box::new(self.source.at(self.source.place(self.at, self.at + 1)).error(message))
-    }
+/// What is wrong with the piece of the text that begins at `start`.
+fn syntax_error(source: &Source<'_>, start: usize, error: &serde_json::Error) -> Box<Diagnostic> {
+    let text = source.text();
+    let lines_before: usize = text[start..].split_inclusive('\n').take(error.line().max(1) - 1).map(str::len).sum();
+    let at = (start + lines_before + error.column().max(1) - 1).min(text.len());
+    let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let said = error.to_string();
+    let message = said.rsplit_once(" at line ").map_or(said.as_str(), |(message, _)| message);
+    Box::new(source.at(source.place(at, at + 1)).error(format!("not JSON: {message}")))
 }
 
 #[cfg(test)]
@@ -190,9 +119,52 @@ mod tests {
     }
 
     #[test]
-    fn broken_texts_are_refused() {
-        for text in ["{", "[1 2]", "{\"a\" 1}", "\"\\x\"", "\"\\u12\"", "\"a\nb\"", "[1,]", "&", &"[".repeat(99)] {
-            assert!(parse_json(&Source::new("f", text)).is_err(), "{text}");
+    fn numbers_and_repeated_keys_stay_as_they_are() {
+        let source = Source::new("f", r#"{"a": 1, "b": 0.10e+01, "a": 18446744073709551617}"#);
+        let documents = parse_json(&source).expect("valid");
+        let entries: Vec<_> = documents[0].entries().iter().map(|(key, value)| (key.key(), value.text())).collect();
+        let expect = [(Some("a"), Some("1")), (Some("b"), Some("0.10e+01")), (Some("a"), Some("18446744073709551617"))];
+        assert_eq!(entries, expect);
+        let columns: Vec<_> =
+            documents[0].entries().iter().map(|(key, value)| [key, value].map(|node| node.place.column)).collect();
+        assert_eq!(columns, [[2, 7], [10, 15], [25, 30]]);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let (deepest, deeper, hopeless) = (nested(DEPTH_MAX), nested(DEPTH_MAX + 1), nested(100_000));
+        assert!(parse_json(&Source::new("f", &deepest)).is_ok());
+        for text in [deeper, hopeless] {
+            let wrong = parse_json(&Source::new("f", &text)).expect_err("too deep");
+            assert_eq!((wrong.line, wrong.column), (1, DEPTH_MAX + 1));
+            assert!(wrong.message.contains("nested more than"), "{}", wrong.message);
+        }
+    }
+
+    #[test]
+    fn broken_texts_are_refused_where_they_break() {
+        for (text, at, message) in [
+            ("{", (1, 1), "EOF while parsing an object"),
+            ("[1 2]", (1, 4), "expected `,` or `]`"),
+            ("{} {\"a\" 1}", (1, 9), "expected `:`"),
+            ("[\"\\x\"]", (1, 4), "invalid escape"),
+            ("[1,\n \"\\u12\"]", (2, 8), "invalid escape"),
+            ("\"a\nb\"", (1, 2), "control character"),
+            ("[\"é\", \"\\ud83d\"]", (1, 14), "unexpected end of hex escape"),
+            ("{\"a\": nul}", (1, 10), "expected ident"),
+            ("[01]", (1, 3), "invalid number"),
+            ("[1,]", (1, 4), "expected value"),
+            ("&", (1, 1), "expected value"),
+        ] {
+            let wrong = parse_json(&Source::new("f", text)).expect_err("broken");
+            assert_eq!((wrong.line, wrong.column), at, "{text}: {}", wrong.message);
+            assert!(
+                wrong.message.starts_with("not JSON: ") && wrong.message.contains(message),
+                "{text}: {}",
+                wrong.message
+            );
+            assert!(!wrong.message.contains("at line"), "{}", wrong.message);
         }
     }
 }
