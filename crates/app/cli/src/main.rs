@@ -13,7 +13,6 @@ mod count;
 mod failure;
 mod files;
 mod pictures;
-mod table;
 mod workload_args;
 
 use std::process::ExitCode;

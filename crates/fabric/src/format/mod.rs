@@ -12,6 +12,7 @@ pub mod model;
 pub mod native;
 pub mod plan;
 pub mod report;
+pub mod table;
 pub mod traffic;
 
 mod cabling;

@@ -5,7 +5,7 @@ use std::{process::ExitCode, thread};
 use anyhow::{Context, Result};
 use fabric::{
     EngineName, Plan, Policy,
-    format::report::load_json,
+    format::{report::load_json, table::Table},
     format_rate,
     generate::{Kind, Options, generate},
 };
@@ -24,7 +24,7 @@ use super::{
     measure::{measure_with_progress, prediction},
     say,
 };
-use crate::{cli, count::counted, failure::FAILED, table::Table};
+use crate::{cli, count::counted, failure::FAILED};
 
 /// Exit code after a signal, as shells have it for an interrupt.
 const INTERRUPTED: i32 = 130;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use fabric::{ChannelId, Plan, Policy, format_rate};
+use fabric::{ChannelId, Plan, Policy, format::table::amount, format_rate};
 use planner::{Achieved, Ending, SearchEvent};
 use serde_json::{Value, json};
 
 use super::{loads::demand_unit, say};
-use crate::{count::counted, table::amount};
+use crate::count::counted;
 
 /// Most loaded links that are named to a person; the rest are counted.
 const BINDING_SHOWN_MAX: usize = 8;

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use fabric::{
     Assignment, FlowControl, HostId, LinkId, Plan, Proof, SwitchOver, Topology, VlanId, dividing_links,
-    format::report::load_json,
+    format::{
+        report::load_json,
+        table::{Table, amount},
+    },
 };
 use serde_json::json;
 
 use super::{Output, loads::load_words, say};
-use crate::{
-    failure::bad_input,
-    table::{Table, amount},
-};
+use crate::failure::bad_input;
 
 /// Hosts named in one row; the rest are counted.
 const NAMES_MAX: usize = 12;

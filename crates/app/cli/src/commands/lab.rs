@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, Result};
 use fabric::{
     FlowControl, Plan, Policy,
-    format::plan::{ReadMode, write_plan},
+    format::{
+        plan::{ReadMode, write_plan},
+        table::Table,
+    },
     format_rate,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,7 +28,6 @@ use crate::{
     count::counted,
     failure::bad_input,
     files::{read_plan_file, read_topology},
-    table::Table,
 };
 
 pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {

@@ -1,8 +1,8 @@
 //! Loads of links, in the words of the network that they are of.
 
-use fabric::{ChannelId, EngineName, FdbMode, FlowControl, Plan, Policy, Tagging, Traffic, format_rate};
-
-use crate::table::amount;
+use fabric::{
+    ChannelId, EngineName, FdbMode, FlowControl, Plan, Policy, Tagging, Traffic, format::table::amount, format_rate,
+};
 
 /// The maximum channel load of a plan, in words.
 pub(super) fn max_load(plan: &Plan) -> String {

@@ -3,11 +3,16 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use fabric::{EngineName, Policy, Summary, Topology, format::report::load_json};
+use fabric::{
+    EngineName, Policy, Summary, Topology,
+    format::{
+        report::load_json,
+        table::{Table, amount},
+    },
+};
 use planner::PlanError;
 
 use super::{Output, patience::Patience, say};
-use crate::table::{Table, amount};
 
 /// The best plan for one cap.
 struct Choice {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anyhow::Result;
 use fabric::{
     Attachment, DeviceIntent, FloodSet, HostId, HostTagging, Plan, PortRole, SwitchId, Topology, VlanId,
-    format::{plan::ReadMode, report::summary_json},
+    format::{plan::ReadMode, report::summary_json, table::Table},
 };
 use verify::{Receiver, walk};
 
@@ -14,7 +14,7 @@ use super::{
     plan::{add_resilience, print_summary},
     say,
 };
-use crate::{cli, failure::bad_input, files::read_plan_file, table::Table};
+use crate::{cli, failure::bad_input, files::read_plan_file};
 
 pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;

@@ -4,7 +4,10 @@
 use std::{process::ExitCode, time::Instant};
 
 use anyhow::Result;
-use fabric::{ChannelId, FdbMode, FloodKind, Plan, format::plan::ReadMode};
+use fabric::{
+    ChannelId, FdbMode, FloodKind, Plan,
+    format::{plan::ReadMode, table::Table},
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
     flow::{FlowLevel, Progress, Transfer},
@@ -24,7 +27,6 @@ use crate::{
     cli,
     failure::{FAILED, bad_input},
     files::{read_plan_file, write_file},
-    table::Table,
 };
 
 /// Simulated time unless it is said, in milliseconds.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::ExitCode, time::Instant};
 
 use anyhow::Result;
-use fabric::{Plan, Traffic};
+use fabric::{Plan, Traffic, format::table::Table};
 use indicatif::ProgressBar;
 use sim::{
     fault::{parse_fault, read_faults},
@@ -31,7 +31,6 @@ use crate::{
     cli,
     failure::{FAILED, bad_input},
     files::{read_text, read_traffic, write_file},
-    table::Table,
 };
 
 /// Octets of a collective's block or vector unless it is said.

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
-use fabric::{FlowControl, HostId, Mac, VlanId, format::plan::ReadMode};
+use fabric::{
+    FlowControl, HostId, Mac, VlanId,
+    format::{plan::ReadMode, table::Table as TextTable},
+};
 use tagger::{
     Config, Table, daemon,
     device::{self, Tagged},
@@ -17,7 +20,6 @@ use crate::{
     cli::{self, TaggerCommand, TaggerSource},
     failure::bad_input,
     files::{read_plan_file, read_text, write_file},
-    table::Table as TextTable,
 };
 
 pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use fabric::{
-    format::{counters::read_counters, traffic::write_matrix},
+    format::{counters::read_counters, table::amount, traffic::write_matrix},
     gravity,
 };
 
@@ -13,7 +13,6 @@ use crate::{
     cli,
     failure::{BadInput, bad_input},
     files::{read_text, read_topology, write_file},
-    table::amount,
 };
 
 /// Misfit, as a share of all traffic, from which on a person should know.

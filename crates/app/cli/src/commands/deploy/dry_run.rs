@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use controller::{Looked, RehearsedStage, Route, Surveyed};
-use fabric::{Attachment, LinkId, Plan, SwitchId};
+use fabric::{Attachment, LinkId, Plan, SwitchId, format::table::Table};
 use switch_model::{driver::Fault, identity::Likeness};
 
 use super::{
     super::{Output, say},
     findings::{refusal, remarks, survey_json},
 };
-use crate::{cli, count::counted, failure::FAILED, table::Table};
+use crate::{cli, count::counted, failure::FAILED};
 
 /// Prints every SET or line that would be sent, and a table of what is known of each switch.
 pub(super) fn dry_run(

@@ -8,7 +8,7 @@
 //! twelve top switches follows from 528 cables up and VLANs of 22 leaves each, two to a switch of 48 ports.
 
 use anyhow::{Context, Result};
-use fabric::{EngineName, FdbMode, HostId, Plan, Policy, Topology};
+use fabric::{EngineName, FdbMode, HostId, Plan, Policy, Topology, format::table::Table};
 use sim::{
     job::Messaging,
     packet::PacketConfig,
@@ -20,7 +20,6 @@ use super::{
     network::{Bundles, one_tree, partners_by_lot, two_switches},
     reproduction::{Reproduction, Statement, bars},
 };
-use crate::table::Table;
 
 /// Two nodes back to back, and through one switch: one-way time in µs, and the exchange in MB/s, both directions together.
 const PRINTED_BACK_TO_BACK: (f64, f64) = (18.6, 214.3);

@@ -1,7 +1,7 @@
 //! \[Otsuka\] Fig. 4 (also of the Japanese version): latency and bandwidth between two hosts over the switches between them.
 
 use anyhow::Result;
-use fabric::{HostId, Plan};
+use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     job::Messaging,
     packet::PacketConfig,
@@ -13,7 +13,6 @@ use super::{
     network::row_of,
     reproduction::{Reproduction, Statement, lines},
 };
-use crate::table::Table;
 
 /// M-Tree has ten switches on its longest path.
 const SWITCHES_MAX: usize = 10;

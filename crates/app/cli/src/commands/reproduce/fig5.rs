@@ -1,7 +1,7 @@
 //! \[Otsuka\] Fig. 5: eight pairs of hosts share one cable between two switches, with and without PAUSE.
 
 use anyhow::Result;
-use fabric::{HostId, Plan};
+use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     job::Messaging,
     packet::{FlowControlAt, PacketConfig},
@@ -14,7 +14,6 @@ use super::{
     network::{one_tree, two_switches},
     reproduction::{Reproduction, Statement, lines},
 };
-use crate::table::Table;
 
 const PAIRS: usize = 8;
 /// The highest point of the figure with PAUSE, in IMB's MByte/s.

@@ -1,7 +1,7 @@
 //! \[Otsuka\] Fig. 7 and Fig. 5 of the Japanese version: bandwidth of traffic patterns on eight networks.
 
 use anyhow::Result;
-use fabric::{HostId, Plan};
+use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     flow::FlowLevel,
     packet::{FlowControlAt, PacketConfig, Simulation},
@@ -13,7 +13,6 @@ use super::{
     network::FIG_7,
     reproduction::{Reproduction, Statement, bars},
 };
-use crate::table::Table;
 
 /// Less than this share of Flat's rate is a loss.
 const SAME: f64 = 0.95;

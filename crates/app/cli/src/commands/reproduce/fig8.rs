@@ -1,6 +1,7 @@
 //! \[Otsuka\] Fig. 8, which is Fig. 6 of the Japanese version: NAS benchmarks on six networks.
 
 use anyhow::Result;
+use fabric::format::table::Table;
 use sim::program::Program;
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
     npb::{programs, seconds},
     reproduction::{Reproduction, Statement, bars},
 };
-use crate::{cli, files::write_file, table::Table};
+use crate::{cli, files::write_file};
 
 /// Networks whose figures are drawn in the paper, and which of them is the tree without VLANs.
 const DRAWN: [&str; 6] = ["Flat", "Mesh (4 x 4)", "Torus (4 x 4)", "Fat tree", "Myri-Clos", "M-Tree"];

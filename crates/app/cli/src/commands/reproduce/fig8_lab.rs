@@ -3,6 +3,7 @@
 //! Debian has no NAS benchmarks. hpcc's FFT and transpose do to a network what FT does, a sort of integers what IS does.
 
 use anyhow::{Context, Result};
+use fabric::format::table::Table;
 
 use super::{
     hpcc,
@@ -12,7 +13,7 @@ use super::{
     network::plan_named,
     reproduction::{Reproduction, Statement, bars},
 };
-use crate::{cli, table::Table};
+use crate::cli;
 
 /// Networks that are run: with sixteen processes on few processors each takes most of a minute.
 const NETWORKS: [&str; 4] = ["Flat", "Torus (4 x 4)", "Myri-Clos", "M-Tree"];

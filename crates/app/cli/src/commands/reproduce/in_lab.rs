@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use fabric::{DEFAULT_RATE_BPS, HostId, Plan};
+use fabric::{DEFAULT_RATE_BPS, HostId, Plan, format::table::Table};
 use lab::{
     Lab, LabOptions,
     measure::{Load, Measurement, Pace, Pattern, predict},
@@ -33,7 +33,7 @@ use super::{
     network::{FIG_7, plain, tagged_by_hosts, two_switches},
     reproduction::{Reproduction, Statement, bars, lines},
 };
-use crate::{cli, table::Table};
+use crate::cli;
 
 /// Exit code after a signal, as shells have it for an interrupt.
 const INTERRUPTED: i32 = 130;

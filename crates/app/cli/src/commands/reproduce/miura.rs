@@ -5,7 +5,7 @@
 //! ```
 
 use anyhow::Result;
-use fabric::{HostId, Plan};
+use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     job::Messaging,
     packet::PacketConfig,
@@ -17,7 +17,6 @@ use super::{
     network::{plain, tagged_by_hosts, two_switches},
     reproduction::{Reproduction, Statement, bars, lines},
 };
-use crate::table::Table;
 
 /// Hosts on each side.
 pub(super) const SIDE: usize = 4;

@@ -1,7 +1,7 @@
 //! \[Miura\] Fig. 7: NAS benchmarks on eight hosts of two switches, in relation to one switch.
 
 use anyhow::Result;
-use fabric::Plan;
+use fabric::{Plan, format::table::Table};
 
 use super::{
     miura::SIDE,
@@ -9,7 +9,7 @@ use super::{
     npb::{programs, seconds},
     reproduction::{Reproduction, Statement, bars},
 };
-use crate::{cli, table::Table};
+use crate::cli;
 
 /// The traces have sixteen ranks and the paper eight processes: two ranks on a host, each at half of its speed.
 const RANKS_PER_HOST: usize = 2;

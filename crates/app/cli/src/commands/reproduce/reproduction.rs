@@ -1,13 +1,14 @@
 //! What every reproduction of a table or figure hands back, and how it is shown: as a table with notes, as JSON, as a plot.
 
-use plot::{Chart, Kind, Series};
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
+use fabric::format::table::Table;
+use plot::{Chart, Kind, Series};
 use serde_json::Value;
 
 use super::super::{Output, say};
-use crate::{failure::FAILED, pictures::write_picture, table::Table};
+use crate::{failure::FAILED, pictures::write_picture};
 
 /// A table or figure of a paper, recomputed.
 pub(super) struct Reproduction {

@@ -1,7 +1,7 @@
 //! \[Otsuka\] Table 2: deadlocks by PAUSE on rings of switches, and what flow control does without them.
 
 use anyhow::{Context, Result};
-use fabric::{ChannelId, FlowControlMode, Plan, Policy, SwitchId};
+use fabric::{ChannelId, FlowControlMode, Plan, Policy, SwitchId, format::table::Table};
 use sim::{
     hand::{HandRoute, with_routes},
     packet::{Buffers, FlowControlAt, Limit, Outcome, PacketConfig, Refresh, Simulation},
@@ -12,7 +12,6 @@ use super::{
     network::generated,
     reproduction::{Reproduction, Verdict, bars},
 };
-use crate::table::Table;
 
 /// Less than this share of what flows get without flow control is a collapse.
 const COLLAPSE: f64 = 0.5;

@@ -1,13 +1,15 @@
 //! \[Otsuka\] Table 3: the evaluated topologies, from real plans.
 
 use anyhow::{Context, Result};
-use fabric::{EngineName, Policy, Summary, format::report::load_json};
+use fabric::{
+    EngineName, Policy, Summary,
+    format::{report::load_json, table::Table},
+};
 
 use super::{
     network::generated,
     reproduction::{Reproduction, Verdict, bars},
 };
-use crate::table::Table;
 
 /// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
 /// Avg.H, Max.H and CP.

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use controller::StatusReport;
-use fabric::{Plan, SwitchId, format_rate};
+use fabric::{Plan, SwitchId, format::table::Table, format_rate};
 use rollout::diagnose::{Cause, Consequence, Diagnosis, Remedy, Urgency, span};
 use serde_json::{Value, json};
 use switch_model::SwitchConfig;
 
-use crate::{
-    commands::{Output, say},
-    table::Table,
-};
+use crate::commands::{Output, say};
 
 /// Differences of one switch that a person is shown; the rest are counted.
 const SHOWN_MAX: usize = 12;

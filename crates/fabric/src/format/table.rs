@@ -1,20 +1,21 @@
-//! Aligned columns for people.
+//! Tables as text: aligned columns.
 
 use std::fmt;
 
 /// A table of text: the first column flush left, the others flush right.
-pub(crate) struct Table {
+#[derive(Clone, Debug)]
+pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with a heading for every column.
-    pub(crate) fn new<const N: usize>(heading: [&str; N]) -> Self {
+    pub fn new<const N: usize>(heading: [&str; N]) -> Self {
         Self { rows: vec![heading.map(str::to_owned).to_vec()] }
     }
 
     /// Appends a row; short rows leave the rest empty.
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 }
@@ -41,7 +42,7 @@ impl fmt::Display for Table {
 }
 
 /// A load or demand: whole numbers as they are, others to a tenth, or to two digits where that is nothing.
-pub(crate) fn amount(amount: f64) -> String {
+pub fn amount(amount: f64) -> String {
     match amount {
         _ if amount.fract() == 0.0 => format!("{amount:.0}"),
         _ if amount.abs() >= 0.1 => format!("{amount:.1}"),
