@@ -30,6 +30,7 @@ enum Purity {
 
 const RULES: &[Rule] = &[
     Rule { name: "fabric", uses: &[], tests_with: &[], purity: Purity::Pure },
+    Rule { name: "files", uses: &[], tests_with: &[], purity: Purity::Shell },
     Rule { name: "planner", uses: &["fabric"], tests_with: &["transition", "verify"], purity: Purity::Pure },
     Rule { name: "transition", uses: &["fabric"], tests_with: &["planner", "verify"], purity: Purity::Pure },
     Rule { name: "verify", uses: &["fabric"], tests_with: &[], purity: Purity::Pure },
@@ -102,6 +103,7 @@ const RULES: &[Rule] = &[
         name: "espalier",
         uses: &[
             "fabric",
+            "files",
             "planner",
             "transition",
             "verify",

@@ -23,9 +23,6 @@ use crate::{
     failure::{BadInput, bad_input},
 };
 
-/// Largest file that is read, in bytes: far beyond any cabling or plan.
-const FILE_BYTES_MAX: u64 = 4 << 30;
-
 /// Reads a topology in any format that Espalier knows; `-` is standard input. Warnings go to standard error.
 ///
 /// # Errors
@@ -111,9 +108,19 @@ pub(crate) fn import_files(paths: &[PathBuf], format: Option<Format>, options: &
 /// # Errors
 /// Bad input if it cannot be read or is no text.
 pub(crate) fn read_text(path: &Path) -> Result<(String, String)> {
-    let text = String::from_utf8(read(path)?)
-        .map_err(|error| bad_input(format!("{}: not a text file: {error}", path.display())))?;
+    let text = files::text_of(path, read(path)?).map_err(|error| bad_input(error.to_string()))?;
     Ok((path.display().to_string(), text))
+}
+
+/// Reads a text file, or all of a folder by name, and says how each is called; `-` is standard input.
+///
+/// # Errors
+/// Bad input if one cannot be read or is no text.
+pub(crate) fn read_texts(path: &Path) -> Result<Vec<(String, String)>> {
+    if !path.is_dir() {
+        return Ok(vec![read_text(path)?]);
+    }
+    files::read_folder(path).map_err(|error| bad_input(error.to_string()))
 }
 
 /// Reads a traffic matrix; `-` is standard input. Warnings go to standard error.
@@ -162,8 +169,7 @@ pub(crate) fn write_plan_file(plan: &Plan, path: &Path) -> Result<()> {
     write_file(path, |out| write_plan(plan, out))
 }
 
-/// Writes a file as a whole: under another name first, and then into place, so that an interrupted run or a full disk
-/// leaves the old file. `-` is standard output.
+/// Writes a file as a whole or not at all, see [`files::write`]; `-` is standard output.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -173,26 +179,7 @@ pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
         write(&mut out)?;
         return out.flush().map_err(Into::into);
     }
-    // Devices and pipes cannot be replaced; they are written to directly.
-    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        let mut file =
-            fs::OpenOptions::new().write(true).open(path).with_context(|| format!("open {}", path.display()))?;
-        return write(&mut file).with_context(|| format!("write {}", path.display()));
-    }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".partial-{}", std::process::id()));
-    let partial = PathBuf::from(partial);
-    let written = (|| {
-        let mut file = io::BufWriter::new(fs::File::create(&partial)?);
-        write(&mut file)?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&partial, path)
-    })();
-    if written.is_err() {
-        // The write already failed; a leftover that cannot be removed either adds nothing to say.
-        let _ = fs::remove_file(&partial);
-    }
-    written.with_context(|| format!("write {}", path.display()))
+    Ok(files::write(path, write)?)
 }
 
 /// Files of a folder that appear together: each is written under another name, and all get their own once the last is
@@ -226,9 +213,7 @@ impl Drafts {
         if let Some(folder) = path.parent() {
             self.make_folder(folder)?;
         }
-        let mut partial = path.clone().into_os_string();
-        partial.push(format!(".partial-{}", std::process::id()));
-        let partial = PathBuf::from(partial);
+        let partial = files::partial(&path);
         self.files.push((partial.clone(), path));
         fs::File::create(partial)
     }
@@ -270,16 +255,13 @@ impl Drop for Drafts {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let outcome = if path == Path::new("-") {
-        io::stdin().lock().take(FILE_BYTES_MAX).read_to_end(&mut bytes)
-    } else {
-        fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes))
-    };
-    match outcome {
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(bad_input(format!("{}: {error}", path.display()))),
+    if path != Path::new("-") {
+        return files::read(path).map_err(|error| bad_input(error.to_string()));
     }
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(files::FILE_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| bad_input(format!("{}: {error}", path.display())))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `espalier simulate` with a program instead of a pattern: collectives, schedules, traces, matrices, random messages.
 
-use std::{fs, path::Path, process::ExitCode, time::Instant};
+use std::{path::Path, process::ExitCode, time::Instant};
 
 use anyhow::Result;
 use fabric::{Plan, Traffic, format::table::Table};
@@ -30,7 +30,7 @@ use super::{
 use crate::{
     cli,
     failure::{FAILED, bad_input},
-    files::{read_text, read_traffic, write_file},
+    files::{read_text, read_texts, read_traffic, write_file},
 };
 
 /// Octets of a collective's block or vector unless it is said.
@@ -41,8 +41,6 @@ const EAGER_BYTES: u64 = 65_536;
 const DURATION_MS: f64 = 3_600_000.0;
 /// Classes of sizes, in octets, whose times are told apart.
 const CLASSES: [u64; 3] = [10_000, 1_000_000, u64::MAX];
-/// Most files of a folder of traces.
-const FILES_MAX: usize = 65_536;
 
 /// How a program is run.
 pub(super) struct Way {
@@ -174,7 +172,7 @@ fn read_program(plan: &Plan, args: &cli::Simulate) -> Result<(String, Program)> 
     if let Some(path) = &workload.trace {
         let algorithms = workload.algorithm.clone();
         let reading = Reading { ps_per_flop: workload.ns_per_flop * 1000.0, algorithms, ..Reading::default() };
-        let files = trace_files(path)?;
+        let files = read_texts(path)?;
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let program = read_traces(&files, &reading).map_err(|error| wrong(&error))?;
         return Ok((path.display().to_string(), program));
@@ -191,20 +189,6 @@ fn read_program(plan: &Plan, args: &cli::Simulate) -> Result<(String, Program)> 
         Random { messages, load: workload.load, sizes: workload.sizes.clone(), seed: args.seed.unwrap_or(SEED) };
     let program = random.program(&plan.topology).map_err(|error| wrong(&error))?;
     Ok((format!("{messages} random messages, {}, load {}", workload.sizes, workload.load), program))
-}
-
-/// The texts of a file, or of all files of a folder by name.
-pub(super) fn trace_files(path: &Path) -> Result<Vec<(String, String)>> {
-    if !path.is_dir() {
-        return Ok(vec![read_text(path)?]);
-    }
-    let wrong = |error: std::io::Error| bad_input(format!("{}: {error}", path.display()));
-    let mut paths = fs::read_dir(path)
-        .and_then(|entries| entries.take(FILES_MAX).map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>())
-        .map_err(wrong)?;
-    paths.retain(|path| path.is_file());
-    paths.sort();
-    paths.iter().map(|path| read_text(path)).collect()
 }
 
 fn print(plan: &Plan, name: &str, job: &Job, ran: &Ran, cut_short: bool, outcome: Option<&Outcome>) -> Result<()> {

@@ -13,8 +13,7 @@ use sim::{
     },
 };
 
-use super::super::simulate_job::trace_files;
-use crate::{cli, failure::bad_input};
+use crate::{cli, failure::bad_input, files::read_texts};
 
 /// Traces that the program carries with it, and the names of folders with the complete ones of those that are folded.
 const OWN: [(&str, &str, Option<&str>); 6] = [
@@ -45,7 +44,7 @@ pub(super) fn programs(args: &cli::Reproduce, ns_per_flop: f64) -> Result<Vec<(&
         let complete = args.traces.as_deref().zip(complete).map(|(folder, own)| folder.join(own));
         let program = match complete {
             Some(path) if path.exists() => {
-                let files = trace_files(&path)?;
+                let files = read_texts(&path)?;
                 let files: Vec<(&str, &str)> =
                     files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
                 read(&files)?
