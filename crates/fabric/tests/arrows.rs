@@ -72,6 +72,12 @@ const RULES: &[Rule] = &[
         purity: Purity::Shell,
     },
     Rule { name: "plot", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
+    Rule {
+        name: "experiments",
+        uses: &["fabric", "files", "planner", "sim", "plot"],
+        tests_with: &[],
+        purity: Purity::Shell,
+    },
     Rule { name: "tagger", uses: &["fabric", "linux-net"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "linux-net", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
     Rule {
@@ -110,6 +116,7 @@ const RULES: &[Rule] = &[
             "infiniband",
             "plot",
             "sim",
+            "experiments",
             "controller",
             "switch-model",
             "dialects",

@@ -21,7 +21,7 @@ use numbers::{count, port, real, short, whole};
 pub(crate) use numbers::{accept_negative, refuse_negative};
 pub(crate) use outputs::{PcapAt, SimulateOutputs};
 pub(crate) use reproduce::{Place, REPRODUCTIONS, Reproduce};
-pub(crate) use sweep::{Filter, Shard, Sweep, SweepVerb};
+pub(crate) use sweep::{Sweep, SweepVerb};
 
 /// Turns Ethernet switches cabled with loops into one multipath, deadlock-free, self-checking network.
 ///

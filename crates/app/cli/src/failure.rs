@@ -40,7 +40,8 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let bad_input = error.downcast_ref::<BadInput>();
-    let bad_request = matches!(error.downcast_ref(), Some(controller::Error::Request(_)));
+    let bad_request = matches!(error.downcast_ref(), Some(controller::Error::Request(_)))
+        || matches!(error.downcast_ref(), Some(experiments::Error::Request(_)));
     if json {
         let diagnostics = match bad_input {
             Some(BadInput::Diagnostics(diagnostics)) => diagnostics.to_json(),

@@ -1,8 +1,9 @@
 //! The words of `sweep`.
 
-use std::{num::NonZero, path::PathBuf, str::FromStr};
+use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use experiments::sweep::{Filter, Shard};
 
 /// Simulate topologies, patterns and parameters in all combinations, on all processors.
 #[derive(Args)]
@@ -67,7 +68,7 @@ pub(crate) enum SweepVerb {
         #[arg(long, value_name = "COLUMN")]
         by: Option<String>,
         /// Only rows with this value. May be repeated.
-        #[arg(long = "where", value_name = "COLUMN=VALUE")]
+        #[arg(long = "where", value_name = "COLUMN=VALUE", value_parser = filter)]
         filters: Vec<Filter>,
         /// Where to draw: .svg or .png.
         #[arg(short, long, value_name = "FILE")]
@@ -80,64 +81,7 @@ fn jobs(text: &str) -> Result<NonZero<usize>, String> {
         .and_then(|jobs| NonZero::new(jobs).ok_or_else(|| "it must be 1 at least".to_owned()))
 }
 
-/// A share of the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// From 1.
-    pub(crate) number: usize,
-    pub(crate) of: usize,
-}
-
-impl Shard {
-    /// Whether a row, counted from 0, belongs to it.
-    pub(crate) fn has(self, row: usize) -> bool {
-        row % self.of == self.number - 1
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-        match parsed {
-            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { number, of }),
-            _ => Err("name a share and how many there are, from 1/4 to 4/4".to_owned()),
-        }
-    }
-}
-
-/// A value that a column must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Filter {
-    pub(crate) column: String,
-    pub(crate) value: String,
-}
-
-impl FromStr for Filter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (column, value) = text.split_once('=').ok_or("name a column and its value, as in level=flow")?;
-        Ok(Self { column: column.to_owned(), value: value.to_owned() })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shards_cover_every_row_once() {
-        for of in 1..7 {
-            let shards: Vec<Shard> =
-                (1..=of).map(|number| format!("{number}/{of}").parse().expect("a shard")).collect();
-            for row in 0..50 {
-                assert_eq!(shards.iter().filter(|shard| shard.has(row)).count(), 1, "row {row} of {of} shards");
-            }
-        }
-        for wrong in ["0/4", "5/4", "1", "a/b", "1/0", "-1/2"] {
-            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
-        }
-    }
+fn filter(text: &str) -> Result<Filter, String> {
+    let (column, value) = text.split_once('=').ok_or("name a column and its value, as in level=flow")?;
+    Ok(Filter { column: column.to_owned(), value: value.to_owned() })
 }

@@ -1,9 +1,9 @@
 //! The description of a sweep: TOML, each value one or a list.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use anyhow::Result;
 use fabric::{
+    Topology,
     format::native::write_native,
     generate::{Kind, Options, generate},
 };
@@ -13,44 +13,47 @@ use toml::{
 };
 
 use super::point::{AXES, AXES_COUNT, Point, Section, Source, digest};
-use crate::{
-    cli::OwnModels,
-    failure::bad_input,
-    files::{read_text, read_topology},
-};
-use std::sync::Arc;
+use crate::Error;
 
 /// Most rows of a sweep.
 const POINTS_MAX: usize = 1_000_000;
 
 /// All that is to be simulated, in the order of the table.
 #[derive(Debug)]
-pub(super) struct Sweep {
+pub struct Sweep {
     pub(super) sources: Vec<Source>,
     pub(super) points: Vec<Point>,
 }
 
-/// Reads a description; files that it names are relative to it.
-///
-/// # Errors
-/// Bad input, naming file, line and the way out.
-pub(super) fn read(path: &Path) -> Result<Sweep> {
-    let (name, text) = read_text(path)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    Reader { name: &name, text: &text, folder }.sweep()
+/// Reads the topology in a file that a description names, as it names it; the error is for people.
+type ReadTopology<'a> = dyn Fn(&Path) -> Result<Topology, String> + 'a;
+
+impl Sweep {
+    /// Reads a description, called `name` in errors. `read_topology` reads the files that it names.
+    ///
+    /// # Errors
+    /// [`Error::Request`], naming description, line and the way out.
+    pub fn parse(name: &str, text: &str, read_topology: &ReadTopology<'_>) -> Result<Self, Error> {
+        Reader { name, text, read_topology }.sweep()
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.points.len()
+    }
 }
 
 struct Reader<'a> {
     name: &'a str,
     text: &'a str,
-    folder: &'a Path,
+    read_topology: &'a ReadTopology<'a>,
 }
 
 /// A value with the place where it begins.
 type Text = (String, usize);
 
 impl Reader<'_> {
-    fn sweep(&self) -> Result<Sweep> {
+    fn sweep(&self) -> Result<Sweep, Error> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         // What follows a mistake may look like one itself.
         let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
@@ -92,7 +95,7 @@ impl Reader<'_> {
     }
 
     /// A topology table: a file, or a kind in one or several sizes.
-    fn read_topologies(&self, table: &Spanned<DeValue<'_>>, sources: &mut Vec<Source>) -> Result<()> {
+    fn read_topologies(&self, table: &Spanned<DeValue<'_>>, sources: &mut Vec<Source>) -> Result<(), Error> {
         let at = table.span().start;
         let DeValue::Table(table) = table.get_ref() else {
             return Err(self.wrong(at, "a topology is a table: [[topology]]"));
@@ -116,9 +119,7 @@ impl Reader<'_> {
         match (file, kind) {
             (Some(files), None) if sizes.is_none() && hosts.is_none() => {
                 for (file, at) in files {
-                    let path = self.folder.join(&file);
-                    let topology = read_topology(&path, &OwnModels { models: None })
-                        .map_err(|error| self.wrong(at, &format!("{error:#}")))?;
+                    let topology = (self.read_topology)(Path::new(&file)).map_err(|error| self.wrong(at, &error))?;
                     let digest = digest(write_native(&topology).as_bytes());
                     self.add(Source::File { path: file.into(), topology: Arc::new(topology), digest }, at, sources)?;
                 }
@@ -147,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    fn hosts(&self, text: &str, at: usize) -> Result<Option<usize>> {
+    fn hosts(&self, text: &str, at: usize) -> Result<Option<usize>, Error> {
         match (text, text.parse::<usize>()) {
             ("usual", _) => Ok(None),
             (_, Ok(count @ 1..)) => Ok(Some(count)),
@@ -155,7 +156,7 @@ impl Reader<'_> {
         }
     }
 
-    fn add(&self, source: Source, at: usize, sources: &mut Vec<Source>) -> Result<()> {
+    fn add(&self, source: Source, at: usize, sources: &mut Vec<Source>) -> Result<(), Error> {
         if sources.iter().any(|known| known.columns() == source.columns()) {
             return Err(self.wrong(at, &format!("{} is listed twice; keep one of them", source.columns().join(", "))));
         }
@@ -168,7 +169,7 @@ impl Reader<'_> {
         section: Section,
         table: &Spanned<DeValue<'_>>,
         axes: &mut [Option<Vec<String>>],
-    ) -> Result<()> {
+    ) -> Result<(), Error> {
         let DeValue::Table(entries) = table.get_ref() else {
             let message = format!("{0} is a section: write [{0}], then a line each", section.word());
             return Err(self.wrong(table.span().start, &message));
@@ -199,8 +200,8 @@ impl Reader<'_> {
     }
 
     /// A value, or the values of a list, as text.
-    fn texts(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<Text>> {
-        let one = |value: &Spanned<DeValue<'_>>| -> Result<Text> {
+    fn texts(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<Text>, Error> {
+        let one = |value: &Spanned<DeValue<'_>>| -> Result<Text, Error> {
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
                 DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
@@ -219,9 +220,9 @@ impl Reader<'_> {
         }
     }
 
-    fn wrong(&self, at: usize, message: &str) -> anyhow::Error {
+    fn wrong(&self, at: usize, message: &str) -> Error {
         let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count();
-        bad_input(format!("{}:{line}: {message}", self.name))
+        Error::Request(format!("{}:{line}: {message}", self.name))
     }
 }
 
@@ -248,8 +249,8 @@ mod tests {
     use super::{super::point::value, *};
 
     fn parse(text: &str) -> Result<Sweep, String> {
-        let reader = Reader { name: "sweep.toml", text, folder: Path::new("") };
-        reader.sweep().map_err(|error| error.to_string())
+        let missing = |path: &Path| Err(format!("{}: no such file", path.display()));
+        Sweep::parse("sweep.toml", text, &missing).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::{
     fs,
     num::NonZero,
     path::{Path, PathBuf},
-    process::ExitCode,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -13,22 +12,59 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, Result};
 use fabric::Plan;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{
-    super::{
-        Output,
-        interrupt::{INTERRUPTED, Interrupt},
-        say,
-    },
-    description::{self, Sweep},
-    merge::{MANIFEST, ROWS},
+    description::Sweep,
+    folder::{MANIFEST, ROWS},
     point::Point,
-    rows,
+    rows::{self, GoOn},
+    shard::Shard,
 };
-use crate::{cli::Shard, files::write_file};
+use crate::{Error, error::OnFile as _};
+
+/// Which rows to make, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What there is to simulate.
+    pub sweep: &'a Sweep,
+    /// The share of the rows to make.
+    pub shard: Shard,
+    /// The folder of the rows; it is made if it is not there, and rows that it has are kept.
+    pub folder: &'a Path,
+    /// How many rows are made at the same time, each by a thread.
+    pub threads: NonZero<usize>,
+}
+
+/// Progress of a sweep, from the threads that make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Work begins.
+    Begun {
+        /// How many rows are to be made.
+        rows: usize,
+    },
+    /// One row more is made.
+    Made,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// Rows of the shard.
+    pub in_shard: usize,
+    /// Rows that were made now.
+    pub made: usize,
+    /// Rows that were there before.
+    pub kept: usize,
+}
+
+impl Ran {
+    /// Rows that are still to be made, because it was not to go on.
+    pub fn missing(&self) -> usize {
+        self.in_shard - self.kept - self.made
+    }
+}
 
 /// A plan that several rows need: made by the first that comes, and forgotten with the last.
 struct Shared {
@@ -40,19 +76,21 @@ struct Shared {
 /// Plans by what they depend on.
 type Plans<'a> = BTreeMap<(usize, &'a [String]), Arc<Shared>>;
 
-pub(super) fn run(
-    path: &Path,
-    folder: &Path,
-    shard: Shard,
-    jobs: Option<NonZero<usize>>,
-    output: Output,
-) -> Result<ExitCode> {
-    let sweep = description::read(path)?;
-    let interrupt = Interrupt::watch()?;
+/// Makes the rows of a shard that are not there yet. `go_on` is asked often, from several threads; once it says no, rows
+/// that are not finished are given up.
+///
+/// # Errors
+/// [`Error::File`] and [`Error::Write`], if the folder cannot be written to.
+pub fn run(
+    request: &Request<'_>,
+    go_on: &(dyn Fn() -> bool + Sync),
+    events: &(dyn Fn(Event) + Sync),
+) -> Result<Ran, Error> {
+    let Request { sweep, shard, folder, threads } = *request;
     fs::create_dir_all(folder.join(ROWS)).with_context(|| format!("make the folder {}", folder.display()))?;
     let digests: Vec<&str> = sweep.points.iter().map(|point| point.digest.as_str()).collect();
-    let labels: Vec<String> = sweep.points.iter().map(|point| label(&sweep, point)).collect();
-    write_file(&folder.join(MANIFEST), |out| {
+    let labels: Vec<String> = sweep.points.iter().map(|point| label(sweep, point)).collect();
+    files::write(&folder.join(MANIFEST), |out| {
         writeln!(out, "{}", rows::header())?;
         digests.iter().zip(&labels).try_for_each(|(digest, label)| writeln!(out, "{digest}\t{label}"))
     })?;
@@ -61,25 +99,9 @@ pub(super) fn run(
     let mine: Vec<&Point> = (0..sweep.points.len()).filter(own).map(|index| &sweep.points[index]).collect();
     let missing: Vec<&Point> = mine.iter().copied().filter(|point| !row_file(point).exists()).collect();
     let kept = mine.len() - missing.len();
-    let threads = jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
-    let made = make(&sweep, &missing, &row_file, threads.min(missing.len().max(1)), &interrupt)?;
-    let total = sweep.points.len();
-    match output {
-        Output::Json => say!(
-            "{}",
-            serde_json::json!({ "rows": total, "in_shard": mine.len(), "made": made, "kept": kept,
-                "interrupted": interrupt.is_pressed() })
-        ),
-        Output::Person if shard.of == 1 => say!("{total} rows: {made} made, {kept} there before"),
-        Output::Person => {
-            say!("{} of {total} rows in this shard: {made} made, {kept} there before", mine.len());
-        }
-    }
-    if made < missing.len() {
-        eprintln!("espalier: stopped by Ctrl-C, {} rows to go: the same command goes on", missing.len() - made);
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(ExitCode::SUCCESS)
+    let threads = threads.get().min(missing.len().max(1));
+    let made = make(sweep, &missing, &row_file, threads, (go_on, events))?;
+    Ok(Ran { in_shard: mine.len(), made, kept })
 }
 
 /// What a person calls a point: where it differs from the defaults.
@@ -100,41 +122,39 @@ fn make(
     missing: &[&Point],
     row_file: &(dyn Fn(&Point) -> PathBuf + Sync),
     threads: usize,
-    interrupt: &Interrupt,
-) -> Result<usize> {
+    (go_on, events): (GoOn<'_>, &(dyn Fn(Event) + Sync)),
+) -> Result<usize, Error> {
     let mut users: BTreeMap<(usize, &[String]), usize> = BTreeMap::new();
     missing.iter().for_each(|point| *users.entry(point.plan_key()).or_default() += 1);
     let fresh = |left: usize| Arc::new(Shared { plan: OnceLock::new(), left: AtomicUsize::new(left) });
     let plans: Mutex<Plans<'_>> = Mutex::new(users.into_iter().map(|(key, count)| (key, fresh(count))).collect());
     let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
-    let style = ProgressStyle::with_template("{elapsed} [{bar:40}] {pos} of {len} rows, {eta} left");
-    let bar = ProgressBar::new(missing.len() as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let failure: Mutex<Option<files::WriteError>> = Mutex::new(None);
+    events(Event::Begun { rows: missing.len() });
     let work = || {
-        while !interrupt.is_pressed() {
+        while go_on() {
             let Some(point) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
             let key = point.plan_key();
             let Some(shared) = plans.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned() else { return };
             let source = &sweep.sources[point.source];
             let plan = shared.plan.get_or_init(|| rows::plan(source, &point.values));
-            let Some(row) = rows::row(source, point, plan, interrupt) else { return };
-            if let Err(error) = write_file(&row_file(point), |out| writeln!(out, "{row}")) {
+            let Some(row) = rows::row(source, point, plan, go_on) else { return };
+            if let Err(error) = files::write(&row_file(point), |out| writeln!(out, "{row}")) {
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 // The others need not go on either.
                 next.store(missing.len(), Ordering::Relaxed);
                 return;
             }
             made.fetch_add(1, Ordering::Relaxed);
-            bar.inc(1);
+            events(Event::Made);
             if shared.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                 plans.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             }
         }
     };
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    bar.finish_and_clear();
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
+        Some(error) => Err(error.into()),
         None => Ok(made.into_inner()),
     }
 }

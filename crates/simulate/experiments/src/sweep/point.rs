@@ -2,13 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::Result;
-use clap::ValueEnum;
 use fabric::{EngineName, FdbMode, FlowControl, Tagging, Topology, generate::Kind};
 use sha2::{Digest, Sha256};
-use sim::pattern::Pattern;
-
-use crate::cli::{FlowControlChoice, SimulationLevel, TransportChoice};
+use sim::{
+    packet::FlowControlAt,
+    pattern::Pattern,
+    workload::{Arrivals, TcpVariant, Transport},
+};
 
 /// Digests name rows as computed by this version of the program.
 const VERSION: &str = concat!("espalier sweep 1, ", env!("CARGO_PKG_VERSION"));
@@ -66,15 +66,41 @@ pub(super) const AXES: [Axis; AXES_COUNT] = [
     axis(Section::Plan, "fdb", "fdb", "minimal", parses::<FdbMode>),
     axis(Section::Plan, "max-vlans", "max_vlans", "none", number_or_none),
     axis(Section::Plan, "seed", "plan_seed", "1", number),
-    axis(Section::Simulate, "level", "level", "packet", choice::<SimulationLevel>),
+    axis(Section::Simulate, "level", "level", "packet", |text| named(&LEVELS, text).map(drop)),
     axis(Section::Simulate, "pattern", "pattern", "all-to-all", parses::<Pattern>),
-    axis(Section::Simulate, "transport", "transport", "udp", choice::<TransportChoice>),
+    axis(Section::Simulate, "transport", "transport", "udp", |text| named(&TRANSPORTS, text).map(drop)),
     axis(Section::Simulate, "bytes", "bytes", "none", number_or_none),
     axis(Section::Simulate, "duration-ms", "duration_ms", "100", milliseconds),
-    axis(Section::Simulate, "flow-control", "flow_control", "as-planned", choice::<FlowControlChoice>),
+    axis(Section::Simulate, "flow-control", "flow_control", "as-planned", |text| named(&FLOW_CONTROLS, text).map(drop)),
     axis(Section::Simulate, "refresh-pause", "refresh_pause", "false", parses::<bool>),
     axis(Section::Simulate, "cut-through", "cut_through", "false", parses::<bool>),
     axis(Section::Simulate, "seed", "seed", "1", number),
+];
+/// How closely a simulation looks.
+#[derive(Clone, Copy)]
+pub(super) enum Level {
+    /// Every frame through every queue.
+    Packet,
+    /// Max-min fair rates.
+    Flow,
+}
+
+/// The words of `level`.
+pub(super) const LEVELS: [(&str, Level); 2] = [("packet", Level::Packet), ("flow", Level::Flow)];
+/// The words of `transport`, and the octets of payload in a full frame of each.
+pub(super) const TRANSPORTS: [(&str, (Transport, u32)); 4] = [
+    ("udp", (Transport::Udp { rate_bps: None, arrivals: Arrivals::Even }, 1472)),
+    ("reno", (Transport::Tcp(TcpVariant::Reno), 1448)),
+    ("cubic", (Transport::Tcp(TcpVariant::Cubic), 1448)),
+    ("go-back-n", (Transport::GoBackN, 1024)),
+];
+/// The words of `flow-control`.
+pub(super) const FLOW_CONTROLS: [(&str, FlowControlAt); 5] = [
+    ("as-planned", FlowControlAt::AsPlanned),
+    ("none", FlowControlAt::Nowhere),
+    ("all", FlowControlAt::Everywhere),
+    ("hosts", FlowControlAt::Hosts),
+    ("switches", FlowControlAt::Switches),
 ];
 /// The first so many decide the plan.
 pub(super) const PLAN_AXES: usize = 6;
@@ -92,12 +118,13 @@ fn parses<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<(), String>
     text.parse::<T>().map(drop).map_err(|error| error.to_string())
 }
 
-fn choice<T: ValueEnum>(text: &str) -> Result<(), String> {
-    T::from_str(text, false).map(drop).map_err(|_| {
-        let known: Vec<String> = T::value_variants()
-            .iter()
-            .filter_map(|value| Some(value.to_possible_value()?.get_name().to_owned()))
-            .collect();
+/// What a word of a list stands for.
+///
+/// # Errors
+/// If it is none of them, with all that there are.
+pub(super) fn named<T: Copy>(known: &[(&str, T)], text: &str) -> Result<T, String> {
+    known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
         format!("{text:?} is none of {}", known.join(", "))
     })
 }

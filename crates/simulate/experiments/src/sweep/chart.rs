@@ -1,22 +1,36 @@
 //! One column of a table over another.
 
+use std::collections::BTreeMap;
+
 use plot::{Chart, Kind, Series};
-use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
-use anyhow::Result;
+use super::csv::fields;
+use crate::Error;
 
-use crate::{
-    cli::Filter,
-    failure::bad_input,
-    files::read_text,
-    pictures::{check_name, write_picture},
-};
+/// What to draw of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct ChartRequest<'a> {
+    /// What the table is called in errors.
+    pub name: &'a str,
+    /// The table, with a header.
+    pub text: &'a str,
+    /// The column along the bottom.
+    pub x: &'a str,
+    /// The column along the side.
+    pub y: &'a str,
+    /// A line or a colour for each value of this column.
+    pub by: Option<&'a str>,
+    /// Only rows with all of these values.
+    pub filters: &'a [Filter],
+}
 
-/// Which columns to draw.
-pub(super) struct Columns<'a> {
-    pub(super) x: &'a str,
-    pub(super) y: &'a str,
-    pub(super) by: Option<&'a str>,
+/// A value that a column must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// The column.
+    pub column: String,
+    /// The value.
+    pub value: String,
 }
 
 /// A row that is drawn.
@@ -26,40 +40,45 @@ struct Mark {
     by: String,
 }
 
-pub(super) fn run(table: &Path, columns: &Columns<'_>, filters: &[Filter], to: &Path) -> Result<ExitCode> {
-    check_name(to)?;
-    let (name, text) = read_text(table)?;
+/// Draws one column of a table over another; rows that agree in `x` and `by` are averaged.
+///
+/// # Errors
+/// [`Error::Request`], if the table has no such column, a value is no number, or no row is left.
+pub fn chart(columns: &ChartRequest<'_>) -> Result<Chart, Error> {
+    let ChartRequest { name, text, filters, .. } = *columns;
     let mut lines = text.lines().enumerate();
     let header = lines.next().map(|(_, line)| fields(line)).unwrap_or_default();
     let column = |wanted: &str| {
         header.iter().position(|known| known == wanted).ok_or_else(|| {
-            bad_input(format!("{name}:1: there is no column {wanted:?}; there are {}", header.join(", ")))
+            Error::Request(format!("{name}:1: there is no column {wanted:?}; there are {}", header.join(", ")))
         })
     };
     let (x, y) = (column(columns.x)?, column(columns.y)?);
     let by = columns.by.map(column).transpose()?;
-    let filters: Vec<(usize, &str)> =
-        filters.iter().map(|filter| Ok((column(&filter.column)?, filter.value.as_str()))).collect::<Result<_>>()?;
+    let filters: Vec<(usize, &str)> = filters
+        .iter()
+        .map(|filter| Ok((column(&filter.column)?, filter.value.as_str())))
+        .collect::<Result<_, Error>>()?;
     let mut marks = Vec::new();
     for (number, line) in lines {
         let row = fields(line);
         if row.len() != header.len() {
             let (found, wanted) = (row.len(), header.len());
-            return Err(bad_input(format!("{name}:{}: {found} fields instead of {wanted}", number + 1)));
+            return Err(Error::Request(format!("{name}:{}: {found} fields instead of {wanted}", number + 1)));
         }
         // A row without the value, such as one without a plan, has nothing to draw.
         if row[y].is_empty() || filters.iter().any(|(at, value)| row[*at] != *value) {
             continue;
         }
         let Ok(value) = row[y].parse::<f64>() else {
-            return Err(bad_input(format!("{name}:{}: {} is {:?}, no number", number + 1, columns.y, row[y])));
+            return Err(Error::Request(format!("{name}:{}: {} is {:?}, no number", number + 1, columns.y, row[y])));
         };
         marks.push(Mark { x: row[x].clone(), y: value, by: by.map_or_else(String::new, |by| row[by].clone()) });
     }
     if marks.is_empty() {
-        return Err(bad_input(format!("{name}: no row has a value to draw; loosen --where")));
+        return Err(Error::Request(format!("{name}: no row has a value to draw; loosen --where")));
     }
-    let chart = Chart {
+    Ok(Chart {
         title: match columns.by {
             Some(by) => format!("{} by {by}", columns.y),
             None => columns.y.to_owned(),
@@ -67,9 +86,7 @@ pub(super) fn run(table: &Path, columns: &Columns<'_>, filters: &[Filter], to: &
         x: columns.x.to_owned(),
         y: columns.y.to_owned(),
         kind: arrange(&marks),
-    };
-    write_picture(to, &chart.draw())?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Lines over numbers, bars over words; marks that share a place are averaged, and keep the order in which they came.
@@ -111,34 +128,9 @@ fn arrange(marks: &[Mark]) -> Kind {
     }
 }
 
-/// The fields of a line, as RFC 4180 has them.
-pub(super) fn fields(line: &str) -> Vec<String> {
-    let (mut fields, mut field, mut is_quoted) = (Vec::new(), String::new(), false);
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' if is_quoted && letters.peek() == Some(&'"') => {
-                letters.next();
-                field.push('"');
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => fields.push(std::mem::take(&mut field)),
-            _ => field.push(letter),
-        }
-    }
-    fields.push(field);
-    fields
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_come_back_as_they_were_written() {
-        assert_eq!(fields("a,\"b, \"\"c\"\"\",,d"), ["a", "b, \"c\"", "", "d"]);
-        assert_eq!(fields(""), [""]);
-    }
 
     #[test]
     fn numbers_give_lines_in_order_and_words_bars() {

@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use fabric::{
     Plan, Policy,
     generate::{Options, generate},
 };
 use sim::{
     flow::{FlowLevel, Transfer},
-    packet::{FlowControlAt, Outcome, PacketConfig, Refresh, Simulation, Switching},
+    packet::{Outcome, PacketConfig, Refresh, Simulation, Switching},
     pattern::{Pair, Pattern},
-    workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
+    workload::{Flow, SECOND_PS, Workload},
 };
 
 use super::{
-    super::interrupt::Interrupt,
-    point::{AXES, AXES_COUNT, Point, Source, value},
+    csv::quoted,
+    point::{AXES, AXES_COUNT, FLOW_CONTROLS, LEVELS, Level, Point, Source, TRANSPORTS, named, value},
 };
-use crate::cli::{FlowControlChoice, SimulationLevel, TransportChoice};
 
-/// Simulated time from one look at Ctrl-C to the next.
+/// Whether to go on.
+pub(super) type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Simulated time from one time that the caller is asked whether to go on to the next.
 const STEP_PS: u64 = SECOND_PS / 1000;
 /// Payload of a transfer at the flow level whose size is not given.
 const FLOW_BYTES: f64 = 1e6;
@@ -89,15 +90,10 @@ pub(super) fn plan(source: &Source, values: &[String; AXES_COUNT]) -> Result<Pla
     planner::plan(&topology, &policy, None).map_err(|error| error.to_string())
 }
 
-/// The row of a point, without its end of line; none if Ctrl-C came first.
-pub(super) fn row(
-    source: &Source,
-    point: &Point,
-    plan: &Result<Plan, String>,
-    interrupt: &Interrupt,
-) -> Option<String> {
+/// The row of a point, without its end of line; none if it was not to go on.
+pub(super) fn row(source: &Source, point: &Point, plan: &Result<Plan, String>, go_on: GoOn<'_>) -> Option<String> {
     let (measured, plan) = match plan {
-        Ok(plan) => (measure(plan, &point.values, interrupt)?, Some(plan)),
+        Ok(plan) => (measure(plan, &point.values, go_on)?, Some(plan)),
         Err(error) => (Measured { status: "no plan", note: error.clone(), ..Measured::default() }, None),
     };
     let summary = plan.map(|plan| &plan.summary);
@@ -130,7 +126,7 @@ pub(super) fn row(
     Some(fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(","))
 }
 
-fn measure(plan: &Plan, values: &[String; AXES_COUNT], interrupt: &Interrupt) -> Option<Measured> {
+fn measure(plan: &Plan, values: &[String; AXES_COUNT], go_on: GoOn<'_>) -> Option<Measured> {
     let failed = |status: &'static str, note: String| Some(Measured { status, note, ..Measured::default() });
     let topology = &plan.topology;
     if topology.hosts().len() < 2 {
@@ -144,9 +140,9 @@ fn measure(plan: &Plan, values: &[String; AXES_COUNT], interrupt: &Interrupt) ->
         Ok(_) => return failed("no traffic", "nobody sends".to_owned()),
         Err(error) => return failed("no traffic", error),
     };
-    let outcome = match parsed_choice(values, "level") {
-        Ok(SimulationLevel::Flow) => flow_level(plan, values, &pairs, interrupt),
-        Ok(SimulationLevel::Packet) => packet_level(plan, values, pattern, &pairs, interrupt),
+    let outcome = match named(&LEVELS, value(values, "level")) {
+        Ok(Level::Flow) => flow_level(plan, values, &pairs, go_on),
+        Ok(Level::Packet) => packet_level(plan, values, pattern, &pairs, go_on),
         Err(error) => Err(error),
     };
     match outcome {
@@ -160,18 +156,13 @@ fn packet_level(
     values: &[String; AXES_COUNT],
     pattern: Pattern,
     pairs: &[Pair],
-    interrupt: &Interrupt,
+    go_on: GoOn<'_>,
 ) -> Result<Option<Measured>, String> {
     let bytes: Option<u64> = optional(values, "bytes")?;
     if bytes.is_none() && pattern == Pattern::AllToAllPhased {
         return Err("phases end when their transfers do: give bytes".to_owned());
     }
-    let (transport, payload_bytes) = match parsed_choice(values, "transport")? {
-        TransportChoice::Udp => (Transport::Udp { rate_bps: None, arrivals: Arrivals::Even }, 1472),
-        TransportChoice::Reno => (Transport::Tcp(TcpVariant::Reno), 1448),
-        TransportChoice::Cubic => (Transport::Tcp(TcpVariant::Cubic), 1448),
-        TransportChoice::GoBackN => (Transport::GoBackN, 1024),
-    };
+    let (transport, payload_bytes) = named(&TRANSPORTS, value(values, "transport"))?;
     let flow = |pair: &Pair| Flow {
         bytes,
         phase: pair.phase,
@@ -183,13 +174,7 @@ fn packet_level(
     let duration_ps = (parsed::<f64>(values, "duration_ms")? * SECOND_PS as f64 / 1e3) as u64;
     let config = PacketConfig {
         switching: if parsed(values, "cut_through")? { Switching::CutThrough } else { Switching::StoreAndForward },
-        flow_control: match parsed_choice(values, "flow_control")? {
-            FlowControlChoice::AsPlanned => FlowControlAt::AsPlanned,
-            FlowControlChoice::None => FlowControlAt::Nowhere,
-            FlowControlChoice::All => FlowControlAt::Everywhere,
-            FlowControlChoice::Hosts => FlowControlAt::Hosts,
-            FlowControlChoice::Switches => FlowControlAt::Switches,
-        },
+        flow_control: named(&FLOW_CONTROLS, value(values, "flow_control"))?,
         refresh: if parsed(values, "refresh_pause")? { Refresh::HalfTime } else { Refresh::OnArrival },
         duration_ps,
         warmup_ps: if bytes.is_some() { 0 } else { duration_ps / 2 },
@@ -199,7 +184,7 @@ fn packet_level(
     let mut simulation = Simulation::new(plan, &workload, &config);
     let mut until_ps = 0;
     while until_ps < duration_ps {
-        if interrupt.is_pressed() {
+        if !go_on() {
             return Ok(None);
         }
         until_ps = (until_ps + STEP_PS).min(duration_ps);
@@ -237,7 +222,7 @@ fn flow_level(
     plan: &Plan,
     values: &[String; AXES_COUNT],
     pairs: &[Pair],
-    interrupt: &Interrupt,
+    go_on: GoOn<'_>,
 ) -> Result<Option<Measured>, String> {
     let bits = 8.0 * optional::<u64>(values, "bytes")?.map_or(FLOW_BYTES, |bytes| bytes as f64);
     let level = FlowLevel::new(plan);
@@ -246,7 +231,7 @@ fn flow_level(
     for phase in pairs.chunk_by(|a, b| a.phase == b.phase) {
         let transfer = |pair: &Pair| Transfer { source: pair.source, destination: pair.destination, bits };
         let transfers: Vec<Transfer> = phase.iter().map(transfer).collect();
-        let shared = level.run_while(&transfers, &mut |_| !interrupt.is_pressed());
+        let shared = level.run_while(&transfers, &mut |_| go_on());
         let Some(shared) = shared.map_err(|error| error.to_string())? else { return Ok(None) };
         carried.iter_mut().zip(&shared.carried).for_each(|(sum, bits)| *sum += bits);
         rate_sum += shared.seconds.iter().map(|end| bits / end).sum::<f64>();
@@ -275,14 +260,4 @@ fn optional<T: std::str::FromStr<Err: ToString>>(
     column: &str,
 ) -> Result<Option<T>, String> {
     if value(values, column) == "none" { Ok(None) } else { parsed(values, column).map(Some) }
-}
-
-fn parsed_choice<T: ValueEnum>(values: &[String; AXES_COUNT], column: &str) -> Result<T, String> {
-    T::from_str(value(values, column), false)
-}
-
-/// A field as RFC 4180 wants it, on one line.
-fn quoted(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ");
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
