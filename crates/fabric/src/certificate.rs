@@ -8,7 +8,7 @@ pub struct Certificate {
     pub rank: Vec<Vec<u32>>,
 }
 
-/// Channel lengths that certify a lower bound on how long the busiest channel takes.
+/// Channel lengths that certify a lower bound on how long the most loaded channel takes.
 ///
 /// For any lengths `l ≥ 0` that are not all zero, every routing has a channel that takes at least
 /// `Σ demand(s, d) · distance(s, d) / Σ l(c) / slowness(c)`, the sum over ordered pairs of hosts and the distances measured

@@ -70,7 +70,7 @@ pub struct FailoverSummary {
     pub links_dividing: usize,
     /// Switch-overs for which the fabric must be drained first.
     pub drained: usize,
-    /// How long the busiest channel between switches takes after the worst failure, in demand on the fastest link, as
+    /// How long the most loaded channel between switches takes after the worst failure, in demand on the fastest link, as
     /// [`Summary::max_channel_time`](crate::Summary::max_channel_time).
     pub max_channel_time: f64,
     /// VLANs that carry frames only after a failure.

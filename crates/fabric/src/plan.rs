@@ -26,7 +26,7 @@ pub struct Plan {
     pub devices: Vec<DeviceIntent>,
     /// The proof that no cycle of full buffers can form; none where routes have one.
     pub certificate: Option<Certificate>,
-    /// The proof that no routing could load the busiest channel less than `summary.load_bound`.
+    /// The proof that no routing could load the most loaded channel less than `summary.load_bound`.
     pub bound: Bound,
     /// What to do when a link fails; none unless the policy asks for it.
     pub failover: Option<Failover>,
@@ -56,7 +56,7 @@ pub struct Summary {
     /// The most demand that crosses any channel between switches. With all-to-all traffic that is a number of ordered
     /// pairs of hosts, with a matrix it is in the matrix's unit.
     pub max_channel_load: f64,
-    /// How long the busiest channel takes: the most, over channels, of demand times [`Topology::slowness`], which is the
+    /// How long the most loaded channel takes: the most, over channels, of demand times [`Topology::slowness`], which is the
     /// demand that a channel of the fastest link would carry in that time. The same as `max_channel_load` where all links
     /// have one rate.
     pub max_channel_time: f64,

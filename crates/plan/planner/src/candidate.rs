@@ -63,7 +63,7 @@ impl Candidate {
         Self { engine, routing, lanes, measure }
     }
 
-    /// Whether the bound proves that no routing loads the busiest channel less.
+    /// Whether the bound proves that no routing loads the most loaded channel less.
     pub(crate) fn is_perfect(&self, topology: &Topology, policy: &Policy, bound: f64) -> bool {
         self.measure.time_max <= attainable(topology, &policy.traffic, bound)
     }
@@ -177,7 +177,7 @@ fn best_candidate(
     best.ok_or_else(|| refused.unwrap_or(PlanError::NoHosts))
 }
 
-/// The least time of the busiest channel that a bound leaves possible. Where every pair sends one unit and all links have
+/// The least time of the most loaded channel that a bound leaves possible. Where every pair sends one unit and all links have
 /// one rate, it is a whole number.
 pub(crate) fn attainable(topology: &Topology, traffic: &Traffic, bound: f64) -> f64 {
     let same_rates = topology.links().iter().all(|link| link.rate_bps == topology.rate_max_bps());

@@ -4,7 +4,7 @@
 //! control always, under a channel numbering where the way from their switch up the tree and down again increases. So
 //! trees are given up one batch after the other, those first whose hosts lose least by moving to the cheapest tree that
 //! is left and legal for them; then all hosts choose again a few times. A channel's price is exponential in its load, so
-//! that hosts avoid the busiest ones (Karger and Plotkin, 1995, use the same prices for fractional flows).
+//! that hosts avoid the most loaded ones (Karger and Plotkin, 1995, use the same prices for fractional flows).
 //!
 //! ```text
 //!   tree of a:  a──b──c      c may use it if c▶b < b▶a:     two trees become one
@@ -52,7 +52,7 @@ pub(crate) enum Rules {
     Increasing,
 }
 
-/// A tree hung up at the switch that it was made for.
+/// A tree rooted at the switch that it was made for.
 struct Hung {
     root: SwitchId,
     /// Covered switches, parents before children, with the channel into each; the root left out.

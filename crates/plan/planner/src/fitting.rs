@@ -37,7 +37,7 @@ pub(crate) struct Fitting {
     /// The largest cap that fits, and the lowest number of trees that does not.
     fits: usize,
     too_many: usize,
-    /// The cap with the least time on its busiest channel, and that time.
+    /// The cap with the least time on its most loaded channel, and that time.
     best: Option<(f64, usize)>,
     trials: usize,
 }
@@ -73,7 +73,7 @@ impl Fitting {
         self.effort != Effort::Probe
     }
 
-    /// A plan fits, with so much time on its busiest channel. Whether it is the last one.
+    /// A plan fits, with so much time on its most loaded channel. Whether it is the last one.
     pub(crate) fn fits(&mut self, time_max: f64) -> bool {
         match (self.effort, self.cap) {
             (Effort::Whole, _) => return true,

@@ -24,7 +24,7 @@ pub fn channel_times(plan: &Plan) -> Vec<f64> {
 pub(crate) struct Measure {
     /// `load[channel]`: demand that crosses it.
     pub(crate) load: Vec<f64>,
-    /// How long the busiest channel takes, in demand on the fastest link.
+    /// How long the most loaded channel takes, in demand on the fastest link.
     pub(crate) time_max: f64,
     /// Links between switches, summed over ordered pairs of hosts.
     pub(crate) hops_total: u64,

@@ -9,7 +9,7 @@ pub trait Watch {
     /// Whether to stop; asked after every step of work. Once true it should stay true.
     fn expired(&mut self) -> bool;
 
-    /// The best plan so far has this load on its busiest channel, and none can have less than `bound`; both in ordered
+    /// The best plan so far has this load on its most loaded channel, and none can have less than `bound`; both in ordered
     /// pairs of hosts, on the fastest rate where rates differ.
     fn progress(&mut self, load: f64, bound: f64);
 

@@ -245,7 +245,7 @@ fn well_known_networks_are_ready_for_every_failure() {
     }
 }
 
-/// By tagging on the switch a whole sender moves, and still little is busier than after planning again: the busiest
+/// By tagging on the switch a whole sender moves, and still little is busier than after planning again: the most loaded
 /// channel carries at most four times as much as while all links are up, where one tree for all would take eight times.
 #[test]
 fn after_a_failure_the_busiest_channel_is_not_far_busier() {

@@ -260,7 +260,7 @@ fn largest_demand(topology: &Topology, traffic: &Traffic) -> f64 {
     most
 }
 
-/// The least time of the busiest channel if every pair may split its demand over all simple paths: a linear program over
+/// The least time of the most loaded channel if every pair may split its demand over all simple paths: a linear program over
 /// paths, by the simplex method with Bland's rule. Largest share s with s·demand routed and no channel busier than 1.
 fn optimum(topology: &Topology, traffic: &Traffic) -> f64 {
     let mut demand: BTreeMap<(SwitchId, SwitchId), f64> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! The lower bound on the busiest channel, recomputed from its channel lengths alone.
+//! The lower bound on the most loaded channel, recomputed from its channel lengths alone.
 //!
 //! Give every channel a length. Traffic must cover `Σ demand(s, d) · distance(s, d)`, the sum over ordered pairs of hosts;
-//! a routing whose busiest channel takes time T, counted in demand on the fastest link, covers at most
+//! a routing whose most loaded channel takes time T, counted in demand on the fastest link, covers at most
 //! `T · Σ length · rate / fastest`. So T is at least the quotient, whatever the routing (the dual of maximum concurrent
 //! flow; Shahrokhi and Matula, 1990). And T is at least any one pair's demand, since that takes one path.
 //! ```text

@@ -12,7 +12,7 @@ use crate::{
     format::report::failover_fields,
 };
 
-/// The field that says how long the busiest channel takes after the worst failure.
+/// The field that says how long the most loaded channel takes after the worst failure.
 const TIME: &str = "max_channel_time";
 
 /// Writes the section, a line a switch-over and a line a numbering.

@@ -1,4 +1,4 @@
-//! A lower bound on how long the busiest channel takes, with a certificate that anybody can check.
+//! A lower bound on how long the most loaded channel takes, with a certificate that anybody can check.
 //!
 //! For any channel lengths l ≥ 0, every route from s to d covers at least dist(s, d), so all routes together cover
 //! Σ demand · dist, while channels that take at most time m can cover at most m · Σ l · rate: hence
@@ -32,7 +32,7 @@ const CREWS: usize = 4;
 /// A bound and its proof.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadBound {
-    /// No routing has a busiest channel that takes less time.
+    /// No routing has a most loaded channel that takes less time.
     pub(crate) load: f64,
     /// The lengths that prove it.
     pub(crate) certificate: Bound,

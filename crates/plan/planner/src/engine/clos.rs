@@ -5,7 +5,7 @@
 //! form. A top switch from which every leaf can be reached downward is the root of trees: each switch below keeps one
 //! cable up. Where it has a choice, every choice makes another tree, level by level like the digits of a number. Hosts
 //! are then dealt onto the trees so that the cables up and the roots are used evenly (\[Eicker\]: as many VLANs as
-//! middle switches), and moved as long as that lowers the busiest channel.
+//! middle switches), and moved as long as that lowers the most loaded channel.
 //!
 //! ```text
 //!     [t0]   [t1]          VLAN 0: everything through t0      [t0]          VLAN 1:     [t1]
@@ -21,7 +21,7 @@ use fabric::{ChannelId, HostId, Policy, SwitchId, Topology, Tree, graph::breadth
 
 use crate::routing::{Routing, Unsuitable};
 
-/// Rounds of moving hosts, each over all hosts of the busiest channel.
+/// Rounds of moving hosts, each over all hosts of the most loaded channel.
 const ROUNDS_MAX: usize = 64;
 /// Channel visits spent on moving hosts.
 const VISITS_MAX: usize = 60_000_000;
@@ -221,7 +221,7 @@ impl<'a> Deal<'a> {
         }
     }
 
-    /// Moves hosts off the busiest channel while that helps.
+    /// Moves hosts off the most loaded channel while that helps.
     fn improve(&mut self) {
         let mut visits = 0;
         for _ in 0..ROUNDS_MAX {
@@ -263,7 +263,7 @@ impl<'a> Deal<'a> {
         }
     }
 
-    /// The busiest channel that a host's frames cross in a tree, and the squares of all.
+    /// The most loaded channel that a host's frames cross in a tree, and the squares of all.
     fn cost(&self, host: HostId, tree: usize) -> (i64, i64) {
         let mut cost = (0, 0);
         self.for_each_channel(host, tree, |channel, _| {

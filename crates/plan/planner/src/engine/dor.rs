@@ -17,7 +17,7 @@
 //! Within a ring a path may go either way. On a 4-ring every route is minimal, opposite nodes being reached without
 //! crossing the wrap-around link, and no cycle closes. Minimal routes on longer rings do close one; where flow control
 //! forbids that, each direction is cut at one node, which frames of that direction may reach or leave but not pass,
-//! and each source splits the ring between its two directions so that the busiest channel carries least.
+//! and each source splits the ring between its two directions so that the most loaded channel carries least.
 //!
 //! With two lanes, each has its own pair of such nodes, and most sources are on a lane whose nodes they do not pass in
 //! the last dimension's rings; their routes there are minimal. So are those in the dimension before, for sources that
@@ -107,7 +107,7 @@ impl<'a> Router<'a> {
         let mut order: Vec<usize> = (0..lattice.dimensions.len()).collect();
         order.sort_by_key(|&d| (lattice.dimensions[d].shape, std::cmp::Reverse(lattice.dimensions[d].size), d));
         if cut == Cut::ByLane {
-            // The longest ring is the busiest and comes last, where routes are minimal.
+            // The longest ring is the most loaded and comes last, where routes are minimal.
             order.sort_by_key(|&d| (lattice.dimensions[d].shape, lattice.dimensions[d].size, d));
         }
         let sizes = || lattice.dimensions.iter().filter(|d| d.shape == Shape::Ring).map(|ring| ring.size);
@@ -258,7 +258,7 @@ fn ring_choice(reach: &[usize]) -> Vec<Choice> {
     best[0].iter().zip(&other).map(choice).collect()
 }
 
-/// The reach within bounds whose busiest channel carries least, by descent from the most even one.
+/// The reach within bounds whose most loaded channel carries least, by descent from the most even one.
 fn balanced_reach(size: usize, bounds: &[(usize, usize)]) -> Vec<usize> {
     let mut reach: Vec<usize> = bounds.iter().map(|&(least, most)| (size / 2).clamp(least, most)).collect();
     loop {
@@ -279,7 +279,7 @@ fn balanced_reach(size: usize, bounds: &[(usize, usize)]) -> Vec<usize> {
     }
 }
 
-/// The busiest channel of a ring, then the sum of squares of all loads.
+/// The most loaded channel of a ring, then the sum of squares of all loads.
 fn ring_quality(size: usize, reach: &[usize]) -> (usize, usize) {
     let mut load = vec![0; 2 * size];
     for (here, &up) in reach.iter().enumerate() {

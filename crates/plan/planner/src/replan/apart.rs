@@ -2,7 +2,7 @@
 //! busier than any was before.
 //!
 //! A mended tree keeps most of its cables, and a host that came takes a tree that is there, so both are cheap in changes and
-//! may be dear in load. What the change did not touch stays. Of the rest, whoever puts most on the busiest channel goes where
+//! may be dear in load. What the change did not touch stays. Of the rest, whoever puts most on the most loaded channel goes where
 //! all channels that it burdens stay below that peak: along another tree of the plan, or along one that is grown for it
 //! against the loads of all others, in a VLAN of its own.
 //!
@@ -10,7 +10,7 @@
 //!   s ══a══▶ t     h came to s and took the tree of its neighbour: a carries 2, b none
 //!     ──b──▶       with a tree of its own, by b: a 1, b 1
 //! ```
-//! It is local search: each move lowers a busiest channel and makes no other as busy, so it ends. Prices are exponential in
+//! It is local search: each move lowers a most loaded channel and makes no other as busy, so it ends. Prices are exponential in
 //! loads (Garg and Könemann, 1998), and a tree's own load counts from the second try on.
 
 use fabric::{ChannelId, FdbMode, LinkId};
@@ -137,7 +137,7 @@ impl Seats<'_> {
     }
 }
 
-/// The best of some trees that are grown along a lane's numbering, and what becomes of the busiest channel that it burdens.
+/// The best of some trees that are grown along a lane's numbering, and what becomes of the most loaded channel that it burdens.
 fn grown(
     mender: &mut Mender<'_>,
     grower: &mut Grower,

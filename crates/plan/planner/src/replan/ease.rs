@@ -1,7 +1,7 @@
 //! Easing: a second pass over mended trees, while a channel is busier than any was before.
 //!
 //! Mending hangs what a cable cut off from the first other cable that will do, so that many trees may meet at the same one.
-//! Any cable between the two pieces would do as well, and the VLAN still changes in place. So, as long as the busiest
+//! Any cable between the two pieces would do as well, and the VLAN still changes in place. So, as long as the most loaded
 //! channel carries frames from one piece to the other of some tree, such a tree is tied elsewhere, where all channels that
 //! it burdens stay below that peak.
 //!
@@ -10,8 +10,8 @@
 //!        ──b──▶
 //!        ──c──▶
 //! ```
-//! Of trees that need a new VLAN anyway any branch beyond the busiest channel may be tied elsewhere. What each way costs is
-//! in `joint.rs`. It is local search: each tie lowers a busiest channel and makes no other as busy, so it ends.
+//! Of trees that need a new VLAN anyway any branch beyond the most loaded channel may be tied elsewhere. What each way costs is
+//! in `joint.rs`. It is local search: each tie lowers a most loaded channel and makes no other as busy, so it ends.
 
 use fabric::ChannelId;
 
@@ -58,7 +58,7 @@ pub(crate) fn ease(mender: &mut Mender<'_>, trees: &mut [Mended<'_>], load_enoug
     limits.entries
 }
 
-/// Ties a branch that passes the busiest channel elsewhere, of a tree that has a new VLAN whatever becomes of it.
+/// Ties a branch that passes the most loaded channel elsewhere, of a tree that has a new VLAN whatever becomes of it.
 fn regraft(
     mender: &mut Mender<'_>,
     number: usize,

@@ -16,7 +16,7 @@ use crate::{dependency::Dependency, fan::Direction};
 
 /// Ways of one tie over one more switch that are looked at at a time.
 const DETOURS_MAX: usize = 4096;
-/// How much load is no difference, of the busiest.
+/// How much load is no difference, of the most loaded.
 pub(super) const NOTHING: f64 = 1e-9;
 
 /// A mended tree.
@@ -42,7 +42,7 @@ pub(super) struct Joint {
     parts: Vec<(ChannelId, f64)>,
 }
 
-/// One side of a joint, hung up at the joint.
+/// One side of a joint, rooted at the joint.
 struct Side {
     /// Parents come first.
     order: Vec<SwitchId>,
@@ -71,7 +71,7 @@ struct Frames {
 
 /// Another way to tie two sides together.
 struct Way {
-    /// The busiest channel that it burdens.
+    /// The most loaded channel that it burdens.
     price: f64,
     /// Entries that it changes, at most.
     entries: usize,
@@ -325,13 +325,13 @@ impl Side {
         }
     }
 
-    /// `prices[position]`: the busiest channel of the side that is burdened if it is tied there.
+    /// `prices[position]`: the most loaded channel of the side that is burdened if it is tied there.
     fn prices(&self, mender: &Mender<'_>) -> Vec<f64> {
         let on = |inward: ChannelId, got: Frames, sent: Frames| {
             got.price(mender, inward).max(sent.price(mender, inward.reverse()))
         };
         let count = self.order.len();
-        // The busiest beyond each switch, and the busiest but for one child, if it is tied at or above it.
+        // The busiest beyond each switch, and the most loaded but for one child, if it is tied at or above it.
         let (mut most, mut second) = (vec![0.0_f64; count], vec![0.0_f64; count]);
         let mut through = vec![0.0_f64; count];
         for at in (1..count).rev() {

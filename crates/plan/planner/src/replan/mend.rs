@@ -27,7 +27,7 @@ const CLIMBING_TRIES_MAX: usize = 96;
 const RENUMBERING_TRIES_MAX: usize = 24;
 /// Ways over one more switch that are looked at.
 const DETOURS_MAX: usize = 4096;
-/// How many turned switches a way may cost more than another if its cable is idle instead of the busiest.
+/// How many turned switches a way may cost more than another if its cable is idle instead of the most loaded.
 const LOAD_WEIGHT: f64 = 3.0;
 
 /// Traffic along one tree between some hosts of one switch and others.
@@ -123,7 +123,7 @@ impl<'a> Mender<'a> {
         self.reached_all()
     }
 
-    /// Whether every switch with hosts is in the piece that was hung up last.
+    /// Whether every switch with hosts is in the piece that was attached last.
     fn reached_all(&self) -> bool {
         let reached = self.order.iter().filter(|switch| self.hosts[switch.index()] > 0).count();
         reached == self.hosts.iter().filter(|hosts| **hosts > 0).count()
@@ -256,7 +256,7 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// What flows would make of the busiest channel on their way along a tree, if they may take it.
+    /// What flows would make of the most loaded channel on their way along a tree, if they may take it.
     pub(crate) fn price(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<f64> {
         self.spread_out(links);
         self.dependencies.clear();
@@ -389,7 +389,7 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// The busiest channel and its load.
+    /// The most loaded channel and its load.
     pub(super) fn busiest(&self) -> Option<(ChannelId, f64)> {
         let loads = self.topology.channel_ids().zip(self.load.iter().copied());
         loads.max_by(|(_, one), (_, other)| one.total_cmp(other))

@@ -78,7 +78,7 @@ const EASED_SHARE_MAX: f64 = 0.03;
 /// What share may come or go beyond that while a channel is much busier than any was, for ties and for trees of their own.
 const APART_SHARE_MAX: f64 = 0.20;
 
-/// Whether mended trees are tied elsewhere to lower the busiest channel.
+/// Whether mended trees are tied elsewhere to lower the most loaded channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SecondPass {
     /// They are.
@@ -234,7 +234,7 @@ fn fit(
     Some(Replanned { engine: previous.engine, routing, vlan, lane, rank })
 }
 
-/// The time that a bit for each demand of one took on the busiest channel, in picoseconds as a mender's loads are.
+/// The time that a bit for each demand of one took on the most loaded channel, in picoseconds as a mender's loads are.
 fn peak_before(previous: &Plan) -> f64 {
     previous.summary.max_channel_time * 1e12 / previous.topology.rate_max_bps().max(1) as f64
 }
@@ -609,7 +609,7 @@ impl Choices {
         }
     }
 
-    /// Gives hosts without a tree one that is there: switch by switch, the one whose busiest channel stays lowest.
+    /// Gives hosts without a tree one that is there: switch by switch, the one whose most loaded channel stays lowest.
     fn place_rest(
         &mut self,
         volumes: &Volumes<'_>,
@@ -629,7 +629,7 @@ impl Choices {
     }
 }
 
-/// Gives hosts without a tree the one that is there whose busiest channel stays lowest.
+/// Gives hosts without a tree the one that is there whose most loaded channel stays lowest.
 fn place(
     topology: &Topology,
     mender: &mut Mender<'_>,

@@ -19,7 +19,7 @@ use fabric::{ChannelId, LinkId, SwitchId, Topology, graph::TopologicalOrder};
 use super::unit::dependency;
 use crate::{dependency::Dependency, fan::Direction};
 
-/// How many hops a channel may cost more than another if it is the busiest and the other idle.
+/// How many hops a channel may cost more than another if it is the most loaded and the other idle.
 const LOAD_WEIGHT: f64 = 8.0;
 /// How many hops a way may be longer to do without a link that should be avoided.
 const AVOID_WEIGHT: f64 = 8.0;
@@ -42,7 +42,7 @@ pub(super) struct Wish<'a> {
     pub(super) dead: LinkId,
     /// `avoid[link]`: whether the tree had better do without it.
     pub(super) avoid: &'a [bool],
-    /// `busy[channel]`: how busy it is, in relation to the busiest.
+    /// `busy[channel]`: how busy it is, in relation to the most loaded.
     pub(super) busy: &'a [f64],
 }
 

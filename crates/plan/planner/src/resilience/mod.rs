@@ -34,7 +34,7 @@ use fabric::{
 use self::place::Placer;
 use crate::{fan::Direction, host_set::HostSet, routing::Routing};
 
-/// How much more than while all links are up the busiest channel may carry after a failure before a tree is added that
+/// How much more than while all links are up the most loaded channel may carry after a failure before a tree is added that
 /// could be done without.
 pub(crate) const LOAD_FACTOR: f64 = 3.0;
 
@@ -77,7 +77,7 @@ pub(crate) struct Protection {
     /// The numbering that the plan's certificate becomes; none where nothing needs to be proven.
     pub(crate) rank: Option<Vec<Vec<u32>>>,
     pub(crate) numberings: Vec<Vec<Vec<u32>>>,
-    /// How long the busiest channel takes after the worst failure, in demand on the fastest link.
+    /// How long the most loaded channel takes after the worst failure, in demand on the fastest link.
     pub(crate) time_max: f64,
     pub(crate) links_dividing: usize,
 }

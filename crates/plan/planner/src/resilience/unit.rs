@@ -46,7 +46,7 @@ pub(super) struct Stream {
     pub(super) demand: Option<Rc<Vec<f64>>>,
 }
 
-/// A tree hung up at a unit's root.
+/// A tree rooted at a unit's root.
 pub(super) struct Hung {
     /// Switches from the root outward, the root first.
     pub(super) order: Vec<SwitchId>,

@@ -1,4 +1,4 @@
-//! One dead link: who still sends over it after the stored switch-over, what the busiest channel carries then, and
+//! One dead link: who still sends over it after the stored switch-over, what the most loaded channel carries then, and
 //! whether anything can wait for ever.
 //!
 //! ```text
@@ -38,7 +38,7 @@ pub(super) struct Before<'a> {
 /// What was found of one failure.
 #[derive(Default)]
 pub(super) struct After {
-    /// How long the busiest channel between switches takes, in demand on the fastest link.
+    /// How long the most loaded channel between switches takes, in demand on the fastest link.
     pub(super) time: f64,
     /// What hosts still send over the dead link.
     pub(super) lost: Vec<(String, String)>,

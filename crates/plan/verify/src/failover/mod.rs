@@ -101,7 +101,7 @@ pub(crate) fn judge(
     Some(floods)
 }
 
-/// How long the busiest channel takes after one link's failure and the stored switch-over, in demand on the fastest link;
+/// How long the most loaded channel takes after one link's failure and the stored switch-over, in demand on the fastest link;
 /// none if the plan stores nothing, or nothing that could be judged.
 pub fn time_after(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
     let mut findings = Findings::default();

@@ -1,4 +1,4 @@
-//! Trees and order by turns: each is improved while the other holds still.
+//! Trees and order in alternation: each is improved while the other holds still.
 //!
 //! With the order fixed, local search and rebuilding balance the trees. Then trees are grown that may break the order at a
 //! penalty: where they are cheaper than the real ones, the turns that they take are *wanted*, each pair's by what it

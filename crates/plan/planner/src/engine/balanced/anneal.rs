@@ -90,7 +90,7 @@ fn visits_per_batch(net: &Net, schedule: Schedule) -> u64 {
     (2 * schedule.sweeps * net.channels) as u64
 }
 
-/// Orders drawn by lot, one for each lane.
+/// Random orders, one for each lane.
 pub(super) fn random_orders(net: &Net, lanes: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
     let mut rank: Vec<Vec<u32>> =
         (0..lanes).map(|_| ranks_by_key(&(0..net.channels).map(|_| rng.unit_f64()).collect::<Vec<_>>())).collect();

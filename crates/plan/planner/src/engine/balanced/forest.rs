@@ -145,13 +145,13 @@ impl Forest {
         self.load == recounted.load && (0..sources.len()).all(same_below)
     }
 
-    /// The busiest channel, in units on the fastest rate.
+    /// The most loaded channel, in units on the fastest rate.
     pub(super) fn peak(&self, net: &Net) -> f64 {
         let time = |(&load, &class): (&u64, &u16)| load as f64 * net.slowness[usize::from(class)];
         self.load.iter().zip(&net.class).map(time).fold(0.0, f64::max)
     }
 
-    /// The 40-norm of all loads: the busiest channel, and a little of how many come close to it.
+    /// The 40-norm of all loads: the most loaded channel, and a little of how many come close to it.
     pub(super) fn norm(&self, net: &Net) -> f64 {
         let peak = self.peak(net).max(1.0);
         let power = |(&load, &class): (&u64, &u16)| {

@@ -1,9 +1,9 @@
 //! Balanced routes on any cabling: search for the lowest peak, free of deadlock where that is asked for.
 //!
-//! Every source has a tree; together they should load the busiest channel as little as possible. Without flow control
+//! Every source has a tree; together they should load the most loaded channel as little as possible. Without flow control
 //! any trees will do, and local search against exponential prices comes close to the bound. With it, all trees of a lane
 //! must rise in one numbering of channels, and the numbering is searched for as well: annealed from nothing, or taken
-//! from the routes of a structured engine, and then bent and searched by turns. Several starts compete, for ever longer
+//! from the routes of a structured engine, and then bent and searched in alternation. Several starts compete, for ever longer
 //! slices of time; whatever happens, there is a valid plan from the first moment on.
 //!
 //! ```text
@@ -68,7 +68,7 @@ fn is_simple(policy: &Policy, sources: usize) -> bool {
 }
 
 /// The best routes that the watch leaves time for, then those of other engines, best first, and last a single tree, which
-/// fits any limit. `bound` is a time of the busiest channel that no routing can go below, in demand on the fastest link.
+/// fits any limit. `bound` is a time of the most loaded channel that no routing can go below, in demand on the fastest link.
 pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mut dyn Watch) -> Vec<Routing> {
     let sharing = Sharing::new(topology, policy);
     let net = Net::new(topology, sharing.pairs_per_unit);

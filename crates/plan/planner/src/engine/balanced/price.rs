@@ -1,6 +1,6 @@
 //! What it costs to put one more frame on a channel: exponential in how busy the channel is.
 //!
-//! The sum over channels of e^(s·(time/target − 1)) is dominated by the busiest ones, and more so the larger the
+//! The sum over channels of e^(s·(time/target − 1)) is dominated by the most loaded ones, and more so the larger the
 //! sharpness s: a smooth stand-in for the maximum (Garg and Könemann, 1998, use it for flows). Times are loads over
 //! rates, so a channel of half the rate is twice as busy.
 //!

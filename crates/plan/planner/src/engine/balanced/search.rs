@@ -1,8 +1,8 @@
-//! Local search: hang a subtree up elsewhere, if that makes the whole cheaper.
+//! Local search: reattach a subtree elsewhere, if that makes the whole cheaper.
 //!
 //! Moving a switch of a tree to another of the channels that enter it takes the load of everything below off the path
 //! that led there and puts it on another; the two paths part at some ancestor, above which nothing changes. With prices
-//! exponential in the load ([`Prices`]) such moves flatten the busiest channels. Where ranks must
+//! exponential in the load ([`Prices`]) such moves flatten the most loaded channels. Where ranks must
 //! rise, the new channel's must lie between that of the channel before it and those of the channels after it, which
 //! also rules out cycles; without ranks, the new parent must not lie below.
 //!
@@ -29,9 +29,9 @@ const WEIGHT_MIN: f64 = 1e-3;
 /// How long and how sharply to search.
 #[derive(Clone, Copy)]
 pub(super) struct Effort {
-    /// How much the busiest channels count more than others.
+    /// How much the most loaded channels count more than others.
     pub(super) sharpness: f64,
-    /// The load aimed at, as a share of the busiest channel's.
+    /// The load aimed at, as a share of the most loaded channel's.
     pub(super) ambition: f64,
     /// Most sweeps over all trees.
     pub(super) sweeps: usize,

@@ -50,7 +50,7 @@ impl SearchState {
         Self { forest, lane, rank: self.rank.clone() }
     }
 
-    /// What makes one state better than another: the busiest channel, then fewer hops.
+    /// What makes one state better than another: the most loaded channel, then fewer hops.
     pub(super) fn quality(&self, net: &Net) -> (f64, u64) {
         (self.forest.peak(net), self.forest.hops())
     }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Placer<'_> {
-    /// A new tree for a cut unit, if its busiest channel is worth it; its routes are admitted.
+    /// A new tree for a cut unit, if its most loaded channel is worth it; its routes are admitted.
     pub(super) fn addition(
         &mut self,
         link: LinkId,

@@ -7,7 +7,7 @@ use crate::resilience::{Move, journal::NumberingJournal};
 
 /// Further numberings, the latest, that are tried before there is a new one.
 const NUMBERINGS_TRIED_MAX: usize = 2;
-/// How many further numberings there may be before none is added only to carry less on the busiest channel.
+/// How many further numberings there may be before none is added only to carry less on the most loaded channel.
 const NUMBERINGS_FOR_LOAD_MAX: usize = 64;
 
 /// Which numbering a failure's moves are to climb.
@@ -22,7 +22,7 @@ pub(super) enum On {
 }
 
 impl Placer<'_> {
-    /// Moves what is cut while everything else stays, on the numbering that leaves the busiest channel within the limit:
+    /// Moves what is cut while everything else stays, on the numbering that leaves the most loaded channel within the limit:
     /// the plan's own, else one of the latest further ones, else a new one. Where none does, on the one that comes
     /// nearest.
     pub(super) fn place_beside_all(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Vec<Move>, Proof)> {

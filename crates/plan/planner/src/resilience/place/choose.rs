@@ -11,7 +11,7 @@ use crate::resilience::{journal::NumberingJournal, unit::Trace};
 pub(super) const OTHERS_MAX: usize = 24;
 /// Trees of others, the least busy ones, that are tried with a new numbering.
 const RENUMBERING_TRIES_MAX: usize = 6;
-/// How much lower the busiest channel of a unit's way must be for a tree to be added that could be done without.
+/// How much lower the most loaded channel of a unit's way must be for a tree to be added that could be done without.
 const ADDITION_GAIN: f64 = 0.8;
 
 /// A tree that a unit could move to.

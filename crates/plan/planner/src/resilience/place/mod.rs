@@ -94,11 +94,11 @@ struct Placed {
     moves: Vec<Move>,
     /// Units, and the trees that they move to.
     chosen: Vec<(usize, usize)>,
-    /// How long the busiest channel takes then, in demand on the fastest link.
+    /// How long the most loaded channel takes then, in demand on the fastest link.
     peak: f64,
 }
 
-/// Whether units may move to where the busiest channel is beyond the limit, or have a tree added.
+/// Whether units may move to where the most loaded channel is beyond the limit, or have a tree added.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beyond {
     Allowed,
@@ -406,7 +406,7 @@ impl<'a> Placer<'a> {
         self.placed(link, chosen, moves).ok_or(None)
     }
 
-    /// What has been moved, with the broadcasts that go along and what the busiest channel carries then.
+    /// What has been moved, with the broadcasts that go along and what the most loaded channel carries then.
     fn placed(&mut self, link: LinkId, chosen: Vec<(usize, usize)>, mut moves: Vec<Move>) -> Option<Placed> {
         let to = chosen.iter().map(|&(unit, tree)| (self.units[unit].owners[0], tree)).collect();
         moves.extend(self.move_broadcasts(link, &self.cut_broadcasts(link), &to)?);
@@ -461,7 +461,7 @@ impl<'a> Placer<'a> {
     }
 }
 
-/// How long the busiest channel takes.
+/// How long the most loaded channel takes.
 fn time_max(load: &[f64], per_unit: &[f64]) -> f64 {
     load.iter().zip(per_unit).map(|(load, per_unit)| load * per_unit).fold(0.0, f64::max)
 }

@@ -1,12 +1,12 @@
 //! Orders that are annealed to challenge the best start.
 //!
-//! An order is drawn by lot, or what is best is melted a little; trees are grown within it and rebuilt, and of several tries only
-//! the one with the best trees joins the contest.
+//! An order is randomly chosen, or the best one is reheated a little; trees are grown within it and rebuilt, and of several tries
+//! only the one with the best trees joins the contest.
 //!
 //! ```text
-//!   order by lot ─┐
-//!   best, melted ─┼─▶ annealed ─▶ trees ─▶ rebuilt twice ─▶ the best of a few tries
-//!   valid order  ─┘
+//!   random order   ─┐
+//!   best, reheated ─┼─▶ annealed ─▶ trees ─▶ rebuilt twice ─▶ the best of a few tries
+//!   valid order    ─┘
 //! ```
 
 use fabric::rng::Rng;
@@ -33,11 +33,11 @@ const BATCHES_MAX: [usize; 2] = [32, usize::MAX];
 const BATCHES_MAX_FIRST: [usize; 2] = [8, 32];
 /// Most orders annealed at a time, of which only that with the best trees joins.
 const TRIES_MAX: u64 = 4;
-/// How much of its annealing is done already when an order is not drawn by lot: the best so far is melted less than one
+/// How much of its annealing is done already when an order is not random: the best so far is reheated less than one
 /// that is merely valid.
 const DONE_BEST: f64 = 0.6;
 const DONE_VALID: f64 = 0.3;
-/// With more sources than this an order drawn by lot takes too long to become valid.
+/// With more sources than this a random order takes too long to become valid.
 const LOTS_MAX: usize = 1024;
 /// Sharpness of local search on trees within an order that was just annealed, and of rebuilding them.
 const SHARPNESS: f64 = 100.0;
@@ -60,7 +60,7 @@ pub(super) struct Challenge {
 
 /// Where annealing begins.
 enum Begin {
-    /// With orders drawn by lot.
+    /// With random orders.
     Lots,
     /// With the best so far.
     Best(Vec<Vec<u32>>),

@@ -2,7 +2,7 @@
 //!
 //! Which start leads to the best plan is not known beforehand: structure wins where there is some, annealed orders win
 //! on random graphs, up*/down* sometimes in between. So all are searched on from for a slice of time, the worst are
-//! dropped, slices grow, and again and again an annealed order joins: drawn by lot, or the best one melted a little. The
+//! dropped, slices grow, and again and again an annealed order joins: randomly chosen, or the best one reheated a little. The
 //! searches of a round know nothing of each other, so threads can share them.
 //!
 //! ```text
@@ -41,7 +41,7 @@ const FOLDED_SLICES: u64 = 60;
 const RUNNERS_MAX: usize = 3;
 /// Work so far for each unit of work spent on annealing, from which on more annealing is due.
 const ANNEALING_RARITY: u64 = 4;
-/// Starts whose busiest channel carries this much more than the best one's are dropped.
+/// Starts whose most loaded channel carries this much more than the best one's are dropped.
 const LEAD: f64 = 1.5;
 /// If the best start carries this much more than the bound, an order is annealed before anything else.
 const HOPELESS: f64 = 2.0;

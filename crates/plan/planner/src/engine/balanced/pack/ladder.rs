@@ -2,7 +2,7 @@
 //!
 //! A plan for few trees is a plan for more. So all caps share one sequence of plans, none worse than the one before,
 //! and a cap of V ends it at the V-th: whatever the cap, the first V plans are the same, and the same number of steps
-//! never makes a worse plan of a larger cap. From one plan to the next the busiest tree is split, which any order of
+//! never makes a worse plan of a larger cap. From one plan to the next the most loaded tree is split, which any order of
 //! channels allows. Plans for more trees than the cap are looked at as well on small networks, since some of their trees may turn
 //! out to be the same. On *landings* plans made afresh for so many trees compete: trees for clusters of senders
 //! (`cluster.rs`), where paths must rise within an order annealed for them (`ordered.rs`), trees spread
@@ -42,7 +42,7 @@ const FEW: usize = 16;
 const COPIES: usize = 16;
 /// Clusters of senders are worth a try for so many trees or more; fewer are too wide.
 const CLUSTERS_MIN: usize = 32;
-/// A plan made afresh is improved if its busiest channel carries no more than so many times as much as the best one's.
+/// A plan made afresh is improved if its most loaded channel carries no more than so many times as much as the best one's.
 const PROMISING: f64 = 1.3;
 /// Where paths must rise, orders are annealed for so many clusters or more, and how often if they come to nothing; after each
 /// landing on which all of them did, once less.
@@ -205,7 +205,7 @@ impl Packer<'_> {
     }
 
     /// So many trees for clusters whose order was annealed for them, where paths must rise; none if so many tries come to
-    /// nothing, or to more than a few times as much as `limit` on the busiest channel.
+    /// nothing, or to more than a few times as much as `limit` on the most loaded channel.
     pub(super) fn ordered(
         &self,
         starts: &Starts<'_>,

@@ -51,14 +51,14 @@ const ROUNDS_UNORDERED: usize = 3;
 /// How often a tree is grown with other biases, at first and again, until its stems are hardly busier than they must be.
 const BALANCINGS: [usize; 2] = [10, 4];
 const BALANCED: f64 = 1.05;
-/// Trees are worth going on with if their busiest channel carries no more than so many times as much as the best one's, before
+/// Trees are worth going on with if their most loaded channel carries no more than so many times as much as the best one's, before
 /// there is an order and within it.
 const PROMISING_UNORDERED: f64 = 2.0;
 const PROMISING: f64 = 4.0;
 /// How often switches are offered to other clusters.
 const TRADES: usize = 12;
 
-/// A tree for each of so many clusters, on lanes by turns; none if no order was found that serves them all, or if the busiest
+/// A tree for each of so many clusters, on lanes round-robin; none if no order was found that serves them all, or if the most loaded
 /// channel is far above `limit`. Clusters take shape in `shaping` visits at most.
 pub(super) fn ordered(
     net: &Net,
@@ -254,7 +254,7 @@ impl Balance {
         sum.iter().map(|sum| (sum - least) as f32).collect()
     }
 
-    /// Makes it dearer to begin beyond stems that are busier outward, and cheaper beyond others; the load of the busiest.
+    /// Makes it dearer to begin beyond stems that are busier outward, and cheaper beyond others; the load of the most loaded.
     fn adjust(&mut self, net: &Net, cluster: &Cluster, inward: &[u32], step: f64) -> f64 {
         // Where the path to each switch begins.
         let mut begin = vec![usize::MAX; net.switches];

@@ -544,7 +544,7 @@ fn by_first(net: &Net, pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<(u32, u32)>) {
 
 /// Sharpness of the sweeps of a cycle.
 const SHARPNESS: [f64; 6] = [3.0, 6.0, 12.0, 20.0, 40.0, 80.0];
-/// The load aimed at, as a share of the busiest channel's.
+/// The load aimed at, as a share of the most loaded channel's.
 const AMBITION: f64 = 0.97;
 
 /// Goes on until it is to stop; the best is kept.

@@ -2,7 +2,7 @@
 //!
 //! With k of a tree's S senders on one side of a stem, and h of all n hosts, its channels carry k·(n − h) and (S − k)·h pairs:
 //! at best, with h = k·n/S, both carry k·(S − k)·n/S. So stems should part few senders from the others; the best cluster is a
-//! star. Branches of clusters hang up elsewhere, in the same cluster or another, by annealing, and some channels of every
+//! star. Branches of clusters are reattached elsewhere, in the same cluster or another, by annealing, and some channels of every
 //! switch are left to others, who have to reach it as well.
 //!
 //! ```text
@@ -212,7 +212,7 @@ impl Shape<'_> {
         }
     }
 
-    /// A cluster hung up in its middle, without what leads to no sender.
+    /// A cluster rooted in its middle, without what leads to no sender.
     fn finish(&mut self, number: usize) -> Cluster {
         let net = self.net;
         let part = self.parts[number].clone();

@@ -1,6 +1,6 @@
 //! Senders share trees: few trees, each for many senders, chosen together.
 //!
-//! Two kinds of moves lower the price of all channels together. A branch of a tree hangs up elsewhere (`sweep.rs`), and a
+//! Two kinds of moves lower the price of all channels together. A branch of a tree is reattached elsewhere (`sweep.rs`), and a
 //! sender turns to another tree. Both are exact: a sender's frames cross every channel of its tree outward, each for the
 //! hosts beyond. Where paths must rise, a turn is in use in a tree if a sender is before it and a host beyond it.
 //!
@@ -527,7 +527,7 @@ impl Share {
         found
     }
 
-    /// The tree with the most to do with the busiest channel, of those that can be split.
+    /// The tree with the most to do with the most loaded channel, of those that can be split.
     pub(super) fn busiest_tree(&self, net: &Net) -> Option<usize> {
         let mut units = vec![0_usize; self.trees.len()];
         self.units.iter().for_each(|unit| units[unit.tree] += 1);
@@ -560,7 +560,7 @@ impl Share {
     }
 }
 
-/// The load aimed at, as a share of the busiest channel's.
+/// The load aimed at, as a share of the most loaded channel's.
 pub(super) const AMBITION: f64 = 0.97;
 /// Trees that a sender tries.
 const TRIES: usize = 3;
@@ -636,14 +636,14 @@ pub(super) fn spread(net: &Net, mut units: Vec<Unit>, trees: usize, rng: &mut Rn
 }
 
 /// Sharpness and room of the sweeps of a cycle. Soft prices shorten paths and gather senders about the middle of their
-/// tree; sharp ones flatten the busiest channels. With no room to spare all trees have as many senders.
+/// tree; sharp ones flatten the most loaded channels. With no room to spare all trees have as many senders.
 const GATHERING: ([f64; 9], f64) = ([2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0], 1.0);
 const FLATTENING: ([f64; 9], f64) = ([6.0, 6.0, 9.0, 12.0, 18.0, 25.0, 40.0, 60.0, 100.0], 1.25);
 
 /// When to stop improving, beside when time is up.
 #[derive(Clone, Copy)]
 pub(super) struct Stop {
-    /// The busiest channel is no busier than this.
+    /// The most loaded channel is no busier than this.
     pub(super) enough: f64,
     /// Sweeps have gone from soft prices to sharp ones so often.
     pub(super) cycles: usize,

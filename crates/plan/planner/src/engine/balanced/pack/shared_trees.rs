@@ -1,6 +1,6 @@
 //! Trees that many senders share, the loads that follow, and what one more pair costs on a channel.
 //!
-//! A shared tree has no root of its own: frames climb it from one switch and descend to another. It is kept hung up at
+//! A shared tree has no root of its own: frames climb it from one switch and descend to another. It is kept rooted at
 //! some switch all the same, which can change at any time, as the channel by which it enters every other switch; the
 //! reverse of that channel leads up.
 //!
@@ -8,7 +8,7 @@
 //!        [r]            inward: a ← ra, b ← ab, c ← ac
 //!         │             b to c: up ba, down ac
 //!        [a]
-//!       ╱   ╲           hung up at b instead: a ← ba, r ← ar, c ← ac
+//!       ╱   ╲           rooted at b instead: a ← ba, r ← ar, c ← ac
 //!     [b]   [c]
 //! ```
 
@@ -127,12 +127,12 @@ impl SharedTrees {
         self.load == recounted.load && same_turns
     }
 
-    /// The busiest channel, in pairs of hosts on the fastest rate.
+    /// The most loaded channel, in pairs of hosts on the fastest rate.
     pub(super) fn peak(&self, net: &Net) -> f64 {
         (0..net.channels).map(|channel| self.load[channel] as f64 * net.slowness_of(channel)).fold(0.0, f64::max)
     }
 
-    /// The busiest channel, then the sum of all loads: less is better.
+    /// The most loaded channel, then the sum of all loads: less is better.
     pub(super) fn quality(&self, net: &Net) -> (f64, u64) {
         (self.peak(net), self.load.iter().sum())
     }
@@ -143,7 +143,7 @@ pub(super) fn is_better(one: (f64, u64), other: (f64, u64)) -> bool {
     one.0 < other.0 || (one.0 == other.0 && one.1 < other.1)
 }
 
-/// The price of channels: exponential in the load, which stands in for the busiest one (see `price.rs`).
+/// The price of channels: exponential in the load, which stands in for the most loaded one (see `price.rs`).
 pub(super) struct ChannelPrices {
     sharpness: f64,
     /// Sharpness over the load aimed at.
@@ -156,7 +156,7 @@ pub(super) struct ChannelPrices {
 const HOP: f64 = 1e-4;
 
 impl ChannelPrices {
-    /// Prices by the loads as they are; `ambition` is the load aimed at as a share of the busiest channel's.
+    /// Prices by the loads as they are; `ambition` is the load aimed at as a share of the most loaded channel's.
     pub(super) fn new(net: &Net, trees: &SharedTrees, sharpness: f64, ambition: f64) -> Self {
         let slope = sharpness / (trees.peak(net) * ambition).max(1.0);
         let mut prices = Self { sharpness, slope, weight: vec![0.0; net.channels] };

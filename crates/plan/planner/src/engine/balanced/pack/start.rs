@@ -110,7 +110,7 @@ impl<'a> Starts<'a> {
         improve(self.net, share::spread(self.net, self.units(), 1, rng, work), SINGLE, rng, work)
     }
 
-    /// Copies of one tree, placed on lanes by turns, with an order in which everything on it rises.
+    /// Copies of one tree, placed on lanes round-robin, with an order in which everything on it rises.
     pub(super) fn copies(&self, one: &Share, copies: usize) -> Share {
         let net = self.net;
         let (root, inward) = (one.trees.root(0), one.trees.tree(0));

@@ -1,4 +1,4 @@
-//! Local search in one shared tree: hang a branch up elsewhere, if that makes the whole cheaper.
+//! Local search in one shared tree: reattach a branch elsewhere, if that makes the whole cheaper.
 //!
 //! A branch is a switch and what is below it. Frames between the branch and the rest cross the channels on the way
 //! between its old and its new place in the other direction, or for the first time, or no more; all other channels keep
