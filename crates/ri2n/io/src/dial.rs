@@ -29,7 +29,7 @@ const LEAD: Duration = Duration::from_millis(200);
 /// How long OPEN is repeated before HELLO is said again: a cookie does not live for ever.
 const OPENING_MAX: Duration = Duration::from_secs(2);
 
-/// What is called once with how it came out, on the worker's thread.
+/// What is called once with how it came out: on the worker's thread, or on the caller's if nobody can be asked.
 pub(crate) type Done = Box<dyn FnOnce(io::Result<Option<Arc<Shared>>>) + Send>;
 
 /// What an attempt is for.
@@ -80,10 +80,34 @@ struct Race {
 }
 
 /// Begins to connect to the first of the addresses that answers.
-///
-/// # Errors
-/// If nobody can be asked; then `done` is not called.
-pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: Done) -> io::Result<()> {
+pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: Done) {
+    let began = sys::now();
+    let Start { worker, socket, ours, tries, ids, last_error } = match prepare(servers, config, began) {
+        Ok(start) => start,
+        Err(error) => return done(Err(error)),
+    };
+    let deadline = began + config.connect_timeout;
+    let race = Race { config: config.clone(), goal, ours, deadline, tries, leader: None, last_error, done };
+    let dial = Arc::new(Dial { worker, socket, ids, race: Mutex::new(Some(race)) });
+    // The first questions leave from here, which saves a turn of the worker.
+    dial.worker.add_dial(&dial.ids, &dial);
+    if let Some(next) = dial.look(began) {
+        dial.worker.look_at(dial.ids[0], next);
+    }
+}
+
+/// Whom to ask, and from where.
+struct Start {
+    worker: Arc<Worker>,
+    socket: Arc<Socket>,
+    ours: Vec<LocalAddress>,
+    tries: Vec<Try>,
+    ids: Vec<u32>,
+    /// Why others are not asked.
+    last_error: io::Error,
+}
+
+fn prepare(servers: &[SocketAddr], config: &Config, began: Time) -> io::Result<Start> {
     let first =
         servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -91,7 +115,6 @@ pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: D
     let socket = worker.socket(&Ports::toward(first.ip(), config.ports.as_ref()))?;
     let ours = allowed(&config.links, first.ip(), &local_addresses()?);
     let told: Vec<Address> = ours.iter().map(|local| local.address).take(ADDRESSES_MAX).collect();
-    let began = sys::now();
     let (mut tries, mut ids, mut last_error) = (Vec::new(), Vec::new(), io::ErrorKind::TimedOut.into());
     for server in servers.iter().copied().filter(|server| server.is_ipv4() == first.is_ipv4()) {
         match first_path(server, config) {
@@ -108,15 +131,7 @@ pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: D
     if tries.is_empty() {
         return Err(last_error);
     }
-    let deadline = began + config.connect_timeout;
-    let race = Race { config: config.clone(), goal, ours, deadline, tries, leader: None, last_error, done };
-    let dial = Arc::new(Dial { worker: worker.clone(), socket, ids, race: Mutex::new(Some(race)) });
-    // The first questions leave from here, which saves a turn of the worker.
-    dial.worker.add_dial(&dial.ids, &dial);
-    if let Some(next) = dial.look(began) {
-        dial.worker.look_at(dial.ids[0], next);
-    }
-    Ok(())
+    Ok(Start { worker: worker.clone(), socket, ours, tries, ids, last_error })
 }
 
 impl Dial {

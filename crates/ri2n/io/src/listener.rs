@@ -18,7 +18,7 @@ use ri2n::{
 };
 use std::{
     collections::VecDeque,
-    io,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     os::fd::BorrowedFd,
     sync::{
@@ -36,13 +36,16 @@ pub struct Listener {
     acceptor: Arc<Acceptor>,
 }
 
+/// What is offered each new connection first; what it gives back waits to be accepted.
+type Taker = Box<dyn Fn(Stream, SocketAddr) -> Option<Stream> + Send + Sync>;
+
 /// What the listener and its worker share.
-#[derive(Debug)]
 pub(crate) struct Acceptor {
     pub(crate) socket: Socket,
     pub(crate) id: u32,
     worker: Arc<Worker>,
     config: Config,
+    taker: Option<Taker>,
     queue: Mutex<Queue>,
     changed: Condvar,
     ready: EventFd,
@@ -62,6 +65,23 @@ impl Listener {
     /// # Errors
     /// If the address cannot be bound.
     pub fn bind(address: SocketAddr, config: &Config) -> io::Result<Self> {
+        Self::bind_any(address, config, None)
+    }
+
+    /// The same, for a caller who need not wait: `taker` is offered each new connection, on a worker's thread, before its client
+    /// hears that it is accepted. It must not wait. What it gives back waits for [`Self::accept`].
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub fn bind_offering(
+        address: SocketAddr,
+        config: &Config,
+        taker: impl Fn(Stream, SocketAddr) -> Option<Stream> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        Self::bind_any(address, config, Some(Box::new(taker)))
+    }
+
+    fn bind_any(address: SocketAddr, config: &Config, taker: Option<Taker>) -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let worker = worker::any()?;
@@ -70,6 +90,7 @@ impl Listener {
             id: NUMBER.fetch_add(1, Ordering::Relaxed),
             worker: worker.clone(),
             config: config.clone(),
+            taker,
             queue: Mutex::new(Queue {
                 server: Server::new(random()?, config.protection()),
                 waiting: VecDeque::new(),
@@ -137,6 +158,12 @@ impl Drop for Listener {
     }
 }
 
+impl fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acceptor").field("id", &self.id).field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
 impl Acceptor {
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -184,12 +211,23 @@ impl Acceptor {
             Response::Open(opening) => {
                 let refusal = queue.server.refuse_full(&opening);
                 // No port or descriptor is left: the client hears that there is no room.
-                Some(self.open(&mut queue, path, *opening).unwrap_or(refusal))
+                let Ok((stream, client, answer)) = self.open(&mut queue, path, *opening) else { return Some(refusal) };
+                drop(queue);
+                let waits = match &self.taker {
+                    Some(taker) => taker(stream, client),
+                    None => Some(stream),
+                };
+                if let Some(stream) = waits {
+                    self.lock().waiting.push_back((stream, client));
+                    self.ready.set();
+                    self.changed.notify_one();
+                }
+                Some(answer)
             }
         }
     }
 
-    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<Vec<u8>> {
+    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<(Stream, SocketAddr, Vec<u8>)> {
         let client = opening.client();
         let worker = worker::any()?;
         let socket = worker.socket(&Ports::toward(client.ip(), self.config.ports.as_ref()))?;
@@ -204,10 +242,7 @@ impl Acceptor {
         let reach = Reach::of_server(self.config.links.clone(), client.ip());
         let ends = Ends { local, peer: client, others: Vec::new(), reach };
         let shared = Shared::new(worker, &socket, Role::Server, ends, connection);
-        queue.waiting.push_back((Stream::new(shared), client));
-        self.ready.set();
-        self.changed.notify_one();
-        Ok(answer)
+        Ok((Stream::new(shared), client, answer))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     sys::{self, EventFd, Segment, Socket},
     worker::Worker,
 };
-use ri2n::{Arrival, Batch, Carrier, Connection, Health, Time};
+use ri2n::{Arrival, Batch, Carrier, Connection, Health, StreamState, Time};
 use std::{
     cell::RefCell,
     fmt, io,
@@ -41,6 +41,9 @@ const LINGER_MAX: Duration = Duration::from_secs(60);
 thread_local! {
     static BATCH: RefCell<Batch> = RefCell::default();
 }
+
+/// What is called once, on the worker's thread.
+pub(crate) type OnceDone = Box<dyn FnOnce() + Send>;
 
 /// A connection.
 #[derive(Debug)]
@@ -83,8 +86,10 @@ pub(crate) struct State {
     writable: Option<ReadyFd>,
     pub(crate) read_timeout: Option<Duration>,
     pub(crate) write_timeout: Option<Duration>,
-    /// What the worker does besides.
+    /// What the worker does besides,
     duty: Option<Box<dyn Duty>>,
+    /// and what it does once.
+    awaited: Option<Awaited>,
     /// When it became nobody's, and when all had been said.
     orphaned_at: Option<Time>,
     drained_at: Option<Time>,
@@ -93,6 +98,21 @@ pub(crate) struct State {
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("connection", &self.connection).finish_non_exhaustive()
+    }
+}
+
+/// What the worker does once enough can be read, or the time has come.
+struct Awaited {
+    least: usize,
+    until: Time,
+    then: OnceDone,
+}
+
+impl Awaited {
+    fn is_over(&self, connection: &Connection, now: Time) -> bool {
+        let (head, tail) = connection.peek();
+        let is_ended = connection.is_read_to_end() || matches!(connection.state(), StreamState::Closed(_));
+        head.len() + tail.len() >= self.least || is_ended || now >= self.until
     }
 }
 
@@ -149,6 +169,7 @@ impl Shared {
             read_timeout: None,
             write_timeout: None,
             duty: None,
+            awaited: None,
             orphaned_at: None,
             drained_at: None,
         };
@@ -305,6 +326,8 @@ impl Shared {
             state.connection.handle_timeout(now);
         }
         let (then, done) = Self::run_duty(&mut state, now, seen);
+        let is_over = state.awaited.as_ref().is_some_and(|awaited| awaited.is_over(&state.connection, now));
+        let awaited = if is_over { state.awaited.take() } else { None };
         if state.connection.wants_transmit() {
             self.transmit(&mut state, now);
         }
@@ -316,6 +339,7 @@ impl Shared {
             (Then::Again, None) => Look::Again,
             (then, None) => {
                 let due = state.connection.poll_timeout().unwrap_or(Time::NEVER);
+                let due = state.awaited.as_ref().map_or(due, |awaited| due.min(awaited.until));
                 Look::At(if let Then::At(at) = then { due.min(at) } else { due })
             }
         };
@@ -323,6 +347,10 @@ impl Shared {
             self.due.store(at.as_nanos(), Ordering::Relaxed);
         }
         drop(state);
+        if let Some(awaited) = awaited {
+            // It may use the stream.
+            (awaited.then)();
+        }
         if let Some(duty) = done {
             // Others' locks may be taken by what is dropped here.
             drop(duty);
@@ -379,6 +407,17 @@ impl Shared {
         drop(state);
         self.call_worker();
         Ok(())
+    }
+
+    /// Has the worker call `then` once `least` bytes can be read, the stream has ended, or at `until`.
+    pub(crate) fn when_readable(&self, least: usize, until: Time, then: OnceDone) {
+        let mut state = self.lock();
+        let awaited = Awaited { least, until, then };
+        let at = if awaited.is_over(&state.connection, sys::now()) { Time::ZERO } else { until };
+        let before = state.awaited.replace(awaited);
+        drop(state);
+        drop(before);
+        self.worker.look_at(self.id, at);
     }
 
     /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.

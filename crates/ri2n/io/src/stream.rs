@@ -61,6 +61,16 @@ impl Stream {
         connect::connect(servers, config).map(Self::new)
     }
 
+    /// The same without waiting: `then` is called once with how it came out, on a worker's thread or, if nobody can be asked, on
+    /// this one. It must not wait.
+    pub fn connect_any_then(
+        servers: &[SocketAddr],
+        config: &Config,
+        then: impl FnOnce(io::Result<Self>) + Send + 'static,
+    ) {
+        connect::connect_then(servers, config, move |result| then(result.map(Self::new)));
+    }
+
     /// Whether a server answers at one of its addresses within the configuration's time to connect; nothing is opened.
     ///
     /// # Errors
@@ -135,6 +145,12 @@ impl Stream {
             }
             state = self.shared.wait(state, until);
         }
+    }
+
+    /// Has the worker's thread call `then` once: when `least` bytes can be read, the peer has finished, the connection has ended, or
+    /// `within` has passed. It must not wait; [`Self::try_read`] says what has happened. Only the last call counts.
+    pub fn when_readable(&self, least: usize, within: Duration, then: impl FnOnce() + Send + 'static) {
+        self.shared.when_readable(least, sys::now() + within, Box::new(then));
     }
 
     /// Copies in as much as there is room for.

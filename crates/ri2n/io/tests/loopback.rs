@@ -193,3 +193,47 @@ fn ipv6_works_as_well() {
     server.read_exact(&mut bytes).unwrap();
     assert_eq!(&bytes, b"six");
 }
+
+#[test]
+fn what_is_offered_is_not_waited_for_and_what_is_given_back_is() {
+    let config = four_links();
+    let (send, receive) = std::sync::mpsc::channel();
+    let mut turns = 0..;
+    let turns = std::sync::Mutex::new(move || turns.next());
+    let taker = move |stream: Stream, _| {
+        let turn = turns.lock().unwrap()();
+        if turn == Some(1) {
+            return Some(stream);
+        }
+        let (send, reader) = (send.clone(), stream.clone());
+        stream.when_readable(5, Duration::from_secs(10), move || {
+            let mut bytes = [0; 10];
+            let count = reader.try_read(&mut bytes).unwrap();
+            send.send(bytes[..count].to_vec()).unwrap();
+        });
+        None
+    };
+    let listener = Listener::bind_offering("127.0.0.1:0".parse().unwrap(), &config, taker).unwrap();
+    let address = listener.local_addr().unwrap();
+    let first = Stream::connect(address, &config).unwrap();
+    first.write(b"hel").unwrap();
+    assert!(receive.recv_timeout(Duration::from_millis(50)).is_err(), "five bytes are waited for");
+    first.write(b"lo").unwrap();
+    assert_eq!(receive.recv_timeout(Duration::from_secs(10)).unwrap(), b"hello");
+    let second = Stream::connect(address, &config).unwrap();
+    assert_eq!(listener.accept().unwrap().1, second.local_addr());
+    let (send, connected) = std::sync::mpsc::channel();
+    Stream::connect_any_then(&[address], &config, move |result| send.send(result.unwrap()).unwrap());
+    let third = connected.recv_timeout(Duration::from_secs(10)).unwrap();
+    // An end is as good as enough.
+    third.write(b"ab").unwrap();
+    third.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(receive.recv_timeout(Duration::from_secs(10)).unwrap(), b"ab");
+    // So is the time.
+    let (send, woken) = std::sync::mpsc::channel();
+    second.when_readable(1, Duration::from_millis(30), move || send.send(()).unwrap());
+    woken.recv_timeout(Duration::from_secs(10)).unwrap();
+    let (send, failed) = std::sync::mpsc::channel();
+    Stream::connect_any_then(&[], &config, move |result| send.send(result.is_err()).unwrap());
+    assert!(failed.recv_timeout(Duration::from_secs(10)).unwrap(), "no address is an error");
+}

@@ -10,6 +10,7 @@
 //! ```
 
 mod announced;
+mod asking;
 mod claim;
 mod connect;
 mod dial;
@@ -75,7 +76,7 @@ impl Default for Settings {
     }
 }
 
-/// Threads that answer questions at the same time; beyond, programs use plain TCP.
+/// Questions that are being answered at the same time; beyond, programs use plain TCP.
 const QUESTIONS_MAX: usize = 512;
 /// Streams of one broker; beyond, programs use plain TCP.
 const STREAMS_MAX: usize = 32_768;
@@ -131,42 +132,65 @@ impl Broker {
     }
 }
 
-/// Answers one question: here, if it is there and needs no waiting, else on a thread that may wait.
-fn answer_question(broker: &Arc<Broker>, line: Line) {
-    let question = match line.question_now() {
-        Ok(Some(question)) => Some(question),
-        Ok(None) => return,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-        Err(_) => return,
+/// Answers one question: here, unless it needs a thread that may wait. A line that is dropped tells the program to use plain TCP.
+fn answer_question(broker: &Arc<Broker>, line: Line, request: Request, socket: Option<OwnedFd>) {
+    if request.token != broker.token {
+        return;
+    }
+    let id = request.id;
+    let answered = match request.operation {
+        Operation::Claim => claim::claim(broker, &line, &request, socket),
+        Operation::State => {
+            let state = broker.table().state(id);
+            line.answer(&Answer { id, ..Answer::of(state) }, &[])
+        }
+        Operation::SetOption => line.answer(&tuning::set(broker, id, request.option), &[]),
+        Operation::GetOption => line.answer(&tuning::get(broker, id, request.option), &[]),
+        Operation::Connect => match Asked::new(broker) {
+            Some(asked) => connect::consider(broker, line, &request, socket, asked),
+            None => Ok(()),
+        },
+        Operation::Listen => on_thread(broker, move |broker| {
+            if let Some(local) = request.local {
+                listen::begin(broker, local, Delivery::Claim(Acceptor::Unknown));
+            }
+            line.answer(&Answer::of(Verdict::Ready), &[])
+        }),
+        Operation::Express => on_thread(broker, move |broker| {
+            let express = broker.table().express(id);
+            match express.as_deref().map(Express::open) {
+                Some(Ok(descriptors)) => line.answer(&Answer::of(Verdict::Ready), &descriptors),
+                _ => line.answer(&Answer::of(Verdict::Plain), &[]),
+            }
+        }),
+        Operation::Drain => on_thread(broker, move |broker| tuning::drain(broker, id, request.option.value, &line)),
     };
-    if let Some((request, _)) = &question {
-        let is_quick = match request.operation {
-            Operation::State | Operation::SetOption | Operation::GetOption => true,
-            Operation::Claim => claim::is_quick(broker, request),
-            Operation::Connect | Operation::Listen | Operation::Express | Operation::Drain => false,
-        };
-        if is_quick {
-            consider(broker, &line, question);
-            return;
-        }
-    }
-    {
-        let mut table = broker.table();
-        if table.questions >= QUESTIONS_MAX {
-            return;
-        }
-        table.questions += 1;
-    }
-    let asked = Asked(Arc::clone(broker));
-    // Without a thread the line is dropped, which tells the program to use plain TCP.
-    let _ = broker.threads.run(move || {
-        let question = question.or_else(|| line.question());
-        consider(&asked.0, &line, question);
-    });
+    note_failed(answered);
+}
+
+/// Answers a question on a thread that may wait, unless too many are being answered.
+fn on_thread(
+    broker: &Arc<Broker>,
+    answer: impl FnOnce(&Arc<Broker>) -> io::Result<()> + Send + 'static,
+) -> io::Result<()> {
+    let Some(asked) = Asked::new(broker) else { return Ok(()) };
+    broker.threads.run(move || note_failed(answer(&asked.0)))
 }
 
 /// Counts a question until it is answered, however that goes.
 struct Asked(Arc<Broker>);
+
+impl Asked {
+    /// None if too many are being answered.
+    fn new(broker: &Arc<Broker>) -> Option<Self> {
+        let mut table = broker.table();
+        if table.questions >= QUESTIONS_MAX {
+            return None;
+        }
+        table.questions += 1;
+        Some(Self(Arc::clone(broker)))
+    }
+}
 
 impl Drop for Asked {
     fn drop(&mut self) {
@@ -174,36 +198,8 @@ impl Drop for Asked {
     }
 }
 
-fn consider(broker: &Arc<Broker>, line: &Line, question: Option<(Request, Option<OwnedFd>)>) {
-    let Some((request, socket)) = question else { return };
-    if request.token != broker.token {
-        return;
-    }
-    let result = match request.operation {
-        Operation::Connect => connect::consider(broker, line, &request, socket),
-        Operation::Claim => claim::claim(broker, line, &request, socket),
-        Operation::Listen => {
-            if let Some(local) = request.local {
-                listen::begin(broker, local, Delivery::Claim(Acceptor::Unknown));
-            }
-            line.answer(&Answer::of(Verdict::Ready), &[])
-        }
-        Operation::Express => {
-            let express = broker.table().express(request.id);
-            match express.as_deref().map(Express::open) {
-                Some(Ok(descriptors)) => line.answer(&Answer::of(Verdict::Ready), &descriptors),
-                _ => line.answer(&Answer::of(Verdict::Plain), &[]),
-            }
-        }
-        Operation::State => {
-            let state = broker.table().state(request.id);
-            line.answer(&Answer { id: request.id, ..Answer::of(state) }, &[])
-        }
-        Operation::SetOption => line.answer(&tuning::set(broker, request.id, request.option), &[]),
-        Operation::GetOption => line.answer(&tuning::get(broker, request.id, request.option), &[]),
-        Operation::Drain => tuning::drain(broker, request.id, request.option.value, line),
-    };
-    if let Err(error) = result {
+fn note_failed(answered: io::Result<()>) {
+    if let Err(error) = answered {
         warn(&format!("a program's question: {error}"));
     }
 }

@@ -7,13 +7,9 @@ use std::{
 
 use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind,
-    listen, recvmsg, sendmsg, setsockopt, socket, sockopt::ReceiveTimeout,
+    listen, recvmsg, sendmsg, socket,
 };
-use nix::sys::time::TimeVal;
 use ri2n_session::{Answer, REQUEST_BYTES, Request};
-
-/// How long a program may take to say what it wants, seconds.
-const REQUEST_SECONDS: i64 = 2;
 
 /// The control socket.
 pub(crate) struct ControlSocket(OwnedFd);
@@ -45,18 +41,16 @@ impl ControlSocket {
 }
 
 impl Line {
-    /// Reads the question, and the socket that came along, once it is there; `None` for anything else.
-    pub(crate) fn question(&self) -> Option<(Request, Option<OwnedFd>)> {
-        setsockopt(&self.0, ReceiveTimeout, &TimeVal::new(REQUEST_SECONDS, 0)).ok()?;
-        self.read(MsgFlags::empty()).ok()?
-    }
-
-    /// The same without waiting.
+    /// Reads the question, and the socket that came along, without waiting; `None` for anything else.
     ///
     /// # Errors
     /// `WouldBlock` if nothing is there yet.
     pub(crate) fn question_now(&self) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
         self.read(MsgFlags::MSG_DONTWAIT)
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.0)
     }
 
     fn read(&self, flags: MsgFlags) -> io::Result<Option<(Request, Option<OwnedFd>)>> {

@@ -11,7 +11,7 @@ use ri2n_session::{Answer, Name, Request, Verdict};
 
 use super::{
     Broker,
-    announced::{Announced, Step},
+    announced::Announced,
     listen,
     listening::{self, Acceptor, Delivery},
     tuning::{Options, Tuning},
@@ -23,13 +23,6 @@ use crate::{
     relay::{self, Far},
 };
 
-/// Whether a claim is answered without waiting: the peer has been answered, or nothing is known of the knock.
-pub(super) fn is_quick(broker: &Broker, request: &Request) -> bool {
-    let key = request.remote.map(|knock| SocketAddr::new(knock.ip().to_canonical(), knock.port()));
-    let turn = key.and_then(|key| broker.table().announced.get(&key).map(|announced| Arc::clone(&announced.turn)));
-    turn.is_none_or(|turn| *turn.lock() == Step::Answered)
-}
-
 /// A program has accepted a knock; the connection that it took for one of TCP has the options of its listener.
 ///
 /// # Errors
@@ -38,7 +31,7 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accept
     let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
     let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
     let announced = broker.table().announced.remove(&key);
-    let Some(Announced { stream, greeting, listener, turn, express, held }) = announced else {
+    let Some(Announced { greeting, listener, knock, express, held, .. }) = announced else {
         let taken = broker.table().taken(key);
         return match taken {
             // The library was late. Its peer has been turned away, so to the program it never knocked.
@@ -50,8 +43,11 @@ pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accept
         };
     };
     listening::note_claim(broker, listener);
-    // The program's first bytes must not overtake the welcome.
-    turn.claim();
+    if !knock.claim()? {
+        return line.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[]);
+    }
+    let stream = knock.stream.clone();
+    drop(knock);
     let id = broker.table().next_id();
     let as_program_sees = |address: SocketAddr| match (near, address) {
         (SocketAddr::V6(_), SocketAddr::V4(v4)) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),

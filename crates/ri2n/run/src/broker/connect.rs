@@ -21,10 +21,11 @@ use ri2n_session::{Answer, Name, Request, Verdict, Waiting};
 use socket2::{SockAddr, SockRef};
 
 use super::{
-    Broker,
-    dial::{Copies, DialChoice, Dialed, choose, dial},
+    Asked, Broker,
+    dial::{Copies, DialChoice, Dialed, Wanted, choose, dial},
     forward::carry_tcp,
     held::Held,
+    note_failed,
     port::Port,
     table::Peer,
     tuning::{Options, Tuning},
@@ -42,11 +43,16 @@ use crate::{
 /// How long a program that must not wait is kept waiting for a peer of which nothing is known.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
+/// Answers a program that connects, now or when that is decided; nothing here waits.
+///
+/// # Errors
+/// If the program cannot be told.
 pub(super) fn consider(
     broker: &Arc<Broker>,
-    line: &Line,
+    line: Line,
     request: &Request,
     socket: Option<OwnedFd>,
+    asked: Asked,
 ) -> io::Result<()> {
     let plain = || line.answer(&Answer::of(Verdict::Plain), &[]);
     let (Some(remote), Some(socket)) = (request.remote, socket) else { return plain() };
@@ -72,13 +78,18 @@ pub(super) fn consider(
     };
     let tuning = Tuning::new(broker, id, options);
     let attempt = Attempt { id, known, local, remote, target, port, tuning };
+    let (wanted, settling) = (attempt.wanted(), Arc::clone(broker));
     match request.waiting {
-        Waiting::Blocking => {
-            let dialed = attempt.dial(broker);
-            attempt.settle(broker, line, held, dialed)
-        }
-        Waiting::NonBlocking => attempt.in_background(broker, line, held),
+        Waiting::Blocking => dial(broker, wanted, move |dialed| {
+            note_failed(attempt.settle(&settling, &line, held, dialed));
+            drop(asked);
+        }),
+        Waiting::NonBlocking => broker.threads.run(move || {
+            note_failed(attempt.in_background(&settling, &line, held));
+            drop(asked);
+        })?,
     }
+    Ok(())
 }
 
 /// Serves the connections that the kernel sends to the proxy instead of where they wanted to go.
@@ -148,11 +159,10 @@ impl Attempt {
 
     fn in_background(self, broker: &Arc<Broker>, line: &Line, held: Held) -> io::Result<()> {
         let (send, receive) = mpsc::channel();
-        let (dialer, known, local, target) = (Arc::clone(broker), self.known, self.local, self.target);
-        broker.threads.run(move || {
+        dial(broker, self.wanted(), move |dialed| {
             // The one who asked may have failed meanwhile; the stream then ends here.
-            let _ = send.send(dial(&dialer, known, local, target, Copies::Offered));
-        })?;
+            let _ = send.send(dialed);
+        });
         match receive.recv_timeout(WAIT_MAX) {
             Ok(dialed) => return self.settle(broker, line, held, dialed),
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("dialling ended without a result")),
@@ -192,8 +202,8 @@ impl Attempt {
         Ok(())
     }
 
-    fn dial(&self, broker: &Arc<Broker>) -> Dialed {
-        dial(broker, self.known, self.local, self.target, Copies::Offered)
+    fn wanted(&self) -> Wanted {
+        Wanted { known: self.known, local: self.local, target: self.target, copies: Copies::Offered }
     }
 
     fn note(&self, broker: &Broker, express: Option<&Arc<Express>>) {

@@ -1,8 +1,9 @@
 //! Whether a peer is tried by RI2N, and the attempt.
 
 use std::{
+    io,
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -75,57 +76,84 @@ pub(super) enum Copies {
     Unknown,
 }
 
-/// Connects by RI2N and waits for the peer's program.
-pub(super) fn dial(
-    broker: &Arc<Broker>,
-    known: Option<Peer>,
-    local: SocketAddr,
-    target: SocketAddr,
-    copies: Copies,
-) -> Dialed {
+/// Who wants to reach whom.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// What is known of the peer.
+    pub(super) known: Option<Peer>,
+    /// The program's own address.
+    pub(super) local: SocketAddr,
+    pub(super) target: SocketAddr,
+    pub(super) copies: Copies,
+}
+
+/// Connects by RI2N. `then` is called once, when the peer's program has the stream in its queue or something else stands in: on a
+/// worker's thread, or on this one. It must not wait.
+pub(super) fn dial(broker: &Arc<Broker>, wanted: Wanted, then: impl FnOnce(Dialed) + Send + 'static) {
     let settings = &broker.settings;
-    let patience = if known == Some(Peer::Speaks) { settings.patience_known } else { settings.patience };
+    let patience = if wanted.known == Some(Peer::Speaks) { settings.patience_known } else { settings.patience };
     let mut config = settings.protocol.clone();
     config.connect_timeout = patience;
-    let note = |peer| broker.table().note_peer(target, peer, Instant::now());
-    let servers = broker.table().servers(target);
-    let stream = match Stream::connect_any(&servers, &config) {
-        Ok(stream) => stream,
-        Err(error) => {
-            let why = Why::of(&error);
-            if matches!(why, Why::Silent | Why::Unreachable(_)) {
-                note(Peer::Silent);
-                ask_again(broker, target);
-            } else {
-                note(Peer::Refused);
-            }
-            return Dialed::without(broker, target, why);
-        }
-    };
+    let servers = broker.table().servers(wanted.target);
+    let broker = Arc::clone(broker);
+    Stream::connect_any_then(&servers, &config, move |result| match result {
+        Ok(stream) => introduce(broker, stream, wanted, then),
+        Err(error) => then(without_answer(&broker, wanted.target, &error)),
+    });
+}
+
+/// The same for a thread that may wait.
+pub(super) fn dial_and_wait(broker: &Arc<Broker>, wanted: Wanted) -> Dialed {
+    let (send, receive) = mpsc::channel();
+    dial(broker, wanted, move |dialed| {
+        // Nobody waits any more if the caller has panicked.
+        let _ = send.send(dialed);
+    });
+    receive.recv().unwrap_or(Dialed::Refused(libc::ECONNABORTED))
+}
+
+fn without_answer(broker: &Arc<Broker>, target: SocketAddr, error: &io::Error) -> Dialed {
+    let why = Why::of(error);
+    let is_silent = matches!(why, Why::Silent | Why::Unreachable(_));
+    let peer = if is_silent { Peer::Silent } else { Peer::Refused };
+    broker.table().note_peer(target, peer, Instant::now());
+    if is_silent {
+        ask_again(broker, target);
+    }
+    Dialed::without(broker, target, why)
+}
+
+/// Says over a new stream who wants whom.
+fn introduce(broker: Arc<Broker>, stream: Stream, wanted: Wanted, then: impl FnOnce(Dialed) + Send + 'static) {
+    let Wanted { local, target, copies, .. } = wanted;
     broker.table().note_addresses(stream.peer_addresses());
     let proposal = match copies {
-        Copies::Offered => Proposal::new(&settings.protocol, local.ip().to_canonical()),
+        Copies::Offered => Proposal::new(&broker.settings.protocol, local.ip().to_canonical()),
         Copies::Unknown => None,
     };
     let offer = proposal.as_ref().and_then(Proposal::offer);
-    match greet(&stream, Greeting { source: local, target, offer }) {
-        Ok(theirs) => {
-            note(Peer::Speaks);
-            let express = proposal.zip(theirs).and_then(|(ours, theirs)| ours.meet(target.ip(), theirs));
-            Dialed::Stream(stream, express.map(Arc::new))
-        }
-        Err(error) => {
-            stream.reset();
-            match error.raw_os_error() {
-                // Nobody listens any more, says the broker: TCP may know better, and says it as the kernel does.
-                None | Some(libc::ECONNREFUSED) => {
-                    note(Peer::Refused);
-                    Dialed::without(broker, target, Why::NotAccepted)
-                }
-                Some(errno) => Dialed::Refused(errno),
+    let greeted = stream.clone();
+    greet(&stream, Greeting { source: local, target, offer }, move |answered| {
+        let note = |peer| broker.table().note_peer(target, peer, Instant::now());
+        then(match answered {
+            Ok(theirs) => {
+                note(Peer::Speaks);
+                let express = proposal.zip(theirs).and_then(|(ours, theirs)| ours.meet(target.ip(), theirs));
+                Dialed::Stream(greeted, express.map(Arc::new))
             }
-        }
-    }
+            Err(error) => {
+                greeted.reset();
+                match error.raw_os_error() {
+                    // Nobody listens any more, says the broker: TCP may know better, and says it as the kernel does.
+                    None | Some(libc::ECONNREFUSED) => {
+                        note(Peer::Refused);
+                        Dialed::without(&broker, target, Why::NotAccepted)
+                    }
+                    Some(errno) => Dialed::Refused(errno),
+                }
+            }
+        });
+    });
 }
 
 /// Asks a peer that was silent in the background, so that connections are RI2N again soon after it answers.

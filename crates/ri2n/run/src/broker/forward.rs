@@ -14,7 +14,7 @@ use socket2::SockRef;
 
 use super::{
     Broker, Settings,
-    dial::{Copies, DialChoice, Dialed, choose, dial},
+    dial::{Copies, DialChoice, Dialed, Wanted, choose, dial_and_wait},
     greet::{answer, receive_greeting, refusal},
     held::Held,
     warn,
@@ -106,7 +106,8 @@ pub(super) fn carry_tcp(
         DialChoice::Local => Dialed::Plain,
         DialChoice::Plain(why) => broker.fall_back(target, why).map_or_else(Dialed::Refused, |()| Dialed::Plain),
         DialChoice::Try(known) => {
-            dial(broker, known, SocketAddr::new(source_for(target)?, from.port()), target, Copies::Unknown)
+            let local = SocketAddr::new(source_for(target)?, from.port());
+            dial_and_wait(broker, Wanted { known, local, target, copies: Copies::Unknown })
         }
     };
     let far = match dialed {

@@ -15,30 +15,43 @@ const WELCOME_MAX: Duration = Duration::from_secs(30);
 /// How long a new stream may take to say whom it wants.
 const GREETING_MAX: Duration = Duration::from_secs(5);
 
-/// Says who wants whom, and reads the answer: the peer's offer of early copies, if it makes one.
-///
-/// # Errors
-/// What the peer says, or that it says nothing.
-pub(super) fn greet(stream: &Stream, greeting: Greeting) -> io::Result<Option<Offer>> {
-    let mut rest = &greeting.encode()[..];
-    while !rest.is_empty() {
-        let written = stream.write(rest)?;
-        rest = &rest[written..];
+/// Says who wants whom. `then` is called once with the answer: the peer's offer of early copies, if it makes one, or what it says, or
+/// that it says nothing.
+pub(super) fn greet(
+    stream: &Stream,
+    greeting: Greeting,
+    then: impl FnOnce(io::Result<Option<Offer>>) + Send + 'static,
+) {
+    if let Err(error) = write_all(stream, &greeting.encode()) {
+        return then(Err(error));
     }
-    stream.set_read_timeout(Some(WELCOME_MAX));
-    let mut welcome = [0; WELCOME_BYTES];
-    read_exact(stream, &mut welcome)?;
-    stream.set_read_timeout(None);
-    greeting::decode_welcome(&welcome)
+    let reader = stream.clone();
+    stream.when_readable(WELCOME_BYTES, WELCOME_MAX, move || {
+        let mut welcome = [0; WELCOME_BYTES];
+        then(read_at_once(&reader, &mut welcome).and_then(|()| greeting::decode_welcome(&welcome)));
+    });
 }
 
-/// Reads who wants whom.
+/// Has `then` called once with who wants whom, or with why that is not known.
+pub(super) fn hear_greeting(stream: &Stream, then: impl FnOnce(io::Result<Greeting>) + Send + 'static) {
+    let reader = stream.clone();
+    stream.when_readable(GREETING_BYTES, GREETING_MAX, move || {
+        let mut bytes = [0; GREETING_BYTES];
+        then(read_at_once(&reader, &mut bytes).and_then(|()| decode(&reader, &bytes)));
+    });
+}
+
+/// Waits for who wants whom.
 pub(super) fn receive_greeting(stream: &Stream) -> io::Result<Greeting> {
     stream.set_read_timeout(Some(GREETING_MAX));
     let mut bytes = [0; GREETING_BYTES];
     read_exact(stream, &mut bytes)?;
     stream.set_read_timeout(None);
-    let greeting = Greeting::decode(&bytes).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    decode(stream, &bytes)
+}
+
+fn decode(stream: &Stream, bytes: &[u8; GREETING_BYTES]) -> io::Result<Greeting> {
+    let greeting = Greeting::decode(bytes).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     Ok(Greeting { source: vouched(stream, greeting.source), ..greeting })
 }
 
@@ -54,17 +67,31 @@ fn vouched(stream: &Stream, claimed: SocketAddr) -> SocketAddr {
 
 /// Tells a peer what became of its greeting.
 pub(super) fn answer(stream: &Stream, result: Result<Option<Offer>, i32>) -> io::Result<()> {
-    let mut rest = &encode_welcome(result)[..];
-    while !rest.is_empty() {
-        let written = stream.write(rest)?;
-        rest = &rest[written..];
-    }
-    Ok(())
+    write_all(stream, &encode_welcome(result))
+}
+
+/// Writes what a new stream has room for.
+fn write_all(stream: &Stream, bytes: &[u8]) -> io::Result<()> {
+    let written = stream.try_write(bytes)?;
+    if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// The error number that a peer is told.
 pub(super) fn refusal(error: &io::Error) -> i32 {
     if error.kind() == io::ErrorKind::TimedOut { libc::ETIMEDOUT } else { libc::ECONNREFUSED }
+}
+
+/// Fills a buffer with what has arrived.
+///
+/// # Errors
+/// `TimedOut` if not enough has, or why the stream has ended.
+fn read_at_once(stream: &Stream, buffer: &mut [u8]) -> io::Result<()> {
+    match stream.try_read(buffer) {
+        Ok(count) if count == buffer.len() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::TimedOut.into()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Fills a buffer from a stream.

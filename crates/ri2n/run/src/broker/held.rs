@@ -12,10 +12,6 @@ impl Held {
     pub(super) fn new(broker: Arc<Broker>) -> Self {
         Self(broker)
     }
-
-    pub(super) fn broker(&self) -> &Arc<Broker> {
-        &self.0
-    }
 }
 
 impl Drop for Held {

@@ -10,6 +10,10 @@
 //! whether a connection still waits in the queue, so the first stream of a listener is welcomed when it is claimed, or has waited for
 //! [`HOLD`]; one that is accepted and not claimed is refused, or reset if it was welcomed, and its listener is left to plain
 //! TCP.
+//!
+//! A listener that claims does so at once, so nobody waits for it: the stream's worker knocks and welcomes, the thread that answers
+//! questions hands the stream over. A knock that the queue has no room for, one at a listener that has never claimed, and one that has
+//! waited for [`LOOKED_AFTER`] have a thread that watches what becomes of them.
 
 use std::{
     io,
@@ -26,10 +30,11 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{
     Broker,
-    announced::{Announced, Ends, Turn},
-    greet::{answer, refusal},
+    announced::{Announced, Knock, Step},
+    greet::refusal,
     held::Held,
     listening::{self, Acceptor},
+    warn,
 };
 use crate::{
     express::{Express, Proposal},
@@ -46,8 +51,8 @@ const HOLD: Duration = Duration::from_millis(100);
 const CLAIM_MAX: Duration = Duration::from_secs(2);
 /// First and longest time between two looks at whether the program has accepted.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
-/// The first where the listener is known to claim, which it does sooner.
-const FIRST_LOOK_CLAIMS: Duration = Duration::from_millis(250);
+/// How long a knock waits at a listener that is known to claim before a thread watches it.
+const LOOKED_AFTER: Duration = Duration::from_millis(250);
 
 /// A socket that is bound to where the knock comes from, and that address.
 ///
@@ -72,58 +77,137 @@ pub(super) struct Door {
     pub(super) acceptor: Acceptor,
 }
 
-/// Knocks, and waits until the stream is claimed, or the program closes, or accepts without claiming.
+/// Knocks without waiting.
 ///
 /// # Errors
-/// If the peer cannot be told.
+/// If the peer cannot be told, or no thread can be had that waits.
 pub(super) fn announce(
     broker: &Arc<Broker>,
-    stream: &Stream,
+    stream: Stream,
     greeting: Greeting,
-    (knock, from): (Socket, SocketAddr),
+    (socket, from): (Socket, SocketAddr),
     door: Door,
     held: Held,
 ) -> io::Result<()> {
-    let turn = Arc::new(Turn::new()?);
-    let ends = Ends(&turn);
-    // The program may claim before `connect` returns here.
     let (ours, express) = meet(broker, &greeting);
-    let announced =
-        Announced { stream: stream.clone(), greeting, listener: door.listener, turn: Arc::clone(&turn), express, held };
+    let knock = Arc::new(Knock::new(socket, from, stream, ours));
+    // The program may claim before `connect` returns here.
+    let (listener, since) = (door.listener, Instant::now());
+    let announced = Announced { greeting, listener, knock: Arc::clone(&knock), express, since, held };
     broker.table().announced.insert(from, announced);
-    let connected = knock.connect_timeout(&SockAddr::from(door.target), KNOCK_MAX);
-    let watch = Watch { knock: &knock, near: door.target, from, turn: &turn, acceptor: door.acceptor };
-    let mut fate = match (&connected, door.acceptor) {
-        (Ok(()), Acceptor::Unknown) => watch.until(Some(HOLD)),
-        _ => Fate::Waits,
+    match (connect(&knock.socket, door.target), door.acceptor) {
+        (Ok(Progress::Done), Acceptor::Claims) => return knock.welcome(),
+        (Ok(progress), _) => {
+            knock.begin_watch();
+            let (watching, watched) = (Arc::clone(broker), Arc::clone(&knock));
+            let watch = move || {
+                let knocked = match progress {
+                    Progress::Done => Ok(()),
+                    Progress::Waits => wait_for_connection(&watched.socket),
+                };
+                let told = match knocked {
+                    Ok(()) => see_through(&watching, &watched, door),
+                    Err(error) => turn_away(&watching, &watched, &error),
+                };
+                if let Err(error) = told {
+                    warn(&format!("a peer's connection: {error}"));
+                }
+            };
+            broker.threads.run(watch).or_else(|error| turn_away(broker, &knock, &error))
+        }
+        (Err(error), _) => turn_away(broker, &knock, &error),
+    }
+}
+
+/// Has threads watch knocks that wait for long.
+pub(super) fn look_after(broker: &Arc<Broker>) {
+    let now = Instant::now();
+    let late: Vec<(Arc<Knock>, SocketAddr)> = {
+        let table = broker.table();
+        let late = table.announced.values().filter(|announced| now.duration_since(announced.since) >= LOOKED_AFTER);
+        late.map(|announced| (Arc::clone(&announced.knock), announced.listener)).collect()
     };
-    let answered = match (&connected, fate) {
-        (Err(error), _) => answer(stream, Err(refusal(error))),
-        (Ok(()), Fate::Taken) => answer(stream, Err(libc::ECONNREFUSED)),
-        (Ok(()), _) => answer(stream, Ok(ours)),
+    for (knock, listener) in late {
+        // What nobody is there to watch now is seen to at the next look.
+        let Ok(Some(target)) = knock.socket.peer_addr().map(|target| target.as_socket()) else { continue };
+        if knock.begin_watch() {
+            let watching = Arc::clone(broker);
+            let door = Door { listener, target, acceptor: Acceptor::Claims };
+            let _ = broker.threads.run(move || {
+                let fate = Watch { knock: &knock, near: target }.until(None);
+                conclude(&watching, &knock, door, fate);
+            });
+        }
+    }
+}
+
+/// How far a connection is that is being made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Done,
+    /// The queue has no room.
+    Waits,
+}
+
+/// Connects within this machine, which is done at once unless the queue is full.
+fn connect(socket: &Socket, target: SocketAddr) -> io::Result<Progress> {
+    let target = SockAddr::from(target);
+    socket.set_nonblocking(true)?;
+    for _ in 0..2 {
+        match socket.connect(&target) {
+            Ok(()) => return Ok(Progress::Done),
+            // The handshake is through once the call returns; another tells.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Progress::Waits)
+}
+
+fn wait_for_connection(socket: &Socket) -> io::Result<()> {
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+    let timeout = PollTimeout::try_from(KNOCK_MAX).unwrap_or(PollTimeout::MAX);
+    match poll(&mut fds, timeout) {
+        Ok(ready) if ready > 0 => socket.take_error()?.map_or(Ok(()), Err),
+        _ => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// The program cannot be reached.
+fn turn_away(broker: &Broker, knock: &Knock, error: &io::Error) -> io::Result<()> {
+    let announced = broker.table().announced.remove(&knock.from);
+    drop(announced);
+    knock.refuse(refusal(error))
+}
+
+/// Waits until a stream that has knocked is claimed, or the program closes, or accepts without claiming.
+fn see_through(broker: &Arc<Broker>, knock: &Knock, door: Door) -> io::Result<()> {
+    let watch = Watch { knock, near: door.target };
+    let mut fate = match door.acceptor {
+        Acceptor::Unknown => watch.until(Some(HOLD)),
+        Acceptor::Claims => Fate::Waits,
     };
-    drop(ends);
-    let refused = fate == Fate::Taken;
-    if connected.is_ok() && answered.is_ok() && fate == Fate::Waits {
+    let told = if fate == Fate::Taken { knock.refuse(libc::ECONNREFUSED) } else { knock.welcome() };
+    if told.is_ok() && fate == Fate::Waits {
         fate = watch.until(None);
     }
-    if fate == Fate::Claimed {
-        // Closed by a reset, which leaves no state behind: thousands a second would use up the ports for a minute each.
-        let _ = knock.set_linger(Some(Duration::ZERO));
-    }
+    conclude(broker, knock, door, fate);
+    told
+}
+
+fn conclude(broker: &Broker, knock: &Knock, door: Door, fate: Fate) {
     // Taken out first: what is dropped with it looks into the table.
-    let unclaimed = broker.table().announced.remove(&from);
+    let unclaimed = broker.table().announced.remove(&knock.from);
     if let Some(unclaimed) = unclaimed {
         if fate == Fate::Taken {
-            broker.table().note_taken(from, door.listener);
+            broker.table().note_taken(knock.from, door.listener);
             listening::leave_to_tcp(broker, door.listener);
         }
-        if connected.is_ok() && !refused {
-            stream.reset();
+        if knock.step() != Step::Refused {
+            knock.stream.reset();
         }
         drop(unclaimed);
     }
-    answered
 }
 
 /// Meets a client's offer of early copies, if it makes one; returns ours, and what comes of both.
@@ -150,27 +234,20 @@ enum Fate {
 }
 
 struct Watch<'a> {
-    knock: &'a Socket,
+    knock: &'a Knock,
     near: SocketAddr,
-    from: SocketAddr,
-    turn: &'a Turn,
-    acceptor: Acceptor,
 }
 
 impl Watch<'_> {
     /// Watches until something becomes of the knock, or so long in the queue.
     fn until(&self, hold: Option<Duration>) -> Fate {
-        let (began, mut accepted) = (Instant::now(), None);
-        let mut pause = match self.acceptor {
-            Acceptor::Unknown => LOOKS.0,
-            Acceptor::Claims => FIRST_LOOK_CLAIMS,
-        };
+        let (began, mut accepted, mut pause) = (Instant::now(), None, LOOKS.0);
         loop {
             if let Some(fate) = self.sleep(pause) {
                 return fate;
             }
             pause = (pause * 2).min(LOOKS.1);
-            match sockets::owner(self.near, self.from) {
+            match sockets::owner(self.near, self.knock.from) {
                 Ok(Some(Owner::Program)) => {
                     let since: Instant = *accepted.get_or_insert_with(Instant::now);
                     let left = CLAIM_MAX.saturating_sub(since.elapsed());
@@ -194,20 +271,17 @@ impl Watch<'_> {
 
     /// Sleeps until something happens at the knock, for `pause` at most.
     fn sleep(&self, pause: Duration) -> Option<Fate> {
-        let mut fds = [
-            PollFd::new(self.turn.claimed.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.knock.as_fd(), PollFlags::POLLIN),
-        ];
+        let is_claimed = || (self.knock.step() == Step::Claimed).then_some(Fate::Claimed);
+        let mut fds = [PollFd::new(self.knock.socket.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(pause.max(LOOKS.0)).unwrap_or(PollTimeout::MAX);
         if !matches!(poll(&mut fds, timeout), Ok(ready) if ready > 0) {
-            return None;
+            return is_claimed();
         }
-        if fds[0].any() == Some(true) {
-            return Some(Fate::Claimed);
-        }
-        // The library never writes to a knock.
-        let mut byte = [std::mem::MaybeUninit::uninit()];
-        let written = matches!(self.knock.peek(&mut byte), Ok(count) if count > 0);
-        Some(if written { Fate::Taken } else { Fate::Gone })
+        is_claimed().or_else(|| {
+            // The library never writes to a knock.
+            let mut byte = [std::mem::MaybeUninit::uninit()];
+            let written = matches!(self.knock.socket.peek(&mut byte), Ok(count) if count > 0);
+            Some(if written { Fate::Taken } else { Fate::Gone })
+        })
     }
 }

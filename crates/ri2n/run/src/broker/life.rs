@@ -24,7 +24,7 @@ use nix::{
 use ri2n_io::Fallback;
 use ri2n_session::{BROKER_VARIABLE, Policy, Token, broker_value};
 
-use super::{Broker, Settings, answer_question, connect, listen, warn};
+use super::{Broker, Settings, answer_question, asking::Asking, connect, knock, listen, warn};
 use crate::{
     line::ControlSocket,
     pool::ThreadPool,
@@ -138,25 +138,31 @@ fn run(
     name: &str,
 ) -> io::Result<()> {
     let mut exited = false;
+    let mut asking = Asking::default();
     let mut looked = Instant::now();
     let mut told = false;
     loop {
         let tick = if exited { LAST_TICK } else { TICK };
-        let mut fds = [
-            PollFd::new(control.descriptor(), PollFlags::POLLIN),
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(program.as_fd(), PollFlags::POLLIN),
-        ];
-        let watched = if exited { 2 } else { 3 };
-        let timeout = PollTimeout::try_from(tick).unwrap_or(PollTimeout::MAX);
-        match poll(&mut fds[..watched], timeout) {
+        let mut fds =
+            vec![PollFd::new(control.descriptor(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        fds.extend((!exited).then(|| PollFd::new(program.as_fd(), PollFlags::POLLIN)));
+        let (own, timeout) = (fds.len(), PollTimeout::try_from(tick).unwrap_or(PollTimeout::MAX));
+        fds.extend(asking.descriptors().map(|line| PollFd::new(line, PollFlags::POLLIN)));
+        match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ready = |fd: &PollFd<'_>| fd.any() == Some(true);
-        if ready(&fds[0]) {
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any() == Some(true)).collect();
+        drop(fds);
+        for (line, request, socket) in asking.take(&ready[own..]) {
+            answer_question(broker, line, request, socket);
+        }
+        if ready[0] {
             match control.accept() {
-                Ok(line) => answer_question(broker, line),
+                Ok(line) => asking
+                    .add(line)
+                    .into_iter()
+                    .for_each(|(line, request, socket)| answer_question(broker, line, request, socket)),
                 Err(error) => {
                     // Out of descriptors, most likely: others will be given back.
                     warn(&format!("a program's question: {error}"));
@@ -164,16 +170,18 @@ fn run(
                 }
             }
         }
-        if ready(&fds[1]) {
+        if ready[1] {
             return Ok(());
         }
-        if !exited && ready(&fds[2]) {
+        if !exited && ready[2] {
             exited = true;
             // Whoever reads what the program wrote waits until nobody holds the other end.
             leave_standard_error();
         }
         if looked.elapsed() >= tick || exited {
             looked = Instant::now();
+            asking.forget_silent(looked);
+            knock::look_after(broker);
             let listening = !broker.table().listening.is_empty();
             if listening {
                 if let Err(error) = look_at_sockets(broker) {

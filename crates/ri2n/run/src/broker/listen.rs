@@ -13,17 +13,18 @@ use std::{
 };
 
 use ri2n_io::{Listener, Stream};
-use socket2::SockAddr;
+use socket2::{SockAddr, Socket};
 
 use super::{
     Broker,
-    greet::{answer, receive_greeting, refusal},
+    greet::{answer, hear_greeting, refusal},
     held::Held,
     knock::{self, Door, KNOCK_MAX},
     listening::{Delivery, Listening},
     warn,
 };
 use crate::{
+    greeting::Greeting,
     near::Near,
     relay::{self, Far},
 };
@@ -62,20 +63,22 @@ fn add(broker: &Arc<Broker>, local: SocketAddr, delivery: Delivery) -> io::Resul
         listening.addresses.insert(local, delivery);
         return Ok(());
     }
-    let listener = Arc::new(Listener::bind(SocketAddr::new(any, local.port()), &broker.settings.protocol)?);
+    let (port, taking) = (local.port(), Arc::clone(broker));
+    let taker = move |stream, _| {
+        if taking.table().new_stream().is_none() {
+            return Some(stream);
+        }
+        receive(&taking, stream, port, Held::new(Arc::clone(&taking)));
+        None
+    };
+    let address = SocketAddr::new(any, port);
+    let listener = Arc::new(Listener::bind_offering(address, &broker.settings.protocol, taker)?);
     let (served, accepting) = (Arc::clone(broker), Arc::clone(&listener));
+    // Those that there was no room for wait until there is.
     thread::Builder::new().name("ri2n-accept".into()).stack_size(128 << 10).spawn(move || {
         while let Ok((stream, _)) = accepting.accept() {
-            let port = local.port();
             served.wait_for_room();
-            let held = Held::new(Arc::clone(&served));
-            let _ = served.threads.run(move || {
-                let broker = Arc::clone(held.broker());
-                if let Err(error) = receive(&broker, &stream, port, held) {
-                    stream.reset();
-                    warn(&format!("a peer's connection: {error}"));
-                }
-            });
+            receive(&served, stream, port, Held::new(Arc::clone(&served)));
         }
     })?;
     table.listening.insert(local.port(), Listening { listener, addresses: BTreeMap::from([(local, delivery)]) });
@@ -108,11 +111,20 @@ pub(super) fn prune(broker: &Broker, still: &BTreeSet<SocketAddr>) {
     });
 }
 
-/// Brings a new stream into the queue of the program that it wants.
-fn receive(broker: &Arc<Broker>, stream: &Stream, port: u16, held: Held) -> io::Result<()> {
-    let greeting = receive_greeting(stream)?;
+/// Brings a new stream into the queue of the program that it wants, without waiting.
+fn receive(broker: &Arc<Broker>, stream: Stream, port: u16, held: Held) {
+    let (broker, peer) = (Arc::clone(broker), stream.clone());
+    hear_greeting(&stream, move |greeting| {
+        if let Err(error) = greeting.and_then(|greeting| deliver(&broker, peer.clone(), greeting, port, held)) {
+            peer.reset();
+            warn(&format!("a peer's connection: {error}"));
+        }
+    });
+}
+
+fn deliver(broker: &Arc<Broker>, stream: Stream, greeting: Greeting, port: u16, held: Held) -> io::Result<()> {
     let target = broker.table().listening.get(&port).and_then(|listening| listening.find(greeting.target));
-    let Some((listener, target, delivery)) = target else { return answer(stream, Err(libc::ECONNREFUSED)) };
+    let Some((listener, target, delivery)) = target else { return answer(&stream, Err(libc::ECONNREFUSED)) };
     let (knock, from) = knock::prepare(target)?;
     match delivery {
         Delivery::Claim(acceptor) => {
@@ -122,14 +134,24 @@ fn receive(broker: &Arc<Broker>, stream: &Stream, port: u16, held: Held) -> io::
             if let Some(redirect) = &broker.redirect {
                 redirect.announce(from, greeting.source)?;
             }
-            match knock.connect_timeout(&SockAddr::from(target), KNOCK_MAX) {
-                Ok(()) => {
-                    answer(stream, Ok(None))?;
-                    let _ = knock.set_tcp_nodelay(true);
-                    relay::start(Near::Tcp(knock.into()), Far::Ri2n(stream.clone()), held)
+            broker.threads.run(move || {
+                if let Err(error) = relay_knock(&stream, knock, target, held) {
+                    stream.reset();
+                    warn(&format!("a peer's connection: {error}"));
                 }
-                Err(error) => answer(stream, Err(refusal(&error))),
-            }
+            })
         }
+    }
+}
+
+/// Connects to a program that knows nothing, and carries its bytes.
+fn relay_knock(stream: &Stream, knock: Socket, target: SocketAddr, held: Held) -> io::Result<()> {
+    match knock.connect_timeout(&SockAddr::from(target), KNOCK_MAX) {
+        Ok(()) => {
+            answer(stream, Ok(None))?;
+            let _ = knock.set_tcp_nodelay(true);
+            relay::start(Near::Tcp(knock.into()), Far::Ri2n(stream.clone()), held)
+        }
+        Err(error) => answer(stream, Err(refusal(&error))),
     }
 }
