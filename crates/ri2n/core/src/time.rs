@@ -32,6 +32,13 @@ impl Time {
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// The first multiple of `step` that is no earlier; this instant if `step` is zero.
+    #[must_use]
+    pub fn rounded_up(self, step: Duration) -> Self {
+        let step = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Self(self.0.div_ceil(step).saturating_mul(step))
+    }
 }
 
 impl Add<Duration> for Time {
@@ -47,5 +54,21 @@ impl Sub<Duration> for Time {
 
     fn sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_up_is_never_earlier() {
+        let step = Duration::from_nanos(50);
+        let rounded = [0, 1, 50, 51].map(|nanos| Time::from_nanos(nanos).rounded_up(step).as_nanos());
+        assert_eq!(rounded, [0, 50, 50, 100]);
+        assert_eq!(
+            (Time::NEVER.rounded_up(step), Time::from_nanos(7).rounded_up(Duration::ZERO)),
+            (Time::NEVER, Time::from_nanos(7))
+        );
     }
 }

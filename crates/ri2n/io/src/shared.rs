@@ -33,8 +33,10 @@ use std::{
 const BATCHES_A_LOOK: u32 = 16;
 /// How late timers may be that a caller's own doing set: the worker is awake soon in most cases, without being woken.
 const CALLER_SLACK: Duration = Duration::from_millis(2);
-/// How long a connection that nobody refers to any more stays, once all is said, to answer stragglers.
+/// How long a connection that nobody refers to any more stays, once all is said, to answer stragglers: at least. What is over by
+/// then ends together every [`LINGER_STEP`], in one turn of the worker.
 const LINGER: Duration = Duration::from_millis(500);
+const LINGER_STEP: Duration = Duration::from_millis(50);
 /// How long it may go on trying to say all.
 const LINGER_MAX: Duration = Duration::from_secs(60);
 
@@ -90,7 +92,7 @@ pub(crate) struct State {
     duty: Option<Box<dyn Duty>>,
     /// and what it does once.
     awaited: Option<Awaited>,
-    /// When it became nobody's, and when all had been said.
+    /// When it became nobody's, and when all had been said, whoever referred to it then.
     orphaned_at: Option<Time>,
     drained_at: Option<Time>,
 }
@@ -333,6 +335,9 @@ impl Shared {
         }
         paths.note_backlog(self.id, state.connection.is_backlogged());
         self.announce(&mut state);
+        if state.drained_at.is_none() && state.connection.is_drained() {
+            state.drained_at = Some(now);
+        }
         let over = self.orphan_look(&mut state, now);
         let next = match (then, over) {
             (_, Some(look)) => look,
@@ -376,7 +381,7 @@ impl Shared {
         }
         let orphaned_at = *state.orphaned_at.get_or_insert(now);
         if state.connection.is_drained() {
-            let until = *state.drained_at.get_or_insert(now) + LINGER;
+            let until = (*state.drained_at.get_or_insert(now) + LINGER).rounded_up(LINGER_STEP);
             return Some(if now >= until { Look::Over } else { Look::At(until) });
         }
         let until = orphaned_at + LINGER_MAX;

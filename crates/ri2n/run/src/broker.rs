@@ -123,7 +123,9 @@ impl Broker {
     fn wait_for_room(&self) {
         let mut table = self.table();
         while table.new_stream().is_none() {
+            table.waiting_for_room += 1;
             table = self.ended.wait(table).unwrap_or_else(PoisonError::into_inner);
+            table.waiting_for_room -= 1;
         }
     }
 

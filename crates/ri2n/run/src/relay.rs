@@ -24,8 +24,10 @@ use crate::{
 const TURN_BYTES: usize = 256 << 10;
 /// How long the end of a stream may take to be acknowledged.
 const LINGER_MAX: Duration = Duration::from_secs(60);
-/// How long a stream that has ended at both sides is kept to acknowledge the peer's end again, should that get lost.
+/// How long a stream that has ended at both sides is kept to acknowledge the peer's end again, should that get lost: at least. Those
+/// that are over by then end together every [`TIME_WAIT_STEP`], in one turn of the worker.
 const TIME_WAIT: Duration = Duration::from_millis(500);
+const TIME_WAIT_STEP: Duration = Duration::from_millis(50);
 /// How long data of a program that has closed may take to reach the peer before the peer is reset.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -87,6 +89,12 @@ enum Phase {
     TimeWait(Time),
 }
 
+impl Phase {
+    fn time_wait(now: Time) -> Self {
+        Self::TimeWait((now + TIME_WAIT).rounded_up(TIME_WAIT_STEP))
+    }
+}
+
 impl<K: Send> Duty for Relay<K> {
     fn near(&self) -> BorrowedFd<'_> {
         self.near.descriptor()
@@ -108,13 +116,13 @@ impl<K: Send> Duty for Relay<K> {
             }
             end.reset();
             self.near.close();
-            self.phase = Phase::TimeWait(now + TIME_WAIT);
+            self.phase = Phase::time_wait(now);
         }
         if let Phase::Lingering(until) = self.phase {
             if !end.is_flushed() && end.closed().is_none() && now < until {
                 return Then::At(until);
             }
-            self.phase = Phase::TimeWait(now + TIME_WAIT);
+            self.phase = Phase::time_wait(now);
         }
         match self.phase {
             Phase::TimeWait(until) if now < until => Then::At(until),
@@ -136,7 +144,7 @@ impl<K> Relay<K> {
             // What arrived before is the program's, if it takes it.
             if self.is_down_through || end.peek().0.is_empty() || reason == CloseReason::Aborted {
                 self.near.fail(reason);
-                self.phase = Phase::TimeWait(now + TIME_WAIT);
+                self.phase = Phase::time_wait(now);
             }
         } else if self.is_up_through && self.is_down_through {
             self.near.close();

@@ -16,7 +16,10 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.table().streams -= 1;
-        self.0.ended.notify_one();
+        let mut table = self.0.table();
+        table.streams -= 1;
+        if table.waiting_for_room > 0 {
+            self.0.ended.notify_one();
+        }
     }
 }

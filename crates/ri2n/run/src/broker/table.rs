@@ -44,6 +44,8 @@ pub(super) struct Table {
     pub(super) questions: usize,
     /// Streams that stand or are being made.
     pub(super) streams: usize,
+    /// Who waits for one of them to end.
+    pub(super) waiting_for_room: usize,
     last_id: u64,
     pending: BTreeSet<u64>,
     failures: VecDeque<(u64, i32)>,
