@@ -3,13 +3,15 @@
 //! ```text
 //!  client                                   server
 //!    HELLO  token, nonce (padded) ────────▶   forgets it
-//!           ◀──────────────────── COOKIE      a tag over address, token, nonce and time
+//!           ◀──────────────────── COOKIE      a tag over address, port and time
 //!    OPEN   cookie, terms (padded) ───────▶   checks the cookie: the address answers
 //!           ◀──────────────────── ACCEPT      its own token and port; its addresses
 //!    packets with the server's token ─────▶
 //! ```
 //!
-//! The cookie is \[RFC 6347 4.2.1\]'s. No answer is longer than its question. With a key, OPEN, ACCEPT and REFUSE carry proofs
+//! The cookie is \[RFC 6347 4.2.1\]'s, but for any connection of that address and port: a client that got one a moment ago for another
+//! connection begins with OPEN ([`Client::present`]), which saves a round trip. A server that does not know the cookie is silent,
+//! and is asked by HELLO after [`PRESENTED_MAX`] tries. No answer is longer than its question. With a key, OPEN, ACCEPT and REFUSE carry proofs
 //! of it, those of ACCEPT and REFUSE over OPEN as well, and both nonces and tokens go into the keys of the packets.
 //!
 //! Where packets are encrypted, OPEN and ACCEPT are messages of Noise (`noise.rs`).
@@ -37,6 +39,10 @@ use std::{
 
 /// HELLO and OPEN are repeated at this interval.
 const REPEAT: Duration = Duration::from_millis(50);
+/// How long a client presents a cookie that it got: less than it is good for.
+const TICKET_GOOD: Duration = Duration::from_secs(2);
+/// How often a cookie of another connection is presented before the server is asked for one.
+pub const PRESENTED_MAX: u32 = 3;
 /// Seconds for which a cookie is good, beside the one in which it was made.
 const COOKIE_SECONDS: u64 = 3;
 /// How long a client with a key keeps asking after a refusal, or an acceptance, whose proof is wrong.
@@ -135,6 +141,22 @@ pub enum ConnectError {
     Full,
 }
 
+/// A server's cookie, for other connections from the same address and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    cookie_time: u64,
+    cookie: [u8; 16],
+    received: Time,
+}
+
+impl Ticket {
+    /// Whether it may be presented.
+    #[must_use]
+    pub fn is_good(&self, now: Time) -> bool {
+        now.since(self.received) < TICKET_GOOD
+    }
+}
+
 /// The client's side.
 #[derive(Debug)]
 pub struct Client {
@@ -154,6 +176,12 @@ pub struct Client {
     opens: u64,
     /// A refusal that may be forged, and when it is believed.
     doubtful: Option<(ConnectError, Time)>,
+    /// When HELLO was first said.
+    hello_at: Option<Time>,
+    /// The cookie that this client got.
+    ticket: Option<Ticket>,
+    /// How often one of another connection was presented, if it is.
+    presented: Option<u32>,
 }
 
 /// What a client has when it was accepted.
@@ -187,15 +215,47 @@ impl Client {
             noise: None,
             opens: 0,
             doubtful,
+            hello_at: None,
+            ticket: None,
+            presented: None,
         }
+    }
+
+    /// Begins with OPEN, by a cookie that the server gave another client at our address and port.
+    pub fn present(&mut self, ticket: &Ticket) {
+        self.open(ticket.cookie_time, ticket.cookie);
+        self.presented = Some(0);
+    }
+
+    /// The cookie that this client got, for others. None if it took so long to come that an OPEN with it would be repeated: a server
+    /// that does not know the cookie could not be told from one that is far away.
+    #[must_use]
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+
+    /// Whether the server has said nothing to an OPEN with the cookie of another connection.
+    #[must_use]
+    pub fn was_ignored(&self) -> bool {
+        self.presented.is_some_and(|count| count > PRESENTED_MAX)
     }
 
     /// The datagram to send to the server now, if it is time.
     pub fn poll_transmit(&mut self, now: Time) -> Option<&[u8]> {
-        (now >= self.repeat_at).then(|| {
-            self.repeat_at = now + REPEAT;
-            &self.question[..]
-        })
+        if now < self.repeat_at {
+            return None;
+        }
+        if let Some(count) = self.presented.as_mut().filter(|count| **count <= PRESENTED_MAX) {
+            *count += 1;
+            if *count > PRESENTED_MAX {
+                self.restart();
+            }
+        }
+        self.repeat_at = now + REPEAT;
+        if !self.opening {
+            self.hello_at.get_or_insert(now);
+        }
+        Some(&self.question[..])
     }
 
     /// When there is something to send again, or [`Self::poll_failure`] may have something to say.
@@ -227,6 +287,8 @@ impl Client {
         }
         match answer.body {
             Body::Cookie { time, cookie } if !self.opening => {
+                let is_near = self.hello_at.is_some_and(|at| now.since(at) < REPEAT);
+                self.ticket = is_near.then_some(Ticket { cookie_time: time, cookie, received: now });
                 self.open(time, cookie);
                 self.repeat_at = now;
                 Ok(None)
@@ -443,15 +505,15 @@ impl Server {
         let token = question.client_token;
         let seconds = now.as_nanos() / 1_000_000_000;
         match question.body {
-            Body::Hello { nonce } => {
+            Body::Hello { .. } => {
                 if !self.may_answer_hello(now) {
                     return Response::Ignore;
                 }
-                let cookie = self.cookie(from, token, &nonce, seconds);
+                let cookie = self.cookie(from, seconds);
                 Response::Reply(handshake::encode(token, &Body::Cookie { time: seconds, cookie }, |_| [0; PROOF_LEN]))
             }
             Body::Open(open) => {
-                let cookie = self.cookie(from, token, &open.nonce, open.cookie_time);
+                let cookie = self.cookie(from, open.cookie_time);
                 let is_fresh = open.cookie_time <= seconds && seconds - open.cookie_time <= COOKIE_SECONDS;
                 if !is_fresh || !equal(&cookie, &open.cookie) {
                     return Response::Ignore;
@@ -469,7 +531,7 @@ impl Server {
                 )
             }
             Body::SealedOpen(sealed) => {
-                let cookie = self.cookie(from, token, &sealed.nonce, sealed.cookie_time);
+                let cookie = self.cookie(from, sealed.cookie_time);
                 let is_fresh = sealed.cookie_time <= seconds && seconds - sealed.cookie_time <= COOKIE_SECONDS;
                 if !is_fresh || !equal(&cookie, &sealed.cookie) {
                     return Response::Ignore;
@@ -579,15 +641,13 @@ impl Server {
         }
     }
 
-    fn cookie(&self, client: SocketAddr, token: u64, nonce: &[u8; 16], seconds: u64) -> [u8; 16] {
+    fn cookie(&self, client: SocketAddr, seconds: u64) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         match client.ip() {
             IpAddr::V4(ip) => hasher.update(&ip.octets()),
             IpAddr::V6(ip) => hasher.update(&ip.octets()),
         };
         hasher.update(&client.port().to_le_bytes());
-        hasher.update(&token.to_le_bytes());
-        hasher.update(nonce);
         hasher.update(&seconds.to_le_bytes());
         let mut cookie = [0; 16];
         cookie.copy_from_slice(&hasher.finalize().as_bytes()[..16]);

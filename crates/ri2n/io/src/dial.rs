@@ -8,6 +8,7 @@ use crate::{
     shared::{Ends, Shared},
     status::Role,
     sys::{self, Socket},
+    tickets::{self, Between},
     worker::{self, Worker},
 };
 use ri2n::{
@@ -61,6 +62,7 @@ struct Try {
     server: SocketAddr,
     path: Path,
     client: Client,
+    between: Between,
     begins: Time,
     /// When it answered.
     answered: Option<Time>,
@@ -82,7 +84,7 @@ struct Race {
 /// Begins to connect to the first of the addresses that answers.
 pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: Done) {
     let began = sys::now();
-    let Start { worker, socket, ours, tries, ids, last_error } = match prepare(servers, config, began) {
+    let Start { worker, socket, ours, tries, ids, last_error } = match prepare(servers, config, goal, began) {
         Ok(start) => start,
         Err(error) => return done(Err(error)),
     };
@@ -107,7 +109,7 @@ struct Start {
     last_error: io::Error,
 }
 
-fn prepare(servers: &[SocketAddr], config: &Config, began: Time) -> io::Result<Start> {
+fn prepare(servers: &[SocketAddr], config: &Config, goal: Goal, began: Time) -> io::Result<Start> {
     let first =
         servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -121,9 +123,16 @@ fn prepare(servers: &[SocketAddr], config: &Config, began: Time) -> io::Result<S
             Ok(path) => {
                 let seed = worker.seed()?;
                 ids.push(identifier(&seed));
-                let client = Client::new(seed, config.settings(), config.protection(), told.clone());
+                let mut client = Client::new(seed, config.settings(), config.protection(), told.clone());
                 let begins = began + HEAD_START * tries.len() as u32;
-                tries.push(Try { server, path, client, begins, answered: None });
+                let between = Between { server, local: path.local, port: socket.local_addr().port() };
+                // The first alone: others are asked whether they answer before anything is opened there.
+                if goal == Goal::Connection && tries.is_empty() {
+                    if let Some(ticket) = tickets::find(&between, began) {
+                        client.present(&ticket);
+                    }
+                }
+                tries.push(Try { server, path, client, between, begins, answered: None });
             }
             Err(error) => last_error = error,
         }
@@ -190,7 +199,7 @@ impl Dial {
     }
 
     fn connect(&self, race: &Race, mut connected: Connected, server: SocketAddr, now: Time) -> io::Result<Arc<Shared>> {
-        let port = self.socket.local_addr()?.port();
+        let port = self.socket.local_addr().port();
         let first = connected.connection.links().first().and_then(|link| link.path.local);
         let local = first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let choice = race.config.links.clone();
@@ -225,6 +234,7 @@ impl Race {
             if now < each.begins || !may_go_on(leader, each.server, now) {
                 continue;
             }
+            let was_ignored = each.client.was_ignored();
             let Some(question) = each.client.poll_transmit(now) else { continue };
             let mut sent = socket.send_to(&each.path, question);
             if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused) {
@@ -235,6 +245,9 @@ impl Race {
                 Err(error) if error.raw_os_error() == Some(libc::ENETUNREACH) => failed.push((each.server, error)),
                 // A full queue or a neighbour that is not known yet: asked again.
                 Ok(()) | Err(_) => {}
+            }
+            if each.client.was_ignored() && !was_ignored {
+                tickets::note_ignored(&each.between, now);
             }
         }
         for (server, error) in failed {
@@ -253,6 +266,9 @@ impl Race {
             Ok(Some(connected)) => return Some((connected, each.server)),
             Ok(None) => {
                 if each.client.is_opening() && each.answered.is_none() {
+                    if let Some(ticket) = each.client.ticket() {
+                        tickets::keep(&each.between, ticket, now);
+                    }
                     each.answered = Some(now);
                     self.leader = Some((each.server, now + LEAD));
                 }

@@ -27,6 +27,7 @@ mod shared;
 mod status;
 mod stream;
 mod sys;
+mod tickets;
 mod timers;
 mod worker;
 

@@ -132,7 +132,7 @@ impl Listener {
     /// # Errors
     /// If the system does not say.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.acceptor.socket.local_addr()
+        Ok(self.acceptor.socket.local_addr())
     }
 
     /// A descriptor that is readable while a connection waits.
@@ -231,9 +231,9 @@ impl Acceptor {
         let client = opening.client();
         let worker = worker::any()?;
         let socket = worker.socket(&Ports::toward(client.ip(), self.config.ports.as_ref()))?;
-        let port = socket.local_addr()?.port();
+        let port = socket.local_addr().port();
         let offered = offered(&self.config, client.ip(), path.local)?;
-        let listening = self.socket.local_addr()?;
+        let listening = self.socket.local_addr();
         let seed = worker.seed()?;
         let terms = Terms { seed, port, local: path.local, offered, settings: self.config.settings() };
         let (connection, answer) = queue.server.accept(sys::now(), opening, terms);

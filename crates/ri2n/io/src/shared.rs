@@ -113,7 +113,7 @@ struct Awaited {
 impl Awaited {
     fn is_over(&self, connection: &Connection, now: Time) -> bool {
         let (head, tail) = connection.peek();
-        let is_ended = connection.is_read_to_end() || matches!(connection.state(), StreamState::Closed(_));
+        let is_ended = connection.has_received_all() || matches!(connection.state(), StreamState::Closed(_));
         head.len() + tail.len() >= self.least || is_ended || now >= self.until
     }
 }
@@ -161,6 +161,7 @@ impl Shared {
         connection: Connection,
     ) -> Arc<Self> {
         let (id, peer_id) = (connection.local_id(), connection.peer_id());
+        let next = connection.poll_timeout().unwrap_or(Time::ZERO);
         let state = State {
             connection,
             reach: ends.reach,
@@ -186,10 +187,10 @@ impl Shared {
             peer_id,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            due: AtomicU64::new(Time::NEVER.as_nanos()),
+            due: AtomicU64::new(next.as_nanos()),
             handles: AtomicUsize::new(1),
         });
-        worker.add(&shared);
+        worker.add(&shared, next);
         shared
     }
 
@@ -403,14 +404,14 @@ impl Shared {
         self.call_worker();
     }
 
-    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone.
+    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone. A descriptor that can be
+    /// written, as one that is new can, is reported at once, which is when the duty first runs.
     pub(crate) fn give(&self, duty: Box<dyn Duty>) -> io::Result<()> {
         let mut state = self.lock();
         self.worker.watch(duty.near(), self.id)?;
         state.duty = Some(duty);
         self.handles.fetch_add(1, Ordering::Relaxed);
         drop(state);
-        self.call_worker();
         Ok(())
     }
 

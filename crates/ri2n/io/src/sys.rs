@@ -152,6 +152,7 @@ impl Message<'_> {
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
+    local: SocketAddr,
     is_v6: bool,
     /// Whether messages tell when they arrived, which nobody needs to know of conversations in single datagrams.
     is_stamped: AtomicBool,
@@ -168,7 +169,7 @@ impl Socket {
         let fd =
             unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?) };
         let (is_stamped, expected) = (AtomicBool::new(false), AtomicUsize::new(MESSAGES_FEW));
-        let socket = Self { fd, is_v6, is_stamped, expected };
+        let mut socket = Self { fd, local: address, is_v6, is_stamped, expected };
         if is_v6 {
             let only = libc::c_int::from(tell == TellLocal::No);
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, only)?;
@@ -196,6 +197,7 @@ impl Socket {
         let (name, len) = to_sockaddr(address, is_v6);
         // SAFETY: `name` is a socket address of `len` bytes that outlives the call.
         check(unsafe { libc::bind(socket.fd.as_raw_fd(), ptr::from_ref(&name).cast(), len) })?;
+        socket.local = socket.ask_local_addr()?;
         Ok(socket)
     }
 
@@ -204,7 +206,12 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+    /// Where it is bound.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn ask_local_addr(&self) -> io::Result<SocketAddr> {
         let mut name = MaybeUninit::<libc::sockaddr_storage>::zeroed();
         let mut len = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         // SAFETY: the storage is as large as `len` says; all zeros are a valid storage.

@@ -171,13 +171,14 @@ impl Worker {
         }
     }
 
-    pub(crate) fn add(&self, shared: &Arc<Shared>) {
+    /// Takes a connection in, to be looked at no later than this.
+    pub(crate) fn add(&self, shared: &Arc<Shared>, next: Time) {
         let mut table = self.table();
         table.reserved.remove(&shared.id);
         table.by_peer.insert((shared.peer_id, shared.id));
         table.members.insert(shared.id, Member::Stream(shared.clone()));
         drop(table);
-        self.look_at(shared.id, Time::ZERO);
+        self.look_at(shared.id, next);
     }
 
     /// Has answers to these identifiers come to an attempt to connect.

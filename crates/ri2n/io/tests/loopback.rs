@@ -123,7 +123,7 @@ fn descriptors_tell_readiness() {
     loop {
         match client.try_write(&[1; 100_000]) {
             Ok(count) => written += count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock && !is_ready(write, 300) => break,
+            Err(error) if error.kind() == ErrorKind::WouldBlock && !is_ready(write, 2000) => break,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => panic!("{error}"),
         }
@@ -206,7 +206,7 @@ fn what_is_offered_is_not_waited_for_and_what_is_given_back_is() {
             return Some(stream);
         }
         let (send, reader) = (send.clone(), stream.clone());
-        stream.when_readable(5, Duration::from_secs(10), move || {
+        stream.when_readable(5, Duration::from_secs(60), move || {
             let mut bytes = [0; 10];
             let count = reader.try_read(&mut bytes).unwrap();
             send.send(bytes[..count].to_vec()).unwrap();

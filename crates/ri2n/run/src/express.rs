@@ -179,7 +179,7 @@ impl Upward {
         express: Option<&Express>,
     ) -> io::Result<Turn> {
         let Some(block) = express.and_then(Express::block) else {
-            let turn = receive_into_stream(end, pair)?;
+            let turn = if self.total == 0 { receive_first(end, pair)? } else { receive_into_stream(end, pair)? };
             if let Turn::Bytes(count) | Turn::Last(count) = turn {
                 self.total += count as u64;
             }
@@ -280,6 +280,27 @@ impl Downward {
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Reads the first bytes of a socket, which may be few and all that there will be: the stream then needs no memory for more.
+fn receive_first(end: &mut End<'_>, from: BorrowedFd<'_>) -> io::Result<Turn> {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(BUFFER_BYTES, 0);
+        let offered = end.room().min(BUFFER_BYTES);
+        if offered == 0 {
+            return Ok(Turn::Nothing);
+        }
+        match recv(from.as_raw_fd(), &mut buffer[..offered], MsgFlags::MSG_DONTWAIT) {
+            Ok(0) => Ok(Turn::End),
+            Ok(count) => {
+                // A stream that takes nothing any more has ended, which whoever reads it is told.
+                let _ = end.write(&buffer[..count]);
+                Ok(if count < offered { Turn::Last(count) } else { Turn::Bytes(count) })
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(Turn::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    })
 }
 
 /// Reads a socket into the memory of the stream that it is for.

@@ -466,6 +466,12 @@ impl Connection {
         self.consider_window(now);
     }
 
+    /// Whether the peer's stream ended, and everything of it has arrived.
+    #[must_use]
+    pub fn has_received_all(&self) -> bool {
+        self.receive.is_complete()
+    }
+
     /// Whether the peer's stream ended, and everything of it was read.
     #[must_use]
     pub fn is_read_to_end(&self) -> bool {

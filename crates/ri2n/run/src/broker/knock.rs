@@ -54,13 +54,13 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_se
 /// How long a knock waits at a listener that is known to claim before a thread watches it.
 const LOOKED_AFTER: Duration = Duration::from_millis(250);
 
-/// A socket that is bound to where the knock comes from, and that address.
+/// A socket that is bound to where the knock comes from, and that address. It does not wait.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub(super) fn prepare(target: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
     let ip: IpAddr = if target.is_ipv4() { KNOCK_SOURCE.into() } else { Ipv6Addr::LOCALHOST.into() };
-    let knock = Socket::new(Domain::for_address(target), Type::STREAM, None)?;
+    let knock = Socket::new(Domain::for_address(target), Type::STREAM.nonblocking(), None)?;
     knock.bind(&SockAddr::from(SocketAddr::new(ip, 0)))?;
     let from = knock.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
     Ok((knock, from))
@@ -96,7 +96,7 @@ pub(super) fn announce(
     let announced = Announced { greeting, listener, knock: Arc::clone(&knock), express, since, held };
     broker.table().announced.insert(from, announced);
     match (connect(&knock.socket, door.target), door.acceptor) {
-        (Ok(Progress::Done), Acceptor::Claims) => return knock.welcome(),
+        (Ok(Progress::Done), Acceptor::Claims) => knock.welcome(),
         (Ok(progress), _) => {
             knock.begin_watch();
             let (watching, watched) = (Arc::clone(broker), Arc::clone(&knock));
@@ -152,7 +152,6 @@ enum Progress {
 /// Connects within this machine, which is done at once unless the queue is full.
 fn connect(socket: &Socket, target: SocketAddr) -> io::Result<Progress> {
     let target = SockAddr::from(target);
-    socket.set_nonblocking(true)?;
     for _ in 0..2 {
         match socket.connect(&target) {
             Ok(()) => return Ok(Progress::Done),

@@ -4,7 +4,6 @@
 //! the connection stood is read from its own socket of TCP; of what it never set, the preload library asks the kernel.
 
 use std::{
-    collections::BTreeMap,
     io,
     os::fd::{AsRawFd, OwnedFd},
     sync::Arc,
@@ -38,9 +37,9 @@ const DRAIN_LOOK: Duration = Duration::from_millis(1);
 /// Looks at which nothing may be on its way between the program's socket pair and the stream.
 const DRAIN_LOOKS: u32 = 3;
 
-/// The options of one connection.
+/// The options of one connection, by level and name: few enough to be looked through.
 #[derive(Debug, Default)]
-pub(super) struct Options(BTreeMap<(i32, i32), i32>);
+pub(super) struct Options(Vec<((i32, i32), i32)>);
 
 impl Options {
     /// Those of a program's socket of TCP.
@@ -52,10 +51,11 @@ impl Options {
             let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, room) };
             (result == 0).then_some(((level, name), value))
         };
-        let mut options: BTreeMap<(i32, i32), i32> = CARRIED.into_iter().filter_map(number).collect();
+        let mut options = Vec::with_capacity(CARRIED.len() + 1);
+        options.extend(CARRIED.into_iter().filter_map(number));
         if let Ok(linger) = socket2::SockRef::from(socket).linger() {
             let seconds = linger.map_or(-1, |linger| i32::try_from(linger.as_secs()).unwrap_or(i32::MAX));
-            options.insert((libc::SOL_SOCKET, libc::SO_LINGER), seconds);
+            options.push(((libc::SOL_SOCKET, libc::SO_LINGER), seconds));
         }
         Self(options)
     }
@@ -65,7 +65,7 @@ impl Options {
     /// # Errors
     /// If the kernel refuses.
     pub(super) fn keep_in(&self, theirs: &OwnedFd) -> io::Result<()> {
-        if self.0.get(&(libc::IPPROTO_TCP, libc::TCP_NODELAY)).is_none_or(|value| *value == 0) {
+        if self.get(libc::IPPROTO_TCP, libc::TCP_NODELAY).is_none_or(|value| value == 0) {
             return Ok(());
         }
         let (value, length) = (1_i32, size_of::<i32>() as libc::socklen_t);
@@ -75,18 +75,30 @@ impl Options {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    fn get(&self, level: i32, name: i32) -> Option<i32> {
+        self.0.iter().find(|(known, _)| *known == (level, name)).map(|(_, value)| *value)
+    }
+
+    fn set(&mut self, option: SocketOption) {
+        let name = (option.level, option.name);
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, value)) => *value = option.value,
+            None => self.0.push((name, option.value)),
+        }
+    }
+
     fn seconds(&self, name: i32) -> Duration {
-        let value = self.0.get(&(libc::IPPROTO_TCP, name)).copied().unwrap_or(0);
+        let value = self.get(libc::IPPROTO_TCP, name).unwrap_or(0);
         Duration::from_secs(u64::try_from(value).unwrap_or(0))
     }
 
     /// What tcp(7) says of `TCP_USER_TIMEOUT` and of keepalive, for a stream that asks after its peer all the time.
     pub(super) fn patience(&self) -> Patience {
-        let timeout = self.0.get(&(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT)).copied().unwrap_or(0);
+        let timeout = self.get(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT).unwrap_or(0);
         let timeout = u64::try_from(timeout).ok().filter(|timeout| *timeout > 0).map(Duration::from_millis);
-        let is_kept_alive = self.0.get(&(libc::SOL_SOCKET, libc::SO_KEEPALIVE)).is_some_and(|value| *value != 0);
+        let is_kept_alive = self.get(libc::SOL_SOCKET, libc::SO_KEEPALIVE).is_some_and(|value| value != 0);
         let (idle, interval) = (self.seconds(libc::TCP_KEEPIDLE), self.seconds(libc::TCP_KEEPINTVL));
-        let count = self.0.get(&(libc::IPPROTO_TCP, libc::TCP_KEEPCNT)).copied().unwrap_or(0);
+        let count = self.get(libc::IPPROTO_TCP, libc::TCP_KEEPCNT).unwrap_or(0);
         // With a timeout, the number of probes does not count.
         let silent = match timeout {
             Some(timeout) => (idle + interval).max(timeout),
@@ -96,7 +108,7 @@ impl Options {
     }
 
     fn resets_when_closed(&self) -> bool {
-        self.0.get(&(libc::SOL_SOCKET, libc::SO_LINGER)) == Some(&0)
+        self.get(libc::SOL_SOCKET, libc::SO_LINGER) == Some(0)
     }
 }
 
@@ -162,7 +174,7 @@ impl Owner for Tuning {
 pub(super) fn set(broker: &Broker, id: u64, option: SocketOption) -> Answer {
     let mut table = broker.table();
     let Some(tuned) = table.tuned.get_mut(&id) else { return Answer::of(Verdict::Plain) };
-    tuned.options.0.insert((option.level, option.name), option.value);
+    tuned.options.set(option);
     let (patience, stream) = (tuned.options.patience(), tuned.stream.clone());
     drop(table);
     if let Some(stream) = stream {
@@ -182,8 +194,8 @@ pub(super) fn get(broker: &Broker, id: u64, option: SocketOption) -> Answer {
         let micros = rtt.map_or(0, |rtt| i32::try_from(rtt.as_micros()).unwrap_or(i32::MAX));
         return Answer { value: micros, ..Answer::of(Verdict::Ready) };
     }
-    match tuned.options.0.get(&(option.level, option.name)) {
-        Some(value) => Answer { value: *value, ..Answer::of(Verdict::Ready) },
+    match tuned.options.get(option.level, option.name) {
+        Some(value) => Answer { value, ..Answer::of(Verdict::Ready) },
         None => Answer::of(Verdict::Plain),
     }
 }
@@ -246,8 +258,8 @@ mod tests {
         let options = Options::of(&client.into());
         assert_eq!(options.patience().unacknowledged, Some(Duration::from_millis(1234)));
         assert!(options.patience().silent.is_some() && !options.resets_when_closed());
-        assert_eq!(options.0[&(libc::SOL_SOCKET, libc::SO_LINGER)], 3);
-        assert_eq!(options.0[&(libc::IPPROTO_IP, libc::IP_TTL)], 64);
+        assert_eq!(options.get(libc::SOL_SOCKET, libc::SO_LINGER), Some(3));
+        assert_eq!(options.get(libc::IPPROTO_IP, libc::IP_TTL), Some(64));
     }
 
     #[test]
