@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, io, time::Duration};
 
-use drivers::snmp::{Device, SaveMethod, Settings, PulseColumns};
+use drivers::snmp::{Device, PulseColumns, SaveMethod, Settings};
 use fabric::{Mac, Model, VlanId};
 use rollout::discover::cabling;
 use snmp::{

@@ -7,7 +7,7 @@ use fabric::{Mac, VlanId};
 use tagger::{
     Table, twin,
     twin::Ingress,
-    wire::{self, Heard},
+    wire::{self, ProbeMessage},
 };
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -23,7 +23,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
 fn hear(data: &[u8]) {
     let Some(own) = data.first_chunk().copied().map(Mac::new) else { return };
     let heard = wire::read(own, data);
-    if let Some(Heard::Warning { from, vlan }) = heard {
+    if let Some(ProbeMessage::Warning { from, vlan }) = heard {
         assert_eq!(from.octets(), data[6..12]);
         let frame = wire::warning(from, own, VlanId::MIN, vlan);
         assert_eq!(wire::read(own, &[&frame[..12], &frame[16..]].concat()), heard);
