@@ -53,10 +53,12 @@ pub use replan::REPLAN_LOAD_FACTOR;
 pub use search_log::{Achieved, Ending, SearchEvent, SharedStart, Start};
 pub use watch::{StepLimit, Watch, tables_are_tight};
 
-use fabric::{Plan, Policy, Topology};
+use fabric::{Plan, Policy, Topology, Traffic};
 
 use crate::{
     afresh::plan_afresh,
+    engine::spanning_tree,
+    measure::Measure,
     request::{check_learned, check_request},
 };
 
@@ -119,6 +121,12 @@ pub fn lattice_positions(topology: &Topology) -> Option<Vec<Vec<usize>>> {
         positions[node.index()] = position;
     }
     positions.iter().all(|position| !position.is_empty()).then_some(positions)
+}
+
+/// How long an all-to-all keeps the most loaded link of a single spanning tree busy, in ordered pairs of hosts on the fastest link:
+/// the tree of engine `tree`. Cost: O(switches · links).
+pub fn spanning_tree_time(topology: &Topology) -> f64 {
+    Measure::of(topology, &Traffic::AllToAll, &spanning_tree(topology)).time_max
 }
 
 /// Plans what carries data, which is all there is where switches have ports for their management.

@@ -43,7 +43,7 @@ pub enum SearchEvent {
         /// What is searched on from after it, best first, with the best load of each.
         runners: Vec<(Start, f64)>,
     },
-    /// Engine `balanced` has found better routes for this many trees that senders share, or has doubled their number.
+    /// The best routes that engine `balanced` has with this many trees that senders share: for powers of two, and for the last.
     SharedTrees {
         /// Most trees of these routes.
         trees: usize,

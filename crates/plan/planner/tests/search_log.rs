@@ -4,7 +4,7 @@ use fabric::{
     EngineName, FlowControl, Plan, Policy, Tagging, Topology,
     generate::{Kind, Options, generate},
 };
-use planner::{Ending, SearchEvent, StepLimit, Watch, channel_times, plan, plan_with};
+use planner::{Ending, SearchEvent, StepLimit, Watch, channel_times, plan, plan_with, spanning_tree_time};
 
 /// Takes down what happens.
 struct Listener {
@@ -123,5 +123,15 @@ fn times_of_links_are_those_of_the_summary() {
             let longest = channel_times(&found).into_iter().fold(0.0, f64::max);
             assert_eq!(longest, found.summary.max_channel_time, "{kind} {size}, {tagging}");
         }
+    }
+}
+
+#[test]
+fn a_spanning_tree_takes_as_long_as_its_plan() {
+    for (kind, size) in [("torus", "4x4"), ("fat-tree", "k=4"), ("random-regular", "n=14,d=3")] {
+        let topology = known(kind, size);
+        let policy = Policy { engine: EngineName::Tree, ..Policy::default() };
+        let found = plan(&topology, &policy, None).expect("a tree is always there");
+        assert_eq!(spanning_tree_time(&topology), found.summary.max_channel_time, "{kind} {size}");
     }
 }

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use fabric::{ChannelId, Plan, Policy, format::table::amount, format_rate};
+use fabric::{Plan, Policy, format::table::amount, format_rate};
 use planner::{Achieved, Ending, SearchEvent};
 use serde_json::{Value, json};
 
-use super::{loads::demand_unit, say};
+use super::{
+    loads::{demand_unit, most_loaded},
+    say,
+};
 use crate::count::counted;
 
 /// Most loaded links that are named to a person; the rest are counted.
 const BINDING_SHOWN_MAX: usize = 8;
-/// Links whose time differs from the longest by no more than this part are as loaded as the most loaded one.
-const NEAR: f64 = 1e-9;
 
 /// What ended a search before it was known to be the best.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ pub(super) fn print(plan: &Plan, log: &[SearchEvent], limit: Limit) -> Result<()
     for event in log {
         say!("{}", words(plan, event, limit));
     }
-    let binding = binding(plan);
+    let binding = most_loaded(plan);
     for (place, channel) in binding.iter().take(BINDING_SHOWN_MAX).enumerate() {
         let label = plan.topology.channel_label(*channel);
         let rate = format_rate(plan.topology.link(channel.link()).rate_bps);
@@ -47,16 +48,8 @@ pub(super) fn print(plan: &Plan, log: &[SearchEvent], limit: Limit) -> Result<()
 
 /// The log and the links that bind, for programs.
 pub(super) fn json(plan: &Plan, log: &[SearchEvent]) -> Value {
-    let binding: Vec<_> = binding(plan).into_iter().map(|channel| plan.topology.channel_label(channel)).collect();
+    let binding: Vec<_> = most_loaded(plan).into_iter().map(|channel| plan.topology.channel_label(channel)).collect();
     json!({ "search": log.iter().map(event_json).collect::<Vec<_>>(), "binding_links": binding })
-}
-
-/// The directions of links that take as long as the most loaded one; none if nothing crosses any link.
-fn binding(plan: &Plan) -> Vec<ChannelId> {
-    let time = planner::channel_times(plan);
-    let longest = time.iter().copied().fold(0.0, f64::max);
-    let is_binding = |channel: &ChannelId| longest > 0.0 && time[channel.index()] >= longest * (1.0 - NEAR);
-    plan.topology.channel_ids().filter(is_binding).collect()
 }
 
 fn words(plan: &Plan, event: &SearchEvent, limit: Limit) -> String {

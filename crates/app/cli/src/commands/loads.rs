@@ -1,8 +1,6 @@
 //! Loads of links, in the words of the network that they are of.
 
-use fabric::{
-    ChannelId, EngineName, FdbMode, FlowControl, Plan, Policy, Tagging, Traffic, format::table::amount, format_rate,
-};
+use fabric::{ChannelId, Plan, Traffic, format::table::amount, format_rate};
 
 /// The maximum channel load of a plan, in words.
 pub(super) fn max_load(plan: &Plan) -> String {
@@ -22,14 +20,15 @@ pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
     if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
 }
 
-/// The first of the most loaded links, in its direction; none if nothing crosses any link.
-pub(super) fn most_loaded(plan: &Plan) -> Option<String> {
+/// Links whose time differs from the longest by no more than this part are as loaded as the most loaded one.
+const NEAR: f64 = 1e-9;
+
+/// The most loaded links, each in its direction; none if nothing crosses any link.
+pub(super) fn most_loaded(plan: &Plan) -> Vec<ChannelId> {
     let time = planner::channel_times(plan);
-    let longest = plan.topology.channel_ids().fold(None, |best: Option<ChannelId>, channel| {
-        let is_longer = best.is_none_or(|best| time[channel.index()] > time[best.index()]);
-        if is_longer { Some(channel) } else { best }
-    });
-    longest.filter(|channel| time[channel.index()] > 0.0).map(|channel| plan.topology.channel_label(channel))
+    let longest = time.iter().copied().fold(0.0, f64::max);
+    let is_one = |channel: &ChannelId| longest > 0.0 && time[channel.index()] >= longest * (1.0 - NEAR);
+    plan.topology.channel_ids().filter(is_one).collect()
 }
 
 /// What each pair of hosts has if all send to all at once and share their links evenly, beside the same on a single spanning
@@ -42,22 +41,11 @@ pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     }
     let slowest = topology.hosts().iter().map(|host| host.rate_bps).min()?;
     let hosts_bps = slowest as f64 / peers as f64;
-    let on_links = |plan: &Plan| topology.rate_max_bps() as f64 / plan.summary.max_channel_time;
-    let bps = hosts_bps.min(on_links(plan));
+    let on_links = |time: f64| hosts_bps.min(topology.rate_max_bps() as f64 / time);
+    let bps = on_links(plan.summary.max_channel_time);
     let limit = if bps < hosts_bps { "the most loaded link" } else { "the hosts' links" };
-    let mut words = format!("{} for each pair, limited by {limit}", rate_words(bps));
-    let one_tree = Policy {
-        engine: EngineName::Tree,
-        tagging: Tagging::SourceDestination,
-        flow_control: FlowControl::None,
-        fdb: FdbMode::Learned,
-        ..Policy::default()
-    };
-    if let Ok(tree) = planner::plan(topology, &one_tree, None) {
-        let factor = bps / hosts_bps.min(on_links(&tree));
-        words.push_str(&format!("; {factor:.2}× spanning tree"));
-    }
-    Some(words)
+    let factor = bps / on_links(planner::spanning_tree_time(topology));
+    Some(format!("{} for each pair, limited by {limit}; {factor:.2}× spanning tree", rate_words(bps)))
 }
 
 /// A rate as people say it.
@@ -74,7 +62,7 @@ pub(super) fn demand_unit(plan: &Plan) -> String {
     let fastest = plan.topology.rate_max_bps();
     let what = match &plan.policy.traffic {
         Traffic::AllToAll => "host pairs".to_owned(),
-        Traffic::Matrix(matrix) => format!("a demand of {}", amount(matrix.total())),
+        Traffic::Matrix(matrix) => format!("units of a total demand of {}", amount(matrix.total())),
     };
     let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
     if one_rate { what } else { format!("{what}, as if on a {} link,", format_rate(fastest)) }

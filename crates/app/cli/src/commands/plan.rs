@@ -221,7 +221,8 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     say!(
         "path             {avg_switches_per_path:.2} switches on average, {max_switches_per_path} at most; {avg_hops:.2} hops"
     );
-    let at = most_loaded(plan).map_or(String::new(), |link| format!(" ({link})"));
+    let first = most_loaded(plan).into_iter().next();
+    let at = first.map_or(String::new(), |channel| format!(" ({})", plan.topology.channel_label(channel)));
     say!("max load         {}{at}; no routing can do better than {load_bound:.1} ({load_gap:.2}×)", max_load(plan));
     if let Some(rate) = all_to_all(plan) {
         say!("all-to-all       {rate}");

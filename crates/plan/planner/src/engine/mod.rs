@@ -7,7 +7,10 @@ mod ring_lanes;
 mod tree;
 mod updown;
 
-pub(crate) use self::balanced::{Grower, shares_trees};
+pub(crate) use self::{
+    balanced::{Grower, shares_trees},
+    tree::route as spanning_tree,
+};
 
 use fabric::{EngineName, Policy, Topology};
 

@@ -59,7 +59,7 @@ const PLENTY: f64 = 0.5;
 const PARTING: [f64; 3] = [6.0, 15.0, 40.0];
 
 /// A plan to go on from.
-struct Candidate {
+struct StartingPoint {
     share: Share,
     /// Whether it comes from an order that was annealed for clusters.
     is_ordered: bool,
@@ -89,7 +89,7 @@ impl Packer<'_> {
         let single = starts.single(rng, work);
         let first = if self.waits() { starts.copies(&single, 1) } else { single.clone() };
         let given = Given { starts, routings, single: Some(&single) };
-        self.climb_from(Candidate { share: first, is_ordered: false }, given, rng, work, landing)
+        self.climb_from(StartingPoint { share: first, is_ordered: false }, given, rng, work, landing)
     }
 
     /// The same from the middle of the way on: from half as many trees as there may be.
@@ -103,21 +103,21 @@ impl Packer<'_> {
         let half = (self.limits.trees.next_power_of_two() / 2).max(ORDERED_MIN);
         let half = half.min(self.limits.trees);
         let share = self.ordered(starts, half, (ORDERED_TRIES, f64::INFINITY), rng, work)?;
-        let first = Candidate { share, is_ordered: true };
+        let first = StartingPoint { share, is_ordered: true };
         let given = Given { starts, routings, single: None };
         Some(self.climb_from(first, given, rng, work, &mut |_, _, _| {}))
     }
 
     fn climb_from(
         &self,
-        first: Candidate,
+        first: StartingPoint,
         Given { starts, routings, single }: Given<'_>,
         rng: &mut Rng,
         work: &mut Work<'_>,
         landing: &mut dyn FnMut(&Share, &mut Rng, &mut Work<'_>),
     ) -> Share {
         let net = self.net;
-        let Candidate { share: mut best, mut is_ordered } = first;
+        let StartingPoint { share: mut best, mut is_ordered } = first;
         let mut tries = ORDERED_TRIES;
         let sources = starts.units().len();
         let landings: BTreeSet<usize> = routings.iter().map(|routing| routing.trees.len()).collect();
@@ -170,7 +170,7 @@ impl Packer<'_> {
                 }
             }
             lower(&best, SharedStart::Copies, &mut start);
-            if trees.is_power_of_two() || trees == self.limits.trees {
+            if trees.is_power_of_two() || trees == self.limits.trees || best.trees.peak(net) <= self.enough {
                 self.tell(&best, start, work);
             }
             match &mut capped {
