@@ -21,9 +21,9 @@ use ri2n_io::{Config, Health, Key, Listener, Stream};
 use crate::{code, option};
 
 /// A socket of C.
-pub struct Handle(Mutex<State>);
+pub struct Handle(Mutex<SocketState>);
 
-struct State {
+struct SocketState {
     config: Config,
     bound: Option<SocketAddr>,
     receive_timeout: Option<Duration>,
@@ -49,7 +49,7 @@ impl Handle {
     }
 
     fn with(role: Role, config: Config) -> Self {
-        Self(Mutex::new(State { config, bound: None, receive_timeout: None, send_timeout: None, role }))
+        Self(Mutex::new(SocketState { config, bound: None, receive_timeout: None, send_timeout: None, role }))
     }
 
     pub(crate) fn configure(&self, file: &str) -> Answer<c_int> {
@@ -221,12 +221,12 @@ impl Handle {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SocketState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, if it may still be changed.
-    fn fresh(&self) -> Answer<MutexGuard<'_, State>> {
+    fn fresh(&self) -> Answer<MutexGuard<'_, SocketState>> {
         let state = self.lock();
         if matches!(state.role, Role::Fresh) { Ok(state) } else { Err(code::ISCONN) }
     }
@@ -239,7 +239,7 @@ impl Handle {
     }
 }
 
-impl State {
+impl SocketState {
     fn pass_time_limits(&self) {
         if let Role::Connection(stream) = &self.role {
             stream.set_read_timeout(self.receive_timeout);

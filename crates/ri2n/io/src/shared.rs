@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     /// Its identifier at the worker, and the peer's.
     pub(crate) id: u32,
     pub(crate) peer_id: u32,
-    state: Mutex<State>,
+    state: Mutex<Guarded>,
     changed: Condvar,
     /// When the worker looks next, in nanoseconds.
     due: AtomicU64,
@@ -79,7 +79,7 @@ pub(crate) struct Ends {
 }
 
 /// What the lock guards.
-pub(crate) struct State {
+pub(crate) struct Guarded {
     pub(crate) connection: Connection,
     reach: Reach,
     segment: Segment,
@@ -97,7 +97,7 @@ pub(crate) struct State {
     drained_at: Option<Time>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for Guarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("connection", &self.connection).finish_non_exhaustive()
     }
@@ -162,7 +162,7 @@ impl Shared {
     ) -> Arc<Self> {
         let (id, peer_id) = (connection.local_id(), connection.peer_id());
         let next = connection.poll_timeout().unwrap_or(Time::ZERO);
-        let state = State {
+        let state = Guarded {
             connection,
             reach: ends.reach,
             segment: Segment::BySystem,
@@ -194,12 +194,12 @@ impl Shared {
         shared
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends a call: sends what is due, wakes whom it concerns, and sees that the worker looks in time.
-    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>, now: Time) {
+    pub(crate) fn leave(&self, mut state: MutexGuard<'_, Guarded>, now: Time) {
         if state.connection.wants_transmit() {
             self.transmit(&mut state, now);
         }
@@ -219,7 +219,7 @@ impl Shared {
     }
 
     /// Tells waiters and pollers how things are.
-    fn announce(&self, state: &mut State) {
+    fn announce(&self, state: &mut Guarded) {
         if state.waiters > 0 {
             self.changed.notify_all();
         }
@@ -232,7 +232,7 @@ impl Shared {
     }
 
     /// Sends all that the connection wants to send now.
-    fn transmit(&self, state: &mut State, mut now: Time) {
+    fn transmit(&self, state: &mut Guarded, mut now: Time) {
         BATCH.with_borrow_mut(|batch| {
             let mut count = 0;
             while state.connection.poll_transmit(now, batch) {
@@ -248,7 +248,7 @@ impl Shared {
         });
     }
 
-    fn send(&self, state: &mut State, batch: &Batch, now: Time) {
+    fn send(&self, state: &mut Guarded, batch: &Batch, now: Time) {
         for _ in 0..3 {
             let Err(error) = self.socket.send_batch(&state.connection, batch, state.segment) else { return };
             match error.raw_os_error() {
@@ -306,14 +306,14 @@ impl Shared {
 
     /// Has links follow our addresses, which have changed. For the worker, which looks afterwards.
     pub(crate) fn take_addresses(&self, now: Time, all: &[LocalAddress]) {
-        let State { connection, reach, .. } = &mut *self.lock();
+        let Guarded { connection, reach, .. } = &mut *self.lock();
         reach.follow(now, connection, all);
     }
 
     /// Has links follow the addresses that the peer offers, if it offers any.
-    fn take_offers(state: &mut State, now: Time) {
+    fn take_offers(state: &mut Guarded, now: Time) {
         if state.connection.has_offers() {
-            let State { connection, reach, .. } = state;
+            let Guarded { connection, reach, .. } = state;
             // Without our addresses there is no link to add.
             let all = local_addresses().unwrap_or_default();
             reach.follow(now, connection, &all);
@@ -368,7 +368,7 @@ impl Shared {
         next
     }
 
-    fn run_duty(state: &mut State, now: Time, seen: Seen) -> (Then, Option<Box<dyn Duty>>) {
+    fn run_duty(state: &mut Guarded, now: Time, seen: Seen) -> (Then, Option<Box<dyn Duty>>) {
         let Some(duty) = &mut state.duty else { return (Then::Wait, None) };
         let then = duty.run(&mut End::new(&mut state.connection, now), seen);
         let done = if then == Then::Done { state.duty.take() } else { None };
@@ -376,7 +376,7 @@ impl Shared {
     }
 
     /// What becomes of a connection that nobody refers to any more.
-    fn orphan_look(&self, state: &mut State, now: Time) -> Option<Look> {
+    fn orphan_look(&self, state: &mut Guarded, now: Time) -> Option<Look> {
         if self.handles.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -427,7 +427,11 @@ impl Shared {
     }
 
     /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.
-    pub(crate) fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Time>) -> MutexGuard<'a, State> {
+    pub(crate) fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, Guarded>,
+        until: Option<Time>,
+    ) -> MutexGuard<'a, Guarded> {
         state.waiters += 1;
         let mut state = match until {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),

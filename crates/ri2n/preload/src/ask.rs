@@ -15,7 +15,7 @@ use std::{
 
 use libc::c_int;
 use ri2n_session::{
-    ANSWER_BYTES, Answer, BROKER_VARIABLE, Operation, Policy, Request, SocketOption, Token, Waiting, parse_broker,
+    ANSWER_BYTES, Answer, BROKER_VARIABLE, BrokerRequest, Operation, Policy, SocketOption, Token, Waiting, parse_broker,
 };
 
 use crate::{descriptor, errno::errno, real};
@@ -132,7 +132,7 @@ fn converse(line: c_int, broker: &Broker, question: &Question) -> Result<Reply, 
     if let Some(socket) = question.socket.filter(|_| question.operation == Operation::Connect) {
         descriptor::pass_time_limit(socket, line);
     }
-    let request = Request {
+    let request = BrokerRequest {
         token: broker.token,
         operation: question.operation,
         waiting: question.waiting,

@@ -33,7 +33,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ri2n_session::{Answer, Operation, Request, Token, Verdict};
+use ri2n_session::{Answer, BrokerRequest, Operation, Token, Verdict};
 
 pub use self::life::{BrokerError, Catch, Session, serve};
 use self::{
@@ -135,7 +135,7 @@ impl Broker {
 }
 
 /// Answers one question: here, unless it needs a thread that may wait. A line that is dropped tells the program to use plain TCP.
-fn answer_question(broker: &Arc<Broker>, line: Line, request: Request, socket: Option<OwnedFd>) {
+fn answer_question(broker: &Arc<Broker>, line: Line, request: BrokerRequest, socket: Option<OwnedFd>) {
     if request.token != broker.token {
         return;
     }

@@ -122,11 +122,11 @@ pub struct Entry {
 /// Counts by peer and reason, and clients of plain TCP by port. One a process.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    state: Mutex<State>,
+    state: Mutex<Tallies>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Tallies {
     entries: BTreeMap<(IpAddr, Why), Counts>,
     clients: BTreeMap<u16, u64>,
 }
@@ -197,7 +197,7 @@ impl Ledger {
         self.lock().clients.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Tallies> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

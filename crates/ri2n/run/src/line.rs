@@ -9,7 +9,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind,
     listen, recvmsg, sendmsg, socket,
 };
-use ri2n_session::{Answer, REQUEST_BYTES, Request};
+use ri2n_session::{Answer, BrokerRequest, REQUEST_BYTES};
 
 /// The control socket.
 pub(crate) struct ControlSocket(OwnedFd);
@@ -45,7 +45,7 @@ impl Line {
     ///
     /// # Errors
     /// `WouldBlock` if nothing is there yet.
-    pub(crate) fn question_now(&self) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+    pub(crate) fn question_now(&self) -> io::Result<Option<(BrokerRequest, Option<OwnedFd>)>> {
         self.read(MsgFlags::MSG_DONTWAIT)
     }
 
@@ -53,7 +53,7 @@ impl Line {
         std::os::fd::AsFd::as_fd(&self.0)
     }
 
-    fn read(&self, flags: MsgFlags) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+    fn read(&self, flags: MsgFlags) -> io::Result<Option<(BrokerRequest, Option<OwnedFd>)>> {
         let mut bytes = [0; REQUEST_BYTES + 1];
         let mut space = nix::cmsg_space!([RawFd; 1]);
         let mut parts = [IoSliceMut::new(&mut bytes)];
@@ -67,7 +67,7 @@ impl Line {
             }
         }
         let length = message.bytes;
-        let request = bytes.get(..length).and_then(Request::decode);
+        let request = bytes.get(..length).and_then(BrokerRequest::decode);
         Ok(request.map(|request| (request, sockets.pop())))
     }
 

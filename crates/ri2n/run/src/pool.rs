@@ -28,12 +28,12 @@ pub(crate) struct ThreadPool(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<JobQueue>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct JobQueue {
     /// No more than there are idle threads.
     jobs: VecDeque<Job>,
     idle: usize,
@@ -65,7 +65,7 @@ impl ThreadPool {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JobQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -21,7 +21,9 @@ mod name;
 
 pub use address::{ADDRESS_BYTES, is_knock};
 pub use local::{FilterStep, LOCAL_ONLY};
-pub use message::{ANSWER_BYTES, Answer, Operation, REQUEST_BYTES, Request, SocketOption, Token, Verdict, Waiting};
+pub use message::{
+    ANSWER_BYTES, Answer, BrokerRequest, Operation, REQUEST_BYTES, SocketOption, Token, Verdict, Waiting,
+};
 pub use name::{NAME_BYTES, Name};
 
 /// The environment variable that tells a program of its broker: the abstract name of its socket, a comma, the token; then

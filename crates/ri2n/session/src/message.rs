@@ -99,7 +99,7 @@ pub enum Waiting {
 
 /// A question to the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct BrokerRequest {
     /// Proves that the program belongs to the session.
     pub token: Token,
     /// What is asked.
@@ -145,7 +145,7 @@ pub struct Answer {
     pub remote: Option<SocketAddr>,
 }
 
-impl Request {
+impl BrokerRequest {
     /// The request as bytes.
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
         let mut bytes = [0; REQUEST_BYTES];
@@ -283,8 +283,8 @@ mod tests {
             let operation = Operation::ALL[operation];
             let option = SocketOption { level: option.0, name: option.1, value: option.2 };
             let waiting = if blocking { Waiting::Blocking } else { Waiting::NonBlocking };
-            let request = Request { token: Token(token), operation, waiting, id, option, local, remote };
-            prop_assert_eq!(Request::decode(&request.encode()), Some(request));
+            let request = BrokerRequest { token: Token(token), operation, waiting, id, option, local, remote };
+            prop_assert_eq!(BrokerRequest::decode(&request.encode()), Some(request));
         }
 
         #[test]
@@ -296,12 +296,12 @@ mod tests {
 
         #[test]
         fn garbage_is_refused_or_read_but_never_fatal(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = (Request::decode(&bytes), Answer::decode(&bytes));
+            let _ = (BrokerRequest::decode(&bytes), Answer::decode(&bytes));
             let mut framed = MAGIC.to_vec();
             framed.push(VERSION);
             framed.extend(&bytes);
             framed.resize(REQUEST_BYTES, 7);
-            let _ = Request::decode(&framed);
+            let _ = BrokerRequest::decode(&framed);
             framed.resize(ANSWER_BYTES, 7);
             let _ = Answer::decode(&framed);
         }

@@ -157,7 +157,7 @@ struct Engine {
 }
 
 /// What came of one attempt.
-enum Heard {
+enum AttemptOutcome {
     Answer(Pdu),
     /// The engine's clock has been learned from a report; the request is to be sent again.
     Learned,
@@ -330,20 +330,20 @@ impl<L: Link> Session<L> {
             self.link.send(&datagram).map_err(SessionError::Link)?;
             let sent = Instant::now();
             match self.hear(wait.min(left))? {
-                Heard::Answer(answer) => {
+                AttemptOutcome::Answer(answer) => {
                     match attempts {
                         0 => self.round_trip.handle_answer(sent.elapsed()),
                         _ => self.round_trip.handle_late_answer(wait),
                     }
                     return judge(&pdu, answer);
                 }
-                Heard::Learned if reports < REPORTS_MAX => {
+                AttemptOutcome::Learned if reports < REPORTS_MAX => {
                     reports += 1;
                     continue;
                 }
-                Heard::Learned | Heard::OtherEngine(_) | Heard::Nothing => {}
+                AttemptOutcome::Learned | AttemptOutcome::OtherEngine(_) | AttemptOutcome::Nothing => {}
                 // Nobody signs that, so it may be forged, or be about a request that was garbled on its way.
-                Heard::Refusal(why) => {
+                AttemptOutcome::Refusal(why) => {
                     refusal = Some(why);
                     refusals += 1;
                 }
@@ -404,7 +404,7 @@ impl<L: Link> Session<L> {
         Ok(datagram)
     }
 
-    fn hear(&mut self, time: Duration) -> Result<Heard, SessionError> {
+    fn hear(&mut self, time: Duration) -> Result<AttemptOutcome, SessionError> {
         let mut until = Instant::now() + time;
         let mut left = time;
         let (mut other_engine, mut before) = (None, Some(self.cancel.now()));
@@ -424,24 +424,27 @@ impl<L: Link> Session<L> {
             // What is no answer buys no time for another.
             left = until.saturating_duration_since(Instant::now());
             let heard = match (Message::decode(&datagram), &self.credentials) {
-                (Ok(Message::Community(message)), Credentials::Community(_)) => Some(Heard::Answer(message.pdu)),
+                (Ok(Message::Community(message)), Credentials::Community(_)) => {
+                    Some(AttemptOutcome::Answer(message.pdu))
+                }
                 (Ok(Message::V3(message)), Credentials::User { .. }) => self.hear_v3(message, &datagram),
                 // Garbage, or another version: not the answer.
                 _ => None,
             };
             match heard {
-                Some(Heard::Answer(pdu)) if pdu.request_id != self.request_id || pdu.kind != PduKind::Response => {}
-                Some(Heard::OtherEngine(usm)) => other_engine = Some(usm),
+                Some(AttemptOutcome::Answer(pdu))
+                    if pdu.request_id != self.request_id || pdu.kind != PduKind::Response => {}
+                Some(AttemptOutcome::OtherEngine(usm)) => other_engine = Some(usm),
                 Some(heard) => return Ok(heard),
                 None => {}
             }
         }
         // The engine that is known says nothing: perhaps its name is another since a restart.
-        Ok(other_engine.map_or(Heard::Nothing, |usm| self.meet(usm)))
+        Ok(other_engine.map_or(AttemptOutcome::Nothing, |usm| self.meet(usm)))
     }
 
     /// An answer or a report of version 3; none for what is forged or for somebody else.
-    fn hear_v3(&mut self, message: V3Message, datagram: &[u8]) -> Option<Heard> {
+    fn hear_v3(&mut self, message: V3Message, datagram: &[u8]) -> Option<AttemptOutcome> {
         if message.id != self.request_id {
             return None;
         }
@@ -479,19 +482,19 @@ impl<L: Link> Session<L> {
             }
             (engine.boots, engine.time_s) = (message.usm.boots, message.usm.time_s);
         }
-        Some(Heard::Answer(pdu))
+        Some(AttemptOutcome::Answer(pdu))
     }
 
     /// Learns the engine and its clock from a report. The first comes unsigned, as nobody can sign for an engine that
     /// is not known yet; whoever forges it gains nothing but silence, since keys are made for the engine's name. Once an
     /// engine has signed something, its clock is its own to say, and another name counts only if it falls silent.
-    fn learn(&mut self, report: &Pdu, usm: UsmHeader, genuine: bool) -> Option<Heard> {
+    fn learn(&mut self, report: &Pdu, usm: UsmHeader, genuine: bool) -> Option<AttemptOutcome> {
         let reported = |object: &crate::Scalar| report.bindings.iter().any(|(oid, _)| *oid == object.instance());
         if reported(&stats::UNKNOWN_ENGINE_IDS) && !genuine {
             return match self.engine.as_ref().filter(|engine| engine.proven) {
                 None => Some(self.meet(usm)),
                 Some(engine) if engine.id == usm.engine_id => None,
-                Some(_) => Some(Heard::OtherEngine(usm)),
+                Some(_) => Some(AttemptOutcome::OtherEngine(usm)),
             };
         }
         if reported(&stats::NOT_IN_TIME_WINDOWS) && genuine {
@@ -504,15 +507,15 @@ impl<L: Link> Session<L> {
             (&stats::UNSUPPORTED_SEC_LEVELS, "it wants another level of protection"),
         ];
         Some(match refusals.iter().find(|(object, _)| reported(object)) {
-            Some((_, why)) => Heard::Refusal(why),
-            None => Heard::Nothing,
+            Some((_, why)) => AttemptOutcome::Refusal(why),
+            None => AttemptOutcome::Nothing,
         })
     }
 
     /// Takes this for the engine and its clock.
-    fn meet(&mut self, usm: UsmHeader) -> Heard {
+    fn meet(&mut self, usm: UsmHeader) -> AttemptOutcome {
         let Credentials::User { protocol, auth_password, privacy, .. } = &self.credentials else {
-            return Heard::Nothing;
+            return AttemptOutcome::Nothing;
         };
         let same = self.engine.take().filter(|engine| engine.id == usm.engine_id);
         let proven = same.as_ref().is_some_and(|engine| engine.proven);
@@ -520,7 +523,7 @@ impl<L: Link> Session<L> {
         let keys =
             same.map_or_else(|| Keys::new(*protocol, auth_password, privacy, &usm.engine_id), |engine| engine.keys);
         self.engine = Some(Engine { id: usm.engine_id, boots: usm.boots, time_s: usm.time_s, keys, proven });
-        Heard::Learned
+        AttemptOutcome::Learned
     }
 }
 

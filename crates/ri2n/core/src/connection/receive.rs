@@ -126,7 +126,7 @@ impl Connection {
             link.handle_seen(arrival.at, run, stretch.end - stretch.start);
             link.unacked += packets;
         }
-        self.consider_ack(now, index, Order::Next);
+        self.consider_ack(now, index, Sequence::Next);
         self.handle_fresh_data(now);
         taken
     }
@@ -291,11 +291,11 @@ impl Connection {
     }
 
     /// Decides when to acknowledge: at once what tells of loss or fills a batch, soon everything else.
-    fn consider_ack(&mut self, now: Time, index: usize, order: Order) {
+    fn consider_ack(&mut self, now: Time, index: usize, order: Sequence) {
         let Some(link) = self.links[index].as_ref().filter(|_| self.acks_due == 0) else { return };
         // One acknowledgement tells of all links, so it is their packets together that are counted.
         let unacked: u32 = self.each_link().map(|link| link.unacked).sum();
-        if order == Order::Gap || unacked >= self.arrivals.ack_every || link.pong.is_some() {
+        if order == Sequence::Gap || unacked >= self.arrivals.ack_every || link.pong.is_some() {
             self.schedule_ack(now);
         } else if self.ack_at.is_none() {
             self.ack_at = Some(now + ACK_DELAY);
@@ -479,7 +479,7 @@ impl Arrivals {
 
 /// Whether a packet followed the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Sequence {
     Next,
     Gap,
 }
@@ -510,8 +510,8 @@ impl Link {
         number < self.seen_floor || self.seen.contains(number)
     }
 
-    fn handle_seen(&mut self, arrived: Time, numbers: Range<u64>, data_len: u64) -> Order {
-        let order = if numbers.start == self.seen_end() { Order::Next } else { Order::Gap };
+    fn handle_seen(&mut self, arrived: Time, numbers: Range<u64>, data_len: u64) -> Sequence {
+        let order = if numbers.start == self.seen_end() { Sequence::Next } else { Sequence::Gap };
         self.packets_received += numbers.end - numbers.start;
         self.seen.insert(numbers);
         if self.seen.len() > SEEN_RANGES_MAX {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ri2n_session::Request;
+use ri2n_session::BrokerRequest;
 
 use crate::line::Line;
 
@@ -16,7 +16,7 @@ const SILENT_MAX: Duration = Duration::from_secs(2);
 const ASKING_MAX: usize = 512;
 
 /// A question, and the socket that came along.
-type Question = (Line, Request, Option<OwnedFd>);
+type Question = (Line, BrokerRequest, Option<OwnedFd>);
 
 #[derive(Default)]
 pub(super) struct Asking {

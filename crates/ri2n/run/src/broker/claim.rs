@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use ri2n_session::{Answer, Name, Request, Verdict};
+use ri2n_session::{Answer, BrokerRequest, Name, Verdict};
 
 use super::{
     Broker,
@@ -27,7 +27,12 @@ use crate::{
 ///
 /// # Errors
 /// If the program cannot be told.
-pub(super) fn claim(broker: &Arc<Broker>, line: &Line, request: &Request, accepted: Option<OwnedFd>) -> io::Result<()> {
+pub(super) fn claim(
+    broker: &Arc<Broker>,
+    line: &Line,
+    request: &BrokerRequest,
+    accepted: Option<OwnedFd>,
+) -> io::Result<()> {
     let (Some(knock), Some(near)) = (request.remote, request.local) else { return Ok(()) };
     let key = SocketAddr::new(knock.ip().to_canonical(), knock.port());
     let announced = broker.table().announced.remove(&key);

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use ri2n_session::{Answer, Name, Request, Verdict, Waiting};
+use ri2n_session::{Answer, BrokerRequest, Name, Verdict, Waiting};
 use socket2::{SockAddr, SockRef};
 
 use super::{
@@ -50,7 +50,7 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 pub(super) fn consider(
     broker: &Arc<Broker>,
     line: Line,
-    request: &Request,
+    request: &BrokerRequest,
     socket: Option<OwnedFd>,
     asked: Asked,
 ) -> io::Result<()> {
