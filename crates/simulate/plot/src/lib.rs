@@ -1,9 +1,8 @@
-//! Pictures: charts and fabrics as SVG, and as PNG by the same shapes.
+//! Pictures: charts and fabrics as SVG, and as PNG made of that.
 //!
 //! ```text
 //!   Chart ──┐
-//!   Fabric ─┴─▶ Picture: lines, boxes, text ──┬─▶ SVG, for people and papers
-//!                                             └─▶ PNG, its letters drawn as strokes: no font is needed
+//!   Fabric ─┴─▶ Picture: lines, boxes, text ──▶ SVG ──▶ PNG, with a font that is part of the program
 //! ```
 //! Nothing here does I/O: pictures are bytes.
 #![forbid(unsafe_code)]
@@ -11,9 +10,10 @@
 mod chart;
 mod heat;
 mod layout;
-mod letters;
 mod picture;
+mod png;
 
 pub use chart::{Chart, Kind, Series};
 pub use heat::{Heat, draw_fabric};
-pub use picture::{Picture, PngError};
+pub use picture::Picture;
+pub use png::PngError;

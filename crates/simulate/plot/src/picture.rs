@@ -2,15 +2,7 @@
 
 use std::fmt::Write;
 
-use thiserror::Error;
-use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, Transform};
-
-use super::letters::strokes;
-
-/// Pixels of a PNG for each unit of the picture.
-const SCALE: f32 = 2.0;
-/// Longest side of a picture, in units: its pixels must fit into memory.
-const SIDE_MAX: f32 = 8_000.0;
+use crate::png::{self, PngError};
 
 /// A colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,22 +100,6 @@ enum Shape {
     },
 }
 
-/// Why a picture cannot be a PNG.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum PngError {
-    /// It has more pixels than are worth drawing.
-    #[error("the picture is {width:.0} by {height:.0}, too large for a PNG: name a file that ends in .svg")]
-    TooLarge {
-        /// In units of the picture.
-        width: f32,
-        /// The same.
-        height: f32,
-    },
-    /// The encoder refuses.
-    #[error("write a PNG: {0}")]
-    Encode(String),
-}
-
 /// A picture: shapes in drawing order, `x` to the right and `y` down.
 #[derive(Clone, Debug)]
 pub struct Picture {
@@ -180,24 +156,13 @@ impl Picture {
         out
     }
 
-    /// The picture as PNG, two pixels a unit. The same picture gives the same bytes on every machine, since letters are
-    /// strokes of our own.
+    /// The picture as PNG: its SVG, two pixels a unit. The same picture gives the same bytes on every machine, since its font is
+    /// part of the program.
     ///
     /// # Errors
     /// If a side of the picture is longer than 8,000 units.
     pub fn to_png(&self) -> Result<Vec<u8>, PngError> {
-        let (width, height) = (self.width as f32, self.height as f32);
-        let too_large = || PngError::TooLarge { width, height };
-        if width > SIDE_MAX || height > SIDE_MAX {
-            return Err(too_large());
-        }
-        let mut map =
-            Pixmap::new((width * SCALE).ceil() as u32, (height * SCALE).ceil() as u32).ok_or_else(too_large)?;
-        map.fill(Color::WHITE);
-        for shape in &self.shapes {
-            paint_shape(shape, &mut map);
-        }
-        map.encode_png().map_err(|error| PngError::Encode(error.to_string()))
+        png::render(&self.to_svg())
     }
 }
 
@@ -259,59 +224,6 @@ fn write_shape(shape: &Shape, out: &mut String) {
     };
 }
 
-fn paint_shape(shape: &Shape, map: &mut Pixmap) {
-    let scale = Transform::from_scale(SCALE, SCALE);
-    match shape {
-        Shape::Line { points, colour, width, .. } => stroke(map, points, *colour, *width, scale),
-        Shape::Box { at, size, colour, .. } => {
-            if let Some(area) = Rect::from_xywh(at.0 as f32, at.1 as f32, size.0 as f32, size.1 as f32) {
-                map.fill_rect(area, &paint(*colour), scale, None);
-            }
-        }
-        Shape::Disc { at, radius, colour, .. } => {
-            for (radius, colour) in [(radius + 0.5, Colour::GREY), (radius - 0.5, *colour)] {
-                if let Some(path) = PathBuilder::from_circle(at.0 as f32, at.1 as f32, radius as f32) {
-                    map.fill_path(&path, &paint(colour), FillRule::Winding, scale, None);
-                }
-            }
-        }
-        Shape::Text { at, size, colour, anchor, run, text } => {
-            let (lines, width) = strokes(text, *size);
-            let shift = match anchor {
-                Anchor::Start => 0.0,
-                Anchor::Middle => -width / 2.0,
-                Anchor::End => -width,
-            };
-            for line in lines {
-                let place = |(x, y): (f64, f64)| match run {
-                    Run::Across => (at.0 + shift + x, at.1 + y),
-                    Run::Up => (at.0 + y, at.1 - shift - x),
-                };
-                stroke(map, &line.into_iter().map(place).collect::<Vec<_>>(), *colour, size / 11.0, scale);
-            }
-        }
-    }
-}
-
-fn stroke(map: &mut Pixmap, points: &[(f64, f64)], colour: Colour, width: f64, scale: Transform) {
-    let mut path = PathBuilder::new();
-    for (index, (x, y)) in points.iter().enumerate() {
-        let (x, y) = (*x as f32, *y as f32);
-        if index == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-    }
-    let stroke =
-        Stroke { width: width as f32, line_cap: LineCap::Round, line_join: LineJoin::Round, ..Stroke::default() };
-    if let Some(path) = path.finish() {
-        map.stroke_path(&path, &paint(colour), &stroke, scale, None);
-    }
-}
-
-fn paint(colour: Colour) -> Paint<'static> {
-    let mut paint = Paint::default();
-    paint.set_color_rgba8(colour.0, colour.1, colour.2, 255);
-    paint
-}
-
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -330,6 +242,8 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use resvg::tiny_skia::Pixmap;
+
     use super::*;
 
     #[test]
