@@ -16,7 +16,7 @@ pub struct Failover {
     /// At most one a link, ascending. A link that has none is either not missed by any frame, or nothing can replace it:
     /// see [`dividing_links`].
     pub switch_overs: Vec<SwitchOver>,
-    /// Numberings of channels beyond the plan's own certificate, for switch-overs that do not climb that.
+    /// Numberings of channels beyond the plan's own certificate, for switch-overs that do not respect that.
     pub numberings: Vec<Certificate>,
     /// What it claims of itself.
     pub summary: FailoverSummary,
@@ -50,13 +50,13 @@ pub struct PairRun {
 pub enum Proof {
     /// Nothing needs to be proven: without flow control frames are dropped and never wait.
     Unneeded,
-    /// The plan's own certificate: all routes before and after climb it, in whatever mixture, and so do those of all
+    /// The plan's own certificate: all routes before and after respect it, in whatever mixture, and so do those of all
     /// other switch-overs with this proof.
     Certificate,
-    /// The further numbering of this position: all routes before and after climb it, in whatever mixture, if those that
+    /// The further numbering of this position: all routes before and after respect it, in whatever mixture, if those that
     /// the dead link cuts are left out.
     Numbering(usize),
-    /// The further numbering of this position is climbed by the routes after the switch-over. Hosts stop sending until
+    /// The further numbering of this position is respected by the routes after the switch-over. Hosts stop sending until
     /// the fabric is empty, and then switch over.
     Drained(usize),
 }

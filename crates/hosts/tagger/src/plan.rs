@@ -1,7 +1,7 @@
 //! A plan's hosts as the tagger's configuration, and a host's table straight from the plan.
 //!
 //! Which VLANs a pair may use is read from the switches' intents, not from the trees: a VLAN counts if a frame walks along
-//! static entries from one host to the other, and, where full buffers wait, only if it climbs the plan's numbering of
+//! static entries from one host to the other, and, where full buffers wait, only if it respects the plan's numbering of
 //! channels on the way, as the routes do that the plan has assigned: else the frames of all could wait for each other in a
 //! circle.
 //!
@@ -169,7 +169,7 @@ pub fn carries(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> bool {
     }
     let routes = VlanRoutes::new(plan, vlan);
     let (mut at, mut above) = (plan.topology.switch_of(from), None);
-    // A way that climbs ends; so does one along a tree.
+    // A way that respects the channel order ends; so does one along a tree.
     for _ in 0..=plan.topology.switches().len() {
         match routes.next(at, to) {
             Some(Next::Arrived) => return true,
@@ -182,8 +182,8 @@ pub fn carries(plan: &Plan, vlan: VlanId, from: HostId, to: HostId) -> bool {
     false
 }
 
-/// `safe[switch]`: whether a host may be sent frames in a VLAN without danger of a deadlock, by the switch that it is on: what
-/// is moved there takes the VLAN's tree, entries or not. Cost: O(switches + links).
+/// `safe[switch]`: whether a host may be sent frames in a VLAN without danger of a deadlock, by the switch that it is
+/// on: what is moved there takes the VLAN's tree, entries or not. Cost: O(switches + links).
 pub fn safe(plan: &Plan, vlan: VlanId, from: HostId) -> Vec<bool> {
     let (topology, routes) = (&plan.topology, VlanRoutes::new(plan, vlan));
     let mut safe = vec![false; topology.switches().len()];

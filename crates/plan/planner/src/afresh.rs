@@ -1,9 +1,9 @@
 //! Planning afresh: an engine's routes with as many trees as limits and failures let there be.
 //!
 //! ```text
-//!   routes ─▶ made ready for failures ─▶ numbered ─▶ assembled ─▶ within the limits? ─▶ plan
-//!      ▲                                                                │ no
-//!      └──────────────────────── fewer trees (`fitting`) ◀──────────────┘
+//!   routes ─▶ protected ─▶ numbered ─▶ assembled ─▶ within the limits? ─▶ plan
+//!      ▲                                                   │ no
+//!      └───────────── fewer trees (`fitting`) ◀────────────┘
 //! ```
 //! Where no number of trees that is tried fits, the plan with the fewest trees of all is what is left.
 

@@ -53,7 +53,7 @@ pub(crate) enum Rules {
 }
 
 /// A tree rooted at the switch that it was made for.
-struct Hung {
+struct Rooted {
     root: SwitchId,
     /// Covered switches, parents before children, with the channel into each; the root left out.
     inward: Vec<(SwitchId, ChannelId)>,
@@ -74,7 +74,7 @@ struct Group {
 
 struct Search<'a> {
     topology: &'a Topology,
-    hung: Vec<Hung>,
+    rooted: Vec<Rooted>,
     groups: Vec<Group>,
     alive: Vec<bool>,
     /// Whether all hosts send alike.
@@ -114,10 +114,11 @@ impl<'a> Search<'a> {
         }
         let mut root = vec![SwitchId::new(0); trees.len()];
         groups.iter().for_each(|group| root[group.tree] = group.switch);
-        let hung = trees.iter().zip(&root).map(|(tree, &root)| hang(topology, tree, root, numbering)).collect();
+        let rooted = trees.iter().zip(&root).map(|(tree, &root)| hang(topology, tree, root, numbering)).collect();
         let load = vec![0.0; topology.channel_count()];
         let alive = vec![true; trees.len()];
-        let mut search = Self { topology, hung, groups, alive, all_alike, load, hosts: topology.hosts().len() as u32 };
+        let mut search =
+            Self { topology, rooted, groups, alive, all_alike, load, hosts: topology.hosts().len() as u32 };
         search.recount();
         search
     }
@@ -130,7 +131,7 @@ impl<'a> Search<'a> {
             let Some(surplus) = surplus else { return Some(()) };
             let costs = self.costs(SHARPNESS[0]);
             // What each tree's hosts lose if it alone goes; none if some have nowhere to go.
-            let mut loss = vec![Some(0.0); self.hung.len()];
+            let mut loss = vec![Some(0.0); self.rooted.len()];
             for (group, costs) in self.groups.iter().zip(&costs) {
                 let own = costs.iter().find(|(tree, _)| *tree == group.tree).map_or(0.0, |(_, cost)| *cost);
                 let next = costs.iter().filter(|(tree, _)| *tree != group.tree).map(|(_, cost)| *cost);
@@ -219,17 +220,17 @@ impl<'a> Search<'a> {
             .collect();
         let mut costs = vec![Vec::new(); self.groups.len()];
         let mut from = vec![0.0; self.topology.switches().len()];
-        for (tree, hung) in self.hung.iter().enumerate().filter(|(tree, _)| self.alive[*tree]) {
-            let legal = (self.groups.iter().zip(&mut costs)).filter(|(group, _)| hung.legal[group.switch.index()]);
+        for (tree, rooted) in self.rooted.iter().enumerate().filter(|(tree, _)| self.alive[*tree]) {
+            let legal = (self.groups.iter().zip(&mut costs)).filter(|(group, _)| rooted.legal[group.switch.index()]);
             if !self.all_alike {
                 legal.for_each(|(group, costs)| costs.push((tree, self.cost(group, tree, &price))));
                 continue;
             }
             // One pass for all groups: what it costs from the root, and what changes from a switch to the next.
-            let below = |switch: SwitchId| f64::from(hung.below[switch.index()]);
-            from[hung.root.index()] =
-                hung.inward.iter().map(|&(switch, channel)| price[channel.index()] * below(switch)).sum();
-            for &(switch, channel) in &hung.inward {
+            let below = |switch: SwitchId| f64::from(rooted.below[switch.index()]);
+            from[rooted.root.index()] =
+                rooted.inward.iter().map(|&(switch, channel)| price[channel.index()] * below(switch)).sum();
+            for &(switch, channel) in &rooted.inward {
                 // From a switch further out, this channel is crossed the other way, by frames for everybody else.
                 let back = price[channel.reverse().index()] * (f64::from(self.hosts) - below(switch));
                 let forth = price[channel.index()] * below(switch);
@@ -272,16 +273,16 @@ impl<'a> Search<'a> {
 
     /// Visits the channels that a group's frames cross in a tree, with what crosses each.
     fn for_each_channel(&self, group: &Group, tree: usize, mut visit: impl FnMut(ChannelId, f64)) {
-        let hung = &self.hung[tree];
+        let rooted = &self.rooted[tree];
         let mut on_path = vec![false; self.topology.switches().len()];
         on_path[group.switch.index()] = true;
         let mut sent = group.sent.clone();
         let all = sent.as_ref().map_or(f64::from(self.hosts), |sent| sent.iter().sum());
         let senders = if sent.is_some() { 1.0 } else { group.hosts.len() as f64 };
-        for &(outer, channel) in hung.inward.iter().rev() {
+        for &(outer, channel) in rooted.inward.iter().rev() {
             let inner = self.topology.tail(channel);
             let beyond = match &mut sent {
-                None => f64::from(hung.below[outer.index()]),
+                None => f64::from(rooted.below[outer.index()]),
                 Some(sent) => {
                     let beyond = sent[outer.index()];
                     sent[inner.index()] += beyond;
@@ -307,7 +308,7 @@ impl<'a> Search<'a> {
 }
 
 /// Hangs a tree up at `root` and finds from where frames may be sent along it.
-fn hang(topology: &Topology, tree: &Tree, root: SwitchId, numbering: Option<&[u32]>) -> Hung {
+fn hang(topology: &Topology, tree: &Tree, root: SwitchId, numbering: Option<&[u32]>) -> Rooted {
     let rooted = tree.rooted_at(topology, root);
     let switches = topology.switches().len();
     let mut below = vec![0; switches];
@@ -343,5 +344,5 @@ fn hang(topology: &Topology, tree: &Tree, root: SwitchId, numbering: Option<&[u3
             }
         }
     }
-    Hung { root, inward, below, legal }
+    Rooted { root, inward, below, legal }
 }

@@ -80,7 +80,7 @@ pub(crate) fn management_vlans(topology: &Topology) -> usize {
     usize::from(topology.in_band().is_some())
 }
 
-/// The refusal of a plan that cannot be made ready for failures within the limits: what binds.
+/// The refusal of a plan that cannot be protected against failures within the limits: what binds.
 pub(crate) fn too_many_for_resilience(
     topology: &Topology,
     policy: &Policy,

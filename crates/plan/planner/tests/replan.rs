@@ -73,7 +73,7 @@ fn nearly_every_cable_may_be_lost_without_planning_anew() {
     assert!(anew * 50 <= lost, "{anew} of {lost}");
 }
 
-/// Hung from the first cable that climbs, what these cables carried takes the most loaded channel to 1344 and 1280 pairs.
+/// Rooted from the first cable that climbs, what these cables carried takes the most loaded channel to 1344 and 1280 pairs.
 #[test]
 fn what_a_lost_cable_carried_is_spread_over_others() {
     let whole = generated("torus", "8x8x8");

@@ -91,13 +91,13 @@ fn play(plan: &Plan, link: LinkId) {
 fn is_acyclic(plan: &Plan, assignments: [&Assignment<VlanId>; 2], dead: LinkId) -> bool {
     let topology = &plan.topology;
     let mut next: BTreeMap<u8, BTreeSet<(usize, usize)>> = BTreeMap::new();
-    let mut hung: BTreeMap<(VlanId, SwitchId), RootedTree> = BTreeMap::new();
+    let mut rooted: BTreeMap<(VlanId, SwitchId), RootedTree> = BTreeMap::new();
     for assignment in assignments {
         for source in topology.host_ids() {
             for to in topology.host_ids().filter(|to| *to != source) {
                 let tree = plan.tree(assignment.unicast(source, to)).expect("a VLAN of the plan");
                 let root = topology.switch_of(source);
-                let rooted = hung.entry((tree.vlan, root)).or_insert_with(|| tree.tree.rooted_at(topology, root));
+                let rooted = rooted.entry((tree.vlan, root)).or_insert_with(|| tree.tree.rooted_at(topology, root));
                 let path = rooted.path_to(topology, topology.switch_of(to));
                 let alive = path.windows(2).filter(|pair| pair.iter().all(|channel| channel.link() != dead));
                 let dependencies = next.entry(tree.lane).or_default();

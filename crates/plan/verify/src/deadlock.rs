@@ -2,7 +2,7 @@
 //!
 //! A frame that fills a channel waits for the channel that it takes next. Where flow control makes switches wait
 //! instead of drop, a cycle of such dependencies can stop for good; it cannot if, lane by lane, the channels can be
-//! numbered so that every route climbs (Dally and Seitz, 1987; \[Otsuka\] 4.2 for Ethernet).
+//! numbered so that every route respects the channel order (Dally and Seitz, 1987; \[Otsuka\] 4.2 for Ethernet).
 //! ```text
 //!   s0 ─▶ s1     routes s0→s2, s1→s3, s2→s0, s3→s1 all clockwise:
 //!    ▲     │     each channel waits for the next one round, for ever

@@ -4,9 +4,10 @@
 //!   home ◀──────────────────▶ over(cable)        proof: the plan's certificate, or unneeded
 //!   home ◀▶ stopped(cable) ◀▶ over(cable)        proof: a further numbering, drained or not
 //! ```
-//! A further numbering leaves out what goes over the dead cable, which may come back to life at any moment, even before all
-//! hosts have moved. So hosts that move are stopped first where that is the proof; what the others send climbs either
-//! numbering. A stopped port takes no untagged frames; its link stays up, and what is sent to it arrives.
+//! A further numbering leaves out what goes over the dead cable, which may come back to life at any moment, even before
+//! all hosts have moved. So hosts that move are stopped first where that is the proof; what the others send respects
+//! the order either numbering. A stopped port takes no untagged frames; its link stays up, and what is sent to it
+//! arrives.
 //!
 //! Nothing is done here. Tell [`Standby::handle_links`] what became of the cables and which switches answer, have the
 //! switches hold what [`Standby::pvid`] says, and tell [`Standby::handle_held`] which of them do.
@@ -393,7 +394,7 @@ impl Standby {
             self.held_since = None;
             if let Some(link) = stopped {
                 if now.saturating_sub(self.wanted_since) > STOP_PATIENCE && self.origin != self.active {
-                    // Everybody goes on as before: that climbs what it climbed.
+                    // Everybody goes on as before: the order that held before still holds.
                     let switch = *behind.intersection(&self.overs[&link].switches).next().expect("it is not held");
                     self.notices.push_back(StandbyNotice::CannotStop(link, switch));
                     self.refused.insert(link, now + STOP_AGAIN);

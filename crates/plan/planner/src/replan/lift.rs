@@ -1,9 +1,9 @@
-//! Lifting: where no climbing route leads from a sender to some switch any more, one channel changes its place.
+//! Lifting: one channel moves in the order, where no route from a sender to some switch respects the order any more.
 //!
-//! A cable that dies may have been the only way by which routes from a sender climb. Then either the channel that would
-//! lead on is put right behind the one by which frames arrive, or that one right before it. Trees that are whole but do
-//! not climb any more must be grown anew, so of all such changes the one that the fewest trees suffer from is made, and
-//! only if each of them can be grown.
+//! A cable that dies may have been the only way by which routes from a sender respect the order. Then either the
+//! channel that would lead on is put right behind the one by which frames arrive, or that one right before it. Trees
+//! that are whole but do not respect the order any more must be grown anew, so of all such changes the one that the
+//! fewest trees suffer from is made, and only if each of them can be grown.
 //!
 //! ```text
 //!   0 ac   1 cd   2 sb   3 bc   4 ce      s reaches c by bc, but cd comes too early: no way to d.
@@ -106,7 +106,7 @@ impl Lane {
         Self { climbing, place }
     }
 
-    /// `arrival[switch]`: the lowest channel by which climbing frames from a switch get there.
+    /// `arrival[switch]`: the lowest channel by which frames from a switch get there within the channel order.
     fn arrivals(&self, mender: &Mender<'_>, root: SwitchId) -> Vec<Option<ChannelId>> {
         let mut arrival = vec![None; mender.hosts.len()];
         for &channel in self.climbing.iter().filter(|channel| mender.may_use(**channel)) {
@@ -119,7 +119,7 @@ impl Lane {
         arrival
     }
 
-    /// Switches with hosts that climbing frames from a switch reach, besides itself.
+    /// Switches with hosts that frames from a switch reach within the channel order, besides itself.
     fn reached(&self, mender: &Mender<'_>, root: SwitchId) -> usize {
         let arrivals = self.arrivals(mender, root);
         arrivals.iter().zip(&mender.hosts).filter(|(arrival, hosts)| arrival.is_some() && **hosts > 0).count()
@@ -162,7 +162,7 @@ impl Lane {
         true
     }
 
-    /// Moves after which climbing frames from a switch reach one more switch at least.
+    /// Moves after which frames from a switch reach at least one more switch within the channel order.
     fn moves(&self, mender: &Mender<'_>, root: SwitchId) -> Vec<Move> {
         let arrivals = self.arrivals(mender, root);
         let mut moves = Vec::new();
@@ -181,7 +181,7 @@ impl Lane {
         moves
     }
 
-    /// `sufferers[move]`: trees that do not climb after it.
+    /// `sufferers[move]`: trees that do not respect the channel order after it.
     fn sufferers<'t>(
         &self,
         mender: &mut Mender<'_>,
@@ -195,7 +195,8 @@ impl Lane {
         for (tree, links) in others {
             for &(from, to) in mender.dependencies_of(links, &flows[tree]) {
                 let places = [self.place[from as usize], self.place[to as usize]];
-                // What climbs to a channel that goes down past it, and from one that goes up past it, climbs no more.
+                // A turn onto a channel that moves down past its predecessor, or off one that moves up past its successor,
+                // respects the order no more.
                 for (end, behind, other) in [(from, true, places[1]), (to, false, places[0])] {
                     for &at in moving.get(&end).into_iter().flatten().filter(|at| moves[**at].behind == behind) {
                         let limit = self.place[moves[at].beside.index()];

@@ -1,18 +1,19 @@
-//! Mending one tree: its pieces are tied together again by the fewest cables that keep every route climbing.
+//! Mends one tree: joins its pieces by the fewest cables that keep every route within the channel order.
 //!
 //! A cable that dies splits a tree in two. Any cable between the pieces makes a tree again, but frames then run through
 //! the outer piece from another switch, so some of their channels are taken the other way round, and each such turn must
-//! climb the lane's numbering. Cables near the break turn least; of those, the least loaded come first.
+//! respect the lane's numbering. Cables near the break turn least; of those, the least loaded come first.
 //!
 //! ```text
 //!   [r]─[a]─╳─[b]─[c]        the cable a-b died. r-…-b would turn nothing beyond b;
-//!    │         │   │         d-c enters the piece at c: b hangs from c now, and c ▶ b must climb after d ▶ c
+//!    │         │   │         d-c enters the piece at c: b is reattached to c, and c ▶ b must come after d ▶ c
 //!   [d]────────┼───┘
 //!    └─────────┘
 //! ```
-//! What is tried, in this order: one cable that climbs; a way over switches without hosts that climbs; either of them
-//! with a new numbering. A tree of a single sender can also be grown anew along the numbering, each switch keeping its
-//! place where it can. Source: the numbering is that of Dally and Seitz (1987); the repair is local search.
+//! What is tried, in this order: one cable within the order; a path over switches without hosts within the order;
+//! either of them with a new numbering. A tree of a single sender can also be grown anew along the numbering, each
+//! switch keeping its place where it can. Source: the numbering is that of Dally and Seitz (1987); the repair is local
+//! search.
 
 use fabric::{
     ChannelId, LinkId, SwitchId, Topology,
@@ -130,7 +131,7 @@ impl<'a> Mender<'a> {
     }
 
     /// Takes a tree as it is, less branches that nobody lives on any more. Its links, ascending; none if it does not reach
-    /// everybody, or if its flows do not climb where they must.
+    /// everybody, or if its flows do not respect the channel order where they must.
     pub(crate) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         self.spread_out(links);
         let is_trimmed = self.trim();
@@ -172,7 +173,7 @@ impl<'a> Mender<'a> {
     }
 
     /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
-    /// does not climb any more; then it takes the lowest channel that climbs. None if no such tree reaches all hosts.
+    /// does not respect the order any more; then it takes the lowest channel that does. None if no such tree reaches all hosts.
     pub(crate) fn regrow(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         let [Flow { root, direction, .. }, ..] = *flows else { return None };
         if flows.iter().any(|flow| flow.root != root) {
@@ -182,7 +183,7 @@ impl<'a> Mender<'a> {
         let mut kept = vec![None; self.beside.len()];
         self.pieces_inward(&mut kept, root);
         let rank = self.orders[usize::from(lane)].rank();
-        // Outward frames climb from the root; inward ones climb toward it, which is the same the other way round.
+        // Channels rise outward from the root for outward frames, and toward it for inward ones: the same walk, reversed.
         let key = |channel: ChannelId| match direction {
             Direction::Outward => i64::from(rank[channel.index()]),
             Direction::Inward => -i64::from(rank[channel.reverse().index()]),
@@ -514,7 +515,7 @@ impl<'a> Mender<'a> {
         None
     }
 
-    /// Takes the first way along which all flows climb, else the first that a new numbering allows.
+    /// Takes the first way along which all flows respect the order, else the first that a new numbering allows.
     fn tie(&mut self, lane: u8, flows: &[Flow], ways: &[Vec<ChannelId>]) -> Option<()> {
         let entered: Vec<Vec<Option<ChannelId>>> = flows.iter().map(|flow| self.entered_from(flow.root)).collect();
         for way in ways.iter().take(CLIMBING_TRIES_MAX) {
@@ -548,7 +549,8 @@ impl<'a> Mender<'a> {
         entered
     }
 
-    /// Whether a flow would climb onto a way, and from it to the nearest hosts: what is not plain yet counts as climbing.
+    /// Whether a flow would respect the order along a path to join it, and from there to the nearest hosts. Undecided
+    /// turns count as respecting it.
     fn ends_climb(&self, lane: u8, way: &[ChannelId], flow: &Flow, entered: &[Option<ChannelId>]) -> bool {
         let order = &self.orders[usize::from(lane)];
         let climbs = |first: ChannelId, last: ChannelId| match flow.direction {
@@ -566,14 +568,14 @@ impl<'a> Mender<'a> {
         onto && self.beside[end.index()].iter().all(|&next| !lived_in(self.topology.head(next)) || climbs(last, next))
     }
 
-    /// Whether a flow climbs along the tree as the numbering is.
+    /// Whether a flow respects the channel order along the tree as the numbering is.
     fn climbs(&mut self, lane: u8, flow: &Flow) -> bool {
         self.dependencies.clear();
         self.trace(flow);
         self.climbs_along(lane, &self.dependencies)
     }
 
-    /// Whether dependencies climb as the numbering is.
+    /// Whether dependencies respect the channel order as the numbering is.
     pub(super) fn climbs_along(&self, lane: u8, dependencies: &[Dependency]) -> bool {
         let order = &self.orders[usize::from(lane)];
         dependencies.iter().all(|&dependency| order.respects(dependency))

@@ -3,11 +3,11 @@
 //! ```text
 //!   previous trees ─ cables that are still there ─▶ whole: kept ──────────┐
 //!                                                └▶ in pieces: mended ────┼▶ VLANs, PVIDs and entries mostly as before
-//!   hosts that are new, moved, or whose tree cannot be mended ─▶ the least loaded tree whose routes climb from there
+//!   hosts that are new, moved, or whose tree cannot be mended ─▶ the least loaded tree whose routes from there respect the order
 //! ```
 //! A kept or mended tree keeps its VLAN, and every host that stays keeps its choice. The numbering of channels that
-//! proves the previous plan free of deadlock is kept as well: mended routes must climb it, or a numbering of everything
-//! that is kept and of the new routes together must exist (`order.rs`). Where no route from a sender climbs any more, a
+//! proves the previous plan free of deadlock is kept as well: mended routes must respect it, or a numbering of everything
+//! that is kept and of the new routes together must exist (`order.rs`). Where no route from a sender respects it any more, a
 //! channel gets another number, and the trees that suffer from it are grown anew (`lift.rs`). Where mending makes a
 //! channel busier than any was before, trees are tied elsewhere (`ease.rs`), and while one is much busier, hosts that the
 //! change touched take other trees (`apart.rs`). If some tree can be neither mended nor replaced, there is no such plan, and
@@ -66,7 +66,7 @@ pub const REPLAN_LOAD_FACTOR: f64 = 1.10;
 /// In how many orders broken trees are tried.
 const MENDING_ROUNDS_MAX: usize = 4;
 
-/// How often numberings are changed for trees that nothing climbs for.
+/// How often numberings are changed for trees without any route that respects the order.
 const LIFTS_MAX: usize = 4;
 
 /// What part of all trees may be grown anew for that.
@@ -242,8 +242,8 @@ fn peak_before(previous: &Plan) -> f64 {
 /// Trees by number with the links that mend them, if any do.
 type Tied = Vec<(usize, Option<Vec<LinkId>>)>;
 
-/// Takes the trees that are whole and climb, grows some anew, and mends the others. Their links, and those for which nothing
-/// climbs.
+/// Takes the trees that are whole and respect the channel order, grows some anew, and mends the others. Returns their
+/// links, and those without any route that respects the order.
 fn tie_all(
     mender: &mut Mender<'_>,
     trees: &[Remains],
@@ -266,8 +266,8 @@ fn tie_all(
     (links, stuck)
 }
 
-/// Mends broken trees one after the other. Those for which nothing climbs any more come first the next time, as long as
-/// fewer and fewer are left over: these are returned, and nothing of them is in the mender.
+/// Mends broken trees one after the other. Those without any route that respects the order come first the next time, as
+/// long as fewer and fewer are left over: these are returned, and nothing of them is in the mender.
 fn mend_all(
     mender: &mut Mender<'_>,
     trees: &[Remains],

@@ -1,7 +1,7 @@
-//! Groups of links that are made ready for together: the plan mended as if all of a group had failed.
+//! Groups of links that are protected together: the plan mended as if all of a group had failed.
 //!
 //! Links that share no switch are put into one group. Each tree that uses some of them gets a copy that does without all
-//! of them, mended as planning again would (`replan/mend.rs`), and one numbering is climbed by the plan's own routes
+//! of them, mended as planning again would (`replan/mend.rs`), and one numbering is respected by the plan's own routes
 //! and by those of the copies. When one of the links fails, whoever is cut moves to the copy of its own tree: little is
 //! busier than after planning again, and a copy serves as many failures as its tree has links in the group.
 //!
@@ -27,7 +27,7 @@ const ROUNDS_MAX: usize = 3;
 pub(super) struct Copies {
     /// Own trees, and what their users move to.
     pub(super) trees: Vec<(usize, Tree)>,
-    /// The lanes' numberings, which all routes of the plan and of the copies climb.
+    /// The lanes' numberings, which all routes of the plan and of the copies respect.
     pub(super) orders: Vec<TopologicalOrder>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    /// Units are weighed in so much demand each. None if the plan's own routes do not climb the numberings.
+    /// Units are weighed in so much demand each. None if the plan's own routes do not respect the numberings.
     pub(super) fn new(
         topology: &'a Topology,
         (trees, lane): (&'a [Tree], &'a [u8]),

@@ -1,8 +1,9 @@
 //! Trees that avoid a link, grown for units of one tree along a numbering that may still give way.
 //!
-//! From the root outward, or from what ties several roots together, the cheapest channel is taken whose turn climbs, or can be made to climb without closing a
-//! cycle. Links of the unit's own tree that no other of its trees avoids yet cost extra: the more of them the new tree
-//! does without, the more failures it serves. Busy channels cost more than idle ones.
+//! From the root outward, or from what ties several roots together, the cheapest channel is taken whose turn respects
+//! the channel order, or can be made to by a new order without closing a cycle. Links of the unit's own tree that no
+//! other of its trees avoids yet cost extra: the more of them the new tree does without, the more failures it serves.
+//! Busy channels cost more than idle ones.
 //!
 //! ```text
 //!   [r]─[a]─[b]      the unit's tree is r-a-b, r-c-d. Link r-a fails: a is reached over c, d and b,
@@ -27,7 +28,7 @@ const AVOID_WEIGHT: f64 = 8.0;
 /// How many hops a way may be longer to do without a turn that nobody takes yet: it constrains the numbering for all that
 /// come later.
 const NEW_TURN_WEIGHT: f64 = 0.5;
-/// The same for a turn that does not climb as the numbering is.
+/// The same for a turn that does not respect the channel order as the numbering is.
 const RENUMBERING_WEIGHT: f64 = 3.0;
 
 /// What a tree is to be like.

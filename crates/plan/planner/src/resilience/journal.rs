@@ -6,7 +6,7 @@ use fabric::graph::TopologicalOrder;
 
 use crate::dependency::Dependency;
 
-/// Numberings of the lanes that some switch-overs share, and what climbs them.
+/// Numberings of the lanes that some switch-overs share, and what respects them.
 #[derive(Clone)]
 pub(super) struct NumberingJournal {
     orders: Vec<TopologicalOrder>,

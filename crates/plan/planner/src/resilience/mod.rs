@@ -1,20 +1,21 @@
 //! Ready for any one link to fail: for each, stored choices of VLANs that avoid it.
 //!
 //! Every unit of traffic (`unit.rs`) whose tree uses the link moves to another tree of the plan that does not. Trees of
-//! others serve where their routes climb and are not too busy. Where they do not serve most failures, links are put into
-//! groups, and every tree that uses links of a group gets a copy without all of them (`group.rs`). What finds no place
-//! even then has a tree grown for the purpose (`grow.rs`) that avoids as many more links as it can. Since switches hold all
-//! of them at all times, a switch-over changes nothing but PVIDs, or what hosts put on their frames.
+//! others serve where their routes respect the channel order and are not too loaded. Where they do not serve most
+//! failures, links are put into groups, and every tree that uses links of a group gets a copy without all of them
+//! (`group.rs`). What finds no place even then has a tree grown for the purpose (`grow.rs`) that avoids as many more
+//! links as it can. Since switches hold all of them at all times, a switch-over changes nothing but PVIDs, or what
+//! hosts put on their frames.
 //!
 //! ```text
-//!   tree of h0    avoids     link 0 in use by h0, h1: h0 ▶ B, h1 ▶ C      all routes of A, B, C … climb one numbering:
+//!   tree of h0    avoids     link 0 in use by h0, h1: h0 ▶ B, h1 ▶ C      all routes of A, B, C … respect one numbering:
 //!   A (its own)   5, 6       link 1 in use by h0:     h0 ▶ B              then frames of before and after may mix
 //!   B             0, 1, 6    link 2 in use by h0:     h0 ▶ C
 //!   C             0, 2, 3
 //! ```
-//! Proofs, the strongest first: all routes, of the plan and of all switch-overs, climb one numbering; a numbering that
-//! this failure shares with some others, or has for itself, is climbed by all routes of the plan and by those that
-//! replace the broken ones; only the routes after the switch-over climb one, so that the fabric must be drained before
+//! Proofs, the strongest first: all routes, of the plan and of all switch-overs, respect one numbering; a numbering that
+//! this failure shares with some others, or has for itself, is respected by all routes of the plan and by those that
+//! replace the broken ones; only the routes after the switch-over respect one, so that the fabric must be drained before
 //! hosts move (`place/resettle.rs`). The last always exists: everybody moves to one tree. Links that alone tie two parts
 //! together are left out (`fabric::dividing_links`).
 
@@ -41,7 +42,7 @@ pub(crate) const LOAD_FACTOR: f64 = 3.0;
 /// What share of the failures the plan's own trees must serve to be taken as they are.
 const SERVED_SHARE: (usize, usize) = (1, 2);
 
-/// What is to be made ready.
+/// What is to be protected.
 pub(crate) struct ProtectionRequest<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) flow_control: FlowControl,
@@ -116,7 +117,7 @@ pub(crate) struct BackupFan {
     pub(crate) peers: HostSet,
 }
 
-/// Why a plan cannot be made ready with so few trees.
+/// Why a plan with so few trees cannot be protected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooFewTrees;
 
@@ -228,7 +229,7 @@ impl Protection {
     }
 }
 
-/// Whether anything can wait for ever, so that routes must climb.
+/// Whether anything can wait for ever, so that routes must respect the channel order.
 fn must_climb(request: &ProtectionRequest<'_>) -> bool {
     request.flow_control.lanes().is_some()
 }

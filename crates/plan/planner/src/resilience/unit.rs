@@ -47,7 +47,7 @@ pub(super) struct Stream {
 }
 
 /// A tree rooted at a unit's root.
-pub(super) struct Hung {
+pub(super) struct Rooted {
     /// Switches from the root outward, the root first.
     pub(super) order: Vec<SwitchId>,
     /// By which channel each switch is entered.
@@ -99,19 +99,19 @@ impl Unit {
         &self,
         topology: &Topology,
         traffic: &Traffic,
-        hung: &Hung,
+        rooted: &Rooted,
         link: LinkId,
     ) -> Option<Vec<Stream>> {
         let cut = [ChannelId::forward(link), ChannelId::backward(link)]
             .into_iter()
-            .find(|channel| hung.inward[topology.head(*channel).index()] == Some(*channel))?;
+            .find(|channel| rooted.inward[topology.head(*channel).index()] == Some(*channel))?;
         if !self.by_pair {
             return Some(self.streams.clone());
         }
-        let mut below = vec![false; hung.inward.len()];
+        let mut below = vec![false; rooted.inward.len()];
         let mut peers = HostSet::empty(topology.hosts().len());
-        for &switch in &hung.order {
-            let inward = hung.inward[switch.index()];
+        for &switch in &rooted.order {
+            let inward = rooted.inward[switch.index()];
             below[switch.index()] =
                 inward == Some(cut) || inward.is_some_and(|channel| below[topology.tail(channel).index()]);
             if below[switch.index()] {
@@ -151,7 +151,7 @@ impl Unit {
     }
 }
 
-impl Hung {
+impl Rooted {
     pub(super) fn new(topology: &Topology, tree: &Tree, root: SwitchId) -> Self {
         let rooted = tree.rooted_at(topology, root);
         Self { order: rooted.order, inward: rooted.inward }

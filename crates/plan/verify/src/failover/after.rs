@@ -291,7 +291,7 @@ impl<'a> Before<'a> {
             if rank.is_none_or(|rank| rank[from] >= rank[to]) {
                 let label = |channel| topology.channel_label(fabric::ChannelId::new(channel));
                 let (from, to) = (label(from), label(to));
-                wrong = Some(format!("its numbering of lane {lane} does not climb from {from} to {to}"));
+                wrong = Some(format!("its numbering of lane {lane} does not rise from {from} to {to}"));
             }
         };
         if let Proof::Numbering(_) = over.proof {

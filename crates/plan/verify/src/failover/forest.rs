@@ -17,7 +17,7 @@ use crate::{state::FabricState, view::View};
 
 const NONE: u32 = u32::MAX;
 
-/// One VLAN's active links, hung up at its lowest switches.
+/// One VLAN's active links, rooted at its lowest switches.
 pub(super) struct Forest {
     /// Switches, each after the one that it hangs from.
     order: Vec<u32>,

@@ -2,7 +2,7 @@
 //!
 //! A cut link changes two ports. Frames that do not meet them go as before, so three things suffice, and they are cheap:
 //! frames get through in every VLAN that some switch-over sends them to, on intact switches (`unicast.rs`, once for all
-//! failures); after each failure nobody's frames go over the dead link (`after.rs`); and the routes climb the numbering
+//! failures); after each failure nobody's frames go over the dead link (`after.rs`); and the routes respect the numbering
 //! that the switch-over names.
 //!
 //! ```text
@@ -161,7 +161,7 @@ fn is_well_formed(
     well
 }
 
-/// Walks everything that some switch-over sends in a VLAN, on intact switches, and compares what climbs the plan's own
+/// Walks everything that some switch-over sends in a VLAN, on intact switches, and compares what respects the plan's own
 /// certificate with it. The forests of all VLANs; none if some is no forest, which is found elsewhere.
 fn judge_standby(
     state: &FabricState<'_>,

@@ -8,7 +8,7 @@ use super::{Cut, Placer, choose::Offer};
 use crate::{
     fan::Direction,
     replan::{Cycles, Flow, Mender, unit},
-    resilience::{both, grow, journal::NumberingJournal, unit::Hung},
+    resilience::{both, grow, journal::NumberingJournal, unit::Rooted},
 };
 
 impl Placer<'_> {
@@ -74,8 +74,8 @@ impl Placer<'_> {
         worth: f64,
         journal: Option<&mut NumberingJournal>,
     ) -> Option<Offer> {
-        let hung = Hung::new(self.request.topology, &tree, self.units[cut.unit].root);
-        let trace = Rc::new(hung.trace(self.request.topology, &cut.streams));
+        let rooted = Rooted::new(self.request.topology, &tree, self.units[cut.unit].root);
+        let trace = Rc::new(rooted.trace(self.request.topology, &cut.streams));
         let offer = self.offer(self.trees.len(), trace);
         if offer.peak > worth {
             return None;
@@ -96,7 +96,7 @@ impl Placer<'_> {
         self.trees.push(tree);
         self.lane.push(lane);
         self.vlan.push(vlan);
-        self.hung.push(BTreeMap::new());
+        self.rooted.push(BTreeMap::new());
         self.traces.push(BTreeMap::new());
         Some(self.trees.len() - 1)
     }

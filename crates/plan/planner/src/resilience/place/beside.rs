@@ -1,4 +1,4 @@
-//! Moving only what is cut: on which numbering that climbs beside everything that stays.
+//! Moves only what is cut, and finds the numbering that its routes and all that stay respect.
 
 use fabric::{LinkId, Proof};
 
@@ -10,7 +10,7 @@ const NUMBERINGS_TRIED_MAX: usize = 2;
 /// How many further numberings there may be before none is added only to carry less on the most loaded channel.
 const NUMBERINGS_FOR_LOAD_MAX: usize = 64;
 
-/// Which numbering a failure's moves are to climb.
+/// Which numbering a failure's moves must respect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum On {
     /// The plan's own.

@@ -91,7 +91,7 @@ impl Placer<'_> {
         Offer { tree, peak, trace }
     }
 
-    /// The first of sorted offers that is within a limit and whose routes are admitted: those that climb first.
+    /// The first of sorted offers that is within a limit and whose routes are admitted: those that respect the order first.
     fn best_within(
         &self,
         cut: &Cut,

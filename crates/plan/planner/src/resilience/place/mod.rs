@@ -1,4 +1,4 @@
-//! Placing what a failed link cuts: unit by unit on trees that avoid it, the least busy that climbs first.
+//! Places what a failed link cuts: unit by unit on trees that avoid it, the least loaded that respects the order first.
 
 mod add;
 mod beside;
@@ -15,14 +15,14 @@ use super::{
     group::{self, Copier, Copies},
     journal::NumberingJournal,
     must_climb, orders,
-    unit::{Hung, Stream, Trace, Unit},
+    unit::{Rooted, Stream, Trace, Unit},
 };
 use crate::{
     measure::Measure,
     replan::{Cycles, unit},
 };
 
-/// How many links are made ready for together, at least.
+/// How many links are protected together, at least.
 const GROUP_LINKS_MIN: usize = 4;
 /// How often a failure is tried on a numbering, what found no place being placed first the next time.
 const ATTEMPTS_MAX: usize = 3;
@@ -33,7 +33,7 @@ const ADDITIONS_MORE_MAX: usize = 16;
 /// What share of the trees that may be added is for units; the others are left for everybody.
 const ADDITIONS_SHARE: (usize, usize) = (3, 4);
 
-/// Everything that is known while link after link is made ready for.
+/// Everything that is known while link after link is protected.
 pub(super) struct Placer<'a> {
     request: &'a ProtectionRequest<'a>,
     units: Vec<Unit>,
@@ -55,9 +55,9 @@ pub(super) struct Placer<'a> {
     near: Vec<Option<Rc<Vec<usize>>>>,
     /// `traces[tree]`, by unit: what it crosses as a whole.
     traces: Vec<BTreeMap<usize, Rc<Trace>>>,
-    /// `hung[tree]`, by root.
-    hung: Vec<BTreeMap<SwitchId, Rc<Hung>>>,
-    /// `base[channel]`: demand while all links are up; `load[channel]`: while one is being made ready for.
+    /// `rooted[tree]`, by root.
+    rooted: Vec<BTreeMap<SwitchId, Rc<Rooted>>>,
+    /// `base[channel]`: demand while all links are up; `load[channel]`: while one is being protected.
     base: Vec<f64>,
     load: Vec<f64>,
     /// `per_unit[channel]`: how long it takes to carry one unit of demand, in relation to the fastest link.
@@ -67,7 +67,7 @@ pub(super) struct Placer<'a> {
     beyond: Beyond,
     additions_max: usize,
     time_max: f64,
-    /// What climbs the plan's own certificate.
+    /// What respects the plan's own certificate.
     first: Option<NumberingJournal>,
     /// The plan's own routes alone.
     plain: Option<NumberingJournal>,
@@ -139,7 +139,7 @@ impl<'a> Placer<'a> {
             vlan: vec![None; trees.len()],
             own: trees.len(),
             traces: vec![BTreeMap::new(); trees.len()],
-            hung: vec![BTreeMap::new(); trees.len()],
+            rooted: vec![BTreeMap::new(); trees.len()],
             common: Vec::new(),
             units,
             trees,
@@ -161,9 +161,9 @@ impl<'a> Placer<'a> {
             for unit in 0..placer.units.len() {
                 let streams = placer.units[unit].streams.clone();
                 let own = placer.units[unit].tree;
-                let trace = placer.hung(unit, own).trace(topology, &streams);
+                let trace = placer.rooted(unit, own).trace(topology, &streams);
                 let climbs = journal.admit(placer.lane[own], &trace.dependencies);
-                assert!(climbs, "the plan's own routes climb its certificate");
+                assert!(climbs, "the plan's own routes respect its certificate");
             }
             placer.plain = Some(journal.clone());
             placer.first = Some(journal);
@@ -310,7 +310,7 @@ impl<'a> Placer<'a> {
             };
         }
         let added = self.trees.into_iter().zip(self.lane).zip(self.vlan).zip(tree_used).skip(own);
-        let ranks = |journal: NumberingJournal| journal.into_ranks().expect("what was admitted climbs");
+        let ranks = |journal: NumberingJournal| journal.into_ranks().expect("what was admitted respects the order");
         Protection {
             extras: added.filter(|(_, used)| *used).map(|(((tree, lane), vlan), _)| (tree, lane, vlan)).collect(),
             moves,
@@ -332,8 +332,8 @@ impl<'a> Placer<'a> {
     fn cuts(&mut self, link: LinkId) -> Vec<Cut> {
         let using = self.using[link.index()].clone();
         let cut = |unit: usize| {
-            let hung = self.hung(unit, self.units[unit].tree);
-            let streams = self.units[unit].beyond(self.request.topology, self.request.traffic, &hung, link)?;
+            let rooted = self.rooted(unit, self.units[unit].tree);
+            let streams = self.units[unit].beyond(self.request.topology, self.request.traffic, &rooted, link)?;
             Some(Cut { unit, streams })
         };
         using.into_iter().filter_map(cut).collect()
@@ -347,16 +347,16 @@ impl<'a> Placer<'a> {
         self.request.topology.host_ids().filter(uses).collect()
     }
 
-    fn hung(&mut self, unit: usize, tree: usize) -> Rc<Hung> {
+    fn rooted(&mut self, unit: usize, tree: usize) -> Rc<Rooted> {
         let root = self.units[unit].root;
-        let known = self.hung[tree].entry(root);
-        known.or_insert_with(|| Rc::new(Hung::new(self.request.topology, &self.trees[tree], root))).clone()
+        let known = self.rooted[tree].entry(root);
+        known.or_insert_with(|| Rc::new(Rooted::new(self.request.topology, &self.trees[tree], root))).clone()
     }
 
     /// What is cut, or left of a unit, crosses in a tree.
     fn trace(&mut self, cut: &Cut, tree: usize) -> Rc<Trace> {
-        let hung = self.hung(cut.unit, tree);
-        let trace = || Rc::new(hung.trace(self.request.topology, &cut.streams));
+        let rooted = self.rooted(cut.unit, tree);
+        let trace = || Rc::new(rooted.trace(self.request.topology, &cut.streams));
         if self.units[cut.unit].by_pair {
             trace()
         } else {
@@ -425,7 +425,7 @@ impl<'a> Placer<'a> {
         self.lane.truncate(trees);
         self.vlan.truncate(trees);
         self.made.iter_mut().for_each(|made| made.retain(|tree| *tree < trees));
-        self.hung.truncate(trees);
+        self.rooted.truncate(trees);
         self.traces.truncate(trees);
         self.common.retain(|tree| *tree < trees);
     }

@@ -1,9 +1,9 @@
 //! Settling everybody anew, where what a failure cuts finds no place beside all the rest.
 //!
-//! The fabric is drained before hosts move, so only the routes of afterwards have to climb one numbering. Routes that were
+//! The fabric is drained before hosts move, so only the routes of afterwards have to respect one numbering. Routes that were
 //! found together leave little room for others. So the trees that avoid the link are kept at first all, then fewer and
 //! fewer: whoever used one that is kept stays there, then what is cut moves to kept ones, then the others stay where they
-//! are if they still climb, and move if they do not. A single tree takes everybody.
+//! are if they still respect it, and move if they do not. A single tree takes everybody.
 //!
 //! ```text
 //!   kept   A B C D E F    h7 finds no place
@@ -24,7 +24,7 @@ const KEPT: (usize, usize) = (3, 4);
 const ATTEMPTS_MAX: usize = 8;
 
 impl Placer<'_> {
-    /// What moves after a failure where others than those that are cut may have to, and the numbering that it climbs; none if
+    /// What moves after a failure where others than those that are cut may have to, and the numbering that it respects; none if
     /// there is no tree without the link and none can be added.
     pub(super) fn resettle(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Placed, NumberingJournal)> {
         let mut kept = self.kept_longest_first(link);
@@ -57,7 +57,7 @@ impl Placer<'_> {
         trees
     }
 
-    /// Moves what is cut onto trees that are kept, and whoever does not climb where they are; none if some find no place.
+    /// Moves what is cut onto trees that are kept, and what does not respect the order where it is; none if some find no place.
     fn settle_on_kept(
         &mut self,
         link: LinkId,
@@ -71,7 +71,7 @@ impl Placer<'_> {
             others.iter().partition(|rest| kept.contains(&self.units[rest.unit].tree));
         for rest in stay {
             let stays = self.stays(rest, &mut journal);
-            assert!(stays, "what climbs the plan's numbering climbs it with less beside it");
+            assert!(stays, "what respects the plan's numbering respects it with less beside it");
         }
         let (mark, load) = (journal.mark(), self.load.clone());
         let cuts = cuts.iter().map(|cut| (cut, false));
@@ -112,7 +112,7 @@ impl Placer<'_> {
         self.placed(link, chosen, moves).ok_or(None)
     }
 
-    /// Leaves a unit where it is, if it climbs there.
+    /// Leaves a unit where it is, if it respects the channel order there.
     fn stays(&mut self, rest: &Cut, journal: &mut NumberingJournal) -> bool {
         let own = self.units[rest.unit].tree;
         let trace = self.trace(rest, own);
