@@ -17,7 +17,7 @@ use crate::{
     layout::{Layout, SwitchSite},
     name::BRIDGE_DEVICE,
     table::{Learning, PORT_IFINDEX_BASE, SwitchTable},
-    tool::{Batch, Place, output_json, run_batch},
+    tool::{Batch, BatchOrigin, output_json, run_batch},
 };
 
 /// The bridge counts frames from the network header on; a frame has this much more.
@@ -33,7 +33,7 @@ const EMPTY_PEER_IFINDEX_BASE: usize = 4096;
 pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) -> Result<(), LabError> {
     let site = &layout.switches[switch];
     let namespace = Some(site.namespace.as_str());
-    let place = |step| Place { operation: "up", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "up", device: &site.name, step };
     run_batch(&Batch { tool: "ip", namespace, script: link_script(site, table) }, place("make bridge"))?;
     run_batch(
         &Batch { tool: "bridge", namespace, script: table_script(site, table)? },
@@ -66,7 +66,7 @@ pub(crate) fn read_traffic(site: &SwitchSite) -> Result<BTreeMap<(u16, u16), Tra
 /// # Errors
 /// As [`read_traffic`].
 pub(crate) fn device_traffic(site: &SwitchSite) -> Result<BTreeMap<(u16, u16), Traffic>, LabError> {
-    let place = Place { operation: "status", device: &site.name, step: "read bridge" };
+    let place = BatchOrigin { operation: "status", device: &site.name, step: "read bridge" };
     Ok(parse_traffic(&output_json("bridge", &["-j", "-s", "vlan", "show"], &site.namespace, place)?, site))
 }
 
@@ -82,7 +82,7 @@ fn traffic_of([in_frames, in_bytes, out_frames, out_bytes]: [u64; 4]) -> Traffic
 /// # Errors
 /// [`LabError::Tool`] if the bridge is gone.
 pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
-    let place = |step| Place { operation: "plug", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let json = |tool, args: &[&str], step| output_json(tool, args, &site.namespace, place(step));
     let link = json("ip", &["-d", "-j", "link", "show", "dev", device], "read port")?;
     let learning = link[0]["linkinfo"]["info_slave_data"]["learning"].as_bool().unwrap_or(false);
@@ -124,7 +124,7 @@ impl Held {
 /// # Errors
 /// [`LabError::Tool`].
 pub(crate) fn fit(site: &SwitchSite, device: &str, held: &Held) -> Result<(), LabError> {
-    let place = |step| Place { operation: "plug", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let namespace = Some(site.namespace.as_str());
     run_batch(&Batch { tool: "ip", namespace, script: slave_script(device, held.learning) }, place("join bridge"))?;
     run_batch(&Batch { tool: "bridge", namespace, script: held.script.clone() }, place("write VLANs and entries"))
@@ -138,7 +138,7 @@ pub(crate) fn fill_empty(site: &SwitchSite, port: usize) -> Result<(), LabError>
     let Some(device) = &site.ports[port].device else { return Ok(()) };
     let (ifindex, peer) = (PORT_IFINDEX_BASE as usize + port, EMPTY_PEER_IFINDEX_BASE + port);
     let script = format!("link add name {device} index {ifindex} type veth peer name empty{port}~ index {peer}\n");
-    let place = Place { operation: "plug", device: &site.name, step: "make device" };
+    let place = BatchOrigin { operation: "plug", device: &site.name, step: "make device" };
     run_batch(&Batch { tool: "ip", namespace: Some(&site.namespace), script }, place)
 }
 

@@ -19,7 +19,7 @@ use std::{
 };
 
 use fabric::{Flood, Plan};
-use tagger::Table;
+use tagger::TaggingTable;
 
 use crate::{
     Backend, Lab, LabError, LabOptions, Managed, Offload, Start, TRAIN_FRAMES, backlog, bridge,
@@ -34,7 +34,7 @@ use crate::{
     signal::Watch,
     state::down,
     table::{PORT_IFINDEX_BASE, SwitchTable},
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
 };
 use linux_net::{links, offload};
 
@@ -124,7 +124,7 @@ impl Lab {
         let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let layout = Layout::new(plan, &tables, options, backend, created_unix_s)?;
         let mtu_bytes = plan.policy.mtu_bytes;
-        let tagging: Vec<Option<Table>> =
+        let tagging: Vec<Option<TaggingTable>> =
             (plan.topology.host_ids()).map(|host| tagger::plan::table(plan, host, options.spread)).collect();
 
         let watch = Watch::begin().context("up", &options.name, "catch signals")?;
@@ -148,7 +148,7 @@ impl Lab {
 fn build(
     layout: &Layout,
     tables: &[SwitchTable],
-    tagging: &[Option<Table>],
+    tagging: &[Option<TaggingTable>],
     mtu_bytes: u16,
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
@@ -203,7 +203,7 @@ fn in_chunks(
             Step::Namespaces => "make namespaces",
             Step::Cables | Step::Nodes => "make cables",
         };
-        let place = Place { operation: "up", device: &layout.name, step: name };
+        let place = BatchOrigin { operation: "up", device: &layout.name, step: name };
         run_batch(&Batch { tool: "ip", namespace: None, script }, place)?;
         done += chunk.len();
     }
@@ -215,7 +215,7 @@ fn in_chunks(
 fn nodes(
     layout: &Layout,
     tables: &[SwitchTable],
-    tagging: &[Option<Table>],
+    tagging: &[Option<TaggingTable>],
     mtu_bytes: u16,
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
@@ -267,7 +267,7 @@ fn switch(
 ) -> Result<(), LabError> {
     let site = &layout.switches[switch];
     let namespace = Some(site.namespace.as_str());
-    let place = |step| Place { operation: "up", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "up", device: &site.name, step };
     offload(layout, &site.namespace, site.ports.iter().filter_map(|port| port.device.as_deref()), &site.name)?;
     run_batch(
         &Batch { tool: "tc", namespace, script: shaping(layout, &site.namespace, mtu_bytes, rates) },
@@ -285,9 +285,9 @@ fn switch(
     run_batch(&Batch { tool: "ip", namespace, script: port_script(site, mtu_bytes) }, place("start ports"))
 }
 
-fn host(layout: &Layout, site: &HostSite, tagging: Option<&Table>, rates: &Rates<'_>) -> Result<(), LabError> {
+fn host(layout: &Layout, site: &HostSite, tagging: Option<&TaggingTable>, rates: &Rates<'_>) -> Result<(), LabError> {
     let namespace = Some(site.namespace.as_str());
-    let place = |step| Place { operation: "up", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "up", device: &site.name, step };
     let HostSite { mac, address, prefix_bits, mtu_bytes, .. } = site;
     let broadcast = if address.is_ipv4() { " broadcast +" } else { "" };
     let script = format!(

@@ -13,7 +13,7 @@ use crate::{
     loss, netns,
     shaper::{port_mtu_bytes, shaper},
     table::PORT_IFINDEX_BASE,
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
 };
 use linux_net::links;
 
@@ -76,7 +76,7 @@ pub(crate) fn raise_port(layout: &Layout, switch: usize, port: usize) -> Result<
         Backend::Bridge => site.ports[port].shut == Shut::No,
     };
     let Some(device) = site.ports[port].device.as_deref().filter(|_| open && !dead) else { return Ok(()) };
-    let place = Place { operation: "cable", device: &site.name, step: "raise port" };
+    let place = BatchOrigin { operation: "cable", device: &site.name, step: "raise port" };
     let script = format!("link set dev {device} up\n");
     run_batch(&Batch { tool: "ip", namespace: Some(&site.namespace), script }, place)
 }
@@ -89,7 +89,7 @@ pub(crate) fn fit(layout: &Layout, switch: usize, port: usize, held: &bridge::He
     let namespace = Some(site.namespace.as_str());
     let Some(device) = &site.ports[port].device else { return Ok(()) };
     let ifindex = PORT_IFINDEX_BASE + port as u32;
-    let place = |step| Place { operation: "plug", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let script = format!("link set dev {device} mtu {}\n", port_mtu_bytes(layout.mtu_bytes()));
     run_batch(&Batch { tool: "ip", namespace, script }, place("set the MTU"))?;
     netns::within(&site.namespace, || links::set_alias(ifindex, site.ports[port].alias()))
@@ -107,6 +107,6 @@ pub(crate) fn fit(layout: &Layout, switch: usize, port: usize, held: &bridge::He
 }
 
 fn at(end: &CableEnd, tool: &'static str, script: String, step: &'static str) -> Result<(), LabError> {
-    let place = Place { operation: "cable", device: &end.label, step };
+    let place = BatchOrigin { operation: "cable", device: &end.label, step };
     run_batch(&Batch { tool, namespace: Some(&end.namespace), script }, place)
 }

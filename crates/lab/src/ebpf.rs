@@ -91,8 +91,8 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
     let site = &layout.switches[switch];
     let device = site.name.as_str();
     let room = match &layout.management {
-        None => Room::exactly(table),
-        Some(_) => Room::grown(VLANS_MAX, STATICS_MAX, table.ports.len() * VLANS_MAX),
+        None => TableCapacity::exactly(table),
+        Some(_) => TableCapacity::grown(VLANS_MAX, STATICS_MAX, table.ports.len() * VLANS_MAX),
     };
     let mut object = load(device, table, &room)?;
     pin(&mut object, device, &switch_pins(&layout.name, switch))?;
@@ -374,7 +374,7 @@ fn open(device: &str) -> Result<OpenObject, LabError> {
 
 /// How many entries a switch's tables hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct TableCapacity {
     vlans: usize,
     statics: usize,
     counters: usize,
@@ -387,7 +387,7 @@ const LEARNED_MAX: usize = 8192;
 /// `BPF_F_NO_PREALLOC`: memory is taken as entries come.
 const NO_PREALLOC: u32 = 1;
 
-impl Room {
+impl TableCapacity {
     /// As many as a plan's tables have, which never change, and room to learn where it does.
     fn exactly(table: &SwitchTable) -> Self {
         let counters = table.vlans.values().map(|members| members.iter().count()).sum();
@@ -403,7 +403,7 @@ impl Room {
 }
 
 /// Loads a program with maps of its own, with room as asked for, filled with the tables.
-fn load(device: &str, table: &SwitchTable, room: &Room) -> Result<Object, LabError> {
+fn load(device: &str, table: &SwitchTable, room: &TableCapacity) -> Result<Object, LabError> {
     let mut open = open(device)?;
     for mut map in open.maps_mut() {
         let (entries, flags) = match map.name().to_str() {

@@ -60,7 +60,7 @@ use crate::{
     name::{HOST_DEVICE, plain},
     netns,
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
 };
 use linux_net::offload;
 
@@ -94,7 +94,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Makes the management network; namespaces are there.
 pub(crate) fn build(layout: &Layout) -> Result<(), LabError> {
     let Some(management) = &layout.management else { return Ok(()) };
-    let place = |step| Place { operation: "up", device: &management.namespace, step };
+    let place = |step| BatchOrigin { operation: "up", device: &management.namespace, step };
     if let Some(in_band) = &management.in_band {
         return build_in_band(layout, management, in_band);
     }
@@ -124,7 +124,7 @@ pub(crate) fn build(layout: &Layout) -> Result<(), LabError> {
 
 /// Plugs the manager into the fabric, and each switch into its own data plane.
 fn build_in_band(layout: &Layout, management: &Management, in_band: &InBandSite) -> Result<(), LabError> {
-    let place = |step| Place { operation: "up", device: &management.namespace, step };
+    let place = |step| BatchOrigin { operation: "up", device: &management.namespace, step };
     let entry = &layout.switches[in_band.switch];
     let device = entry.ports[in_band.port].device.as_deref().unwrap_or_default();
     let port_index = |number: usize| PORT_IFINDEX_BASE + number as u32;

@@ -31,7 +31,7 @@ use crate::{
     signal::Watch,
     status::device_queue_drops,
     table::PORT_IFINDEX_BASE,
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
 };
 use linux_net::links;
 
@@ -168,7 +168,7 @@ fn pull(layout: &Layout, from: PortAt, floor: &File, number: usize) -> Result<Pu
         Backend::Ebpf => bridge::Held::nothing(),
         Backend::Bridge => bridge::held(site, device)?,
     };
-    let place = |step| Place { operation: "plug", device: &site.name, step };
+    let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let down = format!("link set dev {device} down\n");
     run_batch(&Batch { tool: "ip", namespace: Some(&site.namespace), script: down }, place("pull plug"))?;
     // Nothing passes any more, so these are the last values.

@@ -6,7 +6,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::{
     Backend, LabError, ebpf,
-    tool::{Place, output},
+    tool::{BatchOrigin, output},
 };
 
 impl Backend {
@@ -44,7 +44,7 @@ fn probe_bridge() -> Result<(), String> {
             format!("cannot make a network namespace ({why}): run as root, or allow user namespaces.")
         })?;
         let args = ["link", "add", "br0", "type", "bridge", "vlan_filtering", "1", "vlan_default_pvid", "0"];
-        let place = Place { operation: "probe", device: "bridge", step: "vlan_filtering" };
+        let place = BatchOrigin { operation: "probe", device: "bridge", step: "vlan_filtering" };
         output("ip", &args, None, place).map(drop).map_err(|error| match error {
             LabError::Tool { message, .. } => format!(
                 "the kernel has no VLAN-aware bridge ({}): it needs CONFIG_BRIDGE and CONFIG_BRIDGE_VLAN_FILTERING \

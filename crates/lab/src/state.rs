@@ -21,7 +21,7 @@ use crate::{
     layout::Layout,
     name::{check_lab_name, namespace_prefix},
     netns, rootless, status,
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
 };
 
 /// How long programs in a lab have to end by themselves when it is taken down.
@@ -132,7 +132,7 @@ pub fn down(name: &str) -> Result<(), LabError> {
     let script: String = namespaces.iter().map(|namespace| format!("netns delete {namespace}\n")).collect();
     run_batch(
         &Batch { tool: "ip", namespace: None, script },
-        Place { operation: "down", device: name, step: "delete namespaces" },
+        BatchOrigin { operation: "down", device: name, step: "delete namespaces" },
     )?;
     ebpf::unpin(name)?;
     Directory::of(name).remove()?;

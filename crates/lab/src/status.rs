@@ -13,7 +13,7 @@ use crate::{
     ebpf,
     error::Context,
     layout::{Layout, SwitchSite},
-    tool::{Place, output_json},
+    tool::{BatchOrigin, output_json},
 };
 
 /// A lab at one moment.
@@ -187,7 +187,7 @@ pub(crate) fn queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, La
 
 /// Drops of the queues toward cables, by device, since each device was made.
 pub(crate) fn device_queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u64>, LabError> {
-    let place = Place { operation: "status", device: &site.name, step: "read queues" };
+    let place = BatchOrigin { operation: "status", device: &site.name, step: "read queues" };
     let shown = output_json("tc", &["-s", "-j", "qdisc", "show"], &site.namespace, place)?;
     let roots = shown.as_array().into_iter().flatten().filter(|queue| queue["root"].as_bool() == Some(true));
     Ok(roots.filter_map(|queue| Some((queue["dev"].as_str()?.to_owned(), queue["drops"].as_u64()?))).collect())

@@ -24,7 +24,7 @@ pub(crate) struct Batch<'a> {
 
 /// Where a batch belongs, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct BatchOrigin<'a> {
     pub(crate) operation: &'static str,
     pub(crate) device: &'a str,
     pub(crate) step: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct Place<'a> {
 ///
 /// # Errors
 /// [`LabError::Tool`] with the tool's own words and the command that failed; [`LabError::Io`] if the tool cannot be run.
-pub(crate) fn run_batch(batch: &Batch<'_>, place: Place<'_>) -> Result<(), LabError> {
+pub(crate) fn run_batch(batch: &Batch<'_>, place: BatchOrigin<'_>) -> Result<(), LabError> {
     if batch.script.is_empty() {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub(crate) fn output(
     tool: &'static str,
     args: &[&str],
     namespace: Option<&str>,
-    place: Place<'_>,
+    place: BatchOrigin<'_>,
 ) -> Result<Vec<u8>, LabError> {
     feed(tool, args, namespace, "", place)
 }
@@ -62,7 +62,7 @@ pub(crate) fn output_json(
     tool: &'static str,
     args: &[&str],
     namespace: &str,
-    place: Place<'_>,
+    place: BatchOrigin<'_>,
 ) -> Result<serde_json::Value, LabError> {
     let text = output(tool, args, Some(namespace), place)?;
     serde_json::from_slice(&text).map_err(|error| LabError::Tool {
@@ -79,9 +79,9 @@ fn feed(
     args: &[&str],
     namespace: Option<&str>,
     input: &str,
-    place: Place<'_>,
+    place: BatchOrigin<'_>,
 ) -> Result<Vec<u8>, LabError> {
-    let Place { operation, device, step } = place;
+    let BatchOrigin { operation, device, step } = place;
     let run = || {
         let mut command = Command::new(tool);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

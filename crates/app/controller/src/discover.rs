@@ -10,7 +10,7 @@ use drivers::{
     snmp::{read_identity, read_station},
 };
 use fabric::{DEFAULT_RATE_BPS, Models, NAME_BYTES_MAX, PortId, SwitchSpec, Topology, TopologyBuilder};
-use rollout::discover::{Cabling, Evidence, Place, cabling};
+use rollout::discover::{Cabling, Evidence, PortPosition, cabling};
 use switch_model::{identity::Identity, station::Station};
 
 use crate::{CancellationToken, ConnectOptions, connect::session, parallel::at_once};
@@ -105,7 +105,7 @@ impl Discovery {
 }
 
 /// What a port is called: its switch, and its name there.
-fn label(found: &[FoundSwitch], (switch, port): Place) -> String {
+fn label(found: &[FoundSwitch], (switch, port): PortPosition) -> String {
     let station = &found[switch].station;
     format!("{}:{}", station.name, station.ports[port].name)
 }
@@ -143,7 +143,7 @@ fn topology_of(
     remarks: &mut Vec<String>,
     by_address: &mut Vec<(String, String)>,
 ) -> Option<Topology> {
-    let mut ports: BTreeMap<Place, PortId> = BTreeMap::new();
+    let mut ports: BTreeMap<PortPosition, PortId> = BTreeMap::new();
     for (at, FoundSwitch { address, station, identity }) in found.iter().enumerate() {
         let spec = SwitchSpec { model: model.map(str::to_owned), mgmt: Some(*address) };
         let switch = match builder.add_switch(&station.name, spec) {
@@ -167,7 +167,7 @@ fn topology_of(
             }
         }
     }
-    let place = |place: &Place| {
+    let place = |place: &PortPosition| {
         let id = ports.get(place).copied();
         id.ok_or_else(|| format!("{}: its port is not in the topology", label(found, *place)))
     };

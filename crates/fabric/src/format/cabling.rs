@@ -23,7 +23,7 @@ use crate::{
     DEFAULT_RATE_BPS, Fault, Guid, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology,
     TopologyBuilder,
     format::{
-        diagnostic::{Diagnostics, Site},
+        diagnostic::{Diagnostics, TextPosition},
         import_options::ImportOptions,
     },
 };
@@ -39,7 +39,7 @@ pub(crate) enum Role {
 #[derive(Clone)]
 pub(crate) struct Device<'a> {
     pub name: String,
-    pub site: Site<'a>,
+    pub site: TextPosition<'a>,
     /// What the file says that it is.
     pub stated: Option<Role>,
     /// What it is if nobody says otherwise.
@@ -55,7 +55,7 @@ pub(crate) struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    pub(crate) fn new(name: impl Into<String>, site: Site<'a>, habit: Role) -> Self {
+    pub(crate) fn new(name: impl Into<String>, site: TextPosition<'a>, habit: Role) -> Self {
         Self {
             name: name.into(),
             site,
@@ -80,7 +80,7 @@ pub(crate) struct End<'a> {
     pub port: String,
     /// The address of this very port.
     pub mac: Option<Mac>,
-    pub site: Site<'a>,
+    pub site: TextPosition<'a>,
 }
 
 /// A cable of a foreign file.
@@ -88,7 +88,7 @@ pub(crate) struct End<'a> {
 pub(crate) struct Cable<'a> {
     pub ends: [End<'a>; 2],
     pub rate_bps: Option<u64>,
-    pub site: Site<'a>,
+    pub site: TextPosition<'a>,
 }
 
 /// Devices and cables as a foreign file gives them.
@@ -105,7 +105,7 @@ pub(crate) struct Sighting<'a> {
     pub rate_bps: Option<u64>,
     /// Addresses of the near and of the far port, where known.
     pub macs: [Option<Mac>; 2],
-    pub site: Site<'a>,
+    pub site: TextPosition<'a>,
     /// Whether the far device has a voice in these files at all.
     pub far_speaks: bool,
 }
@@ -199,7 +199,7 @@ impl<'a> Cabling<'a> {
     /// Makes a topology: switches, then links, then hosts, each in the order of the file.
     pub(crate) fn build(
         mut self,
-        start: Site<'a>,
+        start: TextPosition<'a>,
         options: &ImportOptions,
         diagnostics: &mut Diagnostics,
     ) -> Option<Topology> {
@@ -215,7 +215,7 @@ impl<'a> Cabling<'a> {
                     let mut diagnostic = device.site.fault(&fault);
                     if let Fault::DuplicateMgmt { switch, .. } = &fault {
                         let first = self.devices.iter().find(|device| device.name == *switch);
-                        if let Some(Site { source, place }) = first.map(|device| device.site) {
+                        if let Some(TextPosition { source, place }) = first.map(|device| device.site) {
                             let at = format!("{switch} has it in {}:{}", source.file(), place.line);
                             diagnostic = diagnostic.with_help(format!("{at}; every switch has an address of its own"));
                         }
@@ -327,7 +327,7 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
     };
     let taken: BTreeSet<Mac> = hosts.iter().flat_map(|(device, cables)| stated(device, cables)).collect();
     let mut local = (1..).map(Mac::local).filter(|mac| !taken.contains(mac));
-    let mut invented: Vec<(Site<'_>, Mac)> = Vec::new();
+    let mut invented: Vec<(TextPosition<'_>, Mac)> = Vec::new();
     for (device, cables) in hosts {
         if cables.is_empty() {
             diagnostics
@@ -378,7 +378,7 @@ fn port_name(cables: &[HostCable<'_>], position: usize) -> String {
 }
 
 /// A cabling file without hosts is rare; more often nobody has said which devices are hosts.
-fn warn_of_leaves(cabling: &Cabling<'_>, roles: &[Role], start: Site<'_>, diagnostics: &mut Diagnostics) {
+fn warn_of_leaves(cabling: &Cabling<'_>, roles: &[Role], start: TextPosition<'_>, diagnostics: &mut Diagnostics) {
     if roles.contains(&Role::Host) {
         return;
     }
@@ -400,7 +400,7 @@ fn report_unfinished(
     cabling: &Cabling<'_>,
     faults: &[Fault],
     joined: &mut [usize],
-    start: Site<'_>,
+    start: TextPosition<'_>,
     diagnostics: &mut Diagnostics,
 ) {
     let index_of: BTreeMap<&str, usize> =

@@ -26,7 +26,7 @@ use crate::{
     DEFAULT_RATE_BPS, Topology,
     format::{
         cabling::{Cable, Cabling, Device, End, Role, distinct_names},
-        diagnostic::{Diagnostics, Place, Site, Source},
+        diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         node::{Node, Value},
         yaml::{double_quote, parse_yaml, quote},
@@ -64,7 +64,7 @@ pub(crate) fn read<'a>(
         degree[end.device] += 1;
     }
     let Reader { mut cabling, diagnostics, .. } = reader;
-    let mut guessed: Vec<(Site<'_>, String, usize)> = Vec::new();
+    let mut guessed: Vec<(TextPosition<'_>, String, usize)> = Vec::new();
     for (device, degree) in cabling.devices.iter_mut().zip(degree) {
         if degree > 1 && device.habit == Role::Host {
             device.habit = Role::Switch;
@@ -74,11 +74,11 @@ pub(crate) fn read<'a>(
         }
     }
     warn_of_guesses(&guessed, diagnostics);
-    cabling.build(source.at(Place::START), options, diagnostics)
+    cabling.build(source.at(TextSpan::START), options, diagnostics)
 }
 
 /// A container with several cables may be a router or a host with several ports; kinds do not tell.
-fn warn_of_guesses(guessed: &[(Site<'_>, String, usize)], diagnostics: &mut Diagnostics) {
+fn warn_of_guesses(guessed: &[(TextPosition<'_>, String, usize)], diagnostics: &mut Diagnostics) {
     let [(site, name, cables), others @ ..] = guessed else { return };
     let message = match others.len() {
         0 => format!("{name} is of kind linux and has {cables} cables: it is taken for a switch"),
@@ -262,7 +262,7 @@ impl<'a> Reader<'a, '_> {
         value
     }
 
-    fn at(&self, node: &Node) -> Site<'a> {
+    fn at(&self, node: &Node) -> TextPosition<'a> {
         self.source.at(node.place)
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::{
     csv::{Field, records},
-    diagnostic::{Diagnostics, Place, Source},
+    diagnostic::{Diagnostics, Source, TextSpan},
     traffic::HostNames,
 };
 use crate::{Attachment, HostId, PortId, SwitchId, Topology, name::most_similar};
@@ -219,7 +219,7 @@ fn warn_of_gaps(
     let names: Vec<&str> = missing.iter().take(NAMES_MAX).map(|host| topology.host(*host).name.as_str()).collect();
     let more = if missing.len() > NAMES_MAX { ", …" } else { "" };
     let message = format!("{} of {} hosts have no counters: {}{more}", missing.len(), counted.len(), names.join(", "));
-    diagnostics.push(source.at(Place::START).warning(message).with_help("they count as silent"));
+    diagnostics.push(source.at(TextSpan::START).warning(message).with_help("they count as silent"));
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! nothing. A name with quotes in it cannot be written. Empty lines, lines that begin with `#` and a byte order mark are
 //! skipped.
 
-use super::diagnostic::{Site, Source};
+use super::diagnostic::{Source, TextPosition};
 
 /// One field.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn site<'s>(&self, source: &'s Source<'a>) -> Site<'s> {
+    pub(super) fn site<'s>(&self, source: &'s Source<'a>) -> TextPosition<'s> {
         source.at(source.place(self.start, self.start + self.text.len()))
     }
 

@@ -208,13 +208,13 @@ impl std::error::Error for Diagnostics {}
 
 /// Where something stands: line and column counted from 1, the width in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct TextSpan {
     pub line: usize,
     pub column: usize,
     pub width: usize,
 }
 
-impl Place {
+impl TextSpan {
     /// The very beginning of a text.
     pub(crate) const START: Self = Self { line: 1, column: 1, width: 0 };
 }
@@ -257,7 +257,7 @@ impl<'a> Source<'a> {
     }
 
     /// The place of `text[start..end]`, in bytes; what lies beyond the first line's end is not marked.
-    pub(crate) fn place(&self, start: usize, end: usize) -> Place {
+    pub(crate) fn place(&self, start: usize, end: usize) -> TextSpan {
         let line = self.starts.partition_point(|&at| at <= start);
         let first = self.starts[line - 1];
         let count = |from: usize, to: usize| {
@@ -267,18 +267,18 @@ impl<'a> Source<'a> {
         let column = if (first..=start).contains(&at) { column + count(at, start) } else { count(first, start) + 1 };
         self.last.set((start, column));
         let end = end.min(first + self.line(line).len()).max(start);
-        Place { line, column, width: count(start, end) }
+        TextSpan { line, column, width: count(start, end) }
     }
 
-    pub(crate) fn at(&'a self, place: Place) -> Site<'a> {
-        Site { source: self, place }
+    pub(crate) fn at(&'a self, place: TextSpan) -> TextPosition<'a> {
+        TextPosition { source: self, place }
     }
 
     /// Refuses a text beyond [`TEXT_BYTES_MAX`].
     pub(crate) fn check_size(&'a self, diagnostics: &mut Diagnostics) -> bool {
         let fits = self.text.len() <= TEXT_BYTES_MAX;
         if !fits {
-            let site = self.at(Place::START);
+            let site = self.at(TextSpan::START);
             let message = format!("{} bytes are more than the {TEXT_BYTES_MAX} that are read", self.text.len());
             diagnostics.push(site.error(message).with_help("no fabric needs so long a file; is it the right one?"));
         }
@@ -288,12 +288,12 @@ impl<'a> Source<'a> {
 
 /// A place in a text, from which diagnostics are made.
 #[derive(Clone, Copy)]
-pub(crate) struct Site<'a> {
+pub(crate) struct TextPosition<'a> {
     pub source: &'a Source<'a>,
-    pub place: Place,
+    pub place: TextSpan,
 }
 
-impl Site<'_> {
+impl TextPosition<'_> {
     pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(DiagnosticSeverity::Error, message.into())
     }
@@ -309,11 +309,11 @@ impl Site<'_> {
 
     /// The site of `width` characters that begin `offset` characters further on.
     pub(crate) fn within(&self, offset: usize, width: usize) -> Self {
-        Self { place: Place { column: self.place.column + offset, width, ..self.place }, ..*self }
+        Self { place: TextSpan { column: self.place.column + offset, width, ..self.place }, ..*self }
     }
 
     fn diagnostic(&self, severity: DiagnosticSeverity, message: String) -> Diagnostic {
-        let Place { line, column, width } = self.place;
+        let TextSpan { line, column, width } = self.place;
         let made = self.source.excerpts.get();
         self.source.excerpts.set(made + 1);
         let content = if made < EXCERPTS_MAX { self.source.line(line) } else { "" };
@@ -350,9 +350,9 @@ mod tests {
         let source = Source::new("f", "x");
         let mut diagnostics = Diagnostics::new();
         for _ in 0..DIAGNOSTICS_MAX + 7 {
-            diagnostics.push(source.at(Place::START).error("wrong"));
+            diagnostics.push(source.at(TextSpan::START).error("wrong"));
         }
-        diagnostics.push(source.at(Place::START).warning("odd"));
+        diagnostics.push(source.at(TextSpan::START).warning("odd"));
         assert_eq!(diagnostics.items().len(), DIAGNOSTICS_MAX + 1);
         assert!(diagnostics.to_string().ends_with("… and 7 more\n"));
         assert_eq!(diagnostics.to_json()["omitted"], 7);

@@ -22,7 +22,7 @@ use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
         cabling::{Cable, Cabling, Device, End, Role, distinct_names},
-        diagnostic::{Diagnostic, Diagnostics, Place, Site, Source},
+        diagnostic::{Diagnostic, Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
     format_rate, parse_rate,
@@ -38,7 +38,7 @@ pub(crate) fn read<'a>(
 ) -> Option<Topology> {
     let mut parser = Parser {
         lexer: Lexer { source, at: 0, bare_end: usize::MAX },
-        token: Token { kind: Kind::End, text: String::new(), site: source.at(Place::START) },
+        token: Token { kind: TokenKind::End, text: String::new(), site: source.at(TextSpan::START) },
         cabling: Cabling::default(),
         by_name: BTreeMap::new(),
         diagnostics,
@@ -48,7 +48,7 @@ pub(crate) fn read<'a>(
         return None;
     }
     let Parser { cabling, .. } = parser;
-    cabling.build(source.at(Place::START), options, diagnostics)
+    cabling.build(source.at(TextSpan::START), options, diagnostics)
 }
 
 /// Writes a topology; [`import`](crate::format::exchange::import) reads the same cabling back.
@@ -98,7 +98,7 @@ fn dot_quote(text: &str) -> String {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     /// A bare identifier or number, perhaps a keyword.
     Bare,
     /// A quoted or HTML string.
@@ -112,18 +112,18 @@ enum Kind {
 
 #[derive(Clone)]
 struct Token<'a> {
-    kind: Kind,
+    kind: TokenKind,
     text: String,
-    site: Site<'a>,
+    site: TextPosition<'a>,
 }
 
 impl Token<'_> {
     fn is_word(&self, word: &str) -> bool {
-        self.kind == Kind::Bare && self.text.eq_ignore_ascii_case(word)
+        self.kind == TokenKind::Bare && self.text.eq_ignore_ascii_case(word)
     }
 
     fn is_id(&self) -> bool {
-        matches!(self.kind, Kind::Bare | Kind::Quoted)
+        matches!(self.kind, TokenKind::Bare | TokenKind::Quoted)
     }
 }
 
@@ -140,15 +140,15 @@ impl<'a> Lexer<'a> {
     fn next(&mut self) -> Parsed<Token<'a>> {
         self.skip_blanks()?;
         let (start, rest) = (self.at, self.rest());
-        let Some(first) = rest.chars().next() else { return Ok(self.token(Kind::End, start, String::new())) };
+        let Some(first) = rest.chars().next() else { return Ok(self.token(TokenKind::End, start, String::new())) };
         if rest.starts_with("--") || rest.starts_with("->") {
             self.at += 2;
-            return Ok(self.token(Kind::Edge, start, rest[..2].to_owned()));
+            return Ok(self.token(TokenKind::Edge, start, rest[..2].to_owned()));
         }
         match first {
             '{' | '}' | '[' | ']' | ';' | ',' | ':' | '=' | '+' => {
                 self.at += 1;
-                Ok(self.token(Kind::Mark(first), start, first.to_string()))
+                Ok(self.token(TokenKind::Mark(first), start, first.to_string()))
             }
             '"' => self.quoted(),
             '<' => self.html(),
@@ -158,7 +158,7 @@ impl<'a> Lexer<'a> {
                 let length = rest[c.len_utf8()..].find(|c| !bare(c)).map_or(rest.len(), |at| at + c.len_utf8());
                 self.at += length;
                 self.bare_end = self.at;
-                Ok(self.token(Kind::Bare, start, rest[..length].to_owned()))
+                Ok(self.token(TokenKind::Bare, start, rest[..length].to_owned()))
             }
             c => {
                 let error = self.site(start, start + c.len_utf8()).error(format!("unexpected character {c:?}"));
@@ -177,7 +177,7 @@ impl<'a> Lexer<'a> {
             match c {
                 '"' => {
                     self.at = start + offset + 1;
-                    return Ok(self.token(Kind::Quoted, start, text));
+                    return Ok(self.token(TokenKind::Quoted, start, text));
                 }
                 // A backslash keeps a quote from ending the string; before anything else it stands for itself.
                 '\\' => match characters.next() {
@@ -204,7 +204,7 @@ impl<'a> Lexer<'a> {
             if depth == 0 {
                 self.at = start + offset + 1;
                 let text = self.source.text()[start + 1..start + offset].to_owned();
-                return Ok(self.token(Kind::Quoted, start, text));
+                return Ok(self.token(TokenKind::Quoted, start, text));
             }
         }
         Err(Box::new(self.site(start, start + 1).error("this <…> string never ends")))
@@ -239,11 +239,11 @@ impl<'a> Lexer<'a> {
         &self.source.text()[self.at..]
     }
 
-    fn site(&self, start: usize, end: usize) -> Site<'a> {
+    fn site(&self, start: usize, end: usize) -> TextPosition<'a> {
         self.source.at(self.source.place(start, end))
     }
 
-    fn token(&self, kind: Kind, start: usize, text: String) -> Token<'a> {
+    fn token(&self, kind: TokenKind, start: usize, text: String) -> Token<'a> {
         Token { kind, text, site: self.site(start, self.at) }
     }
 }
@@ -279,7 +279,7 @@ impl<'a> Parser<'a, '_> {
             self.identifier()?;
         }
         self.statements(0)?;
-        if self.token.kind == Kind::End { Ok(()) } else { Err(self.unexpected("the end of the file")) }
+        if self.token.kind == TokenKind::End { Ok(()) } else { Err(self.unexpected("the end of the file")) }
     }
 
     /// `{ … }`
@@ -288,8 +288,8 @@ impl<'a> Parser<'a, '_> {
             return Err(Box::new(self.token.site.error(format!("subgraphs are nested more than {DEPTH_MAX} deep"))));
         }
         self.expect('{')?;
-        while self.token.kind != Kind::Mark('}') {
-            if self.token.kind == Kind::Mark(';') {
+        while self.token.kind != TokenKind::Mark('}') {
+            if self.token.kind == TokenKind::Mark(';') {
                 self.take()?;
             } else {
                 self.statement(depth)?;
@@ -304,18 +304,18 @@ impl<'a> Parser<'a, '_> {
             return self.attributes().map(drop);
         }
         if let Some(group) = self.subgraph(depth)? {
-            if self.token.kind == Kind::Edge {
+            if self.token.kind == TokenKind::Edge {
                 self.refuse_group(group);
             }
             return self.skip_cable(depth);
         }
         let first = self.node_id()?;
-        if self.token.kind == Kind::Mark('=') && first.port.is_none() {
+        if self.token.kind == TokenKind::Mark('=') && first.port.is_none() {
             self.take()?;
             return self.identifier().map(drop);
         }
         let mut chain = vec![first];
-        while self.token.kind == Kind::Edge {
+        while self.token.kind == TokenKind::Edge {
             self.take()?;
             if let Some(group) = self.subgraph(depth)? {
                 self.refuse_group(group);
@@ -332,14 +332,14 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// Takes a subgraph, if there is one, and returns where it began.
-    fn subgraph(&mut self, depth: usize) -> Parsed<Option<Site<'a>>> {
+    fn subgraph(&mut self, depth: usize) -> Parsed<Option<TextPosition<'a>>> {
         let site = self.token.site;
         if self.token.is_word("subgraph") {
             self.take()?;
             if self.token.is_id() {
                 self.identifier()?;
             }
-        } else if self.token.kind != Kind::Mark('{') {
+        } else if self.token.kind != TokenKind::Mark('{') {
             return Ok(None);
         }
         self.statements(depth + 1)?;
@@ -347,13 +347,13 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// A cable to a group of devices names no port.
-    fn refuse_group(&mut self, group: Site<'a>) {
+    fn refuse_group(&mut self, group: TextPosition<'a>) {
         let error = group.error("a cable joins two ports, not groups");
         self.diagnostics.push(error.with_help("write each cable: \"sw1\":\"swp1\" -- \"sw2\":\"swp41\""));
     }
 
     fn skip_cable(&mut self, depth: usize) -> Parsed<()> {
-        while self.token.kind == Kind::Edge {
+        while self.token.kind == TokenKind::Edge {
             self.take()?;
             if self.subgraph(depth)?.is_none() {
                 self.node_id()?;
@@ -365,12 +365,12 @@ impl<'a> Parser<'a, '_> {
     fn node_id(&mut self) -> Parsed<NodeId<'a>> {
         let device = self.identifier()?;
         let mut port = None;
-        if self.token.kind == Kind::Mark(':') {
+        if self.token.kind == TokenKind::Mark(':') {
             self.take()?;
             port = Some(self.identifier()?);
         }
         // The compass point of a drawing says nothing about cabling.
-        if port.is_some() && self.token.kind == Kind::Mark(':') {
+        if port.is_some() && self.token.kind == TokenKind::Mark(':') {
             self.take()?;
             self.identifier()?;
         }
@@ -383,7 +383,7 @@ impl<'a> Parser<'a, '_> {
             return Err(self.unexpected("a name"));
         }
         let mut token = self.take()?;
-        while token.kind == Kind::Quoted && self.token.kind == Kind::Mark('+') {
+        while token.kind == TokenKind::Quoted && self.token.kind == TokenKind::Mark('+') {
             self.take()?;
             token.text.push_str(&self.identifier()?.text);
         }
@@ -392,17 +392,17 @@ impl<'a> Parser<'a, '_> {
 
     fn attributes(&mut self) -> Parsed<Attributes<'a>> {
         let mut attributes = Vec::new();
-        while self.token.kind == Kind::Mark('[') {
+        while self.token.kind == TokenKind::Mark('[') {
             self.take()?;
-            while self.token.kind != Kind::Mark(']') {
+            while self.token.kind != TokenKind::Mark(']') {
                 let key = self.identifier()?;
                 let mut value = key.clone();
-                if self.token.kind == Kind::Mark('=') {
+                if self.token.kind == TokenKind::Mark('=') {
                     self.take()?;
                     value = self.identifier()?;
                 }
                 attributes.push((key, value));
-                if matches!(self.token.kind, Kind::Mark(',' | ';')) {
+                if matches!(self.token.kind, TokenKind::Mark(',' | ';')) {
                     self.take()?;
                 }
             }
@@ -481,7 +481,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn expect(&mut self, mark: char) -> Parsed<()> {
-        if self.token.kind == Kind::Mark(mark) {
+        if self.token.kind == TokenKind::Mark(mark) {
             self.take().map(drop)
         } else {
             Err(self.unexpected(&mark.to_string()))
@@ -490,7 +490,7 @@ impl<'a> Parser<'a, '_> {
 
     fn unexpected(&self, wanted: &str) -> Box<Diagnostic> {
         let found = match self.token.kind {
-            Kind::End => "the end of the file".to_owned(),
+            TokenKind::End => "the end of the file".to_owned(),
             _ => self.token.text.chars().take(40).collect(),
         };
         Box::new(self.token.site.error(format!("not DOT: expected {wanted}, found {found}")))

@@ -145,13 +145,13 @@ pub fn import(format: Format, files: &[(&str, &str)], options: &ImportOptions) -
     let mut diagnostics = Diagnostics::new();
     let nothing = Source::new("-", "");
     let [source, rest @ ..] = sources.as_slice() else {
-        diagnostics.push(nothing.at(crate::format::diagnostic::Place::START).error("there is no file to read"));
+        diagnostics.push(nothing.at(crate::format::diagnostic::TextSpan::START).error("there is no file to read"));
         return Err(diagnostics);
     };
     if format != Format::Lldp {
         for extra in rest {
             let error =
-                extra.at(crate::format::diagnostic::Place::START).error(format!("{format} is read from one file"));
+                extra.at(crate::format::diagnostic::TextSpan::START).error(format!("{format} is read from one file"));
             diagnostics.push(error.with_help("leave this one out, or import it by itself"));
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
         cabling::{Cable, Cabling, Device, End, Role, usable_name},
-        diagnostic::{Diagnostics, Place, Site, Source},
+        diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
     format_rate, parse_rate,
@@ -101,7 +101,7 @@ pub(crate) fn read<'a>(
         let warning = site.warning("this edge and perhaps others name no port; such ports are numbered in order");
         diagnostics.push(warning.with_help("give edges the data source_port and target_port"));
     }
-    cabling.build(source.at(Place::START), options, diagnostics)
+    cabling.build(source.at(TextSpan::START), options, diagnostics)
 }
 
 /// Writes a topology; [`import`](crate::format::exchange::import) reads the same cabling back.
@@ -168,7 +168,7 @@ enum ItemKind {
 /// A node or an edge with its attributes and data.
 struct Item<'a> {
     kind: ItemKind,
-    site: Site<'a>,
+    site: TextPosition<'a>,
     values: BTreeMap<String, String>,
 }
 
@@ -271,7 +271,7 @@ fn parse<'a>(source: &'a Source<'a>, diagnostics: &mut Diagnostics) -> Option<Ve
     }
     if !seen_graph || !open.is_empty() {
         let message = if seen_graph { "the text ends within an element" } else { "there is no graph element" };
-        diagnostics.push(source.at(Place::START).error(message));
+        diagnostics.push(source.at(TextSpan::START).error(message));
         return None;
     }
     Some(finished)

@@ -20,7 +20,7 @@ use crate::{
     Guid, Topology,
     format::{
         cabling::{Cabling, Device, Role, Sighting, pair_sightings, usable_name},
-        diagnostic::{Diagnostics, Place, Site, Source},
+        diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
 };
@@ -52,7 +52,7 @@ pub(crate) fn read<'a>(
     }
     let Reader { nodes, mut sightings, .. } = reader;
     if nodes.is_empty() {
-        let error = source.at(Place::START).error("there is no Switch or Ca line");
+        let error = source.at(TextSpan::START).error("there is no Switch or Ca line");
         diagnostics.push(error.with_help("give the plain output of ibnetdiscover, without -p or -l"));
         return None;
     }
@@ -70,14 +70,14 @@ pub(crate) fn read<'a>(
     }
     let is_host = |index: usize| devices[index].habit == Role::Host;
     let cables = pair_sightings(sightings, &devices, is_host, diagnostics);
-    Cabling { devices, cables }.build(source.at(Place::START), options, diagnostics)
+    Cabling { devices, cables }.build(source.at(TextSpan::START), options, diagnostics)
 }
 
 struct IbNode<'a> {
     /// `S-…`, `H-…` or `R-…` and the GUID.
     id: String,
     description: String,
-    site: Site<'a>,
+    site: TextPosition<'a>,
     /// The GUIDs of its ports, as far as they are told.
     port_guids: BTreeMap<String, Guid>,
     /// Whether its own block has been read, not only a mention.
@@ -162,7 +162,7 @@ impl<'a> Reader<'a, '_> {
         Some(index)
     }
 
-    fn node(&mut self, id: &str, description: &str, site: Site<'a>) -> usize {
+    fn node(&mut self, id: &str, description: &str, site: TextPosition<'a>) -> usize {
         if let Some(index) = self.by_id.get(id) {
             return *index;
         }

@@ -19,7 +19,7 @@ use crate::{
     Mac, Topology,
     format::{
         cabling::{Cabling, Device, Role, Sighting, pair_sightings, usable_name},
-        diagnostic::{Diagnostics, Place, Site, Source},
+        diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         json::parse_json,
         node::{Node, Value},
@@ -47,7 +47,7 @@ pub(crate) fn read<'a>(
         None => options.names_host(&devices[index].name) || devices[index].habit == Role::Host,
     };
     let cables = pair_sightings(sightings, &devices, is_host, diagnostics);
-    let start = sources.first()?.at(Place::START);
+    let start = sources.first()?.at(TextSpan::START);
     Cabling { devices, cables }.build(start, options, diagnostics)
 }
 
@@ -66,7 +66,7 @@ struct Neighbour<'a> {
     mgmt: Option<IpAddr>,
     is_switch: bool,
     port: PortId,
-    site: Site<'a>,
+    site: TextPosition<'a>,
 }
 
 /// How a neighbour calls its port.
@@ -90,7 +90,7 @@ impl<'a> Reader<'a, '_> {
             local.items().first()?.get("chassis")?.items().first()
         });
         let name = chassis.and_then(|chassis| value_of(chassis, "name")).unwrap_or_else(|| stem(source.file()));
-        let speaker = self.speaker(&usable_name(&name), source.at(Place::START));
+        let speaker = self.speaker(&usable_name(&name), source.at(TextSpan::START));
         if let Some(chassis) = chassis {
             let known = &mut self.speakers[speaker];
             known.chassis_id = value_of(chassis, "id");
@@ -111,12 +111,12 @@ impl<'a> Reader<'a, '_> {
             }
         }
         if !understood {
-            let error = source.at(Place::START).error("there are neither neighbours nor a chassis in this file");
+            let error = source.at(TextSpan::START).error("there are neither neighbours nor a chassis in this file");
             self.diagnostics.push(error.with_help("use lldpcli -f json0 show neighbors"));
         }
     }
 
-    fn speaker(&mut self, name: &str, site: Site<'a>) -> usize {
+    fn speaker(&mut self, name: &str, site: TextPosition<'a>) -> usize {
         if let Some(index) = self.speakers.iter().position(|speaker| speaker.device.name == name) {
             return index;
         }

@@ -25,7 +25,7 @@ use crate::{
     Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchIdentity,
     SwitchSpec, Topology, TopologyBuilder, VlanId,
     format::{
-        diagnostic::{Diagnostics, Place, Site, Source},
+        diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         node::{Node, Value},
         yaml::{double_quote, parse_yaml, quote},
     },
@@ -179,7 +179,7 @@ struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
     builder: TopologyBuilder,
     /// Where each switch is named.
-    switch_sites: BTreeMap<String, (SwitchId, Place)>,
+    switch_sites: BTreeMap<String, (SwitchId, TextSpan)>,
     /// The line that gives a management address to a switch.
     managed: BTreeMap<IpAddr, usize>,
     /// The line that plugged a cable into a port.
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One cable. An error means that there are too many.
-    fn read_link(&mut self, site: Site<'a>, text: &str) -> Result<(), ()> {
+    fn read_link(&mut self, site: TextPosition<'a>, text: &str) -> Result<(), ()> {
         let words = words_of(text);
         let [first, second, third, rest @ ..] = words.as_slice() else {
             self.diagnostics.push(site.error("this is no cable between two ports").with_help(LINK_HELP));
@@ -541,7 +541,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Finds the port that a `switch:port` names, creating it where the model allows any name.
-    fn end(&mut self, site: Site<'_>, text: &str) -> End {
+    fn end(&mut self, site: TextPosition<'_>, text: &str) -> End {
         let nothing = End { switch: None, port: None };
         let Some((switch, port)) = text.split_once(':') else {
             let error = site.error(format!("{text} is no port"));
@@ -572,7 +572,7 @@ impl<'a> Reader<'a> {
         End { switch: Some(id), port: port.ok() }
     }
 
-    fn check_free(&mut self, site: Site<'_>, port: PortId) -> bool {
+    fn check_free(&mut self, site: TextPosition<'_>, port: PortId) -> bool {
         match self.builder.check_free(port) {
             Ok(()) => true,
             Err(fault) => {
@@ -600,7 +600,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn rate(&mut self, site: Site<'_>, text: &str) -> Option<u64> {
+    fn rate(&mut self, site: TextPosition<'_>, text: &str) -> Option<u64> {
         parse_rate(text).map_err(|error| self.diagnostics.push(site.error(error.to_string()))).ok()
     }
 
@@ -656,7 +656,7 @@ impl<'a> Reader<'a> {
         fields
     }
 
-    fn finish(mut self, section: Place) -> Option<Topology> {
+    fn finish(mut self, section: TextSpan) -> Option<Topology> {
         let faults = match std::mem::take(&mut self.builder).finish() {
             Ok(topology) => return Some(topology),
             Err(faults) => faults,
@@ -680,7 +680,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn at(&self, node: &Node) -> Site<'a> {
+    fn at(&self, node: &Node) -> TextPosition<'a> {
         self.source.at(node.place)
     }
 }
@@ -734,7 +734,7 @@ fn unquoted(port: &str) -> Cow<'_, str> {
 }
 
 /// The site of a piece of a scalar; the whole scalar where escapes make offsets unknowable.
-fn inner<'a>(site: Site<'a>, text: &str, offset: usize, width: usize) -> Site<'a> {
+fn inner<'a>(site: TextPosition<'a>, text: &str, offset: usize, width: usize) -> TextPosition<'a> {
     match site.place.width.checked_sub(text.chars().count()) {
         Some(0) => site.within(offset, width),
         Some(2) => site.within(offset + 1, width),

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::format::diagnostic::Place;
+use crate::format::diagnostic::TextSpan;
 
 /// Deepest nesting that is read; no format here needs more than a dozen.
 pub(crate) const DEPTH_MAX: usize = 48;
@@ -10,7 +10,7 @@ pub(crate) const DEPTH_MAX: usize = 48;
 /// A value and where it stands.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub place: Place,
+    pub place: TextSpan,
     pub value: Value,
 }
 

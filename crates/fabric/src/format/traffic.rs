@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, io};
 
 use super::{
     csv::{Field, records},
-    diagnostic::{Diagnostics, Place, Source},
+    diagnostic::{Diagnostics, Source, TextSpan},
 };
 use crate::{DEMAND_MAX, DEMANDS_MAX, Demand, HostId, Topology, TrafficMatrix, name::most_similar};
 
@@ -49,7 +49,7 @@ pub fn read_matrix(file: &str, text: &str, topology: &Topology) -> Result<(Traff
     });
     let matrix = match matrix {
         Some(Ok(matrix)) if matrix.is_empty() => {
-            let site = source.at(Place::START);
+            let site = source.at(TextSpan::START);
             let help = "state what hosts send, or leave the file out: then all send as much to all";
             diagnostics.push(site.error("no host sends anything to another").with_help(help));
             None
@@ -59,7 +59,7 @@ pub fn read_matrix(file: &str, text: &str, topology: &Topology) -> Result<(Traff
             Some(matrix)
         }
         Some(Err(error)) => {
-            diagnostics.push(source.at(Place::START).error(error.to_string()));
+            diagnostics.push(source.at(TextSpan::START).error(error.to_string()));
             None
         }
         None => None,
@@ -235,7 +235,7 @@ fn warn_of_silence(topology: &Topology, source: &Source<'_>, matrix: &TrafficMat
     let names = silent[..silent.len().min(NAMES_MAX)].join(", ");
     let message = format!("{} of {} hosts exchange nothing: {names}{more}", silent.len(), heard.len());
     let help = "they stay connected, but their routes are planned as if they cost nothing";
-    diagnostics.push(source.at(Place::START).warning(message).with_help(help));
+    diagnostics.push(source.at(TextSpan::START).warning(message).with_help(help));
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use crate::format::{
-    diagnostic::{Diagnostic, Place, Source},
+    diagnostic::{Diagnostic, Source, TextSpan},
     node::{DEPTH_MAX, Node, Style, Value},
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn parse_yaml<'a>(source: &'a Source<'a>) -> Result<Rc<Node>, Box<Dia
         composer.handle_event(event, span)?;
     }
     Ok(composer.root.unwrap_or_else(|| {
-        Rc::new(Node { place: Place::START, value: Value::Scalar { text: String::new(), style: Style::Plain } })
+        Rc::new(Node { place: TextSpan::START, value: Value::Scalar { text: String::new(), style: Style::Plain } })
     }))
 }
 
@@ -59,7 +59,7 @@ const RESERVED: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", 
 struct Composer<'a> {
     source: &'a Source<'a>,
     /// Behind the last character.
-    end: Place,
+    end: TextSpan,
     open: Vec<Open>,
     anchors: BTreeMap<usize, (Rc<Node>, usize)>,
     root: Option<Rc<Node>>,
@@ -67,7 +67,7 @@ struct Composer<'a> {
 
 /// A collection whose end has not come yet.
 struct Open {
-    place: Place,
+    place: TextSpan,
     anchor: usize,
     shape: Shape,
     /// How deep the deepest item so far is.
@@ -109,7 +109,7 @@ impl Composer<'_> {
                 }
             }
             Event::DocumentStart(_) if self.root.is_some() => {
-                let error = self.source.at(Place { width: 3, ..place }).error("a second document begins here");
+                let error = self.source.at(TextSpan { width: 3, ..place }).error("a second document begins here");
                 return Err(Box::new(error.with_help("keep one document a file")));
             }
             Event::DocumentStart(_) | Event::DocumentEnd | Event::StreamStart | Event::StreamEnd | Event::Nothing => {}
@@ -117,7 +117,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn begin(&mut self, place: Place, anchor: usize, shape: Shape) -> Result<(), Box<Diagnostic>> {
+    fn begin(&mut self, place: TextSpan, anchor: usize, shape: Shape) -> Result<(), Box<Diagnostic>> {
         if self.open.len() == DEPTH_MAX {
             return Err(self.too_deep(place));
         }
@@ -146,30 +146,30 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn too_deep(&self, place: Place) -> Box<Diagnostic> {
+    fn too_deep(&self, place: TextSpan) -> Box<Diagnostic> {
         Box::new(self.source.at(place).error(format!("values are nested more than {DEPTH_MAX} deep")))
     }
 }
 
-fn place_of(span: Span) -> Place {
+fn place_of(span: Span) -> TextSpan {
     let (start, end) = (span.start, span.end);
     let width = if start.line() == end.line() { end.col().saturating_sub(start.col()) } else { 1 };
-    Place { line: start.line(), column: start.col() + 1, width }
+    TextSpan { line: start.line(), column: start.col() + 1, width }
 }
 
-fn end_of(source: &Source<'_>) -> Place {
+fn end_of(source: &Source<'_>) -> TextSpan {
     source.place(source.text().len(), source.text().len())
 }
 
 /// The place, or the end of the text where the parser counts on beyond it: what is missing at the end, a value or a key,
 /// stands on no line.
-fn within(place: Place, end: Place) -> Place {
+fn within(place: TextSpan, end: TextSpan) -> TextSpan {
     if place.line > end.line { end } else { place }
 }
 
 fn syntax_error(source: &Source<'_>, error: &ScanError) -> Diagnostic {
     let mark = error.marker();
-    let place = within(Place { line: mark.line(), column: mark.col() + 1, width: 1 }, end_of(source));
+    let place = within(TextSpan { line: mark.line(), column: mark.col() + 1, width: 1 }, end_of(source));
     let diagnostic = source.at(place).error(format!("not YAML: {}", error.info()));
     let tabbed = (mark.line().saturating_sub(1)..=mark.line()).any(|line| {
         let content = source.line(line);
@@ -182,7 +182,7 @@ fn syntax_error(source: &Source<'_>, error: &ScanError) -> Diagnostic {
 mod tests {
     use super::*;
 
-    fn places(node: &Node, found: &mut Vec<Place>) {
+    fn places(node: &Node, found: &mut Vec<TextSpan>) {
         found.push(node.place);
         match &node.value {
             Value::Scalar { .. } => {}

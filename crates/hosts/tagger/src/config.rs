@@ -24,7 +24,7 @@ use std::{
 use fabric::{Mac, VlanId, VlanSet};
 use thiserror::Error;
 
-use crate::table::{CHOICES_MAX, CLASS_MAX, Classes, DESTINATIONS_MAX, Route, Spread, Table};
+use crate::table::{CHOICES_MAX, CLASS_MAX, Classes, DESTINATIONS_MAX, Route, Spread, TaggingTable};
 
 /// Most pairs of a configuration: beyond, give hosts the plan itself.
 pub const PAIRS_MAX: usize = 1 << 20;
@@ -148,7 +148,7 @@ impl Config {
     ///
     /// # Errors
     /// The host's address, if it is not listed.
-    pub fn table(&self, own: Mac) -> Result<Table, Mac> {
+    pub fn table(&self, own: Mac) -> Result<TaggingTable, Mac> {
         let line = self.hosts.get(&own).ok_or(own)?;
         let destinations = (self.hosts.iter())
             .filter(|(mac, _)| **mac != own)
@@ -167,7 +167,7 @@ impl Config {
             })
             .collect();
         let group = self.groups.get(&own).or(line.vlans.first()).map(|vlan| Route::single(*vlan));
-        Ok(Table { destinations, group, receive: self.vlans.clone(), classes: self.classes.clone() })
+        Ok(TaggingTable { destinations, group, receive: self.vlans.clone(), classes: self.classes.clone() })
     }
 
     /// The same as text that [`Config::parse`] reads.

@@ -29,7 +29,7 @@ use crate::{
     health::{Activity, Health, PathId, Settings, Verdict, Why},
     layout::{PROBE_PRIORITY, PROBE_TYPE},
     paths::Paths,
-    table::{Route, Table},
+    table::{Route, TaggingTable},
     wire::{self, ProbeFields, ProbeMessage},
 };
 
@@ -81,7 +81,7 @@ pub fn prepare(tagged: &Tagged) -> Result<Prepared<'_>, TaggerError> {
 /// If a map is refused, or the socket fails.
 pub fn run(
     prepared: &Prepared<'_>,
-    base: &Table,
+    base: &TaggingTable,
     paths: &Paths,
     settings: Settings,
     stop: &dyn Fn() -> bool,
@@ -123,7 +123,7 @@ pub fn run(
 
 struct Watch<'a> {
     tagged: &'a Tagged,
-    base: &'a Table,
+    base: &'a TaggingTable,
     paths: &'a Paths,
     socket: &'a OwnedFd,
     health: Health,

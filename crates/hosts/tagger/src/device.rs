@@ -23,8 +23,8 @@ use crate::{
     error::Context,
     layout::{self, Event, Key, destination_key, entry_bytes, own_bytes},
     routes,
-    table::{Classes, Route, Table, assign_slots},
-    tc::{self, Occupant, Side},
+    table::{Classes, Route, TaggingTable, assign_slots},
+    tc::{self, Occupant, TrafficDirection},
 };
 
 pub(crate) const OBJECT: &[u8] = include_bytes!("../bpf/tagger.bpf.o");
@@ -89,10 +89,10 @@ pub struct Counters {
 ///
 /// # Errors
 /// [`TaggerError`]; the device is then as it was.
-pub fn attach(device: &str, table: &Table, room: Option<u32>) -> Result<Tagged, TaggerError> {
+pub fn attach(device: &str, table: &TaggingTable, room: Option<u32>) -> Result<Tagged, TaggerError> {
     libbpf_rs::set_print(None);
     let (ifindex, mac) = find(device)?;
-    for side in Side::BOTH {
+    for side in TrafficDirection::BOTH {
         check_place(device, ifindex, side)?;
     }
     match Tagged::open(device) {
@@ -127,7 +127,7 @@ pub fn detach(device: &str) -> Result<(), TaggerError> {
     libbpf_rs::set_print(None);
     let (ifindex, _) = find(device)?;
     // Egress first: what still comes in tagged finds its way to the stack.
-    for side in [Side::Out, Side::In] {
+    for side in [TrafficDirection::Out, TrafficDirection::In] {
         if check_place(device, ifindex, side)?.is_some() {
             tc::take_down(ifindex, side).at(device, "take the program off")?;
         }
@@ -164,7 +164,7 @@ impl Tagged {
         let (ifindex, mac) = find(device)?;
         let missing = || TaggerError::NotAttached { device: device.to_owned() };
         let mut ids = BTreeSet::new();
-        for side in Side::BOTH {
+        for side in TrafficDirection::BOTH {
             let program = check_place(device, ifindex, side)?.ok_or_else(missing)?;
             ids.extend(tc::program_info(program).at(device, "read the programs' maps")?.1);
         }
@@ -234,7 +234,7 @@ impl Tagged {
     ///
     /// # Errors
     /// [`TaggerError::NoRoom`], or what the kernel refused; the old table is then in force still.
-    pub fn replace(&self, table: &Table) -> Result<(), TaggerError> {
+    pub fn replace(&self, table: &TaggingTable) -> Result<(), TaggerError> {
         let (_, before) = self.read()?;
         let slots =
             assign_slots(&before, table.destinations.keys().chain([&Mac::BROADCAST]), self.room() + 1).map_err(
@@ -301,7 +301,7 @@ impl Tagged {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn table(&self) -> Result<Table, TaggerError> {
+    pub fn table(&self) -> Result<TaggingTable, TaggerError> {
         self.read().map(|(table, _)| table)
     }
 
@@ -345,7 +345,7 @@ impl Tagged {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn destinations(&self) -> Result<(Table, BTreeMap<Mac, u64>), TaggerError> {
+    pub fn destinations(&self) -> Result<(TaggingTable, BTreeMap<Mac, u64>), TaggerError> {
         let (table, slots) = self.read()?;
         let mut frames = BTreeMap::new();
         for (mac, slot) in slots {
@@ -372,8 +372,8 @@ impl Tagged {
     }
 
     /// The table in force, and the slot of each destination.
-    fn read(&self) -> Result<(Table, BTreeMap<Mac, u32>), TaggerError> {
-        let (mut table, mut slots) = (Table::default(), BTreeMap::new());
+    fn read(&self) -> Result<(TaggingTable, BTreeMap<Mac, u32>), TaggerError> {
+        let (mut table, mut slots) = (TaggingTable::default(), BTreeMap::new());
         let Some(map) = self.in_force()? else { return Ok((table, slots)) };
         (table.receive, table.classes) = self.own()?;
         for key in map.keys() {
@@ -420,17 +420,17 @@ enum Before {
 /// Hangs both programs, and looks whether both are there; on a device that was bare, a failure takes both off again.
 fn hang(object: &Object, device: &str, ifindex: i32, before: Before) -> Result<(), TaggerError> {
     let try_hang = || {
-        for side in Side::BOTH {
+        for side in TrafficDirection::BOTH {
             let program = object.progs().find(|program| program.name() == side.program()).expect("the object has both");
             tc::hang(program.as_fd(), ifindex, side).at(
                 device,
                 match side {
-                    Side::In => "hang the ingress program",
-                    Side::Out => "hang the egress program",
+                    TrafficDirection::In => "hang the ingress program",
+                    TrafficDirection::Out => "hang the egress program",
                 },
             )?;
         }
-        for side in Side::BOTH {
+        for side in TrafficDirection::BOTH {
             let occupant = tc::occupant(ifindex, side).at(device, "look who has our place")?;
             if !matches!(occupant, Occupant::We(_)) {
                 return Err(TaggerError::NoEgress { device: device.to_owned() });
@@ -440,7 +440,7 @@ fn hang(object: &Object, device: &str, ifindex: i32, before: Before) -> Result<(
     };
     let done = try_hang();
     if done.is_err() && matches!(before, Before::Bare) {
-        for side in Side::BOTH {
+        for side in TrafficDirection::BOTH {
             let _ = tc::take_down(ifindex, side);
         }
     }
@@ -456,7 +456,7 @@ fn find(device: &str) -> Result<(i32, Mac), TaggerError> {
 }
 
 /// Our program's number, if it is there; somebody else's is an error.
-fn check_place(device: &str, ifindex: i32, side: Side) -> Result<Option<u32>, TaggerError> {
+fn check_place(device: &str, ifindex: i32, side: TrafficDirection) -> Result<Option<u32>, TaggerError> {
     match tc::occupant(ifindex, side).at(device, "look who has our place")? {
         Occupant::Nobody => Ok(None),
         Occupant::We(id) => Ok(Some(id)),

@@ -29,4 +29,4 @@ mod tc;
 
 pub use config::Config;
 pub use error::TaggerError;
-pub use table::{Classes, Route, Spread, Table};
+pub use table::{Classes, Route, Spread, TaggingTable};

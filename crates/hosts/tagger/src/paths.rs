@@ -13,7 +13,7 @@ use fabric::{Mac, VlanId, VlanSet};
 
 use crate::{
     health::PathId,
-    table::{Route, Table},
+    table::{Route, TaggingTable},
 };
 
 /// The paths of one host.
@@ -91,7 +91,7 @@ impl Paths {
     /// What a table becomes when only these paths are [fit](crate::health::Health::fit); all routes that paths decide,
     /// [`Mac::BROADCAST`] standing for the group's. A route keeps its fit VLANs; if it has none, its destinations are spread
     /// over the fit ones that are not barred; if there are none, it stays as it is. Cost: O(destinations · VLANs).
-    pub fn reroute(&self, base: &Table, is_fit: impl Fn(PathId) -> bool) -> Vec<(Mac, Route)> {
+    pub fn reroute(&self, base: &TaggingTable, is_fit: impl Fn(PathId) -> bool) -> Vec<(Mac, Route)> {
         let mut routes = Vec::new();
         for (mac, route) in &base.destinations {
             if !self.site_of.contains_key(mac) {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{config::Config, table::Spread};
 
-    fn example() -> (Paths, Table) {
+    fn example() -> (Paths, TaggingTable) {
         let text = "mode destination\nspread flow\nvlans 2-4\n02:00:00:00:00:01 2 1 sw1\n02:00:00:00:00:02 3 1 sw1\n\
             02:00:00:00:00:05 2,3 1 sw2\n02:00:00:00:00:06 3 1 sw2\n02:00:00:00:00:07 4 1\n";
         let config = Config::parse("t", text).expect("right");

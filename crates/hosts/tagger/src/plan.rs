@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::{
     config::{Config, HostLine, Mode},
-    table::{CHOICES_MAX, Classes, Route, Spread, Table},
+    table::{CHOICES_MAX, Classes, Route, Spread, TaggingTable},
 };
 
 /// Why a plan gives no configuration.
@@ -48,7 +48,7 @@ pub enum PlanError {
 /// The table of one host of a plan; a plan whose switches tag gives none. With a spread over flows, a pair's VLANs are
 /// the one that the plan assigns, then those after it that the switches carry the pair in. Cost: O(hosts · log hosts), and
 /// with a spread O(hosts · VLANs · hops · log entries).
-pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<Table> {
+pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> {
     if plan.host_intent(host).tagging == HostTagging::BySwitch {
         return None;
     }
@@ -64,7 +64,7 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<Table> {
     let destinations =
         (plan.topology.host_ids()).filter(|to| *to != host).map(|to| (plan.topology.host(to).mac, route(to))).collect();
     let group = Some(Route::single(plan.assignment.broadcast(host)));
-    Some(Table { destinations, group, receive: vlans, classes: lanes(plan) })
+    Some(TaggingTable { destinations, group, receive: vlans, classes: lanes(plan) })
 }
 
 /// The configuration that all hosts of a plan share. With a spread over flows a host's VLANs are its own, then those after

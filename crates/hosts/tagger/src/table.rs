@@ -22,7 +22,7 @@ pub const CLASS_MAX: u8 = 7;
 
 /// A host's table.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Table {
+pub struct TaggingTable {
     /// Where frames for a station go.
     pub destinations: BTreeMap<Mac, Route>,
     /// Where broadcast, multicast and frames for stations that are not listed go; none drops them.

@@ -33,7 +33,7 @@ const ETHERNET: u16 = 1;
 
 /// Which way frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum TrafficDirection {
     In,
     Out,
 }
@@ -48,7 +48,7 @@ pub(crate) enum Occupant {
     Other(String),
 }
 
-impl Side {
+impl TrafficDirection {
     pub(crate) const BOTH: [Self; 2] = [Self::In, Self::Out];
 
     pub(crate) fn word(self) -> &'static str {
@@ -115,7 +115,7 @@ pub(crate) fn program_info(id: u32) -> libbpf_rs::Result<(String, Vec<u32>)> {
 }
 
 /// What has our place on a side of a device.
-pub(crate) fn occupant(ifindex: i32, side: Side) -> libbpf_rs::Result<Occupant> {
+pub(crate) fn occupant(ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<Occupant> {
     let (listed, filter) = (tcx::programs(ifindex, side)?, clsact::occupant(ifindex, side)?);
     let ids: Vec<u32> = listed.iter().flatten().copied().chain(filter).collect();
     Ok(match (ours(&ids, side)?, filter) {
@@ -127,7 +127,7 @@ pub(crate) fn occupant(ifindex: i32, side: Side) -> libbpf_rs::Result<Occupant> 
 }
 
 /// Puts a program in our place, instead of the one that is there.
-pub(crate) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+pub(crate) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<()> {
     let Some(ids) = tcx::programs(ifindex, side)? else { return clsact::hang(program, ifindex, side) };
     tcx::hang(program, ifindex, side, ours(&ids, side)?)?;
     // A filter of ours leaves alone what the new program has tagged, until it is gone.
@@ -135,7 +135,7 @@ pub(crate) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> libbpf_
 }
 
 /// Takes our program away, wherever it is, and clsact too if nobody is left there.
-pub(crate) fn take_down(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+pub(crate) fn take_down(ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<()> {
     let ids = tcx::programs(ifindex, side)?.unwrap_or_default();
     if let Some(id) = ours(&ids, side)? {
         tcx::take_down(id, ifindex, side)?;
@@ -144,7 +144,7 @@ pub(crate) fn take_down(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
 }
 
 /// Takes our program away from the filters, if it is there.
-fn leave_clsact(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+fn leave_clsact(ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<()> {
     match ours(clsact::occupant(ifindex, side)?.as_slice(), side)? {
         Some(_) => clsact::take_down(ifindex, side),
         None => Ok(()),
@@ -152,7 +152,7 @@ fn leave_clsact(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
 }
 
 /// Our program among several.
-fn ours(ids: &[u32], side: Side) -> libbpf_rs::Result<Option<u32>> {
+fn ours(ids: &[u32], side: TrafficDirection) -> libbpf_rs::Result<Option<u32>> {
     for &id in ids {
         match program_info(id) {
             Ok((name, _)) if name == side.program() => return Ok(Some(id)),

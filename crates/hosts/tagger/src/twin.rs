@@ -7,7 +7,7 @@ use fabric::{Mac, VlanId};
 
 use crate::{
     layout::{DSCP_CLASS_MAX, Event, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE},
-    table::{Route, Spread, Table},
+    table::{Route, Spread, TaggingTable},
 };
 
 const HEADER_BYTES: usize = 14;
@@ -50,7 +50,7 @@ pub enum Ingress {
 }
 
 /// A frame on its way out. `flowlet` says which choice a flow with this hash has now.
-pub fn egress(table: &Table, frame: &[u8], flowlet: impl FnOnce(u32) -> u32) -> Egress {
+pub fn egress(table: &TaggingTable, frame: &[u8], flowlet: impl FnOnce(u32) -> u32) -> Egress {
     let Some(header) = frame.get(..HEADER_BYTES) else { return Egress::Drop(Event::Truncated) };
     let kind = be16(header, 12);
     if kind == TPID_CUSTOMER || kind == TPID_SERVICE {
@@ -71,7 +71,7 @@ pub fn egress(table: &Table, frame: &[u8], flowlet: impl FnOnce(u32) -> u32) -> 
 }
 
 /// A frame on its way in, addressed to this host or not.
-pub fn ingress(table: &Table, own: Mac, frame: &[u8]) -> Ingress {
+pub fn ingress(table: &TaggingTable, own: Mac, frame: &[u8]) -> Ingress {
     let Some(header) = frame.get(..HEADER_BYTES) else { return Ingress::Drop(Event::Truncated) };
     let tag = match be16(header, 12) {
         TPID_CUSTOMER => frame.get(HEADER_BYTES..HEADER_BYTES + TAG_BYTES),

@@ -108,7 +108,7 @@ mod tests {
         let vlan = VlanId::new(7).expect("in range");
         let probe = ProbeFields { vlan, session: 1, path: 2, sequence: 3, sent_ns: 1 << 40 | 5 };
         let frame = request(Mac::local(1), Mac::local(2), &probe);
-        let table = crate::Table { receive: [vlan].into_iter().collect(), ..crate::Table::default() };
+        let table = crate::TaggingTable { receive: [vlan].into_iter().collect(), ..crate::TaggingTable::default() };
         let crate::twin::Ingress::Answer(answer) = crate::twin::ingress(&table, Mac::local(2), &frame) else {
             panic!("a request is answered")
         };
@@ -124,7 +124,7 @@ mod tests {
     fn a_warning_passes_the_far_end_as_it_is() {
         let [by, sick] = [7, 9].map(|id| VlanId::new(id).expect("in range"));
         let frame = warning(Mac::local(1), Mac::local(2), by, sick);
-        let table = crate::Table { receive: [by, sick].into_iter().collect(), ..crate::Table::default() };
+        let table = crate::TaggingTable { receive: [by, sick].into_iter().collect(), ..crate::TaggingTable::default() };
         assert_eq!(crate::twin::ingress(&table, Mac::local(2), &frame), crate::twin::Ingress::Pop(by));
         let untagged = [&frame[..12], &frame[16..]].concat();
         assert_eq!(read(Mac::local(2), &untagged), Some(ProbeMessage::Warning { from: Mac::local(1), vlan: sick }));

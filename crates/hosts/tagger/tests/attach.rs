@@ -18,7 +18,7 @@ use fabric::{Mac, VlanId};
 use libbpf_rs::libbpf_sys as sys;
 use nix::sched::{CloneFlags, setns};
 use tagger::{
-    Classes, Config, Table, TaggerError,
+    Classes, Config, TaggerError, TaggingTable,
     device::{self, Tagged},
     layout::Event,
     table::Route,
@@ -79,7 +79,7 @@ fn frames_leave_in_their_class() {
         (Classes::Dscp, ["0", "1", "5", "5"]),
     ];
     for (classes, expect) in cases {
-        let table = Table { classes, ..table(1) };
+        let table = TaggingTable { classes, ..table(1) };
         hosts.in_a(|| device::attach("eth0", &table, None).map(drop).expect("attached"));
         let fields = ["-T", "fields", "-e", "vlan.id", "-e", "vlan.priority", "-e", "ip.dsfield.dscp"];
         let listening = ["-q", "-l", "-n", "-i", "eth0", "-a", "duration:20", "-c", "4", "-f", "vlan and icmp"];
@@ -298,7 +298,7 @@ fn vlan(id: u16) -> VlanId {
 }
 
 /// By destination: toward host `n`, VLAN `n + 1`.
-fn table(own: u32) -> Table {
+fn table(own: u32) -> TaggingTable {
     let text = "mode destination\n02:00:00:00:00:01 2 1\n02:00:00:00:00:02 3 1\n";
     Config::parse("test", text).expect("right").table(Mac::local(own)).expect("listed")
 }

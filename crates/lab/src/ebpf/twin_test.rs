@@ -22,7 +22,7 @@ use nix::{
 use super::*;
 use crate::{
     table::{Learning, Members, PortEntry, Relay},
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
     twin::{Decision, Exit, FloodKind, FrameHead, Tag, decide, learn, queue},
 };
 
@@ -72,7 +72,7 @@ fn the_program_and_its_twin_decide_alike() {
 /// Tries one table; how many frames were dropped, relayed and flooded.
 fn try_all_frames(seed: u64, far_ends: &[OwnedFd]) -> [usize; 3] {
     let mut table = random_table(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-    let object = load("test", &table, &Room::grown(8, 64, 64)).expect("the program loads");
+    let object = load("test", &table, &TableCapacity::grown(8, 64, 64)).expect("the program loads");
     let mut seen = [0_usize; 3];
     for port in 0..PORTS {
         for destination in destinations() {
@@ -258,7 +258,7 @@ fn make_ports() -> Vec<OwnedFd> {
         script += &format!("link add p{port} index {near} type veth peer name q{port} index {far}\n");
         script += &format!("link set p{port} addrgenmode none up\nlink set q{port} addrgenmode none up\n");
     }
-    let place = Place { operation: "test", device: "ports", step: "make" };
+    let place = BatchOrigin { operation: "test", device: "ports", step: "make" };
     run_batch(&Batch { tool: "ip", namespace: None, script }, place).expect("root may");
     (0..u32::from(PORTS)).map(|port| listen(FAR_IFINDEX_BASE + port).expect("root may")).collect()
 }

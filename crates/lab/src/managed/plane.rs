@@ -33,7 +33,7 @@ use crate::{
     shaper::port_mtu_bytes,
     status::queue_drops,
     table::{Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
-    tool::{Batch, Place, run_batch},
+    tool::{Batch, BatchOrigin, run_batch},
 };
 use linux_net::{
     links,
@@ -353,7 +353,7 @@ impl Plane {
         let raised = self.ports[number].admin == IfStatus::Up && !self.down_cables[number];
         let word = if raised { "up" } else { "down" };
         let script = format!("link set dev {device} {word}\n");
-        let place = Place { operation: "serve", device: &self.site.name, step: "shut port" };
+        let place = BatchOrigin { operation: "serve", device: &self.site.name, step: "shut port" };
         run_batch(&Batch { tool: "ip", namespace: None, script }, place)
     }
 

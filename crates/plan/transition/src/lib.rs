@@ -220,7 +220,7 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
     }
     let settled = relation.settled(&previous.topology, &topology);
     let moved = moved_ports(&previous.topology, &topology, &relation);
-    let mut way = step::Way::new(&topology, before.clone());
+    let mut way = step::StepSequence::new(&topology, before.clone());
     way.isolate(&moved, &after);
     let misled = misled(way.now(), &after, &moved, &settled);
     let travelling = spare_ids(&topology, way.now(), &after, &misled, next)?;

@@ -16,14 +16,14 @@ use fabric::{
 use super::{FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, device_vlans, table};
 
 /// Steps so far, and where they have led.
-pub(super) struct Way<'a> {
+pub(super) struct StepSequence<'a> {
     topology: &'a Topology,
     now: FabricState,
     round: usize,
     steps: Vec<Step>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> StepSequence<'a> {
     pub(super) fn new(topology: &'a Topology, start: FabricState) -> Self {
         Self { topology, now: start, round: 1, steps: Vec::new() }
     }

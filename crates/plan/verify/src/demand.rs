@@ -36,7 +36,7 @@ struct Run {
 /// The traffic of every VLAN.
 pub(crate) struct Demand<'a> {
     hosts: usize,
-    table: Table<'a>,
+    table: DemandTable<'a>,
     /// Senders whose broadcasts enter the VLAN.
     broadcasts: BTreeMap<VlanId, Vec<HostId>>,
     /// Where switches learn: who sends in each VLAN at all.
@@ -46,7 +46,7 @@ pub(crate) struct Demand<'a> {
     current: Vec<Run>,
 }
 
-enum Table<'a> {
+enum DemandTable<'a> {
     Source(BTreeMap<VlanId, Vec<HostId>>),
     Destination {
         owners: BTreeMap<VlanId, Vec<HostId>>,
@@ -101,14 +101,14 @@ impl<'a> Demand<'a> {
             }
         }
         let table = match (state.tagging, state.assignment) {
-            (HostTagging::BySwitch, _) => Table::Source(broadcasts.clone()),
-            (HostTagging::ByHost, None) => Table::Source(BTreeMap::new()),
-            (HostTagging::ByHost, Some(Assignment::Source(choice))) => Table::Source(owners(choice)),
+            (HostTagging::BySwitch, _) => DemandTable::Source(broadcasts.clone()),
+            (HostTagging::ByHost, None) => DemandTable::Source(BTreeMap::new()),
+            (HostTagging::ByHost, Some(Assignment::Source(choice))) => DemandTable::Source(owners(choice)),
             (HostTagging::ByHost, Some(Assignment::Destination { choice, .. })) => {
-                Table::Destination { owners: owners(choice), choice }
+                DemandTable::Destination { owners: owners(choice), choice }
             }
             (HostTagging::ByHost, Some(Assignment::Priority { choice, priority, .. })) => {
-                Table::Priority { owners: owners(choice), choice, priority }
+                DemandTable::Priority { owners: owners(choice), choice, priority }
             }
             (HostTagging::ByHost, Some(Assignment::Pair { unicast, .. })) => {
                 let mut runs: BTreeMap<VlanId, Vec<Run>> = BTreeMap::new();
@@ -121,7 +121,7 @@ impl<'a> Demand<'a> {
                 for row in runs.values_mut() {
                     row.sort_by_key(|run| std::cmp::Reverse((run.first, run.source)));
                 }
-                Table::Pair(runs)
+                DemandTable::Pair(runs)
             }
         };
         let hosts = state.topology.hosts().len();
@@ -136,8 +136,8 @@ impl<'a> Demand<'a> {
             owned.map(|(vlan, standby)| (*vlan, standby.owners.clone())).collect()
         };
         let table = match state.assignment {
-            Some(Assignment::Destination { .. }) => Table::Receivers(owners()),
-            Some(Assignment::Priority { priority, .. }) => Table::Precedence { owners: owners(), priority },
+            Some(Assignment::Destination { .. }) => DemandTable::Receivers(owners()),
+            Some(Assignment::Priority { priority, .. }) => DemandTable::Precedence { owners: owners(), priority },
             Some(Assignment::Pair { .. }) => {
                 let runs = |standby: &Standby| {
                     let run = |&(source, first, last): &(HostId, HostId, HostId)| Run { first, last, source };
@@ -146,9 +146,9 @@ impl<'a> Demand<'a> {
                     runs
                 };
                 let paired = standby.iter().filter(|(_, standby)| !standby.pairs.is_empty());
-                Table::Pair(paired.map(|(vlan, standby)| (*vlan, runs(standby))).collect())
+                DemandTable::Pair(paired.map(|(vlan, standby)| (*vlan, runs(standby))).collect())
             }
-            Some(Assignment::Source(_)) | None => Table::Source(owners()),
+            Some(Assignment::Source(_)) | None => DemandTable::Source(owners()),
         };
         let hosts = state.topology.hosts().len();
         let broadcasts = BTreeMap::new();
@@ -158,12 +158,12 @@ impl<'a> Demand<'a> {
     /// The VLANs in which somebody sends.
     pub(crate) fn vlans(&self) -> Vec<VlanId> {
         let unicast: Vec<VlanId> = match &self.table {
-            Table::Source(owners)
-            | Table::Receivers(owners)
-            | Table::Destination { owners, .. }
-            | Table::Priority { owners, .. }
-            | Table::Precedence { owners, .. } => owners.keys().copied().collect(),
-            Table::Pair(runs) => runs.keys().copied().collect(),
+            DemandTable::Source(owners)
+            | DemandTable::Receivers(owners)
+            | DemandTable::Destination { owners, .. }
+            | DemandTable::Priority { owners, .. }
+            | DemandTable::Precedence { owners, .. } => owners.keys().copied().collect(),
+            DemandTable::Pair(runs) => runs.keys().copied().collect(),
         };
         unicast.into_iter().chain(self.broadcasts.keys().copied()).collect()
     }
@@ -172,12 +172,12 @@ impl<'a> Demand<'a> {
     pub(crate) fn is_sent_in(&self, vlan: VlanId) -> bool {
         self.broadcasts.contains_key(&vlan)
             || match &self.table {
-                Table::Source(owners)
-                | Table::Receivers(owners)
-                | Table::Destination { owners, .. }
-                | Table::Priority { owners, .. }
-                | Table::Precedence { owners, .. } => owners.contains_key(&vlan),
-                Table::Pair(runs) => runs.contains_key(&vlan),
+                DemandTable::Source(owners)
+                | DemandTable::Receivers(owners)
+                | DemandTable::Destination { owners, .. }
+                | DemandTable::Priority { owners, .. }
+                | DemandTable::Precedence { owners, .. } => owners.contains_key(&vlan),
+                DemandTable::Pair(runs) => runs.contains_key(&vlan),
             }
     }
 
@@ -196,12 +196,12 @@ impl<'a> Demand<'a> {
     pub(crate) fn turn_to(&mut self, vlan: VlanId) {
         self.current.clear();
         self.waiting = match &mut self.table {
-            Table::Pair(runs) => runs.remove(&vlan).unwrap_or_default(),
-            Table::Source(_)
-            | Table::Receivers(_)
-            | Table::Destination { .. }
-            | Table::Priority { .. }
-            | Table::Precedence { .. } => Vec::new(),
+            DemandTable::Pair(runs) => runs.remove(&vlan).unwrap_or_default(),
+            DemandTable::Source(_)
+            | DemandTable::Receivers(_)
+            | DemandTable::Destination { .. }
+            | DemandTable::Priority { .. }
+            | DemandTable::Precedence { .. } => Vec::new(),
         };
     }
 
@@ -210,13 +210,13 @@ impl<'a> Demand<'a> {
         senders.clear();
         let all = HostId::all(self.hosts);
         match &self.table {
-            Table::Source(owners) => senders.extend(owners.get(&vlan).into_iter().flatten()),
-            Table::Destination { choice, .. } => {
+            DemandTable::Source(owners) => senders.extend(owners.get(&vlan).into_iter().flatten()),
+            DemandTable::Destination { choice, .. } => {
                 if choice[destination.index()] == vlan {
                     senders.extend(all);
                 }
             }
-            Table::Priority { owners, choice, priority } => {
+            DemandTable::Priority { owners, choice, priority } => {
                 let limit = priority[destination.index()];
                 let owners = owners.get(&vlan).into_iter().flatten().copied();
                 senders.extend(owners.filter(|host| priority[host.index()] >= limit));
@@ -224,12 +224,12 @@ impl<'a> Demand<'a> {
                     senders.extend(all.filter(|host| priority[host.index()] < limit));
                 }
             }
-            Table::Receivers(owners) => {
+            DemandTable::Receivers(owners) => {
                 if owners.get(&vlan).is_some_and(|owners| owners.binary_search(&destination).is_ok()) {
                     senders.extend(all);
                 }
             }
-            Table::Precedence { owners, priority } => {
+            DemandTable::Precedence { owners, priority } => {
                 let limit = priority[destination.index()];
                 let owners = owners.get(&vlan).map_or(&[][..], Vec::as_slice);
                 senders.extend(owners.iter().filter(|host| priority[host.index()] >= limit));
@@ -237,7 +237,7 @@ impl<'a> Demand<'a> {
                     senders.extend(all.filter(|host| priority[host.index()] < limit));
                 }
             }
-            Table::Pair(_) => {
+            DemandTable::Pair(_) => {
                 while self.waiting.last().is_some_and(|run| run.first <= destination) {
                     self.current.extend(self.waiting.pop());
                 }

@@ -33,10 +33,10 @@ enum Numbers {
 }
 
 /// A kind of port: its canonical name, the other spellings, and where they count. Case and inner hyphens do not matter.
-type Kind = (&'static str, &'static [&'static str], Numbers);
+type PortNaming = (&'static str, &'static [&'static str], Numbers);
 
 /// Kinds of all command lines, in spellings that mean the same on every one that has them.
-const COMMON: &[Kind] = &[
+const COMMON: &[PortNaming] = &[
     ("ethernet", &["eth", "et"], Numbers::Several),
     ("fastethernet", &["fa", "fas"], Numbers::Any),
     ("gigabitethernet", &["gi", "gig", "gigabit", "gigaethernet", "ge"], Numbers::Any),
@@ -51,7 +51,7 @@ const COMMON: &[Kind] = &[
 ];
 
 /// Those of Cisco's IOS and of its kin.
-const IOS: &[Kind] = &[
+const IOS: &[PortNaming] = &[
     ("ethernet", &["e", "et", "eth"], Numbers::Any),
     ("twogigabitethernet", &["tw"], Numbers::Any),
     ("fivegigabitethernet", &["fi"], Numbers::Any),
@@ -59,14 +59,14 @@ const IOS: &[Kind] = &[
 ];
 
 /// Those of Arista's EOS.
-const EOS: &[Kind] = &[
+const EOS: &[PortNaming] = &[
     ("ethernet", &["e", "et", "eth"], Numbers::Any),
     ("management", &["ma", "mgmt"], Numbers::Any),
     ("portchannel", &["po"], Numbers::One),
 ];
 
 /// Those of Cisco's small-business switches and of Dell's 55xx.
-const CISCO_SB: &[Kind] = &[
+const CISCO_SB: &[PortNaming] = &[
     ("fastethernet", &["fa", "fas"], Numbers::Any),
     ("gigabitethernet", &["gi", "gig", "gigabit", "ge"], Numbers::Any),
     ("twopointfivegigabitethernet", &["twopointfivegigaethernet"], Numbers::Any),
@@ -77,7 +77,7 @@ const CISCO_SB: &[Kind] = &[
 ];
 
 /// Those of Comware.
-const COMWARE: &[Kind] = &[
+const COMWARE: &[PortNaming] = &[
     ("ethernet", &["eth", "e"], Numbers::Any),
     ("gigabitethernet", &["ge", "g", "gi", "gig", "gigabit"], Numbers::Any),
     ("mgigabitethernet", &["mge"], Numbers::Any),
@@ -89,7 +89,7 @@ const COMWARE: &[Kind] = &[
 ];
 
 /// Those of Huawei's VRP. A CloudEngine's `10GE`, `25GE`, `40GE` and `100GE` mean themselves.
-const HUAWEI: &[Kind] = &[
+const HUAWEI: &[PortNaming] = &[
     ("ethernet", &["eth", "e"], Numbers::Any),
     ("gigabitethernet", &["ge", "g", "gi", "gig", "gigabit"], Numbers::Any),
     ("xgigabitethernet", &["xge"], Numbers::Any),
@@ -124,7 +124,7 @@ enum Spelling {
     /// As they stand.
     Exact,
     /// As kinds and numbers; other names regardless of case.
-    Kinds(&'static [&'static [Kind]]),
+    Kinds(&'static [&'static [PortNaming]]),
     /// As numbers, or what else is left, behind words that say nothing.
     Bare(&'static [&'static str]),
     /// As kinds and numbers; other names as they stand, but for spaces.
@@ -301,7 +301,7 @@ fn folded(kind: &str) -> String {
 }
 
 /// The canonical form by these lists, the earlier first; none if no list has the kind.
-fn of_kind(lists: &[&[Kind]], name: &str) -> Option<String> {
+fn of_kind(lists: &[&[PortNaming]], name: &str) -> Option<String> {
     let (kind, numbers) = split(name)?;
     let kind = folded(kind);
     let counts = |which: Numbers| match which {
@@ -309,7 +309,7 @@ fn of_kind(lists: &[&[Kind]], name: &str) -> Option<String> {
         Numbers::Several => numbers.contains('/'),
         Numbers::One => !numbers.contains('/'),
     };
-    let has = |(full, short, which): &&Kind| (*full == kind || short.contains(&kind.as_str())) && counts(*which);
+    let has = |(full, short, which): &&PortNaming| (*full == kind || short.contains(&kind.as_str())) && counts(*which);
     let (full, ..) = lists.iter().flat_map(|list| list.iter()).find(has)?;
     Some(format!("{full}{numbers}"))
 }

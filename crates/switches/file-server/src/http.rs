@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Catalog, Room, Seat, Served, Shortage, passes};
+use super::{Catalog, ProtocolSeats, Seat, Served, Shortage, passes};
 
 /// Longest request, in bytes.
 const REQUEST_LEN_MAX: usize = 8192;
@@ -119,7 +119,7 @@ impl HttpServer {
     /// # Errors
     /// Those of the socket that do not pass by themselves.
     pub fn serve(&self, stop: &AtomicBool, tell: &(dyn Fn(Served) + Sync)) -> io::Result<()> {
-        let (room, mut shortage, own) = (Room::new(), Shortage { said: None }, self.address()?);
+        let (room, mut shortage, own) = (ProtocolSeats::new(), Shortage { said: None }, self.address()?);
         let (room, largest) = (&room, self.catalog.largest());
         thread::scope(|scope| {
             while !stop.load(Ordering::SeqCst) {

@@ -32,7 +32,7 @@ use self::seats::{Admission, SeatId, Seats, time_limit_ms};
 use dialects::{MANIFEST_FILE, Manifest, ManifestError};
 
 pub use http::{Answer, HttpServer, answer};
-pub use tftp::{ReadRequest, Step, TftpError, TftpServer, Transfer};
+pub use tftp::{ReadRequest, TftpError, TftpServer, Transfer, TransferAction};
 
 /// Most bytes of all files together.
 const CATALOG_LEN_MAX: u64 = 256 << 20;
@@ -145,19 +145,19 @@ impl fmt::Display for Served {
 
 /// A seat among those that are served at once, and the clock of the protocol's server. It is free again when this is dropped.
 struct Seat<'a> {
-    room: &'a Room,
+    room: &'a ProtocolSeats,
     id: SeatId,
     since: Instant,
     limit: Duration,
 }
 
 /// The seats of one protocol.
-struct Room {
+struct ProtocolSeats {
     seats: Mutex<Seats>,
     opened: Instant,
 }
 
-impl Room {
+impl ProtocolSeats {
     fn new() -> Self {
         Self { seats: Mutex::default(), opened: Instant::now() }
     }

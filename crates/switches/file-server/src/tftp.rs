@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Catalog, Room, Seat, Served, Shortage, passes};
+use super::{Catalog, ProtocolSeats, Seat, Served, Shortage, passes};
 
 const RRQ: u16 = 1;
 const WRQ: u16 = 2;
@@ -118,7 +118,7 @@ pub struct Transfer {
 
 /// What a transfer wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum TransferAction {
     /// This datagram goes out, and its acknowledgement is awaited.
     Send(Vec<u8>),
     /// Nothing: what came was no news.
@@ -178,30 +178,30 @@ impl Transfer {
     }
 
     /// Takes a datagram of the reader.
-    pub fn handle_datagram(&mut self, datagram: &[u8]) -> Step {
-        let [a, b, c, d, ..] = *datagram else { return Step::Wait };
+    pub fn handle_datagram(&mut self, datagram: &[u8]) -> TransferAction {
+        let [a, b, c, d, ..] = *datagram else { return TransferAction::Wait };
         match u16::from_be_bytes([a, b]) {
             ACK if u16::from_be_bytes([c, d]) == self.block as u16 => {
                 // The last block is not full, be it empty.
                 if self.block > 0 && self.content.len() < self.block * self.block_len {
-                    return Step::Done;
+                    return TransferAction::Done;
                 }
                 self.block += 1;
                 self.attempts = 1;
-                Step::Send(self.datagram())
+                TransferAction::Send(self.datagram())
             }
-            ERROR => Step::Failed("the reader gave up"),
-            _ => Step::Wait,
+            ERROR => TransferAction::Failed("the reader gave up"),
+            _ => TransferAction::Wait,
         }
     }
 
     /// Takes it that nothing came in time.
-    pub fn handle_timeout(&mut self) -> Step {
+    pub fn handle_timeout(&mut self) -> TransferAction {
         if self.attempts >= ATTEMPTS_MAX {
-            return Step::Failed("the reader is gone");
+            return TransferAction::Failed("the reader is gone");
         }
         self.attempts += 1;
-        Step::Send(self.datagram())
+        TransferAction::Send(self.datagram())
     }
 }
 
@@ -249,7 +249,7 @@ impl TftpServer {
     /// # Errors
     /// Those of the socket that do not pass by themselves.
     pub fn serve(&self, stop: &AtomicBool, tell: &(dyn Fn(Served) + Sync)) -> io::Result<()> {
-        let (room, mut shortage, own) = (Room::new(), Shortage { said: None }, self.address()?);
+        let (room, mut shortage, own) = (ProtocolSeats::new(), Shortage { said: None }, self.address()?);
         let room = &room;
         let mut buffer = [0; REQUEST_LEN_MAX + 1];
         thread::scope(|scope| {
@@ -328,15 +328,15 @@ impl TftpServer {
                     Err(error) if is_nothing(&error) && stop.load(Ordering::SeqCst) => {
                         return Err("the server was stopped".to_owned());
                     }
-                    Err(error) if is_nothing(&error) && std::time::Instant::now() < until => Step::Wait,
+                    Err(error) if is_nothing(&error) && std::time::Instant::now() < until => TransferAction::Wait,
                     Err(error) if is_nothing(&error) => transfer.handle_timeout(),
-                    Err(_) => Step::Failed("the reader is gone"),
+                    Err(_) => TransferAction::Failed("the reader is gone"),
                 };
                 match step {
-                    Step::Send(datagram) => break datagram,
-                    Step::Wait => {}
-                    Step::Done => return Ok(()),
-                    Step::Failed(why) => return Err(why.to_owned()),
+                    TransferAction::Send(datagram) => break datagram,
+                    TransferAction::Wait => {}
+                    TransferAction::Done => return Ok(()),
+                    TransferAction::Failed(why) => return Err(why.to_owned()),
                 }
             };
         }
@@ -371,12 +371,12 @@ mod tests {
             }
             let ack = [ACK.to_be_bytes(), number.to_be_bytes()].concat();
             match transfer.handle_datagram(&ack) {
-                Step::Send(next) => {
+                TransferAction::Send(next) => {
                     // The same acknowledgement once more changes nothing.
-                    assert_eq!(transfer.handle_datagram(&ack), Step::Wait);
+                    assert_eq!(transfer.handle_datagram(&ack), TransferAction::Wait);
                     out = next;
                 }
-                Step::Done => return (got, largest),
+                TransferAction::Done => return (got, largest),
                 step => panic!("{step:?}"),
             }
         }
@@ -412,8 +412,8 @@ mod tests {
     #[test]
     fn a_reader_that_is_gone_is_given_up() {
         let mut transfer = Transfer::new(&request("f octet").expect("a request"), b"x".as_slice().into());
-        let sent = (0..100).take_while(|_| matches!(transfer.handle_timeout(), Step::Send(_))).count();
+        let sent = (0..100).take_while(|_| matches!(transfer.handle_timeout(), TransferAction::Send(_))).count();
         assert_eq!(sent, ATTEMPTS_MAX as usize - 1);
-        assert_eq!(transfer.handle_datagram(b"\0\x05\0\0\0"), Step::Failed("the reader gave up"));
+        assert_eq!(transfer.handle_datagram(b"\0\x05\0\0\0"), TransferAction::Failed("the reader gave up"));
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use fabric::{PortId, Topology};
-use rollout::discover::{Cabling, Doubt, Mismatch, Place, compare};
+use rollout::discover::{Cabling, Doubt, Mismatch, PortPosition, compare};
 use switch_model::station::{Station, Unplaced, Where};
 
 /// What a port is called: its switch, and its name there.
-pub(super) fn label(stations: &[Station], (station, port): Place) -> String {
+pub(super) fn label(stations: &[Station], (station, port): PortPosition) -> String {
     format!("{}:{}", stations[station].name, stations[station].ports[port].name)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn doubt_sentence(doubt: &Doubt, stations: &[Station]) -> String {
 /// What is doubtful and what differs from the cables that should be, each with its remedy. A cable that one end hears is
 /// not missing, and whoever did not answer says nothing about its cables.
 pub(super) fn differences(expected: &Topology, stations: &[Station], cabling: &Cabling) -> Vec<String> {
-    let port = |(station, port): Place| {
+    let port = |(station, port): PortPosition| {
         let station = &stations[station];
         let switch = expected.find_switch(&station.name)?;
         expected.find_port(switch, &station.ports[port].name)

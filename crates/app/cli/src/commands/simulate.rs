@@ -20,7 +20,7 @@ use super::{
     Output,
     drive::{QUIET, SEED, Shown, drive},
     interrupt::{INTERRUPTED, Interrupt},
-    outputs::{self, Ran, Settings, Shared, packet_json},
+    outputs::{self, FlowRun, Ran, Settings, packet_json},
     say, simulate_job, simulate_options,
 };
 use crate::{
@@ -54,7 +54,7 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     let faults = simulate_job::read_fault_arguments(&plan, &args.fabric.fault)?;
     if args.workload.is_program() {
         let (transport, payload_bytes) = transport(args);
-        let way = simulate_job::Way { transport, payload_bytes, config: packet_config(args) };
+        let way = simulate_job::RunMode { transport, payload_bytes, config: packet_config(args) };
         return simulate_job::run(&plan, args, way, faults, output);
     }
     let pairs =
@@ -373,7 +373,7 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         write_file(path, |out| outputs::write_transfers(plan, pairs, ends, out))?;
     }
     let title = format!("{}, {} hosts, flow level", args.pattern, plan.topology.hosts().len());
-    outputs::write_flow(&Shared { plan, carried: &carried, seconds, title }, &args.outputs)?;
+    outputs::write_flow(&FlowRun { plan, carried: &carried, seconds, title }, &args.outputs)?;
     // No schedule whatever ends sooner than the busiest resource needs.
     let busiest = (0..level.resources())
         .max_by(|a, b| (carried[*a] / level.capacity_bps()[*a]).total_cmp(&(carried[*b] / level.capacity_bps()[*b])))

@@ -43,13 +43,19 @@ const DURATION_MS: f64 = 3_600_000.0;
 const CLASSES: [u64; 3] = [10_000, 1_000_000, u64::MAX];
 
 /// How a program is run.
-pub(super) struct Way {
+pub(super) struct RunMode {
     pub(super) transport: Transport,
     pub(super) payload_bytes: u32,
     pub(super) config: PacketConfig,
 }
 
-pub(super) fn run(plan: &Plan, args: &cli::Simulate, way: Way, faults: Vec<Fault>, output: Output) -> Result<ExitCode> {
+pub(super) fn run(
+    plan: &Plan,
+    args: &cli::Simulate,
+    way: RunMode,
+    faults: Vec<Fault>,
+    output: Output,
+) -> Result<ExitCode> {
     let (name, program) = read_program(plan, args)?;
     let workload = &args.workload;
     let overhead_ps = (workload.overhead_us.unwrap_or(0.0) * 1e6) as u64;

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 use anyhow::{Context, Result};
 use fabric::{
     FlowControl, HostId, Mac, VlanId,
-    format::{plan::ReadMode, table::Table as TextTable},
+    format::{plan::ReadMode, table::Table},
 };
 use tagger::{
-    Config, Table, daemon,
+    Config, TaggingTable, daemon,
     device::{self, Tagged},
     health::{Settings, Verdict, Why},
     paths::Paths,
@@ -95,7 +95,7 @@ fn retransmit_after(device: &str, floor_ms: u32) -> Result<()> {
 }
 
 /// The table of this host, and its paths.
-fn tables(device: &str, source: &TaggerSource) -> Result<(Table, Paths)> {
+fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> {
     let strange = |name: &str, own: Mac| bad_input(format!("{name}: {device} is {own}, which is not listed there"));
     match (&source.config, &source.plan) {
         (Some(path), _) => {
@@ -175,13 +175,13 @@ fn status(tagged: &Tagged, output: Output) -> Result<()> {
     for line in table.classes.lines() {
         say!("class {line}");
     }
-    let mut lines = TextTable::new(["destination", "VLANs", "frames", "bytes"]);
+    let mut lines = Table::new(["destination", "VLANs", "frames", "bytes"]);
     for (mac, route) in routes {
         let count = count(mac);
         lines.row([name(mac), route.to_string(), count.frames.to_string(), count.bytes.to_string()]);
     }
     say!("{lines}");
-    let mut lines = TextTable::new(["VLAN", "frames out", "bytes out", "frames in", "bytes in"]);
+    let mut lines = Table::new(["VLAN", "frames out", "bytes out", "frames in", "bytes in"]);
     for (vlan, count) in &counters.vlans {
         lines.row([
             vlan.to_string(),

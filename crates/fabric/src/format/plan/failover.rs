@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{
-    json::{At, Read},
+    json::{Located, Read},
     lines::{Quoted, commas, push_field, write_list},
     numbering::numbering,
 };
@@ -52,7 +52,7 @@ fn switch_over_line(over: &SwitchOver) -> String {
 }
 
 /// Reads the section.
-pub(super) fn failover(topology: &Topology, at: &At<'_>) -> Read<Failover> {
+pub(super) fn failover(topology: &Topology, at: &Located<'_>) -> Read<Failover> {
     at.only(&["switch_overs", "numberings", "summary"])?;
     let numberings = at.field("numberings")?.items()?.map(|at| numbering(topology, &at)).collect::<Read<Vec<_>>>()?;
     let mut switch_overs: Vec<SwitchOver> = Vec::new();
@@ -79,12 +79,12 @@ pub(super) fn failover(topology: &Topology, at: &At<'_>) -> Read<Failover> {
     Ok(Failover { switch_overs, numberings, summary })
 }
 
-fn switch_over(topology: &Topology, numberings: usize, at: &At<'_>) -> Read<SwitchOver> {
+fn switch_over(topology: &Topology, numberings: usize, at: &Located<'_>) -> Read<SwitchOver> {
     at.only(&["link", "hosts", "pairs", "proof"])?;
     let link = LinkId::new(at.field("link")?.index("link", topology.links().len())?);
     let mut hosts: Vec<HostRun<VlanId>> = Vec::new();
     for at in at.field("hosts")?.items()? {
-        let parts: Vec<At<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
+        let parts: Vec<Located<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
         let run = host_run(topology, &parts, &at)?;
         if hosts.last().is_some_and(|before| before.last >= run.first) {
             return Err(at.error("runs of hosts ascend"));
@@ -94,7 +94,8 @@ fn switch_over(topology: &Topology, numberings: usize, at: &At<'_>) -> Read<Swit
     let mut pairs: Vec<PairRun> = Vec::new();
     if let Some(at) = at.optional("pairs")? {
         for at in at.items()? {
-            let parts: Vec<At<'_>> = at.items_for(4, "parts (sender, first receiver, last receiver, VLAN)")?.collect();
+            let parts: Vec<Located<'_>> =
+                at.items_for(4, "parts (sender, first receiver, last receiver, VLAN)")?.collect();
             let source = HostId::new(parts[0].index("host", topology.hosts().len())?);
             let run = host_run(topology, &parts[1..], &at)?;
             if pairs.last().is_some_and(|before| (before.source, before.run.last) >= (source, run.first)) {
@@ -121,7 +122,7 @@ fn switch_over(topology: &Topology, numberings: usize, at: &At<'_>) -> Read<Swit
     Ok(SwitchOver { link, hosts, pairs, proof })
 }
 
-fn host_run(topology: &Topology, parts: &[At<'_>], whole: &At<'_>) -> Read<HostRun<VlanId>> {
+fn host_run(topology: &Topology, parts: &[Located<'_>], whole: &Located<'_>) -> Read<HostRun<VlanId>> {
     let count = topology.hosts().len();
     let (first, last) = (parts[0].index("host", count)?, parts[1].index("host", count)?);
     if first > last {

@@ -1,4 +1,4 @@
-//! A JSON document that knows where it stands: every value is read through an [`At`], which names its path in errors.
+//! A JSON document that knows where it stands: every value is read through a [`Located`], which names its path in errors.
 //!
 //! Unlike a plain JSON tree this one refuses objects that name a field twice, since nobody could say which is meant.
 
@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
 /// A value and its path in the document.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct Located<'a> {
     value: &'a Json,
     path: Path<'a>,
 }
@@ -92,15 +92,15 @@ pub(super) struct At<'a> {
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
-    Field(&'a At<'a>, &'a str),
-    Item(&'a At<'a>, usize),
+    Field(&'a Located<'a>, &'a str),
+    Item(&'a Located<'a>, usize),
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Field(At { path: Path::Root, .. }, name) => f.write_str(name),
+            Self::Field(Located { path: Path::Root, .. }, name) => f.write_str(name),
             Self::Field(parent, name) => write!(f, "{}.{name}", parent.path),
             Self::Item(parent, index) => write!(f, "{}[{index}]", parent.path),
         }
@@ -109,7 +109,7 @@ impl fmt::Display for Path<'_> {
 
 pub(super) type Read<T> = Result<T, PlanFileError>;
 
-impl<'a> At<'a> {
+impl<'a> Located<'a> {
     pub(super) fn root(value: &'a Json) -> Self {
         Self { value, path: Path::Root }
     }
@@ -124,9 +124,9 @@ impl<'a> At<'a> {
     }
 
     /// The fields, each with its name.
-    pub(super) fn fields(&'a self) -> Read<impl Iterator<Item = (&'a str, At<'a>)>> {
+    pub(super) fn fields(&'a self) -> Read<impl Iterator<Item = (&'a str, Located<'a>)>> {
         let Json::Object(fields) = self.value else { return Err(self.error("this is no object")) };
-        Ok(fields.iter().map(|(name, value)| (name.as_str(), At { value, path: Path::Field(self, name) })))
+        Ok(fields.iter().map(|(name, value)| (name.as_str(), Located { value, path: Path::Field(self, name) })))
     }
 
     /// Refuses fields that are none of `known`.
@@ -140,23 +140,23 @@ impl<'a> At<'a> {
     }
 
     /// A field that may be absent.
-    pub(super) fn optional(&'a self, name: &'a str) -> Read<Option<At<'a>>> {
+    pub(super) fn optional(&'a self, name: &'a str) -> Read<Option<Located<'a>>> {
         Ok(self.fields()?.find(|(field, _)| *field == name).map(|(_, value)| value))
     }
 
     /// A field that must be there.
-    pub(super) fn field(&'a self, name: &'a str) -> Read<At<'a>> {
+    pub(super) fn field(&'a self, name: &'a str) -> Read<Located<'a>> {
         self.optional(name)?.ok_or_else(|| self.error(format!("the field {name} is missing")))
     }
 
     /// The items of a list.
-    pub(super) fn items(&'a self) -> Read<impl ExactSizeIterator<Item = At<'a>>> {
+    pub(super) fn items(&'a self) -> Read<impl ExactSizeIterator<Item = Located<'a>>> {
         let Json::List(items) = self.value else { return Err(self.error("this is no list")) };
-        Ok(items.iter().enumerate().map(|(index, value)| At { value, path: Path::Item(self, index) }))
+        Ok(items.iter().enumerate().map(|(index, value)| Located { value, path: Path::Item(self, index) }))
     }
 
     /// The items of a list that must have `count`, one a `what`.
-    pub(super) fn items_for(&'a self, count: usize, what: &str) -> Read<impl ExactSizeIterator<Item = At<'a>>> {
+    pub(super) fn items_for(&'a self, count: usize, what: &str) -> Read<impl ExactSizeIterator<Item = Located<'a>>> {
         let items = self.items()?;
         if items.len() != count {
             return Err(self.error(format!("there are {} values for {count} {what}", items.len())));

@@ -2,7 +2,7 @@
 //! was made for other limits than a model has now still says which.
 
 use super::{
-    json::{At, Read},
+    json::{Located, Read},
     lines::{Quoted, push_field},
 };
 use crate::{Basis, FloodSet, Model, Models, PortNames, format::model::FACTS};
@@ -66,7 +66,7 @@ pub(super) fn model_line(model: &Model) -> String {
 }
 
 /// The models of a plan.
-pub(super) fn models(at: &At<'_>) -> Read<Models> {
+pub(super) fn models(at: &Located<'_>) -> Read<Models> {
     let models = at.items()?.map(|at| model(&at)).collect::<Read<Vec<_>>>()?;
     if models.windows(2).any(|pair| pair[0].name >= pair[1].name) {
         return Err(at.error("models ascend by name, one each"));
@@ -74,9 +74,9 @@ pub(super) fn models(at: &At<'_>) -> Read<Models> {
     Ok(Models::only(models.into_iter().map(Into::into)))
 }
 
-fn model(at: &At<'_>) -> Read<Model> {
+fn model(at: &Located<'_>) -> Read<Model> {
     at.only(&FIELDS)?;
-    let texts = |at: At<'_>| at.items()?.map(|at| Ok(at.text()?.to_owned())).collect::<Read<Vec<String>>>();
+    let texts = |at: Located<'_>| at.items()?.map(|at| Ok(at.text()?.to_owned())).collect::<Read<Vec<String>>>();
     let spoken = at.field("speaks")?;
     spoken.only(&["syntax", "save"])?;
     let word = |name| Ok(spoken.optional(name)?.map(|at| at.text()).transpose()?.map(str::to_owned));
@@ -108,7 +108,7 @@ fn model(at: &At<'_>) -> Read<Model> {
     Ok(model)
 }
 
-fn basis(at: &At<'_>) -> Read<Basis> {
+fn basis(at: &Located<'_>) -> Read<Basis> {
     let word = at.text()?;
     Basis::ALL
         .into_iter()

@@ -12,7 +12,7 @@ use super::{
     digest::hex,
     failover::failover,
     header,
-    json::{At, Json, Read},
+    json::{Json, Located, Read},
     models::models,
     numbering::{LANES_MAX, numbering, per_channel},
     runs::parse_runs,
@@ -35,7 +35,7 @@ pub fn read_plan(text: &[u8], mode: ReadMode) -> Result<Plan, PlanFileError> {
     }
     let json: Json =
         serde_json::from_slice(text).map_err(|error| PlanFileError::NotJson { message: error.to_string() })?;
-    let root = At::root(&json);
+    let root = Located::root(&json);
     let version = root.optional("espalier_plan").ok().flatten().ok_or(PlanFileError::NotAPlan)?.whole()?;
     if !(PLAN_VERSION_MIN..=PLAN_VERSION).contains(&version) {
         return Err(PlanFileError::Version { found: version });
@@ -58,7 +58,7 @@ fn check_digest(text: &[u8], version: u64, stated: &str) -> Read<()> {
     Err(PlanFileError::Changed { stated: stated.chars().take(found.len()).collect(), found })
 }
 
-fn plan(root: &At<'_>, version: u64) -> Read<Plan> {
+fn plan(root: &Located<'_>, version: u64) -> Read<Plan> {
     root.only(&[
         "espalier_plan",
         "digest",
@@ -127,7 +127,7 @@ fn state_what_was_implied(plan: &mut Plan) {
     }
 }
 
-fn policy(at: &At<'_>) -> Read<Policy> {
+fn policy(at: &Located<'_>) -> Read<Policy> {
     at.only(&[
         "engine",
         "tagging",
@@ -170,7 +170,7 @@ fn policy(at: &At<'_>) -> Read<Policy> {
     })
 }
 
-fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
+fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
     at.only(&["switches", "links", "hosts", "management"])?;
     let mut builder = TopologyBuilder::with_models(models);
     // By `switch:port`, which is unique since names hold no colon.
@@ -202,7 +202,7 @@ fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
             order.push((switch, port.to_owned()));
         }
     }
-    let port = |at: At<'_>| {
+    let port = |at: Located<'_>| {
         let label = at.text()?;
         ports.get(label).copied().ok_or_else(|| at.error(format!("there is no port {label:?}; write switch:port")))
     };
@@ -237,14 +237,14 @@ fn topology(at: &At<'_>, models: Models) -> Read<Topology> {
     Ok(topology)
 }
 
-fn refused(at: &At<'_>, fault: &Fault) -> PlanFileError {
+fn refused(at: &Located<'_>, fault: &Fault) -> PlanFileError {
     match fault.help() {
         Some(help) => at.error(format!("{fault}: {help}")),
         None => at.error(fault),
     }
 }
 
-fn rate_bps(at: &At<'_>) -> Read<u64> {
+fn rate_bps(at: &Located<'_>) -> Read<u64> {
     let rate = at.field("rate_bps")?;
     match rate.whole()? {
         0 => Err(rate.error("a cable's rate is at least 1 bit/s")),
@@ -252,11 +252,11 @@ fn rate_bps(at: &At<'_>) -> Read<u64> {
     }
 }
 
-fn optional_address(at: &At<'_>, name: &str) -> Read<Option<IpAddr>> {
+fn optional_address(at: &Located<'_>, name: &str) -> Read<Option<IpAddr>> {
     at.optional(name)?.map(|at| at.parsed()).transpose()
 }
 
-fn traffic(topology: &Topology, root: &At<'_>) -> Read<Traffic> {
+fn traffic(topology: &Topology, root: &Located<'_>) -> Read<Traffic> {
     let Some(traffic_at) = root.optional("traffic")? else { return Ok(Traffic::AllToAll) };
     let hosts = topology.hosts().len();
     let mut demands: Vec<Demand> = Vec::new();
@@ -283,7 +283,7 @@ fn traffic(topology: &Topology, root: &At<'_>) -> Read<Traffic> {
     TrafficMatrix::new(hosts, demands).map(Traffic::Matrix).map_err(|error| traffic_at.error(error))
 }
 
-fn trees(topology: &Topology, at: &At<'_>) -> Read<Vec<VlanTree>> {
+fn trees(topology: &Topology, at: &Located<'_>) -> Read<Vec<VlanTree>> {
     let mut trees: Vec<VlanTree> = Vec::new();
     for at in at.items()? {
         at.only(&["vlan", "lane", "links"])?;
@@ -313,7 +313,7 @@ fn trees(topology: &Topology, at: &At<'_>) -> Read<Vec<VlanTree>> {
     Ok(trees)
 }
 
-fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
+fn assignment(topology: &Topology, at: &Located<'_>) -> Read<Assignment<VlanId>> {
     let hosts = topology.hosts().len();
     let vlans =
         |name: &str| -> Read<Vec<VlanId>> { at.field(name)?.items_for(hosts, "hosts")?.map(|at| at.vlan()).collect() };
@@ -358,11 +358,11 @@ fn assignment(topology: &Topology, at: &At<'_>) -> Read<Assignment<VlanId>> {
 }
 
 /// One sender's choices: runs that cover every host, without gaps.
-fn pair_runs(hosts: usize, at: &At<'_>) -> Read<Vec<HostRun<VlanId>>> {
+fn pair_runs(hosts: usize, at: &Located<'_>) -> Read<Vec<HostRun<VlanId>>> {
     let mut runs = Vec::new();
     let mut next = 0;
     for at in at.items()? {
-        let parts: Vec<At<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
+        let parts: Vec<Located<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
         let (first, last) = (parts[0].index("host", hosts)?, parts[1].index("host", hosts)?);
         if first != next || last < first {
             return Err(at.error(format!("runs cover every host in order; the next begins with {next}")));
@@ -376,12 +376,12 @@ fn pair_runs(hosts: usize, at: &At<'_>) -> Read<Vec<HostRun<VlanId>>> {
     Ok(runs)
 }
 
-fn devices(topology: &Topology, at: &At<'_>) -> Read<Vec<DeviceIntent>> {
+fn devices(topology: &Topology, at: &Located<'_>) -> Read<Vec<DeviceIntent>> {
     let items = at.items_for(topology.switches().len(), "switches")?;
     items.zip(topology.switch_ids()).map(|(at, switch)| device(topology, switch, &at)).collect()
 }
 
-fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceIntent> {
+fn device(topology: &Topology, switch: SwitchId, at: &Located<'_>) -> Read<DeviceIntent> {
     at.only(&["switch", "ports", "fdb", "foreign", "learning", "classes", "spanning_tree", "lldp"])?;
     let name_at = at.field("switch")?;
     let expected = &topology.switch(switch).name;
@@ -390,7 +390,7 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
     }
     let by_name: BTreeMap<&str, PortId> =
         topology.port_ids(switch).map(|port| (topology.port(port).name.as_str(), port)).collect();
-    let find = |at: &At<'_>, name: &str| {
+    let find = |at: &Located<'_>, name: &str| {
         by_name.get(name).copied().ok_or_else(|| at.error(format!("switch {expected} has no port {name:?}")))
     };
     let ports_at = at.field("ports")?;
@@ -455,7 +455,7 @@ fn device(topology: &Topology, switch: SwitchId, at: &At<'_>) -> Read<DeviceInte
 }
 
 /// A field that is `on` or `off`; none if it is left out.
-fn switched(at: &At<'_>, name: &str) -> Read<Option<bool>> {
+fn switched(at: &Located<'_>, name: &str) -> Read<Option<bool>> {
     let Some(at) = at.optional(name)? else { return Ok(None) };
     match at.text()? {
         "on" => Ok(Some(true)),
@@ -464,7 +464,7 @@ fn switched(at: &At<'_>, name: &str) -> Read<Option<bool>> {
     }
 }
 
-fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortIntent> {
+fn port_intent(topology: &Topology, port: PortId, at: &Located<'_>) -> Read<PortIntent> {
     at.only(&[
         "port",
         "role",
@@ -516,13 +516,13 @@ fn port_intent(topology: &Topology, port: PortId, at: &At<'_>) -> Read<PortInten
 }
 
 /// A limit for floods, if there is one.
-fn storm_limit(at: &At<'_>) -> Read<Option<StormLimit>> {
+fn storm_limit(at: &Located<'_>) -> Read<Option<StormLimit>> {
     let Some(at) = at.optional("storm_limit")? else { return Ok(None) };
     let limit = StormLimit::new(at.whole()?);
     limit.map(Some).ok_or_else(|| at.error("storm limits are 1 to 99 percent".to_owned()))
 }
 
-fn role(topology: &Topology, at: &At<'_>) -> Read<PortRole> {
+fn role(topology: &Topology, at: &Located<'_>) -> Read<PortRole> {
     let text = at.text()?;
     let numbered = |what: &str, count: usize| -> Option<usize> {
         let digits = text.strip_prefix(what)?.strip_prefix(' ')?;
@@ -543,7 +543,7 @@ fn role(topology: &Topology, at: &At<'_>) -> Read<PortRole> {
     })
 }
 
-fn flow_control(at: &At<'_>) -> Read<FlowControlMode> {
+fn flow_control(at: &Located<'_>) -> Read<FlowControlMode> {
     match at.text()? {
         "off" => Ok(FlowControlMode::Off),
         "pause" => Ok(FlowControlMode::Pause),
@@ -557,19 +557,19 @@ fn flow_control(at: &At<'_>) -> Read<FlowControlMode> {
     }
 }
 
-fn certificate(topology: &Topology, at: &At<'_>) -> Read<Option<Certificate>> {
+fn certificate(topology: &Topology, at: &Located<'_>) -> Read<Option<Certificate>> {
     if at.is_null() {
         return Ok(None);
     }
     numbering(topology, at).map(Some)
 }
 
-fn bound(topology: &Topology, at: &At<'_>) -> Read<Bound> {
+fn bound(topology: &Topology, at: &Located<'_>) -> Read<Bound> {
     at.only(&["lengths"])?;
     Ok(Bound { lengths: per_channel(topology, &at.field("lengths")?)? })
 }
 
-fn summary(at: &At<'_>, version: u64) -> Read<Summary> {
+fn summary(at: &Located<'_>, version: u64) -> Read<Summary> {
     let whole = |name| at.field(name)?.whole::<usize>();
     let number = |name| at.field(name)?.number();
     let summary = Summary {

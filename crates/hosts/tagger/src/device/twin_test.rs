@@ -169,9 +169,10 @@ fn run(object: &Object, program: &str, ifindex: i32, frame: &[u8]) -> Run {
     Run { verdict, trace: word(SKB_CB), priority: word(SKB_PRIORITY), frame }
 }
 
-fn random_table(random: &mut Random) -> Table {
+fn random_table(random: &mut Random) -> TaggingTable {
     let vlan = |id: usize| VlanId::new(id as u16).expect("in range");
-    let mut table = Table { receive: [2, 3, 5, 9, 4094].map(vlan).into_iter().collect(), ..Table::default() };
+    let mut table =
+        TaggingTable { receive: [2, 3, 5, 9, 4094].map(vlan).into_iter().collect(), ..TaggingTable::default() };
     for station in 1..=6 {
         let spread =
             [Spread::First, Spread::Flow, Spread::Flowlet { gap_us: 10 }, Spread::Flowlet { gap_us: 1_000_000 }]

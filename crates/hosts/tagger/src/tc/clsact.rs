@@ -11,7 +11,7 @@ use std::{
 use libbpf_rs::{ErrorKind, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use nix::sys::socket::SockProtocol;
 
-use super::Side;
+use super::TrafficDirection;
 use linux_net::netlink::{Netlink, NetlinkRequest};
 
 /// First among filters: those after ours see frames as the stack does.
@@ -20,7 +20,7 @@ pub(crate) const PRIORITY: u32 = 1;
 pub(crate) const HANDLE: u32 = 0xe5a1;
 
 /// What has our place: the number of a program, if one does.
-pub(super) fn occupant(ifindex: i32, side: Side) -> io::Result<Option<u32>> {
+pub(super) fn occupant(ifindex: i32, side: TrafficDirection) -> io::Result<Option<u32>> {
     let nothing = File::open("/dev/null")?;
     match hook(nothing.as_fd(), ifindex, side).query() {
         Ok(id) => Ok(Some(id)),
@@ -31,40 +31,40 @@ pub(super) fn occupant(ifindex: i32, side: Side) -> io::Result<Option<u32>> {
 }
 
 /// Puts a program in our place, instead of the one that is there.
-pub(super) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+pub(super) fn hang(program: BorrowedFd<'_>, ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<()> {
     let mut hook = hook(program, ifindex, side);
     hook.create()?;
     hook.attach().map(drop)
 }
 
 /// Takes the program in our place away, and clsact too if nobody is left there.
-pub(super) fn take_down(ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+pub(super) fn take_down(ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<()> {
     let nothing = File::open("/dev/null")?;
     let mut hook = hook(nothing.as_fd(), ifindex, side);
     hook.detach()?;
-    if Side::BOTH.into_iter().all(|side| filters(ifindex, side).is_ok_and(|count| count == 0)) {
+    if TrafficDirection::BOTH.into_iter().all(|side| filters(ifindex, side).is_ok_and(|count| count == 0)) {
         // Somebody else's empty qdisc, or one that went meanwhile, is no failure of ours.
         let _ = hook.attach_point(TC_INGRESS | TC_EGRESS).destroy();
     }
     Ok(())
 }
 
-fn hook(program: BorrowedFd<'_>, ifindex: i32, side: Side) -> TcHook {
+fn hook(program: BorrowedFd<'_>, ifindex: i32, side: TrafficDirection) -> TcHook {
     TcHookBuilder::new(program).ifindex(ifindex).replace(true).handle(HANDLE).priority(PRIORITY).hook(point(side))
 }
 
-fn point(side: Side) -> TcAttachPoint {
+fn point(side: TrafficDirection) -> TcAttachPoint {
     match side {
-        Side::In => TC_INGRESS,
-        Side::Out => TC_EGRESS,
+        TrafficDirection::In => TC_INGRESS,
+        TrafficDirection::Out => TC_EGRESS,
     }
 }
 
 /// How many filters a side of a device has, whoever's.
-fn filters(ifindex: i32, side: Side) -> io::Result<usize> {
+fn filters(ifindex: i32, side: TrafficDirection) -> io::Result<usize> {
     let parent = match side {
-        Side::In => 0xffff_fff2,
-        Side::Out => 0xffff_fff3,
+        TrafficDirection::In => 0xffff_fff2,
+        TrafficDirection::Out => 0xffff_fff3,
     };
     // struct tcmsg: family, index, handle, parent, info.
     let body = [0, ifindex as u32, 0, parent, 0].into_iter().flat_map(u32::to_ne_bytes).collect();

@@ -17,13 +17,13 @@ use libbpf_rs::{
     },
 };
 
-use super::Side;
+use super::TrafficDirection;
 
 /// `BPF_MPROG_MAX`: most programs of a list.
 const PROGRAMS_MAX: usize = 64;
 
 /// The programs of a side, in the order of their turns; none where the kernel has no such list.
-pub(super) fn programs(ifindex: i32, side: Side) -> io::Result<Option<Vec<u32>>> {
+pub(super) fn programs(ifindex: i32, side: TrafficDirection) -> io::Result<Option<Vec<u32>>> {
     let mut ids = vec![0_u32; PROGRAMS_MAX];
     let mut options = bpf_prog_query_opts {
         sz: size_of::<bpf_prog_query_opts>() as u64,
@@ -51,7 +51,7 @@ pub(super) fn programs(ifindex: i32, side: Side) -> io::Result<Option<Vec<u32>>>
 pub(super) fn hang(
     program: BorrowedFd<'_>,
     ifindex: i32,
-    side: Side,
+    side: TrafficDirection,
     instead_of: Option<u32>,
 ) -> libbpf_rs::Result<()> {
     let before = instead_of.map(Program::fd_from_id).transpose()?;
@@ -71,17 +71,17 @@ pub(super) fn hang(
 }
 
 /// Takes a program away.
-pub(super) fn take_down(id: u32, ifindex: i32, side: Side) -> libbpf_rs::Result<()> {
+pub(super) fn take_down(id: u32, ifindex: i32, side: TrafficDirection) -> libbpf_rs::Result<()> {
     let program = Program::fd_from_id(id)?;
     let none: *const bpf_prog_detach_opts = ptr::null();
     // SAFETY: no options are a valid choice.
     result(unsafe { libbpf_rs::libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), ifindex, list(side), none) })
 }
 
-fn list(side: Side) -> bpf_attach_type {
+fn list(side: TrafficDirection) -> bpf_attach_type {
     match side {
-        Side::In => BPF_TCX_INGRESS,
-        Side::Out => BPF_TCX_EGRESS,
+        TrafficDirection::In => BPF_TCX_INGRESS,
+        TrafficDirection::Out => BPF_TCX_EGRESS,
     }
 }
 

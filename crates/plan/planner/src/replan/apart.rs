@@ -42,7 +42,7 @@ pub(super) struct Limits {
 }
 
 /// Where a mover could go.
-struct Place {
+struct MoveTarget {
     price: f64,
     entries: usize,
     lane: u8,
@@ -93,31 +93,31 @@ impl Seats<'_> {
         let is_alone = !used[mover.tree];
         let left = self.links[mover.tree].clone().unwrap_or_default();
         let gone = mender.entries(&left, &flows[0], (limits.fdb, is_alone));
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<MoveTarget> = Vec::new();
         for (number, links) in self.links.iter().enumerate().filter(|(number, _)| used[*number]) {
             let (Some(links), lane) = (links.as_ref().filter(|_| number != mover.tree), self.trees[number].lane) else {
                 continue;
             };
             let Some(price) = mender.price(lane, links, &flows) else { continue };
             let entries = gone + mender.entries(links, &flows[0], (limits.fdb, false));
-            places.push(Place { price, entries, lane, links: links.clone(), tree: Some(number) });
+            places.push(MoveTarget { price, entries, lane, links: links.clone(), tree: Some(number) });
         }
         if used.iter().filter(|used| **used).count() < limits.trees {
             for lane in 0..mender.orders.len() as u8 {
                 let grown = grown(mender, grower, lane, &flows, peak);
                 places.extend(grown.map(|(price, links)| {
                     let entries = gone + mender.entries(&links, &flows[0], (limits.fdb, true));
-                    Place { price, entries, lane, links, tree: None }
+                    MoveTarget { price, entries, lane, links, tree: None }
                 }));
             }
         }
         places.retain(|place| place.price < peak * (1.0 - NOTHING) && place.entries <= limits.entries);
-        let rated = |place: &Place| (place.price.max(limits.load_enough), place.entries);
+        let rated = |place: &MoveTarget| (place.price.max(limits.load_enough), place.entries);
         places.sort_by(|one, other| {
             let (one, other) = (rated(one), rated(other));
             one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
         });
-        for Place { entries, lane, links, tree, .. } in places {
+        for MoveTarget { entries, lane, links, tree, .. } in places {
             let Some(links) = mender.take(lane, &links, &flows) else { continue };
             limits.entries -= entries;
             let number = match tree {

@@ -70,7 +70,7 @@ struct Frames {
 }
 
 /// Another way to tie two sides together.
-struct Way {
+struct Reconnection {
     /// The most loaded channel that it burdens.
     price: f64,
     /// Entries that it changes, at most.
@@ -180,7 +180,7 @@ impl Joint {
     }
 
     /// Ways that keep below the peak, best first, with the loads less this joint's parts.
-    fn ways(&self, mender: &Mender<'_>, tree: &Mended<'_>, peak: f64, limits: &Limits) -> Vec<Way> {
+    fn ways(&self, mender: &Mender<'_>, tree: &Mended<'_>, peak: f64, limits: &Limits) -> Vec<Reconnection> {
         let topology = mender.topology;
         let [near, far] = self.small_first();
         let prices = [near, far].map(|side| side.prices(mender));
@@ -205,7 +205,7 @@ impl Joint {
             let entries = (near.depth[at] + far.depth[to] + 1 + channels.len()) * receivers;
             if price < peak * (1.0 - NOTHING) && entries <= limits.entries {
                 let price = price.max(limits.load_enough);
-                ways.push(Way { price, entries, channels: channels.to_vec(), ends: [at, to] });
+                ways.push(Reconnection { price, entries, channels: channels.to_vec(), ends: [at, to] });
             }
         };
         let mut detours = 0;
@@ -243,7 +243,7 @@ impl Joint {
 
     /// What frames between the sides depend on along a way, as far as that is new: they turn at other switches only
     /// between where the sides were tied and where they are to be.
-    fn dependencies(&self, way: &Way) -> Vec<Dependency> {
+    fn dependencies(&self, way: &Reconnection) -> Vec<Dependency> {
         let [near, far] = self.small_first();
         let mut dependencies = Vec::new();
         near.turns(way.ends[0], way.channels[0], &mut dependencies);

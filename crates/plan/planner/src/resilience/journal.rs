@@ -12,11 +12,11 @@ pub(super) struct NumberingJournal {
     orders: Vec<TopologicalOrder>,
     /// Units that are admitted as a whole, each in a tree.
     whole: BTreeSet<(usize, usize)>,
-    log: Vec<Entry>,
+    log: Vec<JournalEntry>,
 }
 
 #[derive(Clone)]
-enum Entry {
+enum JournalEntry {
     Dependencies(u8, Vec<Dependency>),
     Whole(usize, usize),
 }
@@ -39,8 +39,8 @@ impl NumberingJournal {
     pub(super) fn back_to(&mut self, mark: usize) {
         while self.log.len() > mark {
             match self.log.pop() {
-                Some(Entry::Dependencies(lane, added)) => self.orders[usize::from(lane)].withdraw(&added),
-                Some(Entry::Whole(unit, tree)) => {
+                Some(JournalEntry::Dependencies(lane, added)) => self.orders[usize::from(lane)].withdraw(&added),
+                Some(JournalEntry::Whole(unit, tree)) => {
                     self.whole.remove(&(unit, tree));
                 }
                 None => {}
@@ -56,14 +56,14 @@ impl NumberingJournal {
     pub(super) fn admit(&mut self, lane: u8, dependencies: &[Dependency]) -> bool {
         let added = self.orders[usize::from(lane)].insert_all(dependencies);
         let admitted = added.is_some();
-        self.log.extend(added.map(|added| Entry::Dependencies(lane, added)));
+        self.log.extend(added.map(|added| JournalEntry::Dependencies(lane, added)));
         admitted
     }
 
     /// Notes that a unit is admitted as a whole in a tree.
     pub(super) fn note_whole(&mut self, unit: usize, tree: usize) {
         if self.whole.insert((unit, tree)) {
-            self.log.push(Entry::Whole(unit, tree));
+            self.log.push(JournalEntry::Whole(unit, tree));
         }
     }
 

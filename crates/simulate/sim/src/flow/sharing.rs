@@ -35,7 +35,7 @@ pub(super) struct Sharing<'a> {
     user_starts: Vec<u32>,
     user_ends: Vec<u32>,
     /// `room[resource]`.
-    room: Vec<Room>,
+    room: Vec<Remaining>,
     pub(super) rate: Vec<f64>,
     /// How many flows have not ended.
     active: usize,
@@ -57,7 +57,7 @@ const MARKS: usize = 64;
 
 /// What is left of a resource.
 #[derive(Clone, Copy)]
-struct Room {
+struct Remaining {
     /// Bits a second that nobody has been given.
     left: f64,
     /// Flows that still rise.
@@ -68,7 +68,7 @@ struct Room {
 struct Mark {
     /// How many had.
     stopped: usize,
-    room: Vec<Room>,
+    room: Vec<Remaining>,
 }
 
 /// A non-negative rate, by size; its bits are ordered as it is.
@@ -212,7 +212,7 @@ impl<'a> Sharing<'a> {
             None => {
                 self.room.clear();
                 let users = self.user_starts.iter().zip(&self.user_ends).map(|(start, end)| end - start);
-                self.room.extend(self.capacity.iter().zip(users).map(|(&left, open)| Room { left, open }));
+                self.room.extend(self.capacity.iter().zip(users).map(|(&left, open)| Remaining { left, open }));
                 0
             }
         };

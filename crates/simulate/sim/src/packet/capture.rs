@@ -4,7 +4,7 @@ use fabric::{HostId, PortId, VlanId};
 
 use super::{
     Network,
-    frame::{Frame, Kind},
+    frame::{Frame, Payload},
 };
 use crate::tables::{NONE, UNTAGGED};
 
@@ -99,11 +99,11 @@ impl Network<'_> {
         let frame: &Frame = &self.frames[frame as usize];
         let what = Seen::Frame(SeenFrame {
             carries: match frame.kind {
-                Kind::Data => Carries::Data,
-                Kind::Ack => Carries::Ack,
-                Kind::MarkedAck => Carries::MarkedAck,
-                Kind::ArpRequest => Carries::ArpRequest,
-                Kind::ArpReply => Carries::ArpReply,
+                Payload::Data => Carries::Data,
+                Payload::Ack => Carries::Ack,
+                Payload::MarkedAck => Carries::MarkedAck,
+                Payload::ArpRequest => Carries::ArpRequest,
+                Payload::ArpReply => Carries::ArpReply,
             },
             source: HostId::new(frame.source as usize),
             destination: (frame.destination != NONE).then(|| HostId::new(frame.destination as usize)),

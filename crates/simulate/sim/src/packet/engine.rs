@@ -9,7 +9,7 @@ use super::{
     capture::Direction,
     config::{Arp, FlowControlAt, PacketConfig},
     deadlock::Watch,
-    frame::{Frame, Kind},
+    frame::{Frame, Payload},
     job::Running,
     outcome::{Counters, FlowOutcome, Outcome, PortOutcome, Sample},
     port::{Class, HEADER_BYTES, Port},
@@ -311,7 +311,7 @@ impl<'a> Network<'a> {
     pub(super) fn copy(&mut self, frame: u32) -> u32 {
         self.counters.copied += 1;
         let original = self.frames[frame as usize];
-        if original.kind == Kind::Data {
+        if original.kind == Payload::Data {
             self.flows[original.flow as usize].outstanding += 1;
         }
         self.create(original)
@@ -323,7 +323,7 @@ impl<'a> Network<'a> {
         self.count_live(-1);
         self.unused.push(frame);
         let Frame { flow, kind, .. } = self.frames[frame as usize];
-        if kind == Kind::Data {
+        if kind == Payload::Data {
             let state = &mut self.flows[flow as usize];
             state.outstanding -= 1;
             if state.outstanding == 0 && state.is_spent() {

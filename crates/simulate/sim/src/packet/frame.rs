@@ -23,7 +23,7 @@ pub(super) struct Frame {
     pub(super) bytes: u16,
     pub(super) tag: u16,
     pub(super) vlan: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: Payload,
     /// What it is to a switch without an entry for it.
     pub(super) flood: FloodKind,
     pub(super) class: u8,
@@ -32,7 +32,7 @@ pub(super) struct Frame {
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Payload {
     Data,
     Ack,
     MarkedAck,

@@ -5,7 +5,7 @@ use fabric::{FloodKind, HostId, Plan};
 use super::{
     Network, What,
     config::PacketConfig,
-    frame::{Frame, Kind},
+    frame::{Frame, Payload},
     job::Messages,
     tcp::{Answer, Receiver, Scheme, Sender},
 };
@@ -149,7 +149,7 @@ impl Network<'_> {
             return self.begin(flow);
         }
         let (tag, vlan) = self.tables.host_tag(self.plan, source, None);
-        self.send_control(flow, Kind::ArpRequest, source.index() as u32, NONE, tag, vlan);
+        self.send_control(flow, Payload::ArpRequest, source.index() as u32, NONE, tag, vlan);
         self.wheel.push(self.now_ps + ASK_AGAIN_PS, What::Ask { flow });
     }
 
@@ -243,7 +243,7 @@ impl Network<'_> {
             bytes: spec.frame_bytes(payload) as u16,
             tag,
             vlan: UNTAGGED,
-            kind: Kind::Data,
+            kind: Payload::Data,
             flood: if spec.destination.is_some() { FloodKind::UnknownUnicast } else { spec.flood },
             class,
             marked: false,
@@ -272,7 +272,7 @@ impl Network<'_> {
         }
         self.counters.delivered += 1;
         match kind {
-            Kind::Data => {
+            Payload::Data => {
                 let outcome = &mut self.flow_outcomes[flow as usize];
                 outcome.received_frames += 1;
                 let latency_ps = self.now_ps - born_ps;
@@ -281,24 +281,24 @@ impl Network<'_> {
                 self.receive_data(flow, number, born_ps, marked);
                 self.forget(frame);
             }
-            Kind::Ack | Kind::MarkedAck => {
+            Payload::Ack | Payload::MarkedAck => {
                 self.forget(frame);
                 let state = &mut self.flows[flow as usize];
-                state.sender.handle_ack(self.now_ps, number, born_ps, kind == Kind::MarkedAck);
+                state.sender.handle_ack(self.now_ps, number, born_ps, kind == Payload::MarkedAck);
                 self.watch_timeout(flow);
                 self.make_ready(flow);
             }
-            Kind::ArpRequest => {
+            Payload::ArpRequest => {
                 self.forget(frame);
                 let asked = self.spec(flow).destination.map(|host| host.index() as u32);
                 if asked == Some(host) {
                     self.neighbours.insert((host, source));
                     let (from, to) = (HostId::new(host as usize), HostId::new(source as usize));
                     let (tag, vlan) = self.tables.host_tag(self.plan, from, Some(to));
-                    self.send_control(flow, Kind::ArpReply, host, source, tag, vlan);
+                    self.send_control(flow, Payload::ArpReply, host, source, tag, vlan);
                 }
             }
-            Kind::ArpReply => {
+            Payload::ArpReply => {
                 self.forget(frame);
                 self.neighbours.insert((host, source));
                 self.begin_waiting(host, source);
@@ -404,7 +404,7 @@ impl Network<'_> {
         let spec = self.spec(flow);
         let Some(from) = spec.destination else { return };
         let state = &self.flows[flow as usize];
-        let kind = if marked { Kind::MarkedAck } else { Kind::Ack };
+        let kind = if marked { Payload::MarkedAck } else { Payload::Ack };
         let frame = Frame {
             at_ps: self.now_ps,
             born_ps: sent_ps,
@@ -426,7 +426,7 @@ impl Network<'_> {
         self.send_frame(frame);
     }
 
-    fn send_control(&mut self, flow: u32, kind: Kind, source: u32, destination: u32, tag: u16, vlan: u16) {
+    fn send_control(&mut self, flow: u32, kind: Payload, source: u32, destination: u32, tag: u16, vlan: u16) {
         let class = if vlan == UNTAGGED { 0 } else { self.tables.lane[usize::from(vlan)] };
         let (at_ps, born_ps) = (self.now_ps, self.now_ps);
         let (ingress, exit, next, bytes, vlan) = (NONE, NONE, NONE, 64, UNTAGGED);

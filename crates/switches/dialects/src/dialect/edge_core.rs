@@ -65,7 +65,7 @@ impl Dialect for EdgeCore {
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
             let console = Console::new(Target::EdgeCore, config, Mode::Hybrid, Refusal::ByFrameType);
-            let mut reader = Reader { console, at: At::Top };
+            let mut reader = Reader { console, at: ConfigSection::Top };
             let outcome = interpret(text, "!", |words| reader.line(words));
             reader.console.finish();
             outcome
@@ -156,7 +156,7 @@ impl Commands for EdgeCore {
     }
 }
 
-enum At {
+enum ConfigSection {
     Top,
     Database,
     Port,
@@ -164,7 +164,7 @@ enum At {
 
 struct Reader<'a> {
     console: Console<'a>,
-    at: At,
+    at: ConfigSection,
 }
 
 impl Reader<'_> {
@@ -173,20 +173,20 @@ impl Reader<'_> {
         match (&self.at, words) {
             (_, ["exit"]) => {
                 console.leave_port();
-                self.at = At::Top;
+                self.at = ConfigSection::Top;
                 Ok(())
             }
             (_, ["vlan", "database"]) => {
                 console.leave_port();
-                self.at = At::Database;
+                self.at = ConfigSection::Database;
                 Ok(())
             }
             (_, ["interface", "ethernet", name @ ..]) => {
-                self.at = At::Port;
+                self.at = ConfigSection::Port;
                 console.enter_port(&name.concat())
             }
             (
-                At::Database,
+                ConfigSection::Database,
                 ["vlan", list, "media", "ethernet"]
                 | ["vlan", list, "media", "ethernet", "state", "active"]
                 | ["vlan", list, "name", _, .., "media", "ethernet"]
@@ -195,35 +195,35 @@ impl Reader<'_> {
                 console.make_vlans(&vlans(list)?);
                 Ok(())
             }
-            (At::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
+            (ConfigSection::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
             (
-                At::Top,
+                ConfigSection::Top,
                 ["mac-address-table", "static", address, "interface", "ethernet", port, "vlan", number]
                 | ["mac-address-table", "static", address, "interface", "ethernet", port, "vlan", number, "permanent"],
             ) => {
                 let slot = console.slot(port)?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
-            (At::Top, ["no", "mac-address-table", "static", address, "vlan", number]) => {
+            (ConfigSection::Top, ["no", "mac-address-table", "static", address, "vlan", number]) => {
                 console.unset_entry(vlan(number)?, mac(address)?)
             }
-            (At::Top, ["lldp"]) => {
+            (ConfigSection::Top, ["lldp"]) => {
                 console.set_lldp(Lldp::On);
                 Ok(())
             }
-            (At::Top, ["no", "lldp"]) => {
+            (ConfigSection::Top, ["no", "lldp"]) => {
                 console.set_lldp(Lldp::Off);
                 Ok(())
             }
-            (At::Top, ["no", "spanning-tree"]) => {
+            (ConfigSection::Top, ["no", "spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::Off);
                 Ok(())
             }
-            (At::Top, ["spanning-tree"]) => {
+            (ConfigSection::Top, ["spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::On);
                 Ok(())
             }
-            (At::Port, words) => port(console, words),
+            (ConfigSection::Port, words) => port(console, words),
             _ => unknown(words),
         }
     }

@@ -71,7 +71,7 @@ impl Dialect for Fastpath {
             });
             let tags = tags.collect();
             let console = Console::new(Target::Fastpath, config, Mode::Hybrid, Refusal::ByFrameType);
-            let mut reader = Reader { console, at: At::Exec, here: None, tags };
+            let mut reader = Reader { console, at: ConfigSection::Exec, here: None, tags };
             let outcome = interpret(text, "!", |words| reader.line(words));
             reader.console.finish();
             outcome
@@ -179,7 +179,7 @@ impl Commands for Fastpath {
 }
 
 #[derive(Clone, Copy)]
-enum At {
+enum ConfigSection {
     Exec,
     Database,
     Configure,
@@ -188,7 +188,7 @@ enum At {
 
 struct Reader<'a> {
     console: Console<'a>,
-    at: At,
+    at: ConfigSection,
     here: Option<Slot>,
     /// VLANs that ports tag, if they are in them.
     tags: BTreeSet<(Slot, VlanId)>,
@@ -201,46 +201,50 @@ impl Reader<'_> {
             (at, ["exit"]) => {
                 console.leave_port();
                 self.here = None;
-                self.at = if matches!(at, At::Port) { At::Configure } else { At::Exec };
+                self.at =
+                    if matches!(at, ConfigSection::Port) { ConfigSection::Configure } else { ConfigSection::Exec };
                 Ok(())
             }
-            (At::Exec, ["vlan", "database"]) => {
-                self.at = At::Database;
+            (ConfigSection::Exec, ["vlan", "database"]) => {
+                self.at = ConfigSection::Database;
                 Ok(())
             }
-            (At::Exec, ["configure"]) => {
-                self.at = At::Configure;
+            (ConfigSection::Exec, ["configure"]) => {
+                self.at = ConfigSection::Configure;
                 Ok(())
             }
-            (At::Database, ["vlan", list]) => {
+            (ConfigSection::Database, ["vlan", list]) => {
                 console.make_vlans(&vlans(list)?);
                 Ok(())
             }
-            (At::Database, ["vlan", "name", number, _, ..]) => {
+            (ConfigSection::Database, ["vlan", "name", number, _, ..]) => {
                 console.must_exist(&[vlan(number)?].into_iter().collect())
             }
-            (At::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
-            (At::Configure, ["interface", name]) => {
+            (ConfigSection::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
+            (ConfigSection::Configure, ["interface", name]) => {
                 self.here = Some(console.slot(name)?);
-                self.at = At::Port;
+                self.at = ConfigSection::Port;
                 console.enter_port(name)
             }
-            (At::Configure, ["mac", "address-table", "static", address, "vlan", number, "interface", port]) => {
+            (
+                ConfigSection::Configure,
+                ["mac", "address-table", "static", address, "vlan", number, "interface", port],
+            ) => {
                 let slot = console.slot(port)?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
-            (At::Configure, ["no", "mac", "address-table", "static", address, "vlan", number]) => {
+            (ConfigSection::Configure, ["no", "mac", "address-table", "static", address, "vlan", number]) => {
                 console.unset_entry(vlan(number)?, mac(address)?)
             }
-            (At::Configure, ["no", "spanning-tree"]) => {
+            (ConfigSection::Configure, ["no", "spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::Off);
                 Ok(())
             }
-            (At::Configure, ["spanning-tree"]) => {
+            (ConfigSection::Configure, ["spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::On);
                 Ok(())
             }
-            (At::Port, words) => self.port(words),
+            (ConfigSection::Port, words) => self.port(words),
             _ => unknown(words),
         }
     }

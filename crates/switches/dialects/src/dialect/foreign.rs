@@ -50,17 +50,19 @@ pub enum Scope {
 }
 
 /// How a language shows where sections end.
-struct Shape {
+struct SectionStyle {
     /// A line that ends a section wherever it stands.
     mark: Option<&'static str>,
     /// Commands that end a section.
     ends: &'static [&'static str],
 }
 
-fn shape(target: Target) -> Shape {
+fn shape(target: Target) -> SectionStyle {
     match target {
-        Target::Comware7 | Target::Comware5 | Target::Huawei => Shape { mark: Some("#"), ends: &["quit", "return"] },
-        _ => Shape { mark: Some("!"), ends: &["exit", "end"] },
+        Target::Comware7 | Target::Comware5 | Target::Huawei => {
+            SectionStyle { mark: Some("#"), ends: &["quit", "return"] }
+        }
+        _ => SectionStyle { mark: Some("!"), ends: &["exit", "end"] },
     }
 }
 

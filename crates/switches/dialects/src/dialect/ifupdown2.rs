@@ -194,7 +194,7 @@ fn read_stanzas(text: &str, config: &mut SwitchConfig) -> Result<bool, Vec<LineE
     let ports = Ports { bridge: false, default_pvid: None, config };
     let mut reader = Reader {
         ports,
-        at: At::Top,
+        at: ConfigSection::Top,
         stanzas,
         aware: false,
         auto: false,
@@ -234,7 +234,7 @@ struct Stanza {
     down: bool,
 }
 
-enum At {
+enum ConfigSection {
     Top,
     Port(Slot),
     Bridge,
@@ -242,7 +242,7 @@ enum At {
 
 struct Reader<'a> {
     ports: Ports<'a>,
-    at: At,
+    at: ConfigSection,
     stanzas: Vec<Option<Stanza>>,
     aware: bool,
     /// Whether the bridge comes up with the machine, and its ports with it.
@@ -257,7 +257,7 @@ impl Reader<'_> {
     fn line(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
         match (&self.at, words) {
             (_, ["auto", name]) => {
-                self.at = At::Top;
+                self.at = ConfigSection::Top;
                 if *name == BRIDGE {
                     self.auto = true;
                     return Ok(());
@@ -267,7 +267,7 @@ impl Reader<'_> {
             (_, ["iface", BRIDGE]) => {
                 // Without the word, spanning tree runs.
                 self.ports.config.spanning_tree = SpanningTree::On;
-                self.at = At::Bridge;
+                self.at = ConfigSection::Bridge;
                 Ok(())
             }
             (_, ["iface", name]) => {
@@ -276,14 +276,14 @@ impl Reader<'_> {
                 self.ports.config.ports[slot.index()].learning = PortLearning::On;
                 let stanza = Stanza { vids: VlanSet::new(), pvid: None, untagged: true, down: false };
                 self.stanzas[slot.index()] = Some(stanza);
-                self.at = At::Port(slot);
+                self.at = ConfigSection::Port(slot);
                 Ok(())
             }
-            (At::Port(slot), ["post-up", "ethtool", "-A", rest @ ..]) => {
+            (ConfigSection::Port(slot), ["post-up", "ethtool", "-A", rest @ ..]) => {
                 let _ = slot;
                 self.ports.pause(rest)
             }
-            (At::Port(slot), words) => {
+            (ConfigSection::Port(slot), words) => {
                 let Some(stanza) = &mut self.stanzas[slot.index()] else { return unknown(words) };
                 match words {
                     ["link-down", "yes"] => stanza.down = true,
@@ -310,24 +310,24 @@ impl Reader<'_> {
                 }
                 Ok(())
             }
-            (At::Bridge, ["bridge-vlan-aware", "yes"]) => {
+            (ConfigSection::Bridge, ["bridge-vlan-aware", "yes"]) => {
                 self.aware = true;
                 Ok(())
             }
-            (At::Bridge, ["bridge-ports", names @ ..]) => {
+            (ConfigSection::Bridge, ["bridge-ports", names @ ..]) => {
                 self.members = names.iter().map(|name| self.ports.slot(name)).collect::<Result<_, _>>()?;
                 Ok(())
             }
-            (At::Bridge, ["bridge-stp", "off" | "no"]) => {
+            (ConfigSection::Bridge, ["bridge-stp", "off" | "no"]) => {
                 self.ports.config.spanning_tree = SpanningTree::Off;
                 Ok(())
             }
-            (At::Bridge, ["bridge-stp", "on" | "yes"] | ["bridge-mcsnoop", "0"]) => Ok(()),
-            (At::Bridge, ["post-up", "bridge", "-batch", "/etc/network/espalier.fdb"]) => {
+            (ConfigSection::Bridge, ["bridge-stp", "on" | "yes"] | ["bridge-mcsnoop", "0"]) => Ok(()),
+            (ConfigSection::Bridge, ["post-up", "bridge", "-batch", "/etc/network/espalier.fdb"]) => {
                 self.batch = true;
                 Ok(())
             }
-            (At::Bridge, ["post-up", "bridge", rest @ ..]) => {
+            (ConfigSection::Bridge, ["post-up", "bridge", rest @ ..]) => {
                 self.later.push((number, rest.iter().map(|word| (*word).to_owned()).collect()));
                 Ok(())
             }

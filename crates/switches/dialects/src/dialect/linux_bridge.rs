@@ -423,7 +423,7 @@ impl Ports<'_> {
 }
 
 #[derive(Clone, Copy)]
-enum At {
+enum ConfigSection {
     Shell,
     Ip,
     Bridge,
@@ -432,18 +432,18 @@ enum At {
 /// A shell script while it is read.
 pub(super) struct Script<'a> {
     pub(super) ports: Ports<'a>,
-    at: At,
+    at: ConfigSection,
 }
 
 impl<'a> Script<'a> {
     /// Before its first line.
     pub(super) fn new(ports: Ports<'a>) -> Self {
-        Self { ports, at: At::Shell }
+        Self { ports, at: ConfigSection::Shell }
     }
 
     /// Whether the next line is a batch's.
     pub(super) fn in_batch(&self) -> bool {
-        !matches!(self.at, At::Shell)
+        !matches!(self.at, ConfigSection::Shell)
     }
 
     /// After the last line of `text`.
@@ -460,27 +460,27 @@ impl<'a> Script<'a> {
     /// A line.
     pub(super) fn line(&mut self, words: &[&str]) -> Result<(), String> {
         match (self.at, words) {
-            (At::Shell, ["set", "-eu"]) => Ok(()),
-            (At::Shell, ["ip", "link", "delete", "dev", BRIDGE, "type", "bridge", ..]) => {
+            (ConfigSection::Shell, ["set", "-eu"]) => Ok(()),
+            (ConfigSection::Shell, ["ip", "link", "delete", "dev", BRIDGE, "type", "bridge", ..]) => {
                 self.ports.delete();
                 Ok(())
             }
-            (At::Shell, ["ip", "-batch", "-", "<<'EOF'"]) => {
-                self.at = At::Ip;
+            (ConfigSection::Shell, ["ip", "-batch", "-", "<<'EOF'"]) => {
+                self.at = ConfigSection::Ip;
                 Ok(())
             }
-            (At::Shell, ["bridge", "-batch", "-", "<<'EOF'"]) => {
-                self.at = At::Bridge;
+            (ConfigSection::Shell, ["bridge", "-batch", "-", "<<'EOF'"]) => {
+                self.at = ConfigSection::Bridge;
                 Ok(())
             }
-            (At::Shell, ["ethtool", "-A", rest @ ..]) => self.ports.pause(rest),
-            (At::Shell, _) => unknown(words),
+            (ConfigSection::Shell, ["ethtool", "-A", rest @ ..]) => self.ports.pause(rest),
+            (ConfigSection::Shell, _) => unknown(words),
             (_, ["EOF"]) => {
-                self.at = At::Shell;
+                self.at = ConfigSection::Shell;
                 Ok(())
             }
-            (At::Ip, words) => self.ports.ip(words),
-            (At::Bridge, words) => self.ports.bridge(words),
+            (ConfigSection::Ip, words) => self.ports.ip(words),
+            (ConfigSection::Bridge, words) => self.ports.bridge(words),
         }
     }
 }

@@ -97,7 +97,7 @@ impl Dialect for Ros {
             let mut reader = Reader {
                 console: Console::new(self.target(), config, Mode::Access, Refusal::ByFrameType),
                 generation: self,
-                at: At::Top,
+                at: ConfigSection::Top,
             };
             let outcome = interpret(text, "!", |words| reader.line(words));
             reader.console.finish();
@@ -212,7 +212,7 @@ fn by_vlan(
 }
 
 /// What commands are about at the moment.
-enum At {
+enum ConfigSection {
     Top,
     Database,
     Port,
@@ -222,7 +222,7 @@ enum At {
 struct Reader<'a> {
     console: Console<'a>,
     generation: &'a Ros,
-    at: At,
+    at: ConfigSection,
 }
 
 impl Reader<'_> {
@@ -231,19 +231,19 @@ impl Reader<'_> {
         match (&self.at, words) {
             (_, ["exit"]) => {
                 console.leave_port();
-                self.at = At::Top;
+                self.at = ConfigSection::Top;
                 Ok(())
             }
             (_, ["vlan", "database"]) => {
                 console.leave_port();
-                self.at = At::Database;
+                self.at = ConfigSection::Database;
                 Ok(())
             }
             (_, ["interface", "vlan", number]) => {
                 let number = vlan(number)?;
                 console.must_exist(&[number].into_iter().collect())?;
                 console.leave_port();
-                self.at = At::Vlan(number);
+                self.at = ConfigSection::Vlan(number);
                 Ok(())
             }
             (_, ["interface", rest @ ..]) => {
@@ -252,15 +252,15 @@ impl Reader<'_> {
                     (Ros::CiscoSb, [_] | [_, _]) if rest[0] != "range" => rest.concat(),
                     _ => return unknown(words),
                 };
-                self.at = At::Port;
+                self.at = ConfigSection::Port;
                 console.enter_port(&name)
             }
-            (At::Database, ["vlan", list]) => {
+            (ConfigSection::Database, ["vlan", list]) => {
                 console.make_vlans(&vlans(list)?);
                 Ok(())
             }
-            (At::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
-            (At::Vlan(number), ["bridge", "address", address, rest @ ..]) => {
+            (ConfigSection::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
+            (ConfigSection::Vlan(number), ["bridge", "address", address, rest @ ..]) => {
                 let port = match rest {
                     ["ethernet", port] | ["ethernet", port, "permanent"] | ["permanent", "ethernet", port] => port,
                     _ => return unknown(words),
@@ -268,7 +268,9 @@ impl Reader<'_> {
                 let slot = console.slot(port)?;
                 console.set_entry(*number, mac(address)?, slot)
             }
-            (At::Vlan(number), ["no", "bridge", "address", address]) => console.unset_entry(*number, mac(address)?),
+            (ConfigSection::Vlan(number), ["no", "bridge", "address", address]) => {
+                console.unset_entry(*number, mac(address)?)
+            }
             (_, ["mac", "address-table", "static", address, "vlan", number, "interface", port @ ..]) => {
                 let port = port.strip_suffix(&["permanent"]).unwrap_or(port);
                 let slot = console.slot(&port.concat())?;
@@ -277,23 +279,23 @@ impl Reader<'_> {
             (_, ["no", "mac", "address-table", "static", address, "vlan", number]) => {
                 console.unset_entry(vlan(number)?, mac(address)?)
             }
-            (At::Top, ["lldp", "run"]) => {
+            (ConfigSection::Top, ["lldp", "run"]) => {
                 console.set_lldp(Lldp::On);
                 Ok(())
             }
-            (At::Top, ["no", "lldp", "run"]) => {
+            (ConfigSection::Top, ["no", "lldp", "run"]) => {
                 console.set_lldp(Lldp::Off);
                 Ok(())
             }
-            (At::Top, ["no", "spanning-tree"]) => {
+            (ConfigSection::Top, ["no", "spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::Off);
                 Ok(())
             }
-            (At::Top, ["spanning-tree"]) => {
+            (ConfigSection::Top, ["spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::On);
                 Ok(())
             }
-            (At::Port, words) => self.port(words),
+            (ConfigSection::Port, words) => self.port(words),
             _ => unknown(words),
         }
     }

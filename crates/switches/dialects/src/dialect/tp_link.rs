@@ -65,7 +65,7 @@ impl Dialect for TpLink {
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
             let mut console = Console::new(Target::TpLink, config, Mode::Hybrid, Refusal::ByFrameType);
-            let mut at = At::Top;
+            let mut at = ConfigSection::Top;
             let outcome = interpret(text, "!", |words| line(&mut console, &mut at, words));
             console.finish();
             outcome
@@ -142,58 +142,61 @@ impl Commands for TpLink {
     }
 }
 
-enum At {
+enum ConfigSection {
     Top,
     Vlan,
     Port,
 }
 
-fn line(console: &mut Console<'_>, at: &mut At, words: &[&str]) -> Result<(), String> {
+fn line(console: &mut Console<'_>, at: &mut ConfigSection, words: &[&str]) -> Result<(), String> {
     match (&*at, words) {
         (_, ["exit"]) => {
             console.leave_port();
-            *at = At::Top;
+            *at = ConfigSection::Top;
             Ok(())
         }
         (_, ["interface", kind, name]) if kind.ends_with("Ethernet") => {
-            *at = At::Port;
+            *at = ConfigSection::Port;
             console.enter_port(name)
         }
-        (At::Vlan, ["name", _]) => Ok(()),
-        (At::Top | At::Vlan, ["vlan", list]) => {
-            *at = At::Vlan;
+        (ConfigSection::Vlan, ["name", _]) => Ok(()),
+        (ConfigSection::Top | ConfigSection::Vlan, ["vlan", list]) => {
+            *at = ConfigSection::Vlan;
             console.make_vlans(&vlans(list)?);
             Ok(())
         }
-        (At::Top, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
-        (At::Top, ["mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port]) => {
+        (ConfigSection::Top, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
+        (
+            ConfigSection::Top,
+            ["mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port],
+        ) => {
             let slot = console.slot(port)?;
             console.set_entry(vlan(number)?, mac(address)?, slot)
         }
         (
-            At::Top,
+            ConfigSection::Top,
             ["no", "mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port],
         ) => {
             console.slot(port)?;
             console.unset_entry(vlan(number)?, mac(address)?)
         }
-        (At::Top, ["lldp"]) => {
+        (ConfigSection::Top, ["lldp"]) => {
             console.set_lldp(Lldp::On);
             Ok(())
         }
-        (At::Top, ["no", "lldp"]) => {
+        (ConfigSection::Top, ["no", "lldp"]) => {
             console.set_lldp(Lldp::Off);
             Ok(())
         }
-        (At::Top, ["no", "spanning-tree"]) => {
+        (ConfigSection::Top, ["no", "spanning-tree"]) => {
             console.set_spanning_tree(SpanningTree::Off);
             Ok(())
         }
-        (At::Top, ["spanning-tree"]) => {
+        (ConfigSection::Top, ["spanning-tree"]) => {
             console.set_spanning_tree(SpanningTree::On);
             Ok(())
         }
-        (At::Port, words) => port(console, words),
+        (ConfigSection::Port, words) => port(console, words),
         _ => unknown(words),
     }
 }

@@ -145,7 +145,7 @@ impl Dialect for Zyxel {
             });
             let strip = strip.collect();
             let console = Console::new(Target::Zyxel, config, Mode::Hybrid, Refusal::ByFrameType);
-            let mut reader = Reader { console, at: At::Top, strip };
+            let mut reader = Reader { console, at: ConfigSection::Top, strip };
             let outcome = interpret(text, ";", |words| reader.line(words));
             reader.console.finish();
             outcome
@@ -179,7 +179,7 @@ fn list(change: &Change<'_>, vlan: VlanId, is: &dyn Fn(&PortConfig, VlanId) -> b
     runs.map(word).collect::<Vec<_>>().join(",")
 }
 
-enum At {
+enum ConfigSection {
     Top,
     Vlan(VlanId),
     Port,
@@ -187,7 +187,7 @@ enum At {
 
 struct Reader<'a> {
     console: Console<'a>,
-    at: At,
+    at: ConfigSection,
     /// Ports that send a VLAN without a tag, if they are in it.
     strip: BTreeSet<(Slot, VlanId)>,
 }
@@ -198,44 +198,44 @@ impl Reader<'_> {
         match (&self.at, words) {
             (_, ["exit"]) => {
                 console.leave_port();
-                self.at = At::Top;
+                self.at = ConfigSection::Top;
                 Ok(())
             }
-            (At::Top, ["vlan", number]) => {
+            (ConfigSection::Top, ["vlan", number]) => {
                 let number = vlan(number)?;
-                self.at = At::Vlan(number);
+                self.at = ConfigSection::Vlan(number);
                 console.make_vlans(&[number].into_iter().collect());
                 Ok(())
             }
-            (At::Top, ["no", "vlan", number]) => {
+            (ConfigSection::Top, ["no", "vlan", number]) => {
                 let number = vlan(number)?;
                 self.strip.retain(|(_, vlan)| *vlan != number);
                 console.remove_vlans(&[number].into_iter().collect())
             }
-            (At::Top, ["interface", "port-channel", ports]) => {
+            (ConfigSection::Top, ["interface", "port-channel", ports]) => {
                 let slots = self.slots(ports)?;
-                self.at = At::Port;
+                self.at = ConfigSection::Port;
                 self.console.enter_ports(slots);
                 Ok(())
             }
-            (At::Top, ["mac-forward", "name", _, "mac", address, "vlan", number, "interface", port]) => {
+            (ConfigSection::Top, ["mac-forward", "name", _, "mac", address, "vlan", number, "interface", port]) => {
                 let slot = console.slot(port)?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
-            (At::Top, ["no", "mac-forward", "mac", address, "vlan", number, "interface", port]) => {
+            (ConfigSection::Top, ["no", "mac-forward", "mac", address, "vlan", number, "interface", port]) => {
                 console.slot(port)?;
                 console.unset_entry(vlan(number)?, mac(address)?)
             }
-            (At::Top, ["no", "spanning-tree"]) => {
+            (ConfigSection::Top, ["no", "spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::Off);
                 Ok(())
             }
-            (At::Top, ["spanning-tree"]) => {
+            (ConfigSection::Top, ["spanning-tree"]) => {
                 console.set_spanning_tree(SpanningTree::On);
                 Ok(())
             }
-            (At::Vlan(number), words) => self.vlan(*number, words),
-            (At::Port, words) => port(console, words),
+            (ConfigSection::Vlan(number), words) => self.vlan(*number, words),
+            (ConfigSection::Port, words) => port(console, words),
             _ => unknown(words),
         }
     }

@@ -16,12 +16,12 @@ pub(super) struct Memory {
     pub(super) changed: Option<u64>,
     pub(super) time: ChangeTime,
     /// Where the next reading of learned addresses begins.
-    pub(super) learned: Place,
+    pub(super) learned: FdbPosition,
 }
 
 /// A place in dot1qTpFdbTable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(super) enum FdbPosition {
     #[default]
     Start,
     After(FdbRow),

@@ -30,7 +30,7 @@ pub use glance::{Glance, PortGlance};
 pub use identify::{read_description, read_identity};
 pub use ports::{PortEntry, PortKind, PortTable, Reader};
 pub use pulse::{PortPulse, Pulse, PulseColumns};
-pub use save::{Progress, Row, SaveMethod, VENDOR_SAVES, VendorSave};
+pub use save::{CopyStatus, Row, SaveMethod, VENDOR_SAVES, VendorSave};
 pub use station::read_station;
 pub use vlan_tables::{VlanMib, VlanTables};
 /// Most ports that a switch may say it has.

@@ -30,7 +30,7 @@ pub struct VendorSave {
     /// What is written, in one message: columns below `root` and their values.
     pub writes: &'static [(u32, i32)],
     /// The column that tells what becomes of it.
-    pub progress: Option<Progress>,
+    pub progress: Option<CopyStatus>,
 }
 
 /// Whether objects are a table's.
@@ -47,7 +47,7 @@ pub enum Row {
 
 /// A column that tells how a copy gets on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct CopyStatus {
     /// Which column.
     pub column: u32,
     /// Its value when all is well.
@@ -81,7 +81,7 @@ pub const VENDOR_SAVES: &[VendorSave] = &[
         root: &[1, 3, 6, 1, 4, 1, 9, 9, 96, 1, 1, 1, 1],
         row: Row::Fresh { status: 14 },
         writes: &[(3, 4), (4, 3), (14, CREATE_AND_GO)],
-        progress: Some(Progress { column: 10, done: 3, failed: 4 }),
+        progress: Some(CopyStatus { column: 10, done: 3, failed: 4 }),
     },
     // running2Startup.
     VendorSave {

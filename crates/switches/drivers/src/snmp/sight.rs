@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::{
     Device,
     faults::fault,
-    memory::{ChangeTime, Place},
+    memory::{ChangeTime, FdbPosition},
     ports::Reader,
     station::station_ports,
 };
@@ -98,9 +98,9 @@ impl<L: Link> Device<L> {
         let mut found = Vec::new();
         for _ in 0..TABLE_REQUESTS {
             let row = match self.sight.learned {
-                Place::Nowhere => return Ok(None),
-                Place::Start => None,
-                Place::After(row) => Some(row),
+                FdbPosition::Nowhere => return Ok(None),
+                FdbPosition::Start => None,
+                FdbPosition::After(row) => Some(row),
             };
             let columns = [&q_bridge::TP_FDB_PORT, &q_bridge::TP_FDB_STATUS];
             let from = columns.map(|column| row.map_or_else(|| column.root(), |row| column.row(&row)));
@@ -112,7 +112,7 @@ impl<L: Link> Device<L> {
             let bindings = match asked {
                 Ok(bindings) => bindings,
                 Err(snmp::SessionError::Refused { .. }) => {
-                    self.sight.learned = Place::Nowhere;
+                    self.sight.learned = FdbPosition::Nowhere;
                     return Ok(None);
                 }
                 Err(error) => return Err(fault(error)),
@@ -130,7 +130,7 @@ impl<L: Link> Device<L> {
                     found.push(Learned { database: row.fdb, mac: row.mac, at: Slot::new(slot) });
                 }
             }
-            self.sight.learned = last.map_or(Place::Start, Place::After);
+            self.sight.learned = last.map_or(FdbPosition::Start, FdbPosition::After);
             if last.is_none() {
                 break;
             }

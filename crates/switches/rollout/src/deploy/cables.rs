@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Attachment, LinkId, PortId, SwitchId, Topology};
 
-use crate::discover::{Doubt, Place, cabling};
+use crate::discover::{Doubt, PortPosition, cabling};
 use switch_model::{
     Slot,
     printable::told,
@@ -184,18 +184,18 @@ impl Cables {
             Station { heard: heard.collect(), learned: Vec::new(), ..station.clone() }
         };
         let stations: Vec<Station> = self.stations.iter().enumerate().map(fresh).collect();
-        let end = |(switch, position): Place| -> Option<End> {
+        let end = |(switch, position): PortPosition| -> Option<End> {
             Some((SwitchId::new(switch), (*self.slots[switch].get(position)?)?))
         };
         let mut seen: BTreeMap<End, BTreeSet<FarEnd>> = BTreeMap::new();
-        let mut known: BTreeSet<Place> = BTreeSet::new();
-        let mut see = |at: Place, far: FarEnd| {
+        let mut known: BTreeSet<PortPosition> = BTreeSet::new();
+        let mut see = |at: PortPosition, far: FarEnd| {
             known.insert(at);
             if let Some(at) = end(at) {
                 seen.entry(at).or_default().insert(far);
             }
         };
-        let port = |place: Place| match end(place) {
+        let port = |place: PortPosition| match end(place) {
             Some(end) => FarEnd::Port(end),
             None => FarEnd::Switch(SwitchId::new(place.0), self.stations[place.0].ports[place.1].name.clone()),
         };

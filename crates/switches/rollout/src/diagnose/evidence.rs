@@ -9,7 +9,7 @@ use std::{
 use fabric::{Admin, Assignment, Attachment, HostId, LinkId, Plan, PortId, SwitchId, Tagging, VlanId, dividing_links};
 
 use super::{Cause, Consequence, LLDP_INTERVAL, LLDP_INTERVALS, Moves, Remedy, Sight, Standing, cut_off::cut_off};
-use crate::discover::{Doubt, Mismatch, Place, cabling, compare};
+use crate::discover::{Doubt, Mismatch, PortPosition, cabling, compare};
 use switch_model::{
     PortConfig, SwitchConfig,
     driver::Fault,
@@ -355,7 +355,7 @@ impl<'a> Evidence<'a> {
     pub(super) fn neighbours(&self) -> Neighbours {
         let topology = &self.plan.topology;
         let stations: Vec<Station> = self.seen.iter().filter_map(|seen| seen.as_ref().ok()?.station.clone()).collect();
-        let port = |(station, port): Place| {
+        let port = |(station, port): PortPosition| {
             let station = &stations[station];
             topology.find_port(topology.find_switch(&station.name)?, &station.ports[port].name)
         };
@@ -368,8 +368,9 @@ impl<'a> Evidence<'a> {
                 _ => None,
             })
             .collect();
-        let label =
-            |(station, port): Place| format!("{}:{}", stations[station].name, stations[station].ports[port].name);
+        let label = |(station, port): PortPosition| {
+            format!("{}:{}", stations[station].name, stations[station].ports[port].name)
+        };
         let doubt = |doubt: &Doubt| match doubt {
             Doubt::UnknownPort { hears, switch, port } => Some(Cause::UnknownPort {
                 hears: label(*hears),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::Mac;
 
-use super::{Cabling, Doubt, Evidence, FoundHost, Place};
+use super::{Cabling, Doubt, Evidence, FoundHost, PortPosition};
 use dialects::names::is_called;
 use switch_model::station::{CHASSIS_MAC, LldpNeighbour, PORT_MAC, Station, StationPort};
 
@@ -15,9 +15,9 @@ pub fn cabling(stations: &[Station]) -> Cabling {
     let known = Known::of(stations);
     let mut cabling = Cabling::default();
     // sightings[(hearer)] = places heard
-    let mut sightings: BTreeMap<Place, BTreeSet<Place>> = BTreeMap::new();
-    let mut spoken: BTreeSet<Place> = BTreeSet::new();
-    let mut others: Vec<(Place, &LldpNeighbour)> = Vec::new();
+    let mut sightings: BTreeMap<PortPosition, BTreeSet<PortPosition>> = BTreeMap::new();
+    let mut spoken: BTreeSet<PortPosition> = BTreeSet::new();
+    let mut others: Vec<(PortPosition, &LldpNeighbour)> = Vec::new();
     for (at, station) in stations.iter().enumerate() {
         for heard in station.heard.iter().filter(|heard| heard.port < station.ports.len()) {
             let place = (at, heard.port);
@@ -55,17 +55,17 @@ pub fn cabling(stations: &[Station]) -> Cabling {
             }
         }
     }
-    let cabled: BTreeSet<Place> = cabling.links.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    let cabled: BTreeSet<PortPosition> = cabling.links.iter().flat_map(|(a, b)| [*a, *b]).collect();
     add_hosts(&mut cabling, &others, &cabled);
     add_learned(&mut cabling, stations, &known, &spoken, &cabled);
     cabling
 }
 
 /// Neighbours that are none of the switches: hosts, switches that were not asked, and what is neither for sure.
-fn add_hosts(cabling: &mut Cabling, others: &[(Place, &LldpNeighbour)], cabled: &BTreeSet<Place>) {
+fn add_hosts(cabling: &mut Cabling, others: &[(PortPosition, &LldpNeighbour)], cabled: &BTreeSet<PortPosition>) {
     let address = |heard: &LldpNeighbour| heard.id.mac(PORT_MAC).or_else(|| heard.chassis.mac(CHASSIS_MAC));
     // One address on several ports is no host's; a host with several ports has several addresses.
-    let mut places: BTreeMap<Mac, BTreeSet<Place>> = BTreeMap::new();
+    let mut places: BTreeMap<Mac, BTreeSet<PortPosition>> = BTreeMap::new();
     for (place, heard) in others {
         if let Some(mac) = address(heard) {
             places.entry(mac).or_default().insert(*place);
@@ -104,10 +104,10 @@ fn add_learned(
     cabling: &mut Cabling,
     stations: &[Station],
     known: &Known,
-    spoken: &BTreeSet<Place>,
-    cabled: &BTreeSet<Place>,
+    spoken: &BTreeSet<PortPosition>,
+    cabled: &BTreeSet<PortPosition>,
 ) {
-    let mut taken: BTreeMap<Mac, Place> = cabling.hosts.iter().map(|(place, host)| (host.mac, *place)).collect();
+    let mut taken: BTreeMap<Mac, PortPosition> = cabling.hosts.iter().map(|(place, host)| (host.mac, *place)).collect();
     for (at, station) in stations.iter().enumerate() {
         let mut behind: BTreeMap<usize, Vec<Mac>> = BTreeMap::new();
         for &(mac, port) in &station.learned {

@@ -27,15 +27,15 @@ pub use self::{
 use switch_model::station::Unplaced;
 
 /// A port: the position of its switch, and its position there.
-pub type Place = (usize, usize);
+pub type PortPosition = (usize, usize);
 
 /// Cables and hosts, and what is doubtful.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cabling {
     /// Cables that both ends report, the lower place first, ascending.
-    pub links: Vec<(Place, Place)>,
+    pub links: Vec<(PortPosition, PortPosition)>,
     /// Hosts, by place.
-    pub hosts: BTreeMap<Place, FoundHost>,
+    pub hosts: BTreeMap<PortPosition, FoundHost>,
     /// What is doubtful.
     pub doubts: Vec<Doubt>,
 }
@@ -66,14 +66,14 @@ pub enum Doubt {
     /// One end hears the other, but not the other way round.
     OneWay {
         /// Who hears.
-        hears: Place,
+        hears: PortPosition,
         /// Who does not.
-        deaf: Place,
+        deaf: PortPosition,
     },
     /// The neighbour is a known switch, but its port is not to be found there.
     UnknownPort {
         /// Who hears it.
-        hears: Place,
+        hears: PortPosition,
         /// The switch that is heard.
         switch: usize,
         /// What it calls its port.
@@ -82,19 +82,19 @@ pub enum Doubt {
     /// More than one switch is heard on a port: there is a hub or an unmanaged switch between.
     Crowd {
         /// Where.
-        hears: Place,
+        hears: PortPosition,
         /// How many are heard.
         count: usize,
     },
     /// A port hears what it says itself.
     Itself {
         /// The port.
-        hears: Place,
+        hears: PortPosition,
     },
     /// A neighbour that is a switch, but none of those that were asked.
     Unasked {
         /// Where it is heard.
-        hears: Place,
+        hears: PortPosition,
         /// Its sysName, or its chassis.
         neighbour: String,
         /// What it calls its port.
@@ -112,23 +112,23 @@ pub enum Doubt {
     /// A neighbour that tells no address, so that it is neither a known switch nor a host.
     NoAddress {
         /// Where it is heard.
-        hears: Place,
+        hears: PortPosition,
         /// Its sysName, or its chassis.
         neighbour: String,
     },
     /// A port has a host already.
     SecondHost {
         /// Where.
-        hears: Place,
+        hears: PortPosition,
         /// The address that is left out.
         mac: Mac,
     },
     /// An address that is a host's at another port already.
     SameHost {
         /// Where it is left out.
-        hears: Place,
+        hears: PortPosition,
         /// Where it is a host.
-        other: Place,
+        other: PortPosition,
         /// The address.
         mac: Mac,
     },

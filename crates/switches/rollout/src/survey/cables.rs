@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fabric::{Attachment, HostId, LinkId, Mac, PortId, SwitchId, Topology};
 
 use super::{Misfit, Neighbour, Note};
-use crate::discover::{Cabling, Doubt, Evidence, Mismatch, Place, cabling, compare};
+use crate::discover::{Cabling, Doubt, Evidence, Mismatch, PortPosition, cabling, compare};
 use switch_model::{
     identity::{Identity, Likeness},
     sight::{PortState, SurveyReply},
@@ -109,7 +109,7 @@ struct Sights<'a> {
 
 impl Sights<'_> {
     /// The topology's port at a place; none if it does not name it.
-    fn port(&self, (switch, at): Place) -> Option<PortId> {
+    fn port(&self, (switch, at): PortPosition) -> Option<PortId> {
         self.topology.find_port(SwitchId::new(switch), &self.stations[switch].ports[at].name)
     }
 }
@@ -343,7 +343,7 @@ impl Cables {
 }
 
 /// A port that the topology does not name.
-fn unnamed(stations: &[Station], (switch, port): Place) -> Neighbour {
+fn unnamed(stations: &[Station], (switch, port): PortPosition) -> Neighbour {
     Neighbour::Switch(SwitchId::new(switch), stations[switch].ports[port].name.clone())
 }
 

@@ -37,12 +37,12 @@ pub(super) enum Object {
     /// An object of which there is one.
     Scalar(&'static Scalar),
     /// A column of a table.
-    Column(&'static Column, Table),
+    Column(&'static Column, MibTable),
 }
 
 /// Tables, by what their rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Table {
+pub(super) enum MibTable {
     /// Interfaces, by ifIndex.
     Interface,
     /// Bridge ports.
@@ -137,25 +137,25 @@ impl Catalogue {
     }
 }
 
-fn table_of(column: &Column) -> Option<Table> {
+fn table_of(column: &Column) -> Option<MibTable> {
     let name = column.name;
     let starts = |prefix: &str| name.starts_with(prefix);
     let table = match name {
         // The planes below count what they send, but not of which kind it was.
         "ifHCOutMulticastPkts" | "ifHCOutBroadcastPkts" => return None,
         "dot1dTpFdbAddress" | "dot1dTpFdbPort" | "dot1dTpFdbStatus" => return None,
-        "dot1qFdbDynamicCount" => Table::Fdb,
-        "dot1qTpFdbPort" | "dot1qTpFdbStatus" => Table::FdbEntry,
-        "dot1qVlanFdbId" | "dot1qVlanStatus" | "dot1qVlanCreationTime" => Table::Current,
-        _ if starts("if") || starts("dot3") || starts("lldpXdot1dcbx") => Table::Interface,
-        _ if starts("dot1qStaticUnicast") => Table::Static,
-        _ if starts("dot1qVlanCurrent") => Table::Current,
-        _ if starts("dot1qVlan") => Table::Vlan,
-        _ if starts("dot1qTpVlan") => Table::PortVlan,
-        _ if starts("lldpLoc") || starts("lldpPortConfig") => Table::LocalPort,
-        _ if starts("lldpRem") => Table::Remote,
-        _ if starts("entPhysical") => Table::Entity,
-        _ => Table::Port,
+        "dot1qFdbDynamicCount" => MibTable::Fdb,
+        "dot1qTpFdbPort" | "dot1qTpFdbStatus" => MibTable::FdbEntry,
+        "dot1qVlanFdbId" | "dot1qVlanStatus" | "dot1qVlanCreationTime" => MibTable::Current,
+        _ if starts("if") || starts("dot3") || starts("lldpXdot1dcbx") => MibTable::Interface,
+        _ if starts("dot1qStaticUnicast") => MibTable::Static,
+        _ if starts("dot1qVlanCurrent") => MibTable::Current,
+        _ if starts("dot1qVlan") => MibTable::Vlan,
+        _ if starts("dot1qTpVlan") => MibTable::PortVlan,
+        _ if starts("lldpLoc") || starts("lldpPortConfig") => MibTable::LocalPort,
+        _ if starts("lldpRem") => MibTable::Remote,
+        _ if starts("entPhysical") => MibTable::Entity,
+        _ => MibTable::Port,
     };
     Some(table)
 }
@@ -189,23 +189,23 @@ impl View<'_> {
     }
 
     /// The index of the row behind.
-    fn next_row(&self, table: Table, after: &[u32]) -> Option<Vec<u32>> {
+    fn next_row(&self, table: MibTable, after: &[u32]) -> Option<Vec<u32>> {
         let ports = self.facts.ports.len() as u32;
         match table {
-            Table::Port | Table::LocalPort => {
+            MibTable::Port | MibTable::LocalPort => {
                 let next = first::<BridgePort>(after)?.0.max(1);
                 (next <= ports).then(|| vec![next])
             }
-            Table::Interface => {
+            MibTable::Interface => {
                 let least = first::<IfIndex>(after)?.0;
                 self.facts.ports.iter().map(|port| port.if_index).find(|index| *index >= least).map(|index| vec![index])
             }
-            Table::Fdb => {
+            MibTable::Fdb => {
                 let least = first::<FdbId>(after)?.0;
                 let of = |vlan: VlanId| self.facts.limits.fdb_of(vlan);
                 self.config.active_vlans().map(|(vlan, _)| of(vlan)).find(|fdb| *fdb >= least).map(|fdb| vec![fdb])
             }
-            Table::FdbEntry => {
+            MibTable::FdbEntry => {
                 let bound = FdbRow::after(after)?;
                 let learned = self.sensors.learned.range((bound, Bound::Unbounded)).next().map(|(row, _)| *row);
                 let lowest = |row: FdbRow, receive_port| StaticRow { fdb: row.fdb, mac: row.mac, receive_port };
@@ -218,9 +218,9 @@ impl View<'_> {
                 let fixed = fixed.map(|(row, _)| FdbRow { fdb: row.fdb, mac: row.mac });
                 learned.into_iter().chain(fixed).min().map(|row| row.components())
             }
-            Table::Static => next_key(&self.config.statics, after),
-            Table::Vlan => next_key(&self.config.vlans, after),
-            Table::Current => {
+            MibTable::Static => next_key(&self.config.statics, after),
+            MibTable::Vlan => next_key(&self.config.vlans, after),
+            MibTable::Current => {
                 let bound = CurrentVlan::after(after)?;
                 let rows = self.config.active_vlans().map(|(vlan, _)| CurrentVlan { time_mark: 0, vlan });
                 rows.into_iter()
@@ -231,9 +231,9 @@ impl View<'_> {
                     })
                     .map(|row| row.components())
             }
-            Table::PortVlan => next_key(&self.sensors.vlan_frames, after),
-            Table::Remote => next_key(&self.sensors.neighbours.rows, after),
-            Table::Entity => (after < &[CHASSIS_INDEX][..]).then(|| vec![CHASSIS_INDEX]),
+            MibTable::PortVlan => next_key(&self.sensors.vlan_frames, after),
+            MibTable::Remote => next_key(&self.sensors.neighbours.rows, after),
+            MibTable::Entity => (after < &[CHASSIS_INDEX][..]).then(|| vec![CHASSIS_INDEX]),
         }
     }
 
@@ -308,16 +308,16 @@ impl View<'_> {
     }
 
     /// The value in a column of a row; none if there is no such row, or the row has none.
-    fn cell(&self, column: &Column, table: Table, row: &[u32]) -> Option<Value> {
+    fn cell(&self, column: &Column, table: MibTable, row: &[u32]) -> Option<Value> {
         let name = column.name;
         match table {
-            Table::Interface => {
+            MibTable::Interface => {
                 let index = IfIndex::decode(row)?;
                 let at = self.facts.ports.binary_search_by_key(&index.0, |port| port.if_index).ok()?;
                 self.interface(name, at)
             }
-            Table::Port => self.port(name, self.at(row)?),
-            Table::LocalPort => {
+            MibTable::Port => self.port(name, self.at(row)?),
+            MibTable::LocalPort => {
                 let at = self.at(row)?;
                 let port = &self.facts.ports[at];
                 Some(match name {
@@ -326,14 +326,14 @@ impl View<'_> {
                     _ => Value::Octets(port.name.as_bytes().to_vec()),
                 })
             }
-            Table::Fdb => {
+            MibTable::Fdb => {
                 let fdb = FdbId::decode(row)?;
                 let mut vlans = self.config.active_vlans();
                 vlans.find(|(vlan, _)| self.facts.limits.fdb_of(*vlan) == fdb.0)?;
                 let count = self.sensors.learned.keys().filter(|row| row.fdb == fdb.0).count();
                 Some(Value::Counter32(count as u32))
             }
-            Table::FdbEntry => {
+            MibTable::FdbEntry => {
                 let row = FdbRow::decode(row)?;
                 let fixed = StaticRow { fdb: row.fdb, mac: row.mac, receive_port: 0 };
                 let (port, status) = match (self.config.exit(&fixed), self.sensors.learned.get(&row)) {
@@ -342,14 +342,14 @@ impl View<'_> {
                 };
                 Some(Value::Integer(if name == "dot1qTpFdbPort" { port as i32 } else { status.code() }))
             }
-            Table::Static => {
+            MibTable::Static => {
                 let entry = self.config.statics.get(&StaticRow::decode(row)?)?;
                 Some(match name {
                     "dot1qStaticUnicastAllowedToGoTo" => self.ports(&entry.ports),
                     _ => Value::Integer(entry.status.code()),
                 })
             }
-            Table::Current => {
+            MibTable::Current => {
                 let row = CurrentVlan::decode(row)?;
                 let vlan = self.config.vlans.get(&VlanIndex(row.vlan)).filter(|_| self.config.is_active(row.vlan))?;
                 // A time filter: whoever asks for what has changed since later gets nothing.
@@ -364,7 +364,7 @@ impl View<'_> {
                     _ => Value::TimeTicks(vlan.created_cs),
                 })
             }
-            Table::Vlan => {
+            MibTable::Vlan => {
                 let vlan = self.config.vlans.get(&VlanIndex::decode(row)?)?;
                 Some(match name {
                     "dot1qVlanStaticName" => Value::Octets(vlan.name.clone()),
@@ -374,12 +374,12 @@ impl View<'_> {
                     _ => Value::Integer(vlan.status.code()),
                 })
             }
-            Table::PortVlan => {
+            MibTable::PortVlan => {
                 let [received, sent] = self.sensors.vlan_frames.get(&PortVlan::decode(row)?)?;
                 Some(Value::Counter32(if name == "dot1qTpVlanPortInFrames" { *received } else { *sent } as u32))
             }
-            Table::Remote => self.remote(name, &Neighbour::decode(row)?),
-            Table::Entity => (row == [CHASSIS_INDEX]).then(|| self.chassis(name)),
+            MibTable::Remote => self.remote(name, &Neighbour::decode(row)?),
+            MibTable::Entity => (row == [CHASSIS_INDEX]).then(|| self.chassis(name)),
         }
     }
 

@@ -16,7 +16,7 @@ use fabric::VlanId;
 use super::{
     config::{Config, Facts, HybridPorts, PortConfig, StaticConfig, VlanConfig},
     plane::Change,
-    view::{Catalogue, Object, Table},
+    view::{Catalogue, MibTable, Object},
 };
 use bridge_mib::{
     AcceptableFrames, BridgePort, Enabled, IfStatus, LldpAdmin, PauseMode, PortList, PortListError, RowStatus,
@@ -506,13 +506,13 @@ fn understand(facts: &Facts, object: Object, rest: &[u32], value: &Value) -> Res
     let row = match object {
         Object::Scalar(_) if rest == [0] => Row::Scalar,
         Object::Scalar(_) => return Err(none),
-        Object::Column(_, Table::Interface) => {
+        Object::Column(_, MibTable::Interface) => {
             let index = IfIndex::decode(rest).ok_or(none)?.0;
             port(facts.ports.binary_search_by_key(&index, |port| port.if_index).map_err(|_| none)?)?
         }
-        Object::Column(_, Table::Vlan) => Row::Vlan(VlanIndex::decode(rest).ok_or(none)?),
-        Object::Column(_, Table::Static) => Row::Static(StaticRow::decode(rest).ok_or(none)?),
-        Object::Column(_, Table::Port | Table::LocalPort) => {
+        Object::Column(_, MibTable::Vlan) => Row::Vlan(VlanIndex::decode(rest).ok_or(none)?),
+        Object::Column(_, MibTable::Static) => Row::Static(StaticRow::decode(rest).ok_or(none)?),
+        Object::Column(_, MibTable::Port | MibTable::LocalPort) => {
             port((BridgePort::decode(rest).ok_or(none)?.0 as usize).checked_sub(1).ok_or(none)?)?
         }
         Object::Column(..) => return Err(ErrorStatus::NotWritable),

@@ -19,7 +19,7 @@ use nix::{errno::Errno, sys::socket::SockProtocol};
 
 use super::error::{Context as _, SwitchdError};
 use super::{
-    links::{Bridge, Kind, Link},
+    links::{Bridge, DeviceRole, Link},
     pause::{Ethtool, Pause},
 };
 
@@ -137,7 +137,7 @@ impl Kernel {
         let messages = self.route.dump(&request).context("serve", &self.bridge, "read devices")?;
         let all: Vec<Link> = messages.iter().filter_map(|message| Link::parse(message)).collect();
         let found = all.iter().find_map(|link| match &link.kind {
-            Kind::Bridge(bridge) if link.name == self.bridge => Some((link.clone(), **bridge)),
+            DeviceRole::Bridge(bridge) if link.name == self.bridge => Some((link.clone(), **bridge)),
             _ => None,
         });
         let name = &self.bridge;

@@ -38,13 +38,13 @@ pub(super) struct Link {
     pub(super) mtu_bytes: u32,
     /// The bridge that it is a port of.
     pub(super) bridge: Option<u32>,
-    pub(super) traffic: Traffic,
-    pub(super) kind: Kind,
+    pub(super) traffic: DeviceCounters,
+    pub(super) kind: DeviceRole,
 }
 
 /// What has passed: a part of `struct rtnl_link_stats64`, received and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Traffic {
+pub(super) struct DeviceCounters {
     pub(super) frames: [u64; 2],
     pub(super) octets: [u64; 2],
     pub(super) errors: [u64; 2],
@@ -54,7 +54,7 @@ pub(super) struct Traffic {
 
 /// What a device is to bridging.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DeviceRole {
     Bridge(Box<Bridge>),
     Port(PortTree),
     Other,
@@ -100,8 +100,8 @@ impl Link {
             alias: String::new(),
             mtu_bytes: 0,
             bridge: None,
-            traffic: Traffic::default(),
-            kind: Kind::Other,
+            traffic: DeviceCounters::default(),
+            kind: DeviceRole::Other,
         };
         for (kind, value) in attributes(message.get(HEADER_LEN..)?) {
             let small = || number(value).and_then(|value| u32::try_from(value).ok());
@@ -112,7 +112,7 @@ impl Link {
                 MTU => link.mtu_bytes = small().unwrap_or_default(),
                 MASTER => link.bridge = small(),
                 OPERSTATE => link.runs = number(value) == Some(OPER_UP),
-                STATS64 => link.traffic = Traffic::parse(value),
+                STATS64 => link.traffic = DeviceCounters::parse(value),
                 LINKINFO => link.kind = kind_of(value),
                 _ => {}
             }
@@ -121,7 +121,7 @@ impl Link {
     }
 }
 
-impl Traffic {
+impl DeviceCounters {
     fn parse(octets: &[u8]) -> Self {
         let word = |at: usize| octets.get(8 * at..8 * at + 8).and_then(number).unwrap_or_default();
         let both = |at: usize| [word(at), word(at + 1)];
@@ -129,11 +129,11 @@ impl Traffic {
     }
 }
 
-fn kind_of(info: &[u8]) -> Kind {
+fn kind_of(info: &[u8]) -> DeviceRole {
     if let Some(data) = find(info, INFO_DATA).filter(|_| find(info, INFO_KIND).map(text).as_deref() == Some("bridge")) {
-        return Kind::Bridge(Box::new(Bridge::parse(data)));
+        return DeviceRole::Bridge(Box::new(Bridge::parse(data)));
     }
-    find(info, INFO_SLAVE_DATA).map_or(Kind::Other, |data| Kind::Port(PortTree::parse(data)))
+    find(info, INFO_SLAVE_DATA).map_or(DeviceRole::Other, |data| DeviceRole::Port(PortTree::parse(data)))
 }
 
 impl Bridge {
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!((link.index, link.name.as_str(), link.up, link.runs), (7, "g1", true, true));
         assert_eq!((link.bridge, link.mac), (Some(4), Mac::local(1)));
         assert_eq!((link.traffic.frames, link.traffic.dropped, link.traffic.multicast), ([1, 2], [7, 8], 9));
-        let Kind::Port(port) = &link.kind else { panic!("{link:?}") };
+        let DeviceRole::Port(port) = &link.kind else { panic!("{link:?}") };
         assert_eq!((port.state, port.bridge), (3, [0x80, 0, 2, 0, 0, 0, 0, 9]));
         // Cut anywhere, it is read as far as it goes, or not at all.
         for end in 0..octets.len() {
@@ -216,7 +216,7 @@ mod tests {
     fn a_bridge_is_read() {
         let data = [attribute(5, &1_u32.to_ne_bytes()), attribute(6, &4096_u16.to_ne_bytes()), attribute(7, &[1])];
         let octets = message(&[nest(LINKINFO, &[attribute(INFO_KIND, b"bridge\0"), nest(INFO_DATA, &data)])]);
-        let Kind::Bridge(bridge) = Link::parse(&octets).expect("a device").kind else { panic!("no bridge") };
+        let DeviceRole::Bridge(bridge) = Link::parse(&octets).expect("a device").kind else { panic!("no bridge") };
         assert_eq!((bridge.stp, bridge.priority, bridge.filters_vlans), (true, 4096, true));
     }
 }

@@ -23,7 +23,7 @@ use super::{
     events::{Doubts, Events},
     intent::{held_port, number, reconcile, static_row, wanted, wanted_options, wanted_port, wanted_static},
     kernel::{BridgeState, Kernel, Links, NotChanged, Subject},
-    links::{Kind, Link},
+    links::{DeviceRole, Link},
 };
 use linux_net::packet::{NeighbourProtocol, NeighbourSocket, wait};
 
@@ -228,8 +228,8 @@ impl Plane {
             return PortSensor { oper: IfStatus::Down, changed_cs: self.changed_cs[number], ..PortSensor::default() };
         };
         let tree = match link.kind {
-            Kind::Port(tree) => tree,
-            Kind::Bridge(_) | Kind::Other => Default::default(),
+            DeviceRole::Port(tree) => tree,
+            DeviceRole::Bridge(_) | DeviceRole::Other => Default::default(),
         };
         let paused = held_port(&self.held, link.index).pause.and_then(|_| self.kernel.pause(link.index));
         let traffic = link.traffic;

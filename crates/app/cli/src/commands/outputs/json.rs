@@ -27,7 +27,7 @@ pub(crate) fn packet_json(ran: &Ran<'_>, settings: &Settings) -> Value {
     let name = |host: HostId| topology.host(host).name.as_str();
     let ways = ways(topology);
     let ports = |range: std::ops::Range<usize>| -> Vec<Value> {
-        let port_json = |way: &super::Way| {
+        let port_json = |way: &super::CableDirection| {
             let port = &outcome.ports[way.port];
             json!({
                 "channel": format!("{} -> {}", way.from, way.to), "rate_bps": way.rate_bps, "frames": port.frames,

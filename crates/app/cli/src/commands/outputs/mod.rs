@@ -39,7 +39,7 @@ pub(super) struct Ran<'a> {
 }
 
 /// A run of the flow level that has ended.
-pub(super) struct Shared<'a> {
+pub(super) struct FlowRun<'a> {
     pub(super) plan: &'a Plan,
     /// `carried[resource]`, in bits.
     pub(super) carried: &'a [f64],
@@ -48,7 +48,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// One direction of a cable.
-struct Way {
+struct CableDirection {
     from: String,
     to: String,
     rate_bps: u64,
@@ -59,23 +59,23 @@ struct Way {
 }
 
 /// Every direction of every cable: channels between switches first, then out of each host, then into each.
-fn ways(topology: &Topology) -> Vec<Way> {
+fn ways(topology: &Topology) -> Vec<CableDirection> {
     let (channels, hosts) = (topology.channel_count(), topology.hosts().len());
-    let between = topology.channel_ids().map(|channel| Way {
+    let between = topology.channel_ids().map(|channel| CableDirection {
         from: topology.port_label(topology.tail_port(channel)),
         to: topology.port_label(topology.head_port(channel)),
         rate_bps: topology.link(channel.link()).rate_bps,
         port: topology.tail_port(channel).index(),
         resource: channel.index(),
     });
-    let out = topology.hosts().iter().enumerate().map(|(index, host)| Way {
+    let out = topology.hosts().iter().enumerate().map(|(index, host)| CableDirection {
         from: host.name.clone(),
         to: topology.port_label(host.port),
         rate_bps: host.rate_bps,
         port: topology.ports().len() + index,
         resource: channels + index,
     });
-    let into = topology.hosts().iter().enumerate().map(|(index, host)| Way {
+    let into = topology.hosts().iter().enumerate().map(|(index, host)| CableDirection {
         from: topology.port_label(host.port),
         to: host.name.clone(),
         rate_bps: host.rate_bps,
@@ -205,7 +205,7 @@ pub(super) fn write_ports(ran: &Ran<'_>, wanted: &SimulateOutputs) -> Result<()>
 ///
 /// # Errors
 /// If a file cannot be written.
-pub(super) fn write_flow(shared: &Shared<'_>, wanted: &SimulateOutputs) -> Result<()> {
+pub(super) fn write_flow(shared: &FlowRun<'_>, wanted: &SimulateOutputs) -> Result<()> {
     if let Some(path) = &wanted.channels {
         write_file(path, |out| tables::write_resources(shared, out))?;
     }

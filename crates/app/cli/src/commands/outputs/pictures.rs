@@ -3,21 +3,22 @@
 use fabric::Topology;
 use plot::{Chart, Heat, Kind, Picture, Series, draw_fabric};
 
-use super::{Ran, Shared, Way, received, receivers, tables::share, ways};
+use super::{CableDirection, FlowRun, Ran, received, receivers, tables::share, ways};
 
 /// The fabric by use of its cables, over all of the run.
 pub(super) fn packet_heat(ran: &Ran<'_>) -> Picture {
-    let used = |way: &Way| share(ran.outcome.ports[way.port].wire_bytes, ran.outcome.elapsed_ps, way.rate_bps);
+    let used =
+        |way: &CableDirection| share(ran.outcome.ports[way.port].wire_bytes, ran.outcome.elapsed_ps, way.rate_bps);
     heat(&ran.plan.topology, &ran.title, used)
 }
 
 /// The same at the flow level.
-pub(super) fn flow_heat(shared: &Shared<'_>) -> Picture {
-    let used = |way: &Way| shared.carried[way.resource] / shared.seconds.max(1e-12) / way.rate_bps as f64;
+pub(super) fn flow_heat(shared: &FlowRun<'_>) -> Picture {
+    let used = |way: &CableDirection| shared.carried[way.resource] / shared.seconds.max(1e-12) / way.rate_bps as f64;
     heat(&shared.plan.topology, &shared.title, used)
 }
 
-fn heat(topology: &Topology, title: &str, used: impl Fn(&Way) -> f64) -> Picture {
+fn heat(topology: &Topology, title: &str, used: impl Fn(&CableDirection) -> f64) -> Picture {
     let used: Vec<f64> = ways(topology).iter().map(used).collect();
     let (channels, hosts) = (topology.channel_count(), topology.hosts().len());
     let (out, into) = used[channels..].split_at(hosts);

@@ -8,7 +8,7 @@ use std::{
 use fabric::Plan;
 use sim::pattern::Pair;
 
-use super::{Ran, Shared, received, receivers, ways};
+use super::{FlowRun, Ran, received, receivers, ways};
 
 /// A field, quoted where it must be.
 fn field(text: &str) -> Cow<'_, str> {
@@ -124,7 +124,7 @@ pub(super) fn write_goodput(ran: &Ran<'_>, out: &mut dyn Write) -> io::Result<()
 }
 
 /// A line for each direction of each cable, at the flow level.
-pub(super) fn write_resources(shared: &Shared<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_resources(shared: &FlowRun<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "from,to,rate_bps,bytes,utilisation")?;
     for way in ways(&shared.plan.topology) {
         let bits = shared.carried[way.resource];

@@ -24,8 +24,8 @@ pub enum Exchange {
 
 pub(super) fn of(operation: &Operation, rank: u32, ranks: u32) -> Vec<Round> {
     let Operation { collective, algorithm, bytes, root } = *operation;
-    let me = Place { rank, ranks };
-    let rooted = Place { rank: me.minus(root), ranks };
+    let me = RankPosition { rank, ranks };
+    let rooted = RankPosition { rank: me.minus(root), ranks };
     let from_root = |rounds: Vec<Round>| -> Vec<Round> {
         rounds.into_iter().map(|round| round.into_iter().map(|one| one.shifted(root, ranks)).collect()).collect()
     };
@@ -125,12 +125,12 @@ enum Flow {
 
 /// A rank among others.
 #[derive(Clone, Copy)]
-struct Place {
+struct RankPosition {
     rank: u32,
     ranks: u32,
 }
 
-impl Place {
+impl RankPosition {
     fn plus(self, distance: u32) -> u32 {
         (self.rank + distance) % self.ranks
     }
