@@ -74,7 +74,7 @@ const RULES: &[Rule] = &[
     Rule { name: "plot", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
     Rule {
         name: "experiments",
-        uses: &["fabric", "files", "planner", "sim", "plot"],
+        uses: &["fabric", "files", "planner", "verify", "lab", "sim", "plot"],
         tests_with: &[],
         purity: Purity::Shell,
     },

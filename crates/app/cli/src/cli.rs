@@ -25,7 +25,7 @@ pub(crate) use models::OwnModels;
 pub(crate) use numbers::{accept_negative, refuse_negative};
 pub(crate) use outputs::{PcapAt, SimulateOutputs};
 pub(crate) use plan::{Check, Export, Plan, Render, Show, Subject};
-pub(crate) use reproduce::{Place, REPRODUCTIONS, Reproduce};
+pub(crate) use reproduce::{Figures, Place, Reproduce};
 pub(crate) use simulate::{FlowControlChoice, Simulate, SimulationLevel, TransportChoice};
 pub(crate) use sweep::{Sweep, SweepVerb};
 pub(crate) use switches::{Deploy, Discover, Enrol, Observe, Reach, Serve, Standby, Status, Switchd, Watch};

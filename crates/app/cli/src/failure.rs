@@ -41,7 +41,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     }
     let bad_input = error.downcast_ref::<BadInput>();
     let bad_request = matches!(error.downcast_ref(), Some(controller::Error::Request(_)))
-        || matches!(error.downcast_ref(), Some(experiments::Error::Request(_)));
+        || error.downcast_ref().is_some_and(experiments::Error::is_of_request);
     if json {
         let diagnostics = match bad_input {
             Some(BadInput::Diagnostics(diagnostics)) => diagnostics.to_json(),

@@ -2,34 +2,24 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+use experiments::reproduce::Figure;
 use fabric::parse_rate;
 
-/// Tables and figures by name, and what they are.
-pub(crate) const REPRODUCTIONS: [(&str, &str); 14] = [
-    ("table2", "deadlocks by PAUSE in [Otsuka], simulated on reconstructed patterns"),
-    ("table3", "the evaluated topologies of [Otsuka], from real plans"),
-    ("fig4", "latency and bandwidth over the switches between two hosts, [Otsuka]"),
-    ("fig5", "eight pairs over one cable with and without PAUSE, [Otsuka]"),
-    ("fig7", "three traffic patterns on the topologies of [Otsuka], frame by frame and as rates"),
-    ("fig8", "NAS benchmarks on the topologies of [Otsuka], from real traces"),
-    ("ja-fig5", "two traffic patterns, and what the Japanese version of [Otsuka] says of them"),
-    ("ja-fig6", "NAS benchmarks, and what the Japanese version of [Otsuka] says of them"),
-    ("eicker144", "144 nodes on a Clos network of ten switches, [Eicker]"),
-    ("eicker528", "the forecast for 528 ports, [Eicker]"),
-    ("miura-fig5", "latency of hosts that tag, [Miura]"),
-    ("miura-table2", "throughput of hosts that tag, [Miura]"),
-    ("miura-fig6", "bisection bandwidth over the number of cables, [Miura]"),
-    ("miura-fig7", "NAS benchmarks on two switches, [Miura]"),
-];
+/// The name of all figures together.
+const ALL: &str = "all";
+const ALL_DESCRIPTION: &str = "each of them";
 
 /// Recompute a table or figure of the papers beside the printed numbers.
 #[derive(Args)]
 #[command(after_help = help())]
 pub(crate) struct Reproduce {
     /// What to reproduce; see the list below.
-    #[arg(value_parser = PossibleValuesParser::new(REPRODUCTIONS.map(|(name, _)| name).into_iter().chain(["all"])), hide_possible_values = true)]
-    pub(crate) name: String,
+    #[arg(value_name = "NAME", value_parser = figures(), hide_possible_values = true)]
+    pub(crate) figures: Figures,
     /// By the simulator, or in the lab: on this machine's kernel with real programs.
     #[arg(long = "in", value_enum, default_value_t = Place::Simulator, value_name = "WHERE")]
     pub(crate) in_place: Place,
@@ -51,6 +41,22 @@ pub(crate) struct Reproduce {
     pub(crate) csv: Option<PathBuf>,
 }
 
+/// What is reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figures {
+    /// One figure.
+    One(Figure),
+    /// One after the other.
+    All,
+}
+
+/// Names of figures, and [`ALL`].
+fn figures() -> impl TypedValueParser<Value = Figures> {
+    let of_figure = |figure: Figure| PossibleValue::new(figure.name()).help(figure.description());
+    let names = Figure::all().map(of_figure).chain([PossibleValue::new(ALL).help(ALL_DESCRIPTION)]);
+    PossibleValuesParser::new(names).map(|name| Figure::named(&name).map_or(Figures::All, Figures::One))
+}
+
 /// Where something is reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Place {
@@ -62,10 +68,10 @@ pub(crate) enum Place {
 
 fn help() -> String {
     let mut help = "What there is:\n".to_owned();
-    for (name, what) in REPRODUCTIONS {
-        help.push_str(&format!("  {name:<13} {what}\n"));
+    let figures = Figure::all().map(|figure| (figure.name(), figure.description()));
+    for (name, description) in figures.chain([(ALL, ALL_DESCRIPTION)]) {
+        help.push_str(&format!("  {name:<13} {description}\n"));
     }
-    help.push_str("  all           each of them\n");
     help.push_str(
         "\nTraces of six NAS benchmarks come with the program. Exit code 1 means that a number or a statement \
          of the paper is not as it should be here.\n\nExamples:\n  espalier reproduce table3\n  \

@@ -16,13 +16,11 @@ use fabric::{
     },
     format_rate,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::{
-    Backend, Carrier, FailMode, Lab, LabError, LabOptions, Managed, Progress, Start, Status, layout::Layout,
-    rootless::Privilege,
+    Backend, Carrier, FailMode, Lab, LabError, LabOptions, Managed, Start, Status, layout::Layout, rootless::Privilege,
 };
 
-use super::{Output, measure, ping, say};
+use super::{Output, bars, measure, ping, say};
 use crate::{
     cli::{self, BackendChoice, LabCommand, OwnModels},
     count::counted,
@@ -208,14 +206,8 @@ pub(super) fn build(plan: &Plan, options: LabOptions) -> Result<Lab> {
     write_plan(plan, &mut text).context("write plan")?;
     let plan_text = Some(String::from_utf8(text).context("plan files are text")?);
     let options = LabOptions { plan_text, ..options };
-    let bar = ProgressBar::new(0);
-    bar.set_style(ProgressStyle::with_template("{msg:20} {wide_bar} {pos}/{len}").context("a valid template")?);
-    let mut show = |progress: Progress| {
-        bar.set_message(progress.step.to_string());
-        bar.set_length(progress.total as u64);
-        bar.set_position(progress.done as u64);
-    };
-    let lab = Lab::up(plan, &options, &mut show);
+    let bar = bars::building();
+    let lab = Lab::up(plan, &options, &mut |progress| bars::show_building(&bar, progress));
     bar.finish_and_clear();
     Ok(lab?)
 }

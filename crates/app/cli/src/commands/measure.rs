@@ -5,17 +5,13 @@ use fabric::{
     Plan,
     format::plan::{ReadMode, read_plan},
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::{
     Lab,
     measure::{Load, Measurement, Pace, Pattern, Prediction, Transport, iperf3, measure, predict},
 };
 
-use super::{Output, say};
+use super::{Output, bars, say};
 use crate::{cli, failure::bad_input};
-
-/// Steps of the progress bar.
-const PROGRESS_STEPS: u64 = 1000;
 
 pub(super) fn run(lab: &Lab, args: &cli::Measure, output: Output) -> Result<()> {
     let words: Vec<&str> = std::iter::once(&args.pattern).chain(&args.hosts).map(String::as_str).collect();
@@ -55,10 +51,8 @@ pub(super) fn prediction(lab: &Lab, plan: &Plan, load: &Load) -> Result<Predicti
 
 /// Runs a load with a progress bar on standard error.
 pub(super) fn measure_with_progress(lab: &Lab, load: &Load) -> Result<Measurement> {
-    let bar = ProgressBar::new(PROGRESS_STEPS);
-    bar.set_style(ProgressStyle::with_template("{msg:20} {wide_bar} {percent} %")?);
-    bar.set_message(load.pattern.to_string());
-    let measured = measure(lab, load, &mut |part| bar.set_position((part * PROGRESS_STEPS as f64) as u64));
+    let bar = bars::measuring(&load.pattern);
+    let measured = measure(lab, load, &mut |part| bars::show_measuring(&bar, part));
     bar.finish_and_clear();
     Ok(measured?)
 }

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod bars;
 mod booksim;
 mod cables;
 mod cablings;

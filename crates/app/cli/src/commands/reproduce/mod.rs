@@ -1,143 +1,119 @@
-//! `espalier reproduce`: the papers' tables and figures from real plans, beside the printed numbers.
-//!
-//! ```text
-//!   network   the papers' cablings and plans ──┐
-//!   measure   their benchmarks, simulated ─────┼─▶ one file a table or figure ─▶ Reproduction: table, notes, JSON, plot
-//!   npb       traces of real programs ─────────┘
-//! ```
+//! `espalier reproduce`: the papers' tables and figures beside the printed numbers.
 
-mod eicker;
-mod fig4;
-mod fig5;
-mod fig7;
-mod fig8;
-mod fig8_lab;
-mod hpcc;
-mod in_lab;
-mod integer_sort;
-mod measure;
-mod miura;
-mod miura_fig7;
-mod mpi;
-mod network;
-mod npb;
-mod reproduction;
-mod table2;
-mod table3;
+mod guarded_lab;
+mod progress;
+mod shown;
 
-use std::{fs, process::ExitCode};
+use std::{fs, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
+use experiments::reproduce::{Figure, LabSettings, Replay, Reproduction, Request, Testbed, reproduce};
 
-use self::reproduction::{Reproduction, Verdict};
+use self::{guarded_lab::GuardedLab, progress::Progress, shown::print};
 use super::{Output, say};
 use crate::{
-    cli::{self, REPRODUCTIONS},
-    failure::bad_input,
+    cli::{self, Figures},
+    failure::FAILED,
+    files::write_file,
     pictures::{check_name, write_picture},
 };
 
-/// What the lab can do of the papers.
-const IN_LAB: [&str; 3] = ["fig7", "fig8", "miura-fig6"];
-
 pub(super) fn run(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
-    if args.in_place == cli::Place::Lab {
-        // Before any thread starts.
-        lab::rootless::acquire()?;
-    }
-    if args.name == "all" {
-        return all(args, output);
-    }
-    if let Some(path) = &args.plot {
-        check_name(path)?;
-    }
-    match reproduced(&args.name, args)? {
-        Found::Here(found) => found.show(output, args.plot.as_deref()),
-        Found::Skipped(reason) => Err(bad_input(reason)),
+    let lab = match args.in_place {
+        cli::Place::Simulator => None,
+        cli::Place::Lab => {
+            // Before any thread starts.
+            lab::rootless::acquire()?;
+            Some(GuardedLab::new()?)
+        }
+    };
+    match args.figures {
+        Figures::All => all(args, lab.as_ref(), output),
+        Figures::One(figure) => one(figure, args, lab.as_ref(), output),
     }
 }
 
-/// One after the other, with a plot of each in a folder where that is asked for.
-fn all(args: &cli::Reproduce, output: Output) -> Result<ExitCode> {
+/// Reproduces one figure, and draws it where that is asked for.
+fn one(figure: Figure, args: &cli::Reproduce, lab: Option<&GuardedLab>, output: Output) -> Result<ExitCode> {
+    if let Some(path) = &args.plot {
+        check_name(path)?;
+    }
+    let found = reproduced(figure, args, lab)?;
+    if let Some(path) = &args.plot {
+        write_picture(path, &found.chart.draw())?;
+    }
+    match output {
+        Output::Json => say!("{}", shown::json(&found)),
+        Output::Person => print(&found)?,
+    }
+    Ok(exit_code(found.agrees()))
+}
+
+/// Reproduces one figure after the other, with a plot of each in a folder where that is asked for.
+fn all(args: &cli::Reproduce, lab: Option<&GuardedLab>, output: Output) -> Result<ExitCode> {
     if let Some(folder) = &args.plot {
         fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     }
-    let (mut verdict, mut json) = (Verdict::Fine, serde_json::Map::new());
-    let names = REPRODUCTIONS.map(|(name, _)| name);
-    let names = names.into_iter().filter(|name| args.in_place == cli::Place::Simulator || IN_LAB.contains(name));
-    for name in names {
-        let found = match reproduced(name, args) {
-            Ok(Found::Here(found)) => found,
-            Ok(Found::Skipped(reason)) => {
-                eprintln!("espalier: {name} SKIPPED: {reason}");
-                json.insert(name.to_owned(), serde_json::json!({ "skipped": reason }));
-                continue;
+    let (mut agree, mut json) = (true, serde_json::Map::new());
+    for figure in Figure::all().filter(|figure| lab.is_none() || figure.is_in_lab()) {
+        let name = figure.name();
+        let shown = match reproduced(figure, args, lab) {
+            Ok(found) => {
+                agree &= found.agrees();
+                show_one_of_all(name, &found, args.plot.as_deref(), output)?;
+                shown::json(&found)
             }
             // What comes after it may still be had.
-            Err(error) => {
-                eprintln!("espalier: {name} FAILED: {error:#}");
-                json.insert(name.to_owned(), serde_json::json!({ "failed": format!("{error:#}") }));
-                verdict = Verdict::Disagrees;
-                continue;
-            }
+            Err(error) => match error.downcast_ref() {
+                Some(experiments::Error::Unavailable(reason)) => {
+                    eprintln!("espalier: {name} SKIPPED: {reason}");
+                    serde_json::json!({ "skipped": reason.to_string() })
+                }
+                _ => {
+                    agree = false;
+                    eprintln!("espalier: {name} FAILED: {error:#}");
+                    serde_json::json!({ "failed": format!("{error:#}") })
+                }
+            },
         };
-        if let Some(folder) = &args.plot {
-            write_picture(&folder.join(format!("{name}.svg")), &found.chart.draw())?;
-        }
-        if output == Output::Person {
-            found.print()?;
-            say!();
-        }
-        if found.verdict == Verdict::Disagrees {
-            verdict = Verdict::Disagrees;
-        }
-        json.insert(name.to_owned(), found.json);
+        json.insert(name.to_owned(), shown);
     }
     if output == Output::Json {
         say!("{}", serde_json::Value::Object(json));
     }
-    Ok(verdict.exit_code())
+    Ok(exit_code(agree))
 }
 
-/// A reproduction, or why there is none on this machine.
-enum Found {
-    Here(Reproduction),
-    Skipped(String),
+fn show_one_of_all(name: &str, found: &Reproduction, plots: Option<&Path>, output: Output) -> Result<()> {
+    if let Some(folder) = plots {
+        write_picture(&folder.join(format!("{name}.svg")), &found.chart.draw())?;
+    }
+    if output == Output::Person {
+        print(found)?;
+        say!();
+    }
+    Ok(())
 }
 
-fn reproduced(name: &str, args: &cli::Reproduce) -> Result<Found> {
-    if args.in_place == cli::Place::Simulator {
-        return Ok(Found::Here(reproduce(name, args)?));
+/// Reproduces a figure with progress bars on standard error, and writes its CSV where that is asked for.
+fn reproduced(figure: Figure, args: &cli::Reproduce, lab: Option<&GuardedLab>) -> Result<Reproduction> {
+    let testbed = match lab {
+        None => Testbed::Simulator,
+        Some(lab) => Testbed::Lab(LabSettings { name: lab.name(), rate_bps: args.rate }),
+    };
+    let replay = Replay { traces: args.traces.as_deref(), ns_per_flop: args.ns_per_flop };
+    let progress = Progress::default();
+    let found = reproduce(&Request { figure, testbed, replay }, &|event| progress.show(event));
+    if let Some(lab) = lab {
+        lab.wait_if_interrupted();
     }
-    if name == "fig8" {
-        if let Some(wanted) = fig8_lab::wanted() {
-            return Ok(Found::Skipped(wanted));
-        }
+    let found = found?;
+    if let Some((path, csv)) = args.csv.as_ref().zip(found.csv.as_ref()) {
+        write_file(path, |out| out.write_all(csv.as_bytes()))?;
     }
-    Ok(match name {
-        "fig7" => Found::Here(in_lab::fig_7(args)?),
-        "fig8" => Found::Here(fig8_lab::reproduce(args)?),
-        "miura-fig6" => Found::Here(in_lab::miura_fig_6(args)?),
-        _ => Found::Skipped(format!("the lab does {}; the others are simulated", IN_LAB.join(", "))),
-    })
+    Ok(found)
 }
 
-fn reproduce(name: &str, args: &cli::Reproduce) -> Result<Reproduction> {
-    match name {
-        "table2" => table2::reproduce(),
-        "table3" => table3::reproduce(),
-        "fig4" => fig4::reproduce(),
-        "fig5" => fig5::reproduce(),
-        "fig7" => fig7::reproduce(),
-        "fig8" => fig8::reproduce(args, fig8::Version::English),
-        "ja-fig5" => fig7::reproduce_ja(),
-        "ja-fig6" => fig8::reproduce(args, fig8::Version::Japanese),
-        "eicker144" => eicker::prototype(),
-        "eicker528" => eicker::forecast(),
-        "miura-fig5" => miura::fig_5(),
-        "miura-table2" => miura::table_2(),
-        "miura-fig6" => miura::fig_6(),
-        "miura-fig7" => miura_fig7::reproduce(args),
-        name => unreachable!("{name} is not offered"),
-    }
+fn exit_code(agrees: bool) -> ExitCode {
+    if agrees { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }

@@ -7,7 +7,6 @@
 //! The slides name switches of 48 ports, 24 VLANs, 1,024 cables and 6 + 4 switches for the prototype; that the full system has
 //! twelve top switches follows from 528 cables up and VLANs of 22 leaves each, two to a switch of 48 ports.
 
-use anyhow::{Context, Result};
 use fabric::{EngineName, FdbMode, HostId, Plan, Policy, Topology, format::table::Table};
 use sim::{
     job::Messaging,
@@ -16,20 +15,25 @@ use sim::{
 };
 
 use super::{
+    super::{
+        chart::bars,
+        network::{self, Bundles, one_tree, partners_by_lot, two_switches},
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
     measure::{Bench, CABLE_PS, MEGA, room, streams},
-    network::{Bundles, one_tree, partners_by_lot, two_switches},
-    reproduction::{Reproduction, Statement, bars},
 };
+use crate::{Error, error::SimulationError};
 
 /// Two nodes back to back, and through one switch: one-way time in µs, and the exchange in MB/s, both directions together.
-const PRINTED_BACK_TO_BACK: (f64, f64) = (18.6, 214.3);
-const PRINTED_ONE_SWITCH: (f64, f64) = (21.5, 210.2);
+const PRINTED_BACK_TO_BACK: Figures = Figures { latency_us: 18.6, mbyte_per_s: 214.3 };
+const PRINTED_ONE_SWITCH: Figures = Figures { latency_us: 21.5, mbyte_per_s: 210.2 };
 /// 70 pairs through three switches at once, the worst pair.
-const PRINTED_PAIRS: (f64, f64) = (28.0, 210.4);
+const PRINTED_PAIRS: Figures = Figures { latency_us: 28.0, mbyte_per_s: 210.4 };
 /// What the average pair has beyond the worst.
 const PRINTED_AVERAGE: f64 = 1.05;
 /// Total throughput of the prototype, and the forecast, in GB/s: "more than".
-const PRINTED_TOTAL: (f64, f64) = (15.0, 50.0);
+const PRINTED_TOTAL: f64 = 15.0;
+const PRINTED_FORECAST: f64 = 50.0;
 /// Entries a switch: 512 nodes in 24 VLANs.
 const PRINTED_ENTRIES: usize = 12_288;
 const NODES_A_LEAF: usize = 24;
@@ -39,6 +43,15 @@ const SHORT_BITS: f64 = 84.0 * 8.0;
 /// Simulated time of streams, and from when they count.
 const STREAMS_PS: (u64, u64) = (SECOND_PS / 20, SECOND_PS / 100);
 const ROUNDS: u32 = 5;
+
+/// What is measured of a pair of nodes.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// One-way time of a short message, hosts included.
+    latency_us: f64,
+    /// Both directions together, a MB 2^20 octets.
+    mbyte_per_s: f64,
+}
 
 /// What is fitted to the two measurements without contention.
 struct Fitted {
@@ -63,7 +76,13 @@ struct Found {
     total: f64,
 }
 
-pub(super) fn prototype() -> Result<Reproduction> {
+impl Found {
+    fn slowest(&self) -> Figures {
+        Figures { latency_us: self.latency_us, mbyte_per_s: self.worst }
+    }
+}
+
+pub(super) fn prototype() -> Result<Reproduction, Error> {
     let fitted = fitted()?;
     let topology = Bundles { leaves: 6, tops: 4, cables: 6, hosts: NODES_A_LEAF }.topology()?;
     let plan = planned(&topology)?;
@@ -76,25 +95,25 @@ pub(super) fn prototype() -> Result<Reproduction> {
     let mut table = table_of("[Eicker] 144 nodes");
     row(&mut table, "one switch", 1, one_switch, Some(PRINTED_ONE_SWITCH));
     for (at, found) in found.iter().enumerate() {
-        row(&mut table, found.name, found.pairs, (found.latency_us, found.worst), (at == 0).then_some(PRINTED_PAIRS));
+        row(&mut table, found.name, found.pairs, found.slowest(), (at == 0).then_some(PRINTED_PAIRS));
     }
     let [ours, lot] = &found;
-    let average = PRINTED_PAIRS.1 * PRINTED_AVERAGE;
-    let statements = [
+    let average = PRINTED_PAIRS.mbyte_per_s * PRINTED_AVERAGE;
+    let statements = vec![
         Statement::of_paper(
-            format!("about 9 us for three switches (here {:.1})", ours.latency_us - PRINTED_BACK_TO_BACK.0),
-            (ours.latency_us - PRINTED_BACK_TO_BACK.0 - 9.0).abs() < 1.0,
+            format!("about 9 us for three switches (here {:.1})", ours.latency_us - PRINTED_BACK_TO_BACK.latency_us),
+            (ours.latency_us - PRINTED_BACK_TO_BACK.latency_us - 9.0).abs() < 1.0,
         ),
         Statement::of_paper(
             format!(
                 "no bandwidth is lost with all pairs at once (worst {:.3} of one switch)",
-                ours.worst / one_switch.1
+                ours.worst / one_switch.mbyte_per_s
             ),
-            ours.worst > 0.98 * one_switch.1,
+            ours.worst > 0.98 * one_switch.mbyte_per_s,
         ),
         Statement::of_paper(
             format!("more than 15 GB/s in all (here {:.2})", ours.total),
-            ours.total > 0.99 * PRINTED_TOTAL.0,
+            ours.total > 0.99 * PRINTED_TOTAL,
         ),
         Statement::of_paper(
             format!(
@@ -110,10 +129,10 @@ pub(super) fn prototype() -> Result<Reproduction> {
         "who talks to whom is not in the slides but that partners are on different leaves; with partners of one place".to_owned(),
         "  on two leaves no cable carries two of them, which is the most that 24 VLANs can do".to_owned(),
     ]);
-    Ok(shown("eicker144", table, &found, &statements, notes))
+    Ok(reproduction("eicker144", table, &found, statements, notes))
 }
 
-pub(super) fn forecast() -> Result<Reproduction> {
+pub(super) fn forecast() -> Result<Reproduction, Error> {
     let fitted = fitted()?;
     let topology = Bundles { leaves: 22, tops: 12, cables: 2, hosts: NODES_A_LEAF }.topology()?;
     let plan = planned(&topology)?;
@@ -126,12 +145,15 @@ pub(super) fn forecast() -> Result<Reproduction> {
     let before = latency_us(&small_plan, &neighbours(&small, 70), &fitted)?;
     let mut table = table_of("[Eicker] 528 ports");
     for found in &found {
-        row(&mut table, found.name, found.pairs, (found.latency_us, found.worst), None);
+        row(&mut table, found.name, found.pairs, found.slowest(), None);
     }
     let [ours, _] = &found;
     let entries = plan.summary.fdb_entries_max;
-    let statements = [
-        Statement::of_paper(format!("more than 50 GB/s in all (here {:.1})", ours.total), ours.total > PRINTED_TOTAL.1),
+    let statements = vec![
+        Statement::of_paper(
+            format!("more than 50 GB/s in all (here {:.1})", ours.total),
+            ours.total > PRINTED_FORECAST,
+        ),
         Statement::of_paper(
             format!("no change of latency against 144 nodes (here {:.2} and {before:.2} us)", ours.latency_us),
             (ours.latency_us - before).abs() < 0.5,
@@ -146,7 +168,7 @@ pub(super) fn forecast() -> Result<Reproduction> {
         &fitted,
         &["reconstructed: 22 leaves and 12 top switches of 48 ports, two cables from each leaf to each".to_owned()],
     );
-    Ok(shown("eicker528", table, &found, &statements, notes))
+    Ok(reproduction("eicker528", table, &found, statements, notes))
 }
 
 /// Pairs of nodes at the same place on two neighbouring leaves.
@@ -159,31 +181,40 @@ fn neighbours(topology: &Topology, most: usize) -> Vec<(HostId, HostId)> {
     (0..hosts / 2).map(pair).take(most).collect()
 }
 
-fn planned(topology: &Topology) -> Result<Plan> {
+fn planned(topology: &Topology) -> Result<Plan, Error> {
     let policy = Policy { engine: EngineName::Clos, fdb: FdbMode::Full, ..Policy::default() };
-    planner::plan(topology, &policy, None).context("plan the Clos network")
+    network::planned("the Clos network", topology, &policy)
 }
 
 /// Two nodes without a switch need no simulation; one switch tells what it takes to decide.
-fn fitted() -> Result<Fitted> {
+fn fitted() -> Result<Fitted, Error> {
     let cable_us = SHORT_BITS / 1e3 + CABLE_PS as f64 / 1e6;
-    let hosts_us = PRINTED_BACK_TO_BACK.0 - cable_us;
+    let hosts_us = PRINTED_BACK_TO_BACK.latency_us - cable_us;
     let plan = one_tree(&two_switches(0, 1)?)?;
     let network_us = ping_us(&plan, &[(HostId::new(0), HostId::new(1))], &room())?;
-    let switch_us = PRINTED_ONE_SWITCH.0 - hosts_us - network_us;
-    Ok(Fitted { hosts_us, switch_ps: (switch_us * 1e6) as u64, host_bytes_per_s: PRINTED_BACK_TO_BACK.1 / 2.0 * MEGA })
+    let switch_us = PRINTED_ONE_SWITCH.latency_us - hosts_us - network_us;
+    Ok(Fitted {
+        hosts_us,
+        switch_ps: (switch_us * 1e6) as u64,
+        host_bytes_per_s: PRINTED_BACK_TO_BACK.mbyte_per_s / 2.0 * MEGA,
+    })
 }
 
 /// One pair through one switch, with what was fitted to it and to two nodes back to back.
-fn one_switch(fitted: &Fitted) -> Result<(f64, f64)> {
+fn one_switch(fitted: &Fitted) -> Result<Figures, Error> {
     let plan = one_tree(&two_switches(0, 1)?)?;
     let pair = [(HostId::new(0), HostId::new(1))];
     let latency_us = latency_us(&plan, &pair, fitted)?;
     let rates = exchange_mbytes(&plan, &pair, fitted);
-    Ok((latency_us, rates[0]))
+    Ok(Figures { latency_us, mbyte_per_s: rates[0] })
 }
 
-fn found(name: &'static str, plan: &Plan, pairs: &[(HostId, HostId)], fitted: &Fitted) -> Result<Found> {
+fn found(
+    name: &'static str,
+    plan: &Plan,
+    pairs: &[(HostId, HostId)],
+    fitted: &Fitted,
+) -> Result<Found, SimulationError> {
     let rates = exchange_mbytes(plan, pairs, fitted);
     let total: f64 = rates.iter().sum();
     Ok(Found {
@@ -197,12 +228,12 @@ fn found(name: &'static str, plan: &Plan, pairs: &[(HostId, HostId)], fitted: &F
 }
 
 /// One-way time of the slowest pair while all pairs send to and fro.
-fn latency_us(plan: &Plan, pairs: &[(HostId, HostId)], fitted: &Fitted) -> Result<f64> {
+fn latency_us(plan: &Plan, pairs: &[(HostId, HostId)], fitted: &Fitted) -> Result<f64, SimulationError> {
     let config = PacketConfig { switch_latency_ps: fitted.switch_ps, ..room() };
     Ok(fitted.hosts_us + ping_us(plan, pairs, &config)?)
 }
 
-fn ping_us(plan: &Plan, pairs: &[(HostId, HostId)], config: &PacketConfig) -> Result<f64> {
+fn ping_us(plan: &Plan, pairs: &[(HostId, HostId)], config: &PacketConfig) -> Result<f64, SimulationError> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, ..Messaging::default() };
     let times = Bench { plan, pairs, messaging, config }.one_way_us(0, ROUNDS)?;
@@ -227,15 +258,15 @@ fn table_of(title: &str) -> Table {
     Table::new([title, "pairs", "one-way us", "printed", "ratio", "worst pair MB/s", "printed", "ratio"])
 }
 
-fn row(table: &mut Table, name: &str, pairs: usize, (latency, rate): (f64, f64), printed: Option<(f64, f64)>) {
+fn row(table: &mut Table, name: &str, pairs: usize, ours: Figures, printed: Option<Figures>) {
     let beside = |ours: f64, printed: Option<f64>| match printed {
         Some(printed) => [format!("{printed:.1}"), format!("{:.3}", ours / printed)],
         None => [String::new(), String::new()],
     };
-    let mut cells = vec![name.to_owned(), pairs.to_string(), format!("{latency:.1}")];
-    cells.extend(beside(latency, printed.map(|(latency, _)| latency)));
-    cells.push(format!("{rate:.1}"));
-    cells.extend(beside(rate, printed.map(|(_, rate)| rate)));
+    let mut cells = vec![name.to_owned(), pairs.to_string(), format!("{:.1}", ours.latency_us)];
+    cells.extend(beside(ours.latency_us, printed.map(|printed| printed.latency_us)));
+    cells.push(format!("{:.1}", ours.mbyte_per_s));
+    cells.extend(beside(ours.mbyte_per_s, printed.map(|printed| printed.mbyte_per_s)));
     table.row(cells);
 }
 
@@ -257,7 +288,13 @@ fn common_notes(plan: &Plan, fitted: &Fitted, own: &[String]) -> Vec<String> {
     notes
 }
 
-fn shown(name: &str, table: Table, found: &[Found], statements: &[Statement], notes: Vec<String>) -> Reproduction {
+fn reproduction(
+    name: &str,
+    table: Table,
+    found: &[Found],
+    statements: Vec<Statement>,
+    notes: Vec<String>,
+) -> Reproduction {
     let rows: Vec<_> = (found.iter())
         .map(|found| {
             serde_json::json!({
@@ -275,5 +312,12 @@ fn shown(name: &str, table: Table, found: &[Found], statements: &[Statement], no
             ("mean".to_owned(), found.iter().map(|found| found.mean).collect()),
         ],
     );
-    Reproduction::judged(name, (table, chart), rows, statements, notes)
+    Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes,
+        values: values([(name, rows.into())]),
+        chart,
+        csv: None,
+    }
 }

@@ -7,7 +7,6 @@
 //! ```
 //! Source: Intel MPI Benchmarks, users' guide, sections on single and parallel transfer benchmarks; their "MByte" is 2^20.
 
-use anyhow::Result;
 use fabric::{HostId, Plan};
 use sim::{
     job::{Job, Messaging},
@@ -15,6 +14,8 @@ use sim::{
     program::{Action, Builder, Program, executor::Ran},
     workload::{Flow, SECOND_PS, Transport, Workload},
 };
+
+use crate::error::SimulationError;
 
 /// Octets of what the benchmarks of that time call a megabyte, and bits of what they call a megabit.
 pub(super) const MEGA: f64 = (1_u64 << 20) as f64;
@@ -36,7 +37,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// If the program does not end.
-    pub(super) fn one_way_us(&self, bytes: u64, rounds: u32) -> Result<Vec<f64>> {
+    pub(super) fn one_way_us(&self, bytes: u64, rounds: u32) -> Result<Vec<f64>, SimulationError> {
         let program = by_pairs(self.pairs.len(), rounds, |rank, peer| match rank < peer {
             true => vec![vec![send(peer, bytes)], vec![receive(peer)]],
             false => vec![vec![receive(peer)], vec![send(peer, bytes)]],
@@ -49,7 +50,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// If the program does not end.
-    pub(super) fn exchange_bytes_per_s(&self, bytes: u64, rounds: u32) -> Result<Vec<f64>> {
+    pub(super) fn exchange_bytes_per_s(&self, bytes: u64, rounds: u32) -> Result<Vec<f64>, SimulationError> {
         let pairs = self.pairs.len();
         let program = by_pairs(pairs, rounds, |_, peer| vec![vec![send(peer, bytes), receive(peer)]])?;
         let ran = self.run(program)?;
@@ -57,14 +58,18 @@ impl Bench<'_> {
         Ok((0..pairs).map(|pair| (bytes * u64::from(rounds)) as f64 / both_ended_s(pair)).collect())
     }
 
-    fn run(&self, program: Program) -> Result<Ran> {
+    fn run(&self, program: Program) -> Result<Ran, SimulationError> {
         let (first, second) = (self.pairs.iter().map(|pair| pair.0), self.pairs.iter().map(|pair| pair.1));
         let hosts = first.chain(second).collect();
         let job = Job::new(&self.plan.topology, program, hosts, self.messaging, Vec::new())?;
         let (_, outcome) = Simulation::of_job(self.plan, &job, self.config).finish_job();
         let outcome = outcome.expect("a job was run");
-        anyhow::ensure!(!outcome.cut_short, "a benchmark takes more than ten simulated minutes");
-        anyhow::ensure!(outcome.ran.stalled.is_empty(), "a benchmark stalls: {}", outcome.ran.stalled.join("; "));
+        if outcome.cut_short {
+            return Err(SimulationError::TooLong);
+        }
+        if !outcome.ran.stalled.is_empty() {
+            return Err(SimulationError::Stalled { program: "a benchmark", ranks: outcome.ran.stalled });
+        }
         Ok(outcome.ran)
     }
 }
@@ -93,7 +98,11 @@ pub(super) fn room() -> PacketConfig {
 }
 
 /// Rank `p` and rank `pairs + p` do in every round what `steps` says for a rank and its peer.
-fn by_pairs(pairs: usize, rounds: u32, steps: impl Fn(u32, u32) -> Vec<Vec<Action>>) -> Result<Program> {
+fn by_pairs(
+    pairs: usize,
+    rounds: u32,
+    steps: impl Fn(u32, u32) -> Vec<Vec<Action>>,
+) -> Result<Program, SimulationError> {
     let mut builder = Builder::new(2 * pairs);
     for rank in 0..2 * pairs as u32 {
         let peer = (rank + pairs as u32) % (2 * pairs as u32);

@@ -1,36 +1,43 @@
 //! \[Otsuka\] Table 3: the evaluated topologies, from real plans.
 
-use anyhow::{Context, Result};
 use fabric::{
-    EngineName, Policy, Summary,
+    Summary,
     format::{report::load_json, table::Table},
 };
 
-use super::{
-    network::generated,
-    reproduction::{Reproduction, Verdict, bars},
+use super::super::{
+    chart::bars,
+    network::plan_named,
+    reproduction::{Comparison, Reproduction, values},
 };
+use crate::Error;
 
-/// A row of \[Otsuka\] Table 3: its name there, the network, hosts a switch, the engine, and what the paper prints for
-/// Avg.H, Max.H and CP.
+/// A row of \[Otsuka\] Table 3: the network's name, which is that of Fig. 7, and what the paper prints.
 struct Row {
     name: &'static str,
-    kind: &'static str,
-    size: &'static str,
-    hosts_per_switch: Option<usize>,
-    engine: EngineName,
-    printed: (f64, usize, u64),
+    printed: Printed,
+}
+
+/// The columns Avg.H, Max.H and CP.
+struct Printed {
+    average_hops: f64,
+    longest_hops: usize,
+    channel_load: u64,
 }
 
 const TABLE_3: [Row; 7] = [
-    row("Mesh (4 x 2)", "mesh", "4x2", Some(2), EngineName::Dor, (2.75, 5, 24)),
-    row("Torus (4 x 2)", "torus", "4x2", Some(2), EngineName::Dor, (2.50, 3, 32)),
-    row("Myri-Clos", "clos", "4x4", None, EngineName::Clos, (2.25, 3, 12)),
-    row("M-Tree", "m-tree", "4x4", None, EngineName::Tree, (4.81, 10, 64)),
-    row("Mesh (4 x 4)", "mesh", "4x4", None, EngineName::Dor, (3.50, 7, 16)),
-    row("Torus (4 x 4)", "torus", "4x4", None, EngineName::Dor, (3.00, 5, 12)),
-    row("Fat tree", "fat-tree", "2,4,2", None, EngineName::Clos, (3.75, 5, 16)),
+    row("Mesh (4 x 2)", Printed { average_hops: 2.75, longest_hops: 5, channel_load: 24 }),
+    row("Torus (4 x 2)", Printed { average_hops: 2.50, longest_hops: 3, channel_load: 32 }),
+    row("Myri-Clos", Printed { average_hops: 2.25, longest_hops: 3, channel_load: 12 }),
+    row("M-Tree", Printed { average_hops: 4.81, longest_hops: 10, channel_load: 64 }),
+    row("Mesh (4 x 4)", Printed { average_hops: 3.50, longest_hops: 7, channel_load: 16 }),
+    row("Torus (4 x 4)", Printed { average_hops: 3.00, longest_hops: 5, channel_load: 12 }),
+    row("Fat tree", Printed { average_hops: 3.75, longest_hops: 5, channel_load: 16 }),
 ];
+
+const fn row(name: &'static str, printed: Printed) -> Row {
+    Row { name, printed }
+}
 
 /// Where the paper errs: the row, the column, and how one can tell.
 const ERRATA: [(&str, &str, &str); 4] = [
@@ -44,7 +51,7 @@ const ERRATA: [(&str, &str, &str); 4] = [
     ("Myri-Clos", "Avg.H", "4 of 16 destinations share the leaf: (4·1 + 12·3)/16 = 2.50, not 2.25"),
 ];
 
-pub(super) fn reproduce() -> Result<Reproduction> {
+pub(super) fn reproduce() -> Result<Reproduction, Error> {
     let mut table = Table::new([
         "[Otsuka] Table 3",
         "#sw",
@@ -60,8 +67,8 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     let (mut rows, mut notes, mut agrees) = (Vec::new(), Vec::new(), true);
     let mut loads = Vec::new();
     for row in &TABLE_3 {
-        let summary = planned(row)?;
-        let (average, longest, load) = row.printed;
+        let summary = summary(row.name)?;
+        let Printed { average_hops: average, longest_hops: longest, channel_load: load } = row.printed;
         // The paper rounds to two digits.
         let found = [
             ("Avg.H", format!("{:.2}", summary.avg_switches_per_path), format!("{average:.2}")),
@@ -96,31 +103,26 @@ pub(super) fn reproduce() -> Result<Reproduction> {
             "deadlock_free": summary.deadlock_free,
         }));
     }
-    let printed = TABLE_3.iter().map(|row| row.printed.2 as f64).collect();
+    let printed = TABLE_3.iter().map(|row| row.printed.channel_load as f64).collect();
     let series = [("here".to_owned(), loads), ("printed".to_owned(), printed)];
     let chart =
         bars("[Otsuka] Table 3, CP", "pairs over the busiest channel", TABLE_3.iter().map(|row| row.name), series);
-    let json = serde_json::json!({ "table3": rows, "notes": notes, "agrees": agrees });
-    let verdict = if agrees { Verdict::Fine } else { Verdict::Disagrees };
-    Ok(Reproduction { table, notes, json, chart, verdict })
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Numbers { agree: agrees },
+        notes,
+        values: values([("table3", rows.into()), ("agrees", agrees.into())]),
+        chart,
+        csv: None,
+    })
 }
 
-fn planned(row: &Row) -> Result<Summary> {
-    let topology = generated(row.kind, row.size, row.hosts_per_switch)?;
-    let policy = Policy { engine: row.engine, ..Policy::default() };
-    let plan = planner::plan(&topology, &policy, None).with_context(|| format!("plan {}", row.name))?;
+/// The figures of a network's plan, which the judge has passed.
+fn summary(network: &str) -> Result<Summary, Error> {
+    let plan = plan_named(network)?;
     let report = verify::check(&plan);
-    anyhow::ensure!(report.is_deployable(), "the judge refuses {}:\n{report}", row.name);
+    if !report.is_deployable() {
+        return Err(Error::Refused { network: network.to_owned(), report });
+    }
     Ok(plan.summary)
-}
-
-const fn row(
-    name: &'static str,
-    kind: &'static str,
-    size: &'static str,
-    hosts_per_switch: Option<usize>,
-    engine: EngineName,
-    printed: (f64, usize, u64),
-) -> Row {
-    Row { name, kind, size, hosts_per_switch, engine, printed }
 }

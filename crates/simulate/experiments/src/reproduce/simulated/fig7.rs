@@ -1,6 +1,5 @@
 //! \[Otsuka\] Fig. 7 and Fig. 5 of the Japanese version: bandwidth of traffic patterns on eight networks.
 
-use anyhow::Result;
 use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     flow::FlowLevel,
@@ -9,51 +8,60 @@ use sim::{
     workload::{Arrivals, Flow, SECOND_PS, Transport, Workload},
 };
 
-use super::{
+use super::super::{
+    chart::bars,
     network::FIG_7,
-    reproduction::{Reproduction, Statement, bars},
+    reproduction::{Comparison, Reproduction, Statement, values},
 };
+use crate::{Error, error::SimulationError};
 
 /// Less than this share of Flat's rate is a loss.
 const SAME: f64 = 0.95;
 /// Of a tagged frame of 1,540 octets on the cable so much is payload.
 const PAYLOAD_SHARE: f64 = 1470.0 / 1540.0;
 
-/// Rates of every network: `rates[network][pattern]`, frame by frame and as shared rates, in Mbit/s.
+/// Mean payload rate of a pattern's pairs on a network, at both levels of the simulator.
+struct Rate {
+    packet_mbps: f64,
+    flow_mbps: f64,
+}
+
+/// Rates of every network: `rates[network][pattern]`.
 struct Rates {
     patterns: Vec<Pattern>,
-    rates: Vec<Vec<(f64, f64)>>,
+    rates: Vec<Vec<Rate>>,
 }
 
 /// Average bandwidth of all pairs for three patterns: frame by frame with PAUSE everywhere, and as rates of hosts
 /// that wait for their slowest receiver.
-pub(super) fn reproduce() -> Result<Reproduction> {
+pub(super) fn reproduce() -> Result<Reproduction, Error> {
     let rates = Rates::measure(&[Pattern::AllToAll, Pattern::BitReversal, Pattern::Transpose])?;
     let notes = [
         "payload in Mbit/s, averaged over all pairs: datagrams of 1,470 octets, PAUSE on every cable; the paper has a figure only",
         "the paper's text: M-Tree is the worst; 4 x 4 mesh and torus, fat tree and Myri-Clos come close to Flat in all-to-all",
         "fitted: nothing; memory as for Table 2. At the flow level a host serves its receivers in turn and waits for the slowest",
     ];
-    Ok(rates.shown("fig7", "[Otsuka] Fig. 7", &[], &notes))
+    Ok(rates.reproduction("fig7", "[Otsuka] Fig. 7", Vec::new(), &notes))
 }
 
 /// The same in the Japanese version: two patterns, and what its text says of them.
-pub(super) fn reproduce_ja() -> Result<Reproduction> {
+pub(super) fn reproduce_ja() -> Result<Reproduction, Error> {
     let rates = Rates::measure(&[Pattern::BitReversal, Pattern::Transpose])?;
     let statements = rates.statements();
     let notes = [
         "payload in Mbit/s, averaged over all pairs: datagrams of 1,470 octets, PAUSE on every cable; the paper has a figure only",
         "given: networks, patterns, datagrams; fitted: nothing, memory as for Table 2. The DOR routes of 4 x 4 torus take 12 VLANs",
     ];
-    Ok(rates.shown("ja-fig5", "[Otsuka, ja] Fig. 5", &statements, &notes))
+    Ok(rates.reproduction("ja-fig5", "[Otsuka, ja] Fig. 5", statements, &notes))
 }
 
 impl Rates {
-    fn measure(patterns: &[Pattern]) -> Result<Self> {
+    fn measure(patterns: &[Pattern]) -> Result<Self, Error> {
         let mut rates = Vec::new();
         for network in &FIG_7 {
             let plan = network.plan()?;
-            rates.push(patterns.iter().map(|pattern| both_levels(&plan, *pattern)).collect::<Result<Vec<_>>>()?);
+            let of_network = patterns.iter().map(|pattern| both_levels(&plan, *pattern));
+            rates.push(of_network.collect::<Result<Vec<_>, SimulationError>>()?);
         }
         Ok(Self { patterns: patterns.to_vec(), rates })
     }
@@ -61,7 +69,7 @@ impl Rates {
     /// `rate[pattern]` of a network, frame by frame.
     fn of(&self, name: &str) -> Vec<f64> {
         let at = FIG_7.iter().position(|network| network.name == name).unwrap_or_default();
-        self.rates[at].iter().map(|(packet, _)| *packet).collect()
+        self.rates[at].iter().map(|rate| rate.packet_mbps).collect()
     }
 
     /// What the text of the Japanese version says of its figure.
@@ -102,7 +110,7 @@ impl Rates {
         ]
     }
 
-    fn shown(&self, name: &str, title: &str, statements: &[Statement], notes: &[&str]) -> Reproduction {
+    fn reproduction(&self, name: &str, title: &str, statements: Vec<Statement>, notes: &[&str]) -> Reproduction {
         let mut table = match &self.patterns[..] {
             [a, b, c] => Table::new([
                 title,
@@ -123,7 +131,7 @@ impl Rates {
         for (network, rates) in FIG_7.iter().zip(&self.rates) {
             let mut cells = vec![network.name.to_owned()];
             let mut json = serde_json::Map::new();
-            for (pattern, (packet, flow)) in self.patterns.iter().zip(rates) {
+            for (pattern, Rate { packet_mbps: packet, flow_mbps: flow }) in self.patterns.iter().zip(rates) {
                 cells.extend([format!("{packet:.1}"), format!("{flow:.1}"), format!("{:.2}", packet / flow)]);
                 let values = serde_json::json!({ "packet_mbps": packet, "flow_mbps": flow });
                 json.insert(pattern.word().to_owned(), values);
@@ -131,24 +139,28 @@ impl Rates {
             table.row(cells);
             rows.push(serde_json::json!({ "name": network.name, "patterns": json }));
         }
-        let series = self
-            .patterns
-            .iter()
-            .enumerate()
-            .map(|(at, pattern)| (pattern.word().to_owned(), self.rates.iter().map(|rates| rates[at].0).collect()));
+        let series = self.patterns.iter().enumerate().map(|(at, pattern)| {
+            (pattern.word().to_owned(), self.rates.iter().map(|rates| rates[at].packet_mbps).collect())
+        });
         let chart = bars(
             &format!("{title}, frame by frame"),
             "payload of a pair, Mbit/s",
             FIG_7.iter().map(|network| network.name),
             series,
         );
-        let notes = notes.iter().map(|note| (*note).to_owned()).collect();
-        Reproduction::judged(name, (table, chart), rows, statements, notes)
+        Reproduction {
+            table,
+            comparison: Comparison::Statements(statements),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            values: values([(name, rows.into())]),
+            chart,
+            csv: None,
+        }
     }
 }
 
-/// Mean payload rate of a pattern's pairs in Mbit/s, at both levels.
-fn both_levels(plan: &Plan, pattern: Pattern) -> Result<(f64, f64)> {
+/// Runs a pattern on a network at both levels.
+fn both_levels(plan: &Plan, pattern: Pattern) -> Result<Rate, SimulationError> {
     let pairs = pattern.pairs(&plan.topology, 1)?;
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let flow = |source: HostId, to: HostId| Flow { transport, payload_bytes: 1470, ..Flow::flood(source, to) };
@@ -163,5 +175,5 @@ fn both_levels(plan: &Plan, pattern: Pattern) -> Result<(f64, f64)> {
     let outcome = Simulation::new(plan, &workload, &config).finish();
     let rates = FlowLevel::new(plan).blocking_rates_bps(&pairs)?;
     let rate = rates.iter().sum::<f64>() / rates.len() as f64 * PAYLOAD_SHARE;
-    Ok((outcome.mean_goodput_bps() / 1e6, rate / 1e6))
+    Ok(Rate { packet_mbps: outcome.mean_goodput_bps() / 1e6, flow_mbps: rate / 1e6 })
 }

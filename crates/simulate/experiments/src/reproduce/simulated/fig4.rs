@@ -1,6 +1,5 @@
 //! \[Otsuka\] Fig. 4 (also of the Japanese version): latency and bandwidth between two hosts over the switches between them.
 
-use anyhow::Result;
 use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     job::Messaging,
@@ -9,10 +8,14 @@ use sim::{
 };
 
 use super::{
+    super::{
+        chart::{Labels, lines},
+        network::row_of,
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
     measure::{Bench, MEGA, room},
-    network::row_of,
-    reproduction::{Reproduction, Statement, lines},
 };
+use crate::{Error, error::SimulationError};
 
 /// M-Tree has ten switches on its longest path.
 const SWITCHES_MAX: usize = 10;
@@ -34,19 +37,19 @@ const CARD_BYTES: u32 = 4 * 1518;
 /// What the switch takes to decide, of one gigabit switch whose latency is printed: \[Eicker\], 2.9 µs less the frame.
 const SWITCH_PS: u64 = 2_228_000;
 
-pub(super) fn reproduce() -> Result<Reproduction> {
-    let plans = (1..=SWITCHES_MAX).map(row_of).collect::<Result<Vec<Plan>>>()?;
+pub(super) fn reproduce() -> Result<Reproduction, Error> {
+    let plans = (1..=SWITCHES_MAX).map(row_of).collect::<Result<Vec<Plan>, Error>>()?;
     let mut latencies = Vec::new();
     for plan in &plans {
         latencies.push(ping(plan)?);
     }
     let window = fitted_window()?;
-    let rates = plans.iter().map(|plan| exchange(plan, window)).collect::<Result<Vec<f64>>>()?;
+    let rates = plans.iter().map(|plan| exchange(plan, window)).collect::<Result<Vec<f64>, SimulationError>>()?;
 
     let slope = (latencies[SWITCHES_MAX - 1] - latencies[0]) / (SWITCHES_MAX - 1) as f64;
     let straight = latencies.windows(2).all(|pair| ((pair[1] - pair[0]) / slope - 1.0).abs() < 0.05);
     let two = rates[1];
-    let statements = [
+    let statements = vec![
         Statement::of_paper(format!("one-way latency grows nearly linearly (here {slope:.2} us a switch)"), straight),
         Statement::of_paper(
             format!("bandwidth falls much from beyond {KNEE} switches (here to {:.2} at ten)", rates[9] / two),
@@ -84,16 +87,20 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     let points = |values: &[f64]| values.iter().enumerate().map(|(at, value)| ((at + 1) as f64, *value)).collect();
     let added: Vec<f64> = latencies.iter().map(|latency| latency - latencies[0]).collect();
     let chart = lines(
-        ("[Otsuka] Fig. 4", "switches between the hosts", "us, MB/s"),
+        &Labels { title: "[Otsuka] Fig. 4", x: "switches between the hosts", y: "us, MB/s" },
         [
             ("one-way latency, us beyond one switch".to_owned(), points(&added)),
             ("exchange, MB/s".to_owned(), points(&rates)),
         ],
     );
-    let mut found = Reproduction::judged("fig4", (table, chart), rows, &statements, notes.to_vec());
-    found.json["window_frames"] = window.into();
-    found.json["us_a_switch"] = slope.into();
-    Ok(found)
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes: notes.to_vec(),
+        values: values([("fig4", rows.into()), ("window_frames", window.into()), ("us_a_switch", slope.into())]),
+        chart,
+        csv: None,
+    })
 }
 
 /// The first and the last host of a row.
@@ -102,7 +109,7 @@ fn ends(plan: &Plan) -> [(HostId, HostId); 1] {
 }
 
 /// One-way time of a message without content, in microseconds: what cables and switches take of it.
-fn ping(plan: &Plan) -> Result<f64> {
+fn ping(plan: &Plan) -> Result<f64, SimulationError> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, ..Messaging::default() };
     let config = PacketConfig { switch_latency_ps: SWITCH_PS, ..room() };
@@ -110,7 +117,7 @@ fn ping(plan: &Plan) -> Result<f64> {
 }
 
 /// Octets a second of one direction while both ends send, in IMB's MByte/s, with so many frames under way.
-fn exchange(plan: &Plan, window: u32) -> Result<f64> {
+fn exchange(plan: &Plan, window: u32) -> Result<f64, SimulationError> {
     let messaging = Messaging { transport: Transport::GoBackN, payload_bytes: PAYLOAD_BYTES, ..Messaging::default() };
     let config = PacketConfig { switch_latency_ps: SWITCH_PS, ..pm(window) };
     let bench = Bench { plan, pairs: &ends(plan), messaging, config: &config };
@@ -121,7 +128,7 @@ fn exchange(plan: &Plan, window: u32) -> Result<f64> {
 ///
 /// # Errors
 /// If a network has no plan.
-pub(super) fn fitted_window() -> Result<u32> {
+pub(super) fn fitted_window() -> Result<u32, Error> {
     let (two, six) = (row_of(2)?, row_of(KNEE)?);
     let most = exchange(&two, WINDOW_MAX)?;
     let (mut low, mut high) = (WINDOW_MIN, WINDOW_MAX);

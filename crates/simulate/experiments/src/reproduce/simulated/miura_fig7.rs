@@ -1,23 +1,27 @@
 //! \[Miura\] Fig. 7: NAS benchmarks on eight hosts of two switches, in relation to one switch.
 
-use anyhow::Result;
 use fabric::{Plan, format::table::Table};
 
 use super::{
-    miura::SIDE,
-    network::{plain, tagged_by_hosts, two_switches},
+    super::{
+        Replay,
+        chart::bars,
+        event::Events,
+        network::{SIDE, plain, tagged_by_hosts, two_switches},
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
     npb::{programs, seconds},
-    reproduction::{Reproduction, Statement, bars},
 };
-use crate::cli;
+use crate::Error;
 
 /// The traces have sixteen ranks and the paper eight processes: two ranks on a host, each at half of its speed.
 const RANKS_PER_HOST: usize = 2;
 /// Less than this is no loss.
 const SAME: f64 = 0.99;
 
-pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
-    let programs = programs(args, args.ns_per_flop * RANKS_PER_HOST as f64)?;
+pub(super) fn reproduce(replay: &Replay<'_>, events: Events<'_>) -> Result<Reproduction, Error> {
+    let ns_per_flop = replay.ns_per_flop * RANKS_PER_HOST as f64;
+    let programs = programs(&Replay { ns_per_flop, ..*replay }, events)?;
     let networks =
         [plain(&two_switches(0, SIDE)?)?, plain(&two_switches(1, SIDE)?)?, tagged_by_hosts(&two_switches(4, SIDE)?)?];
     let mut table = Table::new(["[Miura] Fig. 7", "Flat", "Tree", "VBFT", "VBFT/Tree"]);
@@ -37,7 +41,7 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
     let least = relative.iter().map(|(_, _, vbft)| *vbft).fold(f64::INFINITY, f64::min);
     let small: Vec<&str> =
         relative.iter().filter(|(_, tree, vbft)| vbft / tree < 1.25).map(|(name, ..)| *name).collect();
-    let statements = [
+    let statements = vec![
         Statement::of_paper("VBFT tends to be better than Tree", better && mean > 0.0),
         Statement::of_paper(
             format!(
@@ -68,8 +72,12 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
         relative.iter().map(|(name, ..)| *name),
         series,
     );
-    let notes = notes.map(str::to_owned).to_vec();
-    let mut found = Reproduction::judged("miura_fig7", (table, chart), rows, &statements, notes);
-    found.json["ns_per_flop"] = args.ns_per_flop.into();
-    Ok(found)
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes: notes.map(str::to_owned).to_vec(),
+        values: values([("miura_fig7", rows.into()), ("ns_per_flop", replay.ns_per_flop.into())]),
+        chart,
+        csv: None,
+    })
 }

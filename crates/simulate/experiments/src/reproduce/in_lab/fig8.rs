@@ -2,43 +2,41 @@
 //!
 //! Debian has no NAS benchmarks. hpcc's FFT and transpose do to a network what FT does, a sort of integers what IS does.
 
-use anyhow::{Context, Result};
 use fabric::format::table::Table;
 
 use super::{
-    hpcc,
-    in_lab::Labs,
-    integer_sort,
-    mpi::{Ranks, missing},
-    network::plan_named,
-    reproduction::{Reproduction, Statement, bars},
+    super::{
+        chart::bars,
+        network::plan_named,
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
+    hpcc, integer_sort,
+    labs::Labs,
+    mpi::Ranks,
 };
-use crate::cli;
+use crate::{Error, error::MpiError};
 
 /// Networks that are run: with sixteen processes on few processors each takes most of a minute.
 const NETWORKS: [&str; 4] = ["Flat", "Torus (4 x 4)", "Myri-Clos", "M-Tree"];
 /// What is measured; all are rates, so more is better.
 const FIGURES: [&str; 3] = ["FFT", "transpose", "integer sort"];
 
-/// What to install, if something is missing without which nothing can be run.
-pub(super) fn wanted() -> Option<String> {
-    let program = missing(&["mpirun", "mpicc", "hpcc"])?;
-    Some(format!("{program} is missing: apt-get install openmpi-bin libopenmpi-dev gcc hpcc"))
-}
+/// Programs that have to be installed.
+pub(super) const PROGRAMS: [&str; 3] = ["mpirun", "mpicc", "hpcc"];
 
-pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
-    let labs = Labs::new(args)?;
+/// MPI programs on four networks.
+///
+/// # Errors
+/// [`Error::Lab`], [`Error::Mpi`], or a fault of this crate.
+pub(super) fn reproduce(labs: &Labs<'_>) -> Result<Reproduction, Error> {
     let mut found: Vec<[f64; 3]> = Vec::new();
     for name in NETWORKS {
         let plan = plan_named(name)?;
-        let lab = labs.up(&plan)?;
-        let ran = Ranks::with(&lab, |ranks| {
-            let sorted = integer_sort::rate(ranks, name).context("integer sort")?;
-            let [fft, transpose] = hpcc::rates(ranks, name).context("hpcc")?;
-            Ok([fft, transpose, sorted])
-        });
-        lab.down()?;
-        found.push(ran.with_context(|| format!("on {name}"))?);
+        let rates = labs.with(&plan, |lab| {
+            let ran = Ranks::with(lab, labs.events, |ranks| rates(ranks, name));
+            ran.map_err(|source| Error::Mpi { network: name.to_owned(), source })
+        })?;
+        found.push(rates);
     }
     let mut table = Table::new(["[Otsuka] Fig. 8, lab", FIGURES[0], FIGURES[1], FIGURES[2]]);
     let relative: Vec<Vec<f64>> =
@@ -52,7 +50,7 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
     let tree = &relative[NETWORKS.len() - 1];
     let tagged = &relative[1..NETWORKS.len() - 1];
     let all = |figure: usize| tagged.iter().map(|own| format!("{:.2}", own[figure])).collect::<Vec<_>>().join(", ");
-    let statements = [
+    let statements = vec![
         Statement::of_paper(
             format!(
                 "FT loses most on M-Tree (here FFT {:.2} of Flat, transpose {:.2}; tagged {} and {})",
@@ -74,7 +72,7 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
             hpcc::ORDER,
             hpcc::TRANSPOSED,
             integer_sort::ROUNDS,
-            fabric::format_rate(labs.rate_bps)
+            fabric::format_rate(labs.settings.rate_bps)
         ),
         "NAS benchmarks are not in Debian: hpcc's FFT and transpose stand for FT, a sort of 65,536 keys a rank for IS. All 16"
             .to_owned(),
@@ -82,5 +80,20 @@ pub(super) fn reproduce(args: &cli::Reproduce) -> Result<Reproduction> {
     ];
     let series = NETWORKS.iter().zip(&relative).skip(1).map(|(name, values)| ((*name).to_owned(), values.clone()));
     let chart = bars("[Otsuka] Fig. 8 in the lab: MPI programs", "Flat = 1", FIGURES, series);
-    Ok(Reproduction::judged("fig8_lab", (table, chart), rows, &statements, notes))
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes,
+        values: values([("fig8_lab", rows.into())]),
+        chart,
+        csv: None,
+    })
+}
+
+/// The rates of one network, in the order of [`FIGURES`].
+fn rates(ranks: &Ranks<'_>, network: &str) -> Result<[f64; 3], MpiError> {
+    let of = |benchmark| move |source| MpiError::Benchmark { benchmark, source: Box::new(source) };
+    let sorted = integer_sort::rate(ranks, network).map_err(of("integer sort"))?;
+    let [fft, transpose] = hpcc::rates(ranks, network).map_err(of("hpcc"))?;
+    Ok([fft, transpose, sorted])
 }

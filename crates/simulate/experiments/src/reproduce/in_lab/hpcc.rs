@@ -14,9 +14,8 @@
 
 use std::{fs, time::Duration};
 
-use anyhow::{Context, Result};
-
-use super::mpi::{Ranks, Stage};
+use super::mpi::{OnPath as _, Ranks, Stage};
+use crate::error::MpiError;
 
 /// Order of the matrix of Linpack, which sizes the table and the vector.
 pub(super) const ORDER: u32 = 1024;
@@ -31,8 +30,9 @@ const LONGEST: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 /// If it does not get so far, or a check of its own failed.
-pub(super) fn rates(ranks: &Ranks<'_>, network: &str) -> Result<[f64; 2]> {
-    fs::write(ranks.folder().join("hpccinf.txt"), input(ranks.count())).context("write hpcc's input")?;
+pub(super) fn rates(ranks: &Ranks<'_>, network: &str) -> Result<[f64; 2], MpiError> {
+    let path = ranks.folder().join("hpccinf.txt");
+    fs::write(&path, input(ranks.count())).on("write", &path)?;
     let said = || fs::read_to_string(ranks.folder().join("hpccoutf.txt")).unwrap_or_default();
     let last = format!("End of {LAST_SECTION} section.");
     let stage = || {
@@ -50,17 +50,19 @@ pub(super) fn rates(ranks: &Ranks<'_>, network: &str) -> Result<[f64; 2]> {
 ///
 /// # Errors
 /// If a figure is missing, or a check of hpcc failed.
-fn read(said: &str) -> Result<[f64; 2]> {
-    anyhow::ensure!(!said.contains("FAILED"), "a check of hpcc failed");
+fn read(said: &str) -> Result<[f64; 2], MpiError> {
+    if said.contains("FAILED") {
+        return Err(MpiError::CheckFailed);
+    }
     let section = |name: &str| {
         let after = said.split_once(&format!("Begin of {name} section."))?.1;
         Some(after.split_once(&format!("End of {name} section."))?.0)
     };
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number > 0.0);
-    let missing = |what: &str| format!("hpcc does not tell {what}");
+    let missing = |result| MpiError::NoResult { program: "hpcc", result };
     let fft = section("MPIFFT")
         .and_then(|text| Some(number(after(text, "Computing:")?)? + number(after(text, "Inverse FFT:")?)?))
-        .with_context(|| missing("the FFT's time"))?;
+        .ok_or_else(|| missing("the FFT's time"))?;
     // Order, order, blocks, blocks, grid, grid, seconds; each order is transposed several times.
     let order = TRANSPOSED.to_string();
     let seconds = |line: &str| {
@@ -70,7 +72,9 @@ fn read(said: &str) -> Result<[f64; 2]> {
             .flatten()
     };
     let transposes: Vec<f64> = section("PTRANS").unwrap_or_default().lines().filter_map(seconds).collect();
-    anyhow::ensure!(!transposes.is_empty(), missing("the transpose's time"));
+    if transposes.is_empty() {
+        return Err(missing("the transpose's time"));
+    }
     let transpose = transposes.iter().sum::<f64>() / transposes.len() as f64;
     Ok([2.0 / fft, 1.0 / transpose])
 }

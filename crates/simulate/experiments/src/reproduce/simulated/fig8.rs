@@ -1,15 +1,19 @@
 //! \[Otsuka\] Fig. 8, which is Fig. 6 of the Japanese version: NAS benchmarks on six networks.
 
-use anyhow::Result;
 use fabric::format::table::Table;
 use sim::program::Program;
 
 use super::{
-    network::plan_named,
+    super::{
+        Replay,
+        chart::bars,
+        event::Events,
+        network::plan_named,
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
     npb::{programs, seconds},
-    reproduction::{Reproduction, Statement, bars},
 };
-use crate::{cli, files::write_file};
+use crate::{Error, error::SimulationError};
 
 /// Networks whose figures are drawn in the paper, and which of them is the tree without VLANs.
 const DRAWN: [&str; 6] = ["Flat", "Mesh (4 x 4)", "Torus (4 x 4)", "Fat tree", "Myri-Clos", "M-Tree"];
@@ -24,16 +28,17 @@ pub(super) enum Version {
     Japanese,
 }
 
-pub(super) fn reproduce(args: &cli::Reproduce, version: Version) -> Result<Reproduction> {
+pub(super) fn reproduce(version: Version, replay: &Replay<'_>, events: Events<'_>) -> Result<Reproduction, Error> {
     let (name, title) = match version {
         Version::English => ("fig8", "[Otsuka] Fig. 8"),
         Version::Japanese => ("ja-fig6", "[Otsuka, ja] Fig. 6"),
     };
-    let programs = programs(args, args.ns_per_flop)?;
+    let programs = programs(replay, events)?;
     let mut rows: Vec<(&str, Vec<f64>)> = Vec::new();
     for name in DRAWN {
         let plan = plan_named(name)?;
-        let seconds = programs.iter().map(|(_, program)| seconds(&plan, program, 1)).collect::<Result<Vec<f64>>>()?;
+        let seconds = programs.iter().map(|(_, program)| seconds(&plan, program, 1));
+        let seconds = seconds.collect::<Result<Vec<f64>, SimulationError>>()?;
         let relative: Vec<f64> = match rows.first() {
             Some((_, flat)) => seconds.iter().zip(flat).map(|(own, flat)| flat / own).collect(),
             None => seconds.clone(),
@@ -48,17 +53,11 @@ pub(super) fn reproduce(args: &cli::Reproduce, version: Version) -> Result<Repro
         });
         table.row(std::iter::once((*benchmark).to_owned()).chain(cells));
     }
-    let verdicts = verdicts(&programs, &rows);
-    if let Some(path) = &args.csv {
-        write_file(path, |out| {
-            writeln!(out, "topology,benchmark,relative_performance")?;
-            for (topology, values) in rows.iter().skip(1) {
-                for ((benchmark, _), value) in programs.iter().zip(values) {
-                    writeln!(out, "{topology},{benchmark},{value:.6}")?;
-                }
-            }
-            Ok(())
-        })?;
+    let mut csv = "topology,benchmark,relative_performance\n".to_owned();
+    for (topology, values) in rows.iter().skip(1) {
+        for ((benchmark, _), value) in programs.iter().zip(values) {
+            csv.push_str(&format!("{topology},{benchmark},{value:.6}\n"));
+        }
     }
     let notes = [
         "performance, Flat = 1 (its column: seconds); class B on 16 ranks, one a host; the paper has a figure only",
@@ -78,14 +77,18 @@ pub(super) fn reproduce(args: &cli::Reproduce, version: Version) -> Result<Repro
         programs.iter().map(|(name, _)| *name),
         series,
     );
-    let notes = notes.map(str::to_owned).to_vec();
-    let mut found = Reproduction::judged(name, (table, chart), json.collect(), &verdicts, notes);
-    found.json["ns_per_flop"] = args.ns_per_flop.into();
-    Ok(found)
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements(&programs, &rows)),
+        notes: notes.map(str::to_owned).to_vec(),
+        values: values([(name, json.collect()), ("ns_per_flop", replay.ns_per_flop.into())]),
+        chart,
+        csv: Some(csv),
+    })
 }
 
 /// What the text says of the figure, and whether it is so here.
-fn verdicts(programs: &[(&'static str, Program)], rows: &[(&str, Vec<f64>)]) -> Vec<Statement> {
+fn statements(programs: &[(&'static str, Program)], rows: &[(&str, Vec<f64>)]) -> Vec<Statement> {
     let tagged: Vec<f64> =
         rows[1..].iter().filter(|(name, _)| *name != TREE).flat_map(|(_, values)| values.iter().copied()).collect();
     let same = tagged.iter().filter(|value| **value >= SAME).count();

@@ -1,6 +1,5 @@
 //! NAS Parallel Benchmarks: real traces, replayed at the flow level on any plan.
 
-use anyhow::Result;
 use fabric::Plan;
 use sim::{
     flow_job::run_job,
@@ -13,7 +12,8 @@ use sim::{
     },
 };
 
-use crate::{cli, failure::bad_input, files::read_texts};
+use super::super::{Event, Replay, event::Events};
+use crate::{Error, error::SimulationError};
 
 /// Traces that the program carries with it, and the names of folders with the complete ones of those that are folded.
 const OWN: [(&str, &str, Option<&str>); 6] = [
@@ -32,25 +32,29 @@ const ALGORITHMS: [(Collective, Algorithm); 4] = [
     (Collective::Reduce, Algorithm::Binomial),
 ];
 
-/// The benchmarks that there are traces of, each with its name, a flop lasting so long.
+/// The benchmarks that there are traces of, each with its name.
 ///
 /// # Errors
-/// If a trace does not read.
-pub(super) fn programs(args: &cli::Reproduce, ns_per_flop: f64) -> Result<Vec<(&'static str, Program)>> {
-    let reading = Reading { ps_per_flop: ns_per_flop * 1000.0, algorithms: ALGORITHMS.to_vec(), ..Reading::default() };
-    let read = |files: &[(&str, &str)]| read_traces(files, &reading).map_err(|wrong| bad_input(wrong.to_string()));
+/// [`Error::Request`], if a trace does not read.
+pub(super) fn programs(replay: &Replay<'_>, events: Events<'_>) -> Result<Vec<(&'static str, Program)>, Error> {
+    let ps_per_flop = replay.ns_per_flop * 1000.0;
+    let reading = Reading { ps_per_flop, algorithms: ALGORITHMS.to_vec(), ..Reading::default() };
+    let read = |files: &[(&str, &str)]| read_traces(files, &reading).map_err(|wrong| Error::Request(wrong.to_string()));
     let mut programs = Vec::new();
     for (name, text, complete) in OWN {
-        let complete = args.traces.as_deref().zip(complete).map(|(folder, own)| folder.join(own));
+        let complete = replay.traces.zip(complete).map(|(folder, own)| folder.join(own));
         let program = match complete {
             Some(path) if path.exists() => {
-                let files = read_texts(&path)?;
+                let files = match path.is_dir() {
+                    true => files::read_folder(&path)?,
+                    false => vec![(path.display().to_string(), files::read_text(&path)?)],
+                };
                 let files: Vec<(&str, &str)> =
                     files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
                 read(&files)?
             }
             Some(path) => {
-                eprintln!("espalier: {} is not there; the folded trace of {name} is taken", path.display());
+                events(Event::FoldedTrace { benchmark: name, path: &path });
                 read(&[(name, text)])?
             }
             None => read(&[(name, text)])?,
@@ -64,10 +68,12 @@ pub(super) fn programs(args: &cli::Reproduce, ns_per_flop: f64) -> Result<Vec<(&
 ///
 /// # Errors
 /// If it stalls, or the plan does not lead everywhere.
-pub(super) fn seconds(plan: &Plan, program: &Program, ranks_per_host: usize) -> Result<f64> {
+pub(super) fn seconds(plan: &Plan, program: &Program, ranks_per_host: usize) -> Result<f64, SimulationError> {
     let hosts = in_order(&plan.topology, program.ranks(), ranks_per_host);
     let job = Job::new(&plan.topology, program.clone(), hosts, Messaging::default(), Vec::new())?;
     let ran = run_job(plan, &job, &PacketConfig::default())?.ran;
-    anyhow::ensure!(ran.stalled.is_empty(), "a trace stalls: {}", ran.stalled.join("; "));
+    if !ran.stalled.is_empty() {
+        return Err(SimulationError::Stalled { program: "a trace", ranks: ran.stalled });
+    }
     Ok(ran.end_ps() as f64 / 1e12)
 }

@@ -1,6 +1,5 @@
 //! \[Otsuka\] Table 2: deadlocks by PAUSE on rings of switches, and what flow control does without them.
 
-use anyhow::{Context, Result};
 use fabric::{ChannelId, FlowControlMode, Plan, Policy, SwitchId, format::table::Table};
 use sim::{
     hand::{HandRoute, with_routes},
@@ -8,10 +7,12 @@ use sim::{
     workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
-use super::{
-    network::generated,
-    reproduction::{Reproduction, Verdict, bars},
+use super::super::{
+    chart::bars,
+    network::{generated, planned},
+    reproduction::{Comparison, Reproduction, values},
 };
+use crate::Error;
 
 /// Less than this share of what flows get without flow control is a collapse.
 const COLLAPSE: f64 = 0.5;
@@ -24,13 +25,20 @@ const SETTINGS: [(&str, FlowControlAt); 4] = [
     ("SW", FlowControlAt::Switches),
 ];
 
-/// A row of Table 2: its name, the ring that stands for it, and what is printed for each setting: Mbit/s, loss in per cent.
+/// A row of Table 2: its name, the ring that stands for it, and what is printed for each setting.
 struct Row {
     name: &'static str,
     ring: usize,
     cyclic: Cyclic,
     tcp: bool,
-    printed: [(f64, f64); 4],
+    printed: [Printed; 4],
+}
+
+/// What is printed for a setting. TCP sends again what is lost, so its loss is 0.
+#[derive(Clone, Copy)]
+struct Printed {
+    mbps: f64,
+    loss_percent: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -39,21 +47,27 @@ enum Cyclic {
     No,
 }
 
-const fn udp(name: &'static str, ring: usize, cyclic: Cyclic, printed: [(f64, f64); 4]) -> Row {
+const fn udp(name: &'static str, ring: usize, cyclic: Cyclic, printed: [Printed; 4]) -> Row {
     Row { name, ring, cyclic, tcp: false, printed }
 }
 
-const fn tcp(name: &'static str, ring: usize, cyclic: Cyclic, p: [f64; 4]) -> Row {
-    Row { name, ring, cyclic, tcp: true, printed: [(p[0], 0.0), (p[1], 0.0), (p[2], 0.0), (p[3], 0.0)] }
+const fn tcp(name: &'static str, ring: usize, cyclic: Cyclic, printed_mbps: [f64; 4]) -> Row {
+    let [none, all, host, switch] = printed_mbps;
+    let printed = [lossy(none, 0.0), lossy(all, 0.0), lossy(host, 0.0), lossy(switch, 0.0)];
+    Row { name, ring, cyclic, tcp: true, printed }
+}
+
+const fn lossy(mbps: f64, loss_percent: f64) -> Printed {
+    Printed { mbps, loss_percent }
 }
 
 const TABLE_2: [Row; 12] = [
-    udp("(a)/UDP", 6, Cyclic::Yes, [(345.2, 64.0), (209.0, 23.0), (477.2, 0.07), (0.3, 99.9)]),
-    udp("(b)/UDP", 6, Cyclic::No, [(403.3, 58.0), (317.7, 0.02), (506.4, 7.0), (230.1, 76.0)]),
-    udp("(c)/UDP", 4, Cyclic::Yes, [(339.0, 65.0), (464.9, 0.09), (477.2, 0.1), (0.3, 99.9)]),
-    udp("(d)/UDP", 4, Cyclic::No, [(344.1, 64.0), (476.8, 0.02), (477.5, 0.04), (247.0, 74.0)]),
-    udp("(e)/UDP", 8, Cyclic::Yes, [(349.1, 64.0), (1.9, 11.0), (479.4, 1.0), (19.2, 98.0)]),
-    udp("(f)/UDP", 8, Cyclic::No, [(377.8, 60.0), (166.7, 0.0), (486.6, 3.0), (109.1, 89.0)]),
+    udp("(a)/UDP", 6, Cyclic::Yes, [lossy(345.2, 64.0), lossy(209.0, 23.0), lossy(477.2, 0.07), lossy(0.3, 99.9)]),
+    udp("(b)/UDP", 6, Cyclic::No, [lossy(403.3, 58.0), lossy(317.7, 0.02), lossy(506.4, 7.0), lossy(230.1, 76.0)]),
+    udp("(c)/UDP", 4, Cyclic::Yes, [lossy(339.0, 65.0), lossy(464.9, 0.09), lossy(477.2, 0.1), lossy(0.3, 99.9)]),
+    udp("(d)/UDP", 4, Cyclic::No, [lossy(344.1, 64.0), lossy(476.8, 0.02), lossy(477.5, 0.04), lossy(247.0, 74.0)]),
+    udp("(e)/UDP", 8, Cyclic::Yes, [lossy(349.1, 64.0), lossy(1.9, 11.0), lossy(479.4, 1.0), lossy(19.2, 98.0)]),
+    udp("(f)/UDP", 8, Cyclic::No, [lossy(377.8, 60.0), lossy(166.7, 0.0), lossy(486.6, 3.0), lossy(109.1, 89.0)]),
     tcp("(a)/TCP", 6, Cyclic::Yes, [445.0, 0.8, 454.6, 90.4]),
     tcp("(b)/TCP", 6, Cyclic::No, [465.4, 317.6, 440.9, 345.0]),
     tcp("(c)/TCP", 4, Cyclic::Yes, [462.2, 469.3, 466.4, 401.4]),
@@ -63,7 +77,7 @@ const TABLE_2: [Row; 12] = [
 ];
 
 /// Deadlocks by PAUSE on rings of four, six and eight switches.
-pub(super) fn reproduce() -> Result<Reproduction> {
+pub(super) fn reproduce() -> Result<Reproduction, Error> {
     let mut table = Table::new([
         "[Otsuka] Table 2",
         "None",
@@ -84,9 +98,9 @@ pub(super) fn reproduce() -> Result<Reproduction> {
         let mean = |outcome: &Outcome| outcome.mean_goodput_bps() / 1e6;
         rates.push(outcomes.iter().map(mean).collect());
         let mut cells = vec![row.name.to_owned()];
-        for (outcome, (printed, printed_loss)) in outcomes.iter().zip(&row.printed) {
+        for (outcome, Printed { mbps: printed, loss_percent: printed_loss }) in outcomes.iter().zip(&row.printed) {
             let (ours, loss) = (mean(outcome), 100.0 * outcome.loss());
-            let same_collapse = (ours < COLLAPSE * mean(&outcomes[0])) == (*printed < COLLAPSE * row.printed[0].0);
+            let same_collapse = (ours < COLLAPSE * mean(&outcomes[0])) == (*printed < COLLAPSE * row.printed[0].mbps);
             let same_loss = row.tcp || (loss > 100.0 * LOSSY) == (*printed_loss > 100.0 * LOSSY);
             let mark = if same_collapse && same_loss { "" } else { "!" };
             agree += usize::from(mark.is_empty());
@@ -107,7 +121,7 @@ pub(super) fn reproduce() -> Result<Reproduction> {
             .iter()
             .zip(&outcomes)
             .zip(&row.printed)
-            .map(|(((name, _), outcome), (printed, printed_loss))| {
+            .map(|(((name, _), outcome), Printed { mbps: printed, loss_percent: printed_loss })| {
                 serde_json::json!({
                     "flow_control": name, "mbps": mean(outcome), "printed_mbps": printed,
                     "ratio": mean(outcome) / printed, "loss": outcome.loss(),
@@ -135,22 +149,30 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     let drawn = SETTINGS.iter().enumerate().filter(|(_, (name, _))| ["All", "SW"].contains(name));
     let series = drawn.flat_map(|(setting, (name, _))| {
         let ours = rates.iter().map(|row| row[setting]).collect();
-        let printed = TABLE_2.iter().map(|row| row.printed[setting].0).collect();
+        let printed = TABLE_2.iter().map(|row| row.printed[setting].mbps).collect();
         [(format!("PAUSE on {name}, here"), ours), (format!("PAUSE on {name}, printed"), printed)]
     });
     let chart = bars("[Otsuka] Table 2", "Mbit/s a pair", TABLE_2.iter().map(|row| row.name), series);
-    let json = serde_json::json!({ "table2": rows, "agree": agree, "cells": cells_total, "notes": notes });
-    Ok(Reproduction { table, notes: notes.to_vec(), json, chart, verdict: Verdict::Fine })
+    Ok(Reproduction {
+        table,
+        // The rings are reconstructed, so cells that differ are no disagreement.
+        comparison: Comparison::Numbers { agree: true },
+        notes: notes.to_vec(),
+        values: values([("table2", rows.into()), ("agree", agree.into()), ("cells", cells_total.into())]),
+        chart,
+        csv: None,
+    })
 }
 
 /// A ring whose every host sends two hops on; where it must not be cyclic, the other way round rather than across the
 /// last cable.
-fn ring(switches: usize, cyclic: Cyclic) -> Result<Plan> {
+fn ring(switches: usize, cyclic: Cyclic) -> Result<Plan, Error> {
     let topology = generated("torus", &switches.to_string(), Some(1))?;
-    let plan = planner::plan(&topology, &Policy::default(), None).context("plan the ring")?;
-    let step = |from: usize, to: usize| -> Result<ChannelId> {
+    let plan = planned("the ring", &topology, &Policy::default())?;
+    let step = |from: usize, to: usize| -> Result<ChannelId, Error> {
         let mut leaves = topology.channels_from(SwitchId::new(from)).iter().copied();
-        leaves.find(|channel| topology.head(*channel).index() == to).context("a ring")
+        let next = leaves.find(|channel| topology.head(*channel).index() == to);
+        next.ok_or_else(|| Error::Cabling(format!("no cable from switch {from} of the ring to {to}")))
     };
     let (mut routes, mut answers) = (Vec::new(), Vec::new());
     for source in 0..switches {

@@ -4,7 +4,6 @@
 //!   Flat  one switch     Tree  s0 ── s1     VBFT  s0 ═══ s1, n cables, hosts tag
 //! ```
 
-use anyhow::Result;
 use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     job::Messaging,
@@ -13,13 +12,15 @@ use sim::{
 };
 
 use super::{
+    super::{
+        chart::{Labels, bars, lines},
+        network::{SIDE, plain, tagged_by_hosts, two_switches},
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
     measure::{Bench, MEGA, room, streams},
-    network::{plain, tagged_by_hosts, two_switches},
-    reproduction::{Reproduction, Statement, bars, lines},
 };
+use crate::{Error, error::SimulationError};
 
-/// Hosts on each side.
-pub(super) const SIDE: usize = 4;
 /// Messages of Fig. 5, and how often each goes to and fro.
 const SIZES: [u64; 8] = [1, 64, 256, 1024, 1472, 4096, 16384, 65536];
 const ROUNDS: u32 = 20;
@@ -32,7 +33,7 @@ const STREAMS_PS: (u64, u64) = (SECOND_PS, SECOND_PS / 4);
 const CABLES_MAX: usize = 4;
 
 /// One-way time of datagrams over their size, hosts of one switch, untagged and tagged.
-pub(super) fn fig_5() -> Result<Reproduction> {
+pub(super) fn fig_5() -> Result<Reproduction, Error> {
     let (flat, vbft) = (plain(&two_switches(0, SIDE)?)?, tagged_by_hosts(&two_switches(CABLES_MAX, SIDE)?)?);
     let mut table = Table::new(["[Miura] Fig. 5", "Flat us", "VBFT us", "more", "ratio"]);
     let (mut rows, mut times) = (Vec::new(), Vec::new());
@@ -50,7 +51,7 @@ pub(super) fn fig_5() -> Result<Reproduction> {
     let most = times.iter().map(|(_, flat, tagged)| tagged / flat - 1.0).fold(0.0, f64::max);
     let long = times.iter().filter(|(bytes, ..)| *bytes >= 1024.0);
     let long = long.map(|(_, flat, tagged)| tagged / flat - 1.0).fold(0.0, f64::max);
-    let statements = [Statement::of_paper(
+    let statements = vec![Statement::of_paper(
         format!(
             "no difference between drivers (here, on cables and switch alone, {:.1} % at most, {:.2} % from 1 KiB on)",
             100.0 * most,
@@ -68,14 +69,21 @@ pub(super) fn fig_5() -> Result<Reproduction> {
         (name.to_owned(), times.iter().map(|time| (time.0, of(time))).collect())
     };
     let chart = lines(
-        ("[Miura] Fig. 5: one-way time on cables and switch", "octets of a datagram", "us"),
+        &Labels { title: "[Miura] Fig. 5: one-way time on cables and switch", x: "octets of a datagram", y: "us" },
         [series("Flat", |time| time.1), series("VBFT", |time| time.2)],
     );
-    Ok(Reproduction::judged("miura_fig5", (table, chart), rows, &statements, notes.map(str::to_owned).to_vec()))
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes: notes.map(str::to_owned).to_vec(),
+        values: values([("miura_fig5", rows.into())]),
+        chart,
+        csv: None,
+    })
 }
 
 /// TCP between two hosts in four settings.
-pub(super) fn table_2() -> Result<Reproduction> {
+pub(super) fn table_2() -> Result<Reproduction, Error> {
     let (flat, tree) = (two_switches(0, SIDE)?, two_switches(1, SIDE)?);
     let settings = [
         ("Flat, a to b", plain(&flat)?, 1, 898.0),
@@ -100,7 +108,7 @@ pub(super) fn table_2() -> Result<Reproduction> {
         }));
         ours.push(mbps);
     }
-    let statements = [
+    let statements = vec![
         Statement::of_paper(
             format!("a tag costs about 2 Mbit/s (here {:.1}, four octets of 1,538)", ours[0] - ours[1]),
             (ours[0] - ours[1] - 2.0).abs() < 1.0,
@@ -115,11 +123,18 @@ pub(super) fn table_2() -> Result<Reproduction> {
     let columns =
         [("here".to_owned(), ours), ("printed".to_owned(), settings.iter().map(|(.., printed)| *printed).collect())];
     let chart = bars("[Miura] Table 2", "Mbit/s, of 2^20", settings.iter().map(|(name, ..)| *name), columns);
-    Ok(Reproduction::judged("miura_table2", (table, chart), rows, &statements, notes.map(str::to_owned).to_vec()))
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes: notes.map(str::to_owned).to_vec(),
+        values: values([("miura_table2", rows.into())]),
+        chart,
+        csv: None,
+    })
 }
 
 /// What one side of four hosts sends the other, over the number of cables.
-pub(super) fn fig_6() -> Result<Reproduction> {
+pub(super) fn fig_6() -> Result<Reproduction, Error> {
     let across: Vec<(HostId, HostId)> =
         (0..SIDE).flat_map(|near| (SIDE..2 * SIDE).map(move |far| (HostId::new(near), HostId::new(far)))).collect();
     let total = |plan: &Plan| tcp_bps(plan, &across).iter().sum::<f64>() / 1e6;
@@ -141,7 +156,7 @@ pub(super) fn fig_6() -> Result<Reproduction> {
     }
     let per_cable = flat / SIDE as f64;
     let close = |rate: f64, wanted: f64| (rate / wanted - 1.0).abs() < 0.05;
-    let statements = [
+    let statements = vec![
         Statement::of_paper(format!("Tree stays at 1 Gbit/s (here {tree:.0} Mbit/s)"), close(tree, per_cable)),
         Statement::of_paper(
             "VBFT grows steadily with its cables",
@@ -163,16 +178,19 @@ pub(super) fn fig_6() -> Result<Reproduction> {
         ("Flat".to_owned(), points(&mut std::iter::repeat_n(flat, CABLES_MAX))),
         ("Tree".to_owned(), points(&mut std::iter::repeat_n(tree, CABLES_MAX))),
     ];
-    let chart = lines(("[Miura] Fig. 6: bisection bandwidth", "cables between the switches", "Mbit/s"), series);
-    let notes = notes.map(str::to_owned).to_vec();
-    let mut found = Reproduction::judged("miura_fig6", (table, chart), rows, &statements, notes);
-    found.json["flat_mbps"] = flat.into();
-    found.json["tree_mbps"] = tree.into();
-    Ok(found)
+    let labels = Labels { title: "[Miura] Fig. 6: bisection bandwidth", x: "cables between the switches", y: "Mbit/s" };
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes: notes.map(str::to_owned).to_vec(),
+        values: values([("miura_fig6", rows.into()), ("flat_mbps", flat.into()), ("tree_mbps", tree.into())]),
+        chart: lines(&labels, series),
+        csv: None,
+    })
 }
 
 /// One-way time between the first two hosts.
-fn ping_us(plan: &Plan, bytes: u64) -> Result<f64> {
+fn ping_us(plan: &Plan, bytes: u64) -> Result<f64, SimulationError> {
     let transport = Transport::Udp { rate_bps: None, arrivals: Arrivals::Even };
     let messaging = Messaging { transport, payload_bytes: 1472, ..Messaging::default() };
     let pairs = [(HostId::new(0), HostId::new(1))];

@@ -1,6 +1,5 @@
 //! \[Otsuka\] Fig. 5: eight pairs of hosts share one cable between two switches, with and without PAUSE.
 
-use anyhow::Result;
 use fabric::{HostId, Plan, format::table::Table};
 use sim::{
     job::Messaging,
@@ -9,11 +8,15 @@ use sim::{
 };
 
 use super::{
+    super::{
+        chart::{Labels, lines},
+        network::{one_tree, two_switches},
+        reproduction::{Comparison, Reproduction, Statement, values},
+    },
     fig4::{PAYLOAD_BYTES, fitted_window, pm},
     measure::{Bench, MEGA, room},
-    network::{one_tree, two_switches},
-    reproduction::{Reproduction, Statement, lines},
 };
+use crate::{Error, error::SimulationError};
 
 const PAIRS: usize = 8;
 /// The highest point of the figure with PAUSE, in IMB's MByte/s.
@@ -23,23 +26,32 @@ const SIZES: [u64; 7] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 2
 /// Octets that a pair exchanges at each size, at least one message.
 const OCTETS: u64 = 8 << 20;
 
-pub(super) fn reproduce() -> Result<Reproduction> {
+/// A protocol of the hosts, and which cables have PAUSE.
+#[derive(Clone, Copy)]
+struct Setting {
+    name: &'static str,
+    transport: Transport,
+    flow_control: FlowControlAt,
+}
+
+pub(super) fn reproduce() -> Result<Reproduction, Error> {
     let plan = one_tree(&two_switches(1, PAIRS)?)?;
     let window = fitted_window()?;
+    let setting = |name, transport, flow_control| Setting { name, transport, flow_control };
     let tcp = Transport::Tcp(TcpVariant::Reno);
     let settings = [
-        ("FC All", Transport::GoBackN, FlowControlAt::Everywhere),
-        ("FC None", Transport::GoBackN, FlowControlAt::Nowhere),
-        ("All, TCP", tcp, FlowControlAt::Everywhere),
-        ("None, TCP", tcp, FlowControlAt::Nowhere),
+        setting("FC All", Transport::GoBackN, FlowControlAt::Everywhere),
+        setting("FC None", Transport::GoBackN, FlowControlAt::Nowhere),
+        setting("All, TCP", tcp, FlowControlAt::Everywhere),
+        setting("None, TCP", tcp, FlowControlAt::Nowhere),
     ];
     let mut rates = vec![Vec::new(); settings.len()];
     for bytes in SIZES {
-        for ((_, transport, flow_control), rates) in settings.iter().zip(&mut rates) {
-            rates.push(exchange(&plan, bytes, (*transport, *flow_control), window)?);
+        for (setting, rates) in settings.iter().zip(&mut rates) {
+            rates.push(exchange(&plan, bytes, *setting, window)?);
         }
     }
-    let [a, b, c, d] = settings.map(|(name, ..)| name);
+    let [a, b, c, d] = settings.map(|setting| setting.name);
     let mut table = Table::new(["[Otsuka] Fig. 5", a, b, "All/None", c, d]);
     for (at, bytes) in SIZES.iter().enumerate() {
         let rate = |setting: usize| format!("{:.2}", rates[setting][at]);
@@ -58,8 +70,8 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     table.row(["printed".to_owned(), format!("{PRINTED_MOST:.1}")]);
     table.row(["ratio".to_owned(), format!("{:.3}", most(0) / PRINTED_MOST)]);
     let last = SIZES.len() - 1;
-    let alone = exchange_alone(window)?;
-    let statements = [
+    let alone = exchange_alone(settings[0], window)?;
+    let statements = vec![
         Statement::of_paper(
             "PAUSE shares the cable well: its long messages are faster than without",
             rates[0][last] > rates[1][last],
@@ -79,33 +91,37 @@ pub(super) fn reproduce() -> Result<Reproduction> {
     ];
     let rows: Vec<_> = (SIZES.iter().enumerate())
         .map(|(at, bytes)| {
-            let values = settings.iter().zip(&rates).map(|((name, ..), rates)| (name.to_string(), rates[at].into()));
+            let values =
+                settings.iter().zip(&rates).map(|(setting, rates)| (setting.name.to_owned(), rates[at].into()));
             serde_json::json!({ "bytes": bytes, "mbyte_per_s": values.collect::<serde_json::Map<_, _>>() })
         })
         .collect();
-    let series = settings.iter().zip(&rates).map(|((name, ..), rates)| {
+    let series = settings.iter().zip(&rates).map(|(setting, rates)| {
         let points = SIZES.iter().zip(rates).map(|(bytes, rate)| ((*bytes as f64).log2(), *rate));
-        ((*name).to_owned(), points.collect())
+        (setting.name.to_owned(), points.collect())
     });
     let chart = lines(
-        ("[Otsuka] Fig. 5: eight pairs over one cable", "message, log2 of octets", "MB/s of a pair, one direction"),
+        &Labels {
+            title: "[Otsuka] Fig. 5: eight pairs over one cable",
+            x: "message, log2 of octets",
+            y: "MB/s of a pair, one direction",
+        },
         series,
     );
-    let notes = notes.map(str::to_owned).to_vec();
-    let mut found = Reproduction::judged("fig5", (table, chart), rows, &statements, notes);
-    found.json["highest"] =
-        serde_json::json!({ "ours": most(0), "printed": PRINTED_MOST, "ratio": most(0) / PRINTED_MOST });
-    found.json["alone"] = alone.into();
-    Ok(found)
+    let highest = serde_json::json!({ "ours": most(0), "printed": PRINTED_MOST, "ratio": most(0) / PRINTED_MOST });
+    Ok(Reproduction {
+        table,
+        comparison: Comparison::Statements(statements),
+        notes: notes.map(str::to_owned).to_vec(),
+        values: values([("fig5", rows.into()), ("highest", highest), ("alone", alone.into())]),
+        chart,
+        csv: None,
+    })
 }
 
 /// What the pairs exchange until the last of them has ended, a pair, in IMB's MByte/s.
-fn exchange(
-    plan: &Plan,
-    bytes: u64,
-    (transport, flow_control): (Transport, FlowControlAt),
-    window: u32,
-) -> Result<f64> {
+fn exchange(plan: &Plan, bytes: u64, setting: Setting, window: u32) -> Result<f64, SimulationError> {
+    let Setting { transport, flow_control, .. } = setting;
     let pairs: Vec<_> = (0..plan.topology.hosts().len() / 2)
         .map(|host| (HostId::new(host), HostId::new(plan.topology.hosts().len() / 2 + host)))
         .collect();
@@ -118,8 +134,8 @@ fn exchange(
     Ok(rates.into_iter().fold(f64::INFINITY, f64::min) / MEGA)
 }
 
-/// What one pair has through the same two switches.
-fn exchange_alone(window: u32) -> Result<f64> {
+/// What one pair exchanges through the same two switches, in IMB's MByte/s.
+fn exchange_alone(setting: Setting, window: u32) -> Result<f64, Error> {
     let plan = one_tree(&two_switches(1, 1)?)?;
-    exchange(&plan, SIZES[SIZES.len() - 1], (Transport::GoBackN, FlowControlAt::Everywhere), window)
+    Ok(exchange(&plan, SIZES[SIZES.len() - 1], setting, window)?)
 }

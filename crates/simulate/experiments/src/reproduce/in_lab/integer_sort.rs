@@ -3,9 +3,8 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use anyhow::{Context, Result};
-
-use super::mpi::{Ranks, Stage};
+use super::mpi::{OnPath as _, OnProcess as _, Ranks, Stage};
+use crate::error::MpiError;
 
 const SOURCE: &str = include_str!("integer_sort.c");
 /// Rounds that are timed; IS has ten as well.
@@ -17,19 +16,22 @@ const LONGEST: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// If it cannot be compiled, does not end, or a key is lost or altered.
-pub(super) fn rate(ranks: &Ranks<'_>, network: &str) -> Result<f64> {
+pub(super) fn rate(ranks: &Ranks<'_>, network: &str) -> Result<f64, MpiError> {
     let (source, program) = (ranks.folder().join("integer_sort.c"), ranks.folder().join("integer_sort"));
-    fs::write(&source, SOURCE).with_context(|| format!("write {}", source.display()))?;
-    let compiled =
-        Command::new("mpicc").arg("-O2").arg("-o").arg(&program).arg(&source).output().context("start mpicc")?;
-    anyhow::ensure!(compiled.status.success(), "mpicc: {}", String::from_utf8_lossy(&compiled.stderr));
+    fs::write(&source, SOURCE).on("write", &source)?;
+    let compiled = Command::new("mpicc").arg("-O2").arg("-o").arg(&program).arg(&source).output();
+    let compiled = compiled.when("start", "mpicc")?;
+    if !compiled.status.success() {
+        return Err(MpiError::Compile(String::from_utf8_lossy(&compiled.stderr).into_owned()));
+    }
     let stage = || match seconds(&ranks.printed()) {
         Some(_) => Stage::Enough,
         None => Stage::At(format!("{ROUNDS} rounds")),
     };
     let (program, rounds) = (program.display().to_string(), ROUNDS.to_string());
     ranks.start(&[&program, &rounds])?.until(&format!("integer sort on {network}"), LONGEST, stage)?;
-    let seconds = seconds(&ranks.printed()).context("the integer sort does not tell its time")?;
+    let seconds =
+        seconds(&ranks.printed()).ok_or(MpiError::NoResult { program: "the integer sort", result: "its time" })?;
     Ok(f64::from(ROUNDS) / seconds)
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -9,10 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
-use indicatif::ProgressBar;
 use lab::Lab;
 
+use super::super::{Event, event::Events};
+use crate::error::MpiError;
+
+const MPIRUN: &str = "mpirun";
 /// How long mpirun may take to end what it has started.
 const GRACE: Duration = Duration::from_secs(10);
 /// Between two looks at what a program has written.
@@ -38,6 +41,7 @@ pub(super) fn folder(lab: &str) -> PathBuf {
 pub(super) struct Ranks<'a> {
     lab: &'a Lab,
     folder: PathBuf,
+    events: Events<'a>,
 }
 
 impl<'a> Ranks<'a> {
@@ -45,12 +49,16 @@ impl<'a> Ranks<'a> {
     ///
     /// # Errors
     /// If files cannot be written, or what is done fails.
-    pub(super) fn with<T>(lab: &'a Lab, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+    pub(super) fn with<T>(
+        lab: &'a Lab,
+        events: Events<'a>,
+        work: impl FnOnce(&Self) -> Result<T, MpiError>,
+    ) -> Result<T, MpiError> {
         let folder = folder(&lab.layout().name);
-        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-        let ranks = Self { lab, folder };
-        let done = ranks.write_agent().and_then(|()| work(&ranks));
-        fs::remove_dir_all(&ranks.folder).with_context(|| format!("remove {}", ranks.folder.display()))?;
+        fs::create_dir_all(&folder).on("create", &folder)?;
+        let ranks = Self { lab, folder, events };
+        let done = ranks.write_remote_shell().and_then(|()| work(&ranks));
+        fs::remove_dir_all(&ranks.folder).on("remove", &ranks.folder)?;
         done
     }
 
@@ -67,15 +75,15 @@ impl<'a> Ranks<'a> {
     ///
     /// # Errors
     /// If mpirun cannot be started.
-    pub(super) fn start(&self, program: &[&str]) -> Result<Run> {
+    pub(super) fn start(&self, program: &[&str]) -> Result<Run<'a>, MpiError> {
         let layout = self.lab.layout();
         let first = &layout.hosts[0];
         let hosts: Vec<String> = layout.hosts.iter().map(|host| host.address.to_string()).collect();
         let addresses = format!("{}/{}", first.address, first.prefix_bits);
-        let (folder, agent) = (self.folder.display().to_string(), self.agent().display().to_string());
+        let (folder, shell) = (self.folder.display().to_string(), self.remote_shell().display().to_string());
         // Processes outnumber processors: who waits gives way.
         let settings = [
-            ("plm_rsh_agent", agent.as_str()),
+            ("plm_rsh_agent", shell.as_str()),
             ("plm_rsh_no_tree_spawn", "1"),
             ("pml", "ob1"),
             ("btl", "tcp,self"),
@@ -89,20 +97,21 @@ impl<'a> Ranks<'a> {
         words.extend(["-np", &count, "--host", &hosts]);
         words.extend(program);
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let mut command = self.lab.command(&first.name, "mpirun", &words)?;
+        let mut command = self.lab.command(&first.name, MPIRUN, &words)?;
         // What it keeps for itself goes with the rest.
         command.env("TMPDIR", &self.folder);
         command.stdin(Stdio::null()).stdout(self.create(PRINTED)?).stderr(self.create(COMPLAINTS)?);
-        Ok(Run { child: command.spawn().context("start mpirun")?, folder: self.folder.clone() })
+        let child = command.spawn().when("start", MPIRUN)?;
+        Ok(Run { child, folder: self.folder.clone(), events: self.events })
     }
 
-    fn create(&self, name: &str) -> Result<File> {
+    fn create(&self, name: &str) -> Result<File, MpiError> {
         let path = self.folder.join(name);
-        File::create(&path).with_context(|| format!("create {}", path.display()))
+        File::create(&path).on("create", &path)
     }
 
-    fn agent(&self) -> PathBuf {
-        self.folder.join("agent")
+    fn remote_shell(&self) -> PathBuf {
+        self.folder.join("remote-shell")
     }
 
     /// What the program that ran last has printed so far.
@@ -110,11 +119,12 @@ impl<'a> Ranks<'a> {
         fs::read_to_string(self.folder.join(PRINTED)).unwrap_or_default()
     }
 
-    /// Writes what Open MPI takes for ssh: a program that enters the namespace of a host's address.
+    /// Writes the program that Open MPI runs instead of ssh, with a host's address and a command: it runs the command in the
+    /// namespace of that host.
     ///
-    /// The hosts share one name, and daemons that begin at once in one folder of that name take it from each other: one start in
-    /// twelve waited for ever. So each has a folder of its own.
-    fn write_agent(&self) -> Result<()> {
+    /// Every host has a TMPDIR of its own: Open MPI's daemons name their folder after the machine, which all hosts share, and
+    /// daemons that start at the same time in one folder can wait for each other without end.
+    fn write_remote_shell(&self) -> Result<(), MpiError> {
         let mut script = "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\ncase $1 in\n".to_owned();
         for host in &self.lab.layout().hosts {
             script.push_str(&format!("{}) place={} ;;\n", host.address, host.namespace));
@@ -124,10 +134,9 @@ impl<'a> Ranks<'a> {
              exec ip netns exec \"$place\" setsid /bin/sh -c \"$*\"\n",
             self.folder.display()
         ));
-        let path = self.agent();
-        fs::write(&path, script).with_context(|| format!("write {}", path.display()))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
-            .with_context(|| format!("change {}", path.display()))
+        let path = self.remote_shell();
+        fs::write(&path, script).on("write", &path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).on("change", &path)
     }
 }
 
@@ -139,33 +148,45 @@ pub(super) enum Stage {
 }
 
 /// A program that runs on all hosts; ended when it is dropped.
-pub(super) struct Run {
+pub(super) struct Run<'a> {
     child: Child,
     folder: PathBuf,
+    events: Events<'a>,
 }
 
-impl Run {
-    /// Waits until what it has written is enough, showing how far it is, and ends it.
+impl Run<'_> {
+    /// Waits until what it has written is enough, telling how far it is, and ends it.
     ///
     /// # Errors
     /// If it ends before, or takes longer than `longest`.
-    pub(super) fn until(mut self, title: &str, longest: Duration, stage: impl Fn() -> Stage) -> Result<()> {
+    pub(super) fn until(mut self, title: &str, longest: Duration, stage: impl Fn() -> Stage) -> Result<(), MpiError> {
+        let waited = self.wait(title, longest, stage);
+        (self.events)(Event::Ended);
+        let stopped = self.stop();
+        if let Err(error) = &stopped {
+            (self.events)(Event::MpirunLeft(error));
+        }
+        waited.and(stopped)
+    }
+
+    fn wait(&mut self, title: &str, longest: Duration, stage: impl Fn() -> Stage) -> Result<(), MpiError> {
         let begun = Instant::now();
-        let bar = ProgressBar::new_spinner();
         loop {
-            let is_over = self.child.try_wait().context("wait for mpirun")?.is_some();
+            let is_over = self.child.try_wait().when("wait for", MPIRUN)?.is_some();
             let at = match stage() {
-                Stage::Enough => break,
+                Stage::Enough => return Ok(()),
                 Stage::At(at) => at,
             };
-            anyhow::ensure!(!is_over, "mpirun ended early: {}", self.complaints());
-            anyhow::ensure!(begun.elapsed() < longest, "it takes more than {} s; it was at: {at}", longest.as_secs());
-            bar.set_message(format!("{title}, {} s: {at}", begun.elapsed().as_secs()));
-            bar.tick();
+            if is_over {
+                return Err(MpiError::EndedEarly(self.complaints()));
+            }
+            let elapsed = begun.elapsed();
+            if elapsed >= longest {
+                return Err(MpiError::TooLong { limit_s: longest.as_secs(), stage: at });
+            }
+            (self.events)(Event::Running { title, elapsed, stage: &at });
             thread::sleep(LOOK);
         }
-        bar.finish_and_clear();
-        self.stop()
     }
 
     /// The first lines of what it complained of.
@@ -175,27 +196,48 @@ impl Run {
     }
 
     /// Ends mpirun, which ends what it has started.
-    fn stop(&mut self) -> Result<()> {
+    fn stop(&mut self) -> Result<(), MpiError> {
         let begun = Instant::now();
         // Twice, as Ctrl-C would: the second time it does not wait for others.
-        while self.child.try_wait().context("wait for mpirun")?.is_none() {
+        while self.child.try_wait().when("wait for", MPIRUN)?.is_none() {
             if begun.elapsed() > GRACE {
-                self.child.kill().context("end mpirun")?;
+                self.child.kill().when("end", MPIRUN)?;
                 break;
             }
             let ended = Command::new("kill").arg(self.child.id().to_string()).stderr(Stdio::null()).status();
-            ended.context("start kill")?;
+            ended.when("start", "kill")?;
             thread::sleep(Duration::from_secs(1));
         }
-        self.child.wait().context("wait for mpirun")?;
+        self.child.wait().when("wait for", MPIRUN)?;
         Ok(())
     }
 }
 
-impl Drop for Run {
+impl Drop for Run<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.stop() {
-            eprintln!("espalier: mpirun is left: {error:#}");
-        }
+        // `until` has told of a failure already.
+        let _ = self.stop();
+    }
+}
+
+/// Says of an I/O error what was to be done with which file.
+pub(super) trait OnPath<T> {
+    fn on(self, step: &'static str, path: &Path) -> Result<T, MpiError>;
+}
+
+impl<T> OnPath<T> for io::Result<T> {
+    fn on(self, step: &'static str, path: &Path) -> Result<T, MpiError> {
+        self.map_err(|source| MpiError::File { step, path: path.to_owned(), source })
+    }
+}
+
+/// Says of an I/O error what was to be done with which program.
+pub(super) trait OnProcess<T> {
+    fn when(self, step: &'static str, program: &'static str) -> Result<T, MpiError>;
+}
+
+impl<T> OnProcess<T> for io::Result<T> {
+    fn when(self, step: &'static str, program: &'static str) -> Result<T, MpiError> {
+        self.map_err(|source| MpiError::Process { step, program, source })
     }
 }
