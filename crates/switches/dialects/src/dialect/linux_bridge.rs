@@ -10,7 +10,7 @@
 //! `vlan add` sets the flags anew, so saying it without `pvid` takes the PVID away; an entry that is not `static` is the
 //! bridge's own address, and without `master` it is the port's. A port lets all floods out until it is told not to, and
 //! again when it has left the bridge. `set -e` stops at the first refusal, with ports still shut.
-//! Tried on Debian's kernel (`make test-vm`).
+//! Tried on Debian's kernel (`make test SUITES=vm`).
 
 use std::{io, io::Write as _};
 
