@@ -2,22 +2,17 @@
 ESPALIER := target/release/espalier
 RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs fuzz-check deny bpf-check test-vm test-ib test-snmp test-ssh test-ri2n fuzz soak bench \
-	bench-planner bench-ri2n bench-hosts clean
+.PHONY: help demo build install test lint docs fuzz-check deny bpf-check fuzz soak bench bench-planner \
+	bench-ri2n bench-hosts clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
-	@echo "make test       every test, the eBPF object and the fabric on Debian's own kernel included"
+	@echo "make test       every test; SUITES=\"vm snmp\" for suites whose names contain a word (tools/test --list)"
 	@echo "make build      $(ESPALIER)"
 	@echo "make install    the programs, libraries, manual pages and completions into PREFIX (/usr/local)"
 	@echo "make lint       format, clippy and documentation, warnings denied"
 	@echo "make deny       licences and sources of dependencies"
 	@echo "make docs       the documentation as a site, in target/docs"
-	@echo "make test-vm    the lab, a large deployment and the services on Debian's own kernel under qemu, alone"
-	@echo "make test-ib    forwarding tables before OpenSM and ibdmchk, on simulated InfiniBand fabrics, alone"
-	@echo "make test-snmp  the lab's managed switches before net-snmp and lldpd, and a whole deployment, alone"
-	@echo "make test-ssh   four vendors' command lines over SSH, and files by TFTP and HTTP, alone"
-	@echo "make test-ri2n  unmodified programs, Open MPI and programs in C over RI2N, with a cable pulled, alone"
 	@echo "make fuzz       every parser for FUZZ_SECONDS (60) each"
 	@echo "make soak       what takes too long for every commit"
 	@echo "make bench      times of planning and checking; real traffic in the lab beside its prediction"
@@ -36,57 +31,12 @@ demo:
 
 test:
 	@tools/setup test
-	cargo test --workspace --locked
-	$(MAKE) bpf-check
-	$(MAKE) test-vm
-	$(MAKE) test-ib
-	$(MAKE) test-snmp
-	$(MAKE) test-ssh
-	$(MAKE) test-ri2n
+	@tools/test $(SUITES)
 
 bpf-check:
 	$(MAKE) -C crates/lab/bpf check
 	$(MAKE) -C crates/ri2n/run/bpf check
 	$(MAKE) -C crates/hosts/tagger/bpf check
-
-test-vm:
-	@tools/setup test
-	cargo build --release --locked -p espalier
-	@crates/lab/vm/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@HOSTS=64 crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@crates/lab/vm/systemd || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@crates/lab/vm/kept || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-
-test-ib:
-	@tools/setup test
-	cargo build --release --locked -p espalier
-	@tests/infiniband/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-
-test-snmp:
-	@tools/setup test
-	cargo build --release --locked -p espalier
-	@tests/snmp/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/cabling || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/drift || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/enrol || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/fewer || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/live || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/in-band || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/moved || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/deploy/standby || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-
-test-ssh:
-	@tools/setup test
-	cargo build --release --locked -p espalier
-	@tests/ssh/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-	@tests/serve/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
-
-test-ri2n:
-	@tools/setup test
-	cargo build --release --locked $(RI2N)
-	crates/ri2n/c/tests/run target/release/libri2n_c.a
-	@tests/ri2n/run || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 lint:
 	@tools/setup build
