@@ -27,8 +27,6 @@ pub enum SearchPart {
     Clusters,
     /// Shared trees: channel orders annealed for clusters of senders.
     Ordered,
-    /// Shared trees: copies of one tree.
-    Copies,
     /// Shared trees: move a branch to another parent.
     MoveBranch,
     /// Shared trees: move a sender, or a pair, to another tree.
@@ -39,7 +37,7 @@ pub enum SearchPart {
 
 impl SearchPart {
     /// All of them, starts before rules.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::Structured,
         Self::Updown,
         Self::Annealed,
@@ -48,7 +46,6 @@ impl SearchPart {
         Self::Spread,
         Self::Clusters,
         Self::Ordered,
-        Self::Copies,
         Self::Rivals,
         Self::Reattach,
         Self::Bend,
@@ -67,7 +64,6 @@ impl SearchPart {
             Self::Spread => "spread",
             Self::Clusters => "clusters",
             Self::Ordered => "ordered",
-            Self::Copies => "copies",
             Self::Rivals => "rivals",
             Self::Reattach => "reattach",
             Self::Bend => "bend",

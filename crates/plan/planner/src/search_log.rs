@@ -103,8 +103,6 @@ pub enum SharedStart {
     Afresh,
     /// A channel order annealed for clusters of senders.
     Ordered,
-    /// Copies of one tree.
-    Copies,
 }
 
 /// Why a search ended.
@@ -138,7 +136,6 @@ impl fmt::Display for SharedStart {
             Self::Split => "tree of the most loaded link split",
             Self::Afresh => "trees made anew",
             Self::Ordered => "channel order annealed for clusters",
-            Self::Copies => "copies of one tree",
         })
     }
 }

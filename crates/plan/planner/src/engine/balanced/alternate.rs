@@ -11,39 +11,33 @@
 //!   └─────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+use fabric::rng::Rng;
+
 use super::{
-    build::{Lateness, Rule},
+    build::Rule,
     forest::Source,
+    improve::{Next, Search, Stop, improve},
     net::{NONE, Net},
-    search::{Effort, rank_of},
-    state::{Context, PathPrices, SearchState},
+    order::Sifting,
+    price::PathPrices,
+    schedule::{BENDING, GROWING, Lateness, PRICES, REATTACHING},
+    search::rank_of,
+    state::{Context, SearchState},
 };
 use crate::{SearchPart, exponential::between};
 
 /// Most turns for which orders are changed: tables are as large as that.
 pub(super) const TURNS_MAX: usize = 1 << 24;
-/// Hops cost this much beside the price of load.
-const FLOOR: f64 = 0.02;
-/// Sharpness of local search at the end of each cycle.
-const SHARPNESS: f64 = 100.0;
-/// Sharpness at which a cycle that may be the best is finished.
-const FINEST: f64 = 1000.0;
-/// Most sources whose wishes are asked in a cycle.
-const ASKED_MAX: usize = 128;
-/// Share of the wanted turns that lasts to the next cycle.
-const MEMORY: f32 = 0.5;
-/// Most that a pair's gain counts, in average hops.
-const GAIN_MAX: f64 = 20.0;
-/// Cycles sift all channels that rollbacks leave, or any smaller share down to this part of it.
-const SHARE_SPAN: f64 = 1.0 / 30.0;
-/// Share of the cycles in which all trees are rebuilt.
-const REBUILDS: f64 = 0.3;
-/// How much worse, by the 40-norm, a kept cycle may end than it began.
-const TOLERANCE: f64 = 0.01;
 
 /// A run of cycles, which can be continued.
 pub(super) struct Alternation {
     pub(super) best: SearchState,
+    course: Course,
+}
+
+/// Where a run stands.
+struct Course {
+    /// The last state that was kept, and the norm of its loads.
     current: SearchState,
     norm: f64,
     /// `wanted[lane][turn]`; empty if there are no orders, or too many turns to change them.
@@ -56,62 +50,86 @@ impl Alternation {
     pub(super) fn new(context: &Context<'_, '_>, state: SearchState) -> Self {
         let tables = if context.net.turns <= TURNS_MAX { state.rank.len() } else { 0 };
         let wanted = vec![vec![0.0; context.net.turns]; tables];
-        Self { best: state.clone(), norm: f64::INFINITY, current: state, wanted, share: 1.0 }
+        Self { best: state.clone(), course: Course { norm: f64::INFINITY, current: state, wanted, share: 1.0 } }
     }
 
     /// Goes on until so many channels have been visited, time is up, or the load is no more than `enough`.
     pub(super) fn run(&mut self, context: &mut Context<'_, '_>, visits: u64, enough: f64) {
-        let end = context.work.total().saturating_add(visits);
-        let mut state = self.current.clone();
-        let mut mended = true;
-        while context.work.total() < end && !context.work.expired() {
-            if mended {
-                context.polish(&mut state, SHARPNESS);
-                debug_assert!(state.is_sound(context.net, context.sources), "loads or orders differ from a recount");
-                let norm = state.forest.norm(context.net);
-                if norm < self.norm * 1.002 {
-                    context.reattach(&mut state, Effort { sharpness: FINEST, ambition: 0.99, sweeps: 2 });
-                }
-                if state.quality(context.net) < self.best.quality(context.net) {
-                    self.best.clone_from(&state);
-                    if self.best.forest.peak(context.net) <= enough {
-                        break;
-                    }
-                }
-                let norm = state.forest.norm(context.net);
-                if norm <= self.norm * (1.0 + TOLERANCE * context.rng.unit_f64()) {
-                    self.norm = norm;
-                    self.current.clone_from(&state);
-                } else {
-                    state.clone_from(if context.rng.below(10) == 0 { &self.best } else { &self.current });
-                }
-            }
-            if !self.wanted.is_empty() && context.work.uses(SearchPart::Bend) {
-                self.bend(context, &mut state);
-                mended = mend(context, &mut state);
-                if !mended {
-                    self.share = (self.share * 0.75).max(2.0 / context.net.channels as f64);
-                    state.clone_from(&self.current);
-                    continue;
-                }
-                self.share = (self.share * 1.15).min(1.0);
-            }
-            let sharpness = 10.0 + 30.0 * context.rng.unit_f64();
-            if context.rng.unit_f64() < REBUILDS && context.work.uses(SearchPart::Rebuild) {
-                rebuild(context, &mut state, sharpness);
-            }
+        let stop = Stop { enough, cycles: usize::MAX, visits: context.work.total().saturating_add(visits) };
+        let state = self.course.current.clone();
+        improve(&mut Cycle { course: &mut self.course, context }, &mut self.best, state, stop);
+    }
+}
+
+/// The moves of a run: subtrees in a sweep, channel orders and whole trees between two sweeps.
+struct Cycle<'r, 'a, 'w> {
+    course: &'r mut Course,
+    context: &'r mut Context<'a, 'w>,
+}
+
+impl Search for Cycle<'_, '_, '_> {
+    type Candidate = SearchState;
+
+    fn net(&self) -> &Net {
+        self.context.net
+    }
+
+    fn is_spent(&self, visits: u64) -> bool {
+        self.context.work.is_spent(visits)
+    }
+
+    fn sweep(&mut self, state: &mut SearchState) {
+        let context = &mut *self.context;
+        context.polish(state);
+        debug_assert!(state.is_sound(context.net, context.sources), "loads or orders differ from a recount");
+        if state.forest.norm(context.net) < self.course.norm * REATTACHING.finest_norm {
+            context.reattach(state, REATTACHING.finest);
         }
     }
 
+    fn accept(&mut self, state: &mut SearchState, best: &SearchState) {
+        let Self { course, context } = self;
+        let norm = state.forest.norm(context.net);
+        if norm <= course.norm * (1.0 + BENDING.tolerance * context.rng.unit_f64()) {
+            course.norm = norm;
+            course.current.clone_from(state);
+        } else {
+            state.clone_from(if context.rng.below(BENDING.restart) == 0 { best } else { &course.current });
+        }
+    }
+
+    fn cool(&mut self, state: &mut SearchState, _cycles: usize) -> Next {
+        let Self { course, context } = self;
+        if !course.wanted.is_empty() && context.work.uses(SearchPart::Bend) {
+            course.bend(context, state);
+            if !mend(context, state) {
+                course.share = (course.share * BENDING.rollback).max(2.0 / context.net.channels as f64);
+                state.clone_from(&course.current);
+                return Next::Again;
+            }
+            course.share = (course.share * BENDING.advance).min(1.0);
+        }
+        let [least, more] = BENDING.rebuilding;
+        let sharpness = least + more * context.rng.unit_f64();
+        if context.rng.unit_f64() < BENDING.rebuilds && context.work.uses(SearchPart::Rebuild) {
+            rebuild(context, state, sharpness);
+        }
+        Next::Sweep
+    }
+}
+
+impl Course {
     /// Sifts the orders toward the turns that are used or wanted.
     fn bend(&mut self, context: &mut Context<'_, '_>, state: &mut SearchState) {
         let net = context.net;
-        let prices = PathPrices::new(net, &state.forest.load, between(8.0, 40.0, context.rng.unit_f64()), FLOOR);
-        let penalty = between(0.2, 4.0, context.rng.unit_f64()) as f32;
-        let steadiness = between(1.0, 30.0, context.rng.unit_f64()) as f32;
+        let mut random = |[first, last]: [f64; 2]| between(first, last, context.rng.unit_f64());
+        let sharpness = random(BENDING.sharpness);
+        let prices = PathPrices::new(net, &state.forest.load, sharpness, PRICES.floor);
+        let penalty = random(BENDING.penalty) as f32;
+        let steadiness = random(BENDING.steadiness) as f32;
         let asked = context.shuffled_sources();
-        let asked = &asked[..asked.len().min(ASKED_MAX)];
-        self.wanted.iter_mut().flatten().for_each(|wanted| *wanted *= MEMORY);
+        let asked = &asked[..asked.len().min(BENDING.asked_max)];
+        self.wanted.iter_mut().flatten().for_each(|wanted| *wanted *= BENDING.memory);
         let mut wish = vec![NONE; net.switches];
         let mut weight = vec![0.0_f64; net.switches];
         for &source in asked {
@@ -134,7 +152,7 @@ impl Alternation {
             };
             let shares = context.sources[source].shares(net);
             for (switch, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0) {
-                let gain = (cost(inward, switch) - cost(&wish, switch)).clamp(0.0, GAIN_MAX);
+                let gain = (cost(inward, switch) - cost(&wish, switch)).clamp(0.0, BENDING.gain_max);
                 if gain > 0.0 {
                     let pairs = f64::from(share) * context.sources[source].senders() as f64;
                     let mut at = switch;
@@ -148,14 +166,14 @@ impl Alternation {
             for switch in (0..net.switches).filter(|&switch| weight[switch] > 0.0) {
                 let tail = net.tail(wish[switch]);
                 if tail != root {
-                    wanted[net.turn(wish[tail], wish[switch])] += weight[switch] as f32 * (1.0 - MEMORY);
+                    wanted[net.turn(wish[tail], wish[switch])] += weight[switch] as f32 * (1.0 - BENDING.memory);
                 }
             }
         }
         let every = context.sources.len() as f32 / asked.len().max(1) as f32;
         let mut pull = vec![0.0_f32; net.turns];
         let mut folded = vec![0.0_f32; if net.symmetry.is_some() { net.turns } else { 0 }];
-        let share = self.share * between(1.0, SHARE_SPAN, context.rng.unit_f64());
+        let share = self.share * between(BENDING.share[0], BENDING.share[1], context.rng.unit_f64());
         for lane in 0..state.rank.len() {
             pull.iter_mut().zip(&self.wanted[lane]).for_each(|(pull, wanted)| *pull = every * wanted);
             for (number, source) in context.sources.iter().enumerate() {
@@ -177,24 +195,28 @@ impl Alternation {
                 net.fold_turns(lane, &pull, &mut folded);
                 continue;
             }
-            let sweeps = if share < 0.9 { 1 } else { 1 + context.rng.below(2) };
-            let rank = &mut state.rank[lane];
-            let visits = context.sifter.sift(net, rank, &pull, (sweeps, share), &mut context.rng);
+            let sifting = sifting(share, &mut context.rng);
+            let visits = context.sifter.sift(net, &mut state.rank[lane], &pull, sifting, &mut context.rng);
             context.work.spend(visits);
         }
         if let Some(symmetry) = &net.symmetry {
-            let sweeps = if share < 0.9 { 1 } else { 1 + context.rng.below(2) };
-            let visits = context.sifter.sift(net, &mut state.rank[0], &folded, (sweeps, share), &mut context.rng);
+            let sifting = sifting(share, &mut context.rng);
+            let visits = context.sifter.sift(net, &mut state.rank[0], &folded, sifting, &mut context.rng);
             symmetry.spread(&mut state.rank);
             context.work.spend(visits);
         }
     }
 }
 
+/// Sifts once, or where many channels are sifted, once or twice.
+fn sifting(share: f64, rng: &mut Rng) -> Sifting {
+    Sifting { share, sweeps: if share < BENDING.sifted_twice_share { 1 } else { 1 + rng.below(2) } }
+}
+
 /// Mends trees that the order has broken; false if one cannot be, or time is up.
 pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut SearchState) -> bool {
     let net = context.net;
-    let mut prices = PathPrices::new(net, &state.forest.load, 20.0, FLOOR);
+    let mut prices = PathPrices::new(net, &state.forest.load, BENDING.mending, PRICES.floor);
     let mut fallen = Vec::new();
     for (number, source) in context.sources.iter().enumerate() {
         let Some(rank) = rank_of(&state.rank, &state.lane, number) else { return true };
@@ -210,7 +232,7 @@ pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut SearchState) -> bo
         old.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         let inward = state.forest.tree_mut(number).0;
         for &switch in &fallen {
-            hang_up(net, source.root, rank, &prices.price, inward, switch);
+            reattach_rising(net, source.root, rank, &prices.price, inward, switch);
         }
         context.work.spend(20 * fallen.len());
         falls(net, source.root, rank, inward, &mut fallen);
@@ -247,7 +269,7 @@ fn falls(net: &Net, root: usize, rank: &[u32], inward: &[u32], fallen: &mut Vec<
 }
 
 /// Moves a switch, and what is below it, to the cheapest channel by which the order allows to enter it, if there is one.
-fn hang_up(net: &Net, root: usize, rank: &[u32], price: &[f32], inward: &mut [u32], switch: usize) {
+fn reattach_rising(net: &Net, root: usize, rank: &[u32], price: &[f32], inward: &mut [u32], switch: usize) {
     let latest = (net.from(switch).iter())
         .filter(|next| inward[net.head(**next)] == **next)
         .map(|next| rank[*next as usize])
@@ -295,7 +317,7 @@ impl SearchState {
 /// Lifts and regrows every tree against the load of all others, within its order or that of another lane.
 pub(super) fn rebuild(context: &mut Context<'_, '_>, state: &mut SearchState, sharpness: f64) {
     let net = context.net;
-    let mut prices = PathPrices::new(net, &state.forest.load, sharpness, FLOOR);
+    let mut prices = PathPrices::new(net, &state.forest.load, sharpness, PRICES.floor);
     let (mut grown, mut other) = (vec![NONE; net.switches], vec![NONE; net.switches]);
     for number in context.shuffled_sources() {
         let source = &context.sources[number];
@@ -344,7 +366,8 @@ pub(super) enum Patience {
 pub(super) fn grow_all(context: &mut Context<'_, '_>, state: &mut SearchState, patience: Patience) -> bool {
     let net = context.net;
     let mut grown = vec![NONE; net.switches];
-    let mut prices = PathPrices::new(net, &state.forest.load, 8.0, 0.07);
+    let first_prices = |load: &[u64]| PathPrices::new(net, load, GROWING.sharpness, PRICES.floor_first);
+    let mut prices = first_prices(&state.forest.load);
     for (turn, number) in context.shuffled_sources().into_iter().enumerate() {
         let source = &context.sources[number];
         let reached = match state.rank_of(number) {
@@ -359,8 +382,8 @@ pub(super) fn grow_all(context: &mut Context<'_, '_>, state: &mut SearchState, p
         if !context.work.spend(5 * net.channels) && patience == Patience::Short {
             return false;
         }
-        if turn < 8 || turn % (turn / 8) == 0 {
-            prices = PathPrices::new(net, &state.forest.load, 8.0, 0.07);
+        if turn < GROWING.repricing || turn % (turn / GROWING.repricing) == 0 {
+            prices = first_prices(&state.forest.load);
         } else {
             grown.iter().filter(|c| **c != NONE).for_each(|&c| prices.update(net, &state.forest.load, c));
         }

@@ -23,41 +23,23 @@ use crate::{
     threads::with_each,
 };
 
-use super::{forest::Source, net::Net, order::Sifter, rank::ranks_by_key, work::Work};
+use super::{
+    forest::Source,
+    net::Net,
+    order::{Sifter, Sifting},
+    price::of_share,
+    rank::ranks_by_key,
+    schedule::{ANNEALING, AnnealingSchedule, PRICES},
+    work::Work,
+};
 
 /// Sources swept at once.
 const BATCH: usize = 16;
 /// No channel yet, in the tables of a sweep.
 const START: u32 = u32::MAX;
 
-/// How to anneal.
-#[derive(Clone, Copy)]
-pub(super) struct Schedule {
-    /// Rounds in which the penalty rises.
-    pub(super) rounds: usize,
-    /// Rounds more, until nothing breaks the order.
-    pub(super) extra_max: usize,
-    /// Share of the rounds that are taken as done already, so as not to melt an order that is good.
-    pub(super) done: f64,
-    /// Penalty for a fall at first; at last it is `PENALTY_LAST`.
-    pub(super) penalty: f64,
-    /// Share of the wanted turns that lasts from round to round.
-    pub(super) memory: f32,
-    /// How much more a fall counts for the order than other turns, at last. Too much mends falls at any price.
-    pub(super) urgency: f32,
-    /// Sweeps: one more than the falls that a path may have.
-    pub(super) sweeps: usize,
-    /// Most batches of a lane that are swept in a round, at first and once the penalty is high; the next round takes
-    /// others.
-    pub(super) batches_max: [usize; 2],
-}
-
-/// What the penalty rises to.
-const PENALTY_LAST: f64 = 20.0;
 /// Groups of batches that may be swept at the same time.
 const CREWS: usize = 8;
-/// From this share of the rounds on the penalty counts as high.
-const DETAILED: f64 = 0.8;
 
 /// Where flow comes from, and what goes where.
 pub(super) struct Origin<'a> {
@@ -79,14 +61,14 @@ pub(super) fn origins<'a>(net: &'a Net, sources: &'a [Source]) -> Vec<Origin<'a>
 }
 
 /// About what annealing costs, in visits.
-pub(super) fn cost(net: &Net, sources: usize, schedule: Schedule) -> u64 {
+pub(super) fn cost(net: &Net, sources: usize, schedule: AnnealingSchedule) -> u64 {
     let batches = sources.div_ceil(BATCH);
     let (first, last) = schedule.batches_max.map(|most| batches.min(most)).into();
-    let swept = (first as f64 * DETAILED + last as f64 * (1.0 - DETAILED)) * schedule.rounds as f64;
+    let swept = (first as f64 * ANNEALING.detailed + last as f64 * (1.0 - ANNEALING.detailed)) * schedule.rounds as f64;
     (swept * (1.0 - schedule.done)) as u64 * visits_per_batch(net, schedule)
 }
 
-fn visits_per_batch(net: &Net, schedule: Schedule) -> u64 {
+fn visits_per_batch(net: &Net, schedule: AnnealingSchedule) -> u64 {
     (2 * schedule.sweeps * net.channels) as u64
 }
 
@@ -107,7 +89,7 @@ pub(super) struct Annealing<'a> {
     pub(super) lane: &'a [u8],
     /// Nothing goes through channels with `closed[lane][channel]`, of which there are none where this is empty.
     pub(super) closed: &'a [Vec<bool>],
-    pub(super) schedule: Schedule,
+    pub(super) schedule: AnnealingSchedule,
 }
 
 /// Anneals `rank[lane][channel]`; none if time was up before that was done, so that what comes out never depends on how much
@@ -128,7 +110,7 @@ pub(super) fn anneal(
     let mut price = vec![1.0_f32; net.channels];
     let mut order = vec![0_u32; net.channels];
     let mut crews: Vec<Crew> = (0..CREWS).map(|_| Crew::new(net, schedule.sweeps)).collect();
-    let mut sifter = Sifter::default();
+    let (mut sifter, sifting) = (Sifter::default(), Sifting { sweeps: ANNEALING.siftings, share: 1.0 });
     let tables = if net.symmetry.is_some() { net.turns } else { 0 };
     let (mut counted, mut folded) = (vec![0.0_f32; tables], vec![0.0_f32; tables]);
     // The pairs that broke the orders, and these.
@@ -137,9 +119,9 @@ pub(super) fn anneal(
     while round < schedule.rounds + extra {
         let progress = (round as f64 / (schedule.rounds.max(2) - 1) as f64).min(1.0);
         let late = round.saturating_sub(schedule.rounds) as f64;
-        let penalty = between(schedule.penalty, PENALTY_LAST, progress) as f32;
-        let urgency = 1.0 + schedule.urgency * (progress * progress * exp(0.1 * late)) as f32;
-        let before = (progress > DETAILED).then(|| rank.clone());
+        let penalty = between(schedule.penalty, ANNEALING.penalty_last, progress) as f32;
+        let urgency = 1.0 + schedule.urgency * (progress * progress * exp(ANNEALING.extra_urgency * late)) as f32;
+        let before = (progress > ANNEALING.detailed).then(|| rank.clone());
         let mut falls = 0.0;
         folded.fill(0.0);
         for lane in 0..lanes {
@@ -147,7 +129,7 @@ pub(super) fn anneal(
                 order[at as usize] = channel as u32;
             }
             let own = &mut batches[lane];
-            let most = schedule.batches_max[usize::from(progress > DETAILED)];
+            let most = schedule.batches_max[usize::from(progress > ANNEALING.detailed)];
             let count = own.len().min(most);
             let middle = round * count % own.len().max(1);
             own.rotate_left(middle);
@@ -162,8 +144,8 @@ pub(super) fn anneal(
             for crew in &crews[..crewed] {
                 falls += crew.falls;
             }
-            let fresh = if late > 0.0 { 0.3 } else { 1.0 - schedule.memory };
-            let memory = if late > 0.0 { 0.97 } else { schedule.memory };
+            let fresh = if late > 0.0 { ANNEALING.extra_fresh } else { 1.0 - schedule.memory };
+            let memory = if late > 0.0 { ANNEALING.extra_memory } else { schedule.memory };
             let used = |turn: usize| crews[..crewed].iter().map(|crew| crew.used[turn]).sum::<f32>();
             // Where lanes are alike, what is wanted on all of them decides the order of the first.
             let sifted = match &net.symmetry {
@@ -183,7 +165,7 @@ pub(super) fn anneal(
                     is_last.then_some(0)
                 }
             };
-            let visits = sifted.map_or(0, |lane| sifter.sift(net, &mut rank[lane], &wanted[lane], (3, 1.0), rng));
+            let visits = sifted.map_or(0, |lane| sifter.sift(net, &mut rank[lane], &wanted[lane], sifting, rng));
             if let (Some(symmetry), Some(_)) = (&net.symmetry, sifted) {
                 symmetry.spread(&mut rank);
             }
@@ -200,10 +182,11 @@ pub(super) fn anneal(
         }
         let time = |channel: usize| load[channel] * net.slowness_of(channel);
         let peak = (0..net.channels).map(time).fold(1e-9, f64::max);
-        let sharpness = 6.0 + 20.0 * progress;
+        let [soft, sharp] = ANNEALING.sharpness;
+        let sharpness = soft + (sharp - soft) * progress;
         let (mut weighted, mut all) = (0.0, 0.0);
         for channel in 0..net.channels {
-            let weight = net.slowness_of(channel) * (exp(sharpness * (time(channel) / peak - 1.0)) + 0.02);
+            let weight = net.slowness_of(channel) * of_share(time(channel) / peak, sharpness, PRICES.floor);
             price[channel] = weight as f32;
             weighted += weight * load[channel];
             all += load[channel];
@@ -296,7 +279,9 @@ impl Crew {
         self.used.fill(0.0);
         self.falls = 0.0;
         for batch in batches {
-            let step = if batch.rounds == 0 { 1.0 } else { (2.0 / (batch.rounds as f64 + 2.0)).max(0.15) } as f32;
+            let step =
+                if batch.rounds == 0 { 1.0 } else { (2.0 / (batch.rounds as f64 + 2.0)).max(ANNEALING.averaging_min) }
+                    as f32;
             batch.rounds += 1;
             self.fresh.fill(0.0);
             let Self { sweeper, fresh, used, .. } = self;

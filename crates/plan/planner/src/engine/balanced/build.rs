@@ -13,7 +13,10 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::net::{NONE, Net};
+use super::{
+    net::{NONE, Net},
+    schedule::{GROWING, Lateness},
+};
 
 /// Which turns a tree may make.
 #[derive(Clone, Copy)]
@@ -24,15 +27,6 @@ pub(super) enum Rule<'a> {
     Strict(&'a [u32], Lateness),
     /// All of them, at a price for each that does not increase the rank.
     Soft(&'a [u32], f32),
-}
-
-/// What entering a switch through a channel of high rank costs beside the path.
-#[derive(Clone, Copy)]
-pub(super) enum Lateness {
-    /// So much for the highest rank, less in proportion for others.
-    Costs(f32),
-    /// It alone decides.
-    Decides,
 }
 
 /// Tables kept between trees.
@@ -139,10 +133,7 @@ impl Builder {
         rank: &[u32],
         inward: &mut [u32],
     ) -> bool {
-        use Lateness::{Costs, Decides};
-        const ATTEMPTS: [Lateness; 7] =
-            [Costs(0.0), Costs(0.3), Costs(1.0), Costs(3.0), Costs(10.0), Costs(30.0), Decides];
-        ATTEMPTS.iter().any(|&lateness| self.grow(net, root, price, Rule::Strict(rank, lateness), inward))
+        GROWING.attempts.iter().any(|&lateness| self.grow(net, root, price, Rule::Strict(rank, lateness), inward))
     }
 }
 

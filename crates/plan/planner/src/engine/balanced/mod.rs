@@ -1,35 +1,53 @@
-//! Balanced routes on any cabling: search for the lowest peak, free of deadlock where that is asked for.
+//! Balanced routes on any cabling: search for the lowest maximum channel load, free of deadlock where that is asked for.
 //!
-//! Every source has a tree; together they should load the most loaded channel as little as possible. Without flow control
-//! any trees will do, and local search against exponential prices comes close to the bound. With it, all trees of a lane
-//! must rise in one numbering of channels, and the numbering is searched for as well: annealed from nothing, or taken
-//! from the routes of a structured engine, and then bent and searched in alternation. Several starts compete, for ever longer
-//! slices of time; whatever happens, there is a valid plan from the first moment on.
+//! There is one search: a *demand* takes an *order* of channels, *moves* lower the load from one of several *starts*, and a
+//! *schedule* says how sharply and for how long.
+//!
+//! | | files |
+//! |---|---|
+//! | demand: who uses a tree | `forest.rs` a source each; `senders.rs` senders that share one; `pairs.rs` pairs that choose one |
+//! | order: which turns are allowed | any; `order.rs` sifted toward wanted turns; `bent_order.rs` as far as turns in use allow; `anneal.rs` from nothing |
+//! | moves: what a sweep changes | `search.rs` subtrees; `branch.rs` branches of shared trees; a sender or a pair to another tree |
+//! | starts: what a search begins with | `starts/`, a file each |
+//! | schedule: every number | `schedule.rs` |
+//! | price: what a move lowers | `price.rs`, exponential in the load, for all demands |
+//!
+//! The loop is `improve.rs` for every demand. Around it, `contest.rs` lets starts with a tree for each source compete for slices
+//! of time, and `pack/` adds shared trees one by one up to the cap on VLANs. Whatever happens, there is a valid plan from the
+//! first moment on: all work is counted in steps (`work.rs`), and each start is taken only if it is better.
 //!
 //! ```text
-//!   up*/down* order ─┐
-//!   other engines   ─┼─▶ trees ─▶ local search ─▶ alternate order and trees ─▶ best so far
-//!   annealed orders ─┘                 ▲                    │
-//!                                      └────────────────────┘
+//!            starts ─▶ candidate ─▶ sweep of moves ─▶ best so far? ─▶ accept ─▶ cool ─┐
+//!   structured, updown     ▲           │ prices of the demand,                        │ next prices,
+//!   annealed, images       │           │ turns that the order allows                  │ order bent or sifted
+//!   split, spread, …       └───────────┴──────────────────────────────────────────────┘ by the schedule
 //! ```
 
 mod alternate;
 mod anneal;
+mod bent_order;
+mod branch;
 mod build;
 mod contest;
+mod converter;
 mod forest;
+mod improve;
 mod lone;
 mod net;
 mod order;
 mod pack;
+mod pairs;
 mod price;
 mod rank;
+mod schedule;
 mod search;
-mod seeds;
+mod senders;
+mod shape;
 mod share;
+mod shared_trees;
+mod starts;
 mod state;
 mod symmetry;
-mod torus;
 mod work;
 
 use fabric::{FlowControl, Policy, Tagging, Topology, Traffic};
@@ -48,7 +66,16 @@ use crate::{
 };
 
 pub(crate) use self::lone::Grower;
-use self::{contest::Contest, net::Net, seeds::Ask, share::Sharing, work::Work};
+use self::{
+    contest::Contest,
+    net::Net,
+    share::Sharing,
+    starts::{
+        seed::{self, Ask},
+        structured,
+    },
+    work::Work,
+};
 
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
 const TABLE_MAX: usize = 1 << 25;
@@ -76,7 +103,7 @@ pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mu
     let mut routings = if with_hosts * net.switches <= TABLE_MAX {
         search(topology, policy, &net, &sharing, bound, with_hosts, watch)
     } else {
-        let of = |ask| seeds::routings(topology, policy, ask).into_iter().map(|(_, routing)| routing);
+        let of = |ask| seed::routings(topology, policy, ask).into_iter().map(|(_, routing)| routing);
         of(Ask::Structured).chain(of(Ask::Updown)).collect()
     };
     routings.push(merge(topology, tree::route(topology)));
@@ -104,7 +131,7 @@ fn search(
     watch: &mut dyn Watch,
 ) -> Vec<Routing> {
     let trees = number::capacity(topology, policy);
-    if let Some(perfect) = seeds::perfect_by_pair(topology, policy, trees, bound) {
+    if let Some(perfect) = structured::perfect_by_pair(topology, policy, trees, bound) {
         return vec![perfect];
     }
     let mut contest = Contest::new(topology, policy, net, sharing, bound);

@@ -23,14 +23,23 @@ pub(super) struct Sifter {
     sorted: Vec<u32>,
 }
 
+/// How much to sift.
+#[derive(Clone, Copy)]
+pub(super) struct Sifting {
+    /// Sweeps at most; a sweep that moves nothing is the last.
+    pub(super) sweeps: usize,
+    /// Share of all channels that each sifts.
+    pub(super) share: f64,
+}
+
 impl Sifter {
-    /// Sifts a share of all channels, so many times; `wanted[turn]`. Returns channel visits.
+    /// Sifts channels by `wanted[turn]`. Returns channel visits.
     pub(super) fn sift(
         &mut self,
         net: &Net,
         rank: &mut [u32],
         wanted: &[f32],
-        (sweeps, share): (usize, f64),
+        Sifting { sweeps, share }: Sifting,
         rng: &mut Rng,
     ) -> usize {
         let mut visits = 0;
@@ -143,7 +152,7 @@ mod tests {
                 let mut before = falling(&net, &rank, &wanted);
                 for step in 0..6 {
                     let share = if step % 2 == 0 { 1.0 } else { 0.2 };
-                    sifter.sift(&net, &mut rank, &wanted, (1, share), &mut rng);
+                    sifter.sift(&net, &mut rank, &wanted, Sifting { sweeps: 1, share }, &mut rng);
                     let after = falling(&net, &rank, &wanted);
                     assert!(
                         after <= before + 1e-6,

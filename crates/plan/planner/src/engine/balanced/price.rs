@@ -12,11 +12,8 @@
 //!               target
 //! ```
 
-use super::net::Net;
+use super::{net::Net, schedule::PRICES};
 use crate::exponential::exp;
-
-/// What every pair costs on every channel beside its price, so that of two ways as good the shorter is taken.
-const HOP_COST: f64 = 1e-7;
 
 /// Prices that follow the loads.
 pub(super) struct Prices {
@@ -68,7 +65,7 @@ impl Prices {
         if self.memo[at].pairs != pairs || self.memo[at].added.is_empty() {
             let slope = self.slope;
             let times = || net.slowness.iter().map(|slowness| slowness * pairs as f64);
-            let hop_cost = HOP_COST * net.pairs_per_unit;
+            let hop_cost = PRICES.hop * net.pairs_per_unit;
             self.memo[at] = Factors {
                 pairs,
                 added: times().map(|time| exp(slope * time) - 1.0).collect(),
@@ -79,8 +76,82 @@ impl Prices {
         at
     }
 
+    /// The factors with this number.
     #[inline]
     pub(super) fn at(&self, factors: usize) -> &Factors {
         &self.memo[factors]
+    }
+
+    /// What so many pairs more, or less, change on a channel of shared trees.
+    #[inline]
+    pub(super) fn change(&self, net: &Net, channel: u32, pairs: f64) -> f64 {
+        if pairs == 0.0 {
+            return 0.0;
+        }
+        let time = self.slope * pairs * net.slowness_of(channel as usize);
+        self.weight[channel as usize] * (exp(time) - 1.0) + PRICES.hop_shared * time
+    }
+
+    /// What a pair costs on a channel of shared trees, if it is the only change.
+    #[inline]
+    pub(super) fn of_pair(&self, net: &Net, channel: u32) -> f64 {
+        self.slope * net.slowness_of(channel as usize) * (self.weight[channel as usize] + PRICES.hop_shared)
+    }
+
+    /// Whether all changes of load have been followed.
+    pub(super) fn follows(&self, net: &Net, load: &[u64]) -> bool {
+        (0..net.channels).all(|channel| self.weight[channel] == self.of(net, load, channel))
+    }
+}
+
+/// What a channel costs that is so busy, as a share of the most loaded one; `floor` is what hops cost beside. Beyond twice the
+/// peak prices rise no more, so that single precision always holds them.
+#[inline]
+pub(super) fn of_share(share: f64, sharpness: f64, floor: f64) -> f64 {
+    exp(sharpness * (share - 1.0).min(1.0).min(20.0 / sharpness)) + floor
+}
+
+/// Prices for whole paths: exponential in the load, with a floor so that hops count too.
+pub(super) struct PathPrices {
+    pub(super) price: Vec<f32>,
+    sharpness: f64,
+    floor: f64,
+    peak: f64,
+    scale: f64,
+}
+
+impl PathPrices {
+    /// Scaled so that the average hop costs 1.
+    pub(super) fn new(net: &Net, load: &[u64], sharpness: f64, floor: f64) -> Self {
+        let times = (0..net.channels).map(|channel| load[channel] as f64 * net.slowness_of(channel));
+        let peak = times.fold(1.0, f64::max);
+        let mut prices = Self { price: vec![0.0; net.channels], sharpness, floor, peak, scale: 1.0 };
+        let (mut weighted, mut all) = (0.0, 0.0);
+        for channel in 0..net.channels {
+            let price = prices.at(net, load, channel);
+            weighted += price * load[channel] as f64;
+            all += load[channel] as f64;
+        }
+        if weighted > 0.0 {
+            prices.scale = all / weighted;
+        }
+        for channel in 0..net.channels {
+            prices.price[channel] = (prices.scale * prices.at(net, load, channel)) as f32;
+        }
+        prices
+    }
+
+    /// Follows a change of a channel's load.
+    #[inline]
+    pub(super) fn update(&mut self, net: &Net, load: &[u64], channel: u32) {
+        let price = (self.scale * self.at(net, load, channel as usize)) as f32;
+        net.twins(channel).iter().for_each(|twin| self.price[*twin as usize] = price);
+    }
+
+    #[inline]
+    fn at(&self, net: &Net, load: &[u64], channel: usize) -> f64 {
+        let slowness = net.slowness_of(channel);
+        let share = load[channel] as f64 * slowness / self.peak;
+        slowness * of_share(share, self.sharpness, self.floor)
     }
 }

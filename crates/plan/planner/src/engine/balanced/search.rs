@@ -20,22 +20,9 @@ use super::{
     forest::{Forest, Source},
     net::{NONE, Net},
     price::Prices,
+    schedule::{Effort, PRICES},
     work::Work,
 };
-
-/// Paths whose channels weigh less than this together are left alone; that of a channel at the target is 1.
-const WEIGHT_MIN: f64 = 1e-3;
-
-/// How long and how sharply to search.
-#[derive(Clone, Copy)]
-pub(super) struct Effort {
-    /// How much the most loaded channels count more than others.
-    pub(super) sharpness: f64,
-    /// The load aimed at, as a share of the most loaded channel's.
-    pub(super) ambition: f64,
-    /// Most sweeps over all trees.
-    pub(super) sweeps: usize,
-}
 
 /// Tables kept between searches.
 pub(super) struct Scratch {
@@ -173,7 +160,7 @@ fn sweep_tree(
     let (inward, below, load) = forest.tree_mut(number);
     scratch.survey(net, root, rank, inward, prices);
     let (mut moves, mut visits) = (0, inward.len() / 2);
-    let negligible = WEIGHT_MIN * prices.slope;
+    let negligible = PRICES.negligible * prices.slope;
     let Scratch { stamp, saved, now, switches, path, earliest, promising, zeros, .. } = scratch;
     let ranks = rank.unwrap_or(zeros);
     rng.shuffle(switches);

@@ -5,13 +5,15 @@ use fabric::rng::Rng;
 use super::{
     build::Builder,
     forest::{Forest, Source},
+    improve::{Candidate, Quality},
     net::{NONE, Net},
     order::Sifter,
-    search::{Effort, Rules, Scratch, rank_of, reattach},
+    schedule::{Effort, REATTACHING},
+    search::{Rules, Scratch, rank_of, reattach},
     symmetry::Symmetry,
     work::Work,
 };
-use crate::{SearchPart, exponential::exp};
+use crate::SearchPart;
 
 /// Trees, lanes and orders. Without orders every turn is allowed.
 #[derive(Clone)]
@@ -49,9 +51,10 @@ impl SearchState {
         all.iter().enumerate().for_each(|(at, source)| forest.lay(net, at, source));
         Self { forest, lane, rank: self.rank.clone() }
     }
+}
 
-    /// What makes one state better than another: the most loaded channel, then fewer hops.
-    pub(super) fn quality(&self, net: &Net) -> (f64, u64) {
+impl Candidate for SearchState {
+    fn quality(&self, net: &Net) -> Quality {
         (self.forest.peak(net), self.forest.hops())
     }
 }
@@ -73,11 +76,9 @@ impl<'a, 'w> Context<'a, 'w> {
         Self { net, sources, builder, scratch, sifter: Sifter::default(), rng, work }
     }
 
-    /// Local search with rising sharpness.
-    pub(super) fn polish(&mut self, state: &mut SearchState, sharpness: f64) {
-        for share in [0.2, 0.5, 1.0] {
-            self.reattach(state, Effort { sharpness: sharpness * share, ambition: 0.98, sweeps: 1 });
-        }
+    /// Reattaches subtrees at rising sharpness.
+    pub(super) fn polish(&mut self, state: &mut SearchState) {
+        REATTACHING.cycle.into_iter().for_each(|effort| _ = self.reattach(state, effort));
     }
 
     pub(super) fn reattach(&mut self, state: &mut SearchState, effort: Effort) -> usize {
@@ -94,51 +95,5 @@ impl<'a, 'w> Context<'a, 'w> {
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
         self.rng.shuffle(&mut order);
         order
-    }
-}
-
-/// Prices for whole paths: exponential in the load, with a floor so that hops count too.
-pub(super) struct PathPrices {
-    pub(super) price: Vec<f32>,
-    sharpness: f64,
-    floor: f64,
-    peak: f64,
-    scale: f64,
-}
-
-impl PathPrices {
-    /// Scaled so that the average hop costs 1.
-    pub(super) fn new(net: &Net, load: &[u64], sharpness: f64, floor: f64) -> Self {
-        let times = (0..net.channels).map(|channel| load[channel] as f64 * net.slowness_of(channel));
-        let peak = times.fold(1.0, f64::max);
-        let mut prices = Self { price: vec![0.0; net.channels], sharpness, floor, peak, scale: 1.0 };
-        let (mut weighted, mut all) = (0.0, 0.0);
-        for channel in 0..net.channels {
-            let price = prices.at(net, load, channel);
-            weighted += price * load[channel] as f64;
-            all += load[channel] as f64;
-        }
-        if weighted > 0.0 {
-            prices.scale = all / weighted;
-        }
-        for channel in 0..net.channels {
-            prices.price[channel] = (prices.scale * prices.at(net, load, channel)) as f32;
-        }
-        prices
-    }
-
-    /// Follows a change of a channel's load.
-    #[inline]
-    pub(super) fn update(&mut self, net: &Net, load: &[u64], channel: u32) {
-        let price = (self.scale * self.at(net, load, channel as usize)) as f32;
-        net.twins(channel).iter().for_each(|twin| self.price[*twin as usize] = price);
-    }
-
-    #[inline]
-    fn at(&self, net: &Net, load: &[u64], channel: usize) -> f64 {
-        let slowness = net.slowness_of(channel);
-        let share = load[channel] as f64 * slowness / self.peak;
-        // Beyond twice the peak prices rise no more, so that single precision always holds them.
-        slowness * (exp(self.sharpness * (share - 1.0).min(1.0).min(20.0 / self.sharpness)) + self.floor)
     }
 }

@@ -57,6 +57,11 @@ impl<'a> Work<'a> {
         self.expired
     }
 
+    /// Whether time is up, or so many visits have been made.
+    pub(crate) fn is_spent(&self, visits: u64) -> bool {
+        self.expired || self.total >= visits
+    }
+
     /// Visits so far.
     pub(crate) fn total(&self) -> u64 {
         self.total

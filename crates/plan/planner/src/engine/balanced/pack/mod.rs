@@ -1,13 +1,13 @@
 //! Few trees for many: routes that fit a number of VLANs, and routes by pair.
 //!
 //! The rest of the engine gives every source a tree of its own. Here trees are shared: as many as there are VLANs, each for
-//! several sources (`share.rs`), or for any pairs at all (`pairs.rs`). Trees and who takes which are improved
-//! together by moves that lower exponential prices (`trees.rs`, `sweep.rs`); where paths must rise, the order of channels
-//! bends along with them as far as no cycle comes of it (`rising.rs`).
+//! several sources (`senders.rs`), or for any pairs at all (`pairs.rs`). Trees and who takes which are improved
+//! together by moves that lower exponential prices (`shared_trees.rs`, `branch.rs`); where paths must rise, the order of channels
+//! bends along with them as far as no cycle comes of it (`bent_order.rs`).
 //!
 //! ```text
 //!   one tree ─▶ split ─▶ split ─▶ …                  ─┐
-//!   trees spread over the network, or for clusters    ├─▶ improve ─▶ best so far, up to the cap (`ladder.rs`)
+//!   trees spread over the network, or for clusters    ├─▶ improve ─▶ best so far, up to the cap (`sequence.rs`)
 //!   trees for clusters, within an order for them     ─┤
 //!   what is left of a tree for every source          ─┘
 //! ```
@@ -18,16 +18,7 @@
 //! hosts·(S − 1)/S pairs, and around a switch of degree d in the middle at least S·(hosts − 1)/(d + 2). Where the pair
 //! chooses, neither holds.
 
-mod cluster;
-mod ladder;
-mod ordered;
-mod pairs;
-mod rising;
-mod shape;
-mod share;
-mod shared_trees;
-mod start;
-mod sweep;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -36,29 +27,17 @@ use fabric::{FlowControl, Policy, Tagging, Topology, rng::Rng};
 use crate::{Ending, SearchEvent, StepLimit, routing::Routing};
 
 use super::{
+    converter::Converter,
+    improve::{Candidate, Stop, is_better},
     net::Net,
+    pairs::{Pairs, improve as improve_pairs},
+    schedule::{FAR, SHAPING, SHARED, TREE_COUNTS},
+    senders::{Share, improve},
+    starts::split,
     work::{Work, visits_in},
 };
 
-use self::{
-    ladder::better_pairs,
-    pairs::{Pairs, improve as improve_pairs},
-    share::{Share, Stop, improve},
-    shared_trees::is_better,
-    start::Starts,
-};
-
-/// How many orders are annealed in a row of which nothing better comes, where time counts.
-const TRIES_IN_VAIN: usize = 3;
-/// So many times the load that some channel must have is far from it.
-const FAR: f64 = 2.0;
-
-/// Part of all steps that one improvement may take on the way to more trees where paths must rise.
-const BRIEF_PART: u64 = 16;
-/// The same for clusters that take shape.
-const SHAPING_PART: u64 = 32;
-/// Visits that an improvement may make in any case.
-const BRIEF_MIN: u64 = 1 << 26;
+use self::sequence::{Attempts, better_pairs};
 
 /// What is to fit where.
 pub(super) struct Limits {
@@ -80,8 +59,8 @@ pub(super) fn steps_before(topology: &Topology, policy: &Policy, sources: usize,
     // Where paths must rise, the orders that come of it are used whatever the number of trees.
     StepLimit::by_size(topology).part(match policy.flow_control {
         _ if used => 1,
-        FlowControl::None => 16,
-        FlowControl::Pause | FlowControl::Pfc(_) => 4,
+        FlowControl::None => SHARED.before[0],
+        FlowControl::Pause | FlowControl::Pfc(_) => SHARED.before[1],
     })
 }
 
@@ -99,15 +78,15 @@ pub(super) fn pack(
         return Vec::new();
     }
     let enough = if net.slowness.len() <= 1 { (limits.bound - 1e-6).ceil() } else { limits.bound };
-    let brief = visits_in(&StepLimit::for_one(topology, policy).part(BRIEF_PART)).max(BRIEF_MIN);
-    let shaping = visits_in(&StepLimit::for_one(topology, policy).part(SHAPING_PART));
+    let brief = visits_in(&StepLimit::for_one(topology, policy).part(SHARED.brief_part)).max(SHARED.brief_min);
+    let shaping = visits_in(&StepLimit::for_one(topology, policy).part(SHAPING.part));
     let packer = Packer { policy, net, limits, enough, brief, shaping };
-    let starts = Starts::new(topology, policy, net);
+    let converter = Converter::new(topology, policy, net);
     let mut rng = Rng::new(policy.seed);
     if policy.tagging == Tagging::Pair {
-        packer.by_pair(&starts, routings, &mut rng, work)
+        packer.by_pair(&converter, routings, &mut rng, work)
     } else {
-        packer.by_source(&starts, routings, &mut rng, work)
+        packer.by_source(&converter, routings, &mut rng, work)
     }
 }
 
@@ -123,40 +102,47 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    fn by_source(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {
+    fn by_source(
+        &self,
+        converter: &Converter<'_>,
+        routings: &[Routing],
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Vec<Routing> {
         let net = self.net;
         let mut tries = 0;
-        let mut best = match self.climb_in_time(starts, routings, rng, work) {
+        let mut best = match self.in_time(converter, routings, rng, work) {
             Some(best) => {
-                tries = TRIES_IN_VAIN;
+                tries = TREE_COUNTS.ordered_tries_in_time;
                 best
             }
-            None => self.climb(starts, routings, rng, work, &mut |_, _, _| {}),
+            None => self.sequence(converter, routings, rng, work, &mut |_, _, _| {}),
         };
         // Where time counts, not steps, all of it is used.
         while self.policy.time_limit.is_some() && !work.expired() && best.trees.peak(net) > self.enough {
             work.progress(best.trees.peak(net), self.limits.bound);
-            best = improve(net, best, self.cycles(2), rng, work);
+            best = improve(net, best, self.cycles(SHARED.endless_cycles), rng, work);
             if tries > 0 {
                 tries -= 1;
                 let limit = best.trees.peak(net);
-                if let Some(other) = self.ordered(starts, self.limits.trees, (1, limit), rng, work) {
-                    if is_better(other.trees.quality(net), best.trees.quality(net)) {
-                        (best, tries) = (other, TRIES_IN_VAIN);
+                if let Some(other) = self.ordered(converter, self.limits.trees, Attempts { count: 1, limit }, rng, work)
+                {
+                    if is_better(other.quality(net), best.quality(net)) {
+                        (best, tries) = (other, TREE_COUNTS.ordered_tries_in_time);
                     }
                 }
             }
         }
         self.end(best.trees.peak(net), work);
         best.drop_unused(self.net);
-        vec![starts.by_source(&best)]
+        vec![converter.by_source(&best)]
     }
 
     /// Where time counts and paths must rise, the best that comes of orders annealed for clusters, and if that is far from
     /// what it could be, of all plans with fewer trees.
-    fn climb_in_time(
+    fn in_time(
         &self,
-        starts: &Starts<'_>,
+        converter: &Converter<'_>,
         routings: &[Routing],
         rng: &mut Rng,
         work: &mut Work<'_>,
@@ -164,13 +150,13 @@ impl Packer<'_> {
         if self.policy.time_limit.is_none() || !self.waits() {
             return None;
         }
-        let best = self.climb_half(starts, routings, rng, work)?;
+        let best = self.sequence_from_half(converter, routings, rng, work)?;
         let least = self.limits.bound.max(self.least(self.limits.trees));
         if best.trees.peak(self.net) <= FAR * least {
             return Some(best);
         }
-        let other = self.climb(starts, routings, rng, work, &mut |_, _, _| {});
-        Some(if is_better(other.trees.quality(self.net), best.trees.quality(self.net)) { other } else { best })
+        let other = self.sequence(converter, routings, rng, work, &mut |_, _, _| {});
+        Some(if is_better(other.quality(self.net), best.quality(self.net)) { other } else { best })
     }
 
     /// Tells the watch why the search ends, with this load.
@@ -196,31 +182,37 @@ impl Packer<'_> {
         Stop { visits, ..self.cycles(cycles) }
     }
 
-    fn by_pair(&self, starts: &Starts<'_>, routings: &[Routing], rng: &mut Rng, work: &mut Work<'_>) -> Vec<Routing> {
+    fn by_pair(
+        &self,
+        converter: &Converter<'_>,
+        routings: &[Routing],
+        rng: &mut Rng,
+        work: &mut Work<'_>,
+    ) -> Vec<Routing> {
         let (net, trees) = (self.net, self.limits.trees);
         if trees == 1 {
-            return vec![starts.by_source(&starts.single(rng, work))];
+            return vec![converter.by_source(&split::single(net, converter.units(), rng, work))];
         }
-        let sources = starts.units().len();
+        let sources = converter.units().len();
         let mut found: Option<Pairs> = None;
         let mut by_source: Option<Share> = None;
         let endless = trees >= sources || self.policy.time_limit.is_some();
         if trees >= sources {
             // From a tree for every source.
-            by_source = routings.first().and_then(|routing| starts.whole(routing));
+            by_source = routings.first().and_then(|routing| converter.whole(routing));
             by_source = by_source.filter(|share| share.trees.len() <= trees);
             let pairs = by_source.as_ref().and_then(|share| Pairs::from_share(net, share));
             found = pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work));
         } else if self.waits() {
             // From trees that senders share.
-            by_source = self.climb_in_time(starts, routings, rng, work);
+            by_source = self.in_time(converter, routings, rng, work);
             match &by_source {
                 Some(share) => {
                     let pairs = Pairs::from_share(net, share);
                     found = pairs.map(|pairs| improve_pairs(net, pairs, self.cycles(1), rng, work));
                 }
                 None => {
-                    by_source = Some(self.climb(starts, routings, rng, work, &mut |share, rng, work| {
+                    by_source = Some(self.sequence(converter, routings, rng, work, &mut |share, rng, work| {
                         if let Some(pairs) = Pairs::from_share(net, share) {
                             let pairs = improve_pairs(net, pairs, self.cycles(1), rng, work);
                             found = Some(better_pairs(net, found.take(), pairs));
@@ -229,23 +221,23 @@ impl Packer<'_> {
                 }
             }
         } else {
-            found = self.climb_by_pair(starts, rng, work);
+            found = self.sequence_by_pair(converter, rng, work);
         }
         let mut routings = Vec::new();
         if let Some(mut best) = found {
             while endless && !work.expired() && best.trees.peak(net) > self.enough {
                 work.progress(best.trees.peak(net), self.limits.bound);
-                best = improve_pairs(net, best, self.cycles(2), rng, work);
+                best = improve_pairs(net, best, self.cycles(SHARED.endless_cycles), rng, work);
             }
             // Hosts of a switch may each have a tree of their own where senders choose, but not by pair.
             self.end(best.trees.peak(net), work);
-            by_source = by_source.filter(|share| is_better(share.trees.quality(net), best.trees.quality(net)));
+            by_source = by_source.filter(|share| is_better(share.quality(net), best.quality(net)));
             best.drop_unused(net);
-            routings.push(starts.by_pair(best));
+            routings.push(converter.by_pair(best));
         }
         if let Some(mut share) = by_source {
             share.drop_unused(net);
-            routings.insert(0, starts.by_source(&share));
+            routings.insert(0, converter.by_source(&share));
         }
         routings
     }

@@ -3,20 +3,22 @@
 
 use fabric::{FlowControl, Mac, Policy, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, rng::Rng};
 
-use super::{
-    Limits, pack,
-    pairs::{OrderPolicy, Pairs},
-    share::{AMBITION, Share, spread},
-    shared_trees::ChannelPrices,
-    start::Starts,
-    sweep::Scratch,
-};
+use super::{Limits, pack};
 use crate::{
     StepLimit,
     cap::{self, Rules},
     engine::balanced::{
+        branch::Scratch,
+        converter::Converter,
         net::Net,
-        seeds::{self, Ask},
+        pairs::{OrderPolicy, Pairs},
+        schedule::SweepTerms,
+        senders::Share,
+        starts::{
+            seed::{self, Ask},
+            split,
+            spread::spread,
+        },
         work::Work,
     },
     measure::Measure,
@@ -58,13 +60,17 @@ fn cabling(rng: &mut Rng) -> Topology {
     builder.finish().expect("all is connected")
 }
 
-/// Shared trees to begin with: copies of one tree where paths must rise, else trees spread over the network.
-fn start(starts: &Starts<'_>, net: &Net, flow_control: FlowControl, trees: usize, rng: &mut Rng) -> Share {
+/// Shared trees to begin with: one tree, split, where paths must rise, else trees spread over the network.
+fn start(converter: &Converter<'_>, net: &Net, flow_control: FlowControl, trees: usize, rng: &mut Rng) -> Share {
     let mut watch = StepLimit::new(1000);
     let mut work = Work::new(&mut watch);
     match flow_control {
-        FlowControl::None => spread(net, starts.units(), trees, rng, &mut work),
-        _ => starts.copies(&starts.single(rng, &mut work), trees),
+        FlowControl::None => spread(net, converter.units(), trees, rng, &mut work),
+        _ => {
+            let single = split::single(net, converter.units(), rng, &mut work);
+            let first = split::in_order(net, &single, converter.lane_count());
+            (1..trees).fold(first, |share, _| split::split(net, share, rng, &mut work))
+        }
     }
 }
 
@@ -78,9 +84,9 @@ fn trees_of_senders_are_counted_right() {
         let net = Net::new(&topology, 1.0);
         let flow_control = FLOW_CONTROLS[seed as usize % FLOW_CONTROLS.len()];
         let policy = Policy { flow_control, seed, ..Policy::default() };
-        let starts = Starts::new(&topology, &policy, &net);
+        let converter = Converter::new(&topology, &policy, &net);
         let trees = 1 + rng.below(4);
-        let mut share = start(&starts, &net, flow_control, trees, &mut rng);
+        let mut share = start(&converter, &net, flow_control, trees, &mut rng);
         assert!(share.is_counted(&net), "seed {seed}: a start");
         let (mut watch, mut scratch) = (StepLimit::new(1000), Scratch::new(&net));
         let mut work = Work::new(&mut watch);
@@ -96,13 +102,13 @@ fn trees_of_senders_are_counted_right() {
                 }
                 1 => {
                     let sharpness = 2.0 + 40.0 * rng.unit_f64();
-                    share.polish(&net, (sharpness, AMBITION, 1.25), &mut scratch, &mut rng, &mut work);
+                    share.polish(&net, SweepTerms { sharpness, room: 1.25 }, &mut scratch, &mut rng, &mut work);
                 }
                 _ => {
-                    let mut prices = ChannelPrices::new(&net, &share.trees, 8.0, AMBITION);
+                    let mut prices = share.trees.prices(&net, 8.0);
                     let room = 1 + rng.below(6) as u64;
                     share.turn_to_other_trees(&net, &mut prices, room, &mut rng, &mut work);
-                    assert!(prices.follows(&net, &share.trees), "seed {seed}, step {step}: prices");
+                    assert!(prices.follows(&net, &share.trees.load), "seed {seed}, step {step}: prices");
                 }
             }
             changes += usize::from(share.trees.load != before);
@@ -129,9 +135,9 @@ fn trees_of_pairs_are_counted_right() {
         let net = Net::new(&topology, 1.0);
         let flow_control = FLOW_CONTROLS[seed as usize % FLOW_CONTROLS.len()];
         let policy = Policy { flow_control, tagging: Tagging::Pair, seed, ..Policy::default() };
-        let starts = Starts::new(&topology, &policy, &net);
+        let converter = Converter::new(&topology, &policy, &net);
         let trees = 2 + rng.below(4);
-        let share = start(&starts, &net, flow_control, trees, &mut rng);
+        let share = start(&converter, &net, flow_control, trees, &mut rng);
         let mut pairs = Pairs::from_share(&net, &share).expect("what senders may do, pairs may");
         let (mut watch, mut scratch) = (StepLimit::new(1000), Scratch::new(&net));
         let mut work = Work::new(&mut watch);
@@ -139,7 +145,7 @@ fn trees_of_pairs_are_counted_right() {
             let before = pairs.trees.load.clone();
             let bold = if rng.below(2) == 0 { OrderPolicy::Bending } else { OrderPolicy::Rising };
             let sharpness = 2.0 + 40.0 * rng.unit_f64();
-            pairs.polish(&net, (sharpness, AMBITION), bold, &mut scratch, &mut rng, &mut work);
+            pairs.polish(&net, sharpness, bold, &mut scratch, &mut rng, &mut work);
             changes += usize::from(pairs.trees.load != before);
             assert!(pairs.is_counted(&net), "seed {seed}, step {step}, {flow_control}");
         }
@@ -159,9 +165,9 @@ fn shared_trees_are_never_worse_than_capped_ones() {
         let policy = Policy { flow_control, seed, ..Policy::default() };
         let rules = if flow_control == FlowControl::None { Rules::Any } else { Rules::Increasing };
         let routings: Vec<_> =
-            [Ask::Structured, Ask::Updown].map(|ask| seeds::routings(&topology, &policy, ask)).concat();
+            [Ask::Structured, Ask::Updown].map(|ask| seed::routings(&topology, &policy, ask)).concat();
         let routings: Vec<_> = routings.into_iter().map(|(_, routing)| routing).collect();
-        let sources = Starts::new(&topology, &policy, &net).units().len();
+        let sources = Converter::new(&topology, &policy, &net).units().len();
         for trees in 1..sources {
             let limits = Limits { trees, bound: 0.0 };
             let mut watch = StepLimit::new(rng.below(30) as u64);

@@ -12,45 +12,26 @@
 //!   C            ▇▇    ▇     ▇▇▇       annealed
 //! ```
 
-mod challenge;
-
 use fabric::{FlowControl, Policy, Topology, Tree, rng::Rng};
 
 use crate::{Ending, SearchEvent, SearchPart, Start, candidate::attainable, routing::Routing};
 
-use self::challenge::Challenge;
 use super::{
     alternate::{Alternation, Patience, TURNS_MAX, grow_all},
-    anneal,
     forest::{Forest, Source},
+    improve::{Candidate, Quality},
     net::{NONE, Net},
-    seeds::{self, Ask},
+    schedule::{ANNEALING, FAR, PORTFOLIO, SLICES},
     share::Sharing,
+    starts::{
+        annealed::{Annealed, Challenge, Occasion},
+        images,
+        seed::{self, Ask},
+        updown::valid_orders,
+    },
     state::{Context, SearchState},
-    torus,
     work::Work,
 };
-
-/// Visits of the first slice, for each channel and source; at least so many in all.
-const SLICE: u64 = 60;
-const SLICE_MIN: u64 = 4_000_000;
-/// On a torus of so many switches, only trees that are images of a few are searched for at first, and for how many slices.
-const FOLDED_MIN: usize = 600;
-const FOLDED_SLICES: u64 = 60;
-/// Most starts that go on to the next round.
-const RUNNERS_MAX: usize = 3;
-/// Work so far for each unit of work spent on annealing, from which on more annealing is due.
-const ANNEALING_RARITY: u64 = 4;
-/// Starts whose most loaded channel carries this much more than the best one's are dropped.
-const LEAD: f64 = 1.5;
-/// If the best start carries this much more than the bound, an order is annealed before anything else.
-const HOPELESS: f64 = 2.0;
-/// Most sources times channels for which up*/down* routes are balanced by trial before any order is annealed.
-const UPDOWN_FIRST_MAX: usize = 1 << 20;
-/// A start with more than one tree a switch competes if its peak is less than this share of the first start's.
-const MORE_TREES: f64 = 0.6;
-/// A plan with fewer trees may be worse by this much and still win.
-const FEWER_TREES: f64 = 1.01;
 
 /// Starts that compete.
 pub(super) struct Contest<'a> {
@@ -64,7 +45,7 @@ pub(super) struct Contest<'a> {
     rng: Rng,
     runners: Vec<Runner>,
     /// Routes of other engines and their quality, and the best of their peaks.
-    others: Vec<((f64, u64), Routing)>,
+    others: Vec<(Quality, Routing)>,
     others_peak: f64,
 }
 
@@ -122,7 +103,7 @@ impl<'a> Contest<'a> {
         self.rank_runners();
         if self.runners.is_empty() || !work.expired() {
             let lane = (0..sources.len()).map(|number| (number % lanes.max(1)) as u8).collect();
-            let order = self.valid_orders(lanes);
+            let order = valid_orders(self.net, lanes);
             let rng = Rng::new(self.rng.next_u64());
             let own = self.start(sources.to_vec(), lane, order, Patience::Endless, rng, work);
             own.into_iter().for_each(|runner| self.join(runner, work));
@@ -132,7 +113,7 @@ impl<'a> Contest<'a> {
         }
         let annealable = lanes > 0 && self.net.turns <= TURNS_MAX && work.uses(SearchPart::Annealed);
         let is_folded = self.net.symmetry.is_some();
-        let is_quick = !is_folded && self.net.channels * sources.len() <= UPDOWN_FIRST_MAX;
+        let is_quick = !is_folded && self.net.channels * sources.len() <= PORTFOLIO.updown_first_max;
         if is_quick {
             self.add_seeds(Ask::Updown, lanes, work);
             self.drop_the_worst();
@@ -163,9 +144,10 @@ impl<'a> Contest<'a> {
                 return;
             }
             let hurried = hurried && round == 0;
-            let slice = self.slice(sources.len()) << (round / 2).min(20) >> if hurried { 3 } else { 0 };
+            let longer = (round / SLICES.doubling_rounds).min(20);
+            let slice = self.slice(sources.len()) << longer >> if hurried { SLICES.hurried_shift } else { 0 };
             // After an order that was annealed in a hurry, one that takes more time is due at once.
-            let due = hurried || work.total() >= (ANNEALING_RARITY * annealing).max(self.slice(sources.len()));
+            let due = hurried || work.total() >= (SLICES.annealing_rarity * annealing).max(self.slice(sources.len()));
             let challenge = (annealable && due).then(|| self.challenge(sources, lanes, challenges));
             let mut jobs = Vec::new();
             for (place, runner) in std::mem::take(&mut self.runners).into_iter().enumerate() {
@@ -173,8 +155,7 @@ impl<'a> Contest<'a> {
                 jobs.push((visits, (visits, Rng::new(self.rng.next_u64()), Task::GoOn(runner))));
             }
             if let Some(challenge) = challenge {
-                let visits =
-                    2 * challenge.tries * anneal::cost(self.net, sources.len(), challenge.schedule) + 2 * slice;
+                let visits = 2 * challenge.cost(self.net, sources.len()) + 2 * slice;
                 jobs.push((visits, (2 * slice, Rng::new(self.rng.next_u64()), Task::Challenge(challenge))));
                 challenges += 1;
             }
@@ -215,10 +196,10 @@ impl<'a> Contest<'a> {
     /// On a torus, lets trees compete that are images of a few, which are searched for first.
     fn add_folded(&mut self, lanes: usize, work: &mut Work<'_>) {
         // On one lane, orders that are alike under reflections alone are no better than the cuts that they come from.
-        if self.net.switches < FOLDED_MIN || lanes < 2 {
+        if self.net.switches < PORTFOLIO.images_switches_min || lanes < 2 {
             return;
         }
-        let Some((symmetry, exchanged)) = torus::symmetries(self.topology, self.policy, self.net, lanes) else {
+        let Some((symmetry, exchanged)) = images::symmetries(self.topology, self.policy, self.net, lanes) else {
             return;
         };
         let all = self.sharing.one_source_a_switch();
@@ -226,7 +207,7 @@ impl<'a> Contest<'a> {
         let net = self.net.folded(symmetry);
         let mut folded = Contest::new(self.topology, self.policy, &net, self.sharing, self.bound);
         folded.rng = Rng::new(self.rng.next_u64());
-        let visits = FOLDED_SLICES * folded.slice(sources.len());
+        let visits = SLICES.images * folded.slice(sources.len());
         work.part(visits, |work| folded.compete(&sources, exchanged, work));
         folded.rank_runners();
         let (Some(best), Some(symmetry)) = (folded.runners.first(), &net.symmetry) else { return };
@@ -236,18 +217,9 @@ impl<'a> Contest<'a> {
         self.join(Runner { start: Start::Images, sources: all, alternation, slices: 0 }, work);
     }
 
-    /// Orders in which every switch reaches all others, if there are to be any.
-    fn valid_orders(&self, lanes: usize) -> Vec<Vec<u32>> {
-        match &self.net.symmetry {
-            _ if lanes == 0 => Vec::new(),
-            Some(symmetry) => symmetry.cut_orders(lanes),
-            None => vec![seeds::updown_order(self.net); lanes],
-        }
-    }
-
     /// Visits of a first slice.
     fn slice(&self, sources: usize) -> u64 {
-        (SLICE * (self.net.channels * sources) as u64).max(SLICE_MIN)
+        (SLICES.visits_each * (self.net.channels * sources) as u64).max(SLICES.visits_min)
     }
 
     /// Lets the routes of other engines compete. On several lanes, each lane's order serves some of the spare ones too.
@@ -262,7 +234,7 @@ impl<'a> Contest<'a> {
             return;
         }
         let before = self.peak();
-        for mut seed in seeds::seeds(self.topology, self.policy, self.net, self.sharing, ask) {
+        for mut seed in seed::seeds(self.topology, self.policy, self.net, self.sharing, ask) {
             let quality = seed.state.quality(self.net);
             let peak = quality.0;
             self.others_peak = self.others_peak.min(peak);
@@ -271,7 +243,7 @@ impl<'a> Contest<'a> {
             }
             self.others.push((quality, seed.routing));
             // More than one tree a switch must be worth it.
-            if seed.sources.len() <= switches || peak < before * MORE_TREES {
+            if seed.sources.len() <= switches || peak < before * PORTFOLIO.more_trees {
                 let context = Context::new(self.net, &seed.sources, self.rng.clone(), work);
                 let alternation = Alternation::new(&context, seed.state);
                 self.join(Runner { start: seed.start, sources: seed.sources, alternation, slices: 0 }, work);
@@ -298,17 +270,40 @@ impl<'a> Contest<'a> {
         Some(Runner { start: Start::Grown, sources, alternation, slices: 0 })
     }
 
+    /// What to anneal next.
+    fn challenge(&mut self, sources: &[Source], lanes: usize, turn: usize) -> Challenge {
+        let rng = Rng::new(self.rng.next_u64());
+        let best = self.runners.first().map(|best| (&best.sources[..], &best.alternation.best));
+        let has_long_paths = self.has_long_paths(sources);
+        let slice = self.slice(sources.len());
+        Challenge::new(&Occasion { net: self.net, sources, lanes, turn, slice, has_long_paths, best }, rng)
+    }
+
+    /// Whether the best paths so far are long.
+    fn has_long_paths(&self, sources: &[Source]) -> bool {
+        let pairs = sources.iter().map(|source| source.total(self.net)).sum::<u64>().max(1);
+        let hops = self.runners.first().map_or(0, |runner| runner.alternation.best.forest.hops());
+        hops as f64 / pairs as f64 > ANNEALING.long_hops
+    }
+
+    /// Routes within annealed orders. Where nothing is any good yet, what was annealed is made use of even if time is up.
+    fn challenger(&self, challenge: Challenge, work: &mut Work<'_>) -> Option<Runner> {
+        let patience = if self.is_hopeless() { Patience::Endless } else { Patience::Short };
+        let Annealed { start, sources, alternation } = challenge.run(self.net, patience, work)?;
+        Some(Runner { start, sources, alternation, slices: 0 })
+    }
+
     /// Whether the best start is so far from the bound that nothing can have structure.
     fn is_hopeless(&self) -> bool {
-        self.peak() > HOPELESS * self.enough
+        self.peak() > FAR * self.enough
     }
 
     /// Drops starts that are far behind the best one, and more than there may be.
     fn drop_the_worst(&mut self) {
         self.rank_runners();
-        let limit = self.peak() * LEAD;
+        let limit = self.peak() * PORTFOLIO.lead;
         self.runners.retain(|runner| runner.alternation.best.forest.peak(self.net) <= limit);
-        self.runners.truncate(RUNNERS_MAX);
+        self.runners.truncate(PORTFOLIO.runners_max);
     }
 
     /// Best first; of equals, the earlier start.
@@ -328,7 +323,7 @@ impl<'a> Contest<'a> {
     pub(super) fn finish(mut self) -> Vec<Routing> {
         self.rank_runners();
         let peak = self.peak();
-        let acceptable = (peak * FEWER_TREES).min(self.others_peak.max(peak));
+        let acceptable = (peak * PORTFOLIO.fewer_trees).min(self.others_peak.max(peak));
         let winner = (self.runners.iter())
             .filter(|runner| runner.alternation.best.forest.peak(self.net) <= acceptable)
             .min_by_key(|runner| runner.sources.len());

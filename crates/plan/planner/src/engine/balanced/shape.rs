@@ -13,22 +13,13 @@
 
 use fabric::{graph::breadth_first, rng::Rng};
 
-use super::super::{
+use super::{
     net::{NONE, Net},
+    schedule::SHAPING,
+    starts::clusters::Cluster,
     work::Work,
 };
-use super::cluster::Cluster;
 use crate::exponential::{between, exp};
-
-/// Most moves tried for each switch.
-const MOVES: usize = 200;
-/// Temperatures, in squares of what the best stem costs.
-const HOT: f64 = 1.0;
-const COLD: f64 = 0.02;
-/// What a switch costs without a channel for others.
-const BLOCKED: f64 = 8.0;
-/// The same with but one.
-const NARROW: f64 = 0.3;
 
 /// Clusters, of which each switch is in one at most.
 struct Shape<'a> {
@@ -72,13 +63,13 @@ pub(super) fn shaped(
     let beyond = vec![0; net.switches];
     let mut shape = Shape { net, senders, owner, stem, parts, beyond, unit, visits: 0 };
     let mut cost: Vec<f64> = (0..clusters.len()).map(|number| shape.cost(number)).collect();
-    let tries = MOVES * net.switches;
+    let tries = SHAPING.moves * net.switches;
     for at in 0..tries {
         let way = (at as f64 / tries as f64).max(shape.visits as f64 / visits_max.max(1) as f64);
         if way >= 1.0 {
             break;
         }
-        let heat = between(HOT, COLD, way);
+        let heat = between(SHAPING.heat[0], SHAPING.heat[1], way);
         shape.try_move(&mut cost, heat, rng);
     }
     work.spend(shape.visits);
@@ -94,8 +85,8 @@ impl Shape<'_> {
         let mut cost = 0.0;
         for &switch in &self.parts[number] {
             cost += match self.free(switch) {
-                0 => BLOCKED,
-                1 => NARROW,
+                0 => SHAPING.blocked,
+                1 => SHAPING.narrow,
                 _ => 0.0,
             };
         }
@@ -142,7 +133,7 @@ impl Shape<'_> {
         }
         if self.stem[switch] == NONE {
             let other = self.parts[from][rng.below(self.parts[from].len())];
-            self.hang_from(other);
+            self.root_at(other);
             if other == switch {
                 return;
             }
@@ -199,8 +190,8 @@ impl Shape<'_> {
         true
     }
 
-    /// Hangs a cluster up at one of its switches.
-    fn hang_from(&mut self, switch: usize) {
+    /// Roots a cluster at one of its switches.
+    fn root_at(&mut self, switch: usize) {
         let (mut at, mut entering) = (switch, NONE);
         loop {
             let above = std::mem::replace(&mut self.stem[at], entering);
@@ -221,7 +212,7 @@ impl Shape<'_> {
         // The lowest switch with at least half of all senders at or below it.
         let middle = part.iter().copied().filter(|&switch| 2 * self.beyond[switch] >= all);
         let middle = middle.min_by_key(|&switch| (self.beyond[switch], switch)).unwrap_or(part[0]);
-        self.hang_from(middle);
+        self.root_at(middle);
         self.cost(number);
         let below = |switch: usize| {
             net.neighbours(switch).filter(|&(channel, head)| self.stem[head] == channel && self.beyond[head] > 0)

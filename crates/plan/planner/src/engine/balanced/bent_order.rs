@@ -11,13 +11,10 @@
 //!   order  a b c d
 //! ```
 
-use super::super::net::Net;
+use super::net::Net;
 
 /// A turn: a channel and the next.
 pub(super) type Turn = (u32, u32);
-
-/// Most channels on either side that change places for a turn where searching further seldom pays.
-pub(super) const NEAR: usize = 32;
 
 /// One order a lane.
 pub(super) struct Orders {

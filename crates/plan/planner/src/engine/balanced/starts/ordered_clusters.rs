@@ -1,9 +1,12 @@
-//! Near-by senders share a tree where paths must rise: orders annealed for clusters, not for single senders.
+//! Start: a channel order annealed for clusters of senders, and trees grown within it.
 //!
-//! On a cluster's stems frames run both ways, up to where the senders' ways part and down again; beyond them only outward. So
-//! stems come first in the order, those that lead up before those that lead down, and are kept from all other clusters; what
-//! is left of the network is ordered as for as many sources as there are clusters, each of which may begin at any switch of
-//! its own (`anneal.rs`). Trees are grown within that order, each against the load of the others, again and again.
+//! Exploits: nearness of senders where paths must rise. On a cluster's stems frames run both ways, up to where the senders' ways
+//! part and down again; beyond them only outward. So stems come first in the order, those that lead up before those that lead
+//! down, and are kept from all other clusters; what is left of the network is ordered as for as many sources as there are
+//! clusters, each of which may begin at any switch of its own (`anneal.rs`).
+//! Wins: hyperx 5x4 and dragonfly a=4,h=2 with eight trees under PAUSE, 1.14 and 1.41; random-regular n=48,d=5 with 32, 1.25.
+//! Costs: shaping of clusters and 120 rounds of annealing for each try; tried for powers of two and thrice as many, from eight
+//! trees on, and less often once it came to nothing.
 //!
 //! ```text
 //!   [a]──[m]──[b]      order   am bm │ ma mb │ a▶x  m▶y  b▶z  x▶y …     stems up, stems down, and all others as annealed
@@ -12,68 +15,49 @@
 
 use fabric::rng::Rng;
 
-use super::super::{
-    anneal::{self, Annealing, Origin, Schedule},
-    build::{Builder, Lateness, Rule},
+use super::clusters::{Cluster, Load, clusters};
+use crate::engine::balanced::{
+    anneal::{self, Annealing, Origin},
+    bent_order::Orders,
+    build::{Builder, Rule},
+    improve::{Candidate, is_better},
     net::{NONE, Net},
+    price::PathPrices,
     rank::ranks_by_key,
-    state::PathPrices,
+    schedule::{ANNEALING, CLUSTERS, GROWING, PRICES},
+    senders::{Share, Unit},
+    shape::shaped,
+    shared_trees::{SharedTrees, span},
     work::Work,
 };
-use super::{
-    cluster::{Cluster, Load, clusters},
-    rising::Orders,
-    shape::shaped,
-    share::{Share, Unit},
-    shared_trees::{SharedTrees, is_better},
-    start::span,
-};
 
-/// How orders are annealed: a few clusters take few rounds.
-const SCHEDULE: Schedule = Schedule {
-    rounds: 120,
-    extra_max: 120,
-    done: 0.0,
-    penalty: 0.2,
-    memory: 0.9,
-    urgency: 100.0,
-    sweeps: 2,
-    batches_max: [32, usize::MAX],
-};
-/// Sharpness of prices while trees are grown, and grown again.
-const SHARPNESS: [f64; 6] = [4.0, 8.0, 12.0, 16.0, 20.0, 30.0];
-/// Hops cost this much beside the price of load.
-const FLOOR: f64 = 0.05;
-/// Ways to grow a tree, until one reaches every switch.
-const ATTEMPTS: [Lateness; 4] = [Lateness::Costs(0.0), Lateness::Costs(1.0), Lateness::Costs(10.0), Lateness::Decides];
-/// How often trees are grown before there is an order, to find out where paths should begin.
-const ROUNDS_UNORDERED: usize = 3;
-/// How often a tree is grown with other biases, at first and again, until its stems are hardly busier than they must be.
-const BALANCINGS: [usize; 2] = [10, 4];
-const BALANCED: f64 = 1.05;
-/// Trees are worth going on with if their most loaded channel carries no more than so many times as much as the best one's, before
-/// there is an order and within it.
-const PROMISING_UNORDERED: f64 = 2.0;
-const PROMISING: f64 = 4.0;
-/// How often switches are offered to other clusters.
-const TRADES: usize = 12;
+/// What trees are wanted for.
+#[derive(Clone, Copy)]
+pub(in crate::engine::balanced) struct Clustering {
+    /// Clusters, each with a tree.
+    pub(in crate::engine::balanced) count: usize,
+    /// Lanes on which trees are placed round-robin.
+    pub(in crate::engine::balanced) lanes: usize,
+    /// Load of the most loaded channel that the trees compete with, in pairs of hosts.
+    pub(in crate::engine::balanced) limit: f64,
+    /// Most visits while clusters take shape.
+    pub(in crate::engine::balanced) shaping_max: u64,
+}
 
-/// A tree for each of so many clusters, on lanes round-robin; none if no order was found that serves them all, or if the most loaded
-/// channel is far above `limit`. Clusters take shape in `shaping` visits at most.
-pub(super) fn ordered(
+/// A tree for each cluster; none if no order was found that serves them all, or if the most loaded channel is far above the limit.
+pub(in crate::engine::balanced) fn ordered(
     net: &Net,
     mut units: Vec<Unit>,
-    count: usize,
-    lanes: usize,
-    (limit, shaping): (f64, u64),
+    clustering: Clustering,
     rng: &mut Rng,
     work: &mut Work<'_>,
 ) -> Option<Share> {
+    let Clustering { count, lanes, limit, shaping_max } = clustering;
     let mut senders = vec![0_u32; net.switches];
     units.iter().for_each(|unit| senders[unit.switch] += unit.hosts.len() as u32);
     let clusters = clusters(net, &senders, count, rng).0;
-    work.spend(net.channels * TRADES);
-    let clusters = shaped(net, &clusters, &senders, shaping, rng, work)?;
+    work.spend(net.channels * CLUSTERS.trades);
+    let clusters = shaped(net, &clusters, &senders, shaping_max, rng, work)?;
     let mut cluster_of = vec![0; net.switches];
     for (number, cluster) in clusters.iter().enumerate() {
         cluster.switches.iter().for_each(|&switch| cluster_of[switch] = number);
@@ -86,7 +70,7 @@ pub(super) fn ordered(
     let mut grower = TreeGrower { net, clusters: &clusters, lane: &lane, closed: &closed, balances, builder };
     // First without an order, to find out where paths should begin.
     let unordered = grower.grow(Share { trees: SharedTrees::new(net, None), units: units.clone() }, None, rng, work)?;
-    if unordered.trees.peak(net) > PROMISING_UNORDERED * limit {
+    if unordered.trees.peak(net) > CLUSTERS.promising_unordered * limit {
         return None;
     }
     let origins: Vec<Origin<'_>> = (clusters.iter().zip(&grower.balances))
@@ -97,7 +81,7 @@ pub(super) fn ordered(
         })
         .collect();
     let rank = anneal::random_orders(net, lanes, rng);
-    let annealing = Annealing { origins: &origins, lane: &lane, closed: &closed, schedule: SCHEDULE };
+    let annealing = Annealing { origins: &origins, lane: &lane, closed: &closed, schedule: ANNEALING.clusters };
     let annealed = anneal::anneal(net, &annealing, rank, rng, work)?;
     let rank: Vec<Vec<u32>> = (annealed.iter().zip(&key))
         .map(|(rank, key)| {
@@ -108,7 +92,7 @@ pub(super) fn ordered(
     let trees = SharedTrees::new(net, Some(Orders::new(net, rank.clone())));
     grower
         .grow(Share { trees, units }, Some(&rank), rng, work)
-        .filter(|share| share.trees.peak(net) <= PROMISING * limit)
+        .filter(|share| share.trees.peak(net) <= CLUSTERS.promising * limit)
 }
 
 /// What trees are grown from.
@@ -132,9 +116,9 @@ impl TreeGrower<'_> {
     ) -> Option<Share> {
         let net = self.net;
         let mut best: Option<Share> = None;
-        let rounds = if rank.is_none() { ROUNDS_UNORDERED } else { SHARPNESS.len() };
-        for (round, sharpness) in SHARPNESS.into_iter().enumerate().take(rounds) {
-            let mut prices = PathPrices::new(net, &share.trees.load, sharpness, FLOOR);
+        let rounds = if rank.is_none() { CLUSTERS.rounds_unordered } else { CLUSTERS.sharpness.len() };
+        for (round, sharpness) in CLUSTERS.sharpness.into_iter().enumerate().take(rounds) {
+            let mut prices = PathPrices::new(net, &share.trees.load, sharpness, PRICES.floor_clusters);
             let mut turn: Vec<usize> = (0..self.clusters.len()).collect();
             if round > 0 {
                 rng.shuffle(&mut turn);
@@ -145,7 +129,7 @@ impl TreeGrower<'_> {
                     share.carry_all(net, number, &mut prices, Load::Off);
                 }
                 let rank = rank.map(|rank| &rank[usize::from(lane)][..]);
-                let balancings = BALANCINGS[round.min(1)];
+                let balancings = CLUSTERS.balancings[round.min(1)];
                 let Some(inward) = self.grow_one(number, balancings, &prices.price, rank, work) else { return best };
                 if round == 0 {
                     share.trees.push(root, &inward, lane);
@@ -157,7 +141,7 @@ impl TreeGrower<'_> {
                     return best;
                 }
             }
-            if best.as_ref().is_none_or(|best| is_better(share.trees.quality(net), best.trees.quality(net))) {
+            if best.as_ref().is_none_or(|best| is_better(share.quality(net), best.quality(net))) {
                 let mut settled = share.clone();
                 if settled.settle(net) {
                     best = Some(settled);
@@ -186,7 +170,7 @@ impl TreeGrower<'_> {
             let start = self.balances[number].starts(net, cluster);
             let grown = match rank {
                 None => self.builder.grow_from(net, &cluster.switches, &start, &prices, Rule::Free, &mut inward),
-                Some(rank) => ATTEMPTS.iter().any(|&lateness| {
+                Some(rank) => GROWING.attempts_clusters.iter().any(|&lateness| {
                     let rule = Rule::Strict(rank, lateness);
                     self.builder.grow_from(net, &cluster.switches, &start, &prices, rule, &mut inward)
                 }),
@@ -197,11 +181,11 @@ impl TreeGrower<'_> {
             }
             let balance = &mut self.balances[number];
             let before = balance.bias.clone();
-            let peak = balance.adjust(net, cluster, &inward, 1.0 / (1.0 + 0.3 * step as f64));
+            let peak = balance.adjust(net, cluster, &inward, 1.0 / (1.0 + CLUSTERS.balancing_decay * step as f64));
             if best.as_ref().is_none_or(|best| peak < best.0) {
                 best = Some((peak, inward.clone(), before));
             }
-            if peak <= balance.least() * BALANCED {
+            if peak <= balance.least() * CLUSTERS.balanced {
                 break;
             }
         }

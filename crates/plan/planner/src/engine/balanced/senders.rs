@@ -1,6 +1,6 @@
 //! Senders share trees: few trees, each for many senders, chosen together.
 //!
-//! Two kinds of moves lower the price of all channels together. A branch of a tree is reattached elsewhere (`sweep.rs`), and a
+//! Two kinds of moves lower the price of all channels together. A branch of a tree is reattached elsewhere (`branch.rs`), and a
 //! sender turns to another tree. Both are exact: a sender's frames cross every channel of its tree outward, each for the
 //! hosts beyond. Where paths must rise, a turn is in use in a tree if a sender is before it and a host beyond it.
 //!
@@ -10,21 +10,20 @@
 //!                         [c]─h
 //! ```
 
-use fabric::HostId;
+use fabric::{HostId, rng::Rng};
 
 use crate::SearchPart;
 
-use super::super::{
-    build::{Builder, Rule},
+use super::{
+    bent_order::{Orders, Turn},
+    branch::{Demand, Flow, Place, Scratch, sweep},
+    improve::{self, Candidate, Next, Quality, Search, Stop},
     net::{NONE, Net},
+    price::Prices,
+    schedule::{SHARED, SweepTerms},
+    shared_trees::SharedTrees,
     work::Work,
 };
-use super::{
-    rising::{NEAR, Orders, Turn},
-    shared_trees::{ChannelPrices, SharedTrees, is_better},
-    sweep::{Demand, Flow, Place, Scratch, sweep},
-};
-use fabric::rng::Rng;
 
 /// Hosts of one switch that share a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,12 +261,12 @@ impl Share {
     pub(super) fn polish(
         &mut self,
         net: &Net,
-        (sharpness, ambition, slack): (f64, f64, f64),
+        SweepTerms { sharpness, room }: SweepTerms,
         scratch: &mut Scratch,
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
-        let mut prices = ChannelPrices::new(net, &self.trees, sharpness, ambition);
+        let mut prices = self.trees.prices(net, sharpness);
         let mut trees: Vec<usize> = (0..self.trees.len()).collect();
         rng.shuffle(&mut trees);
         for tree in trees {
@@ -277,11 +276,11 @@ impl Share {
         }
         let senders: usize = self.units.iter().map(|unit| unit.hosts.len()).sum();
         let largest = self.units.iter().map(|unit| unit.hosts.len()).max().unwrap_or(1);
-        let room = (senders as f64 * slack / self.trees.len() as f64).ceil().max(largest as f64) as u64;
+        let room = (senders as f64 * room / self.trees.len() as f64).ceil().max(largest as f64) as u64;
         if work.uses(SearchPart::MoveSender) {
             self.turn_to_other_trees(net, &mut prices, room, rng, work);
         }
-        debug_assert!(prices.follows(net, &self.trees), "prices differ from those of the loads");
+        debug_assert!(prices.follows(net, &self.trees.load), "prices differ from those of the loads");
     }
 
     /// Sweeps over one tree; false once time is up.
@@ -289,7 +288,7 @@ impl Share {
         &mut self,
         net: &Net,
         tree: usize,
-        prices: &mut ChannelPrices,
+        prices: &mut Prices,
         scratch: &mut Scratch,
         rng: &mut Rng,
         work: &mut Work<'_>,
@@ -297,7 +296,7 @@ impl Share {
         if !work.uses(SearchPart::MoveBranch) {
             return work.spend(net.switches);
         }
-        self.trees.hang_from(net, tree, rng.below(net.switches));
+        self.trees.root_at(net, tree, rng.below(net.switches));
         let mut users = TreeUsers::new(net, self, tree, &mut Vec::new());
         let visits = sweep(net, &mut self.trees, tree, &mut users, prices, scratch, rng);
         work.spend(visits + net.switches)
@@ -307,7 +306,7 @@ impl Share {
     pub(super) fn turn_to_other_trees(
         &mut self,
         net: &Net,
-        prices: &mut ChannelPrices,
+        prices: &mut Prices,
         room: u64,
         rng: &mut Rng,
         work: &mut Work<'_>,
@@ -327,7 +326,7 @@ impl Share {
             let own = cheaper[current].0;
             cheaper.retain(|price| price.0 < own);
             cheaper.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            cheaper.truncate(TRIES);
+            cheaper.truncate(SHARED.tries);
             for (price, tree) in cheaper {
                 if u64::from(users[tree].all_senders) + senders <= room {
                     if self.relocate(net, &[(unit, tree)], &mut users, prices, &mut visits) {
@@ -365,7 +364,7 @@ impl Share {
         net: &Net,
         moves: &[(usize, usize)],
         users: &mut [TreeUsers],
-        prices: &mut ChannelPrices,
+        prices: &mut Prices,
         visits: &mut usize,
     ) -> bool {
         let from: Vec<usize> = moves.iter().map(|&(unit, _)| self.units[unit].tree).collect();
@@ -418,7 +417,7 @@ impl Share {
         *visits += 4 * touched.len() * net.switches;
         let Some(orders) = &mut self.trees.orders else { return true };
         for lane in 0..old.len() {
-            if !orders.exchange(net, lane as u8, (&mut old[lane], &mut new[lane]), NEAR, visits) {
+            if !orders.exchange(net, lane as u8, (&mut old[lane], &mut new[lane]), SHARED.reach, visits) {
                 for lane in 0..lane {
                     let undone = orders.exchange(net, lane as u8, (&mut new[lane], &mut old[lane]), usize::MAX, visits);
                     debug_assert!(undone, "what was in use had no cycle");
@@ -438,7 +437,7 @@ impl Share {
         tree: usize,
         unit: usize,
         sign: Sign,
-        prices: &mut ChannelPrices,
+        prices: &mut Prices,
     ) -> f64 {
         let Unit { switch: from, ref hosts, .. } = self.units[unit];
         let senders = hosts.len() as u64;
@@ -457,89 +456,18 @@ impl Share {
                     *load -= pairs;
                 }
             }
-            prices.follow(net, &self.trees.load, channel);
+            prices.update(net, &self.trees.load, channel as usize);
         });
         sum
     }
 
-    /// Splits a tree: it has a twin afterwards to which half of its senders turn, those that lie together on it. What was
-    /// allowed stays allowed, since the twin is the same tree, and so do all loads. False, with everything as before, if it has
-    /// but one sender. Cost: that of the turns of two trees.
-    pub(super) fn split(&mut self, net: &Net, tree: usize) -> bool {
-        let mut order = Vec::new();
-        self.trees.upward(net, tree, &mut order);
-        let mut place = vec![0; net.switches];
-        let below = self.branches(net, tree, &order);
-        below.into_iter().enumerate().for_each(|(at, switch)| place[switch] = at);
-        let mut own: Vec<usize> = (0..self.units.len()).filter(|&unit| self.units[unit].tree == tree).collect();
-        if own.len() < 2 {
-            return false;
-        }
-        own.sort_by_key(|&unit| place[self.units[unit].switch]);
-        let before = self.turns(net, tree);
-        let inward = self.trees.tree(tree).to_vec();
-        self.trees.push(self.trees.root(tree), &inward, self.trees.lane[tree]);
-        let twin = self.trees.len() - 1;
-        own.iter().skip(own.len() / 2).for_each(|&unit| self.units[unit].tree = twin);
-        let [left, moved] = [tree, twin].map(|tree| self.turns(net, tree));
-        if let Some(orders) = &mut self.trees.orders {
-            // Another lane for the twin, if that closes no circle there; in its own it never does.
-            let own = self.trees.lane[tree];
-            let other = (twin % orders.lanes()) as u8;
-            orders.release(net, own, &before);
-            let is_kept = orders.adopt(net, own, &left);
-            debug_assert!(is_kept, "half of the senders take no turn that all did not");
-            let lane = [other, own].into_iter().find(|&lane| orders.adopt(net, lane, &moved));
-            self.trees.lane[twin] = lane.expect("the twin's turns were in use in its own lane");
-        }
-        debug_assert!(self.is_counted(net), "loads or turns differ from a recount");
-        true
-    }
-
     /// The turns in use in a tree; none where any are allowed.
-    fn turns(&self, net: &Net, tree: usize) -> Vec<Turn> {
+    pub(super) fn turns(&self, net: &Net, tree: usize) -> Vec<Turn> {
         let mut turns = Vec::new();
         if self.trees.orders.is_some() {
             TreeUsers::new(net, self, tree, &mut Vec::new()).all_turns(net, self.trees.tree(tree), &mut turns);
         }
         turns
-    }
-
-    /// The switches of a tree, those of a branch next to each other; `order` has children before parents.
-    fn branches(&self, net: &Net, tree: usize, order: &[u32]) -> Vec<usize> {
-        let inward = self.trees.tree(tree);
-        let mut size = vec![1_usize; net.switches];
-        for &switch in order.iter().filter(|switch| inward[**switch as usize] != NONE) {
-            size[net.tail(inward[switch as usize])] += size[switch as usize];
-        }
-        let mut place = vec![0; net.switches];
-        let mut next = vec![1; net.switches];
-        let mut found = vec![0; net.switches];
-        for &switch in order.iter().rev() {
-            let switch = switch as usize;
-            if inward[switch] != NONE {
-                let parent = net.tail(inward[switch]);
-                place[switch] = place[parent] + next[parent];
-                next[parent] += size[switch];
-            }
-            found[place[switch]] = switch;
-        }
-        found
-    }
-
-    /// The tree with the most to do with the most loaded channel, of those that can be split.
-    pub(super) fn busiest_tree(&self, net: &Net) -> Option<usize> {
-        let mut units = vec![0_usize; self.trees.len()];
-        self.units.iter().for_each(|unit| units[unit.tree] += 1);
-        let time = |channel: usize| self.trees.load[channel] as f64 * net.slowness_of(channel);
-        let busiest = (0..net.channels).max_by(|&a, &b| time(a).total_cmp(&time(b)).then(b.cmp(&a)))?;
-        let share = |tree: usize| {
-            let loads = self.loads(net, tree);
-            loads.iter().find(|(channel, _)| *channel as usize == busiest).map_or(0, |(_, pairs)| *pairs)
-        };
-        (0..self.trees.len())
-            .filter(|&tree| units[tree] > 1)
-            .max_by_key(|&tree| (share(tree), units[tree], std::cmp::Reverse(tree)))
     }
 
     /// Drops trees without senders.
@@ -560,11 +488,6 @@ impl Share {
     }
 }
 
-/// The load aimed at, as a share of the most loaded channel's.
-pub(super) const AMBITION: f64 = 0.97;
-/// Trees that a sender tries.
-const TRIES: usize = 3;
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     More,
@@ -572,7 +495,7 @@ enum Sign {
 }
 
 /// What one more frame from a switch to every host costs in a tree, at the prices as they are.
-fn fan_price(net: &Net, inward: &[u32], users: &TreeUsers, from: usize, prices: &ChannelPrices) -> f64 {
+fn fan_price(net: &Net, inward: &[u32], users: &TreeUsers, from: usize, prices: &Prices) -> f64 {
     let price = |channel: u32| prices.of_pair(net, channel);
     let mut sum = 0.0;
     for (switch, &channel) in inward.iter().enumerate() {
@@ -590,84 +513,55 @@ fn fan_price(net: &Net, inward: &[u32], users: &TreeUsers, from: usize, prices: 
     sum
 }
 
-/// Few trees grown for all senders from switches spread over the network, each against the load of those before.
-pub(super) fn spread(net: &Net, mut units: Vec<Unit>, trees: usize, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-    let mut shared = SharedTrees::new(net, None);
-    let mut builder = Builder::new(net);
-    let mut inward = vec![NONE; net.switches];
-    let mut grown = vec![false; net.switches];
-    let uniform: Vec<f32> = (0..net.channels).map(|channel| net.slowness_of(channel) as f32).collect();
-    // Farthest-point sampling.
-    let mut nearest = vec![u32::MAX; net.switches];
-    let mut roots = Vec::new();
-    let mut next = rng.below(net.switches);
-    for _ in 0..trees {
-        roots.push(next);
-        let mut queue = vec![next];
-        nearest[next] = 0;
-        let mut at = 0;
-        while let Some(&switch) = queue.get(at) {
-            at += 1;
-            for &channel in net.from(switch) {
-                let head = net.head(channel);
-                if nearest[head] > nearest[switch] + 1 {
-                    nearest[head] = nearest[switch] + 1;
-                    queue.push(head);
-                }
-            }
-        }
-        grown[next] = true;
-        let far = nearest.iter().copied().max().unwrap_or(0);
-        let choices: Vec<usize> = (0..net.switches).filter(|&s| nearest[s] == far && !grown[s]).collect();
-        next = if choices.is_empty() { rng.below(net.switches) } else { choices[rng.below(choices.len())] };
+impl Candidate for Share {
+    fn quality(&self, net: &Net) -> Quality {
+        self.trees.quality(net)
     }
-    for &root in &roots {
-        let price: Vec<f32> = uniform.iter().map(|price| price * (1.0 + 0.1 * rng.unit_f64() as f32)).collect();
-        builder.grow(net, root, &price, Rule::Free, &mut inward);
-        shared.push(root, &inward, 0);
-        work.spend(5 * net.channels);
-    }
-    for (number, unit) in units.iter_mut().enumerate() {
-        unit.tree = number % trees;
-    }
-    let mut share = Share { trees: shared, units };
-    share.settle(net);
-    share
 }
 
-/// Sharpness and room of the sweeps of a cycle. Soft prices shorten paths and gather senders about the middle of their
-/// tree; sharp ones flatten the most loaded channels. With no room to spare all trees have as many senders.
-const GATHERING: ([f64; 9], f64) = ([2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0], 1.0);
-const FLATTENING: ([f64; 9], f64) = ([6.0, 6.0, 9.0, 12.0, 18.0, 25.0, 40.0, 60.0, 100.0], 1.25);
+/// Sweeps over branches and senders, from soft prices to sharp ones.
+struct SenderSearch<'r, 'w> {
+    net: &'r Net,
+    scratch: Scratch,
+    rng: &'r mut Rng,
+    work: &'r mut Work<'w>,
+    /// Sweeps so far.
+    sweeps: usize,
+}
 
-/// When to stop improving, beside when time is up.
-#[derive(Clone, Copy)]
-pub(super) struct Stop {
-    /// The most loaded channel is no busier than this.
-    pub(super) enough: f64,
-    /// Sweeps have gone from soft prices to sharp ones so often.
-    pub(super) cycles: usize,
-    /// So many channels have been visited in all.
-    pub(super) visits: u64,
+impl SenderSearch<'_, '_> {
+    /// Sweeps of a cycle, each of which has as many.
+    const CYCLE: usize = SHARED.cycles[0].sharpness.len();
+}
+
+impl Search for SenderSearch<'_, '_> {
+    type Candidate = Share;
+
+    fn net(&self) -> &Net {
+        self.net
+    }
+
+    fn is_spent(&self, visits: u64) -> bool {
+        self.work.is_spent(visits)
+    }
+
+    fn sweep(&mut self, share: &mut Share) {
+        let cycle = &SHARED.cycles[self.sweeps / Self::CYCLE % SHARED.cycles.len()];
+        let terms = SweepTerms { sharpness: cycle.sharpness[self.sweeps % Self::CYCLE], room: cycle.room };
+        share.polish(self.net, terms, &mut self.scratch, self.rng, self.work);
+        debug_assert!(share.is_counted(self.net), "loads or turns differ from a recount");
+    }
+
+    fn cool(&mut self, _share: &mut Share, cycles: usize) -> Next {
+        self.sweeps += 1;
+        if self.sweeps < cycles * Self::CYCLE { Next::Sweep } else { Next::Stop }
+    }
 }
 
 /// Goes on until it is to stop; the best is kept.
 pub(super) fn improve(net: &Net, share: Share, stop: Stop, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-    let mut scratch = Scratch::new(net);
     let mut best = share.clone();
-    let mut current = share;
-    for cycle in 0..stop.cycles {
-        let (sharpness, slack) = if cycle % 2 == 0 { GATHERING } else { FLATTENING };
-        for sharpness in sharpness {
-            if work.expired() || work.total() >= stop.visits || best.trees.peak(net) <= stop.enough {
-                return best;
-            }
-            current.polish(net, (sharpness, AMBITION, slack), &mut scratch, rng, work);
-            debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
-            if is_better(current.trees.quality(net), best.trees.quality(net)) {
-                best.clone_from(&current);
-            }
-        }
-    }
+    let mut search = SenderSearch { net, scratch: Scratch::new(net), rng, work, sweeps: 0 };
+    improve::improve(&mut search, &mut best, share, stop);
     best
 }

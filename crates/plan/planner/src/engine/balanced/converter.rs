@@ -1,52 +1,32 @@
-//! Where shared trees start: from routes that are known, or from one tree; and back to routes.
-//!
-//! Frames along a single tree climb it and descend, so they never wait for each other in a circle: channels up, farthest
-//! first, before channels down, nearest first, is an order in which every path rises. So one tree, or a copy of it in each
-//! lane, is a start that always works.
+//! Routes as shared trees, and shared trees as routes.
 //!
 //! ```text
-//!        [r]        b▶a c▶a  a▶r │ r▶a  a▶b a▶c
-//!        [a]
-//!     [b]   [c]
+//!   routing by source ─▶ trees that senders share ─▶ routing by source
+//!                                 └▶ trees that pairs choose ─▶ routing by pair
 //! ```
 
 use std::sync::Arc;
 
-use fabric::{
-    Assignment, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Traffic, Tree, graph::breadth_first,
-    rng::Rng,
-};
+use fabric::{Assignment, EngineName, FlowControl, HostRun, Policy, SwitchId, Topology, Tree};
 
-use crate::{
-    cap::{self, Rules},
-    lanes,
-    merge::merge,
-    routing::Routing,
-};
+use crate::{lanes, merge::merge, routing::Routing};
 
-use super::super::{
-    net::{NONE, Net},
-    rank::ranks_by_key,
-    work::Work,
-};
 use super::{
+    bent_order::Orders,
+    net::{NONE, Net},
     pairs::{NO_TREE, Pairs},
-    rising::Orders,
-    share::{self, Share, Stop, Unit, improve},
-    shared_trees::SharedTrees,
+    senders::{Share, Unit},
+    shared_trees::{SharedTrees, span},
 };
 
-/// How long a single tree is improved.
-const SINGLE: Stop = Stop { enough: 0.0, cycles: 2, visits: u64::MAX };
-
-/// Makes starts, and routes of what became of them.
-pub(super) struct Starts<'a> {
-    topology: &'a Topology,
-    policy: &'a Policy,
-    net: &'a Net,
+/// What routes are converted for.
+pub(super) struct Converter<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) policy: &'a Policy,
+    pub(super) net: &'a Net,
 }
 
-impl<'a> Starts<'a> {
+impl<'a> Converter<'a> {
     pub(super) fn new(topology: &'a Topology, policy: &'a Policy, net: &'a Net) -> Self {
         Self { topology, policy, net }
     }
@@ -92,52 +72,9 @@ impl<'a> Starts<'a> {
         share.settle(self.net).then_some(share)
     }
 
-    /// A routing by source on no more than so many of its trees, if that can be.
-    pub(super) fn fitted(&self, routing: &Routing, trees: usize) -> Option<Share> {
-        if routing.trees.len() <= trees {
-            return self.whole(routing);
-        }
-        let rules = match self.policy.flow_control {
-            FlowControl::None => Rules::Any,
-            FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
-        };
-        let fitted = cap::fit(self.topology, &Traffic::AllToAll, routing, trees, rules)?;
-        self.whole(&merge(self.topology, fitted))
-    }
-
-    /// One good tree for all. Nothing on it waits in a circle, so it needs no order.
-    pub(super) fn single(&self, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-        improve(self.net, share::spread(self.net, self.units(), 1, rng, work), SINGLE, rng, work)
-    }
-
-    /// Copies of one tree, placed on lanes round-robin, with an order in which everything on it rises.
-    pub(super) fn copies(&self, one: &Share, copies: usize) -> Share {
-        let net = self.net;
-        let (root, inward) = (one.trees.root(0), one.trees.tree(0));
-        let mut depth = vec![0_u32; net.switches];
-        let mut order = Vec::new();
-        one.trees.upward(net, 0, &mut order);
-        for &switch in order.iter().rev() {
-            let channel = inward[switch as usize];
-            if channel != NONE {
-                depth[switch as usize] = depth[net.tail(channel)] + 1;
-            }
-        }
-        let key: Vec<f64> = (0..net.channels as u32)
-            .map(|channel| {
-                let (tail, head) = (f64::from(depth[net.tail(channel)]), f64::from(depth[net.head(channel)]));
-                if head < tail { -tail } else { head }
-            })
-            .collect();
-        let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(1));
-        let mut trees = SharedTrees::new(net, Some(Orders::new(net, vec![ranks_by_key(&key); lanes])));
-        (0..copies).for_each(|copy| trees.push(root, inward, (copy % lanes) as u8));
-        let mut units = self.units();
-        units.iter_mut().enumerate().for_each(|(number, unit)| unit.tree = number % copies);
-        let mut share = Share { trees, units };
-        let settled = share.settle(net);
-        debug_assert!(settled, "frames along a single tree never wait in a circle");
-        share
+    /// Lanes on which trees may be placed; one without flow control.
+    pub(super) fn lane_count(&self) -> usize {
+        usize::from(self.policy.flow_control.lanes().unwrap_or(1))
     }
 
     /// Routes by source.
@@ -207,14 +144,5 @@ impl<'a> Starts<'a> {
                 Tree::new(self.topology, links).expect("channels into each switch form a tree")
             })
             .collect()
-    }
-}
-
-/// Hangs up what a tree leaves out wherever it can be reached.
-pub(super) fn span(net: &Net, root: usize, inward: &mut [u32]) {
-    let covered = (0..net.switches).filter(|&at| at == root || inward[at] != NONE);
-    let found = breadth_first(net.switches, covered, |switch| net.neighbours(switch));
-    for (own, found) in inward.iter_mut().zip(found.inward) {
-        *own = found.unwrap_or(*own);
     }
 }

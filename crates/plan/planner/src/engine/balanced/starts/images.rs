@@ -1,4 +1,11 @@
-//! The symmetries of a torus: reflections of its rings and translations by half a ring.
+//! Start: trees of a torus that are images of a few.
+//!
+//! Exploits: reflections of rings and translations by half a ring, which take a torus of even rings to itself. One tree says where
+//! all its images run, so a sixteenth of the trees is searched for on a torus of three dimensions with two lanes; translations
+//! exchange lanes, so that each lane is good where the other is bad (`symmetry.rs`).
+//! Wins: tori of 600 switches or more, on two lanes or more, where a search for all trees does not get far in its time; no network
+//! of the ablation is as large.
+//! Costs: a part of the steps before the contest begins; then the trees compete as all others do, without symmetry.
 //!
 //! A motion that leaves some switch where it is would give that switch's tree several images of itself; so only groups
 //! count in which every motion but the identity moves every switch.
@@ -12,7 +19,7 @@ use fabric::{Policy, Topology, Traffic};
 
 use crate::lattice::{Lattice, Shape, Squares};
 
-use super::{
+use crate::engine::balanced::{
     net::Net,
     rank::ranks_by_key,
     symmetry::{Element, Symmetry},
@@ -33,7 +40,12 @@ struct Motion {
 /// The symmetries of a torus with rings of even size among others, where all switches have as many hosts and all cables
 /// the same rate, and the number of lanes that they exchange, a power of two; none if the cabling is not of that kind, or
 /// no lanes are exchanged.
-pub(super) fn symmetries(topology: &Topology, policy: &Policy, net: &Net, lanes: usize) -> Option<(Symmetry, usize)> {
+pub(in crate::engine::balanced) fn symmetries(
+    topology: &Topology,
+    policy: &Policy,
+    net: &Net,
+    lanes: usize,
+) -> Option<(Symmetry, usize)> {
     let alike = net.hosts.windows(2).all(|pair| pair[0] == pair[1]) && net.slowness.len() == 1;
     if !alike || policy.traffic != Traffic::AllToAll || lanes == 0 {
         return None;

@@ -3,7 +3,7 @@
 //! Where the VLAN is chosen by sender and receiver, a tree need not be good for everybody: what counts is that every pair
 //! finds a short way that is not busy in *some* tree, as SPAIN packs paths into VLANs (Mudigonda et al., NSDI 2010). So
 //! pairs are taken up one after the other and turn to the tree where they cost least at the prices that the rest has
-//! made; in between, branches of each tree move for the pairs that cross them (`sweep.rs`). Pairs leave a tree
+//! made; in between, branches of each tree move for the pairs that cross them (`branch.rs`). Pairs leave a tree
 //! that others use more, and it bends to those that stay.
 //!
 //! ```text
@@ -15,15 +15,16 @@ use fabric::rng::Rng;
 
 use crate::SearchPart;
 
-use super::super::{
-    net::{NONE, Net},
-    work::Work,
-};
 use super::{
-    rising::{NEAR, Orders, Turn},
-    share::{Share, Stop},
-    shared_trees::{ChannelPrices, SharedTrees, is_better},
-    sweep::{Demand, Flow, Place, Scratch, sweep},
+    bent_order::{Orders, Turn},
+    branch::{Demand, Flow, Place, Scratch, sweep},
+    improve::{self, Candidate, Next, Quality, Search, Stop},
+    net::{NONE, Net},
+    price::Prices,
+    schedule::{PAIRS, SHARED},
+    senders::Share,
+    shared_trees::SharedTrees,
+    work::Work,
 };
 
 /// No tree: a pair without hosts at one end, or a switch and itself.
@@ -128,20 +129,20 @@ impl Pairs {
     pub(super) fn polish(
         &mut self,
         net: &Net,
-        (sharpness, ambition): (f64, f64),
+        sharpness: f64,
         bold: OrderPolicy,
         scratch: &mut Scratch,
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
-        let mut prices = ChannelPrices::new(net, &self.trees, sharpness, ambition);
+        let mut prices = self.trees.prices(net, sharpness);
         let mut trees: Vec<usize> = (0..self.trees.len()).collect();
         rng.shuffle(&mut trees);
         for tree in trees {
             if !work.uses(SearchPart::MoveBranch) {
                 break;
             }
-            self.trees.hang_from(net, tree, rng.below(net.switches));
+            self.trees.root_at(net, tree, rng.below(net.switches));
             let mut crossing = Crossing::new(net, self, tree);
             let visits = sweep(net, &mut self.trees, tree, &mut crossing, &mut prices, scratch, rng);
             if !work.spend(visits + net.switches * net.switches / 32) {
@@ -151,20 +152,20 @@ impl Pairs {
         if work.uses(SearchPart::MoveSender) {
             self.turn_to_other_trees(net, &mut prices, bold, rng, work);
         }
-        debug_assert!(prices.follows(net, &self.trees), "prices differ from those of the loads");
+        debug_assert!(prices.follows(net, &self.trees.load), "prices differ from those of the loads");
     }
 
     /// Lets every pair choose its tree again.
     pub(super) fn turn_to_other_trees(
         &mut self,
         net: &Net,
-        prices: &mut ChannelPrices,
+        prices: &mut Prices,
         bold: OrderPolicy,
         rng: &mut Rng,
         work: &mut Work<'_>,
     ) {
         let n = net.switches;
-        let reach = if bold == OrderPolicy::Bending { NEAR } else { usize::MAX };
+        let reach = if bold == OrderPolicy::Bending { SHARED.reach } else { usize::MAX };
         let trees = self.trees.len();
         let mut downward: Vec<u32> = Vec::with_capacity(trees * n);
         let mut order = Vec::new();
@@ -208,7 +209,7 @@ impl Pairs {
                 let destination = (start + at) % n;
                 let current = self.choice[source * n + destination];
                 let tree = which[destination];
-                if current == NO_TREE || tree == current || least[destination] >= own[destination] * 0.9999 {
+                if current == NO_TREE || tree == current || least[destination] >= own[destination] * PAIRS.gain {
                     continue;
                 }
                 let pairs = weight(net, source, destination);
@@ -219,7 +220,7 @@ impl Pairs {
                     for &channel in path {
                         let load = &mut trees.load[channel as usize];
                         *load = load.wrapping_add_signed(sign * pairs as i64);
-                        prices.follow(net, &trees.load, channel);
+                        prices.update(net, &trees.load, channel as usize);
                         price[channel as usize] = prices.of_pair(net, channel) as f32;
                     }
                     path.iter().map(|&channel| prices.change(net, channel, -sign as f64 * pairs as f64)).sum::<f64>()
@@ -542,28 +543,50 @@ fn by_first(net: &Net, pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<(u32, u32)>) {
     (start, table)
 }
 
-/// Sharpness of the sweeps of a cycle.
-const SHARPNESS: [f64; 6] = [3.0, 6.0, 12.0, 20.0, 40.0, 80.0];
-/// The load aimed at, as a share of the most loaded channel's.
-const AMBITION: f64 = 0.97;
+impl Candidate for Pairs {
+    fn quality(&self, net: &Net) -> Quality {
+        self.trees.quality(net)
+    }
+}
+
+/// Sweeps over branches and pairs, from soft prices to sharp ones.
+struct PairSearch<'r, 'w> {
+    net: &'r Net,
+    scratch: Scratch,
+    rng: &'r mut Rng,
+    work: &'r mut Work<'w>,
+    /// Sweeps so far.
+    sweeps: usize,
+}
+
+impl Search for PairSearch<'_, '_> {
+    type Candidate = Pairs;
+
+    fn net(&self) -> &Net {
+        self.net
+    }
+
+    fn is_spent(&self, visits: u64) -> bool {
+        self.work.is_spent(visits)
+    }
+
+    fn sweep(&mut self, pairs: &mut Pairs) {
+        let turn = self.sweeps % PAIRS.sharpness.len();
+        let bold = if turn % 2 == 0 { OrderPolicy::Bending } else { OrderPolicy::Rising };
+        pairs.polish(self.net, PAIRS.sharpness[turn], bold, &mut self.scratch, self.rng, self.work);
+        debug_assert!(pairs.is_counted(self.net), "loads or turns differ from a recount");
+    }
+
+    fn cool(&mut self, _pairs: &mut Pairs, cycles: usize) -> Next {
+        self.sweeps += 1;
+        if self.sweeps < cycles * PAIRS.sharpness.len() { Next::Sweep } else { Next::Stop }
+    }
+}
 
 /// Goes on until it is to stop; the best is kept.
 pub(super) fn improve(net: &Net, pairs: Pairs, stop: Stop, rng: &mut Rng, work: &mut Work<'_>) -> Pairs {
-    let mut scratch = Scratch::new(net);
     let mut best = pairs.clone();
-    let mut current = pairs;
-    for _ in 0..stop.cycles {
-        for (turn, sharpness) in SHARPNESS.into_iter().enumerate() {
-            if work.expired() || work.total() >= stop.visits || best.trees.peak(net) <= stop.enough {
-                return best;
-            }
-            let bold = if turn % 2 == 0 { OrderPolicy::Bending } else { OrderPolicy::Rising };
-            current.polish(net, (sharpness, AMBITION), bold, &mut scratch, rng, work);
-            debug_assert!(current.is_counted(net), "loads or turns differ from a recount");
-            if is_better(current.trees.quality(net), best.trees.quality(net)) {
-                best.clone_from(&current);
-            }
-        }
-    }
+    let mut search = PairSearch { net, scratch: Scratch::new(net), rng, work, sweeps: 0 };
+    improve::improve(&mut search, &mut best, pairs, stop);
     best
 }

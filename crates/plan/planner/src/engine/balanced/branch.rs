@@ -3,11 +3,15 @@
 //! A branch is a switch and what is below it. Frames between the branch and the rest cross the channels on the way
 //! between its old and its new place in the other direction, or for the first time, or no more; all other channels keep
 //! their load. So it suffices to know, for each switch on that way, what the branch exchanges with whatever lies below
-//! the switch. Hanging the tree up at another switch first makes other branches of the same tree.
+//! the switch. Rooting the tree at another switch first makes other branches of the same tree.
+//!
+//! The moves of `search.rs`, with a tree for each source, look alike but share no loop with these: there load flows one way, so
+//! a channel's price depends on the switch below it alone and weights are summed up along the path once for all candidates,
+//! whereas a branch here changes every channel of the way by another amount in both directions.
 //!
 //! ```text
 //!        [r]             branch b moves from u to w: between b and what is below
-//!       ╱   ╲            a, frames climbed to u and no further; now they
+//!       ╱   ╲            a, frames went up to u and no further; now they
 //!     [a]   [w]          come down r▶a, a▶u instead
 //!      │      ╲
 //!     [u]      [b]'
@@ -17,10 +21,12 @@
 
 use fabric::rng::Rng;
 
-use super::super::net::{NONE, Net};
 use super::{
-    rising::{NEAR, Turn},
-    shared_trees::{ChannelPrices, SharedTrees},
+    bent_order::Turn,
+    net::{NONE, Net},
+    price::Prices,
+    schedule::{PRICES, SHARED},
+    shared_trees::SharedTrees,
 };
 
 /// Pairs from a branch and to it.
@@ -33,7 +39,7 @@ pub(super) struct Flow {
 /// How a switch lies to the branch in question.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// On the way from the branch to where the tree hangs from.
+    /// On the way from the branch to the root.
     Above,
     /// Elsewhere.
     Beside,
@@ -80,24 +86,19 @@ impl Scratch {
     }
 }
 
-/// How many of the cheapest moves of a branch are tried where orders may forbid them.
-const TRIES_MAX: usize = 3;
-/// Trees whose channels all weigh less than this share of one at the target are left alone.
-const NEGLIGIBLE: f64 = 1e-3;
-
 /// Tries every branch of a tree once; returns visits to channels.
 pub(super) fn sweep(
     net: &Net,
     trees: &mut SharedTrees,
     tree: usize,
     demand: &mut dyn Demand,
-    prices: &mut ChannelPrices,
+    prices: &mut Prices,
     scratch: &mut Scratch,
     rng: &mut Rng,
 ) -> usize {
     let crowded = |channel: &u32| {
         let weight = |channel: u32| prices.weight[channel as usize];
-        *channel != NONE && weight(*channel).max(weight(net.reverse(*channel))) > NEGLIGIBLE
+        *channel != NONE && weight(*channel).max(weight(net.reverse(*channel))) > PRICES.negligible
     };
     if !trees.tree(tree).iter().any(crowded) {
         return net.switches / 4;
@@ -117,7 +118,7 @@ pub(super) fn sweep(
             continue;
         }
         sweep.find_moves(trees.tree(tree), branch);
-        for at in 0..sweep.scratch.moves.len().min(TRIES_MAX) {
+        for at in 0..sweep.scratch.moves.len().min(SHARED.tries) {
             let channel = sweep.scratch.moves[at].1;
             if sweep.attempt(trees, tree, branch, channel) {
                 break;
@@ -140,7 +141,7 @@ struct Branch {
 struct Sweep<'a> {
     net: &'a Net,
     demand: &'a mut dyn Demand,
-    prices: &'a mut ChannelPrices,
+    prices: &'a mut Prices,
     scratch: &'a mut Scratch,
     /// Visits to channels so far.
     visits: usize,
@@ -245,7 +246,7 @@ impl Sweep<'_> {
             demand.turns(net, trees.tree(tree), switch, way, new);
             let lane = trees.lane[tree];
             let orders = trees.orders.as_mut().expect("there are orders");
-            if !orders.exchange(net, lane, (old, new), NEAR, visits) {
+            if !orders.exchange(net, lane, (old, new), SHARED.reach, visits) {
                 trees.tree_mut(tree)[switch] = current;
                 demand.moved(net, trees.tree(tree), switch, to, from);
                 return false;
@@ -254,7 +255,7 @@ impl Sweep<'_> {
         let mut carry = |channel: u32, less: u64, more: u64| {
             let load = &mut trees.load[channel as usize];
             *load = *load + more - less;
-            prices.follow(net, &trees.load, channel);
+            prices.update(net, &trees.load, channel as usize);
         };
         carry(net.reverse(current), total.out, 0);
         carry(current, total.into, 0);

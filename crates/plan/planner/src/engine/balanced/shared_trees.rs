@@ -1,6 +1,6 @@
 //! Trees that many senders share, the loads that follow, and what one more pair costs on a channel.
 //!
-//! A shared tree has no root of its own: frames climb it from one switch and descend to another. It is kept rooted at
+//! A shared tree has no root of its own: frames go up it from one switch and down to another. It is kept rooted at
 //! some switch all the same, which can change at any time, as the channel by which it enters every other switch; the
 //! reverse of that channel leads up.
 //!
@@ -12,16 +12,22 @@
 //!     [b]   [c]
 //! ```
 
-use super::super::net::{NONE, Net};
-use super::rising::Orders;
-use crate::exponential::exp;
+use fabric::graph::breadth_first;
+
+use super::{
+    bent_order::Orders,
+    improve::Quality,
+    net::{NONE, Net},
+    price::Prices,
+    schedule::SHARED,
+};
 
 /// Shared trees, all spanning.
 pub(super) struct SharedTrees {
     pub(super) switches: usize,
-    /// `inward[tree · switches + switch]`; [`NONE`] at the switch that the tree hangs from.
+    /// `inward[tree · switches + switch]`; [`NONE`] at the root.
     inward: Vec<u32>,
-    /// `root[tree]`: where it hangs from.
+    /// `root[tree]`: the switch that it is rooted at.
     root: Vec<u32>,
     /// `lane[tree]`.
     pub(super) lane: Vec<u8>,
@@ -56,7 +62,7 @@ impl SharedTrees {
         Self { switches: net.switches, inward, root, lane, load: vec![0; net.channels], orders }
     }
 
-    /// Adds a tree that hangs from `root`.
+    /// Adds a tree that is rooted at `root`.
     pub(super) fn push(&mut self, root: usize, inward: &[u32], lane: u8) {
         self.inward.extend_from_slice(inward);
         self.root.push(root as u32);
@@ -82,8 +88,8 @@ impl SharedTrees {
         &mut self.inward[tree * self.switches..(tree + 1) * self.switches]
     }
 
-    /// Hangs a tree up elsewhere. Cost: O(depth).
-    pub(super) fn hang_from(&mut self, net: &Net, tree: usize, root: usize) {
+    /// Roots a tree at another switch. Cost: O(depth).
+    pub(super) fn root_at(&mut self, net: &Net, tree: usize, root: usize) {
         self.root[tree] = root as u32;
         let inward = self.tree_mut(tree);
         let (mut at, mut entering) = (root, NONE);
@@ -132,65 +138,22 @@ impl SharedTrees {
         (0..net.channels).map(|channel| self.load[channel] as f64 * net.slowness_of(channel)).fold(0.0, f64::max)
     }
 
+    /// Prices by the loads as they are, at which the load aimed at is a little below the peak.
+    pub(super) fn prices(&self, net: &Net, sharpness: f64) -> Prices {
+        Prices::new(net, &self.load, sharpness, self.peak(net) * SHARED.ambition)
+    }
+
     /// The most loaded channel, then the sum of all loads: less is better.
-    pub(super) fn quality(&self, net: &Net) -> (f64, u64) {
+    pub(super) fn quality(&self, net: &Net) -> Quality {
         (self.peak(net), self.load.iter().sum())
     }
 }
 
-/// Less is better.
-pub(super) fn is_better(one: (f64, u64), other: (f64, u64)) -> bool {
-    one.0 < other.0 || (one.0 == other.0 && one.1 < other.1)
-}
-
-/// The price of channels: exponential in the load, which stands in for the most loaded one (see `price.rs`).
-pub(super) struct ChannelPrices {
-    sharpness: f64,
-    /// Sharpness over the load aimed at.
-    pub(super) slope: f64,
-    /// `weight[channel]`: e^(slope · time − sharpness).
-    pub(super) weight: Vec<f64>,
-}
-
-/// What a pair costs on a channel beside its price, in shares of the price at the load aimed at.
-const HOP: f64 = 1e-4;
-
-impl ChannelPrices {
-    /// Prices by the loads as they are; `ambition` is the load aimed at as a share of the most loaded channel's.
-    pub(super) fn new(net: &Net, trees: &SharedTrees, sharpness: f64, ambition: f64) -> Self {
-        let slope = sharpness / (trees.peak(net) * ambition).max(1.0);
-        let mut prices = Self { sharpness, slope, weight: vec![0.0; net.channels] };
-        (0..net.channels as u32).for_each(|channel| prices.follow(net, &trees.load, channel));
-        prices
-    }
-
-    /// Whether all changes of load have been followed.
-    pub(super) fn follows(&self, net: &Net, trees: &SharedTrees) -> bool {
-        let mut recounted = Self { weight: vec![0.0; net.channels], ..*self };
-        (0..net.channels as u32).for_each(|channel| recounted.follow(net, &trees.load, channel));
-        self.weight == recounted.weight
-    }
-
-    /// Follows a change of load.
-    #[inline]
-    pub(super) fn follow(&mut self, net: &Net, load: &[u64], channel: u32) {
-        let time = load[channel as usize] as f64 * net.slowness_of(channel as usize);
-        self.weight[channel as usize] = exp(self.slope * time - self.sharpness);
-    }
-
-    /// What so many pairs more, or less, would change.
-    #[inline]
-    pub(super) fn change(&self, net: &Net, channel: u32, pairs: f64) -> f64 {
-        if pairs == 0.0 {
-            return 0.0;
-        }
-        let time = self.slope * pairs * net.slowness_of(channel as usize);
-        self.weight[channel as usize] * (exp(time) - 1.0) + HOP * time
-    }
-
-    /// What a pair costs, if it is the only change.
-    #[inline]
-    pub(super) fn of_pair(&self, net: &Net, channel: u32) -> f64 {
-        self.slope * net.slowness_of(channel as usize) * (self.weight[channel as usize] + HOP)
+/// Reaches whatever a tree leaves out from wherever it can be reached.
+pub(super) fn span(net: &Net, root: usize, inward: &mut [u32]) {
+    let covered = (0..net.switches).filter(|&at| at == root || inward[at] != NONE);
+    let found = breadth_first(net.switches, covered, |switch| net.neighbours(switch));
+    for (own, found) in inward.iter_mut().zip(found.inward) {
+        *own = found.unwrap_or(*own);
     }
 }

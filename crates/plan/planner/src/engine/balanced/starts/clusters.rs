@@ -1,9 +1,12 @@
-//! Near-by senders share a tree: clusters of them, and a first tree for each that every one of its senders may use.
+//! Start: a tree for each cluster of senders that lie next to each other.
 //!
-//! The frames of senders that share a tree meet on it, each one's way out with the others' way in. Where the senders
-//! of a tree lie next to each other, all that happens within their *cluster*, a small subtree of which no other
-//! cluster has a switch: up its *stems* to wherever the senders' ways part, down to where they leave it, and outward from
-//! there. So trees grow from all switches of a cluster at once, each against the load of the others.
+//! Exploits: nearness of senders. The frames of senders that share a tree meet on it, each one's way out with the others' way in.
+//! In a *cluster*, a small subtree of which no other cluster has a switch, all that happens within: up its *stems* to wherever
+//! the senders' ways part, down to where they leave it, and outward from there. So trees grow from all switches of a cluster at
+//! once, each against the load of the others.
+//! Wins: no row of the ablation, which has one network with the 32 trees from which on it is tried (1.00).
+//! Costs: a tree grown for each cluster and sharpness, without flow control only; the parting into clusters is also the first
+//! step of `ordered_clusters.rs`, which is worth much.
 //!
 //! ```text
 //!    cluster {a, m, b}        h─[a]──[m]──[b]─h      from a: out at a; am, out at m; am, mb, out at b
@@ -13,44 +16,42 @@
 
 use fabric::{graph::breadth_first, rng::Rng};
 
-use super::super::{
+use crate::engine::balanced::{
     build::{Builder, Rule},
     net::{NONE, Net},
-    state::PathPrices,
+    price::PathPrices,
+    schedule::{CLUSTERS, PRICES},
+    senders::{Share, Unit},
+    shared_trees::SharedTrees,
     work::Work,
 };
-use super::{
-    share::{Share, Unit},
-    shared_trees::SharedTrees,
-};
 
-/// Switches that hang together.
-pub(super) struct Cluster {
+/// Connected switches, as a tree.
+pub(in crate::engine::balanced) struct Cluster {
     /// Its switches, the middle first and parents before children.
-    pub(super) switches: Vec<usize>,
+    pub(in crate::engine::balanced) switches: Vec<usize>,
     /// `stem[i]`: the channel by which frames from the middle enter `switches[i]`; [`NONE`] at the middle.
-    pub(super) stem: Vec<u32>,
+    pub(in crate::engine::balanced) stem: Vec<u32>,
 }
 
-/// Sharpness of prices while trees are grown, and grown again.
-const SHARPNESS: [f64; 4] = [4.0, 8.0, 12.0, 16.0];
-/// Hops cost this much beside the price of load.
-const FLOOR: f64 = 0.05;
-/// How often switches are offered to other clusters.
-const TRADES: usize = 12;
-
 /// A tree for each of so many clusters, where nothing waits.
-pub(super) fn clustered(net: &Net, mut units: Vec<Unit>, count: usize, rng: &mut Rng, work: &mut Work<'_>) -> Share {
+pub(in crate::engine::balanced) fn clustered(
+    net: &Net,
+    mut units: Vec<Unit>,
+    count: usize,
+    rng: &mut Rng,
+    work: &mut Work<'_>,
+) -> Share {
     let mut senders = vec![0_u32; net.switches];
     units.iter().for_each(|unit| senders[unit.switch] += unit.hosts.len() as u32);
     let (clusters, cluster_of) = clusters(net, &senders, count, rng);
-    work.spend(net.channels * TRADES);
+    work.spend(net.channels * CLUSTERS.trades);
     units.iter_mut().for_each(|unit| unit.tree = cluster_of[unit.switch]);
     let mut share = Share { trees: SharedTrees::new(net, None), units };
     let mut builder = Builder::new(net);
     let mut inward = vec![NONE; net.switches];
-    for (round, sharpness) in SHARPNESS.into_iter().enumerate() {
-        let mut prices = PathPrices::new(net, &share.trees.load, sharpness, FLOOR);
+    for (round, sharpness) in CLUSTERS.sharpness.into_iter().enumerate().take(CLUSTERS.rounds_free) {
+        let mut prices = PathPrices::new(net, &share.trees.load, sharpness, PRICES.floor_clusters);
         let mut turn: Vec<usize> = (0..clusters.len()).collect();
         if round > 0 {
             rng.shuffle(&mut turn);
@@ -81,14 +82,20 @@ pub(super) fn clustered(net: &Net, mut units: Vec<Unit>, count: usize, rng: &mut
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Load {
+pub(in crate::engine::balanced) enum Load {
     On,
     Off,
 }
 
 impl Share {
     /// Puts all that a tree carries on its channels, or takes it off.
-    pub(super) fn carry_all(&mut self, net: &Net, tree: usize, prices: &mut PathPrices, which: Load) {
+    pub(in crate::engine::balanced) fn carry_all(
+        &mut self,
+        net: &Net,
+        tree: usize,
+        prices: &mut PathPrices,
+        which: Load,
+    ) {
         for (channel, pairs) in self.loads(net, tree) {
             let load = &mut self.trees.load[channel as usize];
             *load = if which == Load::On { *load + pairs } else { *load - pairs };
@@ -98,7 +105,12 @@ impl Share {
 }
 
 /// Parts the switches with senders into so many clusters, about as large as each other; and `cluster[switch]`.
-pub(super) fn clusters(net: &Net, senders: &[u32], count: usize, rng: &mut Rng) -> (Vec<Cluster>, Vec<usize>) {
+pub(in crate::engine::balanced) fn clusters(
+    net: &Net,
+    senders: &[u32],
+    count: usize,
+    rng: &mut Rng,
+) -> (Vec<Cluster>, Vec<usize>) {
     const NOBODY: usize = usize::MAX;
     let seeds = far_apart(net, senders, count, rng);
     let mut owner = vec![NOBODY; net.switches];
@@ -127,12 +139,12 @@ pub(super) fn clusters(net: &Net, senders: &[u32], count: usize, rng: &mut Rng) 
     even_out(net, senders, &mut owner, &mut parts, &mut size, rng);
     let mut found = Vec::with_capacity(parts.len());
     for part in &parts {
-        found.push(hung_up(net, senders, part, &owner));
+        found.push(rooted(net, senders, part, &owner));
     }
     (found, owner)
 }
 
-/// Moves switches to neighbouring clusters that are smaller, as long as what they leave hangs together.
+/// Moves switches to neighbouring clusters that are smaller, as long as what they leave is connected.
 fn even_out(
     net: &Net,
     senders: &[u32],
@@ -142,7 +154,7 @@ fn even_out(
     rng: &mut Rng,
 ) {
     let mut switches: Vec<usize> = (0..net.switches).collect();
-    for _ in 0..TRADES {
+    for _ in 0..CLUSTERS.trades {
         rng.shuffle(&mut switches);
         for &switch in &switches {
             let (from, weight) = (owner[switch], senders[switch]);
@@ -154,7 +166,7 @@ fn even_out(
                 .filter(|&to| to != from && size[to] + weight <= size[from])
                 .min_by_key(|&to| (size[to], to));
             let Some(to) = to else { continue };
-            if !hangs_together(net, &parts[from], switch, owner) {
+            if !is_connected(net, &parts[from], switch, owner) {
                 continue;
             }
             owner[switch] = to;
@@ -167,15 +179,15 @@ fn even_out(
 }
 
 /// Whether a cluster is still one without one of its switches.
-fn hangs_together(net: &Net, part: &[usize], without: usize, owner: &[usize]) -> bool {
+fn is_connected(net: &Net, part: &[usize], without: usize, owner: &[usize]) -> bool {
     let cluster = owner[without];
     let Some(&first) = part.iter().find(|&&switch| switch != without) else { return false };
     let rest = |switch: usize| net.neighbours(switch).filter(|&(_, head)| owner[head] == cluster && head != without);
     breadth_first(net.switches, [first], rest).order.len() + 1 == part.len()
 }
 
-/// Hangs a cluster up at the switch from which all its senders are nearest.
-fn hung_up(net: &Net, senders: &[u32], part: &[usize], owner: &[usize]) -> Cluster {
+/// Roots a cluster at the switch from which all its senders are nearest.
+fn rooted(net: &Net, senders: &[u32], part: &[usize], owner: &[usize]) -> Cluster {
     let from = |middle: usize| {
         let own = |switch: usize| net.neighbours(switch).filter(|&(_, head)| owner[head] == owner[middle]);
         let found = breadth_first(net.switches, [middle], own);
