@@ -2,8 +2,12 @@
 
 use crate::{
     config::{Config, LinkChoice},
+    dispatch::Kind,
+    duty::Seen,
     interfaces::{LocalAddress, interface_of, local_addresses, source_toward},
     links::{Reach, allowed},
+    member::{Look, Member},
+    paths::Paths,
     ports::Ports,
     shared::{Ends, Shared},
     status::Role,
@@ -12,7 +16,7 @@ use crate::{
     worker::{self, Worker},
 };
 use ri2n::{
-    Path, Time,
+    Arrival, Path, Time,
     handshake::{Client, ConnectError, Connected, identifier},
     wire::handshake::{ADDRESSES_MAX, Address},
 };
@@ -51,12 +55,6 @@ pub(crate) struct Dial {
     race: Mutex<Option<Race>>,
 }
 
-impl std::fmt::Debug for Dial {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dial").field("ids", &self.ids).finish_non_exhaustive()
-    }
-}
-
 /// One address.
 struct Try {
     server: SocketAddr,
@@ -92,8 +90,8 @@ pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: D
     let race = Race { config: config.clone(), goal, ours, deadline, tries, leader: None, last_error, done };
     let dial = Arc::new(Dial { worker, socket, ids, race: Mutex::new(Some(race)) });
     // The first questions leave from here, which saves a turn of the worker.
-    dial.worker.add_dial(&dial.ids, &dial);
-    if let Some(next) = dial.look(began) {
+    dial.worker.add_attempt(&dial.ids, &dial);
+    if let Some(next) = dial.ask(began) {
         dial.worker.look_at(dial.ids[0], next);
     }
 }
@@ -149,7 +147,7 @@ impl Dial {
     }
 
     /// Asks what is to be asked now. Returns when to look again.
-    pub(crate) fn look(&self, now: Time) -> Option<Time> {
+    fn ask(&self, now: Time) -> Option<Time> {
         let mut slot = self.lock();
         let race = slot.as_mut()?;
         if now < race.deadline && !race.tries.is_empty() {
@@ -171,8 +169,7 @@ impl Dial {
         None
     }
 
-    /// Takes in an answer.
-    pub(crate) fn take_in(&self, now: Time, from: SocketAddr, datagram: &[u8]) {
+    fn take_answer(&self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let mut slot = self.lock();
         let Some(race) = slot.as_mut() else { return };
         if let Some((connected, server)) = race.take_in(now, from, datagram) {
@@ -181,18 +178,10 @@ impl Dial {
         }
     }
 
-    /// Gives up the addresses where nobody listens, as the network says.
-    pub(crate) fn take_unreachable(&self, quoted: &[u8]) {
-        if let Some(race) = self.lock().as_mut() {
-            race.tries.retain(|each| !each.client.has_asked(quoted));
-            race.last_error = io::ErrorKind::ConnectionRefused.into();
-        }
-    }
-
     fn end(&self, mut slot: MutexGuard<'_, Option<Race>>, result: io::Result<Option<Arc<Shared>>>) {
         let race = slot.take();
         drop(slot);
-        self.worker.remove_dial(&self.ids);
+        self.worker.remove_attempt(&self.ids);
         if let Some(race) = race {
             (race.done)(result);
         }
@@ -209,6 +198,31 @@ impl Dial {
         let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
         let ends = Ends { local: SocketAddr::new(local, port), peer: server, others, reach };
         Ok(Shared::new(&self.worker, &self.socket, Role::Client, ends, connected.connection))
+    }
+}
+
+impl Member for Dial {
+    fn look(&self, now: Time, _seen: Seen, _paths: &mut Paths) -> Look {
+        self.ask(now).map_or(Look::Wait, Look::At)
+    }
+
+    fn take_in(&self, now: Time, arrival: Arrival, kind: Kind, bytes: &[u8], segment: usize) -> bool {
+        if kind != Kind::Handshake {
+            return false;
+        }
+        bytes.chunks(segment).for_each(|datagram| self.take_answer(now, arrival.from, datagram));
+        true
+    }
+
+    /// Gives up the addresses where nobody listens.
+    fn take_unreachable(&self, kind: Kind, quoted: &[u8]) {
+        if kind != Kind::Handshake {
+            return;
+        }
+        if let Some(race) = self.lock().as_mut() {
+            race.tries.retain(|each| !each.client.has_asked(quoted));
+            race.last_error = io::ErrorKind::ConnectionRefused.into();
+        }
     }
 }
 

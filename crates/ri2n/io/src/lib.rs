@@ -19,6 +19,7 @@ mod interfaces;
 mod keyfile;
 mod links;
 mod listener;
+mod member;
 mod netlink;
 mod paths;
 mod ports;
@@ -39,6 +40,7 @@ pub use ri2n::{
     CloseReason, Health, Integrity, Key, KeyId, Keys, Patience, StreamState, Time, WriteError,
     handshake::{ConnectError, Privacy},
 };
-pub use status::{ConnectionStatus, LinkStatus, Role, connections};
+pub use status::{ConnectionStatus, LinkStatus, Role};
 pub use stream::Stream;
 pub use sys::prefer_short_turns;
+pub use worker::connections;

@@ -41,8 +41,9 @@ type Taker = Box<dyn Fn(Stream, SocketAddr) -> Option<Stream> + Send + Sync>;
 
 /// What the listener and its worker share.
 pub(crate) struct Acceptor {
-    pub(crate) socket: Socket,
-    pub(crate) id: u32,
+    socket: Socket,
+    /// Its number at the worker.
+    id: u32,
     worker: Arc<Worker>,
     config: Config,
     taker: Option<Taker>,
@@ -99,7 +100,8 @@ impl Listener {
             changed: Condvar::new(),
             ready: EventFd::new()?,
         });
-        worker.add_acceptor(&acceptor)?;
+        let served = acceptor.clone();
+        worker.add_listener(acceptor.id, acceptor.socket.fd(), Arc::new(move || served.serve()))?;
         Ok(Self { acceptor })
     }
 
@@ -143,7 +145,7 @@ impl Listener {
 
     /// Takes no more connections; [`Self::accept`] returns an error.
     pub fn close(&self) {
-        self.acceptor.worker.remove_acceptor(&self.acceptor);
+        self.acceptor.worker.remove_listener(self.acceptor.id, self.acceptor.socket.fd());
         let mut queue = self.acceptor.lock();
         queue.is_closed = true;
         queue.waiting.clear();
@@ -181,7 +183,7 @@ impl Acceptor {
     }
 
     /// Answers what arrived.
-    pub(crate) fn serve(&self) {
+    fn serve(&self) {
         sys::with_inbox(|inbox| {
             let Ok(count) = self.socket.receive(inbox, MESSAGES) else {
                 while self.socket.take_unreachable(inbox).is_some() {}

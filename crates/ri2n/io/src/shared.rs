@@ -9,11 +9,13 @@
 //! ```
 
 use crate::{
+    dispatch::Kind,
     duty::{Duty, End, Seen, Then},
     interfaces::{LocalAddress, local_addresses},
     links::Reach,
+    member::{Look, Member},
     paths::Paths,
-    status::Role,
+    status::{ConnectionStatus, Role},
     sys::{self, EventFd, Segment, Socket},
     worker::Worker,
 };
@@ -57,9 +59,8 @@ pub(crate) struct Shared {
     pub(crate) peer: SocketAddr,
     /// Where else a client reaches its server.
     pub(crate) peer_addresses: Vec<IpAddr>,
-    /// Its identifier at the worker, and the peer's.
-    pub(crate) id: u32,
-    pub(crate) peer_id: u32,
+    /// Its identifier at the worker.
+    id: u32,
     state: Mutex<Guarded>,
     changed: Condvar,
     /// When the worker looks next, in nanoseconds.
@@ -141,17 +142,6 @@ pub(crate) enum Readiness {
     Write,
 }
 
-/// What comes of a look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// The next is due then.
-    At(Time),
-    /// As soon as others had their turn.
-    Again,
-    /// Nobody needs the connection any more.
-    Over,
-}
-
 impl Shared {
     pub(crate) fn new(
         worker: &Arc<Worker>,
@@ -184,13 +174,12 @@ impl Shared {
             peer: ends.peer,
             peer_addresses: ends.others,
             id,
-            peer_id,
             state: Mutex::new(state),
             changed: Condvar::new(),
             due: AtomicU64::new(next.as_nanos()),
             handles: AtomicUsize::new(1),
         });
-        worker.add(&shared, next);
+        worker.add(id, peer_id, shared.clone(), next);
         shared
     }
 
@@ -283,31 +272,9 @@ impl Shared {
         }
     }
 
-    /// Takes in datagrams, as `Connection::handle_datagrams` does. For the worker, which looks afterwards.
-    pub(crate) fn take_in(&self, now: Time, arrival: Arrival, bytes: &[u8], segment: usize) {
-        self.lock().connection.handle_datagrams(now, arrival, bytes, segment, &mut ri2n::Target::default());
-    }
-
-    /// Takes in a datagram of ours that the network could not deliver. For the worker.
-    pub(crate) fn take_unreachable(&self, quoted: &[u8]) {
-        self.lock().connection.handle_unreachable(quoted);
-    }
-
-    /// Passes on what a port's carrier did to the links on it. For the worker, which looks afterwards.
-    pub(crate) fn take_carrier(&self, now: Time, interface: u32, carrier: Carrier) {
-        let mut state = self.lock();
-        for link in state.connection.links() {
-            let is_news = (carrier == Carrier::Down) != (link.health == Health::Down);
-            if link.path.interface == interface && is_news {
-                state.connection.handle_carrier(now, link.id, carrier);
-            }
-        }
-    }
-
-    /// Has links follow our addresses, which have changed. For the worker, which looks afterwards.
-    pub(crate) fn take_addresses(&self, now: Time, all: &[LocalAddress]) {
-        let Guarded { connection, reach, .. } = &mut *self.lock();
-        reach.follow(now, connection, all);
+    /// How the connection and its links are.
+    pub(crate) fn status_at(&self, now: Time) -> ConnectionStatus {
+        ConnectionStatus::of(&self.lock().connection, self.role, self.local, self.peer, now)
     }
 
     /// Has links follow the addresses that the peer offers, if it offers any.
@@ -318,54 +285,6 @@ impl Shared {
             let all = local_addresses().unwrap_or_default();
             reach.follow(now, connection, &all);
         }
-    }
-
-    /// Does what is due after something happened or time passed. For the worker.
-    pub(crate) fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look {
-        let mut state = self.lock();
-        state.connection.meet_neighbours(now, paths.neighbours(), |path, answered| paths.meet(path, answered));
-        Self::take_offers(&mut state, now);
-        if state.connection.poll_timeout().is_some_and(|at| now >= at) {
-            state.connection.handle_timeout(now);
-        }
-        let (then, done) = Self::run_duty(&mut state, now, seen);
-        let is_over = state.awaited.as_ref().is_some_and(|awaited| awaited.is_over(&state.connection, now));
-        let awaited = if is_over { state.awaited.take() } else { None };
-        if state.connection.wants_transmit() {
-            self.transmit(&mut state, now);
-        }
-        paths.note_backlog(self.id, state.connection.is_backlogged());
-        self.announce(&mut state);
-        if state.drained_at.is_none() && state.connection.is_drained() {
-            state.drained_at = Some(now);
-        }
-        let over = self.orphan_look(&mut state, now);
-        let next = match (then, over) {
-            (_, Some(look)) => look,
-            (Then::Again, None) => Look::Again,
-            (then, None) => {
-                let due = state.connection.poll_timeout().unwrap_or(Time::NEVER);
-                let due = state.awaited.as_ref().map_or(due, |awaited| due.min(awaited.until));
-                Look::At(if let Then::At(at) = then { due.min(at) } else { due })
-            }
-        };
-        if let Look::At(at) = next {
-            self.due.store(at.as_nanos(), Ordering::Relaxed);
-        }
-        drop(state);
-        if let Some(awaited) = awaited {
-            // It may use the stream.
-            (awaited.then)();
-        }
-        if let Some(duty) = done {
-            // Others' locks may be taken by what is dropped here.
-            drop(duty);
-            if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-                self.abandon();
-            }
-            return Look::Again;
-        }
-        next
     }
 
     fn run_duty(state: &mut Guarded, now: Time, seen: Seen) -> (Then, Option<Box<dyn Duty>>) {
@@ -461,5 +380,87 @@ impl Shared {
         };
         self.announce(&mut state);
         Ok(fd)
+    }
+}
+
+impl Member for Shared {
+    fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look {
+        let mut state = self.lock();
+        state.connection.meet_neighbours(now, paths.neighbours(), |path, answered| paths.meet(path, answered));
+        Self::take_offers(&mut state, now);
+        if state.connection.poll_timeout().is_some_and(|at| now >= at) {
+            state.connection.handle_timeout(now);
+        }
+        let (then, done) = Self::run_duty(&mut state, now, seen);
+        let is_over = state.awaited.as_ref().is_some_and(|awaited| awaited.is_over(&state.connection, now));
+        let awaited = if is_over { state.awaited.take() } else { None };
+        if state.connection.wants_transmit() {
+            self.transmit(&mut state, now);
+        }
+        paths.note_backlog(self.id, state.connection.is_backlogged());
+        self.announce(&mut state);
+        if state.drained_at.is_none() && state.connection.is_drained() {
+            state.drained_at = Some(now);
+        }
+        let over = self.orphan_look(&mut state, now);
+        let next = match (then, over) {
+            (_, Some(look)) => look,
+            (Then::Again, None) => Look::Again,
+            (then, None) => {
+                let due = state.connection.poll_timeout().unwrap_or(Time::NEVER);
+                let due = state.awaited.as_ref().map_or(due, |awaited| due.min(awaited.until));
+                Look::At(if let Then::At(at) = then { due.min(at) } else { due })
+            }
+        };
+        if let Look::At(at) = next {
+            self.due.store(at.as_nanos(), Ordering::Relaxed);
+        }
+        drop(state);
+        if let Some(awaited) = awaited {
+            // It may use the stream.
+            (awaited.then)();
+        }
+        if let Some(duty) = done {
+            // Others' locks may be taken by what is dropped here.
+            drop(duty);
+            if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.abandon();
+            }
+            return Look::Again;
+        }
+        next
+    }
+
+    fn take_in(&self, now: Time, arrival: Arrival, kind: Kind, bytes: &[u8], segment: usize) -> bool {
+        if kind != Kind::Packets {
+            return false;
+        }
+        self.lock().connection.handle_datagrams(now, arrival, bytes, segment, &mut ri2n::Target::default());
+        true
+    }
+
+    fn take_unreachable(&self, kind: Kind, quoted: &[u8]) {
+        if kind == Kind::Packets {
+            self.lock().connection.handle_unreachable(quoted);
+        }
+    }
+
+    fn take_network(&self, now: Time, carriers: &[(u32, Carrier)], addresses: Option<&[LocalAddress]>) {
+        let Guarded { connection, reach, .. } = &mut *self.lock();
+        for (interface, carrier) in carriers {
+            for link in connection.links() {
+                let is_news = (*carrier == Carrier::Down) != (link.health == Health::Down);
+                if link.path.interface == *interface && is_news {
+                    connection.handle_carrier(now, link.id, *carrier);
+                }
+            }
+        }
+        if let Some(all) = addresses {
+            reach.follow(now, connection, all);
+        }
+    }
+
+    fn status(&self, now: Time) -> Option<ConnectionStatus> {
+        Some(self.status_at(now))
     }
 }

@@ -1,7 +1,6 @@
 //! Connections and links as told to people and to metrics.
 
-use crate::{shared::Shared, sys, worker};
-use ri2n::{Health, KeyId, LinkReport, StreamState};
+use ri2n::{Connection, Health, KeyId, LinkReport, StreamState, Time};
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
@@ -118,16 +117,13 @@ impl From<LinkReport> for LinkStatus {
 }
 
 impl ConnectionStatus {
-    pub(crate) fn of(shared: &Shared) -> Self {
-        let state = shared.lock();
-        let connection = &state.connection;
-        let now = sys::now();
+    pub(crate) fn of(connection: &Connection, role: Role, local: SocketAddr, peer: SocketAddr, now: Time) -> Self {
         let (bytes_sent, bytes_acked, bytes_received) = connection.progress();
         Self {
             id: connection.id(),
-            local: shared.local,
-            peer: shared.peer,
-            role: shared.role,
+            local,
+            peer,
+            role,
             protection: connection.seal().word(),
             key: connection.key(),
             state: connection.state(),
@@ -140,10 +136,4 @@ impl ConnectionStatus {
             links: connection.links().into_iter().map(LinkStatus::from).collect(),
         }
     }
-}
-
-/// Every connection of this process, oldest first.
-#[must_use]
-pub fn connections() -> Vec<ConnectionStatus> {
-    worker::connections().iter().map(|shared| ConnectionStatus::of(shared)).collect()
 }

@@ -267,7 +267,7 @@ impl Stream {
     /// How the connection and its links are.
     #[must_use]
     pub fn status(&self) -> ConnectionStatus {
-        ConnectionStatus::of(&self.shared)
+        self.shared.status_at(sys::now())
     }
 
     /// A descriptor that is readable while [`Self::try_read`] would not say `WouldBlock`.

@@ -11,22 +11,22 @@
 //! ```
 
 use crate::{
-    dial::Dial,
     dispatch::{Kind, stretches},
     duty::Seen,
     interfaces::{forget_local_addresses, local_addresses},
-    listener::Acceptor,
+    member::{Look, Member},
     netlink::Carriers,
     paths::Paths,
     ports::Ports,
-    shared::{Look, Shared},
+    status::ConnectionStatus,
     sys::{self, Epoll, EventFd, Inbox, MESSAGES_FEW, Socket, Watch},
     timers::Timers,
 };
 use ri2n::{Arrival, Time, handshake, wire};
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
-    io,
+    fmt, io,
     os::fd::{AsRawFd, BorrowedFd},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -51,7 +51,7 @@ const RECEIVES_MAX: usize = 4;
 const WAKE: u64 = 0;
 const CARRIERS: u64 = 1 << 32;
 const SOCKET: u64 = 2 << 32;
-const ACCEPTOR: u64 = 3 << 32;
+const LISTENER: u64 = 3 << 32;
 const NEAR: u64 = 4 << 32;
 const WHAT: u64 = !0 << 32;
 
@@ -65,36 +65,42 @@ pub(crate) struct Worker {
     next: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Table {
-    members: HashMap<u32, Member>,
+    members: HashMap<u32, Entry>,
     /// Identifiers of which members are being made.
     reserved: HashSet<u32>,
     /// Identifiers at the peer and here, for what the network quotes.
     by_peer: BTreeSet<(u32, u32)>,
     sockets: Vec<(Ports, Arc<Socket>)>,
-    acceptors: BTreeMap<u32, Arc<Acceptor>>,
+    listeners: BTreeMap<u32, Serve>,
     /// Whom other threads want looked at, and when.
     calls: Vec<(u32, Time)>,
 }
 
 /// What has an identifier.
-#[derive(Clone, Debug)]
-enum Member {
-    Stream(Arc<Shared>),
-    Dial(Arc<Dial>),
+struct Entry {
+    member: Arc<dyn Member>,
+    /// A connection's identifier at its peer; an attempt to connect has none.
+    peer_id: Option<u32>,
+}
+
+/// Answers what arrived at a listener's socket.
+type Serve = Arc<dyn Fn() + Send + Sync>;
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("members", &self.members.keys()).finish_non_exhaustive()
+    }
 }
 
 /// Every connection of this process, oldest first.
-pub(crate) fn connections() -> Vec<Arc<Shared>> {
-    let mut all = Vec::new();
-    for worker in started() {
-        all.extend(worker.table().members.values().filter_map(|member| match member {
-            Member::Stream(shared) => Some(shared.clone()),
-            Member::Dial(_) => None,
-        }));
-    }
-    all.sort_by_key(|shared| shared.lock().connection.opened_at());
+#[must_use]
+pub fn connections() -> Vec<ConnectionStatus> {
+    let members: Vec<Arc<dyn Member>> = started().flat_map(|worker| worker.members()).collect();
+    let now = sys::now();
+    let mut all: Vec<ConnectionStatus> = members.iter().filter_map(|member| member.status(now)).collect();
+    all.sort_by_key(|status| Reverse(status.age));
     all
 }
 
@@ -172,42 +178,45 @@ impl Worker {
     }
 
     /// Takes a connection in, to be looked at no later than this.
-    pub(crate) fn add(&self, shared: &Arc<Shared>, next: Time) {
+    pub(crate) fn add(&self, id: u32, peer_id: u32, member: Arc<dyn Member>, next: Time) {
         let mut table = self.table();
-        table.reserved.remove(&shared.id);
-        table.by_peer.insert((shared.peer_id, shared.id));
-        table.members.insert(shared.id, Member::Stream(shared.clone()));
+        table.reserved.remove(&id);
+        table.by_peer.insert((peer_id, id));
+        table.members.insert(id, Entry { member, peer_id: Some(peer_id) });
         drop(table);
-        self.look_at(shared.id, next);
+        self.look_at(id, next);
     }
 
     /// Has answers to these identifiers come to an attempt to connect.
-    pub(crate) fn add_dial(&self, ids: &[u32], dial: &Arc<Dial>) {
+    pub(crate) fn add_attempt<M: Member + 'static>(&self, ids: &[u32], attempt: &Arc<M>) {
         let mut table = self.table();
         for id in ids {
             table.reserved.remove(id);
-            table.members.insert(*id, Member::Dial(dial.clone()));
+            table.members.insert(*id, Entry { member: attempt.clone(), peer_id: None });
         }
     }
 
-    /// Ends an attempt to connect.
-    pub(crate) fn remove_dial(&self, ids: &[u32]) {
+    /// Ends an attempt to connect. A connection that has one of its identifiers stays.
+    pub(crate) fn remove_attempt(&self, ids: &[u32]) {
         let mut table = self.table();
         for id in ids {
-            if matches!(table.members.get(id), Some(Member::Dial(_))) {
+            if table.members.get(id).is_some_and(|entry| entry.peer_id.is_none()) {
                 table.members.remove(id);
             }
         }
     }
 
-    pub(crate) fn add_acceptor(&self, acceptor: &Arc<Acceptor>) -> io::Result<()> {
-        self.table().acceptors.insert(acceptor.id, acceptor.clone());
-        self.epoll.add(acceptor.socket.fd().as_raw_fd(), ACCEPTOR | u64::from(acceptor.id), Watch::Readable)
+    /// Has the thread call `serve` whenever a listener's socket is readable. `id` is no other listener's.
+    pub(crate) fn add_listener(&self, id: u32, socket: BorrowedFd<'_>, serve: Serve) -> io::Result<()> {
+        self.table().listeners.insert(id, serve);
+        self.epoll.add(socket.as_raw_fd(), LISTENER | u64::from(id), Watch::Readable)
     }
 
-    pub(crate) fn remove_acceptor(&self, acceptor: &Acceptor) {
-        if self.table().acceptors.remove(&acceptor.id).is_some() {
-            let _ = self.epoll.remove(acceptor.socket.fd().as_raw_fd());
+    /// Forgets a listener.
+    pub(crate) fn remove_listener(&self, id: u32, socket: BorrowedFd<'_>) {
+        let removed = self.table().listeners.remove(&id);
+        if removed.is_some() {
+            let _ = self.epoll.remove(socket.as_raw_fd());
         }
     }
 
@@ -248,9 +257,9 @@ impl Worker {
                     SOCKET => has_more |= self.receive(which as usize, &mut turns),
                     NEAR => turns.queue(which, *seen),
                     _ => {
-                        let acceptor = self.table().acceptors.get(&which).cloned();
-                        if let Some(acceptor) = acceptor {
-                            acceptor.serve();
+                        let serve = self.table().listeners.get(&which).cloned();
+                        if let Some(serve) = serve {
+                            serve();
                         }
                     }
                 }
@@ -298,32 +307,31 @@ impl Worker {
         }
     }
 
-    fn member(&self, id: u32) -> Option<Member> {
-        self.table().members.get(&id).cloned()
+    fn member(&self, id: u32) -> Option<Arc<dyn Member>> {
+        self.table().members.get(&id).map(|entry| entry.member.clone())
+    }
+
+    fn members(&self) -> Vec<Arc<dyn Member>> {
+        self.table().members.values().map(|entry| entry.member.clone()).collect()
     }
 
     /// Looks at the first of those that something happened to.
     fn look(&self, turns: &mut Turns) {
         let Some(id) = turns.queue.pop_front() else { return };
         let seen = turns.queued.remove(&id).unwrap_or_default();
-        match self.member(id) {
-            Some(Member::Stream(shared)) => match shared.look(sys::now(), seen, &mut turns.paths) {
-                Look::At(at) => turns.timers.set(id, at),
-                Look::Again => turns.queue(id, Seen::default()),
-                Look::Over => {
-                    turns.timers.remove(id);
-                    turns.paths.note_backlog(id, false);
-                    let mut table = self.table();
-                    table.by_peer.remove(&(shared.peer_id, id));
-                    table.members.remove(&id);
-                }
-            },
-            Some(Member::Dial(dial)) => {
-                if let Some(at) = dial.look(sys::now()) {
-                    turns.timers.set(id, at);
+        let Some(member) = self.member(id) else { return };
+        match member.look(sys::now(), seen, &mut turns.paths) {
+            Look::At(at) => turns.timers.set(id, at),
+            Look::Again => turns.queue(id, Seen::default()),
+            Look::Wait => {}
+            Look::Over => {
+                turns.timers.remove(id);
+                turns.paths.note_backlog(id, false);
+                let mut table = self.table();
+                if let Some(peer_id) = table.members.remove(&id).and_then(|entry| entry.peer_id) {
+                    table.by_peer.remove(&(peer_id, id));
                 }
             }
-            None => {}
         }
     }
 
@@ -373,18 +381,9 @@ impl Worker {
         for message in inbox.messages() {
             let arrival = Arrival { at: now - message.age(day_ns), from: message.from };
             for stretch in stretches(message.bytes, message.segment) {
-                match (self.member(stretch.id), stretch.kind) {
-                    (Some(Member::Stream(shared)), Kind::Packets) => {
-                        shared.take_in(now, arrival, stretch.bytes, message.segment);
-                        turns.queue(stretch.id, Seen::default());
-                    }
-                    (Some(Member::Dial(dial)), Kind::Handshake) => {
-                        for datagram in stretch.bytes.chunks(message.segment) {
-                            dial.take_in(now, message.from, datagram);
-                        }
-                        turns.queue(stretch.id, Seen::default());
-                    }
-                    _ => {}
+                let Some(member) = self.member(stretch.id) else { continue };
+                if member.take_in(now, arrival, stretch.kind, stretch.bytes, message.segment) {
+                    turns.queue(stretch.id, Seen::default());
                 }
             }
         }
@@ -393,8 +392,8 @@ impl Worker {
     /// Nobody is where a datagram of ours went, says the network, and quotes it.
     fn take_unreachable(&self, quoted: &[u8], turns: &mut Turns) {
         if let Some(token) = wire::handshake::client_token(quoted) {
-            if let Some(Member::Dial(dial)) = self.member(token as u32) {
-                dial.take_unreachable(quoted);
+            if let Some(member) = self.member(token as u32) {
+                member.take_unreachable(Kind::Handshake, quoted);
                 turns.queue(token as u32, Seen::default());
             }
             return;
@@ -402,8 +401,8 @@ impl Worker {
         let Some(peer_id) = wire::packet::connection_id(quoted) else { return };
         let ids: Vec<u32> = self.table().by_peer.range((peer_id, 0)..=(peer_id, u32::MAX)).map(|(_, id)| *id).collect();
         for id in ids {
-            if let Some(Member::Stream(shared)) = self.member(id) {
-                shared.take_unreachable(quoted);
+            if let Some(member) = self.member(id) {
+                member.take_unreachable(Kind::Packets, quoted);
                 turns.queue(id, Seen::default());
             }
         }
@@ -416,16 +415,12 @@ impl Worker {
             // Without them nothing is known to have changed.
             local_addresses().ok()
         });
-        let all: Vec<Member> = self.table().members.values().cloned().collect();
-        for member in &all {
-            let Member::Stream(shared) = member else { continue };
-            for (interface, carrier) in &events.carriers {
-                shared.take_carrier(sys::now(), *interface, *carrier);
-            }
-            if let Some(Some(addresses)) = &addresses {
-                shared.take_addresses(sys::now(), addresses);
-            }
-            turns.queue(shared.id, Seen::default());
+        let addresses = addresses.flatten();
+        let all: Vec<(u32, Arc<dyn Member>)> =
+            self.table().members.iter().map(|(id, entry)| (*id, entry.member.clone())).collect();
+        for (id, member) in all {
+            member.take_network(sys::now(), &events.carriers, addresses.as_deref());
+            turns.queue(id, Seen::default());
         }
     }
 }
