@@ -98,6 +98,8 @@ pub struct LinkReport {
 pub(crate) enum Purpose {
     /// Data, perhaps with frames that need no repetition.
     Data,
+    /// Data, and all frames of [`Link::announce`].
+    Announcement,
     /// Asks for an answer.
     Probe,
     /// Tries a datagram size.
@@ -178,6 +180,10 @@ pub(crate) struct Link {
     pub(crate) eliciting_sent: Time,
     /// When the last packet on the same path, of whichever connection, was sent that was answered.
     pub(crate) path_answered_sent: Time,
+    /// The longest time from a packet to its acknowledgement since the connections on the path were told.
+    pub(crate) answer_time: Option<Duration>,
+    /// How long an answer may take, by what they have measured.
+    pub(crate) path_patience: Duration,
     pub(crate) tail_probe: Option<Time>,
     /// How often the last packets were asked after without an answer.
     pub(crate) tail_probes: u32,
@@ -202,9 +208,9 @@ pub(crate) struct Link {
     pub(crate) probe_due: bool,
     /// Links of higher numbers wait until none of a lower one delivers.
     pub(crate) priority: u8,
-    /// Frames that probes carry until one of them is answered: the client's that opens the link, the server's new addresses.
+    /// Frames that the next data or a probe carry, until they are acknowledged: the client's that opens the link, the server's new addresses.
     pub(crate) announce: SmallVec<[control::Control; 1]>,
-    /// Number of the first probe that carried all of them.
+    /// Number of the first packet that may carry all of them.
     announced_from: u64,
     /// No data before, since a queue of this machine is full.
     pub(crate) held_until: Time,
@@ -238,6 +244,8 @@ impl Link {
             newest_acked_sent: now,
             eliciting_sent: now,
             path_answered_sent: Time::ZERO,
+            answer_time: None,
+            path_patience: Duration::ZERO,
             tail_probe: None,
             tail_probes: 0,
             waits: Duration::ZERO,
@@ -290,11 +298,21 @@ impl Link {
         }
     }
 
-    /// Has probes carry a frame until one of them is answered.
+    /// Has the next data or probe carry a frame, until it is acknowledged.
     pub(crate) fn announce(&mut self, frame: control::Control) {
         self.announce.push(frame);
         self.announced_from = self.next_number;
         self.probe_due = true;
+    }
+
+    /// Whether the peer has not been told of this link yet.
+    pub(crate) fn is_unopened(&self) -> bool {
+        self.monitor.health() == Health::Opening && self.packets_sent == 0
+    }
+
+    /// Whether all that is due is a frame that data may carry as well.
+    pub(crate) fn announces_with_data(&self) -> bool {
+        self.probe_due && !self.announce.is_empty() && self.pong.is_none() && self.monitor.is_usable()
     }
 
     /// Bytes that the window leaves.
@@ -310,7 +328,8 @@ impl Link {
     /// Remembers a packet. Its number is `next_number`, which moves on.
     pub(crate) fn handle_sent(&mut self, now: Time, offset: u64, length: u16, size: u16, end: End, purpose: Purpose) {
         self.sent.push_back(Sent { at: now, offset, length, size, end, purpose, resolved: false });
-        if self.in_flight == 0 {
+        let is_asked_after = purpose == Purpose::Probe && self.tail_probe.is_some_and(|at| at > now);
+        if self.in_flight == 0 && !is_asked_after {
             (self.tail_probe, self.tail_probes) = (None, 0);
         }
         self.next_number += 1;
@@ -357,6 +376,7 @@ impl Link {
                 Purpose::Window => outcome.window.be_lost(),
                 // Asked again soon, as if it had just been answered.
                 Purpose::Probe => self.monitor.hasten(now),
+                Purpose::Announcement => self.probe_due = true,
                 Purpose::Data | Purpose::Size => {}
             }
         }
@@ -425,9 +445,8 @@ impl Link {
                         self.size_tries = 0;
                         self.congestion.set_packet(self.datagram);
                     }
-                    Purpose::Probe if number >= self.announced_from => self.announce.clear(),
-                    Purpose::Probe => {}
-                    Purpose::Data => {}
+                    Purpose::Probe | Purpose::Announcement if number >= self.announced_from => self.announce.clear(),
+                    Purpose::Data | Purpose::Probe | Purpose::Announcement => {}
                 }
                 if sent.size > DATAGRAM_MIN {
                     self.large_lost = 0;
@@ -446,6 +465,7 @@ impl Link {
         self.in_flight -= bytes;
         if let Some((number, sent_at)) = newest {
             if Some(number) == self.largest_acked && heard_of_later {
+                self.answer_time = self.answer_time.max(Some(arrived.since(sent_at)));
                 self.rtt.handle_sample(now, arrived.since(sent_at), Duration::from_micros(ack.delay_us));
             }
             self.newest_acked_sent = self.newest_acked_sent.max(sent_at);
@@ -583,6 +603,10 @@ impl Link {
                 self.probe_due |= !self.announce.is_empty() && self.monitor.is_usable();
             }
             Purpose::Data => self.congestion.handle_lost(number),
+            Purpose::Announcement => {
+                self.congestion.handle_lost(number);
+                self.probe_due |= !self.announce.is_empty() && self.monitor.is_usable();
+            }
             Purpose::Size => {}
         }
         if sent.purpose == Purpose::Data && sent.size > DATAGRAM_MIN {

@@ -1,6 +1,6 @@
 //! What a worker's connections know together of the paths that they share.
 
-use ri2n::{Neighbours, Path, Time};
+use ri2n::{Neighbours, Path, PathKnowledge, PathReport, Time};
 use std::{
     collections::{HashMap, HashSet},
     net::{IpAddr, SocketAddr},
@@ -12,10 +12,10 @@ const NEWS_AFTER: Duration = Duration::from_millis(50);
 /// Paths that are remembered; beyond, those of which nothing was heard for longest are forgotten.
 const PATHS_MAX: usize = 4096;
 
-/// When the last packet was sent on each path that was answered.
+/// What is known of each path.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    answered: HashMap<(Option<IpAddr>, SocketAddr), Time>,
+    known: HashMap<(Option<IpAddr>, SocketAddr), PathKnowledge>,
     count: usize,
     /// Connections that had data waiting when they were last looked at.
     backlogged: HashSet<u32>,
@@ -43,16 +43,17 @@ impl Paths {
     }
 
     /// Takes in what one connection knows of a path, and returns what all know.
-    pub(crate) fn meet(&mut self, path: &Path, answered: Time) -> Time {
-        if self.answered.len() >= PATHS_MAX {
-            let mut all: Vec<Time> = self.answered.values().copied().collect();
+    pub(crate) fn meet(&mut self, path: &Path, report: &PathReport) -> PathKnowledge {
+        if self.known.len() >= PATHS_MAX {
+            let mut all: Vec<Time> = self.known.values().map(PathKnowledge::answered).collect();
             let (_, middle, _) = all.select_nth_unstable(PATHS_MAX / 2);
             let middle = *middle;
-            self.answered.retain(|_, at| *at > middle);
+            self.known.retain(|_, known| known.answered() > middle);
         }
-        let known = self.answered.entry((path.local, path.remote)).or_insert(answered);
-        self.has_news |= answered.since(*known) > NEWS_AFTER;
-        *known = answered.max(*known);
+        let known = self.known.entry((path.local, path.remote)).or_default();
+        let is_known = known.answered() > Time::ZERO;
+        self.has_news |= is_known && report.answered.since(known.answered()) > NEWS_AFTER;
+        known.learn(report);
         *known
     }
 
@@ -71,14 +72,17 @@ mod tests {
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let path = |ip: u32| Path { local: None, interface: 0, remote: (std::net::Ipv4Addr::from(ip), 9).into() };
         let mut paths = Paths::default();
-        assert_eq!(paths.meet(&path(1), ms(100)), ms(100));
-        assert_eq!((paths.meet(&path(1), ms(90)), paths.meet(&path(2), ms(90))), (ms(100), ms(90)));
-        assert_eq!((paths.meet(&path(1), ms(140)), paths.take_news()), (ms(140), false));
-        assert_eq!((paths.meet(&path(1), ms(300)), paths.take_news(), paths.take_news()), (ms(300), true, false));
+        let meet = |paths: &mut Paths, ip, at| {
+            paths.meet(&path(ip), &PathReport { answered: ms(at), answer_time: None }).answered()
+        };
+        assert_eq!(meet(&mut paths, 1, 100), ms(100));
+        assert_eq!((meet(&mut paths, 1, 90), meet(&mut paths, 2, 90)), (ms(100), ms(90)));
+        assert_eq!((meet(&mut paths, 1, 140), paths.take_news()), (ms(140), false));
+        assert_eq!((meet(&mut paths, 1, 300), paths.take_news(), paths.take_news()), (ms(300), true, false));
         for ip in 0..3 * PATHS_MAX as u32 {
-            paths.meet(&path(ip), ms(1000 + u64::from(ip)));
+            meet(&mut paths, ip, 1000 + u64::from(ip));
         }
-        assert!(paths.answered.len() <= PATHS_MAX);
-        assert_eq!(paths.meet(&path(3 * PATHS_MAX as u32 - 1), ms(0)), ms(999 + 3 * PATHS_MAX as u64));
+        assert!(paths.known.len() <= PATHS_MAX);
+        assert_eq!(meet(&mut paths, 3 * PATHS_MAX as u32 - 1, 0), ms(999 + 3 * PATHS_MAX as u64));
     }
 }

@@ -386,7 +386,7 @@ impl Shared {
 impl Member for Shared {
     fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look {
         let mut state = self.lock();
-        state.connection.meet_neighbours(now, paths.neighbours(), |path, answered| paths.meet(path, answered));
+        state.connection.meet_neighbours(now, paths.neighbours(), |path, report| paths.meet(path, report));
         Self::take_offers(&mut state, now);
         if state.connection.poll_timeout().is_some_and(|at| now >= at) {
             state.connection.handle_timeout(now);

@@ -31,7 +31,7 @@ use std::{
     time::Duration,
 };
 
-pub use neighbours::Neighbours;
+pub use neighbours::{Neighbours, PathKnowledge, PathReport};
 pub use receive::{Arrival, Carrier};
 pub use transmit::{Batch, Neighbour, Part};
 
@@ -41,6 +41,9 @@ pub const BUFFER_MIN: usize = 64 << 10;
 pub const BUFFER_MAX: usize = 64 << 20;
 /// How long after the first link the others are opened: many a connection is over by then.
 const OPEN_AFTER: Duration = Duration::from_millis(5);
+/// The same among many connections, at most, while it has carried no more than this.
+const OPEN_AFTER_MAX: Duration = Duration::from_millis(100);
+const OPEN_AFTER_BYTES: u64 = 16 << 10;
 /// RESET packets that tell of an abort.
 const RESETS: u8 = 3;
 /// Quoted packets of ours that say that nobody is at the peer's port any more.
@@ -329,6 +332,23 @@ impl Connection {
         link.challenge = self.next_challenge();
         self.control_due = true;
         self.links[id.index()].insert(Box::new(link))
+    }
+
+    /// Opens the links that are not opened yet: one that carries data may be silent.
+    fn open_links(&mut self, now: Time) {
+        for link in self.links.iter_mut().flatten().filter(|link| link.is_unopened()) {
+            link.monitor.next_probe = link.monitor.next_probe.min(now);
+            self.control_due = true;
+        }
+    }
+
+    /// Puts off the opening of links among many connections.
+    fn put_off_opening(&mut self, now: Time) {
+        let carried = self.send.next() + self.receive.next();
+        let wait = if carried > OPEN_AFTER_BYTES { OPEN_AFTER } else { self.stretched(OPEN_AFTER).min(OPEN_AFTER_MAX) };
+        for link in self.links.iter_mut().flatten().filter(|link| link.is_unopened() && link.monitor.next_probe > now) {
+            link.monitor.next_probe = link.monitor.changed_at + wait;
+        }
     }
 
     /// Adds the link on which the handshake proved that both ends answer: a client with terms, a server without, which learns

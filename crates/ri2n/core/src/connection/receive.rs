@@ -305,11 +305,12 @@ impl Connection {
     /// An acknowledgement leaves with the next packets.
     pub(super) fn schedule_ack(&mut self, now: Time) {
         self.ack_at = None;
-        self.acks_due |= if now < self.duplicate_until || self.each_link().any(|link| !link.monitor.is_usable()) {
-            self.each_link().filter(|link| link.monitor.may_try()).fold(0, |links, link| links | 1 << link.id.0)
-        } else {
-            self.best_ack_link().map_or(0, |link| 1 << link.0)
-        };
+        // A link on which nothing was sent yet is neither of use nor suspect.
+        let tried = || self.each_link().filter(|link| link.packets_sent > 0);
+        let is_on_all = now < self.duplicate_until || tried().any(|link| !link.monitor.is_usable());
+        let all = tried().filter(|link| link.monitor.may_try()).fold(0, |links, link| links | 1 << link.id.0);
+        let best = self.best_ack_link().map_or(0, |link| 1 << link.0);
+        self.acks_due |= if is_on_all && all != 0 { all } else { best };
     }
 
     /// Of the usable links of the lowest priority number, that on which something arrived last; of no usable one, any.
@@ -421,6 +422,7 @@ impl Connection {
         if link.monitor.suspect(now) {
             let outcome = link.give_up_all(&mut self.send);
             self.handle_outcome(&outcome);
+            self.open_links(now);
         }
     }
 
@@ -434,6 +436,7 @@ impl Connection {
                 link.monitor.handle_down(now);
                 let outcome = link.give_up_all(&mut self.send);
                 self.handle_outcome(&outcome);
+                self.open_links(now);
             }
         }
     }

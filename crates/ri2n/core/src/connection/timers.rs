@@ -82,7 +82,8 @@ impl Connection {
             return;
         }
         let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
-        let mut ask_all = false;
+        // When the last packets are asked after again, and how often they were then.
+        let mut asked = None;
         for index in 0..self.links.len() {
             let Some(link) = &mut self.links[index] else { continue };
             if link.loss_deadline().is_some_and(|at| now >= at) {
@@ -91,10 +92,8 @@ impl Connection {
             }
             let Some(link) = &mut self.links[index] else { continue };
             if link.tail_deadline(tail_min).is_some_and(|at| now >= at) {
-                link.tail_probe =
-                    Some(now + link.patience().max(tail_min) * (1 << link.tail_probes.min(TAIL_DOUBLINGS)));
-                link.tail_probes += 1;
-                ask_all = true;
+                let wait = link.tail_patience(tail_min) * (1 << link.tail_probes.min(TAIL_DOUBLINGS));
+                asked = asked.max(Some((now + wait, link.tail_probes + 1)));
             }
             if now >= link.probe_deadline(interval, own_max) {
                 link.probe_due = true;
@@ -105,13 +104,16 @@ impl Connection {
                 if let Some(link) = &mut self.links[index] {
                     link.monitor.suspect(now);
                 }
+                self.open_links(now);
             }
         }
-        if ask_all {
+        if asked.is_some() {
             // Asking on every link tells whether the link is silent or the peer.
             for link in self.links.iter_mut().flatten().filter(|link| link.monitor.is_usable()) {
                 link.probe_due = true;
+                (link.tail_probe, link.tail_probes) = (asked.map(|(at, _)| at), asked.map_or(0, |(_, count)| count));
             }
+            self.open_links(now);
         }
     }
 
@@ -189,7 +191,11 @@ impl Link {
     /// When the last packets sent are asked after, since nothing later can show that they are lost.
     fn tail_deadline(&self, tail_min: Duration) -> Option<Time> {
         self.oldest_sent().filter(|_| self.monitor.is_usable())?;
-        Some(self.tail_probe.unwrap_or(self.eliciting_sent + self.patience().max(tail_min)))
+        Some(self.tail_probe.unwrap_or(self.eliciting_sent + self.tail_patience(tail_min)))
+    }
+
+    fn tail_patience(&self, tail_min: Duration) -> Duration {
+        self.patience().max(self.path_patience).max(tail_min)
     }
 
     fn probe_deadline(&self, heartbeat: Duration, own_max: Duration) -> Time {

@@ -18,6 +18,7 @@ use crate::{
     seal::Seal,
     time::Time,
     wire::{
+        DATAGRAM_MIN,
         control::{self, Control},
         packet::{self, End, Header, Width},
     },
@@ -38,6 +39,8 @@ const RUN_TIME_GRAY: Duration = Duration::from_micros(60);
 const RUN_BYTES_MIN: f64 = 3000.0;
 /// Acknowledgements that tell of the same last arrival on a link. If all are lost, the peer asks on that link.
 const TOLD_MAX: u32 = 4;
+/// Data that carry a link's announcement, at most: with it they fit into one datagram.
+const ANNOUNCING_BYTES_MAX: u64 = DATAGRAM_MIN as u64 / 2;
 /// How much later a repeated byte may arrive for each lost one: what a loss costs in time.
 const LOSS_COST: Duration = Duration::from_millis(10);
 /// Numbers beyond the last acknowledged one up to which 16 bits are enough.
@@ -187,6 +190,7 @@ impl Connection {
             return false;
         }
         let (interval, tries_sizes) = (self.probe_interval(now), self.tries_sizes());
+        let carrier = self.announcement_carrier(now);
         for index in 0..LINKS_MAX {
             let Some(link) = &mut self.links[index] else { continue };
             let mut control = Vec::new();
@@ -196,7 +200,9 @@ impl Connection {
             if let Some(number) = link.pong.take() {
                 control::encode(&mut control, &Control::Pong(number));
             }
-            if link.is_probe_due(now) {
+            if carrier == Some(index) {
+                // The data that leave next are acknowledged as well as a probe.
+            } else if link.is_probe_due(now) {
                 given_up = link.handle_probe(now, interval, &mut self.send);
                 link.announce.iter().for_each(|frame| control::encode(&mut control, frame));
                 control::encode(&mut control, &Control::Ping(link.challenge));
@@ -229,6 +235,17 @@ impl Connection {
         }
         self.control_due = false;
         false
+    }
+
+    /// The link of which the next data carry the frames that it has to announce: data of one datagram. Before more than that a probe
+    /// leaves alone, whose round trip is not lengthened by what is queued behind it.
+    fn announcement_carrier(&self, now: Time) -> Option<usize> {
+        let waiting = self.send.waiting(self.peer_limit);
+        if waiting == 0 || waiting > ANNOUNCING_BYTES_MAX || !self.each_link().any(Link::announces_with_data) {
+            return None;
+        }
+        let index = self.choose_link(now, waiting)?;
+        self.links[index].as_ref().is_some_and(|link| link.announces_with_data()).then_some(index)
     }
 
     fn transmit_ack(&mut self, now: Time, batch: &mut Batch) -> bool {
@@ -290,6 +307,15 @@ impl Connection {
         if self.ack_at.is_some() || self.acks_due & (1 << index) != 0 {
             self.put_ack(now, &mut control, index);
         }
+        let link = self.links[index].as_mut().expect("the chosen link");
+        let mut purpose = Purpose::Data;
+        if link.announces_with_data() {
+            link.probe_due = false;
+            link.announce.iter().for_each(|frame| control::encode(&mut control, frame));
+            purpose = Purpose::Announcement;
+            // Its size may be due, too.
+            self.control_due = true;
+        }
         let link = self.links[index].as_ref().expect("the chosen link");
         batch.clear(link);
         let size = u64::from(link.datagram);
@@ -313,9 +339,10 @@ impl Connection {
                 self.fin = Fin::Sent;
             }
             let is_full = range.end - range.start == size - fixed;
-            let draft = Draft { control: &control, data: Some((range, end)), purpose: Some(Purpose::Data) };
+            let draft = Draft { control: &control, data: Some((range, end)), purpose: Some(purpose) };
             self.append(now, index, batch, &draft);
             control.clear();
+            purpose = Purpose::Data;
             datagrams -= 1;
             if !is_full {
                 break;

@@ -8,8 +8,8 @@
 #![allow(dead_code)] // each test uses its part
 
 use ri2n::{
-    Arrival, Batch, Carrier, Connection, Health, Integrity, Key, LinkId, LinkTerms, Neighbours, Part, Path, Settings,
-    Target, Time,
+    Arrival, Batch, Carrier, Connection, Health, Integrity, Key, LinkId, LinkTerms, Neighbours, Part, Path,
+    PathKnowledge, Settings, Target, Time,
     handshake::{Client, Privacy, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
@@ -260,7 +260,7 @@ pub(crate) struct World {
     pub(crate) refused: u64,
     pub(crate) taken: u64,
     /// What nodes of one machine know of their networks together: even nodes are one machine, odd nodes the other.
-    pub(crate) neighbours: Option<BTreeMap<(bool, u8), Time>>,
+    pub(crate) neighbours: Option<BTreeMap<(bool, u8), PathKnowledge>>,
     /// Nodes whose connection had data waiting when they last acted.
     backlogged: BTreeSet<usize>,
 }
@@ -640,10 +640,10 @@ impl World {
         let mut due = node.client.as_ref().map(Client::poll_timeout);
         if let Some(connection) = &mut node.connection {
             if let Some(known) = &mut self.neighbours {
-                connection.meet_neighbours(now, neighbours, |path, answered| {
+                connection.meet_neighbours(now, neighbours, |path, report| {
                     let IpAddr::V4(remote) = path.remote.ip() else { panic!("{path:?}") };
-                    let known = known.entry((index % 2 == 0, remote.octets()[1])).or_insert(answered);
-                    *known = answered.max(*known);
+                    let known = known.entry((index % 2 == 0, remote.octets()[1])).or_default();
+                    known.learn(report);
                     *known
                 });
             }
