@@ -41,9 +41,10 @@ pub const BUFFER_MIN: usize = 64 << 10;
 pub const BUFFER_MAX: usize = 64 << 20;
 /// How long after the first link the others are opened: many a connection is over by then.
 const OPEN_AFTER: Duration = Duration::from_millis(5);
-/// The same among many connections, at most, while it has carried no more than this.
+/// The same among many connections, at most, while it has carried little.
 const OPEN_AFTER_MAX: Duration = Duration::from_millis(100);
-const OPEN_AFTER_BYTES: u64 = 16 << 10;
+/// Bytes of both directions that are little.
+const LITTLE_BYTES: u64 = 16 << 10;
 /// RESET packets that tell of an abort.
 const RESETS: u8 = 3;
 /// Quoted packets of ours that say that nobody is at the peer's port any more.
@@ -342,10 +343,14 @@ impl Connection {
         }
     }
 
+    /// Whether this may be one of many short connections.
+    fn has_carried_little(&self) -> bool {
+        self.send.next() + self.receive.next() <= LITTLE_BYTES
+    }
+
     /// Puts off the opening of links among many connections.
     fn put_off_opening(&mut self, now: Time) {
-        let carried = self.send.next() + self.receive.next();
-        let wait = if carried > OPEN_AFTER_BYTES { OPEN_AFTER } else { self.stretched(OPEN_AFTER).min(OPEN_AFTER_MAX) };
+        let wait = if self.has_carried_little() { self.stretched(OPEN_AFTER).min(OPEN_AFTER_MAX) } else { OPEN_AFTER };
         for link in self.links.iter_mut().flatten().filter(|link| link.is_unopened() && link.monitor.next_probe > now) {
             link.monitor.next_probe = link.monitor.changed_at + wait;
         }

@@ -21,6 +21,8 @@ use std::{net::SocketAddr, ops::Range, time::Duration};
 const ACKS_A_MS: u64 = 4;
 /// How long an acknowledgement may wait for company.
 pub(super) const ACK_DELAY: Duration = Duration::from_millis(1);
+/// The same of a connection among many that has carried little: most of those are questions, and what acknowledges one is its answer.
+const ACK_DELAY_MAX: Duration = Duration::from_millis(4);
 /// Packets a link that wait for an acknowledgement, at most, when they arrive fast.
 const ACK_PACKETS_MAX: u32 = 32;
 /// Ranges of numbers remembered of a link.
@@ -298,8 +300,13 @@ impl Connection {
         if order == Sequence::Gap || unacked >= self.arrivals.ack_every || link.pong.is_some() {
             self.schedule_ack(now);
         } else if self.ack_at.is_none() {
-            self.ack_at = Some(now + ACK_DELAY);
+            self.ack_at = Some(now + self.ack_delay());
         }
+    }
+
+    /// How long an acknowledgement may wait for company.
+    fn ack_delay(&self) -> Duration {
+        if self.has_carried_little() { self.stretched(ACK_DELAY).min(ACK_DELAY_MAX) } else { ACK_DELAY }
     }
 
     /// An acknowledgement leaves with the next packets.

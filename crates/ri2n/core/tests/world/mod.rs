@@ -266,7 +266,8 @@ pub(crate) struct World {
 }
 
 pub(crate) fn ip(node: usize, link: usize) -> IpAddr {
-    Ipv4Addr::new(10, link as u8, (node >> 8) as u8, node as u8 + 1).into()
+    let [.., high, low] = (node + 1).to_be_bytes();
+    Ipv4Addr::new(10, link as u8, high, low).into()
 }
 
 impl World {
