@@ -36,6 +36,8 @@ const STREAMS_MAX: usize = 256;
 const PORTS_TRIED_MAX: u16 = 64;
 /// Bytes taken from a program at once; more than the ring of early copies holds.
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of a program that are read into memory of the thread first: many a stream has no more, and then needs no memory for more.
+const FIRST_BYTES: u64 = 16 << 10;
 /// Ticks without a message after which the ring is looked at no more, until the pair brings one.
 const QUIET_TICKS_MAX: u32 = 5;
 
@@ -179,7 +181,8 @@ impl Upward {
         express: Option<&Express>,
     ) -> io::Result<Turn> {
         let Some(block) = express.and_then(Express::block) else {
-            let turn = if self.total == 0 { receive_first(end, pair)? } else { receive_into_stream(end, pair)? };
+            let is_first = self.total < FIRST_BYTES;
+            let turn = if is_first { receive_first(end, pair)? } else { receive_into_stream(end, pair)? };
             if let Turn::Bytes(count) | Turn::Last(count) = turn {
                 self.total += count as u64;
             }
@@ -282,7 +285,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads the first bytes of a socket, which may be few and all that there will be: the stream then needs no memory for more.
+/// Reads the first bytes of a socket, and its end, into memory of the thread; the stream takes what they are.
 fn receive_first(end: &mut End<'_>, from: BorrowedFd<'_>) -> io::Result<Turn> {
     BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(BUFFER_BYTES, 0);
