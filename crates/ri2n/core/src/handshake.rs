@@ -51,6 +51,9 @@ pub const DOUBTFUL: Duration = Duration::from_millis(500);
 const REMEMBERED: Duration = Duration::from_secs(COOKIE_SECONDS + 2);
 /// Clients accepted within that time, at most: 13,000 a second, and some ten megabytes.
 pub const REMEMBERED_MAX: usize = 65_536;
+/// What the proofs of an OPEN and of an ACCEPT are derived for.
+const OPEN_PURPOSE: &str = "ri2n v1 open";
+const ACCEPT_PURPOSE: &str = "ri2n v1 accept";
 /// What the proof of a REFUSE is derived for.
 const REFUSE_PURPOSE: &str = "ri2n v1 refuse";
 /// HELLOs that a server answers, a second and at once. Each costs as much as a packet of data; what is beyond is dropped unread,
@@ -103,6 +106,53 @@ fn prove(key: Option<&Key>, purpose: &'static str, parts: &[&[u8]]) -> [u8; PROO
         proof.copy_from_slice(&key.derive(purpose, parts)[..PROOF_LEN]);
     }
     proof
+}
+
+/// What stands in the place of a proof without a key: it finds changed bits, and no forgery.
+fn checksum(proven: &[u8]) -> [u8; PROOF_LEN] {
+    let mut sum = [0; PROOF_LEN];
+    sum.copy_from_slice(&blake3::hash(proven).as_bytes()[..PROOF_LEN]);
+    sum
+}
+
+/// The proof of an OPEN.
+#[derive(Clone, Debug)]
+enum Proof {
+    /// Made with this key.
+    Keyed(Key),
+    /// Without a key: [`checksum`].
+    Checksum,
+    /// Without a key, by a client that knows no checksum: zeros, and zeros are its answer's.
+    Zeros,
+}
+
+impl Proof {
+    /// The proof of an OPEN at a server with these keys; nothing if it is wrong.
+    fn of(open: &[u8], proof: &[u8; PROOF_LEN], keys: &Keys) -> Option<Self> {
+        if keys.is_empty() {
+            let is_zeros = *proof == [0; PROOF_LEN];
+            let is_checksum = || *proof == checksum(open);
+            return if is_zeros { Some(Self::Zeros) } else { is_checksum().then_some(Self::Checksum) };
+        }
+        let is_proof = |key: &&Key| equal(&prove(Some(key), OPEN_PURPOSE, &[open]), proof);
+        keys.iter().find(is_proof).cloned().map(Self::Keyed)
+    }
+
+    fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Keyed(key) => Some(key),
+            Self::Checksum | Self::Zeros => None,
+        }
+    }
+
+    /// The proof of the ACCEPT that answers `open`.
+    fn of_accept(&self, open: &[u8], accept: &[u8]) -> [u8; PROOF_LEN] {
+        match self {
+            Self::Keyed(key) => prove(Some(key), ACCEPT_PURPOSE, &[open, accept]),
+            Self::Checksum => checksum(accept),
+            Self::Zeros => [0; PROOF_LEN],
+        }
+    }
 }
 
 fn seal(key: Option<&Key>, guard: Guard, role: Role, session: &[&[u8]]) -> Seal {
@@ -295,8 +345,11 @@ impl Client {
             }
             Body::Accept(accept) if self.opening => {
                 let key = self.protection.keys.first();
-                let expected = prove(key, "ri2n v1 accept", &[&self.question, answer.proven]);
-                if !equal(&answer.proof, &expected) || self.protection.encrypts().is_some() {
+                let is_valid = match key {
+                    Some(_) => equal(&answer.proof, &prove(key, ACCEPT_PURPOSE, &[&self.question, answer.proven])),
+                    None => answer.proof == [0; PROOF_LEN] || answer.proof == checksum(answer.proven),
+                };
+                if !is_valid || self.protection.encrypts().is_some() {
                     self.doubt(now, ConnectError::Guard);
                     return Ok(None);
                 }
@@ -383,8 +436,10 @@ impl Client {
             addresses: self.addresses.clone(),
         };
         let key = self.protection.keys.first();
-        self.question =
-            handshake::encode(self.token, &Body::Open(open), |proven| prove(key, "ri2n v1 open", &[proven]));
+        self.question = handshake::encode(self.token, &Body::Open(open), |proven| match key {
+            Some(_) => prove(key, OPEN_PURPOSE, &[proven]),
+            None => checksum(proven),
+        });
     }
 
     fn connect(&mut self, now: Time, path: Path, accept: Accept, seal: Seal) -> Connected {
@@ -451,7 +506,7 @@ pub struct Opening {
 #[derive(Debug)]
 enum Guarded {
     /// By a tag or nothing, with the key that its proof is of; what is wanted, and its nonce.
-    ByTag(Option<Key>, Guard, [u8; 16]),
+    ByTag(Proof, Guard, [u8; 16]),
     /// By encryption, with this key and this message.
     ByNoise(Key, Sealed),
 }
@@ -465,7 +520,7 @@ impl Opening {
 
     fn key(&self) -> Option<KeyId> {
         match &self.terms {
-            Guarded::ByTag(key, ..) => key.as_ref().map(Key::id),
+            Guarded::ByTag(proof, ..) => proof.key().map(Key::id),
             Guarded::ByNoise(key, _) => Some(key.id()),
         }
     }
@@ -518,13 +573,13 @@ impl Server {
                 if !is_fresh || !equal(&cookie, &open.cookie) {
                     return Response::Ignore;
                 }
-                let is_proof =
-                    |key: &&Key| equal(&prove(Some(key), "ri2n v1 open", &[question.proven]), &question.proof);
-                let key = self.protection.keys.iter().find(is_proof).cloned();
-                if !self.takes(open.guard) || key.is_none() && !self.protection.keys.is_empty() {
+                let proof = Proof::of(question.proven, &question.proof, &self.protection.keys);
+                if !self.takes(open.guard) || proof.is_none() && !self.protection.keys.is_empty() {
                     return Response::Reply(self.refusal(token, Refusal::Guard, bytes));
                 }
-                let terms = Guarded::ByTag(key, open.guard, open.nonce);
+                // Changed on its way: the client asks again.
+                let Some(proof) = proof else { return Response::Ignore };
+                let terms = Guarded::ByTag(proof, open.guard, open.nonce);
                 self.consider(
                     now,
                     Opening { client: from, token, window: open.window, terms, question: bytes.to_vec() },
@@ -664,11 +719,11 @@ fn take_sealed(key: &Key, seed: [u8; 32], token: u64, sealed: &Sealed) -> Option
 /// What a server says to a client that it accepts, and what guards the packets from then on.
 fn answer(opening: &Opening, accept: Accept, secret: &[u8; 32]) -> (Seal, Vec<u8>) {
     match &opening.terms {
-        Guarded::ByTag(key, guard, nonce) => {
+        Guarded::ByTag(proof, guard, nonce) => {
             let session = session_context((opening.token, accept.server_token), nonce, &accept.nonce);
-            let seal = seal(key.as_ref(), *guard, Role::Server, &[&session]);
+            let seal = seal(proof.key(), *guard, Role::Server, &[&session]);
             let answer = handshake::encode(opening.token, &Body::Accept(accept), |proven| {
-                prove(key.as_ref(), "ri2n v1 accept", &[&opening.question, proven])
+                proof.of_accept(&opening.question, proven)
             });
             (seal, answer)
         }
