@@ -217,6 +217,12 @@ fn run_restart(
     finish(world, (client, server), amounts);
 }
 
+/// In this world a bit of the server's token changes in an ACCEPT that no key guards.
+#[test]
+fn both_ends_of_an_altered_acceptance_have_the_same_token() {
+    run_world(17_006);
+}
+
 /// Without faults nothing stalls: no pause is longer than a few round trips and the wire's own time.
 #[test]
 fn healthy_links_never_pause() {
