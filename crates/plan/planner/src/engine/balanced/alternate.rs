@@ -216,7 +216,7 @@ fn sifting(share: f64, rng: &mut Rng) -> Sifting {
 /// Mends trees that the order has broken; false if one cannot be, or time is up.
 pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut SearchState) -> bool {
     let net = context.net;
-    let mut prices = PathPrices::new(net, &state.forest.load, BENDING.mending, PRICES.floor);
+    let mut prices = PathPrices::new(net, &state.forest.load, GROWING.sharpness_again, PRICES.floor);
     let mut fallen = Vec::new();
     for (number, source) in context.sources.iter().enumerate() {
         let Some(rank) = rank_of(&state.rank, &state.lane, number) else { return true };

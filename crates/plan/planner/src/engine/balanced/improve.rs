@@ -1,8 +1,8 @@
 //! The loop of all searches: sweep, accept, cool, until there is a reason to stop.
 //!
 //! What a sweep moves, which candidates are gone on from and what happens between two sweeps is the [`Search`]'s: subtrees,
-//! and then the channel order, with a tree for each source (`alternate.rs`); branches and senders (`pack/share.rs`) or pairs
-//! (`pack/pairs.rs`) in shared trees, at prices that go from soft to sharp.
+//! and then the channel order, with a tree for each source (`alternate.rs`); branches and senders (`senders.rs`) or pairs
+//! (`pairs.rs`) in shared trees, at prices that go from soft to sharp.
 //!
 //! ```text
 //!   candidate ─▶ sweep ─▶ best so far? ─▶ accept, or go back ─▶ cool ─┐

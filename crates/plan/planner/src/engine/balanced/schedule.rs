@@ -15,7 +15,7 @@
 //!   PRICES, GROWING       what all of them have in common
 //! ```
 
-/// What makes a load count as far above the least possible: so many times as much.
+/// What makes a load count as far above what it is compared with, the least possible or the best so far: so many times as much.
 pub(super) const FAR: f64 = 2.0;
 
 /// How long each start is searched on from.
@@ -139,9 +139,7 @@ pub(super) struct AnnealingTerms {
     pub(super) siftings: usize,
     /// Least share of a batch's averaged load that a new round contributes.
     pub(super) averaging_min: f64,
-    /// Sharpness at which trees within a new order are rebuilt, and how often, before orders are compared.
-    pub(super) rebuilding: f64,
-    /// See `rebuilding`.
+    /// How often trees within a new order are rebuilt before orders are compared.
     pub(super) rebuilds: usize,
 }
 
@@ -175,7 +173,6 @@ pub(super) const ANNEALING: AnnealingTerms = AnnealingTerms {
     extra_fresh: 0.3,
     siftings: 3,
     averaging_min: 0.15,
-    rebuilding: 20.0,
     rebuilds: 2,
 };
 
@@ -239,8 +236,6 @@ pub(super) struct Bending {
     pub(super) rollback: f64,
     /// What a cycle without one makes of it.
     pub(super) advance: f64,
-    /// Sharpness at which broken trees are mended.
-    pub(super) mending: f64,
     /// Share of the cycles in which all trees are rebuilt.
     pub(super) rebuilds: f64,
     /// Sharpness of rebuilding: the least, and how much more at most.
@@ -260,7 +255,6 @@ pub(super) const BENDING: Bending = Bending {
     sifted_twice_share: 0.9,
     rollback: 0.75,
     advance: 1.15,
-    mending: 20.0,
     rebuilds: 0.3,
     rebuilding: [10.0, 30.0],
 };
@@ -297,6 +291,8 @@ pub(super) enum Lateness {
 pub(super) struct Growing {
     /// Sharpness while the first trees of all are grown.
     pub(super) sharpness: f64,
+    /// Sharpness at which trees are grown again: those that the order has broken, and all within an order that is new.
+    pub(super) sharpness_again: f64,
     /// Prices are made anew for each of so many trees, then whenever a part as large of those before has been added.
     pub(super) repricing: usize,
     /// Ways to grow a tree within an order, until one reaches every switch.
@@ -309,6 +305,7 @@ pub(super) struct Growing {
 
 pub(super) const GROWING: Growing = Growing {
     sharpness: 8.0,
+    sharpness_again: 20.0,
     repricing: 8,
     attempts: [
         Lateness::Costs(0.0),
@@ -341,7 +338,7 @@ pub(super) struct SharedCycle {
 
 /// Improvement of shared trees.
 pub(super) struct Shared {
-    /// Cycles in turn. Soft prices shorten paths and gather senders about the middle of their tree; sharp ones flatten the most
+    /// Cycles in turn; only the first where little is to be done. Soft prices shorten paths and gather senders about the middle of their tree; sharp ones flatten the most
     /// loaded channels.
     pub(super) cycles: [SharedCycle; 2],
     /// The load aimed at, as a share of the most loaded channel's.
@@ -352,10 +349,6 @@ pub(super) struct Shared {
     pub(super) reach: usize,
     /// Sharpness while the halves of a split tree bend apart.
     pub(super) parting: [f64; 3],
-    /// Cycles for the single tree that all begins with.
-    pub(super) single_cycles: usize,
-    /// Cycles for each stretch of work where time counts, not steps.
-    pub(super) endless_cycles: usize,
     /// Part of all steps that one improvement may take on the way to more trees where paths must rise, as a divisor.
     pub(super) brief_part: u64,
     /// Visits that such an improvement may make in any case.
@@ -374,8 +367,6 @@ pub(super) const SHARED: Shared = Shared {
     tries: 3,
     reach: 32,
     parting: [6.0, 15.0, 40.0],
-    single_cycles: 2,
-    endless_cycles: 2,
     brief_part: 16,
     brief_min: 1 << 26,
     before: [16, 4],
@@ -393,12 +384,8 @@ pub(super) const PAIRS: ByPair = ByPair { sharpness: [3.0, 6.0, 12.0, 20.0, 40.0
 
 /// Which numbers of shared trees get which starts, and how much improvement.
 pub(super) struct TreeCounts {
-    /// So many trees are few: all are improved at powers of two only, and for longer.
+    /// So many trees are few: all are improved at powers of two only, and by all cycles instead of the first.
     pub(super) few: usize,
-    /// Cycles of improvement where trees are few.
-    pub(super) cycles_few: usize,
-    /// The same later.
-    pub(super) cycles: usize,
     /// With more than a few trees, all are improved whenever this part of the last power of two has been added, as a divisor.
     pub(super) growth: usize,
     /// Fewest clusters without an order; fewer are too wide.
@@ -422,8 +409,6 @@ pub(super) struct TreeCounts {
 
 pub(super) const TREE_COUNTS: TreeCounts = TreeCounts {
     few: 16,
-    cycles_few: 2,
-    cycles: 1,
     growth: 4,
     clusters_min: 32,
     ordered_min: 8,
@@ -451,9 +436,7 @@ pub(super) struct Clusters {
     pub(super) balanced: f64,
     /// How much smaller the changes of biases become each time.
     pub(super) balancing_decay: f64,
-    /// Trees before there is an order are worth going on with at this many times the load of the best routes.
-    pub(super) promising_unordered: f64,
-    /// The same within the order.
+    /// Trees within the order are worth going on with at this many times the load of the best routes.
     pub(super) promising: f64,
 }
 
@@ -465,7 +448,6 @@ pub(super) const CLUSTERS: Clusters = Clusters {
     balancings: [10, 4],
     balanced: 1.05,
     balancing_decay: 0.3,
-    promising_unordered: 2.0,
     promising: 4.0,
 };
 

@@ -121,7 +121,7 @@ impl Packer<'_> {
         // Where time counts, not steps, all of it is used.
         while self.policy.time_limit.is_some() && !work.expired() && best.trees.peak(net) > self.enough {
             work.progress(best.trees.peak(net), self.limits.bound);
-            best = improve(net, best, self.cycles(SHARED.endless_cycles), rng, work);
+            best = improve(net, best, self.cycles(SHARED.cycles.len()), rng, work);
             if tries > 0 {
                 tries -= 1;
                 let limit = best.trees.peak(net);
@@ -227,7 +227,7 @@ impl Packer<'_> {
         if let Some(mut best) = found {
             while endless && !work.expired() && best.trees.peak(net) > self.enough {
                 work.progress(best.trees.peak(net), self.limits.bound);
-                best = improve_pairs(net, best, self.cycles(SHARED.endless_cycles), rng, work);
+                best = improve_pairs(net, best, self.cycles(SHARED.cycles.len()), rng, work);
             }
             // Hosts of a switch may each have a tree of their own where senders choose, but not by pair.
             self.end(best.trees.peak(net), work);

@@ -24,7 +24,7 @@ use super::super::{
     improve::{Candidate, is_better},
     net::Net,
     pairs::{Pairs, improve as improve_pairs},
-    schedule::TREE_COUNTS,
+    schedule::{SHARED, TREE_COUNTS},
     senders::{Share, improve},
     starts::{
         clusters::clustered,
@@ -202,7 +202,7 @@ impl Packer<'_> {
                 return None;
             }
             if let Some(share) = ordered(net, units.clone(), clustering, rng, work) {
-                return Some(improve(net, share, self.briefly(TREE_COUNTS.cycles, work), rng, work));
+                return Some(improve(net, share, self.briefly(1, work), rng, work));
             }
         }
         None
@@ -227,7 +227,7 @@ impl Packer<'_> {
             work.progress(peak, self.limits.bound);
             let share = spread(net, converter.units(), trees, rng, work);
             if let Some(pairs) = Pairs::from_share(net, &share) {
-                let pairs = improve_pairs(net, pairs, self.cycles(TREE_COUNTS.cycles), rng, work);
+                let pairs = improve_pairs(net, pairs, self.cycles(1), rng, work);
                 best = Some(better_pairs(net, best, pairs));
             }
         }
@@ -260,7 +260,7 @@ impl Packer<'_> {
                 others.push(clustered(net, converter.units(), trees, rng, work));
             }
             for other in others {
-                let other = improve(net, other, self.cycles(TREE_COUNTS.cycles), rng, work);
+                let other = improve(net, other, self.cycles(1), rng, work);
                 fresh = Some(match fresh {
                     Some(fresh) => better(net, fresh, other),
                     None => other,
@@ -271,7 +271,7 @@ impl Packer<'_> {
         else {
             return best;
         };
-        let fresh = improve(net, fresh, self.briefly(TREE_COUNTS.cycles, work), rng, work);
+        let fresh = improve(net, fresh, self.briefly(1, work), rng, work);
         better(net, best, fresh)
     }
 
@@ -314,7 +314,7 @@ impl Packer<'_> {
             trees > TREE_COUNTS.few && trees % part == 0
         };
         if trees.is_power_of_two() || due {
-            let cycles = if trees <= TREE_COUNTS.few { TREE_COUNTS.cycles_few } else { TREE_COUNTS.cycles };
+            let cycles = if trees <= TREE_COUNTS.few { SHARED.cycles.len() } else { 1 };
             best = improve(net, best, self.briefly(cycles, work), rng, work);
         }
         best

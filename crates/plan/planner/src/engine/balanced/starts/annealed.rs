@@ -24,7 +24,7 @@ use crate::{
         forest::{Forest, Source},
         improve::{Candidate, is_better},
         net::Net,
-        schedule::{ANNEALING, AnnealingSchedule},
+        schedule::{ANNEALING, AnnealingSchedule, GROWING},
         state::{Context, SearchState},
         work::Work,
     },
@@ -138,7 +138,7 @@ impl Challenge {
             }
             context.polish(&mut state);
             for _ in 0..ANNEALING.rebuilds {
-                rebuild(&mut context, &mut state, ANNEALING.rebuilding);
+                rebuild(&mut context, &mut state, GROWING.sharpness_again);
                 context.polish(&mut state);
             }
             let norm = state.forest.norm(net);

@@ -24,7 +24,7 @@ use crate::engine::balanced::{
     net::{NONE, Net},
     price::PathPrices,
     rank::ranks_by_key,
-    schedule::{ANNEALING, CLUSTERS, GROWING, PRICES},
+    schedule::{ANNEALING, CLUSTERS, FAR, GROWING, PRICES},
     senders::{Share, Unit},
     shape::shaped,
     shared_trees::{SharedTrees, span},
@@ -70,7 +70,7 @@ pub(in crate::engine::balanced) fn ordered(
     let mut grower = TreeGrower { net, clusters: &clusters, lane: &lane, closed: &closed, balances, builder };
     // First without an order, to find out where paths should begin.
     let unordered = grower.grow(Share { trees: SharedTrees::new(net, None), units: units.clone() }, None, rng, work)?;
-    if unordered.trees.peak(net) > CLUSTERS.promising_unordered * limit {
+    if unordered.trees.peak(net) > FAR * limit {
         return None;
     }
     let origins: Vec<Origin<'_>> = (clusters.iter().zip(&grower.balances))

@@ -1,8 +1,8 @@
 //! Start: a single tree, and the tree of the most loaded channel split for each one more.
 //!
-//! Exploits: frames along a single tree never wait for each other in a circle, since channels up, farthest first, before channels
-//! down, nearest first, is an order in which every path rises. So is a twin of a tree to which half of its senders turn: whatever
-//! the order, one more tree is valid, and the halves bend apart from there. Plans for all numbers of trees come of one sequence.
+//! Exploits: a single tree closes no cycle of channel dependencies, since channels up, farthest first, before channels down,
+//! nearest first, is an order in which every path rises. Nor does a twin of a tree that takes over half of its senders: whatever the
+//! order, one more tree is valid, and the halves bend apart from there. Plans for all numbers of trees come of one sequence.
 //! Wins: with flow control nearly everywhere, 1.06 to 2.83 by sender (hyperx 5x4, four trees) and 1.17 to 5.10 by pair; without,
 //! torus 5x5 with eight trees, 1.13.
 //! Costs: two cycles of improvement for the first tree; a split is a count of two trees' turns and a sweep over both for each
@@ -29,9 +29,9 @@ use crate::engine::balanced::{
     work::Work,
 };
 
-/// One good tree for all. Nothing on it waits in a circle, so it needs no order.
+/// One good tree for all. It closes no cycle of channel dependencies, so it needs no order.
 pub(in crate::engine::balanced) fn single(net: &Net, units: Vec<Unit>, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-    let stop = Stop { enough: 0.0, cycles: SHARED.single_cycles, visits: u64::MAX };
+    let stop = Stop { enough: 0.0, cycles: SHARED.cycles.len(), visits: u64::MAX };
     improve(net, spread(net, units, 1, rng, work), stop, rng, work)
 }
 
@@ -57,13 +57,13 @@ pub(in crate::engine::balanced) fn in_order(net: &Net, one: &Share, lanes: usize
     trees.push(root, inward, 0);
     let mut share = Share { trees, units: one.units.clone() };
     let settled = share.settle(net);
-    debug_assert!(settled, "frames along a single tree never wait in a circle");
+    debug_assert!(settled, "a single tree closes no cycle");
     share
 }
 
 /// One tree more: that with the most to do with the most loaded channel is split, and its halves bend apart. No worse.
 pub(in crate::engine::balanced) fn split(net: &Net, mut best: Share, rng: &mut Rng, work: &mut Work<'_>) -> Share {
-    let Some(tree) = best.busiest_tree(net) else { return best };
+    let Some(tree) = best.most_loaded_tree(net) else { return best };
     work.spend(best.trees.len() * net.switches);
     if best.split(net, tree) {
         let mut scratch = Scratch::new(net);
@@ -104,7 +104,7 @@ impl Share {
         own.iter().skip(own.len() / 2).for_each(|&unit| self.units[unit].tree = twin);
         let [left, moved] = [tree, twin].map(|tree| self.turns(net, tree));
         if let Some(orders) = &mut self.trees.orders {
-            // Another lane for the twin, if that closes no circle there; in its own it never does.
+            // Another lane for the twin, if that closes no cycle there; in its own it never does.
             let own = self.trees.lane[tree];
             let other = (twin % orders.lanes()) as u8;
             orders.release(net, own, &before);
@@ -140,14 +140,14 @@ impl Share {
     }
 
     /// The tree with the most to do with the most loaded channel, of those that can be split.
-    fn busiest_tree(&self, net: &Net) -> Option<usize> {
+    fn most_loaded_tree(&self, net: &Net) -> Option<usize> {
         let mut units = vec![0_usize; self.trees.len()];
         self.units.iter().for_each(|unit| units[unit.tree] += 1);
         let time = |channel: usize| self.trees.load[channel] as f64 * net.slowness_of(channel);
-        let busiest = (0..net.channels).max_by(|&a, &b| time(a).total_cmp(&time(b)).then(b.cmp(&a)))?;
+        let most_loaded = (0..net.channels).max_by(|&a, &b| time(a).total_cmp(&time(b)).then(b.cmp(&a)))?;
         let share = |tree: usize| {
             let loads = self.loads(net, tree);
-            loads.iter().find(|(channel, _)| *channel as usize == busiest).map_or(0, |(_, pairs)| *pairs)
+            loads.iter().find(|(channel, _)| *channel as usize == most_loaded).map_or(0, |(_, pairs)| *pairs)
         };
         (0..self.trees.len())
             .filter(|&tree| units[tree] > 1)
