@@ -64,7 +64,8 @@ impl Lab {
         }
     }
 
-    /// A command that will run inside a host, or as `mgmt` where a managed lab's switches are managed from, with `/sys` and `/etc/netns` as `ip netns exec` arranges them.
+    /// A command that will run inside a host, or as `mgmt` where a managed lab's switches are managed from, with `/sys`
+    /// and `/etc/netns` as `ip netns exec` arranges them.
     ///
     /// # Errors
     /// [`LabError::NoSuchHost`].

@@ -62,8 +62,8 @@ pub struct Prepared<'a> {
     socket: OwnedFd,
 }
 
-/// Opens the socket, which needs CAP_NET_RAW and CAP_NET_ADMIN, and the table in force, which needs CAP_SYS_ADMIN. Afterwards [`run`] needs
-/// neither.
+/// Opens the socket, which needs CAP_NET_RAW and CAP_NET_ADMIN, and the table in force, which needs CAP_SYS_ADMIN.
+/// Afterwards [`run`] needs neither.
 ///
 /// # Errors
 /// If the socket, or a map, is refused.

@@ -9,10 +9,11 @@
 //!    packets with the server's token ─────▶
 //! ```
 //!
-//! The cookie is \[RFC 6347 4.2.1\]'s, but for any connection of that address and port: a client that got one a moment ago for another
-//! connection begins with OPEN ([`Client::present`]), which saves a round trip. A server that does not know the cookie is silent,
-//! and is asked by HELLO after [`PRESENTED_MAX`] tries. No answer is longer than its question. With a key, OPEN, ACCEPT and REFUSE carry proofs
-//! of it, those of ACCEPT and REFUSE over OPEN as well, and both nonces and tokens go into the keys of the packets.
+//! The cookie is \[RFC 6347 4.2.1\]'s, but for any connection of that address and port: a client that got one a moment
+//! ago for another connection begins with OPEN ([`Client::present`]), which saves a round trip. A server that does not
+//! know the cookie is silent, and is asked by HELLO after [`PRESENTED_MAX`] tries. No answer is longer than its
+//! question. With a key, OPEN, ACCEPT and REFUSE carry proofs of it, those of ACCEPT and REFUSE over OPEN as well, and
+//! both nonces and tokens go into the keys of the packets.
 //!
 //! Where packets are encrypted, OPEN and ACCEPT are messages of Noise (`noise.rs`).
 //!
@@ -56,8 +57,8 @@ const OPEN_PURPOSE: &str = "ri2n v1 open";
 const ACCEPT_PURPOSE: &str = "ri2n v1 accept";
 /// What the proof of a REFUSE is derived for.
 const REFUSE_PURPOSE: &str = "ri2n v1 refuse";
-/// HELLOs that a server answers, a second and at once. Each costs as much as a packet of data; what is beyond is dropped unread,
-/// and asked again.
+/// HELLOs that a server answers, a second and at once. Each costs as much as a packet of data; what is beyond is
+/// dropped unread, and asked again.
 pub const HELLOS_A_SECOND: u64 = 20_000;
 /// See [`HELLOS_A_SECOND`].
 pub const HELLOS_AT_ONCE: u64 = 1_000;
@@ -183,7 +184,8 @@ pub enum ConnectError {
     /// The server speaks another version.
     #[error("the server speaks version {0} of the protocol, not {VERSION}")]
     Version(u8),
-    /// One end has a key and the other has none, or another; only one end encrypts; or the server wants checksums and the client none.
+    /// One end has a key and the other has none, or another; only one end encrypts; or the server wants checksums and
+    /// the client none.
     #[error("the passphrases or keys of the two ends differ, or only one end has one or encrypts")]
     Guard,
     /// The server has no room.
@@ -277,8 +279,8 @@ impl Client {
         self.presented = Some(0);
     }
 
-    /// The cookie that this client got, for others. None if it took so long to come that an OPEN with it would be repeated: a server
-    /// that does not know the cookie could not be told from one that is far away.
+    /// The cookie that this client got, for others. None if it took so long to come that an OPEN with it would be
+    /// repeated: a server that does not know the cookie could not be told from one that is far away.
     #[must_use]
     pub fn ticket(&self) -> Option<Ticket> {
         self.ticket
@@ -739,8 +741,8 @@ fn answer(opening: &Opening, accept: Accept, secret: &[u8; 32]) -> (Seal, Vec<u8
     }
 }
 
-/// The identifier that a connection has at the end that draws this seed, the low half of its token: an end draws another seed if
-/// it has a connection of that identifier.
+/// The identifier that a connection has at the end that draws this seed, the low half of its token: an end draws
+/// another seed if it has a connection of that identifier.
 #[must_use]
 pub fn identifier(seed: &[u8; 32]) -> u32 {
     drawn(seed).0 as u32

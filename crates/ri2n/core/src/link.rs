@@ -208,7 +208,8 @@ pub(crate) struct Link {
     pub(crate) probe_due: bool,
     /// Links of higher numbers wait until none of a lower one delivers.
     pub(crate) priority: u8,
-    /// Frames that the next data or a probe carry, until they are acknowledged: the client's that opens the link, the server's new addresses.
+    /// Frames that the next data or a probe carry, until they are acknowledged: the client's that opens the link, the
+    /// server's new addresses.
     pub(crate) announce: SmallVec<[control::Control; 1]>,
     /// Number of the first packet that may carry all of them.
     announced_from: u64,
@@ -390,8 +391,8 @@ impl Link {
         outcome
     }
 
-    /// A number from 0.75 to 1.25 that differs from link to link and from packet to packet, so that what began together does not go on
-    /// together.
+    /// A number from 0.75 to 1.25 that differs from link to link and from packet to packet, so that what began together
+    /// does not go on together.
     pub(crate) fn varied(&self) -> f64 {
         let chance = (self.challenge ^ self.next_number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         0.75 + 0.5 * chance as f64 / 65_536.0

@@ -1,5 +1,6 @@
-//! Ten thousand worlds, each from a seed: loss, copies, reordering, corruption, delay, flapping links, path MTU changes,
-//! busy processors, restarts, backup links. Whatever happens, no byte is lost, doubled or altered, and once the faults end the streams finish.
+//! Ten thousand worlds, each from a seed: loss, copies, reordering, corruption, delay, flapping links, path MTU
+//! changes, busy processors, restarts, backup links. Whatever happens, no byte is lost, doubled or altered, and once
+//! the faults end the streams finish.
 //!
 //! `RI2N_WORLDS=N` runs another number, `RI2N_SEED=S` one world alone.
 

@@ -1,9 +1,9 @@
 //! RI2N over UDP sockets.
 //!
-//! A process has as many worker threads as processors, eight at most, and each of them one UDP socket an address family for all of
-//! its connections: no thread and no descriptor is any connection's own. Packets name their connection. Callers of [`Stream::write`]
-//! send in their own thread; whoever reads waits for the worker, unless the worker itself carries the bytes to a descriptor
-//! ([`Stream::give`]).
+//! A process has as many worker threads as processors, eight at most, and each of them one UDP socket an address family
+//! for all of its connections: no thread and no descriptor is any connection's own. Packets name their connection.
+//! Callers of [`Stream::write`] send in their own thread; whoever reads waits for the worker, unless the worker itself
+//! carries the bytes to a descriptor ([`Stream::give`]).
 //!
 //! ```text
 //!  caller ─ write ─▶ lock ─ ri2n::Connection ─▶ sendmsg (UDP_SEGMENT)

@@ -69,8 +69,8 @@ impl Listener {
         Self::bind_any(address, config, None)
     }
 
-    /// The same, for a caller who need not wait: `taker` is offered each new connection, on a worker's thread, before its client
-    /// hears that it is accepted. It must not wait. What it gives back waits for [`Self::accept`].
+    /// The same, for a caller who need not wait: `taker` is offered each new connection, on a worker's thread, before
+    /// its client hears that it is accepted. It must not wait. What it gives back waits for [`Self::accept`].
     ///
     /// # Errors
     /// If the address cannot be bound.

@@ -20,8 +20,8 @@ pub(crate) trait Member: Send + Sync {
     /// Takes in a datagram that this member sent and that the network could not deliver.
     fn take_unreachable(&self, kind: Kind, quoted: &[u8]);
 
-    /// Takes in what happened to interfaces' carriers, by interface index, and all addresses of this machine, if they changed. An
-    /// attempt to connect keeps to the addresses with which it began.
+    /// Takes in what happened to interfaces' carriers, by interface index, and all addresses of this machine, if they
+    /// changed. An attempt to connect keeps to the addresses with which it began.
     fn take_network(&self, _now: Time, _carriers: &[(u32, Carrier)], _addresses: Option<&[LocalAddress]>) {}
 
     /// How a connection is; nothing of an attempt to connect.

@@ -1,7 +1,7 @@
 //! What callers and a worker share of a connection.
 //!
-//! The worker receives, and does what timers ask for. A caller that has something to say says it itself, under the lock; one that
-//! must wait sleeps until the worker says that something changed.
+//! The worker receives, and does what timers ask for. A caller that has something to say says it itself, under the
+//! lock; one that must wait sleeps until the worker says that something changed.
 //!
 //! ```text
 //!  caller   lock · write · sendmsg · unlock                lock · read · unlock
@@ -35,8 +35,8 @@ use std::{
 const BATCHES_A_LOOK: u32 = 16;
 /// How late timers may be that a caller's own doing set: the worker is awake soon in most cases, without being woken.
 const CALLER_SLACK: Duration = Duration::from_millis(2);
-/// How long a connection that nobody refers to any more stays, once all is said, to answer stragglers: at least. What is over by
-/// then ends together every [`LINGER_STEP`], in one turn of the worker.
+/// How long a connection that nobody refers to any more stays, once all is said, to answer stragglers: at least. What
+/// is over by then ends together every [`LINGER_STEP`], in one turn of the worker.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_STEP: Duration = Duration::from_millis(50);
 /// How long it may go on trying to say all.
@@ -323,8 +323,8 @@ impl Shared {
         self.call_worker();
     }
 
-    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone. A descriptor that can be
-    /// written, as one that is new can, is reported at once, which is when the duty first runs.
+    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone. A
+    /// descriptor that can be written, as one that is new can, is reported at once, which is when the duty first runs.
     pub(crate) fn give(&self, duty: Box<dyn Duty>) -> io::Result<()> {
         let mut state = self.lock();
         self.worker.watch(duty.near(), self.id)?;

@@ -61,8 +61,8 @@ impl Stream {
         connect::connect(servers, config).map(Self::new)
     }
 
-    /// The same without waiting: `then` is called once with how it came out, on a worker's thread or, if nobody can be asked, on
-    /// this one. It must not wait.
+    /// The same without waiting: `then` is called once with how it came out, on a worker's thread or, if nobody can be
+    /// asked, on this one. It must not wait.
     pub fn connect_any_then(
         servers: &[SocketAddr],
         config: &Config,
@@ -147,8 +147,9 @@ impl Stream {
         }
     }
 
-    /// Has the worker's thread call `then` once: when `least` bytes can be read, the peer has finished, the connection has ended, or
-    /// `within` has passed. It must not wait; [`Self::try_read`] says what has happened. Only the last call counts.
+    /// Has the worker's thread call `then` once: when `least` bytes can be read, the peer has finished, the connection
+    /// has ended, or `within` has passed. It must not wait; [`Self::try_read`] says what has happened. Only the last
+    /// call counts.
     pub fn when_readable(&self, least: usize, within: Duration, then: impl FnOnce() + Send + 'static) {
         self.shared.when_readable(least, sys::now() + within, Box::new(then));
     }
@@ -211,8 +212,8 @@ impl Stream {
         }
     }
 
-    /// Leaves this stream to its worker thread, which runs `duty` whenever the stream or the duty's descriptor changes, until the
-    /// duty is done. The descriptor is watched for edges (epoll(7), `EPOLLET`).
+    /// Leaves this stream to its worker thread, which runs `duty` whenever the stream or the duty's descriptor changes,
+    /// until the duty is done. The descriptor is watched for edges (epoll(7), `EPOLLET`).
     ///
     /// # Errors
     /// If the descriptor cannot be watched; stream and duty are then dropped.

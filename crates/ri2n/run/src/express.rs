@@ -1,5 +1,5 @@
-//! Early copies as a broker sees them: sockets and secrets for both programs, and the pair read and written beside them, without
-//! waiting.
+//! Early copies as a broker sees them: sockets and secrets for both programs, and the pair read and written beside
+//! them, without waiting.
 //!
 //! ```text
 //!  client ─ greeting with an offer (port, token) ─▶ server        each binds a UDP socket and connects it to the other's
@@ -36,7 +36,8 @@ const STREAMS_MAX: usize = 256;
 const PORTS_TRIED_MAX: u16 = 64;
 /// Bytes taken from a program at once; more than the ring of early copies holds.
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
-/// Bytes of a program that are read into memory of the thread first: many a stream has no more, and then needs no memory for more.
+/// Bytes of a program that are read into memory of the thread first: many a stream has no more, and then needs no
+/// memory for more.
 const FIRST_BYTES: u64 = 16 << 10;
 /// Ticks without a message after which the ring is looked at no more, until the pair brings one.
 const QUIET_TICKS_MAX: u32 = 5;
@@ -77,7 +78,8 @@ pub(crate) struct Express {
 }
 
 impl Proposal {
-    /// Binds a socket at one of our addresses, unless packets are to be guarded, which copies are not, or many streams have one.
+    /// Binds a socket at one of our addresses, unless packets are to be guarded, which copies are not, or many streams
+    /// have one.
     pub(crate) fn new(config: &Config, ip: IpAddr) -> Option<Self> {
         if !config.keys.is_empty() || config.integrity != ri2n_io::Integrity::default() {
             return None;

@@ -279,8 +279,8 @@ fn squeeze(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A kind and numbers: letters and hyphens, in front of them digits that belong to the kind (`10GE1/0/1`), behind them numbers with
-/// `/`, `:` or `.` between.
+/// A kind and numbers: letters and hyphens, in front of them digits that belong to the kind (`10GE1/0/1`), behind them
+/// numbers with `/`, `:` or `.` between.
 fn split(name: &str) -> Option<(&str, &str)> {
     let at = name.rfind(|c: char| !(c.is_ascii_digit() || "/:.".contains(c))).map(|at| at + 1)?;
     if !name.is_char_boundary(at) {

@@ -1,4 +1,5 @@
-//! Trivial File Transfer Protocol, reading only (RFC 1350), with options (RFC 2347): block size (2348), timeout and size (2349).
+//! Trivial File Transfer Protocol, reading only (RFC 1350), with options (RFC 2347): block size (2348), timeout and
+//! size (2349).
 //!
 //! ```text
 //!   RRQ "sw1.cfg" octet blksize=1428 ─▶          (port 69)

@@ -132,7 +132,8 @@ pub(crate) struct Deploy {
     /// Go ahead although somebody else has deployed since, or an interrupted deployment was left here.
     #[arg(long, conflicts_with = "since")]
     pub(crate) take_over: bool,
-    /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, one end of it, or all. Without this, it stays administratively down.
+    /// Use a cable that LLDP does not confirm: sw1:p1--sw2:p2, one end of it, or all. Without this, it stays
+    /// administratively down.
     #[arg(long, value_name = "LINK")]
     pub(crate) trust_cabling: Vec<String>,
     /// Confirm cables without LLDP by their link state: each is taken down at one end for up to 5 s; the other end must follow,

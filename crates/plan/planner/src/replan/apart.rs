@@ -1,10 +1,10 @@
 //! Setting apart: hosts that came or moved, and at last hosts whose tree broke, get another tree while a channel is much
 //! busier than any was before.
 //!
-//! A mended tree keeps most of its cables, and a host that came takes a tree that is there, so both are cheap in changes and
-//! may be dear in load. What the change did not touch stays. Of the rest, whoever puts most on the most loaded channel goes where
-//! all channels that it burdens stay below that peak: along another tree of the plan, or along one that is grown for it
-//! against the loads of all others, in a VLAN of its own.
+//! A mended tree keeps most of its cables, and a host that came takes a tree that is there, so both are cheap in
+//! changes and may be dear in load. What the change did not touch stays. Of the rest, whoever puts most on the most
+//! loaded channel goes where all channels that it burdens stay below that peak: along another tree of the plan, or
+//! along one that is grown for it against the loads of all others, in a VLAN of its own.
 //!
 //! ```text
 //!   s ══a══▶ t     h came to s and took the tree of its neighbour: a carries 2, b none

@@ -370,8 +370,9 @@ impl Connection {
         self.links[0] = Some(Box::new(link));
     }
 
-    /// Offers the client another address, at a server. It takes the place of the first that is not in `present` any more, or a new
-    /// one; nothing happens if there is no place. An address that is offered already may have another interface by now.
+    /// Offers the client another address, at a server. It takes the place of the first that is not in `present` any
+    /// more, or a new one; nothing happens if there is no place. An address that is offered already may have another
+    /// interface by now.
     pub fn offer(&mut self, address: Address, interface: u32, present: &[IpAddr]) {
         if self.role == Role::Client {
             return;

@@ -1,8 +1,8 @@
 //! What connections over the same paths learn of each other: whether the paths answer, and how many share them.
 //!
-//! A path that answers one connection answers all of them. So the more connections a machine has on a path, the less often each
-//! of them asks whether it is alive: together they ask as often as [`ASKERS`] would alone, and each takes what the others heard for
-//! its own.
+//! A path that answers one connection answers all of them. So the more connections a machine has on a path, the less
+//! often each of them asks whether it is alive: together they ask as often as [`ASKERS`] would alone, and each takes
+//! what the others heard for its own.
 //!
 //! ```text
 //!  connection 1  PING ··········································   alone: every 100 ms
@@ -40,8 +40,8 @@ pub struct Neighbours {
 pub struct PathReport {
     /// When the last packet was sent on it that the peer answered.
     pub answered: Time,
-    /// The longest time from sending a packet to its acknowledgement since the connection last said; nothing if none was acknowledged.
-    /// The time that the peer kept the acknowledgement is part of it.
+    /// The longest time from sending a packet to its acknowledgement since the connection last said; nothing if none
+    /// was acknowledged. The time that the peer kept the acknowledgement is part of it.
     pub answer_time: Option<Duration>,
 }
 
@@ -80,8 +80,8 @@ impl PathKnowledge {
 }
 
 impl Connection {
-    /// An interval for one connection of so many. Those that began together are not to ask together: the first answer spares the
-    /// others the question.
+    /// An interval for one connection of so many. Those that began together are not to ask together: the first answer
+    /// spares the others the question.
     pub(super) fn stretched(&self, interval: Duration) -> Duration {
         if self.stretch == 1 {
             return interval;

@@ -21,7 +21,8 @@ use std::{net::SocketAddr, ops::Range, time::Duration};
 const ACKS_A_MS: u64 = 4;
 /// How long an acknowledgement may wait for company.
 pub(super) const ACK_DELAY: Duration = Duration::from_millis(1);
-/// The same of a connection among many that has carried little: most of those are questions, and what acknowledges one is its answer.
+/// The same of a connection among many that has carried little: most of those are questions, and what acknowledges one
+/// is its answer.
 const ACK_DELAY_MAX: Duration = Duration::from_millis(4);
 /// Packets a link that wait for an acknowledgement, at most, when they arrive fast.
 const ACK_PACKETS_MAX: u32 = 32;

@@ -237,8 +237,8 @@ impl Connection {
         false
     }
 
-    /// The link of which the next data carry the frames that it has to announce: data of one datagram. Before more than that a probe
-    /// leaves alone, whose round trip is not lengthened by what is queued behind it.
+    /// The link of which the next data carry the frames that it has to announce: data of one datagram. Before more than
+    /// that a probe leaves alone, whose round trip is not lengthened by what is queued behind it.
     fn announcement_carrier(&self, now: Time) -> Option<usize> {
         let waiting = self.send.waiting(self.peer_limit);
         if waiting == 0 || waiting > ANNOUNCING_BYTES_MAX || !self.each_link().any(Link::announces_with_data) {
@@ -511,8 +511,8 @@ impl Link {
         (in_time.max(RUN_BYTES_MIN) as u64).min(RUN_BYTES_MAX)
     }
 
-    /// Whether the window is smaller than a run, since many flows share the link: then a run leaves when nothing is in flight, and
-    /// the next only after so much time that the window is kept on average.
+    /// Whether the window is smaller than a run, since many flows share the link: then a run leaves when nothing is in
+    /// flight, and the next only after so much time that the window is kept on average.
     fn sends_by_turns(&self) -> bool {
         self.congestion.is_shared() && self.congestion.window() < self.run_bytes()
     }
@@ -523,8 +523,8 @@ impl Link {
         (self.monitor.is_usable() && at > now).then_some(at)
     }
 
-    /// Bytes that leave at once. Turns become longer one by one, and pauses differ, so that flows which began together do not send
-    /// whole runs together.
+    /// Bytes that leave at once. Turns become longer one by one, and pauses differ, so that flows which began together
+    /// do not send whole runs together.
     fn turn_bytes(&self) -> u64 {
         let run = self.run_bytes();
         if self.sends_by_turns() { run.min(2 * self.turn_last) } else { run }

@@ -8,9 +8,9 @@
 //!                      vlan pvid 2
 //!                      vlan participation exclude 1
 //! ```
-//! A port is in VLAN 1 from the factory, does not tag a VLAN until told to, and does not filter at ingress until told to. Tagging
-//! is a setting of its own, which a port keeps for VLANs that it is not in. Source: the vendors' guides for VLANs; the form for
-//! addresses is that of kindred switches and believed, PAUSE as well.
+//! A port is in VLAN 1 from the factory, does not tag a VLAN until told to, and does not filter at ingress until told
+//! to. Tagging is a setting of its own, which a port keeps for VLANs that it is not in. Source: the vendors' guides for
+//! VLANs; the form for addresses is that of kindred switches and believed, PAUSE as well.
 
 use std::{collections::BTreeSet, io};
 

@@ -356,7 +356,8 @@ mod tests {
             found.contains(&Misplaced { at: end(2, 1), expected: Some(end(1, 0)), found: FarEnd::Port(end(0, 0)) }),
             "{found:?}"
         );
-        // A switch at a port for hosts; a host there is none of our business, nor an unmanaged device at a link's end that is shut.
+        // A switch at a port for hosts; a host there is none of our business, nor an unmanaged device at a link's end
+        // that is shut.
         let mut host = right();
         host[0].push(heard(2, "c1", "p2"));
         assert_eq!(

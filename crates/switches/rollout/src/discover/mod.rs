@@ -6,11 +6,11 @@
 //!   s1: "my p3 hears chassis H, port <MAC>" ──▶ a host on s1:p3
 //! ```
 //! Each end names the other by a chassis and a port, in one of several notations: a MAC address, an interface's name, a
-//! number, or free text. Whatever names a port of a known switch unambiguously counts. A cable that only one end reports
-//! is told as such: the other end may have LLDP off, or one direction of the fibre may be dead. A neighbour that is a bridge or a
-//! router, or that is heard on several ports, is a switch that was not asked, and no host. Where a port has no neighbour that
-//! speaks, the addresses learned there tell which host is likely behind it.
-//! Source: IEEE 802.1AB-2005, 9.5.2 and 9.5.3 (chassis and port identifiers).
+//! number, or free text. Whatever names a port of a known switch unambiguously counts. A cable that only one end
+//! reports is told as such: the other end may have LLDP off, or one direction of the fibre may be dead. A neighbour
+//! that is a bridge or a router, or that is heard on several ports, is a switch that was not asked, and no host. Where
+//! a port has no neighbour that speaks, the addresses learned there tell which host is likely behind it. Source: IEEE
+//! 802.1AB-2005, 9.5.2 and 9.5.3 (chassis and port identifiers).
 
 mod compare;
 mod find;

@@ -1,10 +1,10 @@
 //! Trees and order in alternation: each is improved while the other holds still.
 //!
-//! With the order fixed, local search and rebuilding balance the trees. Then trees are grown that may break the order at a
-//! penalty: where they are cheaper than the real ones, the turns that they take are *wanted*, each pair's by what it
-//! would save. Sifting the order by the turns that are in use plus those that are wanted legalises some of the latter and
-//! breaks some trees; these are regrown within the new order. If one cannot be, the step was too large: it is taken back, and the next sifts
-//! fewer channels. A cycle that ends not much worse than it began is kept.
+//! With the order fixed, local search and rebuilding balance the trees. Then trees are grown that may break the order
+//! at a penalty: where they are cheaper than the real ones, the turns that they take are *wanted*, each pair's by what
+//! it would save. Sifting the order by the turns that are in use plus those that are wanted legalises some of the
+//! latter and breaks some trees; these are regrown within the new order. If one cannot be, the step was too large: it
+//! is taken back, and the next sifts fewer channels. A cycle that ends not much worse than it began is kept.
 //!
 //! ```text
 //!   ┌─▶ local search ─▶ wanted turns ─▶ sift ─▶ mend broken trees ─▶ rebuild all ─┐

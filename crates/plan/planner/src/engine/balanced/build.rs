@@ -1,9 +1,10 @@
 //! One tree from one source, grown cheapest first.
 //!
-//! Dijkstra's algorithm over switches, except that what may follow a channel depends on the channel: only channels of
-//! a higher rank. A switch that is entered early and cheaply through a channel of high rank can then be a dead end, and the tree
-//! may not reach everything. Adding a channel's rank to what it costs, more of it on every attempt, leads in the end to
-//! a tree that enters every switch through the lowest rank possible, and that one reaches whatever any route can reach.
+//! Dijkstra's algorithm over switches, except that what may follow a channel depends on the channel: only channels of a
+//! higher rank. A switch that is entered early and cheaply through a channel of high rank can then be a dead end, and
+//! the tree may not reach everything. Adding a channel's rank to what it costs, more of it on every attempt, leads in
+//! the end to a tree that enters every switch through the lowest rank possible, and that one reaches whatever any route
+//! can reach.
 //!
 //! ```text
 //!        [s]──1──▶[a]        cheapest to b: s▶b of rank 9, from which nothing goes on to c

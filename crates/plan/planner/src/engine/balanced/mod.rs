@@ -12,9 +12,10 @@
 //! | schedule: every number | `schedule.rs` |
 //! | price: what a move lowers | `price.rs`, exponential in the load, for all demands |
 //!
-//! The loop is `improve.rs` for every demand. Around it, `contest.rs` lets starts with a tree for each source compete for slices
-//! of time, and `pack/` adds shared trees one by one up to the cap on VLANs. Whatever happens, there is a valid plan from the
-//! first moment on: all work is counted in steps (`work.rs`), and each start is taken only if it is better.
+//! The loop is `improve.rs` for every demand. Around it, `contest.rs` lets starts with a tree for each source compete
+//! for slices of time, and `pack/` adds shared trees one by one up to the cap on VLANs. Whatever happens, there is a
+//! valid plan from the first moment on: all work is counted in steps (`work.rs`), and each start is taken only if it is
+//! better.
 //!
 //! ```text
 //!            starts ─▶ candidate ─▶ sweep of moves ─▶ best so far? ─▶ accept ─▶ cool ─┐

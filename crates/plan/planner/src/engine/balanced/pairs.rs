@@ -99,7 +99,8 @@ impl Pairs {
         true
     }
 
-    /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as [`settle`](Self::settle).
+    /// Whether what was added and subtracted move by move is what counting from nothing gives. Cost: as
+    /// [`settle`](Self::settle).
     pub(super) fn is_counted(&self, net: &Net) -> bool {
         let mut recounted = self.clone();
         recounted.trees.orders = self.trees.orders.as_ref().map(Orders::unused);

@@ -1,9 +1,9 @@
 //! Clusters in a good shape: no stem with many senders on either side.
 //!
-//! With k of a tree's S senders on one side of a stem, and h of all n hosts, its channels carry k·(n − h) and (S − k)·h pairs:
-//! at best, with h = k·n/S, both carry k·(S − k)·n/S. So stems should part few senders from the others; the best cluster is a
-//! star. Branches of clusters are reattached elsewhere, in the same cluster or another, by annealing, and some channels of every
-//! switch are left to others, who have to reach it as well.
+//! With k of a tree's S senders on one side of a stem, and h of all n hosts, its channels carry k·(n − h) and (S − k)·h
+//! pairs: at best, with h = k·n/S, both carry k·(S − k)·n/S. So stems should part few senders from the others; the best
+//! cluster is a star. Branches of clusters are reattached elsewhere, in the same cluster or another, by annealing, and
+//! some channels of every switch are left to others, who have to reach it as well.
 //!
 //! ```text
 //!   [a]──[b]──[c]──[d]──[e]    1·4 2·3 3·2 4·1, in units of n/5        [a]  [b]

@@ -144,7 +144,8 @@ fn mean_goodput_bps(measured: &Measurement) -> f64 {
     measured.pairs.iter().map(|pair| pair.goodput_bps()).sum::<f64>() / measured.pairs.len() as f64
 }
 
-/// What the flow level gives a pair on average: in step by the most loaded channel, free by max-min fairness until each pair's end.
+/// What the flow level gives a pair on average: in step by the most loaded channel, free by max-min fairness until each
+/// pair's end.
 fn expected_bps(plan: &Plan, lab: &Lab, load: &Load, rate_bps: u64) -> Result<f64, Error> {
     let hosts: Vec<&str> = lab.layout().hosts.iter().map(|host| host.name.as_str()).collect();
     let pairs = load.pattern.pairs(&lab.layout().name, &hosts)?;

@@ -1,8 +1,9 @@
-//! HPC Challenge as it is in Debian, as far as it is read: its distributed FFT and its parallel transpose, which do to a network
-//! what FT does.
+//! HPC Challenge as it is in Debian, as far as it is read: its distributed FFT and its parallel transpose, which do to
+//! a network what FT does.
 //!
 //! hpcc appends what it finds to a file, section by section. What is read comes in the first half; the rest, whose
-//! bandwidth test alone sends 2 MB 176 times from everybody to two others and takes many minutes on slow cables, is not waited for.
+//! bandwidth test alone sends 2 MB 176 times from everybody to two others and takes many minutes on slow cables, is not
+//! waited for.
 //!
 //! ```text
 //!   MPIRandomAccess … PTRANS … MPIFFT │ StarFFT, SingleFFT, LatencyBandwidth, HPL

@@ -1,5 +1,5 @@
-//! Keys sorted over and over by all ranks, which is what IS of the NAS benchmarks does to a network. Those are not in Debian, so
-//! the program is ours, [`SOURCE`], compiled where it runs.
+//! Keys sorted over and over by all ranks, which is what IS of the NAS benchmarks does to a network. Those are not in
+//! Debian, so the program is ours, [`SOURCE`], compiled where it runs.
 
 use std::{fs, process::Command, time::Duration};
 

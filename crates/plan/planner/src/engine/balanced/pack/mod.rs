@@ -1,9 +1,9 @@
 //! Few trees for many: routes that fit a number of VLANs, and routes by pair.
 //!
-//! The rest of the engine gives every source a tree of its own. Here trees are shared: as many as there are VLANs, each for
-//! several sources (`senders.rs`), or for any pairs at all (`pairs.rs`). Trees and who takes which are improved
-//! together by moves that lower exponential prices (`shared_trees.rs`, `branch.rs`); where paths must rise, the order of channels
-//! bends along with them as far as no cycle comes of it (`bent_order.rs`).
+//! The rest of the engine gives every source a tree of its own. Here trees are shared: as many as there are VLANs, each
+//! for several sources (`senders.rs`), or for any pairs at all (`pairs.rs`). Trees and who takes which are improved
+//! together by moves that lower exponential prices (`shared_trees.rs`, `branch.rs`); where paths must rise, the order
+//! of channels bends along with them as far as no cycle comes of it (`bent_order.rs`).
 //!
 //! ```text
 //!   one tree ─▶ split ─▶ split ─▶ …                  ─┐
@@ -176,7 +176,8 @@ impl Packer<'_> {
         Stop { enough: self.enough, cycles, visits: u64::MAX }
     }
 
-    /// The same, but after a part of all steps at the latest where paths must rise, since there it takes long on large networks.
+    /// The same, but after a part of all steps at the latest where paths must rise, since there it takes long on large
+    /// networks.
     fn briefly(&self, cycles: usize, work: &Work<'_>) -> Stop {
         let visits = if self.waits() { work.total() + self.brief } else { u64::MAX };
         Stop { visits, ..self.cycles(cycles) }

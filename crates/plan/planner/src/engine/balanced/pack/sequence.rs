@@ -2,11 +2,11 @@
 //!
 //! A plan for few trees is a plan for more. So all caps share one sequence of plans, none worse than the one before,
 //! and a cap of V ends it at the V-th: whatever the cap, the first V plans are the same, and the same number of steps
-//! never makes a worse plan of a larger cap. From one plan to the next the most loaded tree is split, which any order of
-//! channels allows. Plans for more trees than the cap are looked at as well on small networks, since some of their trees may turn
-//! out to be the same. At some numbers plans made afresh for so many trees compete: trees for clusters of senders
-//! (`clusters.rs`), where paths must rise within an order annealed for them (`ordered_clusters.rs`), trees spread
-//! over the network, or what is left of routes with more trees.
+//! never makes a worse plan of a larger cap. From one plan to the next the most loaded tree is split, which any order
+//! of channels allows. Plans for more trees than the cap are looked at as well on small networks, since some of their
+//! trees may turn out to be the same. At some numbers plans made afresh for so many trees compete: trees for clusters
+//! of senders (`clusters.rs`), where paths must rise within an order annealed for them (`ordered_clusters.rs`), trees
+//! spread over the network, or what is left of routes with more trees.
 //!
 //! ```text
 //!   trees     1 ── 2 ── 3 ── 4 ── 5 ── 6 ── 7 ── 8 ── …       ── one tree split, and its halves bend apart
