@@ -50,7 +50,7 @@ impl Clone for Pairs {
 }
 
 impl Pairs {
-    /// Every pair as its sender does; where senders of one switch differ, receivers take turns. None if that closes a circle.
+    /// Every pair as its sender does; where senders of one switch differ, receivers take turns. None if that closes a cycle.
     pub(super) fn from_share(net: &Net, share: &Share) -> Option<Self> {
         let mut choice = vec![NO_TREE; net.switches * net.switches];
         let mut units: Vec<Vec<u16>> = vec![Vec::new(); net.switches];

@@ -338,8 +338,8 @@ pub(super) struct SharedCycle {
 
 /// Improvement of shared trees.
 pub(super) struct Shared {
-    /// Cycles in turn; only the first where little is to be done. Soft prices shorten paths and gather senders about
-    /// the middle of their tree; sharp ones flatten the most loaded channels.
+    /// Cycles in turn; only the first where little is to be done. Soft prices shorten paths and gather senders about the middle of
+    /// their tree; sharp ones flatten the most loaded channels.
     pub(super) cycles: [SharedCycle; 2],
     /// The load aimed at, as a share of the most loaded channel's.
     pub(super) ambition: f64,
