@@ -5,7 +5,7 @@
 
 use fabric::{Mac, VlanId};
 use tagger::{
-    Table, twin,
+    TaggingTable, twin,
     twin::Ingress,
     wire::{self, ProbeMessage},
 };
@@ -28,7 +28,7 @@ fn hear(data: &[u8]) {
         let frame = wire::warning(from, own, VlanId::MIN, vlan);
         assert_eq!(wire::read(own, &[&frame[..12], &frame[16..]].concat()), heard);
     }
-    let table = Table { receive: [VlanId::MIN].into_iter().collect(), ..Table::default() };
+    let table = TaggingTable { receive: [VlanId::MIN].into_iter().collect(), ..TaggingTable::default() };
     if let Ingress::Answer(answer) = twin::ingress(&table, own, data) {
         assert_eq!((&answer[..6], answer.len()), (&data[6..12], data.len()));
     }
