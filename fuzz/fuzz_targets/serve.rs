@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use file_server::{Answer, Catalog, ReadRequest, Step, Transfer, answer};
+use file_server::{Answer, Catalog, ReadRequest, Transfer, TransferAction, answer};
 
 const CONTENT: &[u8] = b"vlan database\r\nvlan 2-3\nexit\n\r\r\n";
 
@@ -22,9 +22,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let mut transfer = Transfer::new(&request, Arc::from(CONTENT));
         for reply in replies.chunks(4).take(100) {
             match transfer.handle_datagram(reply) {
-                Step::Send(datagram) => assert!(datagram.len() <= 65_468),
-                Step::Wait => {}
-                Step::Done | Step::Failed(_) => break,
+                TransferAction::Send(datagram) => assert!(datagram.len() <= 65_468),
+                TransferAction::Wait => {}
+                TransferAction::Done | TransferAction::Failed(_) => break,
             }
         }
     }
