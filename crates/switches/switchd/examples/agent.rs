@@ -6,12 +6,13 @@
 //! snmpwalk -v3 -u ops -l authPriv -a SHA-256 -A authenticate -x AES -X encipher-me 127.0.0.1:1161 1.3.6.1.2.1.17
 //! ```
 //!
-//! Community `public` reads and `private` writes; user `ops` (SHA-256) and user `old` (SHA-1) do both.
+//! Community `public` reads and `private` writes; user `ops` (SHA-256) and user `old` (SHA-1) do both. Its Ethernet address and
+//! serial number come of the last octet of the IP address, so that 127.0.0.1 and 127.0.0.2 are two switches.
 
 use std::{
     collections::BTreeMap,
     env, io,
-    net::UdpSocket,
+    net::{IpAddr, UdpSocket},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -29,11 +30,15 @@ fn main() -> io::Result<()> {
     let number = |at: usize, default: u32| args.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (ports, entries) = (number(1, 24), number(2, 0));
     let socket = UdpSocket::bind(listen)?;
-    let engine_id = [&[0x80, 0, 0x1f, 0x88, 4][..], b"example"].concat();
+    let number_of_switch = match socket.local_addr()?.ip() {
+        IpAddr::V4(ip) => ip.octets()[3],
+        IpAddr::V6(ip) => ip.octets()[15],
+    };
+    let engine_id = [&[0x80, 0, 0x1f, 0x88, 4][..], b"example", &[number_of_switch]].concat();
     let port = |port: u32| PortFacts { name: format!("g{port}"), if_index: port, mac: Mac::local(port) };
     let facts = Facts {
         description: "a switch of software alone".to_owned(),
-        address: Mac::local(0xaa00),
+        address: Mac::local(0xaa00 + u32::from(number_of_switch)),
         ports: (1..=ports).map(port).collect(),
         limits: Limits {
             vlans_max: 255,
