@@ -1,8 +1,8 @@
-//! What it costs to put one more frame on a channel: exponential in how busy the channel is.
+//! What it costs to put one more frame on a channel: exponential in the channel's load.
 //!
 //! The sum over channels of e^(s·(time/target − 1)) is dominated by the most loaded ones, and more so the larger the
 //! sharpness s: a smooth stand-in for the maximum (Garg and Könemann, 1998, use it for flows). Times are loads over
-//! rates, so a channel of half the rate is twice as busy.
+//! rates, so the same frames load a channel of half the rate twice as much.
 //!
 //! ```text
 //!   cost ▲            ╱
@@ -104,8 +104,8 @@ impl Prices {
     }
 }
 
-/// What a channel costs that is so busy, as a share of the most loaded one; `floor` is what hops cost beside. Beyond twice the
-/// peak prices rise no more, so that single precision always holds them.
+/// The price of a channel by its load, as a share of the most loaded one's; `floor` is the cost of a hop. Beyond twice the
+/// greatest load prices rise no more, so that single precision always holds them.
 #[inline]
 pub(super) fn of_share(share: f64, sharpness: f64, floor: f64) -> f64 {
     exp(sharpness * (share - 1.0).min(1.0).min(20.0 / sharpness)) + floor

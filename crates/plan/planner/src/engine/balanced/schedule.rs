@@ -398,10 +398,10 @@ pub(super) struct TreeCounts {
     pub(super) ordered_tries_in_time: usize,
     /// Routes made afresh are improved with at most this many times the load of the best ones.
     pub(super) promising: f64,
-    /// Where sharing alone makes some channel so many times as busy as the bound, trees of an annealed order are so good that
+    /// Where sharing alone loads some channel so many times as much as the bound, trees of an annealed order are so good that
     /// little is improved between numbers with other starts.
     pub(super) scarce: f64,
-    /// Where sharing alone makes no channel more than this part as busy as the bound, order is not what is scarce.
+    /// Where sharing alone loads no channel more than this part of the bound, order is not what is scarce.
     pub(super) plenty: f64,
     /// With fewer channels a switch on average that no cluster takes, clusters wall each other in.
     pub(super) open_min: f64,
@@ -430,9 +430,9 @@ pub(super) struct Clusters {
     pub(super) rounds_unordered: usize,
     /// How often switches are offered to other clusters.
     pub(super) trades: usize,
-    /// How often a tree is grown with other biases, at first and again, until its stems are hardly busier than they must be.
+    /// How often a tree is grown with other biases, at first and again, until its stems carry hardly more than they must.
     pub(super) balancings: [usize; 2],
-    /// Hardly busier: so many times as much.
+    /// Hardly more: so many times the least possible load.
     pub(super) balanced: f64,
     /// How much smaller the changes of biases become each time.
     pub(super) balancing_decay: f64,

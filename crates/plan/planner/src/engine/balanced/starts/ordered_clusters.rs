@@ -238,7 +238,8 @@ impl Balance {
         sum.iter().map(|sum| (sum - least) as f32).collect()
     }
 
-    /// Makes it dearer to begin beyond stems that are busier outward, and cheaper beyond others; the load of the most loaded.
+    /// Raises the cost of beginning beyond stems that carry more outward, and lowers it beyond others. Returns the load of the most
+    /// loaded stem.
     fn adjust(&mut self, net: &Net, cluster: &Cluster, inward: &[u32], step: f64) -> f64 {
         // Where the path to each switch begins.
         let mut begin = vec![usize::MAX; net.switches];
