@@ -10,8 +10,8 @@ use std::{
 };
 
 use crate::{
-    Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, Model, Models, Port,
-    PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology,
+    ADDRESSES_MAX, Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, MachineId,
+    Model, Models, Port, PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology,
     graph::breadth_first,
     name::{check_name, check_port_name, most_similar},
     topology::DraftSwitch,
@@ -39,6 +39,9 @@ pub struct TopologyBuilder {
     port_by_name: Vec<BTreeMap<String, PortId>>,
     links: Vec<Link>,
     hosts: Vec<Host>,
+    /// Names of machines, in the order of their hosts.
+    machines: Vec<String>,
+    machine_by_name: BTreeMap<String, MachineId>,
     host_by_name: BTreeMap<String, HostId>,
     host_by_mac: BTreeMap<Mac, HostId>,
     host_by_address: BTreeMap<IpAddr, HostId>,
@@ -63,6 +66,7 @@ impl TopologyBuilder {
             ports: topology.ports().to_vec(),
             links: topology.links().to_vec(),
             hosts: topology.hosts().to_vec(),
+            machines: topology.machines().iter().map(|machine| machine.name.clone()).collect(),
             in_band: topology.in_band(),
             ..Self::default()
         };
@@ -77,10 +81,12 @@ impl TopologyBuilder {
         }
         for (id, host) in topology.host_ids().zip(topology.hosts()) {
             builder.host_by_name.insert(host.name.clone(), id);
-            builder.host_by_mac.insert(host.mac, id);
+            builder.host_by_mac.extend(host.macs().map(|mac| (mac, id)));
             builder.host_by_address.extend(host.address.map(|address| (address, id)));
             builder.owner_by_guid.extend(host.guid.map(|guid| (guid, format!("host {}", host.name))));
         }
+        let names = builder.machines.iter().cloned();
+        builder.machine_by_name = names.zip((0..).map(MachineId::new)).collect();
         builder
     }
 
@@ -202,7 +208,7 @@ impl TopologyBuilder {
         Ok(id)
     }
 
-    /// Plugs a host into a port.
+    /// Plugs a host into a port: a machine of one port, unless [`Self::join_machine`] says otherwise.
     ///
     /// # Errors
     /// [`Fault`] if the name is unusable or taken, the address is taken or no station's, the port has a cable, or the
@@ -219,15 +225,10 @@ impl TopologyBuilder {
         if self.host_by_name.contains_key(name) {
             return Err(Fault::DuplicateHost(name.to_owned()));
         }
-        if mac.is_multicast() {
-            return Err(Fault::MulticastMac { mac });
+        if self.machine_by_name.contains_key(name) {
+            return Err(Fault::DuplicateMachine(name.to_owned()));
         }
-        if mac.is_zero() {
-            return Err(Fault::ZeroMac);
-        }
-        if let Some(other) = self.host_by_mac.get(&mac) {
-            return Err(Fault::DuplicateMac { mac, host: self.hosts[other.index()].name.clone() });
-        }
+        self.check_mac(mac)?;
         if let Some((address, other)) = address.and_then(|address| Some((address, self.host_by_address.get(&address)?)))
         {
             return Err(Fault::DuplicateAddress { address, host: self.hosts[other.index()].name.clone() });
@@ -237,7 +238,20 @@ impl TopologyBuilder {
             return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
         }
         let id = HostId::new(self.hosts.len());
-        self.hosts.push(Host { name: name.to_owned(), mac, port, rate_bps, address, guid: None });
+        let machine = MachineId::new(self.machines.len());
+        self.hosts.push(Host {
+            name: name.to_owned(),
+            machine,
+            rail: None,
+            mac,
+            further_macs: Vec::new(),
+            port,
+            rate_bps,
+            address,
+            guid: None,
+        });
+        self.machines.push(name.to_owned());
+        self.machine_by_name.insert(name.to_owned(), machine);
         self.host_by_name.insert(name.to_owned(), id);
         self.host_by_mac.insert(mac, id);
         if let Some(address) = address {
@@ -245,6 +259,93 @@ impl TopologyBuilder {
         }
         self.ports[port.index()].attachment = Attachment::Host(id);
         Ok(id)
+    }
+
+    /// Makes the host that was added last, whose name is the machine's, a slash and the port's, a port of a machine, beside
+    /// those that were added just before it.
+    ///
+    /// # Errors
+    /// [`Fault`] if the host's name is another, the machine's name is unusable or taken, or hosts of other machines stand
+    /// between.
+    pub fn join_machine(&mut self, name: &str) -> Result<(), Fault> {
+        check_name(name)?;
+        let (Some(host), Some(own)) = (self.hosts.last_mut(), self.machines.last()) else {
+            return Err(Fault::Empty);
+        };
+        if own == name {
+            return Ok(());
+        }
+        if !host.name.strip_prefix(name).is_some_and(|nic| nic.starts_with('/')) {
+            return Err(Fault::NotOfMachine { host: host.name.clone(), machine: name.to_owned() });
+        }
+        match self.machine_by_name.get(name).copied() {
+            Some(known) if known.index() + 1 == host.machine.index() => {
+                self.machine_by_name.remove(own);
+                host.machine = known;
+                self.machines.pop();
+            }
+            Some(_) => return Err(Fault::DuplicateMachine(name.to_owned())),
+            None if self.host_by_name.contains_key(name) => return Err(Fault::DuplicateHost(name.to_owned())),
+            None => {
+                self.machine_by_name.remove(own);
+                self.machine_by_name.insert(name.to_owned(), host.machine);
+                self.machines[host.machine.index()] = name.to_owned();
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which rail a host is on.
+    pub fn set_rail(&mut self, host: HostId, rail: u8) {
+        self.hosts[host.index()].rail = Some(rail);
+    }
+
+    /// Puts a further station address behind a host's port.
+    ///
+    /// # Errors
+    /// [`Fault`] if the address is taken or no station's, or the bound on addresses of one port is reached.
+    pub fn add_mac(&mut self, host: HostId, mac: Mac) -> Result<(), Fault> {
+        self.check_mac(mac)?;
+        let further = &mut self.hosts[host.index()].further_macs;
+        if further.len() + 1 >= ADDRESSES_MAX {
+            return Err(Fault::TooMany { what: "addresses behind one port", limit: ADDRESSES_MAX });
+        }
+        further.insert(further.partition_point(|other| *other < mac), mac);
+        self.host_by_mac.insert(mac, host);
+        Ok(())
+    }
+
+    /// Adds the hosts of another topology, in its order: `port` says where each is plugged in, or that it is left out.
+    ///
+    /// # Errors
+    /// As [`Self::add_host`].
+    pub fn add_hosts_of(
+        &mut self,
+        topology: &Topology,
+        mut port: impl FnMut(HostId, &Host) -> Option<PortId>,
+    ) -> Result<(), Fault> {
+        for (id, host) in topology.host_ids().zip(topology.hosts()) {
+            let Some(port) = port(id, host) else { continue };
+            let added = self.add_host(&host.name, host.mac, port, host.rate_bps, host.address)?;
+            self.join_machine(&topology.machine(host.machine).name)?;
+            self.hosts[added.index()].rail = host.rail;
+            host.further_macs.iter().try_for_each(|mac| self.add_mac(added, *mac))?;
+            host.guid.map_or(Ok(()), |guid| self.set_host_guid(added, guid))?;
+        }
+        Ok(())
+    }
+
+    fn check_mac(&self, mac: Mac) -> Result<(), Fault> {
+        if mac.is_multicast() {
+            return Err(Fault::MulticastMac { mac });
+        }
+        if mac.is_zero() {
+            return Err(Fault::ZeroMac);
+        }
+        match self.host_by_mac.get(&mac) {
+            Some(other) => Err(Fault::DuplicateMac { mac, host: self.hosts[other.index()].name.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Pulls cables out: their ports stay, with nothing plugged in. The links behind them move up.
@@ -343,7 +444,7 @@ impl TopologyBuilder {
             .collect();
         let hosts = self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
         let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
-        Ok((Topology::assemble(self.switches, ports, links, hosts, in_band), unreachable))
+        Ok((Topology::assemble(self.switches, ports, links, hosts, self.machines, in_band), unreachable))
     }
 
     pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {

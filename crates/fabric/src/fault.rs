@@ -90,6 +90,17 @@ pub enum Fault {
         /// Who has it.
         host: String,
     },
+    /// A machine whose name another has, or whose ports other hosts stand between.
+    #[error("machine {0} is named twice, or its ports are not listed one after another")]
+    DuplicateMachine(String),
+    /// A port of a machine whose name does not begin with the machine's.
+    #[error("host {host} cannot be a port of machine {machine}")]
+    NotOfMachine {
+        /// The host.
+        host: String,
+        /// The machine.
+        machine: String,
+    },
     /// Two devices of one GUID.
     #[error("GUID {guid} already belongs to {owner}")]
     DuplicateGuid {
@@ -150,6 +161,9 @@ impl Fault {
             Self::UnknownPort { known, .. } => Some(format!("its ports are {known}")),
             Self::PortUsedTwice { .. } => Some("a port takes one cable; check the number at both ends".to_owned()),
             Self::MulticastMac { .. } => Some("the first octet of a station's address is even".to_owned()),
+            Self::NotOfMachine { machine, .. } => {
+                Some(format!("the ports of a machine are named after it: {machine}/eth0, {machine}/eth1"))
+            }
             Self::DuplicateMgmt { .. } => Some("every switch has a management address of its own".to_owned()),
             Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),
             _ => None,

@@ -45,6 +45,9 @@ index!(
     /// A host's position in [`Topology::hosts`](crate::Topology::hosts).
     HostId, "h");
 index!(
+    /// A machine's position in [`Topology::machines`](crate::Topology::machines).
+    MachineId, "m");
+index!(
     /// A switch port's position in [`Topology::ports`](crate::Topology::ports).
     PortId, "p");
 index!(

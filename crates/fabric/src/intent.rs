@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-use crate::{FloodSet, HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
+use crate::{FloodSet, Host, HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topology, VlanId, VlanSet};
 
 /// What every Ethernet port passes: the largest IP packet, in bytes, that needs no jumbo frames.
 pub const ETHERNET_MTU_BYTES: u16 = 1500;
@@ -168,7 +168,7 @@ pub enum FlowControlMode {
     },
 }
 
-/// Static entries for consecutive hosts: frames of `vlan` for any of them leave through `port`.
+/// Static entries for consecutive hosts: frames of `vlan` for any of their addresses leave through `port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FdbRun {
     /// The VLAN.
@@ -219,19 +219,26 @@ impl DeviceIntent {
 
     /// Every static entry, ascending by VLAN and host, foreign ones last.
     pub fn fdb_entries<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = FdbEntry> + 'a {
-        let own = self.fdb.iter().flat_map(|run| {
-            (run.first.index()..=run.last.index()).map(|host| FdbEntry {
-                vlan: run.vlan,
-                mac: topology.hosts()[host].mac,
-                port: run.port,
-            })
-        });
-        own.chain(self.foreign.iter().copied())
+        self.fdb.iter().flat_map(|run| run.entries(topology)).chain(self.foreign.iter().copied())
     }
 
-    /// The number of static entries.
-    pub fn fdb_len(&self) -> usize {
-        self.fdb.iter().map(|run| run.last.index() - run.first.index() + 1).sum::<usize>() + self.foreign.len()
+    /// The number of static entries. Cost: O(runs).
+    pub fn fdb_len(&self, topology: &Topology) -> usize {
+        self.fdb.iter().map(|run| run.len(topology)).sum::<usize>() + self.foreign.len()
+    }
+}
+
+impl FdbRun {
+    /// The entries: one for each address of each host, ascending by host.
+    pub fn entries(self, topology: &Topology) -> impl Iterator<Item = FdbEntry> + '_ {
+        let hosts = &topology.hosts()[self.first.index()..=self.last.index()];
+        hosts.iter().flat_map(Host::macs).map(move |mac| FdbEntry { vlan: self.vlan, mac, port: self.port })
+    }
+
+    /// The number of entries. Cost: O(1).
+    #[expect(clippy::len_without_is_empty, reason = "a run has a host")]
+    pub fn len(&self, topology: &Topology) -> usize {
+        topology.mac_count(self.first, self.last)
     }
 }
 

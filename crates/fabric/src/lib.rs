@@ -47,23 +47,23 @@ pub use fault::Fault;
 pub use flood::{Flood, FloodKind, FloodSet};
 pub use gravity::{Estimate, EstimateError, gravity};
 pub use guid::{Guid, GuidError};
-pub use id::{ChannelId, HostId, LinkId, PortId, SwitchId};
+pub use id::{ChannelId, HostId, LinkId, MachineId, PortId, SwitchId};
 pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
 pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
     IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit,
 };
-pub use limits::{HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
+pub use limits::{ADDRESSES_MAX, HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};
 pub use models::Models;
 pub use name::is_port_name;
 pub use plan::{Plan, Summary};
-pub use policy::{EngineName, FdbMode, FlowControl, Policy, Resilience, Subnet, Tagging};
+pub use policy::{EngineName, FdbMode, FlowControl, Policy, Rails, Resilience, Subnet, Tagging};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use relation::Relation;
 pub use report::{Finding, FindingKind, Report, Severity};
-pub use topology::{Attachment, Host, InBand, Link, Port, Switch, Topology};
+pub use topology::{Attachment, Host, InBand, Link, Machine, Port, Switch, Topology};
 pub use traffic::{DEMAND_MAX, DEMANDS_MAX, Demand, Traffic, TrafficError, TrafficMatrix};
 pub use tree::{RootedTree, Tree, TreeError, VlanTree, is_forest};
 pub use vlan::{VlanError, VlanId, VlanPool, VlanSet};

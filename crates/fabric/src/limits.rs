@@ -5,6 +5,8 @@
 pub const SWITCHES_MAX: usize = 16_384;
 /// Most hosts in one topology.
 pub const HOSTS_MAX: usize = 262_144;
+/// Most station addresses behind one port.
+pub const ADDRESSES_MAX: usize = 4_096;
 /// Most links between switches in one topology.
 pub const LINKS_MAX: usize = 1_048_576;
 /// Longest name of a switch, port, host or model, in bytes.

@@ -1,8 +1,11 @@
 //! What the planner is asked for.
 
-use std::{fmt, net::Ipv4Addr, str::FromStr, time::Duration};
+use std::{borrow::Cow, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
-use crate::{ETHERNET_MTU_BYTES, Flood, StormLimit, Traffic, VlanId, VlanPool, VlanSet, VlanTree, words::words};
+use crate::{
+    Demand, ETHERNET_MTU_BYTES, Flood, HostId, StormLimit, Topology, Traffic, TrafficError, TrafficMatrix, VlanId,
+    VlanPool, VlanSet, VlanTree, words::words,
+};
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +30,10 @@ pub struct Policy {
     pub subnet: Subnet,
     /// Largest IP packet on hosts, in bytes.
     pub mtu_bytes: u16,
-    /// What hosts send to each other: what loads are counted by.
+    /// What hosts send to each other: what loads are counted by. All-to-all leaves out what [`Policy::demand`] does.
     pub traffic: Traffic,
+    /// Which hosts of other rails all-to-all traffic is for.
+    pub rails: Rails,
     /// Seed of every random choice.
     pub seed: u64,
     /// Which failures a stored switch-over must be ready for.
@@ -38,6 +43,32 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether all-to-all traffic is for two hosts: ports of different machines and, with [`Rails::Within`], not of two rails.
+    pub fn exchange(&self, topology: &Topology, source: HostId, destination: HostId) -> bool {
+        let [a, b] = [source, destination].map(|id| topology.host(id));
+        let same_rail = a.rail.is_none() || b.rail.is_none() || a.rail == b.rail;
+        a.machine != b.machine && (same_rail || self.rails == Rails::Across)
+    }
+
+    /// What each host sends to each other: a traffic matrix as it is; all-to-all without the pairs within a machine and, with
+    /// [`Rails::Within`], without the pairs of two rails. All-to-all comes back where that leaves nothing out.
+    /// Cost: O(hosts²) where it leaves something out.
+    ///
+    /// # Errors
+    /// [`TrafficError::TooMany`] if more pairs than a matrix holds are left.
+    pub fn demand(&self, topology: &Topology) -> Result<Cow<'_, Traffic>, TrafficError> {
+        let by_rail = self.rails == Rails::Within && topology.hosts().iter().any(|host| host.rail.is_some());
+        if self.traffic != Traffic::AllToAll || !(by_rail || topology.has_multi_port_machines()) {
+            return Ok(Cow::Borrowed(&self.traffic));
+        }
+        let pairs = topology.host_ids().flat_map(|source| topology.host_ids().map(move |to| (source, to)));
+        let demands = pairs.filter(|&(source, to)| self.exchange(topology, source, to));
+        let demands = demands.map(|(source, destination)| Demand { source, destination, amount: 1.0 });
+        // One more than a matrix takes is enough to have it refused.
+        let demands = demands.take(crate::DEMANDS_MAX + 1).collect();
+        TrafficMatrix::new(topology.hosts().len(), demands).map(|matrix| Cow::Owned(Traffic::Matrix(matrix)))
+    }
+
     /// The MTU of a port that carries data, in bytes: room for the hosts' packets, and no less than every Ethernet port has.
     pub fn port_mtu_bytes(&self) -> u16 {
         self.mtu_bytes.max(ETHERNET_MTU_BYTES)
@@ -78,6 +109,7 @@ impl Default for Policy {
             subnet: Subnet::default(),
             mtu_bytes: 1500,
             traffic: Traffic::AllToAll,
+            rails: Rails::Across,
             seed: 1,
             resilience: Resilience::None,
             time_limit: None,
@@ -126,6 +158,16 @@ words! {
         ///
         /// Source: \[Miura\] 3.2, the address of higher priority.
         SourceDestination = "source-destination",
+    }
+}
+
+words! {
+    /// Which hosts of other rails all-to-all traffic is for.
+    Rails {
+        /// Every host, whatever its rail.
+        Across = "across",
+        /// None: a host with a rail sends to hosts of its rail and to hosts without one.
+        Within = "within",
     }
 }
 

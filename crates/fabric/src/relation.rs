@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Attachment, ChannelId, HostId, Mac, PortId, SwitchId, Topology};
+use crate::{Attachment, ChannelId, Host, HostId, Mac, PortId, SwitchId, Topology};
 
 /// Where the switches, ports, links and hosts of an older topology are in a newer one; none where they are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Relation {
     pub port: Vec<Option<PortId>>,
     /// `channel[old]`: the same direction of a cable between the same two ports.
     pub channel: Vec<Option<ChannelId>>,
-    /// `station[old]`: the host of the same address, whatever its name: what forwarding entries are about.
+    /// `station[old]`: the host of the same addresses, whatever its name: what forwarding entries are about.
     pub station: Vec<Option<HostId>>,
     /// `switch_from[new]`: the old switch of the same name.
     pub switch_from: Vec<Option<SwitchId>>,
@@ -57,7 +57,8 @@ impl Relation {
                 host_from[twin.index()] = Some(id);
             }
         }
-        let station = old.hosts().iter().map(|host| macs.get(&host.mac).copied()).collect();
+        let same = |host: &Host| macs.get(&host.mac).copied().filter(|twin| new.host(*twin).macs().eq(host.macs()));
+        let station = old.hosts().iter().map(same).collect();
         Self { port, channel, station, switch_from, host_from }
     }
 
@@ -68,7 +69,7 @@ impl Relation {
             (Attachment::Nothing, Attachment::Nothing) => true,
             (Attachment::Host(one), Attachment::Host(other)) => {
                 let (one, other) = (old.host(one), new.host(other));
-                one.name == other.name && one.mac == other.mac
+                one.name == other.name && one.macs().eq(other.macs())
             }
             (Attachment::Link(link), Attachment::Link(_)) => self.channel[ChannelId::forward(link).index()].is_some(),
             _ => false,
@@ -80,7 +81,7 @@ impl Relation {
         let same = |id: &HostId| {
             self.host_from[id.index()].is_some_and(|before| {
                 let (before, now) = (old.host(before), new.host(*id));
-                before.mac == now.mac && self.port[before.port.index()] == Some(now.port)
+                before.macs().eq(now.macs()) && self.port[before.port.index()] == Some(now.port)
             })
         };
         new.host_ids().filter(same).collect()

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use crate::{ChannelId, Guid, HostId, LinkId, Mac, Model, PortId, SwitchId, SwitchIdentity, VlanId};
+use crate::{ChannelId, Guid, HostId, LinkId, Mac, MachineId, Model, PortId, SwitchId, SwitchIdentity, VlanId};
 
 /// A switch and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +64,37 @@ pub struct Link {
     pub rate_bps: u64,
 }
 
-/// A host and its cable to a switch.
+/// A machine at the rim: one host for each of its ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Unique among machines; that of its host where it has one port.
+    pub name: String,
+    pub(crate) first: HostId,
+    pub(crate) ports: usize,
+}
+
+impl Machine {
+    /// Its ports, in order.
+    pub fn hosts(&self) -> impl DoubleEndedIterator<Item = HostId> + ExactSizeIterator + Clone + use<> {
+        let first = self.first.index();
+        (first..first + self.ports).map(HostId::new)
+    }
+}
+
+/// A port of a machine and its cable to a switch. A machine with several ports is several hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Unique among hosts.
     pub name: String,
+    /// The machine that it is a port of.
+    pub machine: MachineId,
+    /// The rail that it is on, where a cluster has rails: the ports of one number lead to switches of their own.
+    pub rail: Option<u8>,
     /// The station address; unicast and unique.
     pub mac: Mac,
+    /// Further station addresses behind the same port, such as those of virtual machines and management processors;
+    /// unicast and unique, ascending.
+    pub further_macs: Vec<Mac>,
     /// The switch port that it is plugged into.
     pub port: PortId,
     /// Capacity of each direction of its cable.
@@ -79,6 +103,13 @@ pub struct Host {
     pub address: Option<IpAddr>,
     /// The InfiniBand GUID of its port, if it has one.
     pub guid: Option<Guid>,
+}
+
+impl Host {
+    /// Every station address behind the port, its own first.
+    pub fn macs(&self) -> impl Iterator<Item = Mac> + Clone + '_ {
+        std::iter::once(self.mac).chain(self.further_macs.iter().copied())
+    }
 }
 
 /// How switches are managed where they have no port of their own for it: over the data ports, in a VLAN.
@@ -106,6 +137,9 @@ pub struct Topology {
     ports: Vec<Port>,
     links: Vec<Link>,
     hosts: Vec<Host>,
+    machines: Vec<Machine>,
+    /// Station addresses of the hosts before each: `macs_before[h + 1] - macs_before[h]` are host `h`'s.
+    macs_before: Vec<usize>,
     /// Channels that leave each switch, in port order: `out[out_start[s]..out_start[s + 1]]`.
     out: Vec<ChannelId>,
     out_start: Vec<usize>,
@@ -118,12 +152,13 @@ pub struct Topology {
 
 impl Topology {
     /// Assembles a topology from parts that [`TopologyBuilder`](crate::TopologyBuilder) has validated.
-    /// `ports` are grouped by switch in ascending order.
+    /// `ports` are grouped by switch, hosts by machine, in ascending order.
     pub(crate) fn assemble(
         switches: Vec<DraftSwitch>,
         ports: Vec<Port>,
         links: Vec<Link>,
         hosts: Vec<Host>,
+        machine_names: Vec<String>,
         in_band: Option<InBand>,
     ) -> Self {
         let mut counts = vec![0; switches.len()];
@@ -158,7 +193,31 @@ impl Topology {
             rim_start.push(rim.len());
         }
         let rate_max_bps = links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
-        Self { switches, ports, links, hosts, out, out_start, rim, rim_start, rate_max_bps, in_band }
+        let mut macs_before = vec![0];
+        let mut machines: Vec<Machine> =
+            (machine_names.into_iter()).map(|name| Machine { name, first: HostId::new(0), ports: 0 }).collect();
+        for (id, host) in HostId::all(hosts.len()).zip(&hosts) {
+            macs_before.push(macs_before[id.index()] + host.macs().count());
+            let machine = &mut machines[host.machine.index()];
+            if machine.ports == 0 {
+                machine.first = id;
+            }
+            machine.ports += 1;
+        }
+        Self {
+            switches,
+            ports,
+            links,
+            hosts,
+            machines,
+            macs_before,
+            out,
+            out_start,
+            rim,
+            rim_start,
+            rate_max_bps,
+            in_band,
+        }
     }
 
     /// All switches; `switches()[id.index()]` is switch `id`.
@@ -179,6 +238,34 @@ impl Topology {
     /// All hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
+    }
+
+    /// All machines, in the order of their hosts.
+    pub fn machines(&self) -> &[Machine] {
+        &self.machines
+    }
+
+    /// One machine.
+    #[inline]
+    pub fn machine(&self, id: MachineId) -> &Machine {
+        &self.machines[id.index()]
+    }
+
+    /// Whether some machine has several ports.
+    pub fn has_multi_port_machines(&self) -> bool {
+        self.machines.len() < self.hosts.len()
+    }
+
+    /// Whether two hosts are ports of one machine.
+    #[inline]
+    pub fn are_of_one_machine(&self, a: HostId, b: HostId) -> bool {
+        self.host(a).machine == self.host(b).machine
+    }
+
+    /// The number of station addresses of the hosts `first` to `last`. Cost: O(1).
+    #[inline]
+    pub fn mac_count(&self, first: HostId, last: HostId) -> usize {
+        self.macs_before[last.index() + 1] - self.macs_before[first.index()]
     }
 
     /// How switches are managed over the data ports, if they are.

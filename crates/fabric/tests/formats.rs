@@ -492,6 +492,7 @@ prop_compose! {
         rates in vec(prop_oneof![Just(1_000_000_000_u64), 1..100_000_000_000_000_u64], 40),
         spare in vec(any::<prop::sample::Index>(), 0..4),
         facts in vec((0_u8..4, 0_u8..3), 8),
+        machines in vec((0_u8..3, 0_u8..3, 0_u32..3), 8),
     ) -> Topology {
         let mut builder = TopologyBuilder::new();
         let mut switches = Vec::new();
@@ -538,6 +539,7 @@ prop_compose! {
                 builder.add_link(a, b, rate_bps).unwrap();
             }
         }
+        let mut machine = None;
         for (number, (name, index, mac, address)) in hosts.into_iter().enumerate() {
             let Some(port) = port(&mut builder, index.index(count)) else { continue };
             let address: Option<IpAddr> = match address {
@@ -546,8 +548,26 @@ prop_compose! {
                 _ => Some(format!("2001:db8::{number}").parse().unwrap()),
             };
             // A name or address that another host has is simply not used.
+            // Some hosts stand alone, some begin a machine, some are a further port of the machine before.
+            let (kind, rail, further) = machines[number];
+            machine = match (kind, machine) {
+                (0, _) => None,
+                (2, Some(before)) => Some(before),
+                _ => Some(format!("machine {number}").replace(' ', "-")),
+            };
+            let name = machine.as_ref().map_or(name, |machine| format!("{machine}/{number}"));
             let added = builder.add_host(&name, Mac::local(mac), port, rates.next().unwrap_or(1), address);
-            if let (Ok(host), Some(guid)) = (added, Guid::new(number as u64 % 2 * (number as u64 + 0x5000_0000_0000_0000))) {
+            let Ok(host) = added else { continue };
+            if let Some(machine) = &machine {
+                builder.join_machine(machine).unwrap();
+            }
+            if rail > 0 {
+                builder.set_rail(host, rail);
+            }
+            for mac in 0..further {
+                builder.add_mac(host, Mac::new([6, 0, 0, 0, number as u8, (7 - mac) as u8])).unwrap();
+            }
+            if let Some(guid) = Guid::new(number as u64 % 2 * (number as u64 + 0x5000_0000_0000_0000)) {
                 builder.set_host_guid(host, guid).unwrap();
             }
         }

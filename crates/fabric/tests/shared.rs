@@ -8,8 +8,8 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, HostId, HostRun, LinkId, Mac,
-    PairRun, PortId, PortIntent, Proof, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic,
-    TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
+    PairRun, Policy, PortId, PortIntent, Proof, Rails, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology,
+    TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -44,7 +44,17 @@ fn random_fabric(rng: &mut Rng) -> Topology {
     for number in 0..rng.below(10) {
         let port = free(&mut builder, rng.below(count));
         let mac = Mac::local(number as u32 + 1);
-        builder.add_host(&format!("h{number}"), mac, port, rates[rng.below(3)], None).expect("a free port");
+        let name = if number % 3 == 0 { format!("h{number}") } else { format!("m{}/{number}", number / 3) };
+        let host = builder.add_host(&name, mac, port, rates[rng.below(3)], None).expect("a free port");
+        if number % 3 > 0 {
+            builder.join_machine(&format!("m{}", number / 3)).expect("one after another");
+        }
+        if rng.below(3) > 0 {
+            builder.set_rail(host, rng.below(2) as u8);
+        }
+        for further in 0..rng.below(3) {
+            builder.add_mac(host, Mac::local(1000 + 10 * number as u32 + further as u32)).expect("a fresh address");
+        }
     }
     for _ in 0..rng.below(4) {
         free(&mut builder, rng.below(count));
@@ -296,14 +306,45 @@ fn an_intent_says_of_itself_what_its_fields_say() {
             }
             assert_eq!(device.class_of(id), (class < 3).then_some(class), "seed {seed}");
         }
+        let topology = random_fabric(&mut rng);
         let mut next = 0;
-        for _ in 0..rng.below(4) {
+        while next + 2 < topology.hosts().len() {
             let (first, last) = (host(next + rng.below(2)), host(next + 1 + rng.below(2)));
             device.fdb.push(FdbRun { vlan: vlan(2), first, last, port: PortId::new(0) });
             next += 4;
         }
-        let entries: usize = device.fdb.iter().map(|run| (run.first.index()..=run.last.index()).count()).sum();
-        assert_eq!(device.fdb_len(), entries, "seed {seed}");
+        let hosts = device.fdb.iter().flat_map(|run| run.first.index()..=run.last.index());
+        let macs: Vec<Mac> = hosts.flat_map(|at| topology.hosts()[at].macs().collect::<Vec<_>>()).collect();
+        assert_eq!(device.fdb_len(&topology), macs.len(), "seed {seed}");
+        assert!(device.fdb_entries(&topology).map(|entry| entry.mac).eq(macs), "seed {seed}");
+    }
+}
+
+#[test]
+fn the_demand_of_all_to_all_is_between_machines_and_within_rails_if_asked() {
+    for seed in SEEDS {
+        let topology = random_fabric(&mut Rng::new(seed));
+        for machine in topology.machines() {
+            assert!(
+                machine.hosts().all(|host| topology.machine(topology.host(host).machine) == machine),
+                "seed {seed}"
+            );
+        }
+        let of_machines: usize = topology.machines().iter().map(|machine| machine.hosts().count()).sum();
+        assert_eq!(of_machines, topology.hosts().len(), "seed {seed}");
+        for rails in Rails::ALL.iter().copied() {
+            let policy = Policy { rails, ..Policy::default() };
+            let demand = policy.demand(&topology).expect("a small network");
+            for (source, a) in topology.host_ids().zip(topology.hosts()) {
+                for (destination, b) in topology.host_ids().zip(topology.hosts()) {
+                    let machine = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+                    let apart = machine(&a.name) != machine(&b.name);
+                    let same_rail = a.rail.zip(b.rail).is_none_or(|(a, b)| a == b);
+                    let expected = f64::from(u8::from(apart && (same_rail || rails == Rails::Across)));
+                    assert_eq!(demand.demand(source, destination), expected, "seed {seed}: {} to {}", a.name, b.name);
+                }
+            }
+        }
     }
 }
 

@@ -43,11 +43,20 @@ pub enum Probe {
     Dhcp,
     /// A datagram to an IP multicast group that every host has joined.
     Multicast,
+    /// A frame to every further station address of every other host, as of its virtual machines: heard behind that host's port
+    /// alone.
+    Addresses,
 }
 
 impl Probe {
     /// Every kind, in the order in which they are worth trying.
-    pub const ALL: &'static [Self] = &[Self::Ping, Self::PingLinkLocal, Self::Arp, Self::Dhcp, Self::Multicast];
+    pub const ALL: &'static [Self] =
+        &[Self::Ping, Self::PingLinkLocal, Self::Arp, Self::Dhcp, Self::Multicast, Self::Addresses];
+
+    /// Whether a lab has anything to check.
+    pub fn is_meant_for(self, layout: &Layout) -> bool {
+        self != Self::Addresses || layout.hosts.iter().any(|host| !host.further_macs.is_empty())
+    }
 
     /// The word for it.
     pub const fn word(self) -> &'static str {
@@ -57,6 +66,7 @@ impl Probe {
             Self::Arp => "arp",
             Self::Dhcp => "dhcp",
             Self::Multicast => "multicast",
+            Self::Addresses => "addresses",
         }
     }
 }
@@ -107,6 +117,8 @@ const TOKEN: [u8; 8] = *b"espalier";
 
 const DHCP_SERVER_PORT: u16 = 67;
 const DHCP_CLIENT_PORT: u16 = 68;
+/// EtherType of local experiments (IEEE 802, clause 9.2.4).
+const EXPERIMENTAL: u16 = 0x88b5;
 const MULTICAST_PORT: u16 = 47_411;
 const MULTICAST_V4: Ipv4Addr = Ipv4Addr::new(239, 255, 77, 1);
 const MULTICAST_V6: Ipv6Addr = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x4d01);
@@ -126,6 +138,7 @@ pub fn check(lab: &Lab, probe: Probe) -> Result<Delivery, LabError> {
         Probe::Arp => arp(layout)?,
         Probe::Dhcp => dhcp(layout)?,
         Probe::Multicast => multicast(layout)?,
+        Probe::Addresses => addresses(layout)?,
     };
     let name = |host: usize| layout.hosts[host].name.clone();
     let count = layout.hosts.len();
@@ -365,6 +378,32 @@ fn multicast(layout: &Layout) -> Result<(Counts, Counts), LabError> {
     }
     let mut counts = Counts::new(layout.hosts.len());
     collect(&sockets, &mut counts, &expected, PATIENCE, note_token).context("check", &layout.name, "receive group")?;
+    Ok((expected, counts))
+}
+
+/// Sockets see every frame that comes to a host's device, for whatever address: a frame that floods is counted as well.
+fn addresses(layout: &Layout) -> Result<(Counts, Counts), LabError> {
+    let sockets = in_hosts(layout, "open packet socket", |_, _| packet_socket(EXPERIMENTAL))?;
+    let (macs, count) = (macs(layout), layout.hosts.len());
+    let mut expected = Counts::new(count);
+    for (source, host) in layout.hosts.iter().enumerate() {
+        for destination in (0..count).filter(|destination| *destination != source) {
+            for mac in &layout.hosts[destination].further_macs {
+                let mut frame = ethernet(mac.parse().unwrap_or(Mac::BROADCAST), macs[source], EXPERIMENTAL);
+                frame.extend(token(source));
+                expected.add(source, destination);
+                send_frame(&sockets[source], &frame).context("check", &host.name, "send frame")?;
+            }
+        }
+    }
+    let mut counts = Counts::new(count);
+    // What a host sends itself comes by its socket, too.
+    let note = |counts: &mut Counts, host: usize, frame: &[u8]| {
+        if frame.get(6..12) != Some(&macs[host].octets()) {
+            note_token(counts, host, frame.get(14..).unwrap_or_default());
+        }
+    };
+    collect(&sockets, &mut counts, &expected, PATIENCE, note).context("check", &layout.name, "receive frames")?;
     Ok((expected, counts))
 }
 

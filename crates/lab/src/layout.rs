@@ -124,6 +124,9 @@ pub struct HostSite {
     pub namespace: String,
     /// Its station address.
     pub mac: String,
+    /// Further station addresses behind its port.
+    #[serde(default)]
+    pub further_macs: Vec<String>,
     /// Its IP address.
     pub address: IpAddr,
     /// Length of the network prefix of `address`, in bits.
@@ -260,6 +263,7 @@ impl Layout {
                     namespace: host_namespace(&options.name, &name, is_switch),
                     name,
                     mac: intent.mac.to_string(),
+                    further_macs: topology.host(host).further_macs.iter().map(Mac::to_string).collect(),
                     address: intent.address,
                     prefix_bits: intent.prefix_bits,
                     mtu_bytes: intent.mtu_bytes,

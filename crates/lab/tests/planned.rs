@@ -5,7 +5,7 @@ mod common;
 
 use common::{Guard, cabling, lab_name, skipped, wanted};
 use fabric::{
-    EngineName, Plan, Policy, Topology,
+    EngineName, HostId, Mac, Plan, Policy, Rails, Tagging, Topology,
     generate::{Kind, Options, generate},
 };
 use lab::{
@@ -53,6 +53,34 @@ fn searched_plans_deliver_what_they_promise() {
         for &backend in Backend::ALL {
             if !skipped(backend) {
                 delivers(word, &plan, backend);
+            }
+        }
+    }
+}
+
+/// Frames for virtual machines arrive behind their host's port and nowhere else, whoever tags.
+#[test]
+fn further_addresses_are_delivered_and_nothing_floods() {
+    let kind = Kind::parse("torus", &["3x3".to_owned()]).expect("a valid size");
+    let options = Options { nics: Some(3), ..Options::default() };
+    let mut builder = fabric::TopologyBuilder::of(&generate(&kind, &options).expect("three rails"));
+    for (number, host) in [(1, 0), (2, 0), (3, 4), (4, 7)] {
+        builder.add_mac(HostId::new(host), Mac::new([0x52, 0x54, 0, 0, 0, number])).expect("a fresh address");
+    }
+    let topology = builder.finish().expect("as before");
+    for tagging in [Tagging::Switch, Tagging::SourceDestination, Tagging::Pair] {
+        let policy = Policy { tagging, rails: Rails::Within, ..Policy::default() };
+        let plan = planner::plan(&topology, &policy, None).expect("any connected cabling has a plan");
+        assert!(verify::check(&plan).is_deployable(), "{tagging}");
+        for &backend in Backend::ALL {
+            if skipped(backend) {
+                continue;
+            }
+            let name = lab_name(&format!("macs{}", tagging.word().len()));
+            let lab = Guard::up(&plan, &LabOptions { backend: Some(backend), ..LabOptions::new(name) });
+            for probe in [Probe::Ping, Probe::Addresses] {
+                let delivery = check(&lab.0, probe).expect("probes can be sent");
+                assert_eq!(delivery.faults, [], "{tagging}, {backend}: {probe}");
             }
         }
     }

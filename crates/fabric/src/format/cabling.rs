@@ -20,7 +20,7 @@ use std::{
 };
 
 use crate::{
-    DEFAULT_RATE_BPS, Fault, Guid, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology,
+    DEFAULT_RATE_BPS, Fault, Guid, Host, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology,
     TopologyBuilder,
     format::{
         diagnostic::{Diagnostics, TextPosition},
@@ -52,6 +52,22 @@ pub(crate) struct Device<'a> {
     pub guid: Option<Guid>,
     /// The GUIDs of a host's ports.
     pub port_guids: BTreeMap<String, Guid>,
+    /// The machine that a host is a port of; its name is then the machine's, a slash and the port's.
+    pub machine: Option<String>,
+    /// The rail of a host.
+    pub rail: Option<u8>,
+    /// Further addresses behind a host's port.
+    pub further_macs: Vec<Mac>,
+}
+
+/// What formats without words of their own for it say of a host's machine, rail and further addresses: keys and values.
+pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str, String)> {
+    let machine = &topology.machine(host.machine).name;
+    let macs: Vec<String> = host.further_macs.iter().map(Mac::to_string).collect();
+    let machine = (*machine != host.name).then(|| ("machine", machine.clone()));
+    let rail = host.rail.map(|rail| ("rail", rail.to_string()));
+    let macs = (!macs.is_empty()).then(|| ("macs", macs.join(" ")));
+    machine.into_iter().chain(rail).chain(macs).collect()
 }
 
 impl<'a> Device<'a> {
@@ -67,7 +83,29 @@ impl<'a> Device<'a> {
             address: None,
             guid: None,
             port_guids: BTreeMap::new(),
+            machine: None,
+            rail: None,
+            further_macs: Vec::new(),
         }
+    }
+
+    /// Takes what [`host_facts`] writes; other keys are none of its business.
+    ///
+    /// # Errors
+    /// What is wrong with the value, in words.
+    pub(crate) fn take_host_fact(&mut self, key: &str, text: &str) -> Result<(), String> {
+        match key {
+            "machine" => self.machine = Some(text.to_owned()),
+            "rail" => {
+                self.rail = Some(text.parse().map_err(|_| format!("{text} is no rail, a number from 0 to 255"))?);
+            }
+            "macs" => {
+                let macs = text.split_whitespace().map(|mac| mac.parse().map_err(|error| format!("{mac} is {error}")));
+                self.further_macs = macs.collect::<Result<_, String>>()?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -333,12 +371,6 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             diagnostics
                 .push(device.site.warning(format!("host {} has no cable to a switch; it is left out", device.name)));
         }
-        if cables.len() > 1 {
-            let message = format!("host {} has {} cables; it becomes as many hosts", device.name, cables.len());
-            let help =
-                format!("they are called {0}/{1}, {0}/{2}…", device.name, port_name(cables, 0), port_name(cables, 1));
-            diagnostics.push(device.site.warning(message).with_help(help));
-        }
         for (position, cable) in cables.iter().enumerate() {
             let name = match cables.len() {
                 1 => device.name.clone(),
@@ -351,10 +383,14 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             });
             let rate_bps = cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
             let address = device.address.filter(|_| position == 0);
+            let machine = device.machine.as_ref().or(Some(&device.name).filter(|_| cables.len() > 1));
             let added = builder.add_host(&name, mac, cable.port, rate_bps, address);
-            let named = added.and_then(|host| match device.port_guids.get(&cable.end.port) {
-                Some(guid) => builder.set_host_guid(host, *guid),
-                None => Ok(()),
+            let named = added.and_then(|host| {
+                machine.map_or(Ok(()), |machine| builder.join_machine(machine))?;
+                let further = device.further_macs.iter().filter(|_| position == 0);
+                further.map(|mac| builder.add_mac(host, *mac)).collect::<Result<(), Fault>>()?;
+                device.rail.into_iter().for_each(|rail| builder.set_rail(host, rail));
+                device.port_guids.get(&cable.end.port).map_or(Ok(()), |guid| builder.set_host_guid(host, *guid))
             });
             if let Err(fault) = named {
                 diagnostics.push(device.site.fault(&fault));

@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
 use crate::{
     DEFAULT_RATE_BPS, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         node::{Node, Value},
@@ -118,6 +118,8 @@ pub fn write_containerlab(topology: &Topology) -> String {
         if *name != host.name {
             labels.push(format!("espalier-name: {}", quote(&host.name)));
         }
+        let facts = host_facts(topology, host);
+        labels.extend(facts.into_iter().map(|(key, fact)| format!("espalier-{key}: {}", double_quote(&fact))));
         node(name, labels);
     }
     let links =
@@ -189,7 +191,12 @@ impl<'a> Reader<'a, '_> {
                 "espalier-mac" => device.mac = self.parsed(value, text, "an Ethernet address"),
                 "espalier-mgmt" => device.mgmt = self.parsed(value, text, "an IP address"),
                 "espalier-address" => device.address = self.parsed(value, text, "an IP address"),
-                _ => {}
+                label => {
+                    let fact = label.strip_prefix("espalier-").unwrap_or_default();
+                    if let Err(wrong) = device.take_host_fact(fact, text) {
+                        self.diagnostics.push(self.at(value).error(wrong));
+                    }
+                }
             }
         }
     }

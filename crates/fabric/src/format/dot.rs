@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
         diagnostic::{Diagnostic, Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -72,6 +72,9 @@ pub fn write_dot(topology: &Topology) -> String {
         }
         if *name != host.name {
             let _ = write!(text, ", name={}", dot_quote(&host.name));
+        }
+        for (key, fact) in host_facts(topology, host) {
+            let _ = write!(text, ", {key}={}", dot_quote(&fact));
         }
         text.push_str("];\n");
     }
@@ -430,7 +433,11 @@ impl<'a> Parser<'a, '_> {
                 "name" => device.name = text.to_owned(),
                 "mgmt" | "mgmt_ip" => device.mgmt = parsed::<IpAddr>(value, "an IP address", self.diagnostics),
                 "address" => device.address = parsed::<IpAddr>(value, "an IP address", self.diagnostics),
-                _ => {}
+                key => {
+                    if let Err(wrong) = device.take_host_fact(key, text) {
+                        self.diagnostics.push(value.site.error(wrong));
+                    }
+                }
             }
         }
     }

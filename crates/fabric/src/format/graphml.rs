@@ -23,7 +23,7 @@ use quick_xml::{
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, usable_name},
+        cabling::{Cable, Cabling, Device, End, Role, host_facts, usable_name},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -68,6 +68,10 @@ pub(crate) fn read<'a>(
             Some("switch") => Some(Role::Switch),
             _ => device.mac.map(|_| Role::Host),
         };
+        for key in ["machine", "rail", "macs"] {
+            let taken = item.get(key).map_or(Ok(()), |text| device.take_host_fact(key, text));
+            taken.unwrap_or_else(|wrong| diagnostics.push(item.site.error(wrong)));
+        }
         cabling.devices.push(device);
     }
     let mut numberless = None;
@@ -130,12 +134,13 @@ pub fn write_graphml(topology: &Topology) -> String {
     }
     for (index, host) in topology.hosts().iter().enumerate() {
         let address = host.address.map(|address| address.to_string());
-        let data = [
+        let mut data = vec![
             ("name", Some(host.name.clone())),
             ("role", Some("host".to_owned())),
             ("mac", Some(host.mac.to_string())),
             ("address", address),
         ];
+        data.extend(host_facts(topology, host).into_iter().map(|(key, fact)| (key, Some(fact))));
         let _ = writeln!(text, "    <node id=\"h{index}\">{}</node>", data_elements(&data));
     }
     let end = |port| {

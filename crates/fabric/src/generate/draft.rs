@@ -74,14 +74,49 @@ impl Draft {
             let (a, b) = if flip { (b, a) } else { (a, b) };
             builder.add_link(a, b, options.rate_bps)?;
         }
-        let host_number = order.of(host_ports.len());
-        for host in order.of(host_ports.len()) {
-            let number = host_number[host];
-            let mac = Mac::local(u32::try_from(number + 1).expect("hosts are bounded"));
-            let rate_bps = options.host_rate_bps.unwrap_or(options.rate_bps);
-            builder.add_host(&format!("h{number}"), mac, host_ports[host], rate_bps, None)?;
+        let rate_bps = options.host_rate_bps.unwrap_or(options.rate_bps);
+        let mac = |number: usize| Mac::local(u32::try_from(number + 1).expect("hosts are bounded"));
+        let Some(nics) = options.nics else {
+            let host_number = order.of(host_ports.len());
+            for host in order.of(host_ports.len()) {
+                let number = host_number[host];
+                builder.add_host(&format!("h{number}"), mac(number), host_ports[host], rate_bps, None)?;
+            }
+            return builder
+                .finish()
+                .map_err(|faults| faults.into_iter().next().expect("a refusal has a reason").into());
+        };
+        let machines = self.machines(nics)?;
+        let machine_number = order.of(machines.len());
+        for machine in order.of(machines.len()) {
+            let name = format!("n{}", machine_number[machine]);
+            for (rail, host) in (0..=u8::MAX).zip(&machines[machine]) {
+                let mac = mac(machine_number[machine] * nics + usize::from(rail));
+                let added = builder.add_host(&format!("{name}/{rail}"), mac, host_ports[*host], rate_bps, None)?;
+                builder.join_machine(&name)?;
+                builder.set_rail(added, rail);
+            }
         }
         builder.finish().map_err(|faults| faults.into_iter().next().expect("a refusal has a reason").into())
+    }
+
+    /// The hosts of each machine, by rail: `nics` switches with hosts in a row have one each.
+    fn machines(&self, nics: usize) -> Result<Vec<Vec<usize>>, GenerateError> {
+        let rims: Vec<usize> = self.switches.iter().map(|switch| switch.hosts).filter(|hosts| *hosts > 0).collect();
+        let hosts = rims.first().copied().unwrap_or(0);
+        let refuse = |found: String| Err(GenerateError::NoRails { nics, found });
+        if rims.is_empty() || !(1..=usize::from(u8::MAX)).contains(&nics) || rims.len() % nics > 0 {
+            return refuse(rims.len().to_string());
+        }
+        if let Some(other) = rims.iter().find(|other| **other != hosts) {
+            return refuse(format!("some with {hosts} and some with {other}"));
+        }
+        let mut machines = Vec::new();
+        for first in (0..rims.len()).step_by(nics) {
+            let machine = |place: usize| (first..first + nics).map(|rim| rim * hosts + place).collect();
+            machines.extend((0..hosts).map(machine));
+        }
+        Ok(machines)
     }
 
     /// What is plugged into each switch, in slot order, hosts last.

@@ -31,6 +31,9 @@ pub struct Options {
     /// Hosts on each switch that takes hosts; none is what the family has by itself: as many as make the network
     /// non-blocking on fat trees and Clos networks, `fanout` on trees, `a/2` on dragonflies, one elsewhere.
     pub hosts_per_switch: Option<usize>,
+    /// Ports of each machine: as many switches with hosts in a row serve the same machines, each as a rail of its own. None is
+    /// one port, and no rails.
+    pub nics: Option<usize>,
     /// Rate of every link between switches, in each direction.
     pub rate_bps: u64,
     /// Rate of every host's cable; none is that of the links.
@@ -48,6 +51,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             hosts_per_switch: None,
+            nics: None,
             rate_bps: DEFAULT_RATE_BPS,
             host_rate_bps: None,
             model: None,
@@ -107,6 +111,14 @@ pub enum GenerateError {
         need: usize,
         /// Ports there are.
         has: usize,
+    },
+    /// The switches with hosts do not divide into rails.
+    #[error("machines with {nics} ports need {nics}, {}, {} … switches with hosts, as many on each; this network has {found}", 2 * nics, 3 * nics)]
+    NoRails {
+        /// Ports of a machine.
+        nics: usize,
+        /// What the network has, in words.
+        found: String,
     },
     /// No connected graph was drawn within the bound on rounds.
     #[error("no connected graph was drawn; try another seed")]

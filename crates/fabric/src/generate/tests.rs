@@ -399,3 +399,21 @@ fn absurd_sizes_are_refused_by_arithmetic_alone() {
     let error = generate(&kind("mesh 4x4"), &options).expect_err("absurd").to_string();
     assert_eq!(error, "mesh 4x4 has more than a million million hosts; at most 262144 are allowed");
 }
+
+#[test]
+fn machines_with_several_ports_have_one_on_each_rail() {
+    let options = Options { hosts_per_switch: Some(2), nics: Some(2), ..Options::default() };
+    let network = generate(&kind("torus 4"), &options).expect("two rails");
+    assert_eq!((network.machines().len(), network.hosts().len()), (4, 8));
+    let names: Vec<&str> = network.hosts().iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names[..4], ["n0/0", "n0/1", "n1/0", "n1/1"]);
+    for (number, machine) in network.machines().iter().enumerate() {
+        let at = |host| (network.switch_of(host).index(), network.host(host).rail);
+        let first = number / 2 * 2;
+        assert!(machine.hosts().map(at).eq([(first, Some(0)), (first + 1, Some(1))]), "{machine:?}");
+    }
+    for (shape, nics) in [("torus 5", 2), ("torus 4", 3)] {
+        let refused = generate(&kind(shape), &Options { nics: Some(nics), ..Options::default() });
+        assert!(matches!(refused, Err(GenerateError::NoRails { .. })), "{refused:?}");
+    }
+}

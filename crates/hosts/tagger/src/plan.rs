@@ -61,8 +61,12 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> 
         let others = following(&vlans, assigned).filter(|vlan| carries(plan, *vlan, host, to));
         Route::spread(std::iter::once(assigned).chain(others), spread).unwrap_or_else(|| Route::single(assigned))
     };
-    let destinations =
-        (plan.topology.host_ids()).filter(|to| *to != host).map(|to| (plan.topology.host(to).mac, route(to))).collect();
+    let others = plan.topology.host_ids().filter(|to| *to != host);
+    let destinations = others.flat_map(|to| {
+        let route = route(to);
+        plan.topology.host(to).macs().map(move |mac| (mac, route.clone()))
+    });
+    let destinations = destinations.collect();
     let group = Some(Route::single(plan.assignment.broadcast(host)));
     Some(TaggingTable { destinations, group, receive: vlans, classes: lanes(plan) })
 }
@@ -96,7 +100,7 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
         })
     };
     let hosts: BTreeMap<Mac, HostLine> = (topology.host_ids())
-        .map(|host| {
+        .flat_map(|host| {
             let priority = match &plan.assignment {
                 Assignment::Priority { priority, .. } => priority[host.index()],
                 _ => 0,
@@ -105,15 +109,17 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
             let own = plan.assignment.own(host).unwrap_or_else(|| plan.assignment.broadcast(host));
             let others = following(&vlans, own).filter(|vlan| is_carried(vlan, host));
             let vlans = std::iter::once(own).chain(others).take(CHOICES_MAX).collect();
-            (topology.host(host).mac, HostLine { vlans, priority, switch })
+            let line = HostLine { vlans, priority, switch };
+            topology.host(host).macs().map(move |mac| (mac, line.clone()))
         })
         .collect();
     let mut pairs = BTreeMap::new();
     if mode == Mode::Pair {
         for from in topology.host_ids() {
             let table = table(plan, from, spread).ok_or(PlanError::BySwitch)?;
-            let own = topology.host(from).mac;
-            pairs.extend(table.destinations.into_iter().map(|(to, route)| ((own, to), route.choices().to_vec())));
+            for own in topology.host(from).macs() {
+                pairs.extend(table.destinations.iter().map(|(to, route)| ((own, *to), route.choices().to_vec())));
+            }
         }
     }
     let mut lists = hosts.values().map(|line| &line.vlans).chain(pairs.values());
@@ -123,7 +129,7 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
     let apart = (topology.host_ids())
         .map(|host| (host, plan.assignment.broadcast(host)))
         .filter(|(host, vlan)| plan.assignment.own(*host).is_some_and(|own| own != *vlan));
-    let groups = apart.map(|(host, vlan)| (topology.host(host).mac, vlan)).collect();
+    let groups = apart.flat_map(|(host, vlan)| topology.host(host).macs().map(move |mac| (mac, vlan))).collect();
     Ok(Config { mode, spread, hosts, pairs, groups, vlans, classes: lanes(plan) })
 }
 
@@ -151,7 +157,7 @@ fn lanes(plan: &Plan) -> Classes {
 
 /// The host of a plan with this address.
 pub fn host_of(topology: &Topology, mac: Mac) -> Option<HostId> {
-    topology.host_ids().find(|host| topology.host(*host).mac == mac)
+    topology.host_ids().find(|host| topology.host(*host).macs().any(|own| own == mac))
 }
 
 /// VLANs that a host may send and receive: those that its port carries with a tag.

@@ -130,8 +130,6 @@ fn without_link(topology: &Topology, link: usize) -> Topology {
             builder.add_link(ports[cable.a.index()], ports[cable.b.index()], cable.rate_bps).expect("free ports");
         }
     }
-    for host in topology.hosts() {
-        builder.add_host(&host.name, host.mac, ports[host.port.index()], host.rate_bps, None).expect("a free port");
-    }
+    builder.add_hosts_of(topology, |_, host| Some(ports[host.port.index()])).expect("free ports");
     builder.finish().expect("the rest is connected")
 }

@@ -55,6 +55,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         }
         PlanError::NoHosts
         | PlanError::OtherTraffic { .. }
+        | PlanError::TooManyPairs(_)
         | PlanError::LearnedUnproven { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };

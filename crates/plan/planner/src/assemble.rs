@@ -51,7 +51,7 @@ impl Backup {
             drained: switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
             max_channel_time: time_max,
             vlans_extra: vlan.iter().filter(|vlan| is_extra(**vlan)).count(),
-            fdb_entries_extra: runs.map(|run| run.last.index() - run.first.index() + 1).sum(),
+            fdb_entries_extra: runs.map(|run| run.len(topology)).sum(),
         };
         let numberings = numberings.into_iter().map(|rank| Certificate { rank }).collect();
         Failover { switch_overs, numberings, summary }
@@ -76,7 +76,7 @@ pub(crate) fn assemble(
     let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
     let certificate = common.or(rank).map(|rank| Certificate { rank });
     check_static_entries(topology, &devices)?;
-    let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
+    let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(topology)).collect();
     let failover = backup.map(|backup| backup.failover(topology, &assignment, &devices));
     let summary = Summary {
         switches: topology.switches().len(),
@@ -135,7 +135,7 @@ pub(crate) fn addresses(
 
 fn check_static_entries(topology: &Topology, devices: &[DeviceIntent]) -> Result<(), PlanError> {
     for (switch, device) in topology.switches().iter().zip(devices) {
-        let (need, limit) = (device.fdb_len(), switch.model.static_entries_max);
+        let (need, limit) = (device.fdb_len(topology), switch.model.static_entries_max);
         if need > limit {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());
             return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, way_out: String::new() });

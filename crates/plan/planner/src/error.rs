@@ -19,6 +19,11 @@ pub enum PlanError {
         /// Hosts of the topology.
         hosts: usize,
     },
+    /// Traffic between the ports of machines is a matrix, which has its limits.
+    #[error(
+        "all-to-all traffic between machines with several ports cannot be counted: {0}; state the traffic with --traffic"
+    )]
+    TooManyPairs(String),
     /// The engine does not apply to this topology.
     #[error("engine {engine} does not apply: {reason}{}", after(way_out))]
     Unsuitable {

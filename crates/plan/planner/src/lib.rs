@@ -53,7 +53,9 @@ pub use replan::REPLAN_LOAD_FACTOR;
 pub use search_log::{Achieved, Ending, SearchEvent, SharedStart, Start};
 pub use watch::{StepLimit, Watch, tables_are_tight};
 
-use fabric::{Plan, Policy, Topology, Traffic};
+use std::borrow::Cow;
+
+use fabric::{Plan, Policy, Topology};
 
 use crate::{
     afresh::plan_afresh,
@@ -104,12 +106,37 @@ fn attempt(
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
     check_learned(policy, previous)?;
-    let Some(in_band) = topology.in_band() else { return plan_data(topology, policy, previous, watch) };
+    let Some(in_band) = topology.in_band() else { return plan_between_machines(topology, policy, previous, watch) };
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);
-    let mut plan = plan_data(topology, &policy, previous, watch)?;
+    let mut plan = plan_between_machines(topology, &policy, previous, watch)?;
     in_band::overlay(topology, in_band, previous, &mut plan);
     Ok(plan)
+}
+
+/// Plans for what hosts send to each other; engines are told of it as all-to-all between all hosts, or as a matrix.
+fn plan_between_machines(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    let traffic = match policy.demand(topology).map_err(|error| PlanError::TooManyPairs(error.to_string()))? {
+        Cow::Borrowed(_) => return plan_data(topology, policy, previous, watch),
+        Cow::Owned(traffic) => traffic,
+    };
+    // What was asked for before is the same request if it was asked in the same words, however many hosts there are now.
+    let previous = previous.map(|previous| {
+        let before = &previous.policy;
+        let same = (&before.traffic, before.rails) == (&policy.traffic, policy.rails);
+        let then = if same { Ok(Cow::Borrowed(&traffic)) } else { before.demand(&previous.topology) };
+        let policy =
+            Policy { traffic: then.map_or_else(|_| before.traffic.clone(), Cow::into_owned), ..before.clone() };
+        Plan { policy, ..previous.clone() }
+    });
+    let asked = Policy { traffic, ..policy.clone() };
+    let plan = plan_data(topology, &asked, previous.as_ref(), watch)?;
+    Ok(Plan { policy: policy.clone(), ..plan })
 }
 
 /// `position[switch][dimension]` of every switch if the links make a lattice of them all, found as the engine `dor` finds it;
@@ -123,10 +150,12 @@ pub fn lattice_positions(topology: &Topology) -> Option<Vec<Vec<usize>>> {
     positions.iter().all(|position| !position.is_empty()).then_some(positions)
 }
 
-/// How long an all-to-all keeps the most loaded link of a single spanning tree busy, in ordered pairs of hosts on the fastest link:
-/// the tree of engine `tree`. Cost: O(switches · links).
-pub fn spanning_tree_time(topology: &Topology) -> f64 {
-    Measure::of(topology, &Traffic::AllToAll, &spanning_tree(topology)).time_max
+/// How long a request's traffic keeps the most loaded link of a single spanning tree busy, in demand on the fastest link: the
+/// tree of engine `tree`. Cost: O(switches · links), and for a matrix O(demands) more.
+pub fn spanning_tree_time(topology: &Topology, policy: &Policy) -> f64 {
+    let demand = policy.demand(topology);
+    let traffic = demand.as_deref().unwrap_or(&policy.traffic);
+    Measure::of(topology, traffic, &spanning_tree(topology)).time_max
 }
 
 /// Plans what carries data, which is all there is where switches have ports for their management.

@@ -15,7 +15,9 @@ use crate::{
 /// link; for all-to-all, in ordered pairs of hosts. Cost: O(trees · switches), and for a matrix O(demands) more for each tree.
 pub fn channel_times(plan: &Plan) -> Vec<f64> {
     let topology = &plan.topology;
-    let measure = Measure::of(topology, &plan.policy.traffic, &Routing::of_plan(plan));
+    let demand = plan.policy.demand(topology);
+    let traffic = demand.as_deref().unwrap_or(&plan.policy.traffic);
+    let measure = Measure::of(topology, traffic, &Routing::of_plan(plan));
     topology.channel_ids().map(|channel| measure.load[channel.index()] * topology.slowness(channel)).collect()
 }
 

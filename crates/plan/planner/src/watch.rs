@@ -1,6 +1,6 @@
 //! When to stop: time enters the planner only through here.
 
-use fabric::{EngineName, FdbMode, FlowControl, Policy, Tagging, Topology, graph::breadth_first};
+use fabric::{EngineName, FdbMode, FlowControl, HostId, Policy, Tagging, Topology, graph::breadth_first};
 
 use crate::{SearchEvent, SearchPart, rivals::rivals};
 
@@ -97,23 +97,25 @@ impl StepLimit {
 /// Whether a tree of shortest paths for every switch may take more entries than some switch holds.
 /// Cost: O(switches · links) if some switch holds less than anything could take.
 pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
-    let (hosts, switches) = (topology.hosts().len(), topology.switches().len());
+    let switches = topology.switches().len();
+    let macs_of = |hosts: &[HostId]| hosts.iter().map(|host| topology.mac_count(*host, *host)).sum::<usize>();
+    let macs: usize = topology.switch_ids().map(|switch| macs_of(topology.hosts_of(switch))).sum();
     let Some(least) = topology.switches().iter().map(|switch| switch.model.static_entries_max).min() else {
         return false;
     };
-    if policy.fdb == FdbMode::Learned || least >= hosts.saturating_mul(switches) {
+    if policy.fdb == FdbMode::Learned || least >= macs.saturating_mul(switches) {
         return false;
     }
     if policy.fdb == FdbMode::Full {
         return true;
     }
-    // A tree takes an entry for every host on every switch on the way there.
+    // A tree takes an entry for every address of a host on every switch on the way there.
     let mut entries = 0;
     for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
         let found = breadth_first(switches, [source], |switch| topology.neighbours(switch));
         for &switch in &found.order {
             let distance = found.distance(switch).map_or(0, |distance| distance as usize);
-            entries += (distance + 1) * topology.hosts_of(switch).len();
+            entries += (distance + 1) * macs_of(topology.hosts_of(switch));
         }
     }
     entries as f64 / switches as f64 * FULLEST > least as f64

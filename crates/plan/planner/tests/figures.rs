@@ -98,7 +98,10 @@ fn agree(plan: &Plan, what: &str) {
                 if let Arrival::Switch(ingress, _) = exit.arrival {
                     let crossed = topology.channel_ids().find(|channel| topology.head_port(*channel) == ingress);
                     let crossed = crossed.expect("a frame enters a switch from a link");
-                    load[crossed.index()] += plan.policy.traffic.demand(source, destination);
+                    let between_machines =
+                        plan.policy.traffic != Traffic::AllToAll || !topology.are_of_one_machine(source, destination);
+                    load[crossed.index()] +=
+                        if between_machines { plan.policy.traffic.demand(source, destination) } else { 0.0 };
                     hops += 1;
                 }
             }
@@ -117,7 +120,7 @@ fn agree(plan: &Plan, what: &str) {
     close("max_channel_load", max_channel_load, load.iter().copied().fold(0.0, f64::max));
     let time = topology.channel_ids().map(|channel| load[channel.index()] * topology.slowness(channel));
     close("max_channel_time", plan.summary.max_channel_time, time.fold(0.0, f64::max));
-    let entries = || plan.devices.iter().map(fabric::DeviceIntent::fdb_len);
+    let entries = || plan.devices.iter().map(|device| device.fdb_len(&plan.topology));
     assert_eq!(plan.summary.fdb_entries_total, entries().sum::<usize>(), "{what}");
     assert_eq!(plan.summary.fdb_entries_max, entries().max().unwrap_or(0), "{what}");
     assert_eq!(plan.summary.vlans, plan.trees.len(), "{what}");

@@ -1,7 +1,7 @@
 //! Plans of random cablings, judged by `verify`, which knows nothing of how they were made.
 
 use fabric::{
-    EngineName, FdbMode, Finding, FlowControl, Mac, Plan, Policy, Severity, SwitchSpec, Tagging, Topology,
+    EngineName, FdbMode, Finding, FlowControl, Mac, Plan, Policy, Rails, Severity, SwitchSpec, Tagging, Topology,
     TopologyBuilder, VlanPool, rng::Rng,
 };
 use planner::{PlanError, StepLimit, plan, plan_with};
@@ -37,9 +37,17 @@ fn random_topology(switches: usize, extra: usize, seed: u64) -> Topology {
         for _ in 0..if at == 0 { 1 } else { rng.below(4) } {
             number += 1;
             let port = builder.add_port(*id, &format!("h{number}")).expect("a fresh port");
-            builder
-                .add_host(&format!("h{number}"), Mac::local(number), port, 1_000_000_000, None)
-                .expect("a fresh host");
+            // In every other cabling some hosts are ports of machines, with rails and further addresses.
+            let machine = (seed % 2 == 1 && number % 5 > 1).then(|| format!("m{}", number / 5));
+            let name = machine.as_ref().map_or(format!("h{number}"), |machine| format!("{machine}/{number}"));
+            let host = builder.add_host(&name, Mac::local(number), port, 1_000_000_000, None).expect("a fresh host");
+            if let Some(machine) = machine {
+                builder.join_machine(&machine).expect("one after another");
+                builder.set_rail(host, (number % 2) as u8);
+                (0..number % 3).for_each(|k| {
+                    builder.add_mac(host, Mac::local(1000 + 10 * number + k)).expect("a fresh address");
+                });
+            }
         }
     }
     builder.finish().expect("the tree connects everything")
@@ -82,9 +90,10 @@ proptest! {
         tagging in prop::sample::select(Tagging::ALL),
         fdb in prop::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
         flow_control in flow_control(),
+        rails in prop::sample::select(Rails::ALL),
     ) {
         let topology = random_topology(switches, extra, seed);
-        let policy = Policy { tagging, fdb, flow_control, ..Policy::default() };
+        let policy = Policy { tagging, fdb, flow_control, rails, ..Policy::default() };
         judged(&few_steps(&topology, &policy, None).expect("auto always finds a plan"));
     }
 

@@ -48,7 +48,7 @@ proptest! {
         prop_assert!(report.findings().iter().all(|finding| finding.severity == Severity::Note), "{report}");
         let silence = |finding: &&fabric::Finding| finding.kind == FindingKind::Flood;
         prop_assert_eq!(report.findings().iter().filter(silence).count(), 1, "{}", report);
-        prop_assert!(plan.devices.iter().all(|device| device.fdb_len() == 0 && device.learning == Learning::On));
+        prop_assert!(plan.devices.iter().all(|device| device.fdb_len(&plan.topology) == 0 && device.learning == Learning::On));
         let fixed = few_steps(&Policy { fdb: FdbMode::Minimal, ..policy }).expect("planned");
         for (from, to) in topology.host_ids().flat_map(|from| topology.host_ids().map(move |to| (from, to))) {
             let route = |plan: &fabric::Plan| {

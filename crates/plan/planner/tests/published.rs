@@ -73,7 +73,7 @@ fn alice_next_has_24_vlans_and_12672_entries_a_switch() {
     assert_eq!((full.summary.hosts, full.summary.vlans, full.summary.fdb_entries_max), (528, 24, 12_672));
     let minimal = with(FdbMode::Minimal);
     let spine = minimal.topology.switch_ids().find(|s| minimal.topology.hosts_of(*s).is_empty()).expect("a spine");
-    assert_eq!(minimal.devices[spine.index()].fdb_len(), 528);
+    assert_eq!(minimal.devices[spine.index()].fdb_len(&minimal.topology), 528);
     assert_eq!(full.summary.max_channel_load, 504.0);
 }
 

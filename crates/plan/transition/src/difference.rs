@@ -156,7 +156,7 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
         }
         let mut entries = EntryCounts { removed: old.foreign.len(), ..EntryCounts::default() };
         table::sweep(&old.fdb, &new.fdb, |run, before, after| {
-            let count = table::entries(&run);
+            let count = run.len(&topology);
             match (before, after) {
                 (Some(one), Some(other)) if one == other => entries.kept += count,
                 (Some(_), Some(_)) => entries.changed += count,
@@ -183,7 +183,7 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
     for device in &previous.devices {
         let name = &previous.topology.switch(device.switch).name;
         if topology.find_switch(name).is_none() {
-            let entries = EntryCounts { removed: device.fdb_len(), ..EntryCounts::default() };
+            let entries = EntryCounts { removed: device.fdb_len(&previous.topology), ..EntryCounts::default() };
             let presence = Presence::Removed;
             let (ports, settings) = (Vec::new(), Vec::new());
             switches.push(SwitchDifference { name: name.clone(), presence, ports, settings, entries });

@@ -127,7 +127,8 @@ pub struct SwitchChange {
     pub set: Vec<FdbRun>,
     /// Entries to remove, ascending.
     pub unset: Vec<FdbRun>,
-    /// Entries to remove for addresses that no host has any more, ascending.
+    /// Entries to remove for addresses that no host has any more, or that another host has now, ascending; before others are
+    /// added.
     pub foreign_unset: Vec<FdbEntry>,
     /// `classes[class]`: the priority class of each VLAN from now on, if that changes.
     pub classes: Option<Vec<VlanSet>>,
@@ -260,13 +261,13 @@ pub fn apply(part: &Part, state: &mut FabricState) {
                 port.tagged.extend(change.join_tagged.iter());
                 port.untagged.extend(change.join_untagged.iter());
             }
+            device.foreign.retain(|entry| change.foreign_unset.binary_search(entry).is_err());
             if !change.set.is_empty() {
                 device.fdb = table::set(&device.fdb, &change.set);
             }
             if !change.unset.is_empty() {
                 device.fdb = table::unset(&device.fdb, &change.unset);
             }
-            device.foreign.retain(|entry| change.foreign_unset.binary_search(entry).is_err());
             if let Some(classes) = &change.classes {
                 device.classes.clone_from(classes);
             }

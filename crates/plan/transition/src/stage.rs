@@ -5,7 +5,8 @@
 //!   next      s0:2 ── s1:2              s0:2 ── s1:2
 //! ```
 //! Switches, links and hosts have the numbers of the next plan's topology; only ports have their own, since ports that
-//! lost their cable are still there and still set up. Entries for addresses that no host has any more become foreign.
+//! lost their cable are still there and still set up. Entries for addresses that no host has any more become foreign,
+//! and so do those of a host whose addresses are others now.
 
 use fabric::{
     Attachment, DeviceIntent, FdbEntry, FdbRun, HostRun, HostTable, HostTagging, Learning, Models, Plan, PortIntent,
@@ -59,10 +60,7 @@ fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
     for link in new.links() {
         builder.add_link(ports[link.a.index()], ports[link.b.index()], link.rate_bps).expect(refused);
     }
-    for host in new.hosts() {
-        let port = ports[host.port.index()];
-        builder.add_host(&host.name, host.mac, port, host.rate_bps, host.address).expect(refused);
-    }
+    builder.add_hosts_of(new, |_, host| Some(ports[host.port.index()])).expect(refused);
     if let Some(in_band) = new.in_band() {
         let controller = ports[in_band.controller.index()];
         builder.set_in_band(fabric::InBand { controller, ..in_band }).expect(refused);
@@ -103,7 +101,10 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
             for host in run.first.index()..=run.last.index() {
                 match relation.station[host] {
                     Some(twin) => push(&mut fdb, FdbRun { vlan: run.vlan, first: twin, last: twin, port }),
-                    None => foreign.push(FdbEntry { vlan: run.vlan, mac: plan.topology.hosts()[host].mac, port }),
+                    None => {
+                        let macs = plan.topology.hosts()[host].macs();
+                        foreign.extend(macs.map(|mac| FdbEntry { vlan: run.vlan, mac, port }));
+                    }
                 }
             }
         }

@@ -7,10 +7,11 @@
 //! A VLAN is the unit: it is filled on all switches or on none. A host flips once the VLAN that it goes to is filled; a
 //! VLAN is freed of what the goal does not want once nobody who sends in it is still to leave it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, DeviceIntent, FdbRun, HostId, HostRun, HostTable, PortId, PortIntent, SwitchId, Topology, VlanId, VlanSet,
+    Admin, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, Mac, PortId, PortIntent, SwitchId, Topology,
+    VlanId, VlanSet,
 };
 
 use super::{FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, device_vlans, table};
@@ -18,6 +19,8 @@ use super::{FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChan
 /// Steps so far, and where they have led.
 pub(super) struct StepSequence<'a> {
     topology: &'a Topology,
+    /// Who has an address now.
+    owner: BTreeMap<Mac, HostId>,
     now: FabricState,
     round: usize,
     steps: Vec<Step>,
@@ -25,7 +28,9 @@ pub(super) struct StepSequence<'a> {
 
 impl<'a> StepSequence<'a> {
     pub(super) fn new(topology: &'a Topology, start: FabricState) -> Self {
-        Self { topology, now: start, round: 1, steps: Vec::new() }
+        let owner =
+            topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
+        Self { topology, owner, now: start, round: 1, steps: Vec::new() }
     }
 
     pub(super) fn now(&self) -> &FabricState {
@@ -120,13 +125,14 @@ impl<'a> StepSequence<'a> {
             if held.len() > switch.model.vlans_max {
                 return refuse("VLANs", held.len(), switch.model.vlans_max);
             }
-            let mut entries = now.fdb_len();
+            let held_entries = now.fdb_len(&self.topology);
+            let mut entries = held_entries;
             table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
                 if before.is_none() && after.is_some() && vlans.contains(&run.vlan) {
-                    entries += table::entries(&run);
+                    entries += run.len(&self.topology);
                 }
             });
-            if entries > switch.model.static_entries_max && entries > now.fdb_len() {
+            if entries > switch.model.static_entries_max && entries > held_entries {
                 return refuse("static entries", entries, switch.model.static_entries_max);
             }
         }
@@ -158,6 +164,14 @@ impl<'a> StepSequence<'a> {
                     change.set.push(FdbRun { port, ..run });
                 }
             });
+            // An address that went from one host to another takes its entry along.
+            let is_set = |entry: &&FdbEntry| {
+                self.owner.get(&entry.mac).is_some_and(|host| {
+                    let before = change.set.partition_point(|run| (run.vlan, run.last) < (entry.vlan, *host));
+                    change.set.get(before).is_some_and(|run| run.vlan == entry.vlan && run.first <= *host)
+                })
+            };
+            change.foreign_unset = now.foreign.iter().filter(is_set).copied().collect();
             change
         });
         self.take(StepKind::Fill, parts);

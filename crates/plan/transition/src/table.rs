@@ -52,11 +52,6 @@ pub(crate) fn sweep(
     }
 }
 
-/// The number of entries that a run stands for.
-pub(crate) fn entries(run: &FdbRun) -> usize {
-    run.last.index() - run.first.index() + 1
-}
-
 /// Sorts runs that do not overlap, and ties together those that follow each other.
 pub(crate) fn tidy(mut runs: Vec<FdbRun>) -> Vec<FdbRun> {
     runs.sort_unstable();

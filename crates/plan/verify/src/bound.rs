@@ -55,7 +55,7 @@ fn proven(state: &FabricState<'_>, lengths: &[u32]) -> f64 {
     if capacity == 0 {
         return 0.0;
     }
-    let covered = match state.traffic {
+    let covered = match &*state.traffic {
         Traffic::AllToAll => covered_by_all(topology, lengths) as f64,
         Traffic::Matrix(matrix) => covered_by(topology, matrix, lengths),
     };
@@ -66,7 +66,7 @@ fn proven(state: &FabricState<'_>, lengths: &[u32]) -> f64 {
 fn single_max(state: &FabricState<'_>) -> f64 {
     let topology = state.topology;
     let apart = |a, b| topology.switch_of(a) != topology.switch_of(b);
-    match state.traffic {
+    match &*state.traffic {
         Traffic::AllToAll => {
             let mut hosts = topology.host_ids();
             let first = hosts.next();

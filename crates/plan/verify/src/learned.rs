@@ -26,7 +26,7 @@ use fabric::{
 use crate::{
     findings::{Findings, counted, grouped},
     receiver::Receiver,
-    state::{FabricState, Hop, entry_count},
+    state::{FabricState, Hop},
 };
 
 /// Adds what each learning switch knows once every host has sent once in every VLAN that it uses. Static entries stand
@@ -53,10 +53,10 @@ pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten().filter(|device| device.learning == Learning::On) {
         let switch = state.topology.switch(device.switch);
         let runs = &state.fdb[device.switch.index()];
-        let known: usize = runs.iter().map(|run| run.last.index() - run.first.index() + 1).sum();
+        let known: usize = runs.iter().map(|run| state.run_len(run)).sum();
         reach = reach.max(known);
         let holds = switch.model.total_entries_max;
-        if known.max(entry_count(device)) > holds {
+        if known.max(state.entry_count(device)) > holds {
             findings.fatal(FindingKind::LimitExceeded, || {
                 let (known, holds, model) = (grouped(known), grouped(holds), &switch.model.name);
                 let message = format!(

@@ -9,15 +9,16 @@ use fabric::{DeviceIntent, FindingKind, FlowControl, FlowControlMode, Model, Por
 
 use crate::{
     findings::{Findings, counted, grouped},
-    state::{FabricState, entry_count},
+    state::FabricState,
 };
 
 /// Judges every switch against its model, and the VLANs and lanes against the policy.
 pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten() {
         let switch = state.topology.switch(device.switch);
-        let faults =
-            judge_device(&switch.model, device, |port| state.topology.ports().get(port).map_or("?", |p| &p.name));
+        let faults = judge_device(&switch.model, device, state.entry_count(device), |port| {
+            state.topology.ports().get(port).map_or("?", |p| &p.name)
+        });
         for (kind, message) in faults {
             findings.fatal(kind, || (switch.name.clone(), message));
         }
@@ -30,6 +31,7 @@ pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
 fn judge_device<'a>(
     model: &Model,
     device: &DeviceIntent,
+    entries: usize,
     port_name: impl Fn(usize) -> &'a str,
 ) -> Vec<(FindingKind, String)> {
     let mut faults = Vec::new();
@@ -38,7 +40,6 @@ fn judge_device<'a>(
         let (needs, holds) = (counted(vlans, "VLAN"), model.vlans_max);
         faults.push((FindingKind::LimitExceeded, format!("needs {needs}; a {} holds {holds}", model.name)));
     }
-    let entries = entry_count(device);
     if entries > model.static_entries_max {
         let (needs, holds) = (grouped(entries), grouped(model.static_entries_max));
         let message = format!("needs {needs} static entries; a {} holds {holds}", model.name);
@@ -145,7 +146,7 @@ mod tests {
     fn faults(change: impl FnOnce(&mut Model), device: &DeviceIntent) -> Vec<FindingKind> {
         let mut model = (*Model::generic()).clone();
         change(&mut model);
-        judge_device(&model, device, |_| "1").into_iter().map(|(kind, _)| kind).collect()
+        judge_device(&model, device, 5, |_| "1").into_iter().map(|(kind, _)| kind).collect()
     }
 
     #[test]

@@ -7,11 +7,14 @@
 //! Broken state (missing switches, entries out of order) is reported here once and then read in the most natural way, so
 //! that the rest can still be judged.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use fabric::{
-    Assignment, Attachment, DeviceIntent, FdbMode, FdbRun, FindingKind, HostId, HostTagging, Mac, Plan, PortIntent,
-    PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
+    Assignment, Attachment, DeviceIntent, FdbMode, FdbRun, FindingKind, HostId, HostTagging, Mac, Plan, PortId,
+    PortIntent, PortRole, SwitchId, Tagging, Topology, Traffic, VlanId, VlanSet,
 };
 
 use crate::{findings::Findings, learned, state::FabricState};
@@ -20,7 +23,8 @@ use crate::{findings::Findings, learned, state::FabricState};
 pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> FabricState<'a> {
     let topology = &plan.topology;
     let (devices, ports) = read_devices(plan, findings);
-    let host_by_mac: BTreeMap<Mac, HostId> = topology.host_ids().map(|id| (topology.host(id).mac, id)).collect();
+    let host_by_mac: BTreeMap<Mac, HostId> =
+        topology.host_ids().flat_map(|id| topology.host(id).macs().map(move |mac| (mac, id))).collect();
     let fdb = topology
         .switch_ids()
         .map(|switch| match devices[switch.index()] {
@@ -39,17 +43,16 @@ pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> FabricS
             ("assignment".to_owned(), message)
         });
     }
-    let traffic = Some(&plan.policy.traffic).filter(|traffic| traffic.fits(topology.hosts().len()));
-    if traffic.is_none() {
-        findings.fatal(FindingKind::PlanMismatch, || {
-            ("traffic".to_owned(), "is a matrix for another number of hosts; plan again".to_owned())
-        });
-    }
+    let traffic = read_traffic(plan, findings);
     let classes = read_classes(devices.iter().copied().flatten());
     let mut state = FabricState {
         plan,
         topology,
-        traffic: traffic.unwrap_or(&Traffic::AllToAll),
+        traffic,
+        macs_before: topology.hosts().iter().fold(vec![0], |mut before, host| {
+            before.push(before[before.len() - 1] + host.macs().count());
+            before
+        }),
         tagging: match plan.policy.tagging {
             Tagging::Switch => HostTagging::BySwitch,
             Tagging::Pair | Tagging::Source | Tagging::Destination | Tagging::SourceDestination => HostTagging::ByHost,
@@ -67,6 +70,19 @@ pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> FabricS
         learned::settle(&mut state);
     }
     state
+}
+
+/// What hosts send to each other; all-to-all where the plan says what cannot be.
+fn read_traffic<'a>(plan: &'a Plan, findings: &mut Findings) -> Cow<'a, Traffic> {
+    let mut mismatch = |message: String| {
+        findings.fatal(FindingKind::PlanMismatch, || ("traffic".to_owned(), message));
+        Cow::Owned(Traffic::AllToAll)
+    };
+    match plan.policy.demand(&plan.topology) {
+        Ok(traffic) if traffic.fits(plan.topology.hosts().len()) => traffic,
+        Ok(_) => mismatch("is a matrix for another number of hosts; plan again".to_owned()),
+        Err(error) => mismatch(format!("cannot be counted: {error}")),
+    }
 }
 
 /// Sorts the plan's device and port state by what it is about.
@@ -185,14 +201,7 @@ fn usable_runs<'a>(
             && run.last.index() < topology.hosts().len()
             && topology.switch_ports(switch).contains(&run.port.index())
     };
-    let foreign: Vec<FdbRun> = device
-        .foreign
-        .iter()
-        .filter_map(|entry| {
-            let host = *host_by_mac.get(&entry.mac)?;
-            Some(FdbRun { vlan: entry.vlan, first: host, last: host, port: entry.port })
-        })
-        .collect();
+    let foreign = runs_among_foreign(topology, device, host_by_mac);
     let in_order = device.fdb.windows(2).all(|pair| (pair[0].vlan, pair[0].last) < (pair[1].vlan, pair[1].first));
     if in_order && foreign.is_empty() && device.fdb.iter().all(is_usable) {
         return Cow::Borrowed(&device.fdb);
@@ -225,6 +234,23 @@ fn usable_runs<'a>(
         repaired.push(run);
     }
     Cow::Owned(repaired)
+}
+
+/// What a device lists as foreign entries but is about hosts: a run for each host all of whose addresses leave by one port. Frames
+/// for a host whose addresses have other entries meet none: some of its addresses have none, or leave elsewhere.
+fn runs_among_foreign(topology: &Topology, device: &DeviceIntent, host_by_mac: &BTreeMap<Mac, HostId>) -> Vec<FdbRun> {
+    let mut found: BTreeMap<(VlanId, HostId), BTreeMap<Mac, PortId>> = BTreeMap::new();
+    for entry in &device.foreign {
+        if let Some(&host) = host_by_mac.get(&entry.mac) {
+            found.entry((entry.vlan, host)).or_default().insert(entry.mac, entry.port);
+        }
+    }
+    let run = |((vlan, host), ports): ((VlanId, HostId), BTreeMap<Mac, PortId>)| {
+        let ways: BTreeSet<PortId> = ports.values().copied().collect();
+        let is_whole = ports.len() == topology.host(host).macs().count() && ways.len() == 1;
+        ways.first().filter(|_| is_whole).map(|port| FdbRun { vlan, first: host, last: host, port: *port })
+    };
+    found.into_iter().filter_map(run).collect()
 }
 
 /// Whether an assignment names a VLAN for every host and, by pair, for every receiver exactly once (a sender's own

@@ -77,7 +77,9 @@ pub(crate) struct FabricState<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) tagging: HostTagging,
     /// What hosts send to each other; all-to-all if the plan's traffic is for other hosts.
-    pub(crate) traffic: &'a Traffic,
+    pub(crate) traffic: Cow<'a, Traffic>,
+    /// Station addresses of the hosts before each.
+    pub(crate) macs_before: Vec<usize>,
     /// By switch: its state, if there is any.
     pub(crate) devices: Vec<Option<&'a DeviceIntent>>,
     /// By switch: usable runs, ascending by VLAN and host, disjoint; with what it has learned where it learns.
@@ -235,6 +237,23 @@ impl<'a> FabricState<'a> {
         }
     }
 
+    /// The number of addresses of a run's hosts: none if its ends are swapped, and no more than there are.
+    pub(crate) fn run_len(&self, run: &FdbRun) -> usize {
+        let before = |host: usize| self.macs_before[host.min(self.topology.hosts().len())];
+        before(run.last.index() + 1).saturating_sub(before(run.first.index()))
+    }
+
+    /// The number of static entries of a device.
+    pub(crate) fn entry_count(&self, device: &DeviceIntent) -> usize {
+        self.entry_count_of(device, |_| true)
+    }
+
+    /// The number of static entries of a device in some VLANs.
+    pub(crate) fn entry_count_of(&self, device: &DeviceIntent, counts: impl Fn(VlanId) -> bool) -> usize {
+        let own: usize = device.fdb.iter().filter(|run| counts(run.vlan)).map(|run| self.run_len(run)).sum();
+        own + device.foreign.iter().filter(|entry| counts(entry.vlan)).count()
+    }
+
     /// A host's name.
     pub(crate) fn host_name(&self, host: HostId) -> &'a str {
         &self.topology.host(host).name
@@ -244,17 +263,4 @@ impl<'a> FabricState<'a> {
     pub(crate) fn switch_name(&self, switch: SwitchId) -> &'a str {
         &self.topology.switch(switch).name
     }
-}
-
-/// The number of static entries of a device; a run whose ends are swapped has none.
-pub(crate) fn entry_count(device: &DeviceIntent) -> usize {
-    let runs = device.fdb.iter().map(|run| (run.last.index() + 1).saturating_sub(run.first.index()));
-    runs.sum::<usize>() + device.foreign.len()
-}
-
-/// The number of static entries of a device in some VLANs.
-pub(crate) fn entry_count_of(device: &DeviceIntent, counts: impl Fn(VlanId) -> bool) -> usize {
-    let runs = device.fdb.iter().filter(|run| counts(run.vlan));
-    let own: usize = runs.map(|run| (run.last.index() + 1).saturating_sub(run.first.index())).sum();
-    own + device.foreign.iter().filter(|entry| counts(entry.vlan)).count()
 }

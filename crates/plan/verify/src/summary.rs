@@ -10,12 +10,7 @@ use std::fmt::Display;
 use fabric::FindingKind;
 
 use crate::{
-    bound::TOLERANCE,
-    deadlock::Proof,
-    demand::Coverage,
-    findings::Findings,
-    state::{FabricState, entry_count},
-    unicast::Traffic,
+    bound::TOLERANCE, deadlock::Proof, demand::Coverage, findings::Findings, state::FabricState, unicast::Traffic,
 };
 
 /// Judges the summary. Figures about paths are left alone if some frame does not get through: that is reported, and
@@ -40,7 +35,7 @@ pub(crate) fn judge(
     lanes.sort_unstable();
     lanes.dedup();
     same.exact("lanes", said.lanes, lanes.len());
-    let entries = || state.devices.iter().flatten().map(|device| entry_count(device));
+    let entries = || state.devices.iter().flatten().map(|device| state.entry_count(device));
     same.exact("fdb_entries_max", said.fdb_entries_max, entries().max().unwrap_or(0));
     same.exact("fdb_entries_total", said.fdb_entries_total, entries().sum());
     same.exact("deadlock_free", said.deadlock_free, proof == Proof::Valid);
@@ -55,7 +50,7 @@ pub(crate) fn judge(
     same.close("avg_switches_per_path", said.avg_switches_per_path, ratio(hops + pairs_with_self, pairs_with_self));
     same.exact("max_switches_per_path", said.max_switches_per_path, if hosts == 0 { 0 } else { traffic.hops_max + 1 });
     let load = traffic.load.iter().copied().fold(0.0, f64::max);
-    match state.traffic {
+    match &*state.traffic {
         fabric::Traffic::AllToAll => same.exact("max_channel_load", said.max_channel_load, load),
         fabric::Traffic::Matrix(_) => same.close("max_channel_load", said.max_channel_load, load),
     }

@@ -7,7 +7,7 @@
 
 use std::{fmt, str::FromStr};
 
-use fabric::{FloodKind, HostId, Topology, rng::Rng};
+use fabric::{FloodKind, HostId, Plan, Topology, rng::Rng};
 use thiserror::Error;
 
 /// A traffic pattern.
@@ -90,6 +90,24 @@ impl Pattern {
         }
     }
 
+    /// Whether everybody sends to everybody: what the policy of a plan says of rails is about these patterns.
+    pub const fn is_all_to_all(self) -> bool {
+        matches!(self, Self::AllToAll | Self::AllToAllPhased | Self::Broadcast | Self::UnknownUnicast)
+    }
+
+    /// Its pairs with the traffic of a plan's policy: those of everybody to everybody leave out the pairs of two rails where the
+    /// policy does.
+    ///
+    /// # Errors
+    /// If the number of hosts does not suit it.
+    pub fn pairs_of(self, plan: &Plan, seed: u64) -> Result<Vec<Pair>, PatternError> {
+        let mut pairs = self.pairs(&plan.topology, seed)?;
+        pairs.retain(|pair| {
+            !self.is_all_to_all() || plan.policy.exchange(&plan.topology, pair.source, pair.destination)
+        });
+        Ok(pairs)
+    }
+
     /// Whether every host floods beside what [`pairs`](Self::pairs) send.
     pub const fn floods(self) -> bool {
         self.flood().is_some()
@@ -110,7 +128,7 @@ impl Pattern {
         }
     }
 
-    /// Its pairs, by phase; nobody sends to itself.
+    /// Its pairs, by phase; no machine sends to itself.
     ///
     /// # Errors
     /// If the number of hosts does not suit it.
@@ -124,7 +142,7 @@ impl Pattern {
         let map = |partner: &dyn Fn(usize) -> usize| -> Vec<Pair> {
             (0..count).map(|host| pair(host, partner(host), 0)).filter(|pair| pair.source != pair.destination).collect()
         };
-        Ok(match self {
+        let mut pairs = match self {
             Self::AllToAll | Self::Broadcast | Self::UnknownUnicast => {
                 (0..count).flat_map(|i| (1..count).map(move |k| pair(i, (i + k) % count, 0))).collect()
             }
@@ -162,7 +180,9 @@ impl Pattern {
                     near.into_iter().map(move |to| pair(host.index(), to.index(), 0))
                 })
                 .collect(),
-        })
+        };
+        pairs.retain(|pair| !topology.are_of_one_machine(pair.source, pair.destination));
+        Ok(pairs)
     }
 }
 

@@ -227,12 +227,19 @@ impl SwitchConfig {
                 }
             },
         });
-        let hosts: BTreeMap<Mac, HostId> = topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
+        let owners: BTreeMap<Mac, HostId> =
+            topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
         let (mut runs, mut foreign) = (Vec::new(), Vec::new());
         let port_id = |slot: Slot| fabric::PortId::new(own.start + slot.index());
         for (&(vlan, mac), &slot) in &self.entries {
-            match hosts.get(&mac) {
-                Some(&host) => runs.push(FdbRun { vlan, first: host, last: host, port: port_id(slot) }),
+            // A run is about all addresses of a host; entries for some of them stand alone.
+            let leaves_here = |mac: Mac| self.entries.get(&(vlan, mac)) == Some(&slot);
+            let host = owners.get(&mac).filter(|host| topology.host(**host).macs().all(leaves_here));
+            match host {
+                Some(&host) if topology.host(host).mac == mac => {
+                    runs.push(FdbRun { vlan, first: host, last: host, port: port_id(slot) });
+                }
+                Some(_) => {}
                 None => foreign.push(FdbEntry { vlan, mac, port: port_id(slot) }),
             }
         }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fabric::{EngineName, FdbMode, Flood, FlowControl, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet};
+use fabric::{
+    EngineName, FdbMode, Flood, FlowControl, Rails, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet,
+};
 
 use super::{
     models::OwnModels,
@@ -75,6 +77,9 @@ pub(crate) struct Plan {
     /// much to all. `espalier traffic` estimates it from counters.
     #[arg(long, value_name = "FILE")]
     pub(crate) traffic: Option<PathBuf>,
+    /// Which hosts of other rails the traffic of all to all is for, in a cluster whose machines have a port on each rail.
+    #[arg(long, default_value = "across", conflicts_with = "traffic", value_parser = choices(Rails::ALL, Rails::word, Rails::about))]
+    pub(crate) rails: Rails,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,

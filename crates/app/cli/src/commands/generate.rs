@@ -17,6 +17,7 @@ pub(super) fn run(args: &cli::Generate, output: Output) -> Result<ExitCode> {
     let kind = Kind::parse(&args.kind, &args.sizes).map_err(|error| bad_input(error.to_string()))?;
     let options = Options {
         hosts_per_switch: args.hosts_per_switch,
+        nics: args.nics,
         rate_bps: args.rate,
         host_rate_bps: args.host_rate,
         model: args.model.clone(),

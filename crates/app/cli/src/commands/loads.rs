@@ -31,12 +31,19 @@ pub(super) fn most_loaded(plan: &Plan) -> Vec<ChannelId> {
     plan.topology.channel_ids().filter(is_one).collect()
 }
 
-/// What each pair of hosts has if all send to all at once and share their links evenly, beside the same on a single spanning
-/// tree, in words; none for a traffic matrix, or without pairs.
+/// What each pair of hosts has if all that have something to send do so at once and share their links evenly, beside the same
+/// on a single spanning tree, in words; none for a traffic matrix that was given, or without pairs.
 pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     let topology = &plan.topology;
-    let peers = topology.hosts().len().checked_sub(1).filter(|peers| *peers > 0)?;
     if plan.policy.traffic != Traffic::AllToAll {
+        return None;
+    }
+    let demand = plan.policy.demand(topology).ok()?;
+    let peers = match &*demand {
+        Traffic::AllToAll => topology.hosts().len() - 1,
+        Traffic::Matrix(matrix) => topology.host_ids().map(|host| matrix.sent_by(host).len()).max().unwrap_or(0),
+    };
+    if peers == 0 {
         return None;
     }
     let slowest = topology.hosts().iter().map(|host| host.rate_bps).min()?;
@@ -44,7 +51,7 @@ pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     let on_links = |time: f64| hosts_bps.min(topology.rate_max_bps() as f64 / time);
     let bps = on_links(plan.summary.max_channel_time);
     let limit = if bps < hosts_bps { "the most loaded link" } else { "the hosts' links" };
-    let factor = bps / on_links(planner::spanning_tree_time(topology));
+    let factor = bps / on_links(planner::spanning_tree_time(topology, &plan.policy));
     Some(format!("{} for each pair, limited by {limit}; {factor:.2}× spanning tree", rate_words(bps)))
 }
 

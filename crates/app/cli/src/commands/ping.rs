@@ -16,7 +16,7 @@ const FAULTS_SHOWN_MAX: usize = 10;
 
 pub(super) fn run(lab: &Lab, output: Output) -> Result<ExitCode> {
     let mut deliveries = Vec::new();
-    for &probe in Probe::ALL {
+    for &probe in Probe::ALL.iter().filter(|probe| probe.is_meant_for(lab.layout())) {
         let delivery = check(lab, probe)?;
         if output == Output::Person {
             print(&delivery)?;

@@ -152,6 +152,7 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
         subnet: args.subnet,
         mtu_bytes: args.mtu,
         traffic: traffic(args, topology)?,
+        rails: args.rails,
         seed: args.seed,
         resilience: args.resilience,
         time_limit: time_limit(args)?,

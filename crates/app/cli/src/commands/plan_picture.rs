@@ -14,7 +14,7 @@ use crate::failure::bad_input;
 pub(super) fn load_picture(plan: &Plan) -> Result<Picture> {
     let topology = &plan.topology;
     let level = FlowLevel::new(plan);
-    let pairs = Pattern::AllToAll.pairs(topology, 0).map_err(|error| bad_input(error.to_string()))?;
+    let pairs = Pattern::AllToAll.pairs_of(plan, 0).map_err(|error| bad_input(error.to_string()))?;
     let loads = level.loads(&pairs).map_err(|error| bad_input(error.to_string()))?;
     let channels = &loads[..topology.channel_count()];
     let most = channels.iter().copied().max().unwrap_or(0);

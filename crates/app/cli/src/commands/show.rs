@@ -60,6 +60,7 @@ fn show_host(plan: &Plan, host: HostId, output: Output) -> Result<()> {
     let topology = &plan.topology;
     let intent = plan.host_intent(host);
     let name = &topology.host(host).name;
+    let macs: Vec<String> = topology.host(host).macs().map(|mac| mac.to_string()).collect();
     let vlan = plan.assignment.broadcast(host);
     let tagger = match intent.tagging {
         HostTagging::BySwitch => "its switch",
@@ -81,13 +82,18 @@ fn show_host(plan: &Plan, host: HostId, output: Output) -> Result<()> {
         say!(
             "{}",
             serde_json::json!({
-                "host": name, "mac": intent.mac.to_string(), "address": intent.address.to_string(),
+                "host": name, "machine": topology.machine(topology.host(host).machine).name, "rail": topology.host(host).rail,
+                "mac": intent.mac.to_string(), "macs": macs, "address": intent.address.to_string(),
                 "port": topology.port_label(topology.host(host).port), "vlan": vlan.get(), "routes": ways,
             })
         );
         return Ok(());
     }
-    say!("host {name}: {} at {}", intent.mac, topology.port_label(topology.host(host).port));
+    let fabric::Host { machine, rail, .. } = topology.host(host);
+    let machine = &topology.machine(*machine).name;
+    let of_machine = if machine == name { String::new() } else { format!(", a port of machine {machine}") };
+    let on_rail = rail.map_or_else(String::new, |rail| format!(", rail {rail}"));
+    say!("host {name}: {} at {}{of_machine}{on_rail}", macs.join(", "), topology.port_label(topology.host(host).port));
     say!("address {}/{}, MTU {}", intent.address, intent.prefix_bits, intent.mtu_bytes);
     say!("frames are tagged by {tagger}; broadcasts go out in VLAN {vlan}");
     let mut table = Table::new(["to", "VLAN", "switches"]);
@@ -177,7 +183,7 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
             }
         };
         let runs = device.fdb.iter().filter(|run| run.port == port.port);
-        let entries: usize = runs.map(|run| run.last.index() - run.first.index() + 1).sum();
+        let entries: usize = runs.map(|run| run.len(topology)).sum();
         let pvid = port.pvid.map_or("-".to_owned(), |vlan| vlan.to_string());
         let mut row = serde_json::json!({
             "port": topology.port(port.port).name, "to": to, "role": role_word(port.role),
@@ -208,11 +214,11 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         Output::Json => say!(
             "{}",
             serde_json::json!({
-                "switch": name, "model": model.name, "static_entries": device.fdb_len(), "ports": rows
+                "switch": name, "model": model.name, "static_entries": device.fdb_len(topology), "ports": rows
             })
         ),
         Output::Person => {
-            say!("switch {name} ({}): {} static entries", model.description, device.fdb_len());
+            say!("switch {name} ({}): {} static entries", model.description, device.fdb_len(topology));
             say!("{table}");
             for (blocked, ports) in by_blocked(topology, device) {
                 say!("blocked floods: {blocked} on {ports}");

@@ -58,7 +58,7 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
         return simulate_job::run(&plan, args, way, faults, output);
     }
     let pairs =
-        args.pattern.pairs(&plan.topology, args.seed.unwrap_or(SEED)).map_err(|error| bad_input(error.to_string()))?;
+        args.pattern.pairs_of(&plan, args.seed.unwrap_or(SEED)).map_err(|error| bad_input(error.to_string()))?;
     match args.level {
         cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, faults, output),
         cli::SimulationLevel::Flow => flow_level(&plan, &pairs, args, output),

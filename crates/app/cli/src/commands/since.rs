@@ -40,7 +40,7 @@ pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
 fn step_line(transition: &Transition, number: usize, step: &Step) -> String {
     let topology = &transition.topology;
     let (mut names, mut ports, mut set, mut unset) = (Vec::new(), 0, 0, 0);
-    let count = |runs: &[FdbRun]| runs.iter().map(|run| run.last.index() - run.first.index() + 1).sum::<usize>();
+    let count = |runs: &[FdbRun]| runs.iter().map(|run| run.len(topology)).sum::<usize>();
     for part in &step.parts {
         match part {
             Part::Switch(change) => {

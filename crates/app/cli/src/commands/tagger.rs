@@ -121,7 +121,7 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> 
                 .host_ids()
                 .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
             let number: BTreeMap<Mac, HostId> =
-                topology.host_ids().map(|host| (topology.host(host).mac, host)).collect();
+                topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
             let safe: BTreeMap<VlanId, Vec<bool>> =
                 table.receive.iter().map(|vlan| (vlan, plan::safe(&plan, vlan, host))).collect();
             let may = |to: Mac, vlan| safe[&vlan][topology.switch_of(number[&to]).index()];

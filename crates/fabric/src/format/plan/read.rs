@@ -20,9 +20,9 @@ use super::{
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, ETHERNET_MTU_BYTES, EngineName, Fault,
     FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Lldp,
-    Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree, StormLimit, Summary, SwitchId,
-    SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet,
-    VlanTree,
+    Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree, StormLimit, Summary,
+    SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool,
+    VlanSet, VlanTree,
 };
 
 /// Reads a plan file. Cost: O(bytes · log ports).
@@ -139,6 +139,7 @@ fn policy(at: &Located<'_>) -> Read<Policy> {
         "vlans_max",
         "subnet",
         "mtu_bytes",
+        "rails",
         "seed",
         "resilience",
     ])?;
@@ -164,6 +165,7 @@ fn policy(at: &Located<'_>) -> Read<Policy> {
         subnet: at.field("subnet")?.parsed()?,
         mtu_bytes: at.field("mtu_bytes")?.whole()?,
         traffic: Traffic::AllToAll,
+        rails: at.optional("rails")?.map(|at| at.parsed()).transpose()?.unwrap_or(Rails::Across),
         seed: at.field("seed")?.whole()?,
         resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
         time_limit: None,
@@ -212,13 +214,24 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
         builder.add_link(a, b, rate_bps(&at)?).map_err(|fault| refused(&at, &fault))?;
     }
     for at in at.field("hosts")?.items()? {
-        at.only(&["name", "mac", "port", "rate_bps", "address", "guid"])?;
+        at.only(&["name", "mac", "port", "rate_bps", "address", "guid", "machine", "rail", "macs"])?;
         let mac: Mac = at.field("mac")?.parsed()?;
         let (name, address) = (at.field("name")?.text()?, optional_address(&at, "address")?);
         let port = port(at.field("port")?)?;
         let host = builder.add_host(name, mac, port, rate_bps(&at)?, address).map_err(|fault| refused(&at, &fault))?;
         if let Some(at) = at.optional("guid")? {
             builder.set_host_guid(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+        }
+        if let Some(at) = at.optional("machine")? {
+            builder.join_machine(at.text()?).map_err(|fault| refused(&at, &fault))?;
+        }
+        if let Some(at) = at.optional("rail")? {
+            builder.set_rail(host, at.whole()?);
+        }
+        if let Some(at) = at.optional("macs")? {
+            for at in at.items()? {
+                builder.add_mac(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+            }
         }
     }
     if let Some(at) = at.optional("management")? {

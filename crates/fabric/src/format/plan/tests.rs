@@ -80,7 +80,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
     let devices = topology.switch_ids().map(|switch| device(&topology, switch, &trees)).collect::<Vec<_>>();
     let channels = topology.channel_count();
     let addresses = (1..=hosts as u32).map(|number| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number))).collect();
-    let fdb_lens: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
+    let fdb_lens: Vec<usize> = devices.iter().map(|device| device.fdb_len(&topology)).collect();
     Plan {
         policy: Policy {
             tagging,
@@ -663,7 +663,7 @@ fn damage_at_random_is_refused_or_read_but_never_a_panic() {
 #[test]
 fn a_plan_of_half_a_million_entries_is_small() {
     let plan = sample(topology("clos", "22x24", &Options::default()), 24, Tagging::Switch, 1);
-    assert!(plan.devices.iter().all(|device| device.fdb_len() == 12_672));
+    assert!(plan.devices.iter().all(|device| device.fdb_len(&plan.topology) == 12_672));
     let text = written(&plan);
     assert!(text.len() < 2_000_000, "{} bytes", text.len());
     assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(plan));

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, HostRun, InBand,
-    IngressFilter, Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Resilience, SpanningTree,
+    IngressFilter, Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree,
     Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
 };
 
@@ -97,6 +97,7 @@ fn policy_fields(policy: &Policy) -> String {
         vlans_max,
         subnet,
         mtu_bytes,
+        rails,
         seed,
         resilience,
         ..
@@ -119,6 +120,9 @@ fn policy_fields(policy: &Policy) -> String {
     }
     push_field(&mut text, "subnet", Quoted(subnet));
     push_field(&mut text, "mtu_bytes", mtu_bytes);
+    if *rails != Rails::Across {
+        push_field(&mut text, "rails", Quoted(rails));
+    }
     push_field(&mut text, "seed", seed);
     if *resilience != Resilience::None {
         push_field(&mut text, "resilience", Quoted(resilience));
@@ -168,6 +172,17 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         }
         if let Some(guid) = host.guid {
             push_field(&mut text, "guid", Quoted(guid));
+        }
+        let machine = &topology.machine(host.machine).name;
+        if *machine != host.name {
+            push_field(&mut text, "machine", Quoted(machine));
+        }
+        if let Some(rail) = host.rail {
+            push_field(&mut text, "rail", rail);
+        }
+        if !host.further_macs.is_empty() {
+            let macs: Vec<String> = host.further_macs.iter().map(|mac| Quoted(mac).to_string()).collect();
+            push_field(&mut text, "macs", format_args!("[{}]", macs.join(",")));
         }
         format!("{{{text}}}")
     });

@@ -107,9 +107,7 @@ mod tests {
         for (_, cable) in topology.links().iter().enumerate().filter(|(number, _)| *number != link) {
             builder.add_link(ports[cable.a.index()], ports[cable.b.index()], cable.rate_bps).expect("free ports");
         }
-        for host in topology.hosts() {
-            builder.add_host(&host.name, host.mac, ports[host.port.index()], host.rate_bps, None).expect("a free port");
-        }
+        builder.add_hosts_of(topology, |_, host| Some(ports[host.port.index()])).expect("free ports");
         builder.finish().ok()
     }
 

@@ -98,7 +98,7 @@ fn is_in_place(topology: &Topology, previous: &Plan, relation: &Relation) -> boo
     let same_host = |host: HostId| {
         relation.host_from[host.index()] == Some(host)
             && old.host(host).port == topology.host(host).port
-            && old.host(host).mac == topology.host(host).mac
+            && old.host(host).macs().eq(topology.host(host).macs())
     };
     previous.devices.len() == topology.switches().len()
         && [old.switches().len(), old.ports().len(), old.hosts().len()]

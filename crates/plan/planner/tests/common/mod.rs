@@ -20,6 +20,8 @@ pub(crate) struct Cabling {
     pub(crate) hosts: Vec<(usize, usize, usize)>,
     /// Links that died and may come back.
     pub(crate) dead: Vec<Cable>,
+    /// Further addresses, and the number of the host that each is behind.
+    further: Vec<(u32, usize)>,
     next: usize,
 }
 
@@ -28,8 +30,14 @@ const RATES: [u64; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 impl Cabling {
     /// A connected one of `switches` with `extra` cables beyond a tree, some parallel, and none to three hosts a switch.
     pub(crate) fn random(switches: usize, extra: usize, rng: &mut Rng) -> Self {
-        let mut cabling =
-            Self { switches: Vec::new(), links: Vec::new(), hosts: Vec::new(), dead: Vec::new(), next: 1 };
+        let mut cabling = Self {
+            switches: Vec::new(),
+            links: Vec::new(),
+            hosts: Vec::new(),
+            dead: Vec::new(),
+            further: Vec::new(),
+            next: 1,
+        };
         for number in 0..switches {
             cabling.switches.push(number);
             if number > 0 {
@@ -68,6 +76,9 @@ impl Cabling {
     fn add_host(&mut self, switch: usize) {
         let (number, port) = (self.fresh(), self.fresh());
         self.hosts.push((number, switch, port));
+        // Every third is a machine with addresses of virtual machines behind its port.
+        let macs = if number / 6 % 3 == 0 { number % 3 } else { 0 };
+        self.further.extend((0..macs).map(|k| (100_000 + 10 * number as u32 + k as u32, number)));
     }
 
     /// The topology; none if it is not connected or nobody lives there.
@@ -85,8 +96,17 @@ impl Cabling {
         }
         for &(number, switch, port) in &self.hosts {
             let port = builder.add_port(ids[&switch], &format!("p{port}")).expect("a fresh port");
-            let mac = Mac::local(number as u32);
-            builder.add_host(&format!("h{number}"), mac, port, RATES[1], None).ok()?;
+            let number = number as u32;
+            // Some are ports of machines, with further addresses; numbers ascend, so a machine's stand together.
+            let machine = (number / 6 % 3 == 0).then(|| format!("m{}", number / 6));
+            let name = machine.as_ref().map_or(format!("h{number}"), |machine| format!("{machine}/{number}"));
+            let host = builder.add_host(&name, Mac::local(number), port, RATES[1], None).ok()?;
+            if let Some(machine) = machine {
+                builder.join_machine(&machine).ok()?;
+            }
+            for (mac, _) in self.further.iter().filter(|(_, behind)| *behind == number as usize) {
+                builder.add_mac(host, Mac::local(*mac)).ok()?;
+            }
         }
         builder.finish().ok().filter(|topology| !topology.hosts().is_empty())
     }
@@ -94,6 +114,11 @@ impl Cabling {
     /// Changes something at random, or nothing.
     pub(crate) fn change(&mut self, rng: &mut Rng) {
         let before = self.clone();
+        // Now and then a virtual machine moves to another host as well.
+        if rng.below(4) == 0 && !self.further.is_empty() && !self.hosts.is_empty() {
+            let at = rng.below(self.further.len());
+            self.further[at].1 = self.hosts[rng.below(self.hosts.len())].0;
+        }
         match rng.below(11) {
             0..3 if !self.links.is_empty() => {
                 let gone = self.links.remove(rng.below(self.links.len()));

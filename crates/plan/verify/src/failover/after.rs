@@ -58,7 +58,7 @@ impl<'a> Before<'a> {
     ) -> Self {
         let topology = state.topology;
         let hosts = topology.switch_ids().map(|switch| topology.hosts_of(switch).len() as u32).collect();
-        let received = match state.traffic {
+        let received = match &*state.traffic {
             fabric::Traffic::AllToAll => None,
             fabric::Traffic::Matrix(matrix) => Some(matrix.transposed()),
         };
@@ -247,7 +247,9 @@ impl<'a> Before<'a> {
 
     /// `demand[switch]`: what owners send to peers there, or receive from them; none where all send alike.
     fn demand(&self, owners: &[HostId], direction: Direction, is_peer: impl Fn(HostId) -> bool) -> Option<Arc<[f64]>> {
-        let (fabric::Traffic::Matrix(sent), Some(received)) = (self.state.traffic, &self.received) else { return None };
+        let (fabric::Traffic::Matrix(sent), Some(received)) = (&*self.state.traffic, &self.received) else {
+            return None;
+        };
         let topology = self.state.topology;
         let matrix = match direction {
             Direction::Outward => sent,

@@ -34,7 +34,7 @@ use crate::{
     findings::Findings,
     read::read_state,
     spread,
-    state::{FabricState, entry_count_of},
+    state::FabricState,
     unicast::{Router, Traffic},
     view::View,
     walk::Budget,
@@ -295,7 +295,7 @@ fn judge_summary(
         drained: failover.switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
         max_channel_time,
         vlans_extra: state.vlans.iter().filter(|vlan| extra(*vlan)).count(),
-        fdb_entries_extra: state.devices.iter().flatten().map(|device| entry_count_of(device, extra)).sum(),
+        fdb_entries_extra: state.devices.iter().flatten().map(|device| state.entry_count_of(device, extra)).sum(),
     };
     let said = &failover.summary;
     let figures = [

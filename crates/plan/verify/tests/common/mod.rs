@@ -376,7 +376,7 @@ fn summary(
     let [max_channel_load, max_channel_time, load_bound] = routes.loads(topology, &Traffic::AllToAll);
     let hops: usize = routes.pairs.iter().map(|pair| pair.3.len()).sum();
     let longest = routes.pairs.iter().map(|pair| pair.3.len()).max().unwrap_or(0);
-    let entries: Vec<usize> = devices.iter().map(DeviceIntent::fdb_len).collect();
+    let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(topology)).collect();
     let lanes: BTreeSet<u8> = trees.iter().map(|tree| tree.lane).collect();
     Summary {
         switches: topology.switches().len(),

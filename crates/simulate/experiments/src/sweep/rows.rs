@@ -132,9 +132,8 @@ fn measure(plan: &Plan, values: &[String; AXES_COUNT], go_on: GoOn<'_>) -> Optio
     if topology.hosts().len() < 2 {
         return failed("no traffic", "traffic needs two hosts at least".to_owned());
     }
-    let wanted = parsed::<Pattern>(values, "pattern").and_then(|pattern| {
-        Ok((pattern, pattern.pairs(topology, parsed(values, "seed")?).map_err(|e| e.to_string())?))
-    });
+    let wanted = parsed::<Pattern>(values, "pattern")
+        .and_then(|pattern| Ok((pattern, pattern.pairs_of(plan, parsed(values, "seed")?).map_err(|e| e.to_string())?)));
     let (pattern, pairs) = match wanted {
         Ok((pattern, pairs)) if !pairs.is_empty() => (pattern, pairs),
         Ok(_) => return failed("no traffic", "nobody sends".to_owned()),

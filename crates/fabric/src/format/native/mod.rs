@@ -12,18 +12,26 @@
 //!   - sw1:g24 -- sw4:"TenGigabitEthernet 1/30"       # quotes where a port's name has spaces
 //! hosts:
 //!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1", ip: 198.51.100.1, rate: 100mbit}
+//!   vmhost: {mac: "02:00:00:00:00:02", port: "sw1:g2", addresses: ["52:54:00:00:00:01", "52:54:00:00:00:02"]}
+//! machines:                        # hosts with several ports: each is a host of its own, gpu1/eth0 and gpu1/eth1
+//!   gpu1:
+//!     nics:
+//!       eth0: {mac: "02:00:00:00:00:03", port: "sw1:g3", rail: 0}
+//!       eth1: {mac: "02:00:00:00:00:04", port: "sw2:swp9", rail: 1}
 //! management: {vlan: 4000, controller: "sw1:g24"}    # only where switches are managed over the data ports
 //! ```
 //!
-//! A reader judges the whole file in one pass: switches first, then links, then hosts, wherever they stand. After a
+//! A reader judges the whole file in one pass: switches first, then links, then hosts, then machines, wherever they stand. After a
 //! mistake it goes on with what the author most likely meant, so that one wrong name is one diagnostic: a cable to
 //! the unknown switch `sw22` still counts as reaching `sw2`.
+
+mod hosts;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
-    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Mac, Models, PortId, PortNames, SwitchId, SwitchIdentity,
-    SwitchSpec, Topology, TopologyBuilder, VlanId,
+    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Models, PortId, PortNames, SwitchId, SwitchIdentity, SwitchSpec,
+    Topology, TopologyBuilder, VlanId,
     format::{
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         node::{Node, Value},
@@ -102,23 +110,7 @@ pub fn write_native(topology: &Topology) -> String {
         let plain = cable.starts_with(char::is_alphanumeric) && !cable.contains(" #") && !cable.contains(": ");
         let _ = writeln!(text, "  - {}", if plain { cable } else { double_quote(&cable) });
     }
-    for (index, host) in topology.hosts().iter().enumerate() {
-        if index == 0 {
-            text.push_str("hosts:\n");
-        }
-        let port = double_quote(&lone_port(topology, host.port));
-        let _ = write!(text, "  {}: {{mac: \"{}\", port: {port}", quote(&host.name), host.mac);
-        if let Some(ip) = host.address {
-            let _ = write!(text, ", ip: {}", address(ip));
-        }
-        if host.rate_bps != DEFAULT_RATE_BPS {
-            let _ = write!(text, ", rate: {}", format_rate(host.rate_bps));
-        }
-        if let Some(guid) = host.guid {
-            let _ = write!(text, ", guid: \"{guid}\"");
-        }
-        text.push_str("}\n");
-    }
+    hosts::write(topology, &mut text);
     if let Some(InBand { vlan, controller }) = topology.in_band() {
         let controller = double_quote(&lone_port(topology, controller));
         let _ = writeln!(text, "management: {{vlan: {vlan}, controller: {controller}}}");
@@ -166,11 +158,10 @@ fn address(address: IpAddr) -> String {
     }
 }
 
-const SECTIONS: [&str; 4] = ["switches", "links", "hosts", "management"];
+const SECTIONS: [&str; 5] = ["switches", "links", "hosts", "machines", "management"];
 const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
 const SWITCH_KEYS: [&str; 5] = ["model", "mgmt", "ports", "guid", "id"];
 const IDENTITY_KEYS: [&str; 3] = ["chassis", "engine", "serial"];
-const HOST_KEYS: [&str; 5] = ["mac", "port", "ip", "rate", "guid"];
 const LINK_HELP: &str = "write switch:port -- switch:port, with quotes around a port that has spaces, sw1:\"Te 1/30\", and if need \
     be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
 
@@ -221,6 +212,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(section) = entries.get("hosts") {
             self.read_hosts(section);
+        }
+        if let Some(section) = entries.get("machines") {
+            self.read_machines(section);
         }
         if let Some(section) = entries.get("management") {
             self.read_management(section);
@@ -391,53 +385,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn read_hosts(&mut self, section: &Node) {
-        const EXAMPLE: &str = "node01: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
-        if section.is_null() || !self.expect_map(section, "hosts", EXAMPLE) {
-            return;
-        }
-        let mut sites: BTreeMap<&str, usize> = BTreeMap::new();
-        for (key, value) in section.entries() {
-            let Some(name) = key.key() else {
-                self.diagnostics.push(self.at(key).error(format!("a host's name is one word, not {}", key.kind())));
-                continue;
-            };
-            let first = *sites.entry(name).or_insert(key.place.line);
-            if value.is_null() {
-                let error = self.at(key).error(format!("host {name} has neither address nor port"));
-                self.diagnostics.push(error.with_help(EXAMPLE));
-                continue;
-            }
-            if !self.expect_map(value, name, "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}") {
-                continue;
-            }
-            let fields = self.checked_entries(value, &HOST_KEYS, "key");
-            let mac = self.host_mac(key, name, &fields);
-            let port = match fields.get("port") {
-                None => {
-                    let error = self.at(key).error(format!("host {name} has no port"));
-                    self.diagnostics.push(error.with_help("say where it is plugged in: port: \"sw1:g1\""));
-                    None
-                }
-                Some(node) => {
-                    let text = self.word(node, "a port", "port: \"sw1:g1\"").unwrap_or_default();
-                    let site = inner(self.at(node), text, 0, text.chars().count());
-                    let end = if text.is_empty() { None } else { self.end(site, text).port };
-                    end.filter(|port| self.check_free(site, *port))
-                }
-            };
-            let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
-            let rate_bps = fields
-                .get("rate")
-                .map_or(Some(DEFAULT_RATE_BPS), |node| self.rate(self.at(node), node.text().unwrap_or_default()));
-            let Some(port) = port.or_else(|| self.spare_port(key)) else { continue };
-            let facts = HostFacts { mac, port, ip, rate_bps: rate_bps.unwrap_or(DEFAULT_RATE_BPS) };
-            if self.add_host(key, name, first, &fields, facts).is_err() {
-                return;
-            }
-        }
-    }
-
     fn read_management(&mut self, section: &Node) {
         const EXAMPLE: &str = "{vlan: 4000, controller: \"sw1:g24\"}";
         if section.is_null() || !self.expect_map(section, "management", EXAMPLE) {
@@ -462,82 +409,6 @@ impl<'a> Reader<'a> {
         if let Some(vlan) = vlan.filter(|_| self.check_free(site, controller)) {
             self.refuse(port_at, |builder| builder.set_in_band(InBand { vlan, controller }));
         }
-    }
-
-    fn host_mac(&mut self, key: &Node, name: &str, fields: &Fields<'_>) -> Option<Mac> {
-        let example = "mac: \"02:00:00:00:00:01\"";
-        let Some(node) = fields.get("mac") else {
-            let error = self.at(key).error(format!("host {name} has no address"));
-            self.diagnostics.push(error.with_help(format!("its Ethernet address is needed: {example}")));
-            return None;
-        };
-        let text = self.word(node, "an Ethernet address", example)?;
-        text.parse().map_err(|error| self.diagnostics.push(self.at(node).error(format!("{text} is {error}")))).ok()
-    }
-
-    /// Adds a host, repairing what is wrong until all of it is known. An error means that there are too many.
-    fn add_host(
-        &mut self,
-        key: &Node,
-        name: &str,
-        first_line: usize,
-        fields: &Fields<'_>,
-        facts: HostFacts,
-    ) -> Result<(), ()> {
-        let HostFacts { mut mac, port, mut ip, rate_bps } = facts;
-        let mut name = name.to_owned();
-        // Each round repairs one of name, address and IP address for good, so that four rounds suffice.
-        for _ in 0..4 {
-            // Some address must stand in for a missing or refused one; the topology is lost already.
-            let stand_in = Mac::new([0xfe, 0xff, 0xff, 0xff, (port.index() >> 8) as u8, port.index() as u8]);
-            let station = mac.unwrap_or(stand_in);
-            let fault = match self.builder.add_host(&name, station, port, rate_bps, ip) {
-                Ok(host) => {
-                    self.plugged.insert(port, key.place.line);
-                    if let Some((node, guid)) = self.guid(fields) {
-                        self.refuse(node, |builder| builder.set_host_guid(host, guid));
-                    }
-                    return Ok(());
-                }
-                Err(fault) => fault,
-            };
-            let diagnostic = match &fault {
-                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => {
-                    return Ok(());
-                }
-                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac => {
-                    mac = None;
-                    self.at(fields.get("mac").map_or(key, |node| node)).fault(&fault)
-                }
-                Fault::DuplicateAddress { .. } => {
-                    ip = None;
-                    self.at(fields.get("ip").map_or(key, |node| node)).fault(&fault)
-                }
-                Fault::DuplicateHost(_) => {
-                    name = format!("{}/{}", key.place.line, key.place.column);
-                    self.at(key).fault(&fault).with_help(format!("it is named first on line {first_line}"))
-                }
-                Fault::BadName(_) => {
-                    name = format!("{}/{}", key.place.line, key.place.column);
-                    self.at(key).fault(&fault)
-                }
-                _ => self.at(key).fault(&fault),
-            };
-            self.diagnostics.push(diagnostic);
-            match fault {
-                Fault::TooMany { .. } => return Err(()),
-                Fault::PortUsedTwice { .. } => return Ok(()),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// A port for a host whose own is wrong, so that its name and addresses are judged all the same.
-    fn spare_port(&mut self, key: &Node) -> Option<PortId> {
-        const SPARE: &str = "-/-/-";
-        let spare = self.builder.switch(SPARE).or_else(|_| self.builder.add_switch(SPARE, SwitchSpec::default()));
-        self.builder.add_port(spare.ok()?, &format!("{}/{}", key.place.line, key.place.column)).ok()
     }
 
     /// Finds the port that a `switch:port` names, creating it where the model allows any name.
@@ -686,13 +557,6 @@ impl<'a> Reader<'a> {
 }
 
 type Fields<'n> = BTreeMap<&'n str, &'n Rc<Node>>;
-
-struct HostFacts {
-    mac: Option<Mac>,
-    port: PortId,
-    ip: Option<IpAddr>,
-    rate_bps: u64,
-}
 
 /// The words of a line, each with its offset in characters. Behind a colon, quotes hold together what spaces would divide.
 fn words_of(text: &str) -> Vec<(usize, &str)> {

@@ -1,0 +1,298 @@
+//! The sections `hosts:` and `machines:` of a topology file.
+//!
+//! ```yaml
+//! hosts:                           # one port each
+//!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1"}
+//! machines:                        # the same, and machines with several ports
+//!   gpu1: {nics: {eth0: {mac: "02:00:00:00:00:03", port: "sw1:g3", rail: 0}, eth1: {…}}}
+//! ```
+//!
+//! Hosts are numbered in the order of `hosts:`, then of `machines:`. A port of a machine with `nics:` is the host
+//! `MACHINE/NIC`.
+
+use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
+
+use super::{Fields, Reader, address, inner, lone_port};
+use crate::{
+    DEFAULT_RATE_BPS, Fault, Host, HostId, Mac, PortId, SwitchSpec, Topology,
+    format::{
+        node::{Node, Value},
+        yaml::{double_quote, quote},
+    },
+    format_rate,
+};
+
+const HOST_KEYS: [&str; 7] = ["mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+const MACHINE_KEYS: [&str; 8] = ["nics", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
+const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
+
+/// Writes both sections, each where it has anything.
+pub(super) fn write(topology: &Topology, text: &mut String) {
+    let machines = topology.machines();
+    let is_plain = |machine: &crate::Machine| machine.hosts().all(|host| topology.host(host).name == machine.name);
+    // Hosts keep their numbers: all that stand before the first machine with `nics:` come under `hosts:`.
+    let plain = machines.iter().take_while(|machine| is_plain(machine)).count();
+    for (section, machines) in [("hosts:\n", &machines[..plain]), ("machines:\n", &machines[plain..])] {
+        text.push_str(if machines.is_empty() { "" } else { section });
+        for machine in machines {
+            if is_plain(machine) {
+                machine.hosts().for_each(|host| write_host(topology, host, &machine.name, "  ", text));
+                continue;
+            }
+            let _ = writeln!(text, "  {}:\n    nics:", quote(&machine.name));
+            for host in machine.hosts() {
+                let nic = &topology.host(host).name[machine.name.len() + 1..];
+                write_host(topology, host, nic, "      ", text);
+            }
+        }
+    }
+}
+
+fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
+    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, .. } = topology.host(host);
+    let port = double_quote(&lone_port(topology, *port));
+    let _ = write!(text, "{indent}{}: {{mac: \"{mac}\", port: {port}", quote(key));
+    if let Some(rail) = rail {
+        let _ = write!(text, ", rail: {rail}");
+    }
+    if let Some(ip) = ip {
+        let _ = write!(text, ", ip: {}", address(*ip));
+    }
+    if *rate_bps != DEFAULT_RATE_BPS {
+        let _ = write!(text, ", rate: {}", format_rate(*rate_bps));
+    }
+    if let Some(guid) = guid {
+        let _ = write!(text, ", guid: \"{guid}\"");
+    }
+    if !further_macs.is_empty() {
+        let macs: Vec<String> = further_macs.iter().map(|mac| format!("\"{mac}\"")).collect();
+        let _ = write!(text, ", addresses: [{}]", macs.join(", "));
+    }
+    text.push_str("}\n");
+}
+
+/// There are more hosts than a topology can have.
+struct TooMany;
+
+struct HostFacts {
+    mac: Option<Mac>,
+    port: PortId,
+    ip: Option<IpAddr>,
+    rate_bps: u64,
+}
+
+/// Where a host is named: its key, its name, and the machine that it is a port of.
+struct Named<'n> {
+    key: &'n Node,
+    name: String,
+    machine: Option<&'n str>,
+    first_line: usize,
+}
+
+impl Reader<'_> {
+    pub(super) fn read_hosts(&mut self, section: &Node) {
+        self.read_machines_of(section, "hosts", "host", &HOST_KEYS);
+    }
+
+    pub(super) fn read_machines(&mut self, section: &Node) {
+        self.read_machines_of(section, "machines", "machine", &MACHINE_KEYS);
+    }
+
+    fn read_machines_of(&mut self, section: &Node, title: &str, what: &str, keys: &[&str]) {
+        if section.is_null() || !self.expect_map(section, title, &format!("node01: {HOST_EXAMPLE}")) {
+            return;
+        }
+        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+        for (key, value) in section.entries() {
+            let Some(name) = key.key() else {
+                self.diagnostics.push(self.at(key).error(format!("a {what}'s name is one word, not {}", key.kind())));
+                continue;
+            };
+            let first_line = *lines.entry(name).or_insert(key.place.line);
+            if value.is_null() {
+                let error = self.at(key).error(format!("{what} {name} has neither address nor port"));
+                self.diagnostics.push(error.with_help(format!("node01: {HOST_EXAMPLE}")));
+                continue;
+            }
+            if !self.expect_map(value, name, HOST_EXAMPLE) {
+                continue;
+            }
+            let fields = self.checked_entries(value, keys, "key");
+            let read = match fields.get("nics") {
+                Some(nics) => self.read_nics(name, &fields, nics),
+                None => {
+                    let named = Named { key, name: name.to_owned(), machine: None, first_line };
+                    self.read_host(&named, &fields)
+                }
+            };
+            if read.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn read_nics(&mut self, machine: &str, fields: &Fields<'_>, nics: &Node) -> Result<(), TooMany> {
+        if let Some(other) = fields.iter().find(|(key, _)| **key != "nics") {
+            let error =
+                self.at(other.1).error(format!("machine {machine} has nics:, so each of them has its own {}", other.0));
+            self.diagnostics.push(error.with_help(format!("write it there: {NICS_EXAMPLE}")));
+        }
+        if !self.expect_map(nics, "nics", NICS_EXAMPLE) {
+            return Ok(());
+        }
+        if nics.entries().is_empty() {
+            let error = self.at(nics).error(format!("machine {machine} has no ports"));
+            self.diagnostics.push(error.with_help(format!("name at least one: {NICS_EXAMPLE}")));
+        }
+        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+        for (key, value) in nics.entries() {
+            let Some(nic) = key.key() else {
+                self.diagnostics.push(self.at(key).error(format!("a port's name is one word, not {}", key.kind())));
+                continue;
+            };
+            let first_line = *lines.entry(nic).or_insert(key.place.line);
+            let name = format!("{machine}/{nic}");
+            if !self.expect_map(value, &name, HOST_EXAMPLE) {
+                continue;
+            }
+            let fields = self.checked_entries(value, &HOST_KEYS, "key");
+            self.read_host(&Named { key, name, machine: Some(machine), first_line }, &fields)?;
+        }
+        Ok(())
+    }
+
+    fn read_host(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> Result<(), TooMany> {
+        let Named { key, name, .. } = named;
+        let mac = self.host_mac(key, name, fields);
+        let port = match fields.get("port") {
+            None => {
+                let error = self.at(key).error(format!("host {name} has no port"));
+                self.diagnostics.push(error.with_help("say where it is plugged in: port: \"sw1:g1\""));
+                None
+            }
+            Some(node) => {
+                let text = self.word(node, "a port", "port: \"sw1:g1\"").unwrap_or_default();
+                let site = inner(self.at(node), text, 0, text.chars().count());
+                let end = if text.is_empty() { None } else { self.end(site, text).port };
+                end.filter(|port| self.check_free(site, *port))
+            }
+        };
+        let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
+        let rate_bps = fields
+            .get("rate")
+            .map_or(Some(DEFAULT_RATE_BPS), |node| self.rate(self.at(node), node.text().unwrap_or_default()));
+        let Some(port) = port.or_else(|| self.spare_port(key)) else { return Ok(()) };
+        let facts = HostFacts { mac, port, ip, rate_bps: rate_bps.unwrap_or(DEFAULT_RATE_BPS) };
+        self.add_host(named, fields, facts)
+    }
+
+    fn host_mac(&mut self, key: &Node, name: &str, fields: &Fields<'_>) -> Option<Mac> {
+        let example = "mac: \"02:00:00:00:00:01\"";
+        let Some(node) = fields.get("mac") else {
+            let error = self.at(key).error(format!("host {name} has no address"));
+            self.diagnostics.push(error.with_help(format!("its Ethernet address is needed: {example}")));
+            return None;
+        };
+        self.mac(node, example)
+    }
+
+    fn mac(&mut self, node: &Node, example: &str) -> Option<Mac> {
+        let text = self.word(node, "an Ethernet address", example)?;
+        text.parse().map_err(|error| self.diagnostics.push(self.at(node).error(format!("{text} is {error}")))).ok()
+    }
+
+    /// Adds a host, repairing what is wrong until all of it is known.
+    fn add_host(&mut self, named: &Named<'_>, fields: &Fields<'_>, facts: HostFacts) -> Result<(), TooMany> {
+        let HostFacts { mut mac, port, mut ip, rate_bps } = facts;
+        let Named { key, machine, first_line, .. } = *named;
+        let (mut name, mut machine) = (named.name.clone(), machine);
+        // Each round repairs one of name, address and IP address for good, so that four rounds suffice.
+        for _ in 0..4 {
+            // Some address must stand in for a missing or refused one; the topology is lost already.
+            let stand_in = Mac::new([0xfe, 0xff, 0xff, 0xff, (port.index() >> 8) as u8, port.index() as u8]);
+            let station = mac.unwrap_or(stand_in);
+            let fault = match self.builder.add_host(&name, station, port, rate_bps, ip) {
+                Ok(host) => {
+                    self.plugged.insert(port, key.place.line);
+                    if let Some(machine) = machine {
+                        self.refuse(key, |builder| builder.join_machine(machine));
+                    }
+                    self.read_rest(host, fields);
+                    return Ok(());
+                }
+                Err(fault) => fault,
+            };
+            let mut rename = || {
+                machine = None;
+                name = format!("{}/{}", key.place.line, key.place.column);
+            };
+            let diagnostic = match &fault {
+                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => {
+                    return Ok(());
+                }
+                Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac => {
+                    mac = None;
+                    self.at(fields.get("mac").map_or(key, |node| node)).fault(&fault)
+                }
+                Fault::DuplicateAddress { .. } => {
+                    ip = None;
+                    self.at(fields.get("ip").map_or(key, |node| node)).fault(&fault)
+                }
+                Fault::DuplicateHost(_) => {
+                    rename();
+                    let diagnostic = self.at(key).fault(&fault);
+                    if first_line < key.place.line {
+                        diagnostic.with_help(format!("it is named first on line {first_line}"))
+                    } else {
+                        diagnostic
+                    }
+                }
+                Fault::BadName(_) | Fault::DuplicateMachine(_) => {
+                    rename();
+                    self.at(key).fault(&fault)
+                }
+                _ => self.at(key).fault(&fault),
+            };
+            self.diagnostics.push(diagnostic);
+            match fault {
+                Fault::TooMany { .. } => return Err(TooMany),
+                Fault::PortUsedTwice { .. } => return Ok(()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What a host may have beside its port and its address.
+    fn read_rest(&mut self, host: HostId, fields: &Fields<'_>) {
+        if let Some((node, guid)) = self.guid(fields) {
+            self.refuse(node, |builder| builder.set_host_guid(host, guid));
+        }
+        if let Some(node) = fields.get("rail") {
+            match self.word(node, "a number", "rail: 0").map(str::parse) {
+                Some(Ok(rail)) => self.builder.set_rail(host, rail),
+                Some(Err(_)) => self.diagnostics.push(self.at(node).error("a rail is a number from 0 to 255")),
+                None => {}
+            }
+        }
+        const EXAMPLE: &str = "addresses: [\"52:54:00:00:00:01\", \"52:54:00:00:00:02\"]";
+        let Some(list) = fields.get("addresses") else { return };
+        if !matches!(list.value, Value::List(_)) {
+            let message = format!("addresses: expected a list of Ethernet addresses, found {}", list.kind());
+            self.diagnostics.push(self.at(list).error(message).with_help(format!("such as {EXAMPLE}")));
+            return;
+        }
+        for node in list.items() {
+            let Some(mac) = self.mac(node, EXAMPLE) else { continue };
+            self.refuse(node, |builder| builder.add_mac(host, mac));
+        }
+    }
+
+    /// A port for a host whose own is wrong, so that its name and addresses are judged all the same.
+    fn spare_port(&mut self, key: &Node) -> Option<PortId> {
+        const SPARE: &str = "-/-/-";
+        let spare = self.builder.switch(SPARE).or_else(|_| self.builder.add_switch(SPARE, SwitchSpec::default()));
+        self.builder.add_port(spare.ok()?, &format!("{}/{}", key.place.line, key.place.column)).ok()
+    }
+}

@@ -1,0 +1,111 @@
+//! Machines with several ports and addresses: what the judge counts, and what it finds where entries are for some addresses.
+
+mod common;
+
+use common::{Wish, clos, plan, with_traffic};
+use fabric::{FdbEntry, FindingKind as K, HostId, Mac, Plan, Rails, Topology, TopologyBuilder, Traffic};
+use verify::check;
+
+/// Two machines with a port on each of two rails, and two single hosts, of which the first has two further addresses.
+fn machines() -> Topology {
+    let network = clos();
+    let mut builder = TopologyBuilder::new();
+    let mut ports = Vec::new();
+    for id in network.switch_ids() {
+        let switch = builder.add_switch(&network.switch(id).name, Default::default()).unwrap();
+        ports.extend(network.port_ids(id).map(|port| builder.add_port(switch, &network.port(port).name).unwrap()));
+    }
+    for (number, host) in network.hosts().iter().enumerate() {
+        let machine = (number < 4).then(|| format!("m{}", number / 2));
+        let name = machine.as_ref().map_or(host.name.clone(), |machine| format!("{machine}/{}", number % 2));
+        let added = builder.add_host(&name, host.mac, ports[host.port.index()], host.rate_bps, None).unwrap();
+        if let Some(machine) = machine {
+            builder.join_machine(&machine).unwrap();
+            builder.set_rail(added, (number % 2) as u8);
+        }
+    }
+    for mac in [101, 102] {
+        builder.add_mac(HostId::new(4), Mac::local(mac)).unwrap();
+    }
+    for link in network.links() {
+        builder.add_link(ports[link.a.index()], ports[link.b.index()], link.rate_bps).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+fn planned(rails: Rails) -> Plan {
+    let mut plan = plan(&machines(), Wish::switch_tagged());
+    plan.policy.rails = rails;
+    let demand = plan.policy.demand(&plan.topology).unwrap().into_owned();
+    let mut plan = with_traffic(plan, demand);
+    plan.policy.traffic = Traffic::AllToAll;
+    plan
+}
+
+fn kinds(plan: &Plan) -> Vec<K> {
+    check(plan).findings().iter().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn all_to_all_is_counted_between_machines_and_within_rails_if_asked() {
+    for rails in Rails::ALL.iter().copied() {
+        assert_eq!(kinds(&planned(rails)), [], "{rails}");
+    }
+    let mut other = planned(Rails::Across);
+    other.policy.rails = Rails::Within;
+    assert!(!kinds(&other).is_empty(), "what one policy counts is not what the other does");
+}
+
+#[test]
+fn entries_count_every_address() {
+    let plan = planned(Rails::Across);
+    let without = common::plan(&clos(), Wish::switch_tagged());
+    let vlans_with_host_4: usize = without
+        .devices
+        .iter()
+        .flat_map(|device| &device.fdb)
+        .filter(|run| (run.first..=run.last).contains(&HostId::new(4)))
+        .count();
+    assert_eq!(plan.summary.fdb_entries_total, without.summary.fdb_entries_total + 2 * vlans_with_host_4);
+}
+
+/// What a switch holds for the three addresses of host 4, as a live switch is read: entries that make no whole run are foreign.
+#[test]
+fn entries_for_some_addresses_of_a_host_are_found() {
+    let run = |plan: &Plan| *plan.devices[0].fdb.iter().find(|run| run.last >= HostId::new(4)).expect("an entry");
+    let single = |plan: &mut Plan| {
+        let whole = run(plan);
+        let runs = plan.devices[0].fdb.iter().filter(|other| **other != whole).copied();
+        let rest = (whole.first.index()..=whole.last.index()).map(HostId::new).filter(|host| host.index() != 4);
+        let mut runs: Vec<_> =
+            runs.chain(rest.map(|host| fabric::FdbRun { first: host, last: host, ..whole })).collect();
+        runs.sort_unstable();
+        plan.devices[0].fdb = runs;
+        whole
+    };
+    let entries = |plan: &mut Plan, macs: &[(Mac, usize)]| {
+        let whole = single(plan);
+        let ports = plan.devices[0].ports.clone();
+        let own = ports.iter().position(|port| port.port == whole.port).unwrap();
+        let entry = |&(mac, turn): &(Mac, usize)| FdbEntry {
+            vlan: whole.vlan,
+            mac,
+            port: ports[(own + turn) % ports.len()].port,
+        };
+        plan.devices[0].foreign = macs.iter().map(entry).collect();
+    };
+    let own = machines().host(HostId::new(4)).macs().collect::<Vec<_>>();
+    // All of them, by one port: what a run says, though listed apart.
+    let mut plan = planned(Rails::Across);
+    entries(&mut plan, &[(own[0], 0), (own[1], 0), (own[2], 0)]);
+    assert_eq!(kinds(&plan), [K::ForeignEntry; 3]);
+    // One is missing: frames for it flood.
+    entries(&mut plan, &[(own[0], 0), (own[2], 0)]);
+    let found = kinds(&plan);
+    assert!(found.contains(&K::ForeignEntry) && found.contains(&K::Flood), "{found:?}");
+    // One leaves by another port.
+    let mut plan = planned(Rails::Across);
+    entries(&mut plan, &[(own[0], 0), (own[1], 1), (own[2], 0)]);
+    let found = kinds(&plan);
+    assert!(found.contains(&K::ForeignEntry) && found.contains(&K::Flood), "{found:?}");
+}
