@@ -14,6 +14,10 @@ pub trait Duty: Send {
     /// arrived or was acknowledged, the time asked for has come. Nothing that it calls may wait for a lock under which others use
     /// the stream.
     fn run(&mut self, end: &mut End<'_>, seen: Seen) -> Then;
+
+    /// Whether the descriptor had no room for what is to be written. Asked after each run; room is reported from the first time
+    /// on that this is so.
+    fn waits_for_room(&self) -> bool;
 }
 
 /// What the descriptor has become ready for since the last call.

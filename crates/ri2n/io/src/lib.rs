@@ -15,6 +15,7 @@ mod connect;
 mod dial;
 mod dispatch;
 mod duty;
+mod ids;
 mod interfaces;
 mod keyfile;
 mod links;

@@ -1,8 +1,9 @@
 //! What a worker's connections know together of the paths that they share.
 
+use crate::ids::IdSet;
 use ri2n::{Neighbours, Path, PathKnowledge, PathReport, Time};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
@@ -18,7 +19,7 @@ pub(crate) struct Paths {
     known: HashMap<(Option<IpAddr>, SocketAddr), PathKnowledge>,
     count: usize,
     /// Connections that had data waiting when they were last looked at.
-    backlogged: HashSet<u32>,
+    backlogged: IdSet,
     has_news: bool,
 }
 

@@ -91,6 +91,8 @@ pub(crate) struct Guarded {
     pub(crate) write_timeout: Option<Duration>,
     /// What the worker does besides,
     duty: Option<Box<dyn Duty>>,
+    /// whether it is told when its descriptor has room,
+    watches_room: bool,
     /// and what it does once.
     awaited: Option<Awaited>,
     /// When it became nobody's, and when all had been said, whoever referred to it then.
@@ -162,6 +164,7 @@ impl Shared {
             read_timeout: None,
             write_timeout: None,
             duty: None,
+            watches_room: false,
             awaited: None,
             orphaned_at: None,
             drained_at: None,
@@ -287,9 +290,13 @@ impl Shared {
         }
     }
 
-    fn run_duty(state: &mut Guarded, now: Time, seen: Seen) -> (Then, Option<Box<dyn Duty>>) {
+    fn run_duty(&self, state: &mut Guarded, now: Time, seen: Seen) -> (Then, Option<Box<dyn Duty>>) {
         let Some(duty) = &mut state.duty else { return (Then::Wait, None) };
         let then = duty.run(&mut End::new(&mut state.connection, now), seen);
+        if !state.watches_room && then != Then::Done && duty.waits_for_room() {
+            // A descriptor that is not watched any more has ended, of which the duty was told.
+            state.watches_room = self.worker.watch_room(duty.near(), self.id).is_ok();
+        }
         let done = if then == Then::Done { state.duty.take() } else { None };
         (then, done)
     }
@@ -323,14 +330,18 @@ impl Shared {
         self.call_worker();
     }
 
-    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone. A
-    /// descriptor that can be written, as one that is new can, is reported at once, which is when the duty first runs.
+    /// Leaves the stream to its worker: from now on `duty` is all that uses it, beside whoever holds a clone. It first runs once
+    /// something happens, at once if something has happened already.
     pub(crate) fn give(&self, duty: Box<dyn Duty>) -> io::Result<()> {
         let mut state = self.lock();
         self.worker.watch(duty.near(), self.id)?;
         state.duty = Some(duty);
         self.handles.fetch_add(1, Ordering::Relaxed);
+        let has_happened = state.connection.is_readable() || state.connection.state() != StreamState::Open;
         drop(state);
+        if has_happened {
+            self.call_worker();
+        }
         Ok(())
     }
 
@@ -391,7 +402,7 @@ impl Member for Shared {
         if state.connection.poll_timeout().is_some_and(|at| now >= at) {
             state.connection.handle_timeout(now);
         }
-        let (then, done) = Self::run_duty(&mut state, now, seen);
+        let (then, done) = self.run_duty(&mut state, now, seen);
         let is_over = state.awaited.as_ref().is_some_and(|awaited| awaited.is_over(&state.connection, now));
         let awaited = if is_over { state.awaited.take() } else { None };
         if state.connection.wants_transmit() {

@@ -646,8 +646,22 @@ pub(crate) struct Epoll(OwnedFd);
 pub(crate) enum Watch {
     /// Whether it is readable.
     Readable,
-    /// When it becomes readable, writable, or ends.
-    Edges,
+    /// When more can be read, or it ends.
+    Arrivals,
+    /// The same, and when it becomes writable.
+    ArrivalsAndRoom,
+}
+
+impl Watch {
+    fn events(self) -> u32 {
+        let arrivals = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET;
+        let events = match self {
+            Self::Readable => libc::EPOLLIN,
+            Self::Arrivals => arrivals,
+            Self::ArrivalsAndRoom => arrivals | libc::EPOLLOUT,
+        };
+        events as u32
+    }
 }
 
 impl Epoll {
@@ -657,11 +671,12 @@ impl Epoll {
     }
 
     pub(crate) fn add(&self, fd: RawFd, number: u64, watch: Watch) -> io::Result<()> {
-        let events = match watch {
-            Watch::Readable => libc::EPOLLIN,
-            Watch::Edges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
-        };
-        self.control(libc::EPOLL_CTL_ADD, fd, libc::epoll_event { events: events as u32, u64: number })
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::epoll_event { events: watch.events(), u64: number })
+    }
+
+    /// Watches a descriptor in another way from now on. What it is ready for already is reported.
+    pub(crate) fn change(&self, fd: RawFd, number: u64, watch: Watch) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, libc::epoll_event { events: watch.events(), u64: number })
     }
 
     pub(crate) fn remove(&self, fd: RawFd) -> io::Result<()> {

@@ -1,49 +1,72 @@
 //! When each of many connections wants to be looked at.
 //!
-//! A heap of moments. A connection that puts its moment off, as each packet does, leaves the earlier one in the heap: it comes
-//! up, its owner looks again and says when next. So a moment is never missed, and putting it off costs nothing.
+//! A heap of moments, one for each connection. A connection that puts its moment off, as each packet does, leaves the earlier
+//! one in the heap; when that comes up it gives way to the later one, and nobody is woken. Putting off costs nothing.
 //!
 //! ```text
-//!  set(7, 30)  heap 30:7          set(7, 20)  heap 20:7 30:7          set(7, 90)  heap 20:7 30:7
-//!                                 due at 20: 7 looks, set(7, 90)      due at 30: passed over, 90:7 stands
+//!  put(7, 30)  heap 30:7          put(7, 20)  heap 20:7 30:7          put(7, 90)  heap 20:7 30:7, wanted 90
+//!                                                                     next: 20:7 becomes 90:7; 30:7 is passed over
 //! ```
 
+use crate::ids::IdMap;
 use ri2n::Time;
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Moments by identifier.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
-    /// The one entry of each identifier that counts.
-    standing: HashMap<u32, Time>,
+    moments: IdMap<Moment>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// When the identifier comes up.
+    wanted: Time,
+    /// The one entry of the heap that counts, no later.
+    standing: Time,
 }
 
 impl Timers {
-    /// Has an identifier come up at this moment, or earlier if it was to come up earlier anyway. O(log n).
-    pub(crate) fn set(&mut self, id: u32, at: Time) {
-        let is_earlier = self.standing.get(&id).is_none_or(|standing| at < *standing);
-        if is_earlier && at != Time::NEVER {
-            self.standing.insert(id, at);
-            self.heap.push(Reverse((at, id)));
+    /// Has an identifier come up at this moment, and at no other. O(log n), O(1) if it is later than before.
+    pub(crate) fn put(&mut self, id: u32, at: Time) {
+        if at == Time::NEVER {
+            return self.remove(id);
+        }
+        match self.moments.get_mut(&id) {
+            Some(moment) if moment.standing <= at => moment.wanted = at,
+            _ => {
+                self.moments.insert(id, Moment { wanted: at, standing: at });
+                self.heap.push(Reverse((at, id)));
+            }
+        }
+    }
+
+    /// Has an identifier come up at this moment, or earlier if it is to come up earlier anyway.
+    pub(crate) fn bring_forward(&mut self, id: u32, at: Time) {
+        if at != Time::NEVER && self.moments.get(&id).is_none_or(|moment| at < moment.wanted) {
+            self.put(id, at);
         }
     }
 
     /// The identifier does not come up any more.
     pub(crate) fn remove(&mut self, id: u32) {
-        self.standing.remove(&id);
+        self.moments.remove(&id);
     }
 
     /// When the next comes up.
     pub(crate) fn next(&mut self) -> Option<Time> {
-        while let Some(Reverse((at, id))) = self.heap.peek() {
-            if self.standing.get(id) == Some(at) {
-                return Some(*at);
+        while let Some(Reverse((at, id))) = self.heap.peek().copied() {
+            match self.moments.get_mut(&id) {
+                Some(moment) if moment.wanted == at => return Some(at),
+                Some(moment) if moment.standing == at => {
+                    moment.standing = moment.wanted;
+                    let later = Reverse((moment.wanted, id));
+                    self.heap.pop();
+                    self.heap.push(later);
+                }
+                _ => _ = self.heap.pop(),
             }
-            self.heap.pop();
         }
         None
     }
@@ -52,7 +75,7 @@ impl Timers {
     pub(crate) fn take_due(&mut self, now: Time) -> Option<u32> {
         self.next().filter(|at| *at <= now)?;
         let Reverse((_, id)) = self.heap.pop()?;
-        self.standing.remove(&id);
+        self.moments.remove(&id);
         Some(id)
     }
 }
@@ -74,16 +97,20 @@ mod tests {
             let (mut timers, mut model, mut now) = (Timers::default(), BTreeMap::<u32, Time>::new(), 0);
             for _ in 0..500 {
                 let id = draw(20) as u32;
-                match draw(4) {
+                let at = Time::from_nanos(now + draw(200));
+                match draw(5) {
                     0 => {
                         timers.remove(id);
                         model.remove(&id);
                     }
                     1 => now += draw(50),
-                    _ => {
-                        let at = Time::from_nanos(now + draw(200));
-                        timers.set(id, at);
+                    2 => {
+                        timers.bring_forward(id, at);
                         model.entry(id).and_modify(|known| *known = at.min(*known)).or_insert(at);
+                    }
+                    _ => {
+                        timers.put(id, at);
+                        model.insert(id, at);
                     }
                 }
                 let time = Time::from_nanos(now);
@@ -97,12 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn putting_off_takes_no_memory() {
+    fn putting_off_takes_no_memory_and_wakes_nobody() {
         let mut timers = Timers::default();
         for at in 0..10_000 {
-            timers.set(7, Time::from_nanos(1_000 + at));
+            timers.put(7, Time::from_nanos(1_000 + at));
         }
-        assert_eq!((timers.heap.len(), timers.next()), (1, Some(Time::from_nanos(1_000))));
-        assert_eq!((timers.take_due(Time::from_nanos(1_000)), timers.next()), (Some(7), None));
+        assert_eq!((timers.heap.len(), timers.next()), (1, Some(Time::from_nanos(10_999))));
+        assert_eq!(timers.take_due(Time::from_nanos(10_998)), None);
+        assert_eq!((timers.take_due(Time::from_nanos(10_999)), timers.next()), (Some(7), None));
+        timers.put(7, Time::from_nanos(20_000));
+        timers.put(7, Time::NEVER);
+        assert_eq!(timers.next(), None);
     }
 }

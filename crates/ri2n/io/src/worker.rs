@@ -13,6 +13,7 @@
 use crate::{
     dispatch::{Kind, stretches},
     duty::Seen,
+    ids::{IdMap, IdSet},
     interfaces::{forget_local_addresses, local_addresses},
     member::{Look, Member},
     netlink::Carriers,
@@ -25,7 +26,7 @@ use crate::{
 use ri2n::{Arrival, Time, handshake, wire};
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt, io,
     os::fd::{AsRawFd, BorrowedFd},
     sync::{
@@ -42,6 +43,10 @@ const WORKERS_MAX: usize = 8;
 const CROWD: usize = 4;
 /// How late timers may be while there is more to receive.
 const TIMERS_LATE_MAX: Duration = Duration::from_millis(20);
+/// How long a thread sleeps at most while other threads call it, and how long after the last call that lasts: what they want at a
+/// later time need not wake it.
+const SLEEP_BETWEEN_CALLS_MAX: Duration = Duration::from_millis(25);
+const CALLS_LAST: Duration = Duration::from_secs(1);
 /// Looks at members before more is received: what waits in the system's buffer is to be seen soon, however many have work.
 const LOOKS_MAX: usize = 32;
 /// Receive calls for one socket before others have their turn.
@@ -67,9 +72,9 @@ pub(crate) struct Worker {
 
 #[derive(Default)]
 struct Table {
-    members: HashMap<u32, Entry>,
+    members: IdMap<Entry>,
     /// Identifiers of which members are being made.
-    reserved: HashSet<u32>,
+    reserved: IdSet,
     /// Identifiers at the peer and here, for what the network quotes.
     by_peer: BTreeSet<(u32, u32)>,
     sockets: Vec<(Ports, Arc<Socket>)>,
@@ -222,7 +227,12 @@ impl Worker {
 
     /// Watches a descriptor for the duty of a connection, until it is closed.
     pub(crate) fn watch(&self, near: BorrowedFd<'_>, id: u32) -> io::Result<()> {
-        self.epoll.add(near.as_raw_fd(), NEAR | u64::from(id), Watch::Edges)
+        self.epoll.add(near.as_raw_fd(), NEAR | u64::from(id), Watch::Arrivals)
+    }
+
+    /// Has a watched descriptor reported as well when it becomes writable, from now on.
+    pub(crate) fn watch_room(&self, near: BorrowedFd<'_>, id: u32) -> io::Result<()> {
+        self.epoll.change(near.as_raw_fd(), NEAR | u64::from(id), Watch::ArrivalsAndRoom)
     }
 
     /// Has the thread look at a member no later than this.
@@ -290,20 +300,28 @@ impl Worker {
         if !turns.queue.is_empty() {
             return Some(Duration::ZERO);
         }
-        let next = turns.timers.next();
+        let now = sys::now();
+        let mut next = turns.timers.next();
+        if now < turns.calls_until {
+            let soon = now + SLEEP_BETWEEN_CALLS_MAX;
+            next = Some(next.map_or(soon, |next| next.min(soon)));
+        }
         let table = self.table();
         if !table.calls.is_empty() {
             return Some(Duration::ZERO);
         }
         self.next.store(next.unwrap_or(Time::NEVER).as_nanos().max(1), Ordering::Relaxed);
         drop(table);
-        next.map(|next| next.since(sys::now()))
+        next.map(|next| next.since(now))
     }
 
     fn take_calls(&self, turns: &mut Turns) {
         let calls = std::mem::take(&mut self.table().calls);
+        if !calls.is_empty() {
+            turns.calls_until = sys::now() + CALLS_LAST;
+        }
         for (id, at) in calls {
-            if at == Time::ZERO { turns.queue(id, Seen::default()) } else { turns.timers.set(id, at) }
+            if at == Time::ZERO { turns.queue(id, Seen::default()) } else { turns.timers.bring_forward(id, at) }
         }
     }
 
@@ -321,7 +339,7 @@ impl Worker {
         let seen = turns.queued.remove(&id).unwrap_or_default();
         let Some(member) = self.member(id) else { return };
         match member.look(sys::now(), seen, &mut turns.paths) {
-            Look::At(at) => turns.timers.set(id, at),
+            Look::At(at) => turns.timers.put(id, at),
             Look::Again => turns.queue(id, Seen::default()),
             Look::Wait => {}
             Look::Over => {
@@ -432,11 +450,13 @@ struct Turns {
     timers: Timers,
     /// When timers were looked at.
     timers_at: Time,
+    /// Until when other threads are expected to call.
+    calls_until: Time,
     paths: Paths,
     /// Members that something happened to, each once,
     queue: VecDeque<u32>,
     /// and what their descriptors have become ready for.
-    queued: HashMap<u32, Seen>,
+    queued: IdMap<Seen>,
 }
 
 impl Turns {

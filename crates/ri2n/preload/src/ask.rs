@@ -1,4 +1,5 @@
-//! Asks the session's broker: a packet there, a packet and perhaps a descriptor back.
+//! Asks the session's broker: a packet there, a packet and perhaps a descriptor back, on a line that is kept (`line.rs`) or on one
+//! for this question alone.
 //!
 //! The broker's name is abstract, so it belongs to the network namespace: a program that moved to another namespace, or
 //! outlived its session, finds nobody there and is served by plain TCP.
@@ -18,7 +19,7 @@ use ri2n_session::{
     ANSWER_BYTES, Answer, BROKER_VARIABLE, BrokerRequest, Operation, Policy, SocketOption, Token, Waiting, parse_broker,
 };
 
-use crate::{descriptor, errno::errno, real};
+use crate::{descriptor, errno::errno, line, real, sandbox};
 
 /// What is asked; the token is added here.
 pub(crate) struct Question {
@@ -114,24 +115,80 @@ pub(crate) fn find_broker() {
 /// If there is none.
 pub(crate) fn ask(question: &Question) -> Result<Reply, Silent> {
     let broker = BROKER.get().ok_or(Silent::Gone)?;
+    let may_keep = !sandbox::is_on() && !matches!(question.operation, Operation::Listen | Operation::Drain);
+    if let Some(kept) = may_keep.then(|| line::take(question.socket)).flatten() {
+        let limit = pass_time_limit(question, kept.fd);
+        match converse(kept.fd, broker, question) {
+            Ok(reply) if limit == Limit::None => {
+                kept.keep();
+                return Ok(reply);
+            }
+            // The broker has given up the line, and has not read the question.
+            Err(Lost::Line) => kept.close(),
+            result => {
+                kept.close();
+                return result.map_err(Lost::silent);
+            }
+        }
+    }
     // SAFETY: no memory is involved.
     let line = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
     if line < 0 {
         return Err(Silent::Gone);
     }
-    let reply = converse(line, broker, question);
-    descriptor::close(line);
+    // SAFETY: the address is as long as it says.
+    if unsafe { real::connect(line, ptr::from_ref(&broker.address).cast(), broker.length) } != 0 {
+        let silent = Lost::now().silent();
+        descriptor::close(line);
+        return Err(silent);
+    }
+    let limit = pass_time_limit(question, line);
+    let reply = converse(line, broker, question).map_err(Lost::silent);
+    if may_keep && reply.is_ok() && limit == Limit::None { line::keep(line) } else { descriptor::close(line) }
     reply
 }
 
-fn converse(line: c_int, broker: &Broker, question: &Question) -> Result<Reply, Silent> {
-    // SAFETY: the address is as long as it says.
-    if unsafe { real::connect(line, ptr::from_ref(&broker.address).cast(), broker.length) } != 0 {
-        return Err(silence());
+/// Whether a line has a time limit of one question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    None,
+    Set,
+}
+
+/// Gives a line the time limit that the program has set for connecting.
+fn pass_time_limit(question: &Question, line: c_int) -> Limit {
+    let socket = question.socket.filter(|_| question.operation == Operation::Connect);
+    let is_set = socket.is_some_and(|socket| descriptor::pass_time_limit(socket, line));
+    if is_set { Limit::Set } else { Limit::None }
+}
+
+/// Why an answer did not come on a line.
+enum Lost {
+    /// The broker has closed it before it read the question.
+    Line,
+    Answer(Silent),
+}
+
+impl Lost {
+    /// What the last call's error means.
+    fn now() -> Self {
+        match errno() {
+            libc::EINTR => Self::Answer(Silent::Interrupted),
+            libc::EAGAIN => Self::Answer(Silent::TimedOut),
+            libc::EPIPE | libc::ECONNRESET => Self::Line,
+            _ => Self::Answer(Silent::Gone),
+        }
     }
-    if let Some(socket) = question.socket.filter(|_| question.operation == Operation::Connect) {
-        descriptor::pass_time_limit(socket, line);
+
+    fn silent(self) -> Silent {
+        match self {
+            Self::Line => Silent::Gone,
+            Self::Answer(silent) => silent,
+        }
     }
+}
+
+fn converse(line: c_int, broker: &Broker, question: &Question) -> Result<Reply, Lost> {
     let request = BrokerRequest {
         token: broker.token,
         operation: question.operation,
@@ -142,14 +199,14 @@ fn converse(line: c_int, broker: &Broker, question: &Question) -> Result<Reply, 
         remote: question.remote,
     };
     send(line, &request.encode(), question.socket)?;
-    receive(line)
+    receive(line, question.operation)
 }
 
 /// Room for one descriptor, aligned as `cmsghdr` wants it.
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
-fn send(line: c_int, bytes: &[u8], socket: Option<c_int>) -> Result<(), Silent> {
+fn send(line: c_int, bytes: &[u8], socket: Option<c_int>) -> Result<(), Lost> {
     let mut control = Control([0; 32]);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: all zeros is an empty header.
@@ -169,10 +226,10 @@ fn send(line: c_int, bytes: &[u8], socket: Option<c_int>) -> Result<(), Silent> 
         }
     }
     // SAFETY: the message points to live buffers.
-    if unsafe { real::sendmsg(line, &raw const message, libc::MSG_NOSIGNAL) } < 0 { Err(silence()) } else { Ok(()) }
+    if unsafe { real::sendmsg(line, &raw const message, libc::MSG_NOSIGNAL) } < 0 { Err(Lost::now()) } else { Ok(()) }
 }
 
-fn receive(line: c_int) -> Result<Reply, Silent> {
+fn receive(line: c_int, operation: Operation) -> Result<Reply, Lost> {
     let mut control = Control([0; 32]);
     let mut bytes = [0_u8; ANSWER_BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -182,10 +239,16 @@ fn receive(line: c_int) -> Result<Reply, Silent> {
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
-    // SAFETY: the message points to live buffers.
-    let received = unsafe { real::recvmsg(line, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let received = loop {
+        // SAFETY: the message points to live buffers.
+        let received = unsafe { real::recvmsg(line, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+        // A stream is handed over once: what is claimed must not be lost for a signal.
+        if received >= 0 || errno() != libc::EINTR || operation != Operation::Claim {
+            break received;
+        }
+    };
     if received < 0 {
-        return Err(silence());
+        return Err(Lost::now());
     }
     let mut descriptors = [None; 2];
     // SAFETY: the kernel has filled the control buffer; the macros stay inside it.
@@ -205,15 +268,7 @@ fn receive(line: c_int) -> Result<Reply, Silent> {
             for descriptor in descriptors.into_iter().flatten() {
                 descriptor::close(descriptor);
             }
-            Err(Silent::Gone)
+            Err(Lost::Answer(Silent::Gone))
         }
-    }
-}
-
-fn silence() -> Silent {
-    match errno() {
-        libc::EINTR => Silent::Interrupted,
-        libc::EAGAIN => Silent::TimedOut,
-        _ => Silent::Gone,
     }
 }

@@ -16,6 +16,9 @@ use crate::{
     real,
 };
 
+/// Numbers from here on are for descriptors that the program knows nothing of, if its limit allows.
+pub(crate) const HIDDEN_FROM: c_int = 512;
+
 /// Room for any address.
 pub(crate) struct Storage {
     bytes: sockaddr_storage,
@@ -54,24 +57,42 @@ impl Storage {
     }
 }
 
-/// The name that a broker gave this descriptor, if it is a stream of RI2N.
-pub(crate) fn name(fd: c_int) -> Option<Name> {
+/// What a descriptor is bound to.
+pub(crate) enum Bound {
+    /// It is a stream of RI2N, to which a broker gave this name.
+    Stream(Name),
+    /// It is a socket of the internet, perhaps bound to nothing yet.
+    Internet(SocketAddr),
+    /// It is something else.
+    Other,
+}
+
+/// Asks the kernel what a descriptor is bound to.
+pub(crate) fn bound(fd: c_int) -> Bound {
     let before = errno();
     let mut storage = Storage::new();
     // SAFETY: the storage holds any address.
     let result = unsafe { real::getsockname(fd, storage.address(), &mut storage.length) };
     set_errno(before);
     let path_at = mem::offset_of!(libc::sockaddr_un, sun_path);
-    if result != 0
-        || c_int::from(storage.bytes.ss_family) != libc::AF_UNIX
-        || storage.length as usize != path_at + NAME_BYTES
-    {
-        return None;
+    if result != 0 {
+        return Bound::Other;
+    }
+    if c_int::from(storage.bytes.ss_family) != libc::AF_UNIX || storage.length as usize != path_at + NAME_BYTES {
+        return storage.decode().map_or(Bound::Other, Bound::Internet);
     }
     // SAFETY: the storage is larger than `sockaddr_un`.
     let path =
         unsafe { std::slice::from_raw_parts(ptr::from_ref(&storage.bytes).cast::<u8>().add(path_at), NAME_BYTES) };
-    Name::decode(path)
+    Name::decode(path).map_or(Bound::Other, Bound::Stream)
+}
+
+/// The name that a broker gave this descriptor, if it is a stream of RI2N.
+pub(crate) fn name(fd: c_int) -> Option<Name> {
+    match bound(fd) {
+        Bound::Stream(name) => Some(name),
+        _ => None,
+    }
 }
 
 /// Whether this is a socket of TCP.
@@ -85,9 +106,6 @@ pub(crate) fn is_tcp(fd: c_int) -> bool {
 /// Whether this is a socket of TCP that is neither connected, nor connecting, nor listening.
 pub(crate) fn is_fresh_tcp(fd: c_int) -> bool {
     const CLOSED: u8 = 7;
-    if !is_tcp(fd) {
-        return false;
-    }
     let mut state = 0_u8;
     let mut length = 1;
     let before = errno();
@@ -97,14 +115,19 @@ pub(crate) fn is_fresh_tcp(fd: c_int) -> bool {
         real::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, ptr::from_mut(&mut state).cast(), &mut length)
     };
     set_errno(before);
-    result == 0 && state == CLOSED
+    // MPTCP has such a state as well.
+    result == 0 && state == CLOSED && option(fd, libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
+}
+
+/// The flags of an open file, `O_NONBLOCK` among them; none if the number is none.
+pub(crate) fn flags(fd: c_int) -> c_int {
+    // SAFETY: no memory is involved.
+    unsafe { libc::fcntl(fd, libc::F_GETFL) }.max(0)
 }
 
 /// Whether calls on this descriptor never wait.
 pub(crate) fn is_nonblocking(fd: c_int) -> bool {
-    // SAFETY: no memory is involved.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    flags >= 0 && flags & libc::O_NONBLOCK != 0
+    flags(fd) & libc::O_NONBLOCK != 0
 }
 
 /// Whether both directions of a stream have ended.
@@ -179,9 +202,9 @@ pub(crate) fn tcp_socket(name: &Name) -> c_int {
     unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) }
 }
 
-/// The time that a program gives `connect` on a socket becomes the time that it waits for the broker.
-pub(crate) fn pass_time_limit(socket: c_int, line: c_int) {
-    pass_option(socket, line, libc::SO_SNDTIMEO, libc::SO_RCVTIMEO);
+/// The time that a program gives `connect` on a socket becomes the time that it waits for the broker. Returns whether there is one.
+pub(crate) fn pass_time_limit(socket: c_int, line: c_int) -> bool {
+    pass_option(socket, line, libc::SO_SNDTIMEO, libc::SO_RCVTIMEO)
 }
 
 /// Takes the error that the kernel holds for a descriptor.
@@ -205,6 +228,26 @@ pub(crate) fn map(fd: c_int) -> Option<Map> {
 pub(crate) fn duplicate_from(fd: c_int, least: c_int) -> Option<c_int> {
     // SAFETY: no memory is involved.
     [least, 3].into_iter().map(|least| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }).find(|fd| *fd >= 0)
+}
+
+/// What the kernel calls a socket, never to call another so; zero if the number is none.
+pub(crate) fn cookie(fd: c_int) -> u64 {
+    number(fd, libc::SO_COOKIE)
+}
+
+/// What the kernel calls a socket's network namespace, as [`cookie`]; zero before Linux 5.14.
+pub(crate) fn namespace(fd: c_int) -> u64 {
+    const SO_NETNS_COOKIE: c_int = 71;
+    number(fd, SO_NETNS_COOKIE)
+}
+
+/// An option of sockets that is a number of 64 bits, zero if there is none.
+fn number(fd: c_int, option: c_int) -> u64 {
+    let (mut number, mut length) = (0_u64, mem::size_of::<u64>() as socklen_t);
+    let (value, length) = (ptr::from_mut(&mut number), ptr::from_mut(&mut length));
+    // SAFETY: the value has the length that is told.
+    unsafe { libc::syscall(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, value, length) };
+    number
 }
 
 /// Whether receiving has a time limit.
@@ -304,25 +347,30 @@ fn option(fd: c_int, option: c_int) -> Option<c_int> {
 /// Room for the options that are copied: two words.
 type OptionValue = [i64; 2];
 
-/// Copies what the kernel keeps of any socket: time limits, and what is on of keepalive and linger.
-pub(crate) fn pass_options(from: c_int, to: c_int) {
-    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO, libc::SO_KEEPALIVE, libc::SO_LINGER] {
+/// Copies what the kernel keeps of any socket: time limits, and what is on of keepalive and linger. Returns whether receiving has a
+/// time limit.
+pub(crate) fn pass_options(from: c_int, to: c_int) -> bool {
+    for option in [libc::SO_SNDTIMEO, libc::SO_KEEPALIVE, libc::SO_LINGER] {
         pass_option(from, to, option, option);
     }
+    pass_option(from, to, libc::SO_RCVTIMEO, libc::SO_RCVTIMEO)
 }
 
-/// Copies an option that is not zero from one socket to another.
-fn pass_option(from: c_int, to: c_int, read: c_int, write: c_int) {
+/// Copies an option that is not zero from one socket to another. Returns whether it is not zero.
+fn pass_option(from: c_int, to: c_int, read: c_int, write: c_int) -> bool {
     let before = errno();
     let (mut value, mut length): (OptionValue, _) = ([0; 2], mem::size_of::<OptionValue>() as socklen_t);
     // SAFETY: the value has the length that is told, or more.
-    unsafe {
+    let is_set = unsafe {
         let at = ptr::from_mut(&mut value).cast();
-        if real::getsockopt(from, libc::SOL_SOCKET, read, at, &mut length) == 0 && value != [0; 2] {
+        let is_set = real::getsockopt(from, libc::SOL_SOCKET, read, at, &mut length) == 0 && value != [0; 2];
+        if is_set {
             real::setsockopt(to, libc::SOL_SOCKET, write, at, length);
         }
-    }
+        is_set
+    };
     set_errno(before);
+    is_set
 }
 
 /// The seconds of `SO_LINGER`, if it is on.

@@ -27,6 +27,7 @@ mod descriptor;
 mod epoll;
 mod errno;
 mod express;
+mod line;
 mod options;
 mod real;
 pub mod sandbox;
@@ -42,6 +43,7 @@ use ri2n_session::{Operation, Verdict, Waiting, is_knock};
 
 use crate::{
     ask::{Question, ask},
+    descriptor::Bound,
     errno::{errno, set_errno},
 };
 
@@ -62,25 +64,28 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
     }
     // SAFETY: the caller vouches for `length` bytes.
     let Some(remote) = (unsafe { descriptor::read_address(address, length) }) else { return plain() };
-    if let Some(name) = descriptor::name(fd) {
-        return connect_again(fd, name.id);
-    }
+    let local = match descriptor::bound(fd) {
+        Bound::Stream(name) => return connect_again(fd, name.id),
+        Bound::Internet(local) => local,
+        Bound::Other => return plain(),
+    };
     if remote.port() == 0 || descriptor::is_loopback(&remote) || !descriptor::is_fresh_tcp(fd) {
         return plain();
     }
-    let waiting = if descriptor::is_nonblocking(fd) { Waiting::NonBlocking } else { Waiting::Blocking };
+    let flags = descriptor::flags(fd);
+    let waiting = if flags & libc::O_NONBLOCK != 0 { Waiting::NonBlocking } else { Waiting::Blocking };
     let question = Question {
         operation: Operation::Connect,
         waiting,
-        local: descriptor::local_address(fd),
+        local: Some(local),
         remote: Some(remote),
         socket: Some(fd),
         ..Question::default()
     };
     match ask(&question) {
         Ok(reply) => match (reply.answer.verdict, reply.descriptor) {
-            (Verdict::Ready, Some(stream)) => swap::swap(fd, stream),
-            (Verdict::Pending, Some(stream)) => match swap::swap(fd, stream) {
+            (Verdict::Ready, Some(stream)) => swap::swap(fd, stream, flags),
+            (Verdict::Pending, Some(stream)) => match swap::swap(fd, stream, flags) {
                 0 => fail(libc::EINPROGRESS),
                 failed => failed,
             },
@@ -360,5 +365,8 @@ extern "C" fn at_load() {
     ask::find_broker();
     if ask::has_broker() {
         sandbox::look();
+        if !sandbox::is_on() {
+            line::prepare();
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! asked for the cookies of both sockets: a number that is another socket by now is forgotten.
 
 use std::{
-    mem, ptr,
+    ptr,
     sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::SeqCst},
 };
 
@@ -14,7 +14,7 @@ use ri2n_session::{Operation, Verdict};
 
 use crate::{
     ask::{self, Question, ask},
-    descriptor,
+    descriptor::{self, HIDDEN_FROM, cookie},
     errno::{errno, set_errno},
     sandbox,
     signals::{self, Wish},
@@ -23,8 +23,6 @@ use crate::{
 
 /// Turns of a conversation before copies are asked for.
 const TURNS: u32 = 16;
-/// Numbers from here on are for descriptors that the program knows nothing of, if its limit allows.
-const HIDDEN_FROM: c_int = 512;
 
 /// What is known of a number. Zeros: nothing.
 pub(crate) struct Slot {
@@ -53,8 +51,8 @@ pub(crate) struct Slot {
 
 static SLOTS: Table<Slot> = Table::new();
 
-/// Notes that a number is a stream of RI2N now.
-pub(crate) fn note(fd: c_int) {
+/// Notes that a number is a stream of RI2N now, and whether receiving has a time limit.
+pub(crate) fn note(fd: c_int, has_time_limit: bool) {
     if sandbox::is_on() {
         return;
     }
@@ -66,7 +64,7 @@ pub(crate) fn note(fd: c_int) {
     slot.has_received.store(false, SeqCst);
     slot.is_settled.store(false, SeqCst);
     slot.is_told.store(false, SeqCst);
-    slot.is_kernels.store(descriptor::has_time_limit(fd), SeqCst);
+    slot.is_kernels.store(has_time_limit, SeqCst);
     slot.cookie.store(cookie(fd), SeqCst);
 }
 
@@ -233,15 +231,6 @@ impl Slot {
 pub(crate) fn slot(fd: c_int) -> Option<&'static Slot> {
     // Under a filter of system calls even what is known is left alone, down to the descriptors that it takes.
     SLOTS.find(fd).filter(|slot| slot.cookie.load(SeqCst) != 0 && !sandbox::is_on())
-}
-
-/// What the kernel calls a socket, never to call another so; zero if the number is none.
-fn cookie(fd: c_int) -> u64 {
-    let (mut cookie, mut length) = (0_u64, mem::size_of::<u64>() as libc::socklen_t);
-    let (value, length) = (ptr::from_mut(&mut cookie), ptr::from_mut(&mut length));
-    // SAFETY: the value has the length that is told.
-    unsafe { libc::syscall(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, libc::SO_COOKIE, value, length) };
-    cookie
 }
 
 fn process() -> c_int {

@@ -43,7 +43,7 @@ use self::{
 use crate::{
     express::Express,
     ledger::{self, Ledger, Why},
-    line::Line,
+    line::Question,
     networks::Networks,
     pool::ThreadPool,
     redirect::Redirect,
@@ -134,38 +134,38 @@ impl Broker {
     }
 }
 
-/// Answers one question: here, unless it needs a thread that may wait. A line that is dropped tells the program to use plain TCP.
-fn answer_question(broker: &Arc<Broker>, line: Line, request: BrokerRequest, socket: Option<OwnedFd>) {
+/// Answers one question: here, unless it needs a thread that may wait. A question that is dropped tells the program to use plain TCP.
+fn answer_question(broker: &Arc<Broker>, question: Question, request: BrokerRequest, socket: Option<OwnedFd>) {
     if request.token != broker.token {
         return;
     }
     let id = request.id;
     let answered = match request.operation {
-        Operation::Claim => claim::claim(broker, &line, &request, socket),
+        Operation::Claim => claim::claim(broker, &question, &request, socket),
         Operation::State => {
             let state = broker.table().state(id);
-            line.answer(&Answer { id, ..Answer::of(state) }, &[])
+            question.answer(&Answer { id, ..Answer::of(state) }, &[])
         }
-        Operation::SetOption => line.answer(&tuning::set(broker, id, request.option), &[]),
-        Operation::GetOption => line.answer(&tuning::get(broker, id, request.option), &[]),
+        Operation::SetOption => question.answer(&tuning::set(broker, id, request.option), &[]),
+        Operation::GetOption => question.answer(&tuning::get(broker, id, request.option), &[]),
         Operation::Connect => match Asked::new(broker) {
-            Some(asked) => connect::consider(broker, line, &request, socket, asked),
+            Some(asked) => connect::consider(broker, question, &request, socket, asked),
             None => Ok(()),
         },
         Operation::Listen => on_thread(broker, move |broker| {
             if let Some(local) = request.local {
                 listen::begin(broker, local, Delivery::Claim(Acceptor::Unknown));
             }
-            line.answer(&Answer::of(Verdict::Ready), &[])
+            question.answer(&Answer::of(Verdict::Ready), &[])
         }),
         Operation::Express => on_thread(broker, move |broker| {
             let express = broker.table().express(id);
             match express.as_deref().map(Express::open) {
-                Some(Ok(descriptors)) => line.answer(&Answer::of(Verdict::Ready), &descriptors),
-                _ => line.answer(&Answer::of(Verdict::Plain), &[]),
+                Some(Ok(descriptors)) => question.answer(&Answer::of(Verdict::Ready), &descriptors),
+                _ => question.answer(&Answer::of(Verdict::Plain), &[]),
             }
         }),
-        Operation::Drain => on_thread(broker, move |broker| tuning::drain(broker, id, request.option.value, &line)),
+        Operation::Drain => on_thread(broker, move |broker| tuning::drain(broker, id, request.option.value, &question)),
     };
     note_failed(answered);
 }

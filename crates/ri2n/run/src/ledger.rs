@@ -5,7 +5,7 @@
 //! ```
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::{IpAddr, SocketAddr},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,6 +13,8 @@ use std::{
 };
 
 use ri2n_io::{ConnectError, Fallback};
+
+use crate::sockets;
 
 /// Peers and reasons that are counted one by one; those beyond are counted together, as the unspecified address.
 const ENTRIES_MAX: usize = 1024;
@@ -128,7 +130,8 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Tallies {
     entries: BTreeMap<(IpAddr, Why), Counts>,
-    clients: BTreeMap<u16, u64>,
+    /// Ports that programs listen at.
+    ports: BTreeSet<u16>,
 }
 
 #[derive(Debug, Default)]
@@ -174,9 +177,9 @@ impl Ledger {
         Verdict::Refused { errno: why.errno(), is_news }
     }
 
-    /// Notes how many clients of plain TCP are connected to each port that programs listen at.
-    pub(crate) fn note_clients(&self, clients: BTreeMap<u16, u64>) {
-        self.lock().clients = clients;
+    /// Notes the ports that programs listen at.
+    pub(crate) fn note_ports(&self, ports: BTreeSet<u16>) {
+        self.lock().ports = ports;
     }
 
     /// All counts, by peer and reason.
@@ -191,10 +194,12 @@ impl Ledger {
         self.lock().entries.iter().map(entry).collect()
     }
 
-    /// Clients of plain TCP that are connected now, by port; at most half a second old.
+    /// Clients of plain TCP that are connected now, by port; nothing if the kernel does not tell. It looks through all connections
+    /// of this network namespace.
     #[must_use]
     pub fn clients(&self) -> BTreeMap<u16, u64> {
-        self.lock().clients.clone()
+        let ports = self.lock().ports.clone();
+        if ports.is_empty() { BTreeMap::new() } else { sockets::clients(&ports).unwrap_or_default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Tallies> {

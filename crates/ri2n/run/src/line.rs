@@ -2,20 +2,34 @@
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind,
-    listen, recvmsg, sendmsg, socket,
+    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixAddr,
+    accept4, bind, listen, recvmsg, sendmsg, shutdown, socket,
 };
 use ri2n_session::{Answer, BrokerRequest, REQUEST_BYTES};
 
 /// The control socket.
 pub(crate) struct ControlSocket(OwnedFd);
 
-/// One program's question; dropping it unanswered tells the program to use plain TCP.
-pub(crate) struct Line(OwnedFd);
+/// A connection of a program, which asks one question after another on it.
+#[derive(Clone)]
+pub(crate) struct Line(Arc<OwnedFd>);
+
+/// A question that waits for its answer. Dropping it unanswered ends the line, which tells the program that there is none.
+pub(crate) struct Question {
+    line: Line,
+    is_answered: AtomicBool,
+}
+
+/// What a program asks, and the socket that came along.
+pub(crate) type Asked = (Question, BrokerRequest, Option<OwnedFd>);
 
 impl ControlSocket {
     /// Listens at an abstract name.
@@ -32,32 +46,28 @@ impl ControlSocket {
     pub(crate) fn accept(&self) -> io::Result<Line> {
         let line = accept4(self.0.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
         // SAFETY: the kernel has just given this descriptor to us.
-        Ok(Line(unsafe { OwnedFd::from_raw_fd(line) }))
+        Ok(Line(Arc::new(unsafe { OwnedFd::from_raw_fd(line) })))
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        std::os::fd::AsFd::as_fd(&self.0)
+        self.0.as_fd()
     }
 }
 
 impl Line {
-    /// Reads the question, and the socket that came along, without waiting; `None` for anything else.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Reads a question without waiting; `None` if the program has closed the line, or sent anything else.
     ///
     /// # Errors
     /// `WouldBlock` if nothing is there yet.
-    pub(crate) fn question_now(&self) -> io::Result<Option<(BrokerRequest, Option<OwnedFd>)>> {
-        self.read(MsgFlags::MSG_DONTWAIT)
-    }
-
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        std::os::fd::AsFd::as_fd(&self.0)
-    }
-
-    fn read(&self, flags: MsgFlags) -> io::Result<Option<(BrokerRequest, Option<OwnedFd>)>> {
+    pub(crate) fn question_now(&self) -> io::Result<Option<Asked>> {
         let mut bytes = [0; REQUEST_BYTES + 1];
         let mut space = nix::cmsg_space!([RawFd; 1]);
         let mut parts = [IoSliceMut::new(&mut bytes)];
-        let flags = flags | MsgFlags::MSG_CMSG_CLOEXEC;
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
         let message = recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
         let mut sockets: Vec<OwnedFd> = Vec::new();
         for control in message.cmsgs()? {
@@ -68,9 +78,12 @@ impl Line {
         }
         let length = message.bytes;
         let request = bytes.get(..length).and_then(BrokerRequest::decode);
-        Ok(request.map(|request| (request, sockets.pop())))
+        let question = || Question { line: self.clone(), is_answered: AtomicBool::new(false) };
+        Ok(request.map(|request| (question(), request, sockets.pop())))
     }
+}
 
+impl Question {
     /// Answers, with the given descriptors along.
     ///
     /// # Errors
@@ -81,7 +94,18 @@ impl Line {
         let control: Vec<ControlMessage<'_>> =
             if raw.is_empty() { Vec::new() } else { vec![ControlMessage::ScmRights(&raw)] };
         let parts = [IoSlice::new(&bytes)];
-        sendmsg::<UnixAddr>(self.0.as_raw_fd(), &parts, &control, MsgFlags::MSG_NOSIGNAL, None)?;
+        let line = self.line.0.as_raw_fd();
+        sendmsg::<UnixAddr>(line, &parts, &control, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT, None)?;
+        self.is_answered.store(true, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if !*self.is_answered.get_mut() {
+            // The program may be gone.
+            let _ = shutdown(self.line.0.as_raw_fd(), Shutdown::Both);
+        }
     }
 }

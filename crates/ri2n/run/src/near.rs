@@ -25,8 +25,8 @@ pub(crate) enum Near {
 
 /// A program with the preload library.
 pub(crate) struct Program {
-    /// Our end of its socket pair.
-    pub(crate) pair: UnixStream,
+    /// Our end of its socket pair, until both directions have ended.
+    pub(crate) pair: Option<UnixStream>,
     /// Early copies may go beside the pair.
     pub(crate) express: Option<Arc<Express>>,
     /// What the program wants of its connection.
@@ -41,10 +41,20 @@ pub(crate) trait Owner: Send + Sync {
     fn resets_when_closed(&self) -> bool;
 }
 
+impl Program {
+    /// # Panics
+    /// After [`Near::hang_up`].
+    pub(crate) fn pair(&self) -> &UnixStream {
+        self.pair.as_ref().expect("nothing is carried after both directions have ended")
+    }
+}
+
 impl Near {
+    /// # Panics
+    /// After [`Self::hang_up`].
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Pair(program) => program.pair.as_fd(),
+            Self::Pair(program) => program.pair().as_fd(),
             Self::Tcp(tcp) => tcp.as_fd(),
         }
     }
@@ -75,7 +85,7 @@ impl Near {
         if !program.owner.resets_when_closed() {
             return false;
         }
-        let mut polled = [PollFd::new(program.pair.as_fd(), PollFlags::empty())];
+        let mut polled = [PollFd::new(program.pair().as_fd(), PollFlags::empty())];
         poll(&mut polled, PollTimeout::ZERO).is_ok() && polled[0].any() == Some(true)
     }
 
@@ -92,6 +102,19 @@ impl Near {
             }
         }
         self.close();
+    }
+
+    /// Gives up the program's end, both directions of which have ended.
+    pub(crate) fn hang_up(&mut self) {
+        match self {
+            Self::Pair(program) => {
+                if let Some(express) = &program.express {
+                    express.close();
+                }
+                program.pair = None;
+            }
+            Self::Tcp(_) => self.close(),
+        }
     }
 
     /// Ends both directions at once.

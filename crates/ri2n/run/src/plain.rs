@@ -46,7 +46,7 @@ enum Ended {
 
 fn carry_up(near: &Near, mut far: &TcpStream) {
     let ended = match near {
-        Near::Pair(program) => carry(&mut &program.pair, &mut far),
+        Near::Pair(program) => carry(&mut program.pair(), &mut far),
         Near::Tcp(tcp) => carry(&mut &*tcp, &mut far),
     };
     match ended {
@@ -63,7 +63,7 @@ fn carry_up(near: &Near, mut far: &TcpStream) {
 
 fn carry_down(mut far: &TcpStream, near: &Near) {
     let ended = match near {
-        Near::Pair(program) => carry(&mut far, &mut &program.pair),
+        Near::Pair(program) => carry(&mut far, &mut program.pair()),
         Near::Tcp(tcp) => carry(&mut far, &mut &*tcp),
     };
     match ended {

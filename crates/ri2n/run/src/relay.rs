@@ -100,6 +100,10 @@ impl<K: Send> Duty for Relay<K> {
         self.near.descriptor()
     }
 
+    fn waits_for_room(&self) -> bool {
+        !self.is_writable && !self.is_down_through && self.phase == Phase::Carrying
+    }
+
     fn run(&mut self, end: &mut End<'_>, seen: Seen) -> Then {
         self.is_readable |= seen.readable;
         self.is_writable |= seen.writable;
@@ -147,7 +151,7 @@ impl<K> Relay<K> {
                 self.phase = Phase::time_wait(now);
             }
         } else if self.is_up_through && self.is_down_through {
-            self.near.close();
+            self.near.hang_up();
             self.phase = Phase::Lingering(now + LINGER_MAX);
         }
         match self.up.next_tick(now, self.near.express()) {
@@ -206,7 +210,9 @@ impl<K> Relay<K> {
                 }
                 Ok(Turn::End) => {
                     self.is_down_through = true;
-                    self.near.finish();
+                    if !self.is_up_through {
+                        self.near.finish();
+                    }
                 }
                 Err(_) => {
                     self.is_down_through = true;

@@ -17,7 +17,7 @@ use super::{
     tuning::{Options, Tuning},
 };
 use crate::{
-    line::Line,
+    line::Question,
     near::{Near, Program},
     pair::{self, Pair},
     relay::{self, Far},
@@ -29,7 +29,7 @@ use crate::{
 /// If the program cannot be told.
 pub(super) fn claim(
     broker: &Arc<Broker>,
-    line: &Line,
+    question: &Question,
     request: &BrokerRequest,
     accepted: Option<OwnedFd>,
 ) -> io::Result<()> {
@@ -42,14 +42,14 @@ pub(super) fn claim(
             // The library was late. Its peer has been turned away, so to the program it never knocked.
             Some(listener) => {
                 listen::begin(broker, listener, Delivery::Claim(Acceptor::Claims));
-                line.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[])
+                question.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[])
             }
-            None => line.answer(&Answer::of(Verdict::Plain), &[]),
+            None => question.answer(&Answer::of(Verdict::Plain), &[]),
         };
     };
     listening::note_claim(broker, listener);
     if !knock.claim()? {
-        return line.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[]);
+        return question.answer(&Answer::of(Verdict::Failed(libc::ECONNABORTED)), &[]);
     }
     let stream = knock.stream.clone();
     drop(knock);
@@ -68,7 +68,7 @@ pub(super) fn claim(
     drop(accepted);
     tuning.keep_in(&theirs)?;
     tuning.attach(&stream);
-    line.answer(&answer, &[theirs.as_fd()])?;
+    question.answer(&answer, &[theirs.as_fd()])?;
     drop(theirs);
-    relay::start(Near::Pair(Program { pair: ours, express, owner: Box::new(tuning) }), Far::Ri2n(stream), held)
+    relay::start(Near::Pair(Program { pair: Some(ours), express, owner: Box::new(tuning) }), Far::Ri2n(stream), held)
 }

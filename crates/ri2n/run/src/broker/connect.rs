@@ -34,7 +34,7 @@ use super::{
 use crate::{
     express::Express,
     ledger::Why,
-    line::Line,
+    line::Question,
     near::{Near, Program},
     pair::{self, Pair},
     relay::{self, Far},
@@ -49,17 +49,17 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 /// If the program cannot be told.
 pub(super) fn consider(
     broker: &Arc<Broker>,
-    line: Line,
+    question: Question,
     request: &BrokerRequest,
     socket: Option<OwnedFd>,
     asked: Asked,
 ) -> io::Result<()> {
-    let plain = || line.answer(&Answer::of(Verdict::Plain), &[]);
+    let plain = || question.answer(&Answer::of(Verdict::Plain), &[]);
     let (Some(remote), Some(socket)) = (request.remote, socket) else { return plain() };
     let target = SocketAddr::new(remote.ip().to_canonical(), remote.port());
     let fall_back = |why| match broker.fall_back(target, why) {
         Ok(()) => plain(),
-        Err(errno) => line.answer(&Answer::of(Verdict::Failed(errno)), &[]),
+        Err(errno) => question.answer(&Answer::of(Verdict::Failed(errno)), &[]),
     };
     let known = match choose(broker, target) {
         DialChoice::Try(known) => known,
@@ -81,11 +81,11 @@ pub(super) fn consider(
     let (wanted, settling) = (attempt.wanted(), Arc::clone(broker));
     match request.waiting {
         Waiting::Blocking => dial(broker, wanted, move |dialed| {
-            note_failed(attempt.settle(&settling, &line, held, dialed));
+            note_failed(attempt.settle(&settling, &question, held, dialed));
             drop(asked);
         }),
         Waiting::NonBlocking => broker.threads.run(move || {
-            note_failed(attempt.in_background(&settling, &line, held));
+            note_failed(attempt.in_background(&settling, &question, held));
             drop(asked);
         })?,
     }
@@ -140,38 +140,38 @@ impl Attempt {
     }
 
     /// Answers an attempt that is decided.
-    fn settle(self, broker: &Arc<Broker>, line: &Line, held: Held, dialed: Dialed) -> io::Result<()> {
+    fn settle(self, broker: &Arc<Broker>, question: &Question, held: Held, dialed: Dialed) -> io::Result<()> {
         match dialed {
-            Dialed::Plain => line.answer(&self.answer(Verdict::Plain), &[]),
-            Dialed::Refused(errno) => line.answer(&self.answer(Verdict::Failed(errno)), &[]),
+            Dialed::Plain => question.answer(&self.answer(Verdict::Plain), &[]),
+            Dialed::Refused(errno) => question.answer(&self.answer(Verdict::Failed(errno)), &[]),
             Dialed::Stream(stream, express) => {
                 let Pair { ours, theirs } = pair::ready(&self.name(broker))?;
                 self.tuning.keep_in(&theirs)?;
                 self.note(broker, express.as_ref());
                 self.tuning.attach(&stream);
-                line.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
+                question.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
                 drop(theirs);
-                let near = Near::Pair(Program { pair: ours, express, owner: Box::new(self.tuning) });
+                let near = Near::Pair(Program { pair: Some(ours), express, owner: Box::new(self.tuning) });
                 relay::start(near, Far::Ri2n(stream), (held, self.port.settle()))
             }
         }
     }
 
-    fn in_background(self, broker: &Arc<Broker>, line: &Line, held: Held) -> io::Result<()> {
+    fn in_background(self, broker: &Arc<Broker>, question: &Question, held: Held) -> io::Result<()> {
         let (send, receive) = mpsc::channel();
         dial(broker, self.wanted(), move |dialed| {
             // The one who asked may have failed meanwhile; the stream then ends here.
             let _ = send.send(dialed);
         });
         match receive.recv_timeout(WAIT_MAX) {
-            Ok(dialed) => return self.settle(broker, line, held, dialed),
+            Ok(dialed) => return self.settle(broker, question, held, dialed),
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("dialling ended without a result")),
             Err(RecvTimeoutError::Timeout) => {}
         }
         let Pair { mut ours, theirs } = pair::pending(&self.name(broker))?;
         self.tuning.keep_in(&theirs)?;
         broker.table().begin_pending(self.id);
-        let told = line.answer(&self.answer(Verdict::Pending), &[theirs.as_fd()]);
+        let told = question.answer(&self.answer(Verdict::Pending), &[theirs.as_fd()]);
         let far = told.and_then(|()| match receive.recv() {
             Ok(Dialed::Stream(stream, express)) => Ok((Far::Ri2n(stream), express)),
             Ok(Dialed::Refused(errno)) => Err(io::Error::from_raw_os_error(errno)),
@@ -188,7 +188,7 @@ impl Attempt {
                 broker.table().end_pending(self.id, None);
                 match pair::stands(&mut ours, theirs) {
                     Ok(()) => {
-                        let near = Near::Pair(Program { pair: ours, express, owner: Box::new(self.tuning) });
+                        let near = Near::Pair(Program { pair: Some(ours), express, owner: Box::new(self.tuning) });
                         return relay::start(near, far, (held, self.port.settle()));
                     }
                     Err(error) => error,

@@ -5,7 +5,6 @@
 //! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed.
 
 use std::{
-    collections::BTreeSet,
     fs,
     io::{self, Write},
     net::{Ipv4Addr, Ipv6Addr, TcpListener},
@@ -16,8 +15,6 @@ use std::{
 };
 
 use nix::{
-    errno::Errno,
-    poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::signalfd::{SfdFlags, SignalFd},
     unistd::{Pid, setsid},
 };
@@ -36,6 +33,10 @@ use crate::{
 const TICK: Duration = Duration::from_millis(500);
 /// The same once the program has exited.
 const LAST_TICK: Duration = Duration::from_millis(50);
+/// Numbers of the descriptors that are waited for beside programs' lines: the control socket, signals, the program's end.
+const CONTROL: u64 = 0;
+const SIGNALS: u64 = 1;
+const PROGRAM: u64 = 2;
 /// File descriptors that a broker wants; the hard limit may be lower.
 const DESCRIPTORS_WANTED: u64 = 65536;
 
@@ -137,54 +138,43 @@ fn run(
     signals: &SignalFd,
     name: &str,
 ) -> io::Result<()> {
+    let mut asking = Asking::new()?;
+    asking.watch(control.descriptor(), CONTROL)?;
+    asking.watch(signals.as_fd(), SIGNALS)?;
+    asking.watch(program.as_fd(), PROGRAM)?;
     let mut exited = false;
-    let mut asking = Asking::default();
     let mut looked = Instant::now();
     let mut told = false;
     loop {
         let tick = if exited { LAST_TICK } else { TICK };
-        let mut fds =
-            vec![PollFd::new(control.descriptor(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        fds.extend((!exited).then(|| PollFd::new(program.as_fd(), PollFlags::POLLIN)));
-        let (own, timeout) = (fds.len(), PollTimeout::try_from(tick).unwrap_or(PollTimeout::MAX));
-        fds.extend(asking.descriptors().map(|line| PollFd::new(line, PollFlags::POLLIN)));
-        match poll(&mut fds, timeout) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
+        let ready = asking.wait(tick.saturating_sub(looked.elapsed()) + Duration::from_millis(1))?;
+        for (question, request, socket) in ready.questions {
+            answer_question(broker, question, request, socket);
         }
-        let ready: Vec<bool> = fds.iter().map(|fd| fd.any() == Some(true)).collect();
-        drop(fds);
-        for (line, request, socket) in asking.take(&ready[own..]) {
-            answer_question(broker, line, request, socket);
-        }
-        if ready[0] {
-            match control.accept() {
-                Ok(line) => asking
-                    .add(line)
-                    .into_iter()
-                    .for_each(|(line, request, socket)| answer_question(broker, line, request, socket)),
-                Err(error) => {
-                    // Out of descriptors, most likely: others will be given back.
-                    warn(&format!("a program's question: {error}"));
-                    thread::sleep(LAST_TICK);
+        for number in ready.others {
+            match number {
+                CONTROL => {
+                    if let Err(error) = control.accept().and_then(|line| asking.add(line)) {
+                        // Out of descriptors, most likely: others will be given back.
+                        warn(&format!("a program's question: {error}"));
+                        thread::sleep(LAST_TICK);
+                    }
                 }
+                PROGRAM => {
+                    exited = true;
+                    asking.leave(program.as_fd());
+                    // Whoever reads what the program wrote waits until nobody holds the other end.
+                    leave_standard_error();
+                }
+                _ => return Ok(()),
             }
-        }
-        if ready[1] {
-            return Ok(());
-        }
-        if !exited && ready[2] {
-            exited = true;
-            // Whoever reads what the program wrote waits until nobody holds the other end.
-            leave_standard_error();
         }
         if looked.elapsed() >= tick || exited {
             looked = Instant::now();
             asking.forget_silent(looked);
             knock::look_after(broker);
-            let listening = !broker.table().listening.is_empty();
-            if listening {
-                if let Err(error) = look_at_sockets(broker) {
+            if !broker.table().listening.is_empty() {
+                if let Err(error) = sockets::listeners().map(|still| listen::prune(broker, &still)) {
                     if !std::mem::replace(&mut told, true) {
                         warn(&format!(
                             "the kernel does not tell of sockets: {error}; ports of programs that have ended stay listened at"
@@ -192,21 +182,13 @@ fn run(
                     }
                 }
             }
+            let ports = broker.table().listening.keys().copied().collect();
+            broker.settings.ledger.note_ports(ports);
             if exited && is_over(broker, name) {
                 return Ok(());
             }
         }
     }
-}
-
-/// Gives up the ports where nobody listens any more, and counts who came to the others by plain TCP.
-fn look_at_sockets(broker: &Broker) -> io::Result<()> {
-    listen::prune(broker, &sockets::listeners()?);
-    let ports: BTreeSet<u16> = broker.table().listening.keys().copied().collect();
-    if !ports.is_empty() {
-        broker.settings.ledger.note_clients(sockets::clients(&ports)?);
-    }
-    Ok(())
 }
 
 fn is_over(broker: &Broker, name: &str) -> bool {

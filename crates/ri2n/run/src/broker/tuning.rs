@@ -15,7 +15,7 @@ use ri2n_io::{Patience, Stream};
 use ri2n_session::{Answer, NODELAY_KEEPER, SocketOption, Verdict};
 
 use super::Broker;
-use crate::{line::Line, near::Owner};
+use crate::{line::Question, near::Owner};
 
 /// Options that are carried over from a socket of TCP, all of them numbers: what a program may have set before it connects,
 /// or on its listener.
@@ -201,7 +201,7 @@ pub(super) fn get(broker: &Broker, id: u64, option: SocketOption) -> Answer {
 }
 
 /// A program waits in `close` until what it wrote has reached the peer.
-pub(super) fn drain(broker: &Broker, id: u64, milliseconds: i32, line: &Line) -> io::Result<()> {
+pub(super) fn drain(broker: &Broker, id: u64, milliseconds: i32, question: &Question) -> io::Result<()> {
     let stream = broker.table().tuned.get(&id).and_then(|tuned| tuned.stream.clone());
     let until = Instant::now() + Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
     let mut looks = 0;
@@ -217,7 +217,7 @@ pub(super) fn drain(broker: &Broker, id: u64, milliseconds: i32, line: &Line) ->
         // What the relay has just taken out of the pair is not in the stream yet.
         thread::sleep(DRAIN_LOOK);
     }
-    line.answer(&Answer::of(Verdict::Ready), &[])
+    question.answer(&Answer::of(Verdict::Ready), &[])
 }
 
 #[cfg(test)]
