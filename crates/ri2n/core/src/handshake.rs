@@ -15,6 +15,10 @@
 //! question. With a key, OPEN, ACCEPT and REFUSE carry proofs of it, those of ACCEPT and REFUSE over OPEN as well, and
 //! both nonces and tokens go into the keys of the packets.
 //!
+//! OPEN may carry the first bytes of the client's stream ([`Client::begin_with`]), which saves a round trip: the server's
+//! application has them when it hears of the connection. ACCEPT says whether they were taken, as a server of an earlier release
+//! does not; they are sent as data then.
+//!
 //! Where packets are encrypted, OPEN and ACCEPT are messages of Noise (`noise.rs`).
 //!
 //! A client with a key believes no refusal without a proof: it keeps asking for [`DOUBTFUL`], in which the server's own answer
@@ -234,6 +238,8 @@ pub struct Client {
     ticket: Option<Ticket>,
     /// How often one of another connection was presented, if it is.
     presented: Option<u32>,
+    /// What the stream begins with.
+    first_bytes: Vec<u8>,
 }
 
 /// What a client has when it was accepted.
@@ -270,7 +276,19 @@ impl Client {
             hello_at: None,
             ticket: None,
             presented: None,
+            first_bytes: Vec::new(),
         }
+    }
+
+    /// Has the stream begin with these bytes, which OPEN carries if there are no more than [`handshake::FIRST_BYTES_MAX`]. Call it
+    /// before [`Self::present`] and before anything is received. The connection has them written already.
+    pub fn begin_with(&mut self, bytes: &[u8]) {
+        self.first_bytes = bytes.to_vec();
+    }
+
+    /// The bytes that OPEN carries.
+    fn carried(&self) -> Vec<u8> {
+        if self.first_bytes.len() <= handshake::FIRST_BYTES_MAX { self.first_bytes.clone() } else { Vec::new() }
     }
 
     /// Begins with OPEN, by a cookie that the server gave another client at our address and port.
@@ -422,7 +440,11 @@ impl Client {
             let seed = blake3::keyed_hash(&self.secret, &self.opens.to_le_bytes());
             let id = key.id();
             let prologue = handshake::sealed_prologue(self.token, self.nonce, cookie_time, cookie, id);
-            let terms = ClientTerms { window: self.settings.window(), addresses: self.addresses.clone() };
+            let terms = ClientTerms {
+                window: self.settings.window(),
+                addresses: self.addresses.clone(),
+                first_bytes: self.carried(),
+            };
             let (noise, message) = Noise::open(key, *seed.as_bytes(), &prologue, &terms.encode());
             let sealed = Sealed { nonce: self.nonce, cookie_time, cookie, key: id, message };
             self.question = handshake::encode(self.token, &Body::SealedOpen(sealed), |_| [0; PROOF_LEN]);
@@ -436,6 +458,7 @@ impl Client {
             guard: self.protection.guard(),
             window: self.settings.window(),
             addresses: self.addresses.clone(),
+            first_bytes: self.carried(),
         };
         let key = self.protection.keys.first();
         self.question = handshake::encode(self.token, &Body::Open(open), |proven| match key {
@@ -466,6 +489,9 @@ impl Client {
         let address = listed.map_or(ADDRESS_UNLISTED, |index| index as u8);
         let terms = LinkTerms { address, datagram_max, priority };
         connection.add_proven_link(now, path, Some(terms), theirs.min(datagram_max));
+        if !self.first_bytes.is_empty() {
+            connection.begin_writing(now, &self.first_bytes, usize::from(accept.first_taken));
+        }
         Connected { connection, port: accept.port, addresses: accept.addresses }
     }
 }
@@ -500,6 +526,7 @@ pub struct Opening {
     client: SocketAddr,
     token: u64,
     window: u64,
+    first_bytes: Vec<u8>,
     terms: Guarded,
     question: Vec<u8>,
 }
@@ -582,10 +609,9 @@ impl Server {
                 // Changed on its way: the client asks again.
                 let Some(proof) = proof else { return Response::Ignore };
                 let terms = Guarded::ByTag(proof, open.guard, open.nonce);
-                self.consider(
-                    now,
-                    Opening { client: from, token, window: open.window, terms, question: bytes.to_vec() },
-                )
+                let (window, first_bytes) = (open.window, open.first_bytes);
+                let question = bytes.to_vec();
+                self.consider(now, Opening { client: from, token, window, first_bytes, terms, question })
             }
             Body::SealedOpen(sealed) => {
                 let cookie = self.cookie(from, sealed.cookie_time);
@@ -596,11 +622,13 @@ impl Server {
                 if let Some(answer) = self.accepted.get(&(from, token)) {
                     return Response::Reply(answer.to_vec());
                 }
-                let Some((key, window)) = self.unseal(token, &sealed) else {
+                let Some((key, hidden)) = self.unseal(token, &sealed) else {
                     return Response::Reply(self.refusal(token, Refusal::Guard, bytes));
                 };
                 let terms = Guarded::ByNoise(key, sealed);
-                self.consider(now, Opening { client: from, token, window, terms, question: bytes.to_vec() })
+                let ClientTerms { window, first_bytes, .. } = hidden;
+                let question = bytes.to_vec();
+                self.consider(now, Opening { client: from, token, window, first_bytes, terms, question })
             }
             _ => Response::Ignore,
         }
@@ -618,13 +646,13 @@ impl Server {
         Response::Open(Box::new(opening))
     }
 
-    /// The key of a sealed OPEN, and the client's window; nothing if it is made with another key than ours.
-    fn unseal(&self, token: u64, sealed: &Sealed) -> Option<(Key, u64)> {
+    /// The key of a sealed OPEN, and what it hides; nothing if it is made with another key than ours.
+    fn unseal(&self, token: u64, sealed: &Sealed) -> Option<(Key, ClientTerms)> {
         self.protection.encrypts()?;
         let key = self.protection.keys.iter().find(|key| key.id() == sealed.key)?;
         // Nothing is written yet, so no randomness is needed.
         let (_, payload) = take_sealed(key, [0; 32], token, sealed)?;
-        Some((key.clone(), ClientTerms::decode(&payload).ok()?.window))
+        Some((key.clone(), ClientTerms::decode(&payload).ok()?))
     }
 
     /// Accepts: the connection, and the datagram to send to the client.
@@ -636,6 +664,7 @@ impl Server {
             port: terms.port,
             window: terms.settings.window(),
             addresses: terms.offered.iter().map(|(address, _)| *address).collect(),
+            first_taken: opening.first_bytes.len() as u8,
         };
         let (seal, answer) = answer(&opening, accept, &secret);
         let agreement = Agreement {
@@ -652,6 +681,9 @@ impl Server {
         let path = Path { local: terms.local, interface: 0, remote: opening.client };
         // Larger ones once the client says what its port takes.
         connection.add_proven_link(now, path, None, DATAGRAM_MIN);
+        if !opening.first_bytes.is_empty() {
+            connection.begin_reading(now, &opening.first_bytes);
+        }
         let (client, token) = (opening.client, opening.token);
         self.accepted.insert((client, token), answer.clone().into());
         self.earliest.push_back((now, (client, token)));

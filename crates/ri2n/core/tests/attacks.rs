@@ -227,7 +227,7 @@ fn is_not_delayed(mut world: World) {
                 continue;
             }
             let accept =
-                wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new() };
+                wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new(), first_taken: 0 };
             let refusals = [wire::Refusal::Guard, wire::Refusal::Full, wire::Refusal::Version(9)];
             let accepts = [Body::Accept(accept), Body::SealedAccept(vec![7; 100])];
             for body in refusals.map(Body::Refuse).into_iter().chain(accepts) {
@@ -309,6 +309,7 @@ fn hellos_leave_no_trace_and_opens_a_bounded_one() {
             guard: wire::Guard::None,
             window: 1 << 20,
             addresses: Vec::new(),
+            first_bytes: Vec::new(),
         };
         wire::encode(u64::from(number), &Body::Open(open), |_| [0; PROOF_LEN])
     };

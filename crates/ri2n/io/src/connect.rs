@@ -16,16 +16,17 @@ pub(crate) fn connect(servers: &[SocketAddr], config: &Config) -> io::Result<Arc
     wait_for(servers, config, Goal::Connection)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
-/// The same without waiting: `then` is called once, on a worker's thread or on this one.
+/// The same without waiting, for a stream that begins with `first_bytes`: `then` is called once, on a worker's thread or on this one.
 pub(crate) fn connect_then(
     servers: &[SocketAddr],
     config: &Config,
+    first_bytes: &[u8],
     then: impl FnOnce(io::Result<Arc<Shared>>) + Send + 'static,
 ) {
     let done = move |result: io::Result<Option<Arc<Shared>>>| {
         then(result.and_then(|shared| shared.ok_or_else(|| io::ErrorKind::TimedOut.into())));
     };
-    dial::begin(servers, config, Goal::Connection, Box::new(done));
+    dial::begin(servers, config, Goal::Connection, first_bytes, Box::new(done));
 }
 
 /// Whether a server answers at one of its addresses.
@@ -39,6 +40,6 @@ fn wait_for(servers: &[SocketAddr], config: &Config, goal: Goal) -> io::Result<O
         // Nobody waits any more if the caller has panicked.
         let _ = send.send(result);
     });
-    dial::begin(servers, config, goal, done);
+    dial::begin(servers, config, goal, &[], done);
     receive.recv().unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

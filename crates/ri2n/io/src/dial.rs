@@ -9,7 +9,7 @@ use crate::{
     member::{Look, Member},
     paths::Paths,
     ports::Ports,
-    shared::{Ends, Shared},
+    shared::{Ends, Sending, Shared},
     status::Role,
     sys::{self, Socket},
     tickets::{self, Between},
@@ -79,10 +79,11 @@ struct Race {
     done: Done,
 }
 
-/// Begins to connect to the first of the addresses that answers.
-pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, done: Done) {
+/// Begins to connect to the first of the addresses that answers. The stream begins with `first_bytes`.
+pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, first_bytes: &[u8], done: Done) {
     let began = sys::now();
-    let Start { worker, socket, ours, tries, ids, last_error } = match prepare(servers, config, goal, began) {
+    let start = prepare(servers, config, goal, first_bytes, began);
+    let Start { worker, socket, ours, tries, ids, last_error } = match start {
         Ok(start) => start,
         Err(error) => return done(Err(error)),
     };
@@ -107,7 +108,13 @@ struct Start {
     last_error: io::Error,
 }
 
-fn prepare(servers: &[SocketAddr], config: &Config, goal: Goal, began: Time) -> io::Result<Start> {
+fn prepare(
+    servers: &[SocketAddr],
+    config: &Config,
+    goal: Goal,
+    first_bytes: &[u8],
+    began: Time,
+) -> io::Result<Start> {
     let first =
         servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -122,6 +129,7 @@ fn prepare(servers: &[SocketAddr], config: &Config, goal: Goal, began: Time) -> 
                 let seed = worker.seed()?;
                 ids.push(identifier(&seed));
                 let mut client = Client::new(seed, config.settings(), config.protection(), told.clone());
+                client.begin_with(first_bytes);
                 let begins = began + HEAD_START * tries.len() as u32;
                 let between = Between { server, local: path.local, port: socket.local_addr().port() };
                 // The first alone: others are asked whether they answer before anything is opened there.
@@ -197,7 +205,10 @@ impl Dial {
         let reached = |theirs: &&Address| race.ours.iter().any(|local| local.address.reaches(theirs.ip));
         let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
         let ends = Ends { local: SocketAddr::new(local, port), peer: server, others, reach };
-        Ok(Shared::new(&self.worker, &self.socket, Role::Client, ends, connected.connection))
+        let shared = Shared::new(&self.worker, &self.socket, Role::Client, ends, connected.connection, Sending::AtOnce);
+        // What the stream begins with, if OPEN did not carry it.
+        shared.leave(shared.lock(), now);
+        Ok(shared)
     }
 }
 

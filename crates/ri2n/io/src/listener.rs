@@ -5,7 +5,7 @@ use crate::{
     interfaces::local_addresses,
     links::{Reach, allowed},
     ports::Ports,
-    shared::{Ends, Shared},
+    shared::{Ends, Sending, Shared},
     status::Role,
     stream::Stream,
     sys::{self, EventFd, MESSAGES, Socket, TellLocal},
@@ -195,26 +195,36 @@ impl Acceptor {
             for message in inbox.messages() {
                 let path = Path { local: message.local, interface: 0, remote: message.from };
                 for datagram in message.bytes.chunks(message.segment) {
-                    if let Some(answer) = self.answer(&path, datagram) {
+                    let (answer, accepted) = self.answer(&path, datagram);
+                    if let Some(answer) = answer {
                         // A lost answer is asked for again.
                         let _ = self.socket.send_to(&path, &answer);
+                    }
+                    if let Some(accepted) = accepted {
+                        accepted.release();
                     }
                 }
             }
         });
     }
 
-    fn answer(&self, path: &Path, datagram: &[u8]) -> Option<Vec<u8>> {
+    /// The answer to a datagram, and the connection that sends nothing before the answer has left.
+    fn answer(&self, path: &Path, datagram: &[u8]) -> (Option<Vec<u8>>, Option<Arc<Shared>>) {
         let mut queue = self.lock();
         match queue.server.handle_datagram(sys::now(), path.remote, datagram) {
-            Response::Ignore => None,
-            Response::Reply(answer) => Some(answer),
-            Response::Open(opening) if queue.waiting.len() >= BACKLOG_MAX => Some(queue.server.refuse_full(&opening)),
+            Response::Ignore => (None, None),
+            Response::Reply(answer) => (Some(answer), None),
+            Response::Open(opening) if queue.waiting.len() >= BACKLOG_MAX => {
+                (Some(queue.server.refuse_full(&opening)), None)
+            }
             Response::Open(opening) => {
                 let refusal = queue.server.refuse_full(&opening);
                 // No port or descriptor is left: the client hears that there is no room.
-                let Ok((stream, client, answer)) = self.open(&mut queue, path, *opening) else { return Some(refusal) };
+                let Ok((shared, client, answer)) = self.open(&mut queue, path, *opening) else {
+                    return (Some(refusal), None);
+                };
                 drop(queue);
+                let stream = Stream::new(shared.clone());
                 let waits = match &self.taker {
                     Some(taker) => taker(stream, client),
                     None => Some(stream),
@@ -224,12 +234,12 @@ impl Acceptor {
                     self.ready.set();
                     self.changed.notify_one();
                 }
-                Some(answer)
+                (Some(answer), Some(shared))
             }
         }
     }
 
-    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<(Stream, SocketAddr, Vec<u8>)> {
+    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<(Arc<Shared>, SocketAddr, Vec<u8>)> {
         let client = opening.client();
         let worker = worker::any()?;
         let socket = worker.socket(&Ports::toward(client.ip(), self.config.ports.as_ref()))?;
@@ -243,8 +253,7 @@ impl Acceptor {
         let local = SocketAddr::new(path.local.unwrap_or(listening.ip()), listening.port());
         let reach = Reach::of_server(self.config.links.clone(), client.ip());
         let ends = Ends { local, peer: client, others: Vec::new(), reach };
-        let shared = Shared::new(worker, &socket, Role::Server, ends, connection);
-        Ok((Stream::new(shared), client, answer))
+        Ok((Shared::new(worker, &socket, Role::Server, ends, connection, Sending::Held), client, answer))
     }
 }
 

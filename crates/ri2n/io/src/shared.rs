@@ -79,11 +79,20 @@ pub(crate) struct Ends {
     pub(crate) reach: Reach,
 }
 
+/// Whether a connection may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sending {
+    AtOnce,
+    /// Its peer does not know yet that it is accepted, and would drop what comes first.
+    Held,
+}
+
 /// What the lock guards.
 pub(crate) struct Guarded {
     pub(crate) connection: Connection,
     reach: Reach,
     segment: Segment,
+    sending: Sending,
     waiters: u32,
     readable: Option<ReadyFd>,
     writable: Option<ReadyFd>,
@@ -151,6 +160,7 @@ impl Shared {
         role: Role,
         ends: Ends,
         connection: Connection,
+        sending: Sending,
     ) -> Arc<Self> {
         let (id, peer_id) = (connection.local_id(), connection.peer_id());
         let next = connection.poll_timeout().unwrap_or(Time::ZERO);
@@ -158,6 +168,7 @@ impl Shared {
             connection,
             reach: ends.reach,
             segment: Segment::BySystem,
+            sending,
             waiters: 0,
             readable: None,
             writable: None,
@@ -205,6 +216,13 @@ impl Shared {
         }
     }
 
+    /// Sends what was held back.
+    pub(crate) fn release(&self) {
+        let mut state = self.lock();
+        state.sending = Sending::AtOnce;
+        self.leave(state, sys::now());
+    }
+
     /// Has the worker look at once.
     pub(crate) fn call_worker(&self) {
         self.worker.look_at(self.id, Time::ZERO);
@@ -225,6 +243,9 @@ impl Shared {
 
     /// Sends all that the connection wants to send now.
     fn transmit(&self, state: &mut Guarded, mut now: Time) {
+        if state.sending == Sending::Held {
+            return;
+        }
         BATCH.with_borrow_mut(|batch| {
             let mut count = 0;
             while state.connection.poll_transmit(now, batch) {
@@ -345,15 +366,21 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the worker call `then` once `least` bytes can be read, the stream has ended, or at `until`.
+    /// Has the worker call `then` once `least` bytes can be read, the stream has ended, or at `until`. If that is so now, it is
+    /// called here.
     pub(crate) fn when_readable(&self, least: usize, until: Time, then: OnceDone) {
         let mut state = self.lock();
         let awaited = Awaited { least, until, then };
-        let at = if awaited.is_over(&state.connection, sys::now()) { Time::ZERO } else { until };
+        if awaited.is_over(&state.connection, sys::now()) {
+            let before = state.awaited.take();
+            drop(state);
+            drop(before);
+            return (awaited.then)();
+        }
         let before = state.awaited.replace(awaited);
         drop(state);
         drop(before);
-        self.worker.look_at(self.id, at);
+        self.worker.look_at(self.id, until);
     }
 
     /// Waits until something happened, at most until `until`. Returns early now and then; the caller looks again.

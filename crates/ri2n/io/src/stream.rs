@@ -62,13 +62,15 @@ impl Stream {
     }
 
     /// The same without waiting: `then` is called once with how it came out, on a worker's thread or, if nobody can be
-    /// asked, on this one. It must not wait.
+    /// asked, on this one. It must not wait. The stream begins with `first_bytes`, which are written already then; up to
+    /// [`FIRST_BYTES_MAX`](ri2n::wire::handshake::FIRST_BYTES_MAX) arrive with the question for the connection.
     pub fn connect_any_then(
         servers: &[SocketAddr],
         config: &Config,
+        first_bytes: &[u8],
         then: impl FnOnce(io::Result<Self>) + Send + 'static,
     ) {
-        connect::connect_then(servers, config, move |result| then(result.map(Self::new)));
+        connect::connect_then(servers, config, first_bytes, move |result| then(result.map(Self::new)));
     }
 
     /// Whether a server answers at one of its addresses within the configuration's time to connect; nothing is opened.
@@ -148,8 +150,8 @@ impl Stream {
     }
 
     /// Has the worker's thread call `then` once: when `least` bytes can be read, the peer has finished, the connection
-    /// has ended, or `within` has passed. It must not wait; [`Self::try_read`] says what has happened. Only the last
-    /// call counts.
+    /// has ended, or `within` has passed; this thread calls it if that is so already. It must not wait; [`Self::try_read`] says what
+    /// has happened. Only the last call counts.
     pub fn when_readable(&self, least: usize, within: Duration, then: impl FnOnce() + Send + 'static) {
         self.shared.when_readable(least, sys::now() + within, Box::new(then));
     }

@@ -223,7 +223,7 @@ fn what_is_offered_is_not_waited_for_and_what_is_given_back_is() {
     let second = Stream::connect(address, &config).unwrap();
     assert_eq!(listener.accept().unwrap().1, second.local_addr());
     let (send, connected) = std::sync::mpsc::channel();
-    Stream::connect_any_then(&[address], &config, move |result| send.send(result.unwrap()).unwrap());
+    Stream::connect_any_then(&[address], &config, &[], move |result| send.send(result.unwrap()).unwrap());
     let third = connected.recv_timeout(Duration::from_secs(10)).unwrap();
     // An end is as good as enough.
     third.write(b"ab").unwrap();
@@ -234,6 +234,6 @@ fn what_is_offered_is_not_waited_for_and_what_is_given_back_is() {
     second.when_readable(1, Duration::from_millis(30), move || send.send(()).unwrap());
     woken.recv_timeout(Duration::from_secs(10)).unwrap();
     let (send, failed) = std::sync::mpsc::channel();
-    Stream::connect_any_then(&[], &config, move |result| send.send(result.is_err()).unwrap());
+    Stream::connect_any_then(&[], &config, &[], move |result| send.send(result.is_err()).unwrap());
     assert!(failed.recv_timeout(Duration::from_secs(10)).unwrap(), "no address is an error");
 }

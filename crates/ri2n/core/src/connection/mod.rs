@@ -13,7 +13,7 @@ mod transmit;
 
 use crate::{
     LINKS_MAX,
-    buffer::{ReceiveBuffer, SendBuffer},
+    buffer::{ReceiveBuffer, SendBuffer, Target},
     health::Others,
     key::KeyId,
     lateness::Lateness,
@@ -43,6 +43,9 @@ pub const BUFFER_MAX: usize = 64 << 20;
 const OPEN_AFTER: Duration = Duration::from_millis(5);
 /// The same among many connections, at most, while it has carried little.
 const OPEN_AFTER_MAX: Duration = Duration::from_millis(100);
+/// How long a server keeps a connection whose OPEN carried data, and of whose client it has heard nothing since: it may have gone
+/// on without an answer.
+const UNCONFIRMED_MAX: Duration = Duration::from_secs(60);
 /// Bytes of both directions that are little.
 const LITTLE_BYTES: u64 = 16 << 10;
 /// RESET packets that tell of an abort.
@@ -241,6 +244,10 @@ pub struct Connection {
     oldest_since: Time,
     opened_at: Time,
     heard_at: Time,
+    /// When a connection ends whose client has sent nothing since an OPEN that carried data.
+    unconfirmed_until: Option<Time>,
+    /// When the first link is announced, if no data have carried that by then.
+    announce_at: Option<Time>,
     /// When data last came or went.
     active_at: Time,
     /// When the latest acknowledged packet of any link was sent.
@@ -300,6 +307,8 @@ impl Connection {
             oldest_since: now,
             opened_at: now,
             heard_at: now,
+            unconfirmed_until: None,
+            announce_at: None,
             active_at: now,
             newest_acked_sent: now,
             lateness: Lateness::new(now),
@@ -368,6 +377,38 @@ impl Connection {
         link.challenge = self.next_challenge();
         link.monitor.handle_pong(now);
         self.links[0] = Some(Box::new(link));
+    }
+
+    /// Writes the first bytes of the stream, of which the server has taken so many from OPEN: all or none.
+    pub(crate) fn begin_writing(&mut self, now: Time, bytes: &[u8], taken: usize) {
+        self.note_writing(now);
+        self.send.write(bytes);
+        if taken != bytes.len() {
+            return;
+        }
+        if let Some(range) = self.send.take(taken as u64, self.peer_limit) {
+            self.send.handle_acked(range);
+        }
+        // What the server is to know of the link can wait for data.
+        if let Some(link) = &mut self.links[0] {
+            link.probe_due = false;
+            self.announce_at = Some(now + OPEN_AFTER);
+        }
+    }
+
+    /// Takes in the first bytes of the client's stream, which OPEN carried.
+    pub(crate) fn begin_reading(&mut self, now: Time, bytes: &[u8]) {
+        self.receive.insert(0, bytes, &mut Target::default());
+        self.unconfirmed_until = Some(now + UNCONFIRMED_MAX);
+    }
+
+    /// Has the next data, or a probe, tell the server of the first link.
+    pub(super) fn announce_now(&mut self) {
+        self.announce_at = None;
+        if let Some(link) = &mut self.links[0] {
+            link.probe_due |= !link.announce.is_empty();
+            self.control_due = true;
+        }
     }
 
     /// Offers the client another address, at a server. It takes the place of the first that is not in `present` any

@@ -136,6 +136,7 @@ impl Connection {
 
     fn handle_heard(&mut self, now: Time, arrival: Arrival, packets: u32) {
         self.heard_at = now;
+        self.unconfirmed_until = None;
         self.lateness.handle_wait(arrival.at, now);
         let usable = self.each_link().filter(|link| link.monitor.is_usable()).count();
         self.arrivals.handle(arrival.at, packets, usable as u32);
@@ -298,7 +299,9 @@ impl Connection {
         let Some(link) = self.links[index].as_ref().filter(|_| self.acks_due == 0) else { return };
         // One acknowledgement tells of all links, so it is their packets together that are counted.
         let unacked: u32 = self.each_link().map(|link| link.unacked).sum();
-        if order == Sequence::Gap || unacked >= self.arrivals.ack_every || link.pong.is_some() {
+        // Once both directions have ended, no company is to come.
+        let is_last = self.is_drained();
+        if order == Sequence::Gap || unacked >= self.arrivals.ack_every || link.pong.is_some() || is_last {
             self.schedule_ack(now);
         } else if self.ack_at.is_none() {
             self.ack_at = Some(now + self.ack_delay());

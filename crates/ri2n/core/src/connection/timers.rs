@@ -50,6 +50,7 @@ impl Connection {
         let mut consider = |time: Option<Time>| soonest = soonest.min(time.unwrap_or(Time::NEVER));
         consider(self.ack_at);
         consider(self.turn_at);
+        consider(self.announce_at);
         let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
         for link in self.each_link() {
             consider(link.loss_deadline());
@@ -80,6 +81,9 @@ impl Connection {
         }
         if self.is_drained() {
             return;
+        }
+        if self.announce_at.is_some_and(|at| now >= at) {
+            self.announce_now();
         }
         let (interval, own_max, tail_min) = (self.heartbeat(), self.bears() / HEARTBEATS_MIN, self.tail_min());
         // When the last packets are asked after again, and how often they were then.
@@ -128,7 +132,8 @@ impl Connection {
     fn ends_at(&self) -> Time {
         let unacknowledged = self.patience.unacknowledged.filter(|_| self.send.base() < self.send.end());
         let stalled = unacknowledged.map_or(Time::NEVER, |longest| self.oldest_since + longest);
-        stalled.min(self.heard_at + self.bears())
+        let unconfirmed = self.unconfirmed_until.unwrap_or(Time::NEVER);
+        stalled.min(self.heard_at + self.bears()).min(unconfirmed)
     }
 
     /// How long the peer may be silent.

@@ -155,6 +155,9 @@ impl Connection {
         if self.closed.is_some() {
             return self.transmit_reset(now, batch);
         }
+        if self.announce_at.is_some() && self.send.waiting(self.peer_limit) > 0 {
+            self.announce_now();
+        }
         self.transmit_control(now, batch) || self.transmit_data(now, batch) || self.transmit_ack(now, batch)
     }
 

@@ -21,6 +21,8 @@ const REFUSE_LEN: usize = 14 + 2 + PROOF_LEN;
 pub const ADDRESSES_MAX: usize = 2 * LINKS_MAX;
 /// Bytes of the proof that an end knows the key.
 pub const PROOF_LEN: usize = 16;
+/// First bytes of the client's stream that OPEN carries, at most: there is room for them whatever else there is to say.
+pub const FIRST_BYTES_MAX: usize = 54;
 
 const MAGIC: [u8; 4] = *b"RI2N";
 const HELLO: u8 = 1;
@@ -34,6 +36,7 @@ const SEALED_ACCEPT: u8 = 7;
 const SEALED_OPEN_AT: usize = 14 + 16 + 8 + 16 + 8;
 /// Bytes that the message of a sealed OPEN hides.
 pub(crate) const OPEN_PAYLOAD_LEN: usize = OPEN_LEN - SEALED_OPEN_AT - Sealed::OVERHEAD;
+const _: () = assert!(10 + 1 + ADDRESSES_MAX * 21 + 1 + FIRST_BYTES_MAX <= OPEN_PAYLOAD_LEN, "everything fits");
 /// The same of a sealed ACCEPT, at most.
 pub(crate) const ACCEPT_PAYLOAD_MAX: usize = OPEN_LEN - 14 - Sealed::OVERHEAD;
 
@@ -112,6 +115,8 @@ pub struct Open {
     pub window: u64,
     /// The client's addresses, at most [`ADDRESSES_MAX`]; for information.
     pub addresses: Vec<Address>,
+    /// The first bytes of the client's stream, at most [`FIRST_BYTES_MAX`].
+    pub first_bytes: Vec<u8>,
 }
 
 /// The third datagram of an encrypted connection.
@@ -141,6 +146,8 @@ pub struct ClientTerms {
     pub window: u64,
     /// The client's addresses, at most [`ADDRESSES_MAX`]; for information.
     pub addresses: Vec<Address>,
+    /// The first bytes of the client's stream, at most [`FIRST_BYTES_MAX`].
+    pub first_bytes: Vec<u8>,
 }
 
 impl ClientTerms {
@@ -150,6 +157,7 @@ impl ClientTerms {
         let mut out = Vec::with_capacity(OPEN_PAYLOAD_LEN);
         put_varint(&mut out, self.window);
         put_addresses(&mut out, &self.addresses);
+        put_first_bytes(&mut out, &self.first_bytes);
         out.resize(OPEN_PAYLOAD_LEN, 0);
         out
     }
@@ -160,7 +168,11 @@ impl ClientTerms {
     /// If it is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
-        Ok(Self { window: reader.varint()?, addresses: read_addresses(&mut reader)? })
+        Ok(Self {
+            window: reader.varint()?,
+            addresses: read_addresses(&mut reader)?,
+            first_bytes: read_first_bytes(&mut reader)?,
+        })
     }
 }
 
@@ -177,6 +189,8 @@ pub struct Accept {
     pub window: u64,
     /// The server's addresses, at most [`ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
+    /// Bytes of the client's stream that the server has taken from OPEN.
+    pub first_taken: u8,
 }
 
 impl Accept {
@@ -187,6 +201,9 @@ impl Accept {
         out.extend_from_slice(&self.port.to_le_bytes());
         put_varint(out, self.window);
         put_addresses(out, &self.addresses);
+        if self.first_taken > 0 {
+            out.push(self.first_taken);
+        }
     }
 
     /// Reads what [`Self::encode`] writes.
@@ -201,6 +218,8 @@ impl Accept {
             port: reader.u16()?,
             window: reader.varint()?,
             addresses: read_addresses(&mut reader)?,
+            // Servers of earlier releases end here.
+            first_taken: if reader.is_empty() { 0 } else { reader.u8()? },
         })
     }
 }
@@ -254,7 +273,7 @@ pub fn is_handshake(bytes: &[u8]) -> bool {
 /// Writes a datagram. The proof of OPEN, ACCEPT and REFUSE comes from `prove`, given all the bytes before it.
 ///
 /// # Panics
-/// If there are more than [`ADDRESSES_MAX`] addresses.
+/// If there are more than [`ADDRESSES_MAX`] addresses or [`FIRST_BYTES_MAX`] first bytes.
 pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; PROOF_LEN]) -> Vec<u8> {
     let mut out = Vec::with_capacity(OPEN_LEN);
     out.extend_from_slice(&MAGIC);
@@ -290,6 +309,7 @@ pub fn encode(client_token: u64, body: &Body, prove: impl FnOnce(&[u8]) -> [u8; 
             });
             put_varint(&mut out, open.window);
             put_addresses(&mut out, &open.addresses);
+            put_first_bytes(&mut out, &open.first_bytes);
             out.resize(OPEN_LEN - PROOF_LEN, 0);
             let proof = prove(&out);
             out.extend_from_slice(&proof);
@@ -380,6 +400,7 @@ pub fn decode(bytes: &[u8]) -> Result<Handshake<'_>, Malformed> {
             },
             window: reader.varint()?,
             addresses: read_addresses(&mut reader)?,
+            first_bytes: read_first_bytes(&mut reader)?,
         }),
         ACCEPT => Body::Accept(Accept::decode(reader.rest())?),
         SEALED_OPEN if bytes.len() == OPEN_LEN => Body::SealedOpen(Sealed {
@@ -408,6 +429,21 @@ pub fn foreign_version(bytes: &[u8]) -> Option<(u8, u64)> {
     let magic: [u8; 4] = reader.array().ok()?;
     let (version, kind, token) = (reader.u8().ok()?, reader.u8().ok()?, reader.u64().ok()?);
     (magic == MAGIC && version != VERSION && kind == HELLO && bytes.len() >= HELLO_LEN).then_some((version, token))
+}
+
+/// Clients of earlier releases have zeros here: no bytes.
+fn put_first_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    assert!(bytes.len() <= FIRST_BYTES_MAX, "too many first bytes");
+    out.push(bytes.len() as u8);
+    out.extend_from_slice(bytes);
+}
+
+fn read_first_bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    let count = usize::from(reader.u8()?);
+    if count > FIRST_BYTES_MAX {
+        return Err(Malformed);
+    }
+    Ok(reader.bytes(count)?.to_vec())
 }
 
 fn put_addresses(out: &mut Vec<u8>, addresses: &[Address]) {
@@ -464,6 +500,10 @@ pub(super) mod tests {
         proptest::collection::vec(address(), 0..=ADDRESSES_MAX)
     }
 
+    fn first_bytes() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(any::<u8>(), 0..=FIRST_BYTES_MAX)
+    }
+
     pub(in crate::wire) fn address() -> impl Strategy<Value = Address> {
         (any::<u128>(), any::<bool>(), 0..=32_u8, any::<u16>(), any::<u8>()).prop_map(
             |(bits, v6, prefix, mtu, priority)| {
@@ -479,14 +519,14 @@ pub(super) mod tests {
         prop_oneof![
             any::<[u8; 16]>().prop_map(|nonce| Body::Hello { nonce }),
             any::<(u64, [u8; 16])>().prop_map(|(time, cookie)| Body::Cookie { time, cookie }),
-            (any::<([u8; 16], u64, [u8; 16])>(), guard, any::<u64>(), addresses()).prop_map(
-                |((nonce, cookie_time, cookie), guard, window, addresses)| {
-                    Body::Open(Open { nonce, cookie_time, cookie, guard, window, addresses })
+            (any::<([u8; 16], u64, [u8; 16])>(), guard, any::<u64>(), addresses(), first_bytes()).prop_map(
+                |((nonce, cookie_time, cookie), guard, window, addresses, first_bytes)| {
+                    Body::Open(Open { nonce, cookie_time, cookie, guard, window, addresses, first_bytes })
                 }
             ),
-            (any::<(u64, [u8; 16], u16, u64)>(), addresses()).prop_map(
-                |((server_token, nonce, port, window), addresses)| {
-                    Body::Accept(Accept { server_token, nonce, port, window, addresses })
+            (any::<(u64, [u8; 16], u16, u64, u8)>(), addresses()).prop_map(
+                |((server_token, nonce, port, window, first_taken), addresses)| {
+                    Body::Accept(Accept { server_token, nonce, port, window, addresses, first_taken })
                 }
             ),
             refusal.prop_map(Body::Refuse),
@@ -527,13 +567,14 @@ pub(super) mod tests {
 
         #[test]
         fn sealed_terms_survive_and_always_fit(
-            window: u64, addresses in addresses(), server_token: u64, nonce: [u8; 16], port: u16,
+            window: u64, addresses in addresses(), first_bytes in first_bytes(),
+            server_token: u64, nonce: [u8; 16], port: u16, first_taken: u8,
         ) {
-            let terms = ClientTerms { window, addresses: addresses.clone() };
+            let terms = ClientTerms { window, addresses: addresses.clone(), first_bytes };
             let bytes = terms.encode();
             prop_assert_eq!(bytes.len(), OPEN_PAYLOAD_LEN);
             prop_assert_eq!(ClientTerms::decode(&bytes), Ok(terms));
-            let accept = Accept { server_token, nonce, port, window, addresses };
+            let accept = Accept { server_token, nonce, port, window, addresses, first_taken };
             let mut bytes = Vec::new();
             accept.encode(&mut bytes);
             prop_assert!(bytes.len() <= ACCEPT_PAYLOAD_MAX);

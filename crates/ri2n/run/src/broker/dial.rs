@@ -12,7 +12,7 @@ use ri2n_io::{Fallback, Stream};
 
 use super::{
     Broker,
-    greet::greet,
+    greet::hear_welcome,
     table::{Peer, SILENT_FOR},
 };
 use crate::{
@@ -94,11 +94,19 @@ pub(super) fn dial(broker: &Arc<Broker>, wanted: Wanted, then: impl FnOnce(Diale
     let patience = if wanted.known == Some(Peer::Speaks) { settings.patience_known } else { settings.patience };
     let mut config = settings.protocol.clone();
     config.connect_timeout = patience;
-    let servers = broker.table().servers(wanted.target);
+    let Wanted { local, target, copies, .. } = wanted;
+    let servers = broker.table().servers(target);
+    let proposal = match copies {
+        Copies::Offered => Proposal::new(&settings.protocol, local.ip().to_canonical()),
+        Copies::Unknown => None,
+    };
+    let offer = proposal.as_ref().and_then(Proposal::offer);
+    let greeting = Greeting { source: local, target, offer }.encode();
     let broker = Arc::clone(broker);
-    Stream::connect_any_then(&servers, &config, move |result| match result {
-        Ok(stream) => introduce(broker, stream, wanted, then),
-        Err(error) => then(without_answer(&broker, wanted.target, &error)),
+    // The greeting goes with the question for the connection, so the server's program has it in its queue when it is accepted.
+    Stream::connect_any_then(&servers, &config, &greeting, move |result| match result {
+        Ok(stream) => hear_out(broker, stream, target, proposal, then),
+        Err(error) => then(without_answer(&broker, target, &error)),
     });
 }
 
@@ -123,17 +131,17 @@ fn without_answer(broker: &Arc<Broker>, target: SocketAddr, error: &io::Error) -
     Dialed::without(broker, target, why)
 }
 
-/// Says over a new stream who wants whom.
-fn introduce(broker: Arc<Broker>, stream: Stream, wanted: Wanted, then: impl FnOnce(Dialed) + Send + 'static) {
-    let Wanted { local, target, copies, .. } = wanted;
+/// Hears what the peer's broker says to the greeting.
+fn hear_out(
+    broker: Arc<Broker>,
+    stream: Stream,
+    target: SocketAddr,
+    proposal: Option<Proposal>,
+    then: impl FnOnce(Dialed) + Send + 'static,
+) {
     broker.table().note_addresses(stream.peer_addresses());
-    let proposal = match copies {
-        Copies::Offered => Proposal::new(&broker.settings.protocol, local.ip().to_canonical()),
-        Copies::Unknown => None,
-    };
-    let offer = proposal.as_ref().and_then(Proposal::offer);
     let greeted = stream.clone();
-    greet(&stream, Greeting { source: local, target, offer }, move |answered| {
+    hear_welcome(&stream, move |answered| {
         let note = |peer| broker.table().note_peer(target, peer, Instant::now());
         then(match answered {
             Ok(theirs) => {

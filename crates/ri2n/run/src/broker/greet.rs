@@ -15,16 +15,9 @@ const WELCOME_MAX: Duration = Duration::from_secs(30);
 /// How long a new stream may take to say whom it wants.
 const GREETING_MAX: Duration = Duration::from_secs(5);
 
-/// Says who wants whom. `then` is called once with the answer: the peer's offer of early copies, if it makes one, or what it says, or
-/// that it says nothing.
-pub(super) fn greet(
-    stream: &Stream,
-    greeting: Greeting,
-    then: impl FnOnce(io::Result<Option<Offer>>) + Send + 'static,
-) {
-    if let Err(error) = write_all(stream, &greeting.encode()) {
-        return then(Err(error));
-    }
+/// Waits for the answer to the greeting that a stream has begun with. `then` is called once with it: the peer's offer of early copies,
+/// if it makes one, or what it says, or that it says nothing.
+pub(super) fn hear_welcome(stream: &Stream, then: impl FnOnce(io::Result<Option<Offer>>) + Send + 'static) {
     let reader = stream.clone();
     stream.when_readable(WELCOME_BYTES, WELCOME_MAX, move || {
         let mut welcome = [0; WELCOME_BYTES];
