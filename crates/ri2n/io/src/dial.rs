@@ -207,7 +207,7 @@ impl Dial {
         let ends = Ends { local: SocketAddr::new(local, port), peer: server, others, reach };
         let shared = Shared::new(&self.worker, &self.socket, Role::Client, ends, connected.connection, Sending::AtOnce);
         // What the stream begins with, if OPEN did not carry it.
-        shared.leave(shared.lock(), now);
+        shared.send_waiting(now);
         Ok(shared)
     }
 }

@@ -216,6 +216,14 @@ impl Shared {
         }
     }
 
+    /// Sends what is written already, if anything is.
+    pub(crate) fn send_waiting(&self, now: Time) {
+        let state = self.lock();
+        if !state.connection.is_flushed() {
+            self.leave(state, now);
+        }
+    }
+
     /// Sends what was held back.
     pub(crate) fn release(&self) {
         let mut state = self.lock();

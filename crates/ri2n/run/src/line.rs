@@ -46,11 +46,17 @@ impl ControlSocket {
     pub(crate) fn accept(&self) -> io::Result<Line> {
         let line = accept4(self.0.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
         // SAFETY: the kernel has just given this descriptor to us.
-        Ok(Line(Arc::new(unsafe { OwnedFd::from_raw_fd(line) })))
+        Ok(Line::from(unsafe { OwnedFd::from_raw_fd(line) }))
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Line {
+    fn from(socket: OwnedFd) -> Self {
+        Self(Arc::new(socket))
     }
 }
 

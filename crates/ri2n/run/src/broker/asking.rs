@@ -9,14 +9,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::{
+    epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+    resource::{Resource, getrlimit},
+};
 
 use crate::line::{Asked, Line};
 
 /// How long a program that has connected may take to ask its first question.
 const SILENT_MAX: Duration = Duration::from_secs(2);
-/// Lines that are kept; beyond, the one that has been silent for the longest is closed, and its program connects again.
+/// Lines that are kept, at most, and the share of the broker's descriptors that they may take. Beyond, the one that has been silent
+/// for the longest is closed, and its program connects again.
 const LINES_MAX: usize = 1024;
+const SHARE_OF_DESCRIPTORS: usize = 4;
 /// Numbers of lines begin here; those below are the caller's.
 const FIRST_LINE: u64 = 16;
 /// Events that are taken at once.
@@ -34,6 +39,7 @@ pub(super) struct Ready {
 pub(super) struct Asking {
     epoll: Epoll,
     lines: BTreeMap<u64, Known>,
+    most: usize,
     next: u64,
 }
 
@@ -49,7 +55,9 @@ impl Asking {
     /// If the kernel refuses.
     pub(super) fn new() -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        Ok(Self { epoll, lines: BTreeMap::new(), next: FIRST_LINE })
+        let (descriptors, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        let most = usize::try_from(descriptors).map_or(LINES_MAX, |all| (all / SHARE_OF_DESCRIPTORS).min(LINES_MAX));
+        Ok(Self { epoll, lines: BTreeMap::new(), most, next: FIRST_LINE })
     }
 
     /// Has a descriptor of the caller's reported by a number less than [`FIRST_LINE`], as long as it is readable.
@@ -71,7 +79,7 @@ impl Asking {
     /// # Errors
     /// If the kernel refuses.
     pub(super) fn add(&mut self, line: Line) -> io::Result<()> {
-        if self.lines.len() >= LINES_MAX {
+        if self.lines.len() >= self.most {
             let longest = self.lines.iter().min_by_key(|(_, known)| known.since).map(|(number, _)| *number);
             longest.into_iter().for_each(|number| self.remove(number));
         }
@@ -131,5 +139,94 @@ impl Asking {
         if let Some(known) = self.lines.remove(&number) {
             self.leave(known.line.descriptor());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        os::unix::net::UnixStream,
+    };
+
+    use super::*;
+
+    /// A line, and the program's end of it.
+    fn line() -> (Line, UnixStream) {
+        use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        (Line::from(ours), UnixStream::from(theirs))
+    }
+
+    fn question() -> Vec<u8> {
+        let request = ri2n_session::BrokerRequest {
+            token: ri2n_session::Token([0; 16]),
+            operation: ri2n_session::Operation::State,
+            waiting: ri2n_session::Waiting::Blocking,
+            id: 7,
+            option: ri2n_session::SocketOption::default(),
+            local: None,
+            remote: None,
+        };
+        request.encode().to_vec()
+    }
+
+    fn asked(asking: &mut Asking) -> Vec<Asked> {
+        asking.wait(Duration::from_millis(20)).unwrap().questions
+    }
+
+    #[test]
+    fn a_line_asks_again_until_a_question_is_not_answered() {
+        let mut asking = Asking::new().unwrap();
+        let (line, mut program) = line();
+        asking.add(line).unwrap();
+        assert!(asked(&mut asking).is_empty());
+        let answer = ri2n_session::Answer::of(ri2n_session::Verdict::Ready);
+        for _ in 0..3 {
+            program.write_all(&question()).unwrap();
+            let mut questions = asked(&mut asking);
+            assert_eq!(questions.len(), 1);
+            questions.pop().unwrap().0.answer(&answer, &[]).unwrap();
+            assert_eq!(program.read(&mut [0; 100]).unwrap(), answer.encode().len());
+            assert!(asked(&mut asking).is_empty());
+        }
+        program.write_all(&question()).unwrap();
+        drop(asked(&mut asking));
+        assert_eq!(program.read(&mut [0; 100]).unwrap(), 0, "it is told that there is no answer");
+        assert!(asked(&mut asking).is_empty() && asking.lines.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_asks_and_ends_is_forgotten() {
+        let mut asking = Asking::new().unwrap();
+        let (line, mut program) = line();
+        asking.add(line).unwrap();
+        program.write_all(&question()).unwrap();
+        drop(program);
+        assert_eq!(asked(&mut asking).len(), 1);
+        assert!(asking.lines.is_empty());
+    }
+
+    #[test]
+    fn those_who_say_nothing_are_given_up_and_those_silent_for_longest_make_room() {
+        let mut asking = Asking::new().unwrap();
+        asking.most = 3;
+        let mut programs = Vec::new();
+        for _ in 0..5 {
+            let (line, mut program) = line();
+            asking.add(line).unwrap();
+            program.write_all(&question()).unwrap();
+            let answered = asked(&mut asking).pop().unwrap().0;
+            answered.answer(&ri2n_session::Answer::of(ri2n_session::Verdict::Plain), &[]).unwrap();
+            programs.push(program);
+        }
+        assert_eq!(asking.lines.len(), 3);
+        assert!(programs[0].write_all(&question()).is_err() && programs[4].write_all(&question()).is_ok());
+        let (silent, _program) = line();
+        asking.add(silent).unwrap();
+        let later = Instant::now() + SILENT_MAX;
+        asking.forget_silent(later);
+        assert_eq!(asking.lines.len(), 2, "one made room, one was silent");
     }
 }
