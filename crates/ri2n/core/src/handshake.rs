@@ -17,7 +17,8 @@
 //!
 //! OPEN may carry the first bytes of the client's stream ([`Client::begin_with`]), which saves a round trip: the server's
 //! application has them when it hears of the connection. ACCEPT says whether they were taken, as a server of an earlier release
-//! does not; they are sent as data then.
+//! does not; they are sent as data then. What the server's application has written by the time of ACCEPT goes with that
+//! ([`Server::answer`]), unless packets are encrypted.
 //!
 //! Where packets are encrypted, OPEN and ACCEPT are messages of Noise (`noise.rs`).
 //!
@@ -491,6 +492,7 @@ impl Client {
         connection.add_proven_link(now, path, Some(terms), theirs.min(datagram_max));
         if !self.first_bytes.is_empty() {
             connection.begin_writing(now, &self.first_bytes, usize::from(accept.first_taken));
+            connection.begin_reading(&accept.first_bytes);
         }
         Connected { connection, port: accept.port, addresses: accept.addresses }
     }
@@ -553,6 +555,23 @@ impl Opening {
             Guarded::ByNoise(key, _) => Some(key.id()),
         }
     }
+}
+
+/// A client that is accepted and has not been told.
+#[derive(Debug)]
+pub struct Acceptance {
+    client: SocketAddr,
+    token: u64,
+    unsaid: Unsaid,
+}
+
+/// What it is to be told.
+#[derive(Debug)]
+enum Unsaid {
+    /// Encrypted already.
+    Sealed(Vec<u8>),
+    /// With a proof over it and the question.
+    ByTag { proof: Proof, question: Vec<u8>, accept: Accept },
 }
 
 /// Our side of an accepted connection.
@@ -657,6 +676,14 @@ impl Server {
 
     /// Accepts: the connection, and the datagram to send to the client.
     pub fn accept(&mut self, now: Time, opening: Opening, terms: Terms) -> (Connection, Vec<u8>) {
+        let (mut connection, acceptance) = self.begin(now, opening, terms);
+        let answer = self.answer(now, acceptance, &mut connection);
+        (connection, answer)
+    }
+
+    /// Accepts, and leaves time to write to the connection before the client is told by [`Self::answer`]. Nothing of it may be sent
+    /// in between.
+    pub fn begin(&mut self, now: Time, opening: Opening, terms: Terms) -> (Connection, Acceptance) {
         let (server_token, nonce, secret) = drawn(&terms.seed);
         let accept = Accept {
             server_token,
@@ -665,29 +692,48 @@ impl Server {
             window: terms.settings.window(),
             addresses: terms.offered.iter().map(|(address, _)| *address).collect(),
             first_taken: opening.first_bytes.len() as u8,
+            first_bytes: Vec::new(),
         };
-        let (seal, answer) = answer(&opening, accept, &secret);
+        let (client, token, key) = (opening.client, opening.token, opening.key());
+        let (peer_window, first_bytes) = (opening.window, opening.first_bytes.clone());
+        let (seal, unsaid) = unsaid(opening, accept, &secret);
         let agreement = Agreement {
             role: Role::Server,
             local_token: server_token,
-            peer_token: opening.token,
+            peer_token: token,
             seal,
-            key: opening.key(),
-            peer_window: opening.window,
+            key,
+            peer_window,
             secret,
             offered: terms.offered,
         };
         let mut connection = Connection::new(now, &terms.settings, agreement);
-        let path = Path { local: terms.local, interface: 0, remote: opening.client };
+        let path = Path { local: terms.local, interface: 0, remote: client };
         // Larger ones once the client says what its port takes.
         connection.add_proven_link(now, path, None, DATAGRAM_MIN);
-        if !opening.first_bytes.is_empty() {
-            connection.begin_reading(now, &opening.first_bytes);
+        if !first_bytes.is_empty() {
+            connection.begin_reading(&first_bytes);
+            connection.await_confirmation(now);
         }
-        let (client, token) = (opening.client, opening.token);
+        (connection, Acceptance { client, token, unsaid })
+    }
+
+    /// The datagram that tells a client that it is accepted. It carries what has been written to the connection, if the client
+    /// understands that.
+    pub fn answer(&mut self, now: Time, acceptance: Acceptance, connection: &mut Connection) -> Vec<u8> {
+        let Acceptance { client, token, unsaid } = acceptance;
+        let answer = match unsaid {
+            Unsaid::Sealed(answer) => answer,
+            Unsaid::ByTag { proof, question, mut accept } => {
+                if accept.first_taken > 0 {
+                    accept.first_bytes = connection.take_first(handshake::FIRST_BYTES_MAX);
+                }
+                handshake::encode(token, &Body::Accept(accept), |proven| proof.of_accept(&question, proven))
+            }
+        };
         self.accepted.insert((client, token), answer.clone().into());
         self.earliest.push_back((now, (client, token)));
-        (connection, answer)
+        answer
     }
 
     /// The datagram that says that there is no room.
@@ -750,25 +796,23 @@ fn take_sealed(key: &Key, seed: [u8; 32], token: u64, sealed: &Sealed) -> Option
     Noise::take_open(key, seed, &prologue, &sealed.message).ok()
 }
 
-/// What a server says to a client that it accepts, and what guards the packets from then on.
-fn answer(opening: &Opening, accept: Accept, secret: &[u8; 32]) -> (Seal, Vec<u8>) {
-    match &opening.terms {
+/// What a server is to say to a client that it accepts, and what guards the packets from then on.
+fn unsaid(opening: Opening, accept: Accept, secret: &[u8; 32]) -> (Seal, Unsaid) {
+    let Opening { token, terms, question, .. } = opening;
+    match terms {
         Guarded::ByTag(proof, guard, nonce) => {
-            let session = session_context((opening.token, accept.server_token), nonce, &accept.nonce);
-            let seal = seal(proof.key(), *guard, Role::Server, &[&session]);
-            let answer = handshake::encode(opening.token, &Body::Accept(accept), |proven| {
-                proof.of_accept(&opening.question, proven)
-            });
-            (seal, answer)
+            let session = session_context((token, accept.server_token), &nonce, &accept.nonce);
+            let seal = seal(proof.key(), guard, Role::Server, &[&session]);
+            (seal, Unsaid::ByTag { proof, question, accept })
         }
         Guarded::ByNoise(key, sealed) => {
             let seed = blake3::derive_key("ri2n v2 ephemeral key of a server", secret);
-            let (noise, _) = take_sealed(key, seed, opening.token, sealed).expect("it was read before");
+            let (noise, _) = take_sealed(&key, seed, token, &sealed).expect("it was read before");
             let mut payload = Vec::new();
             accept.encode(&mut payload);
             let (message, split) = noise.accept(&payload);
-            let answer = handshake::encode(opening.token, &Body::SealedAccept(message), |_| [0; PROOF_LEN]);
-            (encrypted(split, Role::Server), answer)
+            let answer = handshake::encode(token, &Body::SealedAccept(message), |_| [0; PROOF_LEN]);
+            (encrypted(split, Role::Server), Unsaid::Sealed(answer))
         }
     }
 }

@@ -227,7 +227,7 @@ fn is_not_delayed(mut world: World) {
                 continue;
             }
             let accept =
-                wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new(), first_taken: 0 };
+                wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new(), first_taken: 0, first_bytes: Vec::new() };
             let refusals = [wire::Refusal::Guard, wire::Refusal::Full, wire::Refusal::Version(9)];
             let accepts = [Body::Accept(accept), Body::SealedAccept(vec![7; 100])];
             for body in refusals.map(Body::Refuse).into_iter().chain(accepts) {

@@ -84,6 +84,29 @@ fn the_server_has_them_when_it_accepts_and_the_client_sends_them_no_more() {
 }
 
 #[test]
+fn what_the_server_writes_first_goes_with_its_answer() {
+    for (protection, carried) in protections().into_iter().zip([true, true, false]) {
+        let mut server = Server::new([1; 32], protection.clone());
+        let (mut client, open) = opening(&mut server, &protection, b"greetings");
+        let Response::Open(opening) = server.handle_datagram(NOW, from(), &open) else { panic!("the cookie is good") };
+        let settings = Settings::default();
+        let terms = Terms { seed: [9; 32], port: 9, local: None, offered: Vec::new(), settings };
+        let (mut theirs, acceptance) = server.begin(NOW, *opening, terms);
+        let written: Vec<u8> = (0..100).collect();
+        theirs.write(NOW, &written).unwrap();
+        let answer = server.answer(NOW, acceptance, &mut theirs);
+        assert!(answer.len() <= open.len());
+        assert!(matches!(server.handle_datagram(NOW, from(), &open), Response::Reply(again) if again == answer));
+        let Connected { connection: mut ours, .. } = client.handle_datagram(NOW, path(), &answer).unwrap().unwrap();
+        let count = if carried { FIRST_BYTES_MAX } else { 0 };
+        assert_eq!(received(&ours), written[..count]);
+        deliver(NOW, &mut theirs, &mut ours);
+        assert_eq!(received(&ours), written);
+        deliver(NOW + Duration::from_millis(5), &mut ours, &mut theirs);
+    }
+}
+
+#[test]
 fn too_many_are_sent_as_data() {
     for protection in protections() {
         let bytes = [7; FIRST_BYTES_MAX + 1];

@@ -13,7 +13,7 @@ use crate::{
 };
 use ri2n::{
     Path,
-    handshake::{Opening, Response, Server, Terms, identifier},
+    handshake::{Acceptance, Opening, Response, Server, Terms, identifier},
     wire::handshake::{ADDRESSES_MAX, Address},
 };
 use std::{
@@ -220,7 +220,7 @@ impl Acceptor {
             Response::Open(opening) => {
                 let refusal = queue.server.refuse_full(&opening);
                 // No port or descriptor is left: the client hears that there is no room.
-                let Ok((shared, client, answer)) = self.open(&mut queue, path, *opening) else {
+                let Ok((shared, client, acceptance)) = self.open(&mut queue, path, *opening) else {
                     return (Some(refusal), None);
                 };
                 drop(queue);
@@ -229,17 +229,20 @@ impl Acceptor {
                     Some(taker) => taker(stream, client),
                     None => Some(stream),
                 };
+                let mut queue = self.lock();
                 if let Some(stream) = waits {
-                    self.lock().waiting.push_back((stream, client));
+                    queue.waiting.push_back((stream, client));
                     self.ready.set();
                     self.changed.notify_one();
                 }
+                // What the taker has written goes along.
+                let answer = queue.server.answer(sys::now(), acceptance, &mut shared.lock().connection);
                 (Some(answer), Some(shared))
             }
         }
     }
 
-    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<(Arc<Shared>, SocketAddr, Vec<u8>)> {
+    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<(Arc<Shared>, SocketAddr, Acceptance)> {
         let client = opening.client();
         let worker = worker::any()?;
         let socket = worker.socket(&Ports::toward(client.ip(), self.config.ports.as_ref()))?;
@@ -248,12 +251,12 @@ impl Acceptor {
         let listening = self.socket.local_addr();
         let seed = worker.seed()?;
         let terms = Terms { seed, port, local: path.local, offered, settings: self.config.settings() };
-        let (connection, answer) = queue.server.accept(sys::now(), opening, terms);
+        let (connection, acceptance) = queue.server.begin(sys::now(), opening, terms);
         debug_assert_eq!(connection.local_id(), identifier(&seed));
         let local = SocketAddr::new(path.local.unwrap_or(listening.ip()), listening.port());
         let reach = Reach::of_server(self.config.links.clone(), client.ip());
         let ends = Ends { local, peer: client, others: Vec::new(), reach };
-        Ok((Shared::new(worker, &socket, Role::Server, ends, connection, Sending::Held), client, answer))
+        Ok((Shared::new(worker, &socket, Role::Server, ends, connection, Sending::Held), client, acceptance))
     }
 }
 

@@ -396,10 +396,24 @@ impl Connection {
         }
     }
 
-    /// Takes in the first bytes of the client's stream, which OPEN carried.
-    pub(crate) fn begin_reading(&mut self, now: Time, bytes: &[u8]) {
+    /// Takes in the first bytes of the peer's stream, which OPEN or ACCEPT carried.
+    pub(crate) fn begin_reading(&mut self, bytes: &[u8]) {
         self.receive.insert(0, bytes, &mut Target::default());
+    }
+
+    /// Ends the connection if nothing of the client arrives for a while.
+    pub(crate) fn await_confirmation(&mut self, now: Time) {
         self.unconfirmed_until = Some(now + UNCONFIRMED_MAX);
+    }
+
+    /// Takes the first bytes that were written for ACCEPT, without which no client has the connection: they count as acknowledged.
+    pub(crate) fn take_first(&mut self, most: usize) -> Vec<u8> {
+        let range = if self.closed.is_none() { self.send.take(most as u64, self.peer_limit) } else { None };
+        let Some(range) = range else { return Vec::new() };
+        let (head, tail) = self.send.slices(range.clone());
+        let bytes = [head, tail].concat();
+        self.send.handle_acked(range);
+        bytes
     }
 
     /// Has the next data, or a probe, tell the server of the first link.

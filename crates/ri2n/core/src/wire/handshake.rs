@@ -191,6 +191,8 @@ pub struct Accept {
     pub addresses: Vec<Address>,
     /// Bytes of the client's stream that the server has taken from OPEN.
     pub first_taken: u8,
+    /// The first bytes of the server's stream, at most [`FIRST_BYTES_MAX`]; only for a client whose OPEN carried some.
+    pub first_bytes: Vec<u8>,
 }
 
 impl Accept {
@@ -201,8 +203,11 @@ impl Accept {
         out.extend_from_slice(&self.port.to_le_bytes());
         put_varint(out, self.window);
         put_addresses(out, &self.addresses);
-        if self.first_taken > 0 {
+        if self.first_taken > 0 || !self.first_bytes.is_empty() {
             out.push(self.first_taken);
+        }
+        if !self.first_bytes.is_empty() {
+            put_first_bytes(out, &self.first_bytes);
         }
     }
 
@@ -220,6 +225,7 @@ impl Accept {
             addresses: read_addresses(&mut reader)?,
             // Servers of earlier releases end here.
             first_taken: if reader.is_empty() { 0 } else { reader.u8()? },
+            first_bytes: if reader.is_empty() { Vec::new() } else { read_first_bytes(&mut reader)? },
         })
     }
 }
@@ -524,9 +530,9 @@ pub(super) mod tests {
                     Body::Open(Open { nonce, cookie_time, cookie, guard, window, addresses, first_bytes })
                 }
             ),
-            (any::<(u64, [u8; 16], u16, u64, u8)>(), addresses()).prop_map(
-                |((server_token, nonce, port, window, first_taken), addresses)| {
-                    Body::Accept(Accept { server_token, nonce, port, window, addresses, first_taken })
+            (any::<(u64, [u8; 16], u16, u64, u8)>(), addresses(), first_bytes()).prop_map(
+                |((server_token, nonce, port, window, first_taken), addresses, first_bytes)| {
+                    Body::Accept(Accept { server_token, nonce, port, window, addresses, first_taken, first_bytes })
                 }
             ),
             refusal.prop_map(Body::Refuse),
@@ -570,11 +576,11 @@ pub(super) mod tests {
             window: u64, addresses in addresses(), first_bytes in first_bytes(),
             server_token: u64, nonce: [u8; 16], port: u16, first_taken: u8,
         ) {
-            let terms = ClientTerms { window, addresses: addresses.clone(), first_bytes };
+            let terms = ClientTerms { window, addresses: addresses.clone(), first_bytes: first_bytes.clone() };
             let bytes = terms.encode();
             prop_assert_eq!(bytes.len(), OPEN_PAYLOAD_LEN);
             prop_assert_eq!(ClientTerms::decode(&bytes), Ok(terms));
-            let accept = Accept { server_token, nonce, port, window, addresses, first_taken };
+            let accept = Accept { server_token, nonce, port, window, addresses, first_taken, first_bytes };
             let mut bytes = Vec::new();
             accept.encode(&mut bytes);
             prop_assert!(bytes.len() <= ACCEPT_PAYLOAD_MAX);
