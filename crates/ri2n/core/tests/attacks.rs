@@ -226,8 +226,15 @@ fn is_not_delayed(mut world: World) {
             if seen.from.ip() != ip(client, 0) {
                 continue;
             }
-            let accept =
-                wire::Accept { server_token: 1, nonce: [0; 16], port: 9, window: 1 << 20, addresses: Vec::new(), first_taken: 0, first_bytes: Vec::new() };
+            let accept = wire::Accept {
+                server_token: 1,
+                nonce: [0; 16],
+                port: 9,
+                window: 1 << 20,
+                addresses: Vec::new(),
+                first_taken: 0,
+                first_bytes: Vec::new(),
+            };
             let refusals = [wire::Refusal::Guard, wire::Refusal::Full, wire::Refusal::Version(9)];
             let accepts = [Body::Accept(accept), Body::SealedAccept(vec![7; 100])];
             for body in refusals.map(Body::Refuse).into_iter().chain(accepts) {

@@ -108,13 +108,7 @@ struct Start {
     last_error: io::Error,
 }
 
-fn prepare(
-    servers: &[SocketAddr],
-    config: &Config,
-    goal: Goal,
-    first_bytes: &[u8],
-    began: Time,
-) -> io::Result<Start> {
+fn prepare(servers: &[SocketAddr], config: &Config, goal: Goal, first_bytes: &[u8], began: Time) -> io::Result<Start> {
     let first =
         servers.first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to"))?;
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;

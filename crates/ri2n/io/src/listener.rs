@@ -242,7 +242,12 @@ impl Acceptor {
         }
     }
 
-    fn open(&self, queue: &mut Queue, path: &Path, opening: Opening) -> io::Result<(Arc<Shared>, SocketAddr, Acceptance)> {
+    fn open(
+        &self,
+        queue: &mut Queue,
+        path: &Path,
+        opening: Opening,
+    ) -> io::Result<(Arc<Shared>, SocketAddr, Acceptance)> {
         let client = opening.client();
         let worker = worker::any()?;
         let socket = worker.socket(&Ports::toward(client.ip(), self.config.ports.as_ref()))?;

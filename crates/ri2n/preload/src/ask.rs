@@ -144,7 +144,11 @@ pub(crate) fn ask(question: &Question) -> Result<Reply, Silent> {
     }
     let limit = pass_time_limit(question, line);
     let reply = converse(line, broker, question).map_err(Lost::silent);
-    if may_keep && reply.is_ok() && limit == Limit::None { line::keep(line) } else { descriptor::close(line) }
+    if may_keep && reply.is_ok() && limit == Limit::None {
+        line::keep(line)
+    } else {
+        descriptor::close(line)
+    }
     reply
 }
 
