@@ -140,6 +140,10 @@ fn run_world(seed: u64) {
     let amounts = (amount(&mut chance), amount(&mut chance));
     world.nodes[client].app = App::new(start, seeds, amounts.0, chunks.0);
     world.nodes[server].app = App::new(start, (seeds.1, seeds.0), amounts.1, chunks.1);
+    if seed % 2 == 1 {
+        // Of some, one or two bytes more than OPEN carries.
+        world.nodes[client].app.first = 1 + seed / 2 % 56;
+    }
     if chance.happens(0.3) {
         world.nodes[server].app.reads_from = start + Duration::from_millis(chance.below(2_000));
     }

@@ -218,6 +218,8 @@ pub(crate) struct App {
     pub(crate) seed: u64,
     pub(crate) to_write: u64,
     pub(crate) written: u64,
+    /// Bytes that a client's stream begins with.
+    pub(crate) first: u64,
     pub(crate) peer_seed: u64,
     pub(crate) read: u64,
     pub(crate) finished_reading: bool,
@@ -422,7 +424,9 @@ impl World {
         let seed = self.chance.bytes();
         let remotes = self.nodes[to].addresses.iter().map(|address| address.ip).collect();
         let node = &mut self.nodes[from];
-        let client = Client::new(seed, node.settings.clone(), self.protection.clone(), node.addresses.clone());
+        let mut client = Client::new(seed, node.settings.clone(), self.protection.clone(), node.addresses.clone());
+        let first = node.app.first.min(node.app.to_write);
+        client.begin_with(&(0..first).map(|offset| pattern(node.app.seed, offset)).collect::<Vec<u8>>());
         node.client = Some(client);
         node.remotes = remotes;
         self.look_soon(from);
@@ -578,6 +582,7 @@ impl World {
                     connected.connection.add_link(now, path, terms);
                 }
                 node.connection = Some(connected.connection);
+                node.app.written = node.app.first.min(node.app.to_write);
                 node.client = None;
                 node.app.progressed_at = now;
             }
@@ -601,7 +606,10 @@ impl World {
                 let offered = node.addresses.iter().map(|address| (*address, 0)).collect();
                 let local = Some(datagram.to.ip());
                 let terms = Terms { seed, port: PORT, local, offered, settings: node.settings.clone() };
-                let (connection, answer) = server.accept(now, *opening, terms);
+                let (mut connection, acceptance) = server.begin(now, *opening, terms);
+                // What it writes at once goes with the answer.
+                node.app.act(now, &mut connection);
+                let answer = server.answer(now, acceptance, &mut connection);
                 node.connection = Some(connection);
                 node.app.progressed_at = now;
                 answer
