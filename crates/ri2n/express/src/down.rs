@@ -102,44 +102,98 @@ impl Down {
         self.kept_length.load(Relaxed) > 0
     }
 
+    /// Program: keeps a copy that came while nobody reads, for [`Self::deliver_kept`]. Returns how many bytes are kept that come next.
+    pub fn hold(&self, copy: &Copy<'_>) -> usize {
+        let position = self.place.look().position();
+        if copy.offset.saturating_add(copy.bytes.len() as u64) > position {
+            self.keep(position, copy.offset, copy.bytes);
+        }
+        self.kept_next()
+    }
+
+    /// Program: how many bytes are kept that come next, behind nothing but what the pair holds. Zero as well while another thread
+    /// or the broker is at it, and when the broker has ended.
+    pub fn kept_next(&self) -> usize {
+        if !self.has_kept() {
+            return 0;
+        }
+        let Some(_claimed) = self.keeper.take() else { return 0 };
+        let then = self.place.look();
+        if then.is_free() { self.kept_from(then.position()).map_or(0, |kept| kept.len()) } else { 0 }
+    }
+
     /// Program: delivers what was kept, if that is next and the pair is empty: the rest of a copy that was longer than the
     /// reader's buffer, or a copy that came too early.
     pub fn deliver_kept(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
+        self.give_kept(is_pair_empty, into, |then, count| self.place.advance(then, count))
+    }
+
+    /// Program: as [`Self::deliver_kept`], but the bytes stay to be delivered, here or by the pair.
+    pub fn peek_kept(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
+        self.give_kept(is_pair_empty, into, |then, _| then.is_free() && self.place.look() == then)
+    }
+
+    fn give_kept(
+        &self,
+        is_pair_empty: impl FnOnce() -> bool,
+        into: &mut impl Sink,
+        may_give: impl FnOnce(Moment, usize) -> bool,
+    ) -> Delivery {
         let Some(_claimed) = self.keeper.take() else { return Delivery::No };
         let then = self.place.look();
-        let length = (self.kept_length.load(Relaxed) as usize).min(MESSAGE_MAX);
-        let Some(known) = then.position().checked_sub(self.kept_at.load(Relaxed)) else { return Delivery::No };
-        if known >= length as u64 {
-            self.kept_length.store(0, Relaxed);
-            return Delivery::No;
-        }
-        let known = known as usize;
-        let count = (length - known).min(into.room());
+        let Some(kept) = self.kept_from(then.position()) else { return Delivery::No };
+        let count = kept.len().min(into.room());
         let mut bytes = [0; MESSAGE_MAX];
-        for (to, from) in bytes[..count].iter_mut().zip(&self.kept[known..]) {
+        for (to, from) in bytes[..count].iter_mut().zip(kept) {
             *to = from.load(Relaxed);
         }
-        if !is_pair_empty() || !self.place.advance(then, count) {
+        if count == 0 || !is_pair_empty() || !may_give(then, count) {
             return Delivery::No;
         }
         into.put(&bytes[..count]);
+        if count == kept.len() && self.place.look().position() == then.position() + count as u64 {
+            self.kept_length.store(0, Relaxed);
+        }
         Delivery::Bytes(count)
     }
 
-    /// Keeps bytes, unless others are kept that come before them, or another thread is at it.
+    /// The bytes kept from a position on, for whoever has claimed them; forgets those that all lie before it.
+    fn kept_from(&self, position: u64) -> Option<&[AtomicU8]> {
+        let length = (self.kept_length.load(Relaxed) as usize).min(MESSAGE_MAX);
+        let known = position.checked_sub(self.kept_at.load(Relaxed))?;
+        if known >= length as u64 {
+            self.kept_length.store(0, Relaxed);
+            return None;
+        }
+        Some(&self.kept[known as usize..length])
+    }
+
+    /// Keeps bytes: behind others that they continue, if there is room; not at all where others are kept that come before them, or
+    /// another thread is at it.
     fn keep(&self, position: u64, at: u64, bytes: &[u8]) {
         let Some(_claimed) = self.keeper.take() else { return };
         let kept_at = self.kept_at.load(Relaxed);
-        let kept_length = u64::from(self.kept_length.load(Relaxed));
-        if kept_length > 0 && kept_at < at && position < kept_at.saturating_add(kept_length) {
+        let length = (self.kept_length.load(Relaxed) as usize).min(MESSAGE_MAX);
+        let end = kept_at.saturating_add(length as u64);
+        if length > 0 && kept_at <= at && position < end {
+            // How many of them are kept already; more if they leave a gap.
+            let known = end.checked_sub(at).map_or(usize::MAX, |known| known as usize);
+            if let Some(new) = bytes.get(known..).filter(|new| length + new.len() <= MESSAGE_MAX) {
+                self.store(length, new);
+            }
             return;
         }
         self.kept_length.store(0, Relaxed);
-        for (to, from) in self.kept.iter().zip(bytes) {
+        self.kept_at.store(at, Relaxed);
+        self.store(0, bytes);
+    }
+
+    /// Stores bytes behind the first `length` of those that are kept.
+    fn store(&self, length: usize, bytes: &[u8]) {
+        for (to, from) in self.kept[length..].iter().zip(bytes) {
             to.store(*from, Relaxed);
         }
-        self.kept_at.store(at, Relaxed);
-        self.kept_length.store(bytes.len() as u32, Relaxed);
+        self.kept_length.store((length + bytes.len()) as u32, Relaxed);
     }
 }
 

@@ -132,8 +132,8 @@ fn many_write_while_a_broker_reads() {
     }
 }
 
-/// A broker passes a stream on while a program reads it, also by copies, of which some are early, into buffers of any length.
-/// Every byte comes once and in order.
+/// A broker passes a stream on while a program reads it, also by copies, of which some are early, into buffers of any length. Another
+/// thread of it waits for several descriptors meanwhile: it keeps copies, of which most are old. Every byte comes once and in order.
 #[test]
 fn a_broker_writes_while_copies_come() {
     const AHEAD: usize = 300;
@@ -161,9 +161,26 @@ fn a_broker_writes_while_copies_come() {
             passed.store(at, SeqCst);
         }
     };
+    let hold = || {
+        let (mut turn, mut held) = (1, 0);
+        while read.load(SeqCst) < bytes.len() && !is_over.load(SeqCst) {
+            turn = turn * 26 % 1009;
+            let offset = (read.load(SeqCst) + turn % 60).saturating_sub(40).min(bytes.len() - 1);
+            let copy = &bytes[offset..bytes.len().min(offset + 1 + turn % 90)];
+            let kept = map.down.hold(&Copy { offset: offset as u64, listens: true, hears: true, bytes: copy });
+            held += usize::from(kept > 0);
+            let mut looked = Vec::with_capacity(turn);
+            if let Delivery::Bytes(count) = map.down.peek_kept(|| pair.is_read_empty(), &mut looked) {
+                assert_eq!(count, looked.len());
+            }
+            thread::yield_now();
+        }
+        assert!(held > 0, "copies were kept");
+    };
     let (mut at, mut by_copies, mut turn) = (0, 0, 1);
     thread::scope(|scope| {
         scope.spawn(pass);
+        scope.spawn(hold);
         while at < bytes.len() {
             if stretch(at) == 2 {
                 wait_until(|| at < passed.load(SeqCst));

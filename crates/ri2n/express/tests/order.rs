@@ -27,12 +27,16 @@ enum Step {
     /// A copy arrives, one of those under way: it stays there, and may come again. The reader looked just now, or before
     /// the last steps.
     Arrive { which: prop::sample::Index, room: usize, late: bool },
+    /// One arrives while the reader waits for several descriptors: it is kept.
+    Hold { which: prop::sample::Index },
     /// One gets lost.
     Lose { which: prop::sample::Index },
     /// The other program reads in a call that is not seen.
     Read { most: usize },
     /// In one that is: first what was kept of a copy.
     Kept { room: usize },
+    /// The other program looks at what was kept of a copy, and leaves it there.
+    Peek { room: usize },
     /// The broker has had nothing for a while.
     Quiet,
 }
@@ -49,6 +53,8 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => which().prop_map(|which| Step::Lose { which }),
         3 => (1..3000_usize).prop_map(|most| Step::Read { most }),
         3 => (1..1500_usize).prop_map(|room| Step::Kept { room }),
+        1 => (1..1500_usize).prop_map(|room| Step::Peek { room }),
+        6 => which().prop_map(|which| Step::Hold { which }),
         1 => Just(Step::Quiet),
     ]
 }
@@ -117,24 +123,56 @@ impl World {
             Step::Lose { which } if !self.copies.is_empty() => {
                 self.copies.swap_remove(which.index(self.copies.len()));
             }
-            Step::Arrive { .. } | Step::Lose { .. } => {}
+            Step::Hold { which } if !self.copies.is_empty() => self.hold(which.index(self.copies.len())),
+            Step::Arrive { .. } | Step::Hold { .. } | Step::Lose { .. } => {}
             Step::Read { most } => {
                 let count = self.far_pair.len().min(*most);
                 let bytes: Vec<u8> = self.far_pair.drain(..count).collect();
                 self.take(&bytes);
             }
-            Step::Kept { room } => {
+            Step::Kept { room } => self.read_kept(*room),
+            Step::Peek { room } => {
                 let mut into = Vec::with_capacity(*room);
                 let is_empty = self.far_pair.is_empty();
-                if let Delivery::Bytes(count) = self.there.down.deliver_kept(|| is_empty, &mut into) {
-                    assert_eq!(count, into.len());
-                    self.by_copies += count as u64;
-                    self.take(&into);
-                }
+                let kept = self.there.down.kept_next();
+                let delivery = self.there.down.peek_kept(|| is_empty, &mut into);
+                assert!(into.iter().zip(self.came..).all(|(came, at)| *came == byte(at)));
+                let wanted = if is_empty { kept.min(*room) } else { 0 };
+                assert_eq!(delivery, if wanted > 0 { Delivery::Bytes(wanted) } else { Delivery::No });
+                assert_eq!((self.there.down.kept_next(), into.len()), (kept, wanted), "a look takes nothing");
             }
             Step::Quiet => {
                 self.here.up.rest();
             }
+        }
+    }
+
+    /// What is said to be readable is, unless the pair has something before it; what came before is not said to be.
+    fn hold(&mut self, which: usize) {
+        let datagram = self.copies[which].clone();
+        let copy = Copy::decode(&datagram, TOKEN).unwrap();
+        let kept_before = self.there.down.kept_next();
+        let kept = self.there.down.hold(&copy);
+        assert_eq!(kept, self.there.down.kept_next());
+        assert!(kept >= kept_before, "what was readable still is");
+        let position = self.came + self.far_pair.len() as u64;
+        let end = copy.offset + copy.bytes.len() as u64;
+        assert!(end > position || kept == kept_before, "an old copy changes nothing");
+        assert!(copy.offset > position || end <= position || kept > 0, "the next one is kept");
+        if kept > 0 && self.far_pair.is_empty() {
+            let before = self.came;
+            self.read_kept(kept);
+            assert_eq!(self.came - before, kept as u64);
+        }
+    }
+
+    fn read_kept(&mut self, room: usize) {
+        let mut into = Vec::with_capacity(room);
+        let is_empty = self.far_pair.is_empty();
+        if let Delivery::Bytes(count) = self.there.down.deliver_kept(|| is_empty, &mut into) {
+            assert_eq!(count, into.len());
+            self.by_copies += count as u64;
+            self.take(&into);
         }
     }
 
@@ -256,6 +294,27 @@ fn a_conversation_goes_by_copies() {
     }
     assert_eq!((world.by_copies, world.came), (6400, world.sent));
     assert!(world.near_pair.is_empty(), "all of it waited in the ring for the broker");
+}
+
+#[test]
+fn a_doubled_copy_is_no_news() {
+    let map = Map::create(0, TOKEN).unwrap().0;
+    let copy = |offset, bytes| Copy { offset, listens: true, hears: true, bytes };
+    assert_eq!(map.down.hold(&copy(5, b"too soon")), 0, "the broker has not begun");
+    map.down.begin(5);
+    assert_eq!(map.down.hold(&copy(5, b"abc")), 8, "what was kept is the next now");
+    let mut into = Vec::with_capacity(8);
+    assert_eq!(map.down.deliver_kept(|| false, &mut into), Delivery::No, "the pair comes first");
+    assert_eq!(map.down.deliver_kept(|| true, &mut into), Delivery::Bytes(8));
+    assert_eq!((into.as_slice(), map.down.has_kept()), (b"too soon".as_slice(), false));
+    assert_eq!(map.down.hold(&copy(5, b"too soon")), 0);
+    // Of one that is known in part, the rest is news, and messages that follow each other are kept together.
+    assert_eq!(map.down.hold(&copy(10, b"xyzw")), 1);
+    assert_eq!(map.down.hold(&copy(14, b"and more")), 9);
+    assert_eq!(map.down.hold(&copy(23, b"not this: 22 is missing")), 9);
+    let mut into = Vec::with_capacity(99);
+    assert_eq!(map.down.deliver_kept(|| true, &mut into), Delivery::Bytes(9));
+    assert_eq!(into, b"wand more");
 }
 
 #[test]

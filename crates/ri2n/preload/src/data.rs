@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use libc::{c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{c_int, c_ulong, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 use ri2n_session::{Operation, SocketOption, Verdict};
 
@@ -10,7 +10,7 @@ use crate::{
     ask::{self, Question, ask},
     descriptor,
     errno::{errno, set_errno},
-    express, real, sandbox, slot,
+    express, real, sandbox, slot, watch,
 };
 
 /// # Safety
@@ -67,16 +67,35 @@ pub unsafe extern "C-unwind" fn recvfrom(
 /// As `readv(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller vouches for the parts, if it says how many.
+    if let Some(received) =
+        usize::try_from(count).ok().and_then(|count| unsafe { express::receive_parts(fd, parts, count, 0) })
+    {
+        return received;
+    }
     // SAFETY: the arguments are the caller's, unchanged.
     let received = unsafe { real::readv(fd, parts, count) };
     // SAFETY: the kernel has read the parts already.
     noted(fd, unsafe { room(received, parts, count as usize) }, received)
 }
 
+/// A stream tells no address and has no ancillary data, as one of TCP.
+///
 /// # Safety
 /// As `recvmsg(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the caller vouches for the message, if there is one.
+    let plain = unsafe { message.as_mut() }.filter(|message| slot::is_any_active() && message.msg_name.is_null());
+    if let Some(message) = plain {
+        // SAFETY: the caller vouches for the parts.
+        if let Some(received) = unsafe { express::receive_parts(fd, message.msg_iov, message.msg_iovlen, flags) } {
+            if received > 0 {
+                (message.msg_controllen, message.msg_flags) = (0, 0);
+            }
+            return received;
+        }
+    }
     // SAFETY: the arguments are the caller's, unchanged.
     let received = unsafe { real::recvmsg(fd, message, flags) };
     // SAFETY: the kernel has read the message already, if it received anything.
@@ -135,6 +154,61 @@ pub unsafe extern "C-unwind" fn __recv_chk(
     unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(plain)
 }
 
+/// What `recvfrom` becomes where the compiler knows how large the buffer is.
+///
+/// # Safety
+/// As `recvfrom(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
+    fd: c_int,
+    into: *mut c_void,
+    count: size_t,
+    room: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> ssize_t {
+    let plain = || {
+        // SAFETY: the arguments are the caller's, unchanged.
+        noted(fd, count, unsafe { real::recvfrom_checked(fd, into, count, room, flags, address, length) })
+    };
+    if count > room || !address.is_null() {
+        return plain();
+    }
+    // SAFETY: the caller vouches for the buffer.
+    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(plain)
+}
+
+/// # Safety
+/// As `writev(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller vouches for the parts, if it says how many.
+    usize::try_from(count)
+        .ok()
+        .and_then(|count| unsafe { express::send_parts(fd, parts, count, 0) })
+        // SAFETY: the arguments are the caller's, unchanged.
+        .unwrap_or_else(|| unsafe { real::writev(fd, parts, count) })
+}
+
+/// The C library's, but for `FIONREAD` on a stream: what came by a copy counts.
+///
+/// # Safety
+/// As `ioctl(2)`, which takes one argument after the request, whatever their number in the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, value: *mut c_void) -> c_int {
+    // SAFETY: the arguments are the caller's, unchanged.
+    let result = unsafe { real::ioctl(fd, request, value) };
+    if slot::is_any_active() && result == 0 && request == libc::FIONREAD as c_ulong {
+        // SAFETY: the kernel has written a number there.
+        let count = unsafe { &mut *value.cast::<c_int>() };
+        if *count == 0 {
+            *count = express::readable(fd) as c_int;
+        }
+    }
+    result
+}
+
 /// # Safety
 /// As `send(2)`.
 #[unsafe(no_mangle)]
@@ -147,6 +221,9 @@ pub unsafe extern "C-unwind" fn send(fd: c_int, from: *const c_void, count: size
 /// As `close(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if slot::is_any_active() {
+        watch::end_epoll(fd);
+    }
     if slot::slot(fd).is_some() {
         if let Some(seconds) = descriptor::linger(fd).filter(|seconds| *seconds > 0) {
             linger(fd, seconds);
@@ -231,7 +308,22 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags
     if let Some(named) = named.filter(|_| ask::has_broker() && descriptor::name(fd).is_some()) {
         let message = msghdr { msg_name: ptr::null_mut(), msg_namelen: 0, ..*named };
         // SAFETY: the message is the caller's, less the address.
-        return unsafe { real::sendmsg(fd, &raw const message, flags) };
+        return unsafe { send_message(fd, &raw const message, flags) };
+    }
+    // SAFETY: the arguments are the caller's, unchanged.
+    unsafe { send_message(fd, message, flags) }
+}
+
+/// # Safety
+/// As `sendmsg(2)`.
+unsafe fn send_message(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the caller vouches for the message, if there is one.
+    let plain = unsafe { message.as_ref() }.filter(|message| message.msg_name.is_null() && message.msg_controllen == 0);
+    if let Some(message) = plain {
+        // SAFETY: the caller vouches for the parts.
+        if let Some(sent) = unsafe { express::send_parts(fd, message.msg_iov, message.msg_iovlen, flags) } {
+            return sent;
+        }
     }
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { real::sendmsg(fd, message, flags) }

@@ -7,7 +7,7 @@ use std::{
     ptr,
 };
 
-use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+use libc::{c_int, c_short, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use ri2n_express::Map;
 use ri2n_session::{LOCAL_ONLY, NAME_BYTES, Name};
 
@@ -132,11 +132,21 @@ pub(crate) fn is_nonblocking(fd: c_int) -> bool {
 
 /// Whether both directions of a stream have ended.
 pub(crate) fn is_hung_up(fd: c_int) -> bool {
+    state(fd) & libc::POLLHUP != 0
+}
+
+/// Whether the kernel holds an error for a descriptor.
+pub(crate) fn has_failed(fd: c_int) -> bool {
+    state(fd) & libc::POLLERR != 0
+}
+
+/// What `poll` tells unasked.
+fn state(fd: c_int) -> c_short {
     let mut polled = libc::pollfd { fd, events: 0, revents: 0 };
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both structures outlive the call.
     let count = unsafe { libc::syscall(libc::SYS_ppoll, &raw mut polled, 1, &raw const at_once, 0, 0) };
-    count == 1 && polled.revents & libc::POLLHUP != 0
+    if count == 1 { polled.revents } else { 0 }
 }
 
 /// Where the socket is bound, if it is one of the internet.
@@ -209,7 +219,12 @@ pub(crate) fn pass_time_limit(socket: c_int, line: c_int) -> bool {
 
 /// Takes the error that the kernel holds for a descriptor.
 pub(crate) fn clear_error(fd: c_int) {
-    let _ = option(fd, libc::SO_ERROR);
+    take_error(fd);
+}
+
+/// Takes the error that the kernel holds for a descriptor. Returns whether there was one.
+pub(crate) fn take_error(fd: c_int) -> bool {
+    option(fd, libc::SO_ERROR).is_some_and(|error| error != 0)
 }
 
 pub(crate) fn close(fd: c_int) {

@@ -56,6 +56,21 @@ pub(crate) fn remember(epoll: c_int, operation: c_int, fd: c_int, event: Option<
     }
 }
 
+/// What an instance watches a number for.
+pub(crate) struct Registration {
+    pub(crate) epoll: c_int,
+    pub(crate) event: epoll_event,
+}
+
+/// What is remembered of a number; instances may have forgotten it since.
+pub(crate) fn registrations(fd: c_int) -> impl Iterator<Item = Registration> {
+    TABLE.find(fd).into_iter().flatten().filter_map(|slot| {
+        let epoll = slot.epoll.load(Ordering::Acquire) - 1;
+        let event = epoll_event { events: slot.events.load(Ordering::Relaxed), u64: slot.data.load(Ordering::Relaxed) };
+        (epoll >= 0).then_some(Registration { epoll, event })
+    })
+}
+
 /// Takes `fd` out of the instances that still watch it.
 pub(crate) fn leave(fd: c_int) -> Registrations {
     let mut left: Registrations = [None; INSTANCES_MAX];

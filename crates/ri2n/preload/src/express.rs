@@ -6,25 +6,34 @@
 //!
 //! ```text
 //!  send     ring, or pair ─▶ copy             (message of at most 1 KiB, pair empty)
-//!  receive  wait for pair or copy ─▶ copy, if it is the next; else the C library's call
+//!  wait     for pair or copy ─▶ keep the copy, if it is the next
+//!  receive  what is kept, or a copy, if it is the next; else the C library's call
 //! ```
 
-use std::{ptr, slice, time::Duration};
+use std::{slice, time::Duration};
 
-use libc::{c_int, c_void, size_t, ssize_t};
+use libc::{c_int, c_void, iovec, size_t, ssize_t};
 use ri2n_express::{Block, Copy, DATAGRAM_MAX, Delivery, MESSAGE_MAX, Pair, Sent, Sink, encode};
 
 use crate::{
+    clock::now_ns,
     descriptor,
     errno::{errno, set_errno},
+    parts::{self, Parts},
     signals::{self, Wish},
-    slot::{Slot, Used, slot},
+    slot::{Datagram, Slot, Used, slot},
 };
 
 /// How long a reader waits for a copy before it waits in the C library's own call, which copies cannot wake.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// A wait that took longer has slept: what it found was not there before.
 const SLEPT: Duration = Duration::from_micros(3);
+/// Datagrams that are taken off a socket at one time.
+const DATAGRAMS_MAX: u32 = 64;
+/// Flags of `send` that change nothing where a message never waits.
+const SEND_FLAGS: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+/// Flags of `recv` that are known here.
+const RECEIVE_FLAGS: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_PEEK;
 
 /// Sends a small message, if that can be done here.
 ///
@@ -33,16 +42,36 @@ const SLEPT: Duration = Duration::from_micros(3);
 #[inline]
 pub(crate) unsafe fn send(fd: c_int, from: *const c_void, count: size_t, flags: c_int) -> Option<ssize_t> {
     let slot = slot(fd)?;
-    if !(1..=MESSAGE_MAX).contains(&count) || flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) != 0 || from.is_null()
-    {
+    if !(1..=MESSAGE_MAX).contains(&count) || flags & !SEND_FLAGS != 0 || from.is_null() {
         slot.break_off();
         return None;
     }
-    let before = errno();
     // SAFETY: the caller vouches for the bytes.
-    let sent = send_copy(fd, slot, unsafe { slice::from_raw_parts(from.cast(), count) });
+    send_bytes(fd, slot, unsafe { slice::from_raw_parts(from.cast(), count) })
+}
+
+/// As [`send`], from several parts.
+///
+/// # Safety
+/// As `writev(2)`.
+#[inline]
+pub(crate) unsafe fn send_parts(fd: c_int, parts: *const iovec, count: usize, flags: c_int) -> Option<ssize_t> {
+    let slot = slot(fd)?;
+    let mut bytes = [0; MESSAGE_MAX];
+    // SAFETY: the caller vouches for the parts.
+    let message = unsafe { parts::of(parts, count).and_then(|parts| parts::gather(parts, &mut bytes)) };
+    let Some(message) = message.filter(|_| flags & !SEND_FLAGS == 0) else {
+        slot.break_off();
+        return None;
+    };
+    send_bytes(fd, slot, message)
+}
+
+fn send_bytes(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> Option<ssize_t> {
+    let before = errno();
+    let is_sent = send_copy(fd, slot, bytes);
     set_errno(before);
-    sent.then_some(count as ssize_t)
+    is_sent.then_some(bytes.len() as ssize_t)
 }
 
 fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
@@ -85,9 +114,27 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
 #[inline]
 pub(crate) unsafe fn receive(fd: c_int, into: *mut c_void, count: size_t, flags: c_int) -> Option<ssize_t> {
     let used = slot(fd)?.enter()?;
-    let before = errno();
     // SAFETY: the caller vouches for the buffer.
-    let result = unsafe { receive_copy(fd, &used, Buffer { at: into.cast(), room: count }, flags) };
+    unsafe { receive_into(fd, &used, &parts::one(into, count), flags) }
+}
+
+/// As [`receive`], into several parts.
+///
+/// # Safety
+/// As `readv(2)`.
+#[inline]
+pub(crate) unsafe fn receive_parts(fd: c_int, parts: *const iovec, count: usize, flags: c_int) -> Option<ssize_t> {
+    let used = slot(fd)?.enter()?;
+    // SAFETY: the caller vouches for the parts.
+    unsafe { receive_into(fd, &used, parts::of(parts, count)?, flags) }
+}
+
+/// # Safety
+/// The parts are the caller's.
+unsafe fn receive_into(fd: c_int, used: &Used, parts: &[iovec], flags: c_int) -> Option<ssize_t> {
+    let before = errno();
+    // SAFETY: the caller vouches for the parts.
+    let result = receive_copy(fd, used, &mut unsafe { Parts::new(parts) }, flags);
     set_errno(before);
     match result {
         Received::Bytes(count) => Some(count as ssize_t),
@@ -105,38 +152,86 @@ enum Received {
     Nothing,
 }
 
-/// # Safety
-/// The buffer is the caller's.
-unsafe fn receive_copy(fd: c_int, used: &Used, mut into: Buffer, flags: c_int) -> Received {
-    if !used.is_right(fd) {
+fn receive_copy(fd: c_int, used: &Used, into: &mut Parts<'_>, flags: c_int) -> Received {
+    if flags & !RECEIVE_FLAGS != 0 || into.room() == 0 {
+        used.block.talk.set_listens(false);
         return Received::Nothing;
     }
+    if !used.is_stream(fd) {
+        return Received::Nothing;
+    }
+    let looks = flags & libc::MSG_PEEK != 0;
+    // What is here already is for those as well who do not wait.
+    if let Some(count) = deliver_kept(fd, used, into, looks) {
+        return Received::Bytes(count);
+    }
+    if !used.has_socket(fd) {
+        return Received::Nothing;
+    }
+    if flags & libc::MSG_DONTWAIT != 0 || descriptor::is_nonblocking(fd) {
+        return receive_at_once(fd, used, into, looks);
+    }
+    if looks || used.is_kernels() {
+        let received = receive_at_once(fd, used, into, looks);
+        if matches!(received, Received::Nothing) {
+            used.block.talk.set_listens(false);
+        }
+        return received;
+    }
+    receive_patiently(fd, used, into)
+}
+
+fn deliver_kept(fd: c_int, used: &Used, into: &mut Parts<'_>, looks: bool) -> Option<usize> {
+    let Block { down, .. } = used.block;
+    if !down.has_kept() {
+        return None;
+    }
+    let is_pair_empty = || Pair(fd).is_read_empty();
+    let delivery = if looks { down.peek_kept(is_pair_empty, into) } else { down.deliver_kept(is_pair_empty, into) };
+    used.note_kept();
+    match delivery {
+        Delivery::Bytes(count) => Some(count),
+        Delivery::No => None,
+    }
+}
+
+/// Receives a copy that is here, if the pair is empty.
+fn receive_at_once(fd: c_int, used: &Used, into: &mut Parts<'_>, looks: bool) -> Received {
     let Block { down, talk, .. } = used.block;
-    let pair = Pair(fd);
-    let deliver_kept = |into: &mut Buffer| {
-        if !down.has_kept() {
-            return None;
+    let mut datagram = [0; DATAGRAM_MAX];
+    for _ in 0..DATAGRAMS_MAX {
+        let seen = down.look();
+        let copy = match used.receive(&mut datagram) {
+            Datagram::Copy(copy) => copy,
+            Datagram::Other => continue,
+            Datagram::Nothing => break,
+        };
+        talk.hear(&copy, now_ns());
+        if looks || !Pair(fd).is_read_empty() {
+            let count = down.hold(&copy);
+            used.note_kept();
+            if count == 0 {
+                continue;
+            }
+            return deliver_kept(fd, used, into, looks).map_or(Received::Nothing, Received::Bytes);
         }
-        match down.deliver_kept(|| pair.is_read_empty(), into) {
-            Delivery::Bytes(count) => Some(count),
-            Delivery::No => None,
-        }
-    };
-    if flags & !(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) == 0 && into.room > 0 {
-        // What is here already is for those as well who do not wait.
-        if let Some(count) = deliver_kept(&mut into) {
+        if let Delivery::Bytes(count) = down.deliver(&copy, seen, into) {
+            used.note_copy();
             return Received::Bytes(count);
         }
+        used.note_kept();
     }
-    if flags & !libc::MSG_NOSIGNAL != 0 || into.room == 0 || used.is_kernels() || descriptor::is_nonblocking(fd) {
-        talk.set_listens(false);
-        return Received::Nothing;
-    }
+    Received::Nothing
+}
+
+/// Waits a while for the pair or a copy.
+fn receive_patiently(fd: c_int, used: &Used, into: &mut Parts<'_>) -> Received {
+    let Block { down, talk, .. } = used.block;
     let began_ns = now_ns();
     let (patience_ns, slept_ns) = (PATIENCE.as_nanos() as u64, SLEPT.as_nanos() as u64);
     let mut now = began_ns;
     loop {
-        if let Some(count) = deliver_kept(&mut into) {
+        if let Some(count) = deliver_kept(fd, used, into, false) {
             return Received::Bytes(count);
         }
         let seen = down.look();
@@ -159,32 +254,64 @@ unsafe fn receive_copy(fd: c_int, used: &Used, mut into: Buffer, flags: c_int) -
             }
             Ready::Second => {
                 let mut datagram = [0; DATAGRAM_MAX];
-                let Some(copy) = used.receive(&mut datagram) else { continue };
+                let Datagram::Copy(copy) = used.receive(&mut datagram) else { continue };
                 talk.hear(&copy, now);
-                if let Delivery::Bytes(count) = down.deliver(&copy, seen, &mut into) {
-                    talk.set_listens(true);
+                if let Delivery::Bytes(count) = down.deliver(&copy, seen, into) {
+                    used.note_copy();
                     return Received::Bytes(count);
                 }
+                used.note_kept();
             }
             Ready::None => return Received::Nothing,
         }
     }
 }
 
-struct Buffer {
-    at: *mut u8,
-    room: usize,
+/// How many copies are taken off a socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Up to the one that is next.
+    One,
+    /// All.
+    All,
 }
 
-impl Sink for Buffer {
-    fn room(&self) -> usize {
-        self.room
-    }
+/// Takes copies off a stream's socket and keeps what can be read. Returns whether bytes are kept that come next.
+pub(crate) fn take(fd: c_int, used: &Used, extent: Extent) -> bool {
+    let before = errno();
+    let count = if used.is_right(fd) { take_copies(used, extent) } else { 0 };
+    set_errno(before);
+    count > 0
+}
 
-    fn put(&mut self, bytes: &[u8]) {
-        // SAFETY: the program's buffer has room for `room` bytes.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, bytes.len()) };
+fn take_copies(used: &Used, extent: Extent) -> usize {
+    let Block { down, talk, .. } = used.block;
+    let mut count = used.kept_next();
+    let mut datagram = [0; DATAGRAM_MAX];
+    for _ in 0..DATAGRAMS_MAX {
+        if count > 0 && extent == Extent::One {
+            break;
+        }
+        match used.receive(&mut datagram) {
+            Datagram::Copy(copy) => {
+                talk.hear(&copy, now_ns());
+                count = down.hold(&copy);
+            }
+            Datagram::Other => {}
+            Datagram::Nothing => break,
+        }
     }
+    if count > 0 { used.note_copy() } else { used.note_kept() }
+    count
+}
+
+/// How many bytes can be read that are not in the pair; asked when the pair is empty.
+pub(crate) fn readable(fd: c_int) -> usize {
+    let Some(used) = slot(fd).and_then(Slot::enter) else { return 0 };
+    let before = errno();
+    let count = if used.is_right(fd) { take_copies(&used, Extent::One) } else { 0 };
+    set_errno(before);
+    count
 }
 
 enum Ready {
@@ -206,11 +333,4 @@ fn wait(fds: [c_int; 2], left_ns: u64) -> Ready {
         [false, true] => Ready::Second,
         [false, false] => Ready::None,
     }
-}
-
-fn now_ns() -> u64 {
-    let mut spec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure outlives the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut spec) };
-    spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64
 }

@@ -13,6 +13,8 @@
 //!  getsockopt, setsockopt        options of TCP and IP; SO_ERROR, SO_DOMAIN, SO_PROTOCOL
 //!  sendto, sendmsg               an address, which TCP does not look at, is left out
 //!  send, write, recv, read, …    small messages of a conversation go by early copies (`express.rs`, `slot.rs`)
+//!  poll, select, epoll_wait, …   copies end the wait as well (`wait.rs`, `poll.rs`, `select.rs`, `watch.rs`)
+//!  ioctl                         FIONREAD counts what came by a copy
 //!  close                         what belongs to them goes as well
 //!  epoll_ctl                     remembered, because a swap silently ends a registration
 //!  prctl                         a program that filters its system calls is left to its own
@@ -22,6 +24,7 @@
 //! `fork` and `exec`, as the calls that it stands for; and without a broker it does nothing.
 
 mod ask;
+mod clock;
 pub mod data;
 mod descriptor;
 mod epoll;
@@ -29,12 +32,18 @@ mod errno;
 mod express;
 mod line;
 mod options;
+mod parts;
+mod poll;
+mod process;
 mod real;
 pub mod sandbox;
+mod select;
 mod signals;
 mod slot;
 mod swap;
 mod table;
+pub mod wait;
+mod watch;
 
 use std::net::SocketAddr;
 
@@ -233,17 +242,25 @@ pub unsafe extern "C-unwind" fn setsockopt(
     result
 }
 
-/// The C library's; what is registered is remembered, for the day when the descriptor is swapped.
+/// The C library's; what is registered is remembered, for the day when the descriptor is swapped, and the socket of a stream's
+/// copies is registered as the stream is.
 ///
 /// # Safety
 /// As `epoll_ctl(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    let has_copies = slot::is_any_active() && slot::enter(fd).is_some();
+    // SAFETY: the caller vouches for the event.
+    let prepared = has_copies.then(|| watch::prepare(epoll, operation, fd, unsafe { event.as_ref() }));
     // SAFETY: the arguments are the caller's, unchanged.
     let result = unsafe { real::epoll_ctl(epoll, operation, fd, event) };
     if result == 0 && ask::has_broker() {
         // SAFETY: the kernel has read the event already.
         epoll::remember(epoll, operation, fd, unsafe { event.as_ref() });
+    }
+    if let Some(prepared) = prepared {
+        // SAFETY: as above.
+        watch::follow(&prepared, result, operation, unsafe { event.as_ref() });
     }
     result
 }

@@ -7,7 +7,10 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use libc::{c_int, c_ulong, c_void, epoll_event, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{
+    c_int, c_ulong, c_void, epoll_event, fd_set, iovec, msghdr, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t,
+    ssize_t, timespec, timeval,
+};
 
 /// Which of the two calls the program made.
 #[derive(Clone, Copy)]
@@ -67,6 +70,18 @@ real! {
     send(fd: c_int, from: *const c_void, count: size_t, flags: c_int) -> ssize_t = c"send";
     sendto(fd: c_int, from: *const c_void, count: size_t, flags: c_int, address: *const sockaddr, length: socklen_t) -> ssize_t = c"sendto";
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t = c"sendmsg";
+    recvfrom_checked(fd: c_int, into: *mut c_void, count: size_t, room: size_t, flags: c_int, address: *mut sockaddr, length: *mut socklen_t) -> ssize_t = c"__recvfrom_chk";
+    writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t = c"writev";
+    ioctl(fd: c_int, request: c_ulong, value: *mut c_void) -> c_int = c"ioctl";
+    poll(fds: *mut pollfd, count: nfds_t, ms: c_int) -> c_int = c"poll";
+    ppoll(fds: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t) -> c_int = c"ppoll";
+    poll_checked(fds: *mut pollfd, count: nfds_t, ms: c_int, room: size_t) -> c_int = c"__poll_chk";
+    ppoll_checked(fds: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t, room: size_t) -> c_int = c"__ppoll_chk";
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, limit: *mut timeval) -> c_int = c"select";
+    pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, limit: *const timespec, mask: *const sigset_t) -> c_int = c"pselect";
+    epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, ms: c_int) -> c_int = c"epoll_wait";
+    epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, ms: c_int, mask: *const sigset_t) -> c_int = c"epoll_pwait";
+    epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, mask: *const sigset_t) -> c_int = c"epoll_pwait2";
 }
 
 /// # Safety

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use libc::{c_int, c_ulong};
 
-use crate::{descriptor, real};
+use crate::{descriptor, real, watch};
 
 /// Bytes of `/proc/self/status` that are read: the line is within the first 1,500.
 const STATUS_BYTES: usize = 4096;
@@ -52,6 +52,7 @@ fn has_filter(status: &[u8]) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     if matches!(option, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
+        watch::end_all();
         FILTERED.store(true, SeqCst);
     }
     // SAFETY: the arguments are the caller's, unchanged.

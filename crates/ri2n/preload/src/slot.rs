@@ -5,7 +5,10 @@
 
 use std::{
     ptr,
-    sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{
+        AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+    },
 };
 
 use libc::{c_int, ssize_t};
@@ -16,13 +19,16 @@ use crate::{
     ask::{self, Question, ask},
     descriptor::{self, HIDDEN_FROM, cookie},
     errno::{errno, set_errno},
-    sandbox,
+    process, sandbox,
     signals::{self, Wish},
     table::Table,
+    watch,
 };
 
 /// Turns of a conversation before copies are asked for.
 const TURNS: u32 = 16;
+/// Small messages that come by the pair one after the other, before the peer is told that copies are not seen here.
+const MISSED_MAX: u32 = 8;
 
 /// What is known of a number. Zeros: nothing.
 pub(crate) struct Slot {
@@ -38,6 +44,10 @@ pub(crate) struct Slot {
     is_kernels: AtomicBool,
     /// The program has been told why the stream ended.
     is_told: AtomicBool,
+    /// Something may be kept of copies; counted in [`KEPT`].
+    has_kept: AtomicBool,
+    /// Small messages that came by the pair since the last one that came by a copy.
+    missed: AtomicU32,
     /// Threads that use the block.
     users: AtomicU32,
     block: AtomicPtr<Block>,
@@ -50,6 +60,21 @@ pub(crate) struct Slot {
 }
 
 static SLOTS: Table<Slot> = Table::new();
+/// Slots that have a block.
+static ACTIVE: AtomicU32 = AtomicU32::new(0);
+/// Slots of which something may be kept.
+static KEPT: AtomicU32 = AtomicU32::new(0);
+
+/// Whether any stream of this process has copies: what is asked before anything else.
+#[inline]
+pub(crate) fn is_any_active() -> bool {
+    ACTIVE.load(Relaxed) != 0
+}
+
+/// Whether something may be kept of any stream's copies.
+pub(crate) fn is_any_kept() -> bool {
+    KEPT.load(Relaxed) != 0
+}
 
 /// Notes that a number is a stream of RI2N now, and whether receiving has a time limit.
 pub(crate) fn note(fd: c_int, has_time_limit: bool) {
@@ -57,13 +82,16 @@ pub(crate) fn note(fd: c_int, has_time_limit: bool) {
         return;
     }
     let Some(slot) = SLOTS.make(fd) else { return };
-    slot.forget();
-    // One from before `fork` that is still there belongs to another stream. Its pages and its socket stay until we end.
-    slot.block.store(ptr::null_mut(), SeqCst);
+    slot.forget(fd);
+    // One that is still there is that of the process whose memory this is.
+    if !slot.block.load(SeqCst).is_null() {
+        return;
+    }
     slot.turns.store(0, SeqCst);
     slot.has_received.store(false, SeqCst);
     slot.is_settled.store(false, SeqCst);
     slot.is_told.store(false, SeqCst);
+    slot.missed.store(0, SeqCst);
     slot.is_kernels.store(has_time_limit, SeqCst);
     slot.cookie.store(cookie(fd), SeqCst);
 }
@@ -79,15 +107,26 @@ pub(crate) fn note_time_limit(fd: c_int) {
 pub(crate) fn close(fd: c_int) {
     if let Some(slot) = slot(fd) {
         let before = errno();
-        slot.forget();
+        slot.forget(fd);
         set_errno(before);
     }
 }
 
-/// Notes what the C library's call received.
+/// A stream's block, if it has one.
+#[inline]
+pub(crate) fn enter(fd: c_int) -> Option<Used> {
+    slot(fd)?.enter()
+}
+
+/// Notes what the C library's call received. Nothing, on a descriptor that does not wait, is no message.
 pub(crate) fn received(fd: c_int, count: ssize_t) {
-    if let Some(slot) = slot(fd) {
-        slot.has_received.store((1..=MESSAGE_MAX as ssize_t).contains(&count), SeqCst);
+    let Some(slot) = slot(fd).filter(|_| count >= 0) else { return };
+    let is_small = (1..=MESSAGE_MAX as ssize_t).contains(&count);
+    slot.has_received.store(is_small, SeqCst);
+    if is_small && is_any_active() && slot.missed.fetch_add(1, Relaxed) == MISSED_MAX {
+        if let Some(used) = slot.enter() {
+            used.block.talk.set_listens(false);
+        }
     }
 }
 
@@ -103,15 +142,69 @@ pub(crate) struct Used {
     pub(crate) socket: c_int,
 }
 
+/// What a look at the socket of copies found.
+pub(crate) enum Datagram<'a> {
+    Copy(Copy<'a>),
+    /// Something else: from others, or an error that the kernel held.
+    Other,
+    /// It is empty.
+    Nothing,
+}
+
 impl Used {
     /// Whether both numbers are still what they were.
     pub(crate) fn is_right(&self, fd: c_int) -> bool {
-        let is_right =
-            cookie(fd) == self.slot.cookie.load(SeqCst) && cookie(self.socket) == self.slot.socket_cookie.load(SeqCst);
+        self.is_stream(fd) && self.has_socket(fd)
+    }
+
+    /// Whether the program's number is still the stream.
+    pub(crate) fn is_stream(&self, fd: c_int) -> bool {
+        self.is_still(fd, cookie(fd) == self.slot.cookie.load(SeqCst))
+    }
+
+    /// Whether the socket's number is still the socket.
+    pub(crate) fn has_socket(&self, fd: c_int) -> bool {
+        self.is_still(fd, cookie(self.socket) == self.slot.socket_cookie.load(SeqCst))
+    }
+
+    fn is_still(&self, fd: c_int, is_right: bool) -> bool {
         if !is_right {
-            self.slot.forget();
+            self.slot.forget(fd);
         }
         is_right
+    }
+
+    /// Bytes came by a copy.
+    pub(crate) fn note_copy(&self) {
+        self.slot.missed.store(0, Relaxed);
+        self.listen();
+        self.note_kept();
+    }
+
+    /// The program waits in calls that see copies.
+    pub(crate) fn listen(&self) {
+        if !self.block.talk.listens() {
+            self.slot.missed.store(0, Relaxed);
+            self.block.talk.set_listens(true);
+        }
+    }
+
+    /// Notes whether something is kept.
+    pub(crate) fn note_kept(&self) {
+        let has_kept = self.block.down.has_kept();
+        if self.slot.has_kept.load(Relaxed) != has_kept {
+            self.slot.set_kept(has_kept);
+        }
+    }
+
+    /// How many bytes are kept that come next, as far as this process has noted.
+    pub(crate) fn kept_next(&self) -> usize {
+        if !self.slot.has_kept.load(Relaxed) {
+            return 0;
+        }
+        let count = self.block.down.kept_next();
+        self.note_kept();
+        count
     }
 
     pub(crate) fn is_kernels(&self) -> bool {
@@ -122,12 +215,16 @@ impl Used {
         self.slot.is_kernels.store(true, SeqCst);
     }
 
-    pub(crate) fn receive<'a>(&self, datagram: &'a mut [u8; DATAGRAM_MAX]) -> Option<Copy<'a>> {
+    /// Takes one datagram off the socket.
+    pub(crate) fn receive<'a>(&self, datagram: &'a mut [u8; DATAGRAM_MAX]) -> Datagram<'a> {
         let (at, room) = (datagram.as_mut_ptr(), datagram.len());
         // SAFETY: the buffer is as long as it says.
         let count = unsafe { libc::syscall(libc::SYS_recvfrom, self.socket, at, room, libc::MSG_DONTWAIT, 0, 0) };
-        let count = usize::try_from(count).ok()?;
-        Copy::decode(&datagram[..count], self.block.token_in())
+        match usize::try_from(count) {
+            Ok(count) => Copy::decode(&datagram[..count], self.block.token_in()).map_or(Datagram::Other, Datagram::Copy),
+            Err(_) if errno() == libc::EAGAIN => Datagram::Nothing,
+            Err(_) => Datagram::Other,
+        }
     }
 }
 
@@ -166,9 +263,10 @@ impl Slot {
             return;
         }
         self.turns.store(0, SeqCst);
-        let is_fit =
-            cookie(fd) == self.cookie.load(SeqCst) && !descriptor::is_nonblocking(fd) && signals::wish() != Wish::Mixed;
-        if is_fit && !self.is_kernels.load(SeqCst) && !self.is_settled.swap(true, SeqCst) {
+        // Who does not wait in `recv` has neither time limits nor interruptions there.
+        let can_wait = || !self.is_kernels.load(SeqCst) && signals::wish() != Wish::Mixed;
+        let is_fit = cookie(fd) == self.cookie.load(SeqCst) && (descriptor::is_nonblocking(fd) || can_wait());
+        if is_fit && !self.is_settled.swap(true, SeqCst) {
             self.attach(fd);
         }
     }
@@ -191,8 +289,11 @@ impl Slot {
             (Some(map), Some(socket)) => {
                 self.socket.store(socket, SeqCst);
                 self.socket_cookie.store(cookie(socket), SeqCst);
-                self.process.store(process(), SeqCst);
+                process::mark();
+                self.process.store(process::id(), SeqCst);
                 self.block.store(Map::into_raw(map), SeqCst);
+                ACTIVE.fetch_add(1, SeqCst);
+                watch::begin(fd, socket);
             }
             (_, Some(socket)) => descriptor::close(socket),
             _ => {}
@@ -200,9 +301,10 @@ impl Slot {
     }
 
     /// The number is not that stream any more.
-    fn forget(&self) {
-        if !self.block.load(SeqCst).is_null() && self.process.load(SeqCst) != process() {
-            // A child's: what it closes is closed for itself alone. Its own mapping goes with it.
+    fn forget(&self, fd: c_int) {
+        let process = self.process.load(SeqCst);
+        if !self.block.load(SeqCst).is_null() && process::is_borrowed(process) {
+            // A child after `vfork`: what it closes is closed for itself alone.
             return;
         }
         self.cookie.store(0, SeqCst);
@@ -210,7 +312,11 @@ impl Slot {
         if block.is_null() {
             return;
         }
+        ACTIVE.fetch_sub(1, SeqCst);
+        self.set_kept(false);
         let socket = self.socket.load(SeqCst);
+        // A registration that a child has from its parent is the parent's as well.
+        watch::end(fd, (process == process::id()).then_some(socket));
         if cookie(socket) == self.socket_cookie.load(SeqCst) {
             descriptor::close(socket);
         }
@@ -218,6 +324,14 @@ impl Slot {
         self.retired.store(block, SeqCst);
         if self.users.load(SeqCst) == 0 {
             self.unmap();
+        }
+    }
+
+    fn set_kept(&self, has_kept: bool) {
+        match (self.has_kept.swap(has_kept, SeqCst), has_kept) {
+            (false, true) => _ = KEPT.fetch_add(1, SeqCst),
+            (true, false) => _ = KEPT.fetch_sub(1, SeqCst),
+            _ => {}
         }
     }
 
@@ -231,9 +345,4 @@ impl Slot {
 pub(crate) fn slot(fd: c_int) -> Option<&'static Slot> {
     // Under a filter of system calls even what is known is left alone, down to the descriptors that it takes.
     SLOTS.find(fd).filter(|slot| slot.cookie.load(SeqCst) != 0 && !sandbox::is_on())
-}
-
-fn process() -> c_int {
-    // SAFETY: no memory is involved.
-    unsafe { libc::getpid() }
 }
