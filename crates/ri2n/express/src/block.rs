@@ -7,7 +7,7 @@ use std::sync::atomic::{
 
 use crate::{down::Down, talk::Talk, up::Up};
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The shared memory of one end of a connection. All zeros when it is new, but for its version and tokens.
 #[repr(C)]

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicU8, AtomicU32, AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+    },
 };
 
 use crate::{
@@ -16,12 +19,28 @@ use crate::{
 pub struct Down {
     /// Bytes that the program has got, or can get from the pair.
     place: Place,
+    /// Where the broker's turn ends if the pair takes all.
+    passing_to: AtomicU64,
+    /// Bytes that the program has got, as far as its calls are seen: never more than it has.
+    read: AtomicU64,
+    /// Calls of programs in the middle of getting some.
+    readers: AtomicU32,
     /// Who uses the rest.
     keeper: Claim,
     kept_length: AtomicU32,
     /// True bytes of the stream from an offset on, which the program has not got yet.
     kept_at: AtomicU64,
     kept: [AtomicU8; MESSAGE_MAX],
+}
+
+/// How things were before a program looked whether the pair has something to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    moment: Moment,
+    /// Of the byte after those in the pair.
+    position: u64,
+    /// Whether copies may be delivered from there.
+    is_free: bool,
 }
 
 /// What became of a copy.
@@ -56,6 +75,7 @@ impl Down {
             if known == bytes.len() {
                 return Ok(known);
             }
+            self.passing_to.store(offset + bytes.len() as u64, SeqCst);
             let Some(mut turn) = self.place.take_turn(then) else { continue };
             return match write_pair(&bytes[known..]) {
                 Ok(count) => {
@@ -70,31 +90,75 @@ impl Down {
     }
 
     /// Program: how things are before it looks whether the pair has something to read.
-    pub fn look(&self) -> Moment {
-        self.place.look()
+    ///
+    /// A broker whose write has woken the program may lose its processor before it can end its turn. A program that has read all
+    /// that the turn is for does not wait for that.
+    pub fn look(&self) -> Seen {
+        let moment = self.place.look();
+        if !moment.is_turn() {
+            return Seen { moment, position: moment.position(), is_free: moment.is_free() };
+        }
+        let end = self.passing_to.load(SeqCst).max(moment.position());
+        let is_free = self.read.load(SeqCst) == end;
+        Seen { moment, position: if is_free { end } else { moment.position() }, is_free }
+    }
+
+    /// Program: begins to read the pair, in a call that is seen.
+    pub fn begin_read(&self) {
+        self.readers.fetch_add(1, SeqCst);
+    }
+
+    /// Program: has read the pair, after [`Self::begin_read`]. Who does not come here leaves programs waiting for the ends of turns.
+    pub fn end_read(&self, count: usize) {
+        self.read.fetch_add(count as u64, SeqCst);
+        self.readers.fetch_sub(1, SeqCst);
     }
 
     /// Program: delivers a copy, if it is the next, and nothing came since [`Self::look`] said `then`, after which the pair was
     /// empty. One that may be next soon is kept for [`Self::deliver_kept`].
-    pub fn deliver(&self, copy: &Copy<'_>, then: Moment, into: &mut impl Sink) -> Delivery {
-        let position = self.place.look().position();
+    pub fn deliver(&self, copy: &Copy<'_>, then: Seen, into: &mut impl Sink) -> Delivery {
+        let position = self.look().position;
         if copy.offset.saturating_add(copy.bytes.len() as u64) <= position {
             return Delivery::No;
         }
         // The broker's write may have woken the program before the broker could note it.
-        let known = then.position().checked_sub(copy.offset).filter(|known| *known < copy.bytes.len() as u64);
+        let known = then.position.checked_sub(copy.offset).filter(|known| *known < copy.bytes.len() as u64);
         let next = known.map(|known| &copy.bytes[known as usize..]).unwrap_or_default();
         let count = next.len().min(into.room());
-        if count == 0 || !self.place.advance(then, count) {
+        if count == 0 || !self.advance(then, count) {
             self.keep(position, copy.offset, copy.bytes);
             return Delivery::No;
         }
         into.put(&next[..count]);
         if count < next.len() {
-            let position = then.position() + count as u64;
+            let position = then.position + count as u64;
             self.keep(position, position, &next[count..]);
         }
         Delivery::Bytes(count)
+    }
+
+    /// Moves on by bytes of copies, if nothing came since `then`, after which the pair was empty.
+    fn advance(&self, then: Seen, count: usize) -> bool {
+        if !then.is_free {
+            return false;
+        }
+        let is_turn = then.moment.is_turn();
+        // With the pair empty and nobody in the middle of reading, the program has got all that is before the position.
+        if !is_turn
+            && self.read.load(SeqCst) != then.position
+            && self.readers.load(SeqCst) == 0
+            && self.place.look() == then.moment
+        {
+            self.read.store(then.position, SeqCst);
+        }
+        self.begin_read();
+        let has_moved = if is_turn {
+            self.place.move_in_turn(then.moment, then.position + count as u64)
+        } else {
+            self.place.advance(then.moment, count)
+        };
+        self.end_read(if has_moved { count } else { 0 });
+        has_moved
     }
 
     /// Program: whether [`Self::deliver_kept`] may have something.
@@ -104,7 +168,7 @@ impl Down {
 
     /// Program: keeps a copy that came while nobody reads, for [`Self::deliver_kept`]. Returns how many bytes are kept that come next.
     pub fn hold(&self, copy: &Copy<'_>) -> usize {
-        let position = self.place.look().position();
+        let position = self.look().position;
         if copy.offset.saturating_add(copy.bytes.len() as u64) > position {
             self.keep(position, copy.offset, copy.bytes);
         }
@@ -118,30 +182,36 @@ impl Down {
             return 0;
         }
         let Some(_claimed) = self.keeper.take() else { return 0 };
-        let then = self.place.look();
-        if then.is_free() { self.kept_from(then.position()).map_or(0, |kept| kept.len()) } else { 0 }
+        let then = self.look();
+        if then.is_free { self.kept_from(then.position).map_or(0, |kept| kept.len()) } else { 0 }
+    }
+
+    /// Program: whether the broker is passing bytes on just now. They are in the pair, and it has said so, in a moment, unless it has
+    /// died or lost its processor.
+    pub fn is_passing(&self) -> bool {
+        self.place.look().is_turn()
     }
 
     /// Program: delivers what was kept, if that is next and the pair is empty: the rest of a copy that was longer than the
     /// reader's buffer, or a copy that came too early.
     pub fn deliver_kept(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
-        self.give_kept(is_pair_empty, into, |then, count| self.place.advance(then, count))
+        self.give_kept(is_pair_empty, into, |then, count| self.advance(then, count))
     }
 
     /// Program: as [`Self::deliver_kept`], but the bytes stay to be delivered, here or by the pair.
     pub fn peek_kept(&self, is_pair_empty: impl FnOnce() -> bool, into: &mut impl Sink) -> Delivery {
-        self.give_kept(is_pair_empty, into, |then, _| then.is_free() && self.place.look() == then)
+        self.give_kept(is_pair_empty, into, |then, _| then.is_free && self.look() == then)
     }
 
     fn give_kept(
         &self,
         is_pair_empty: impl FnOnce() -> bool,
         into: &mut impl Sink,
-        may_give: impl FnOnce(Moment, usize) -> bool,
+        may_give: impl FnOnce(Seen, usize) -> bool,
     ) -> Delivery {
         let Some(_claimed) = self.keeper.take() else { return Delivery::No };
-        let then = self.place.look();
-        let Some(kept) = self.kept_from(then.position()) else { return Delivery::No };
+        let then = self.look();
+        let Some(kept) = self.kept_from(then.position) else { return Delivery::No };
         let count = kept.len().min(into.room());
         let mut bytes = [0; MESSAGE_MAX];
         for (to, from) in bytes[..count].iter_mut().zip(kept) {
@@ -151,7 +221,7 @@ impl Down {
             return Delivery::No;
         }
         into.put(&bytes[..count]);
-        if count == kept.len() && self.place.look().position() == then.position() + count as u64 {
+        if count == kept.len() && self.look().position == then.position + count as u64 {
             self.kept_length.store(0, Relaxed);
         }
         Delivery::Bytes(count)
@@ -175,7 +245,7 @@ impl Down {
         let kept_at = self.kept_at.load(Relaxed);
         let length = (self.kept_length.load(Relaxed) as usize).min(MESSAGE_MAX);
         let end = kept_at.saturating_add(length as u64);
-        if length > 0 && kept_at <= at && position < end {
+        if length > 0 && kept_at <= at.max(position) && position < end {
             // How many of them are kept already; more if they leave a gap.
             let known = end.checked_sub(at).map_or(usize::MAX, |known| known as usize);
             if let Some(new) = bytes.get(known..).filter(|new| length + new.len() <= MESSAGE_MAX) {

@@ -18,7 +18,7 @@
 //! - A byte is delivered once: by a copy, which moves the position on, or by the broker, who leaves out what lies before it.
 //!
 //! Both are kept without a lock: programs move on in one step, which fails if anything has moved since they looked, and
-//! brokers move in turns that hold such steps off (`place.rs`). So nobody waits for a program that is killed, stopped, or
+//! brokers move in turns that hold such steps off (`place.rs`), but for a program that has read all that the turn was for. So nobody waits for a program that is killed, stopped, or
 //! leaves a signal's handler by `longjmp`, and a broker that dies ends the copies. Calls that this crate knows nothing
 //! of (`sendfile`, other processes, raw system calls) go through the pair, and are in order by the same rules.
 
@@ -34,10 +34,9 @@ mod would_block;
 
 pub use block::Block;
 pub use datagram::{Copy, DATAGRAM_MAX, MESSAGE_MAX, encode};
-pub use down::{Delivery, Down, Sink};
+pub use down::{Delivery, Down, Seen, Sink};
 pub use map::Map;
 pub use pair::Pair;
-pub use place::Moment;
 pub use talk::Talk;
 pub use up::{Sent, Up, Wrote};
 

@@ -1,13 +1,14 @@
 //! How far one direction is, and who may move it; nobody ever waits for anybody.
 //!
 //! ```text
-//!  position 60 bits | watched | broker's turn | closed | open
+//!  position 59 bits | parity | watched | broker's turn | closed | open
 //!
 //!  program   look ─ system calls ─ move on, if the word is still the same; otherwise nothing has happened
-//!  broker    take the turn ─ read or write the pair ─ end it, at a new position
+//!  broker    take the turn ─ read or write the pair ─ end it, at a new position, or where a program is by then
 //! ```
 //!
-//! Positions only grow, so a word that is the same says that no byte has moved meanwhile. A program that is killed, stopped
+//! Positions only grow, so a word that is the same says that no byte has moved meanwhile. A program that moves on in a broker's turn
+//! may leave a word that the next turn begins with; the end of a turn in which one has done so changes the parity. A program that is killed, stopped
 //! or leaves a signal's handler by `longjmp` in the middle has not moved; a broker that dies in its turn leaves one that never
 //! ends, in which programs do without.
 
@@ -24,7 +25,9 @@ const OPEN: u64 = 1;
 const CLOSED: u64 = 2;
 const TURN: u64 = 4;
 const WATCHED: u64 = 8;
-const FLAG_BITS: u32 = 4;
+const PARITY: u64 = 16;
+const FLAG_BITS: u32 = 5;
+const FLAGS: u64 = (1 << FLAG_BITS) - 1;
 
 /// The word. Zero: neither side counts bytes yet.
 #[repr(transparent)]
@@ -32,7 +35,7 @@ pub(crate) struct Place(AtomicU64);
 
 /// What the word was at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(u64);
+pub(crate) struct Moment(u64);
 
 impl Moment {
     pub(crate) fn position(self) -> u64 {
@@ -42,6 +45,10 @@ impl Moment {
     /// Whether programs may move on from here.
     pub(crate) fn is_free(self) -> bool {
         self.0 & (OPEN | CLOSED | TURN) == OPEN
+    }
+
+    pub(crate) fn is_turn(self) -> bool {
+        self.0 & (CLOSED | TURN) == TURN
     }
 
     pub(crate) fn is_watched(self) -> bool {
@@ -72,6 +79,11 @@ impl Place {
         then.is_free() && self.change(then, then.0.wrapping_add((count as u64) << FLAG_BITS))
     }
 
+    /// Program: moves on to a position though the broker has its turn, if all is as it was: what the turn is for is done.
+    pub(crate) fn move_in_turn(&self, then: Moment, position: u64) -> bool {
+        then.is_turn() && self.change(then, position << FLAG_BITS | then.0 & FLAGS)
+    }
+
     /// Broker: looks into the ring no more, if all is as it was.
     pub(crate) fn rest(&self, then: Moment) -> bool {
         self.change(then, then.0 & !WATCHED)
@@ -82,7 +94,8 @@ impl Place {
         let is_taken = self.change(then, then.0 | TURN);
         // Whoever sees what the turn does to the pair sees the turn.
         fence(SeqCst);
-        is_taken.then(|| Turn { place: self, position: then.position(), is_watched: then.is_watched() })
+        let position = then.position();
+        is_taken.then(|| Turn { place: self, began: position, position, is_watched: then.is_watched() })
     }
 
     fn change(&self, then: Moment, to: u64) -> bool {
@@ -94,15 +107,20 @@ impl Place {
 #[must_use]
 pub(crate) struct Turn<'a> {
     place: &'a Place,
+    began: u64,
     pub(crate) position: u64,
     pub(crate) is_watched: bool,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let ended = self.position << FLAG_BITS | if self.is_watched { WATCHED } else { 0 };
-        // Closing does not wait for the end of a turn.
-        let _ = self.place.0.fetch_update(SeqCst, Relaxed, |word| Some(ended | word & (OPEN | CLOSED)));
+        let watched = if self.is_watched { WATCHED } else { 0 };
+        // Closing does not wait for the end of a turn, nor does a program that has got what the turn was for.
+        let _ = self.place.0.fetch_update(SeqCst, Relaxed, |word| {
+            let position = word >> FLAG_BITS;
+            let parity = word & PARITY ^ if position == self.began { 0 } else { PARITY };
+            Some(self.position.max(position) << FLAG_BITS | parity | watched | word & (OPEN | CLOSED))
+        });
     }
 }
 
@@ -154,6 +172,23 @@ mod tests {
         drop(place.take_turn(then));
         assert!(place.advance(then, 1));
         assert!(place.take_turn(then).is_none());
+    }
+
+    #[test]
+    fn programs_may_be_ahead_of_a_turn() {
+        let place = place(7);
+        assert!(!place.move_in_turn(place.look(), 9), "it is nobody's turn");
+        let mut turn = place.take_turn(place.look()).unwrap();
+        turn.position += 3;
+        let then = place.look();
+        assert!(then.is_turn() && place.move_in_turn(then, 15));
+        assert!(!place.move_in_turn(then, 16), "something has moved");
+        let then = place.look();
+        drop(turn);
+        assert!(place.look().is_free() && place.look().position() == 15);
+        let _turn = place.take_turn(place.look()).unwrap();
+        assert_eq!((place.look().position(), place.look().is_turn()), (15, true));
+        assert!(!place.move_in_turn(then, 16), "it is another turn");
     }
 
     #[test]

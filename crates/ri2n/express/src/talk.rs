@@ -38,6 +38,12 @@ impl Talk {
         self.peer_listens.load(Relaxed) != 0 && self.hears(now_ns)
     }
 
+    /// Bytes went by the pair alone: copies of what follows are of no use until the stream has brought them, which the peer's next
+    /// copy tells.
+    pub fn stop_relying(&self) {
+        self.peer_listens.store(0, Relaxed);
+    }
+
     /// Whether a copy of the next message is worth sending; counts it.
     pub fn is_worth_a_copy(&self) -> bool {
         let unheard = self.unheard.load(Relaxed);

@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, io};
 
 use proptest::prelude::*;
-use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Moment, Sent, Wrote, encode};
+use ri2n_express::{Copy, DATAGRAM_MAX, Delivery, HEARD_FOR, MESSAGE_MAX, Map, Seen, Sent, Wrote, encode};
 
 /// What a socket pair holds at most.
 const PAIR_BYTES: usize = 3000;
@@ -22,8 +22,9 @@ enum Step {
     Write { length: usize },
     /// Its broker looks, with room for a full ring and so much from the pair.
     Collect { most: usize },
-    /// The other broker passes on up to so many bytes.
-    Pass { most: usize },
+    /// The other broker passes on up to so many bytes, and perhaps loses its processor before it can say so: meanwhile the
+    /// program reads all of them, and what has been kept of copies.
+    Pass { most: usize, is_interrupted: bool },
     /// A copy arrives, one of those under way: it stays there, and may come again. The reader looked just now, or before
     /// the last steps.
     Arrive { which: prop::sample::Index, room: usize, late: bool },
@@ -31,8 +32,8 @@ enum Step {
     Hold { which: prop::sample::Index },
     /// One gets lost.
     Lose { which: prop::sample::Index },
-    /// The other program reads in a call that is not seen.
-    Read { most: usize },
+    /// The other program reads by the C library's call, perhaps one that is not seen.
+    Read { most: usize, is_seen: bool },
     /// In one that is: first what was kept of a copy.
     Kept { room: usize },
     /// The other program looks at what was kept of a copy, and leaves it there.
@@ -48,10 +49,10 @@ fn steps() -> impl Strategy<Value = Step> {
         6 => (1..20_usize, any::<bool>()).prop_map(|(length, may_wait)| Step::Say { length, may_wait }),
         2 => (1..3 * MESSAGE_MAX).prop_map(|length| Step::Write { length }),
         4 => (1..3000_usize).prop_map(|most| Step::Collect { most }),
-        3 => (1..3000_usize).prop_map(|most| Step::Pass { most }),
+        3 => (1..3000_usize, any::<bool>()).prop_map(|(most, is_interrupted)| Step::Pass { most, is_interrupted }),
         8 => (which(), 1..1500_usize, any::<bool>()).prop_map(|(which, room, late)| Step::Arrive { which, room, late }),
         1 => which().prop_map(|which| Step::Lose { which }),
-        3 => (1..3000_usize).prop_map(|most| Step::Read { most }),
+        3 => (1..3000_usize, prop::bool::weighted(0.9)).prop_map(|(most, is_seen)| Step::Read { most, is_seen }),
         3 => (1..1500_usize).prop_map(|room| Step::Kept { room }),
         1 => (1..1500_usize).prop_map(|room| Step::Peek { room }),
         6 => which().prop_map(|which| Step::Hold { which }),
@@ -71,7 +72,7 @@ struct World {
     copies: Vec<Vec<u8>>,
     came: u64,
     by_copies: u64,
-    looked: Option<Moment>,
+    looked: Option<Seen>,
 }
 
 /// The byte at an offset of the stream; neighbours, and bytes a ring apart, differ.
@@ -115,7 +116,7 @@ impl World {
             Step::Say { length, may_wait } => self.say(*length, *may_wait),
             Step::Write { length } => self.write(*length),
             Step::Collect { most } => self.collect(*most),
-            Step::Pass { most } => self.pass(*most),
+            Step::Pass { most, is_interrupted } => self.pass(*most, *is_interrupted),
             Step::Arrive { which, room, late } if !self.copies.is_empty() => {
                 let seen = if *late { self.looked } else { self.look() };
                 self.arrive(which.index(self.copies.len()), *room, seen);
@@ -125,10 +126,14 @@ impl World {
             }
             Step::Hold { which } if !self.copies.is_empty() => self.hold(which.index(self.copies.len())),
             Step::Arrive { .. } | Step::Hold { .. } | Step::Lose { .. } => {}
-            Step::Read { most } => {
+            Step::Read { most, is_seen } => {
                 let count = self.far_pair.len().min(*most);
                 let bytes: Vec<u8> = self.far_pair.drain(..count).collect();
                 self.take(&bytes);
+                if *is_seen {
+                    self.there.down.begin_read();
+                    self.there.down.end_read(count);
+                }
             }
             Step::Kept { room } => self.read_kept(*room),
             Step::Peek { room } => {
@@ -221,27 +226,38 @@ impl World {
         self.stream.extend(&into[..count]);
     }
 
-    fn pass(&mut self, most: usize) {
+    fn pass(&mut self, most: usize, is_interrupted: bool) {
         let bytes: Vec<u8> = self.stream.iter().take(most).copied().collect();
-        let pair = &mut self.far_pair;
+        let Self { far_pair: pair, there, came, by_copies, .. } = self;
         let write = |bytes: &[u8]| {
             let count = PAIR_BYTES.saturating_sub(pair.len()).min(bytes.len());
             pair.extend(&bytes[..count]);
+            if is_interrupted {
+                let mut read: Vec<u8> = pair.drain(..).collect();
+                there.down.begin_read();
+                there.down.end_read(read.len());
+                read.reserve(4 * MESSAGE_MAX);
+                if let Delivery::Bytes(count) = there.down.deliver_kept(|| true, &mut read) {
+                    *by_copies += count as u64;
+                }
+                assert!(read.iter().zip(*came..).all(|(came, at)| *came == byte(at)));
+                *came += read.len() as u64;
+            }
             if count == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(count) }
         };
-        let passed = self.there.down.pass(self.passed, &bytes, write).unwrap();
+        let passed = there.down.pass(self.passed, &bytes, write).unwrap();
         self.stream.drain(..passed);
         self.passed += passed as u64;
     }
 
     /// The reader's look at the pair; what it notes when the pair is not empty is that it must not take copies.
-    fn look(&mut self) -> Option<Moment> {
+    fn look(&mut self) -> Option<Seen> {
         let seen = self.there.down.look();
         self.looked = self.far_pair.is_empty().then_some(seen);
         self.looked
     }
 
-    fn arrive(&mut self, which: usize, room: usize, seen: Option<Moment>) {
+    fn arrive(&mut self, which: usize, room: usize, seen: Option<Seen>) {
         let Some(seen) = seen else { return };
         let datagram = self.copies[which].clone();
         let copy = Copy::decode(&datagram, TOKEN).unwrap();
@@ -258,8 +274,8 @@ impl World {
         while self.came < self.sent || self.passed < self.sent {
             let before = (self.came, self.passed, self.stream.len());
             self.collect(usize::MAX);
-            self.pass(usize::MAX);
-            self.step(&Step::Read { most: usize::MAX });
+            self.pass(usize::MAX, false);
+            self.step(&Step::Read { most: usize::MAX, is_seen: true });
             assert_ne!((self.came, self.passed, self.stream.len()), before, "nothing moves");
         }
         assert!(self.near_pair.is_empty() && self.stream.is_empty() && self.far_pair.is_empty());
@@ -283,8 +299,8 @@ fn a_conversation_goes_by_copies() {
     let mut world = World::new(7);
     world.step(&Step::Write { length: 10 });
     world.step(&Step::Collect { most: 100 });
-    world.step(&Step::Pass { most: 100 });
-    world.step(&Step::Read { most: 100 });
+    world.step(&Step::Pass { most: 100, is_interrupted: false });
+    world.step(&Step::Read { most: 100, is_seen: true });
     for _ in 0..100 {
         world.say(64, true);
         let seen = world.look();
@@ -294,6 +310,32 @@ fn a_conversation_goes_by_copies() {
     }
     assert_eq!((world.by_copies, world.came), (6400, world.sent));
     assert!(world.near_pair.is_empty(), "all of it waited in the ring for the broker");
+}
+
+/// A program that has read all that the broker's turn is for takes the next copy, though the turn has not ended.
+#[test]
+fn a_program_does_not_wait_for_a_turn_that_is_done() {
+    let copy = |offset, bytes| Copy { offset, listens: true, hears: true, bytes };
+    for (seen, wanted) in [(7, Delivery::Bytes(4)), (6, Delivery::No), (0, Delivery::No)] {
+        let map = Map::create(0, TOKEN).unwrap().0;
+        map.down.begin(5);
+        // The first copy finds the pair empty: by then it is known how far the program is.
+        let mut into = Vec::with_capacity(99);
+        assert_eq!(map.down.deliver(&copy(5, b"hello"), map.down.look(), &mut into), Delivery::Bytes(5));
+        let passed = map.down.pass(10, b"by pair", |bytes| {
+            map.down.begin_read();
+            map.down.end_read(seen);
+            into.extend(bytes);
+            assert_eq!(map.down.deliver(&copy(17, b"next"), map.down.look(), &mut into), wanted);
+            Ok(bytes.len())
+        });
+        assert_eq!(passed.unwrap(), 7);
+        if wanted == Delivery::No {
+            assert_eq!(map.down.deliver_kept(|| true, &mut into), Delivery::Bytes(4));
+        }
+        assert_eq!(into, b"helloby pairnext");
+        assert_eq!(map.down.pass(17, b"next", |_| unreachable!("it has come")).unwrap(), 4);
+    }
 }
 
 #[test]
@@ -338,6 +380,8 @@ fn one_relies_on_copies_only_where_they_go_both_ways() {
         assert_eq!(talk.is_heard(1_000_000_001), listens && hears);
         assert!(!talk.is_heard(late_ns));
     }
+    talk.stop_relying();
+    assert!(talk.hears(1_000_000_001) && !talk.is_heard(1_000_000_001), "not before the peer has told again");
     let worth = (0..6400).filter(|_| talk.is_worth_a_copy()).count();
     assert_eq!(worth, 64 + 99, "into silence, ever fewer");
 }

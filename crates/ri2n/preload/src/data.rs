@@ -18,7 +18,9 @@ use crate::{
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, count: size_t) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { express::receive(fd, into, count, 0).unwrap_or_else(|| noted(fd, count, real::read(fd, into, count))) }
+    unsafe {
+        express::receive(fd, into, count, 0).unwrap_or_else(|| seen(fd, count, 0, || real::read(fd, into, count)))
+    }
 }
 
 /// # Safety
@@ -35,7 +37,8 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, count: siz
 pub unsafe extern "C-unwind" fn recv(fd: c_int, into: *mut c_void, count: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe {
-        express::receive(fd, into, count, flags).unwrap_or_else(|| noted(fd, count, real::recv(fd, into, count, flags)))
+        express::receive(fd, into, count, flags)
+            .unwrap_or_else(|| seen(fd, count, flags, || real::recv(fd, into, count, flags)))
     }
 }
 
@@ -52,15 +55,13 @@ pub unsafe extern "C-unwind" fn recvfrom(
     address: *mut sockaddr,
     length: *mut socklen_t,
 ) -> ssize_t {
-    let plain = || {
-        // SAFETY: the arguments are the caller's, unchanged.
-        noted(fd, count, unsafe { real::recvfrom(fd, into, count, flags, address, length) })
-    };
+    // SAFETY: the arguments are the caller's, unchanged.
+    let plain = || unsafe { real::recvfrom(fd, into, count, flags, address, length) };
     if !address.is_null() {
-        return plain();
+        return noted(fd, count, plain());
     }
     // SAFETY: the caller vouches for the buffer.
-    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(plain)
+    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(|| seen(fd, count, flags, plain))
 }
 
 /// # Safety
@@ -74,7 +75,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_i
         return received;
     }
     // SAFETY: the arguments are the caller's, unchanged.
-    let received = unsafe { real::readv(fd, parts, count) };
+    let received = counted(fd, 0, || unsafe { real::readv(fd, parts, count) });
     // SAFETY: the kernel has read the parts already.
     noted(fd, unsafe { room(received, parts, count as usize) }, received)
 }
@@ -87,6 +88,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_i
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller vouches for the message, if there is one.
     let plain = unsafe { message.as_mut() }.filter(|message| slot::is_any_active() && message.msg_name.is_null());
+    let is_plain = plain.is_some();
     if let Some(message) = plain {
         // SAFETY: the caller vouches for the parts.
         if let Some(received) = unsafe { express::receive_parts(fd, message.msg_iov, message.msg_iovlen, flags) } {
@@ -97,7 +99,8 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
         }
     }
     // SAFETY: the arguments are the caller's, unchanged.
-    let received = unsafe { real::recvmsg(fd, message, flags) };
+    let call = || unsafe { real::recvmsg(fd, message, flags) };
+    let received = if is_plain { counted(fd, flags, call) } else { call() };
     // SAFETY: the kernel has read the message already, if it received anything.
     noted(
         fd,
@@ -125,12 +128,12 @@ unsafe fn room(received: ssize_t, parts: *const iovec, count: usize) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(fd: c_int, into: *mut c_void, count: size_t, room: size_t) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    let plain = || noted(fd, count, unsafe { real::read_checked(fd, into, count, room) });
+    let plain = || unsafe { real::read_checked(fd, into, count, room) };
     if count > room {
         return plain();
     }
     // SAFETY: the caller vouches for the buffer.
-    unsafe { express::receive(fd, into, count, 0) }.unwrap_or_else(plain)
+    unsafe { express::receive(fd, into, count, 0) }.unwrap_or_else(|| seen(fd, count, 0, plain))
 }
 
 /// What `recv` becomes where the compiler knows how large the buffer is.
@@ -146,12 +149,12 @@ pub unsafe extern "C-unwind" fn __recv_chk(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: the arguments are the caller's, unchanged.
-    let plain = || noted(fd, count, unsafe { real::recv_checked(fd, into, count, room, flags) });
+    let plain = || unsafe { real::recv_checked(fd, into, count, room, flags) };
     if count > room {
         return plain();
     }
     // SAFETY: the caller vouches for the buffer.
-    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(plain)
+    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(|| seen(fd, count, flags, plain))
 }
 
 /// What `recvfrom` becomes where the compiler knows how large the buffer is.
@@ -168,15 +171,13 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
     address: *mut sockaddr,
     length: *mut socklen_t,
 ) -> ssize_t {
-    let plain = || {
-        // SAFETY: the arguments are the caller's, unchanged.
-        noted(fd, count, unsafe { real::recvfrom_checked(fd, into, count, room, flags, address, length) })
-    };
+    // SAFETY: the arguments are the caller's, unchanged.
+    let plain = || unsafe { real::recvfrom_checked(fd, into, count, room, flags, address, length) };
     if count > room || !address.is_null() {
-        return plain();
+        return noted(fd, count, plain());
     }
     // SAFETY: the caller vouches for the buffer.
-    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(plain)
+    unsafe { express::receive(fd, into, count, flags) }.unwrap_or_else(|| seen(fd, count, flags, plain))
 }
 
 /// # Safety
@@ -244,6 +245,23 @@ fn linger(fd: c_int, seconds: c_int) {
         let _ = ask(&question);
     }
     set_errno(before);
+}
+
+/// The C library's call, which may receive `room` bytes; what it does is noted.
+fn seen(fd: c_int, room: size_t, flags: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    noted(fd, room, counted(fd, flags, call))
+}
+
+/// The C library's call, whose bytes are counted if it takes them.
+fn counted(fd: c_int, flags: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    const TAKING: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL | libc::MSG_CMSG_CLOEXEC;
+    if flags & !TAKING != 0 {
+        return call();
+    }
+    let reading = slot::begin_read(fd);
+    let received = call();
+    slot::end_read(fd, &reading, received);
+    received
 }
 
 /// Notes what the C library's call received of `room` bytes; a stream that was reset ends with an error, once, as one of TCP

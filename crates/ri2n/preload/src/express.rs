@@ -28,6 +28,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_millis(20);
 /// A wait that took longer has slept: what it found was not there before.
 const SLEPT: Duration = Duration::from_micros(3);
+/// How often the processor is left to a broker that is in the middle of passing bytes on.
+const YIELDS_MAX: u32 = 1000;
 /// Datagrams that are taken off a socket at one time.
 const DATAGRAMS_MAX: u32 = 64;
 /// Flags of `send` that change nothing where a message never waits.
@@ -94,8 +96,14 @@ fn send_copy(fd: c_int, slot: &'static Slot, bytes: &[u8]) -> bool {
     let said = used.block.up.say(bytes, may_wait, || pair.is_written_empty(), || pair.write(bytes));
     let offset = match said {
         Sent::Ring(offset) | Sent::Pair(offset) => offset,
-        Sent::Somewhere => return true,
-        Sent::No => return false,
+        Sent::Somewhere => {
+            talk.stop_relying();
+            return true;
+        }
+        Sent::No => {
+            talk.stop_relying();
+            return false;
+        }
     };
     let mut datagram = [0; DATAGRAM_MAX];
     let copy = Copy { offset, listens: talk.listens(), hears: talk.hears(now), bytes };
@@ -153,11 +161,11 @@ enum Received {
 }
 
 fn receive_copy(fd: c_int, used: &Used, into: &mut Parts<'_>, flags: c_int) -> Received {
-    if flags & !RECEIVE_FLAGS != 0 || into.room() == 0 {
-        used.block.talk.set_listens(false);
+    if !used.is_stream(fd) {
         return Received::Nothing;
     }
-    if !used.is_stream(fd) {
+    if flags & !RECEIVE_FLAGS != 0 || into.room() == 0 {
+        used.block.talk.set_listens(false);
         return Received::Nothing;
     }
     let looks = flags & libc::MSG_PEEK != 0;
@@ -181,18 +189,29 @@ fn receive_copy(fd: c_int, used: &Used, into: &mut Parts<'_>, flags: c_int) -> R
     receive_patiently(fd, used, into)
 }
 
+/// Receives what is kept, if it is next. Bytes that a program has been told of it gets, here or by the pair, though the broker be in
+/// the middle of passing them on.
 fn deliver_kept(fd: c_int, used: &Used, into: &mut Parts<'_>, looks: bool) -> Option<usize> {
     let Block { down, .. } = used.block;
     if !down.has_kept() {
         return None;
     }
     let is_pair_empty = || Pair(fd).is_read_empty();
-    let delivery = if looks { down.peek_kept(is_pair_empty, into) } else { down.deliver_kept(is_pair_empty, into) };
-    used.note_kept();
-    match delivery {
-        Delivery::Bytes(count) => Some(count),
-        Delivery::No => None,
+    let mut received = None;
+    for _ in 0..YIELDS_MAX {
+        let delivery = if looks { down.peek_kept(is_pair_empty, into) } else { down.deliver_kept(is_pair_empty, into) };
+        if let Delivery::Bytes(count) = delivery {
+            received = Some(count);
+            break;
+        }
+        if !is_pair_empty() || !(down.is_passing() || down.kept_next() > 0) {
+            break;
+        }
+        // SAFETY: no memory is involved.
+        unsafe { libc::sched_yield() };
     }
+    used.note_kept();
+    received
 }
 
 /// Receives a copy that is here, if the pair is empty.

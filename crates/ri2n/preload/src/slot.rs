@@ -130,6 +130,27 @@ pub(crate) fn received(fd: c_int, count: ssize_t) {
     }
 }
 
+/// Whose bytes a call of the C library reads, by the token of its copies.
+pub(crate) struct Reading(Option<u64>);
+
+/// The C library's call is about to read a number, of which it was asked just now whether it is still the stream.
+pub(crate) fn begin_read(fd: c_int) -> Reading {
+    let used = if is_any_active() { enter(fd) } else { None };
+    Reading(used.map(|used| {
+        used.block.down.begin_read();
+        used.block.token_in()
+    }))
+}
+
+/// It has.
+pub(crate) fn end_read(fd: c_int, reading: &Reading, count: ssize_t) {
+    let Some(token) = reading.0 else { return };
+    // While it waited, the number may have become another stream.
+    if let Some(used) = enter(fd).filter(|used| used.block.token_in() == token) {
+        used.block.down.end_read(usize::try_from(count).unwrap_or(0));
+    }
+}
+
 /// Notes that the program is told why a stream ended; whether it had been told before.
 pub(crate) fn tell(fd: c_int) -> bool {
     slot(fd).is_some_and(|slot| slot.is_told.swap(true, SeqCst))
@@ -253,8 +274,11 @@ impl Slot {
     }
 
     /// What is sent is no small message: the conversation begins anew.
-    pub(crate) fn break_off(&self) {
+    pub(crate) fn break_off(&'static self) {
         self.turns.store(0, SeqCst);
+        if let Some(used) = self.enter() {
+            used.block.talk.stop_relying();
+        }
     }
 
     /// A small message is sent: after something small was received, that is a turn.
