@@ -173,7 +173,7 @@ static ssize_t read_some(struct end *e, unsigned char *into, size_t room)
 	default:
 		must(!ioctl(e->fd, FIONREAD, &count));
 		n = recv(e->fd, into, room, MSG_DONTWAIT);
-		must(count == 0 || n == (count < (int)room ? count : (int)room) || (n > 0 && count < (int)room));
+		must(count == 0 || n > 0);
 	}
 	must(n >= 0 || errno == EAGAIN);
 	return n;
@@ -452,8 +452,8 @@ static void ignore(int signal)
 static void corners(const char *ip, const char *port)
 {
 	int count = 0;
-	for (int way = 0; way < WAYS; way++)
-		for (int waits = 0; waits < (way == EDGE ? 1 : 2); waits++) {
+	for (volatile int way = 0; way < WAYS; way++)
+		for (volatile int waits = 0; waits < (way == EDGE ? 1 : 2); waits++) {
 			struct end e, again;
 			struct epoll_event event = { .events = events_of(way), .data.ptr = &e };
 			begin(&e, reach(ip, port, way, waits), way, waits, (uint32_t)count++);
@@ -502,6 +502,30 @@ static void corners(const char *ip, const char *port)
 				must(!epoll_ctl(e.epoll, EPOLL_CTL_MOD, e.fd, &event));
 			turns(&e, 30);
 
+			/* What a child after vfork closes is closed for itself alone, though it has our memory. */
+			child = vfork();
+			must(child >= 0);
+			if (child == 0) {
+				close(e.fd);
+				if (e.epoll >= 0)
+					close(e.epoll);
+				_exit(0);
+			}
+			must(waitpid(child, &status, 0) == child && status == 0);
+			turns(&e, 20);
+
+			/* An instance has several numbers: one to register by, one to wait at. */
+			if (e.epoll >= 0) {
+				int other = dup(e.epoll);
+				must(other >= 0 && !epoll_ctl(e.epoll, EPOLL_CTL_DEL, e.fd, NULL));
+				must(!epoll_ctl(other, EPOLL_CTL_ADD, e.fd, &event));
+				if (way != ONESHOT)
+					turns(&e, 30);
+				must(!epoll_ctl(other, EPOLL_CTL_DEL, e.fd, NULL) && !close(other));
+				must(!epoll_ctl(e.epoll, EPOLL_CTL_ADD, e.fd, &event));
+				turns(&e, 20);
+			}
+
 			/* A duplicate is the same stream, at a number of which nothing is known. */
 			int copy = dup(e.fd), original = e.fd;
 			must(copy >= 0);
@@ -525,6 +549,8 @@ static void corners(const char *ip, const char *port)
 					byte = pattern(e.stream, e.sent++);
 					write_all(&e, &byte, 1);
 					must(epoll_wait(e.epoll, &seen, 1, 30) == 0);
+					while (recv(e.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+						usleep(1000);
 					if (k == 0)
 						must(!epoll_ctl(e.epoll, EPOLL_CTL_DEL, e.fd, NULL) && epoll_wait(e.epoll, &seen, 1, 30) == 0 &&
 						     !epoll_ctl(e.epoll, EPOLL_CTL_ADD, e.fd, &out));

@@ -118,6 +118,29 @@ pub(crate) fn enter(fd: c_int) -> Option<Used> {
     slot(fd)?.enter()
 }
 
+/// Whose a stream's block and socket are.
+pub(crate) enum Owner {
+    /// This process asked for them, or nobody did: the socket, or none.
+    This(c_int),
+    /// Those of the process that this one was forked from: it has copies of both.
+    Parent,
+    /// Those of the process whose memory this one uses, after `vfork`.
+    Lent,
+}
+
+/// Whose the block of a number is.
+pub(crate) fn owner(fd: c_int) -> Owner {
+    let Some(slot) = SLOTS.find(fd).filter(|slot| !slot.block.load(SeqCst).is_null()) else { return Owner::This(-1) };
+    let process = slot.process.load(SeqCst);
+    if process == process::id() {
+        Owner::This(slot.socket.load(SeqCst))
+    } else if process::is_borrowed(process) {
+        Owner::Lent
+    } else {
+        Owner::Parent
+    }
+}
+
 /// Notes what the C library's call received. Nothing, on a descriptor that does not wait, is no message.
 pub(crate) fn received(fd: c_int, count: ssize_t) {
     let Some(slot) = slot(fd).filter(|_| count >= 0) else { return };

@@ -225,8 +225,9 @@ unsafe fn wait_for_events(
     limit: impl FnOnce() -> Limit,
     call: impl Fn(Option<u64>) -> c_int,
 ) -> c_int {
-    let limit = if slot::is_any_active() { limit() } else { Limit::Never };
-    let mut has_kept = most > 0 && !events.is_null() && watch::has_kept(epoll);
+    let is_active = slot::is_any_active();
+    let limit = if is_active { limit() } else { Limit::Never };
+    let mut has_kept = is_active && most > 0 && !events.is_null() && watch::has_kept(epoll);
     let mut left = None;
     loop {
         let count = call(if has_kept { Some(0) } else { left });

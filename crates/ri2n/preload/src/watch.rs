@@ -29,7 +29,8 @@ use crate::{
     epoll::{self, Registration},
     errno::{errno, set_errno},
     express::{self, Extent},
-    real, slot,
+    real,
+    slot::{self, Owner},
 };
 
 /// Sockets in epoll instances at a time; the streams of others are woken by the pair alone.
@@ -50,6 +51,8 @@ const NEW: c_int = -1;
 /// A stream that an instance watches, and its copies' socket with it.
 struct Watch {
     epoll: AtomicI32,
+    /// Another number of the same instance, plus one, if the program waits at that.
+    alias: AtomicI32,
     fd: AtomicI32,
     /// Of the program's registration.
     events: AtomicU32,
@@ -61,6 +64,7 @@ struct Watch {
 static WATCHES: [Watch; WATCHES_MAX] = [const {
     Watch {
         epoll: AtomicI32::new(FREE),
+        alias: AtomicI32::new(FREE),
         fd: AtomicI32::new(0),
         events: AtomicU32::new(0),
         data: AtomicU64::new(0),
@@ -75,6 +79,11 @@ static ONESHOTS: AtomicU32 = AtomicU32::new(0);
 impl Watch {
     fn epoll(&self) -> c_int {
         self.epoll.load(Acquire) - 1
+    }
+
+    fn is_in(&self, epoll: c_int) -> bool {
+        let epoll = epoll + 1;
+        epoll > FREE && (self.epoll.load(Acquire) == epoll || self.alias.load(Relaxed) == epoll)
     }
 
     fn fd(&self) -> c_int {
@@ -108,6 +117,7 @@ impl Watch {
 
     fn free(&self) {
         self.set(&epoll_event { events: 0, u64: 0 });
+        self.alias.store(FREE, Relaxed);
         self.epoll.store(FREE, Release);
     }
 }
@@ -117,11 +127,11 @@ fn all() -> slice::Iter<'static, Watch> {
 }
 
 fn of_epoll(epoll: c_int) -> impl Iterator<Item = &'static Watch> {
-    all().filter(move |watch| watch.epoll() == epoll)
+    all().filter(move |watch| watch.is_in(epoll))
 }
 
 fn find(epoll: c_int, fd: c_int) -> Option<&'static Watch> {
-    of_epoll(epoll).find(|watch| watch.fd() == fd)
+    all().find(|watch| watch.epoll() == epoll && watch.fd() == fd)
 }
 
 fn of_data(epoll: c_int, data: u64) -> impl Iterator<Item = &'static Watch> {
@@ -222,9 +232,31 @@ pub(crate) fn end_all() {
     set_errno(before);
 }
 
-/// The program closes an instance, if the number is one.
+/// The program closes an instance, if the number is one. Others may have it still: duplicates, or the process that it is from.
 pub(crate) fn end_epoll(epoll: c_int) {
-    of_epoll(epoll).for_each(Watch::free);
+    for watch in of_epoll(epoll) {
+        match slot::owner(watch.fd()) {
+            Owner::Lent => continue,
+            Owner::This(socket) => {
+                let before = errno();
+                control(epoll, libc::EPOLL_CTL_DEL, socket, watch.socket_event());
+                set_errno(before);
+            }
+            Owner::Parent => {}
+        }
+        watch.free();
+    }
+}
+
+/// Finds the stream of a socket's event in an instance at which the program waits by another number than it registers by.
+fn find_alias(epoll: c_int, data: u64) -> bool {
+    let watch = all().filter(|watch| watch.epoll() >= 0 && watch.data.load(Relaxed) == data).find(|watch| {
+        slot::enter(watch.fd()).is_some_and(|used| has(epoll, used.socket, watch.socket_event()))
+    });
+    if let Some(watch) = watch {
+        watch.alias.store(epoll + 1, Relaxed);
+    }
+    watch.is_some()
 }
 
 /// What [`prepare`] did, for [`follow`].
@@ -284,6 +316,7 @@ fn is_kept(watch: &Watch) -> bool {
 
 /// Adds events for what [`has_kept`] saw, if there is room. Returns how many there are then.
 pub(crate) fn add_kept(epoll: c_int, events: &mut [epoll_event], mut count: usize) -> usize {
+    let before = errno();
     for watch in of_epoll(epoll).filter(|watch| is_kept(watch)) {
         let Some(used) = slot::enter(watch.fd()) else { continue };
         // The instance may be another by now, at the same number.
@@ -293,6 +326,7 @@ pub(crate) fn add_kept(epoll: c_int, events: &mut [epoll_event], mut count: usiz
         }
         count = tell(watch, events, count);
     }
+    set_errno(before);
     count
 }
 
@@ -313,12 +347,15 @@ fn tell(watch: &Watch, events: &mut [epoll_event], count: usize) -> usize {
 
 /// Makes of the kernel's events those that the program is to see, in place. Returns how many.
 pub(crate) fn sift(epoll: c_int, events: &mut [epoll_event]) -> usize {
+    let before = errno();
     let mut count = 0;
     let has_oneshots = ONESHOTS.load(Relaxed) > 0;
     let mut marked = 0;
     for at in 0..events.len() {
         let mut event = events[at];
-        if event.events & MARK != 0 && of_data(epoll, event.u64).next().is_some() {
+        let is_socket = event.events & MARK != 0
+            && (of_data(epoll, event.u64).next().is_some() || find_alias(epoll, event.u64));
+        if is_socket {
             // Those of sockets come to the end: by then it is known what the streams themselves say.
             marked += 1;
         } else {
@@ -332,9 +369,16 @@ pub(crate) fn sift(epoll: c_int, events: &mut [epoll_event]) -> usize {
         events[count] = event;
         count += 1;
     }
-    if marked == 0 {
-        return count;
+    if marked > 0 {
+        count = tell_marked(epoll, &mut events[..count]);
     }
+    set_errno(before);
+    count
+}
+
+/// Makes of the events of sockets those of their streams, in place. Returns how many there are then.
+fn tell_marked(epoll: c_int, events: &mut [epoll_event]) -> usize {
+    let count = events.len();
     let mut told = 0;
     for at in 0..count {
         let event = events[at];
@@ -388,12 +432,10 @@ fn can_read(watch: &Watch) -> bool {
 
 /// `EPOLLERR`, if it is that of a socket of copies, whose error is taken, and not the stream's.
 fn socket_error(epoll: c_int, data: u64) -> u32 {
-    let before = errno();
     let is_sockets = of_data(epoll, data).any(|watch| {
         slot::enter(watch.fd()).is_some_and(|used| {
             used.is_right(watch.fd()) && descriptor::take_error(used.socket) && !descriptor::has_failed(watch.fd())
         })
     });
-    set_errno(before);
     if is_sockets { ERR } else { 0 }
 }
