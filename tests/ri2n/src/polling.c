@@ -451,7 +451,7 @@ static void ignore(int signal)
 
 static void corners(const char *ip, const char *port)
 {
-	int count = 0;
+	volatile int count = 0;
 	for (volatile int way = 0; way < WAYS; way++)
 		for (volatile int waits = 0; waits < (way == EDGE ? 1 : 2); waits++) {
 			struct end e, again;
