@@ -268,7 +268,7 @@ fn receive_patiently(fd: c_int, used: &Used, into: &mut Parts<'_>) -> Received {
                 }
             },
             Ready::First => {
-                talk.set_listens(waited_ns > slept_ns);
+                used.note_pair(fd, waited_ns > slept_ns);
                 return Received::Nothing;
             }
             Ready::Second => {
@@ -320,7 +320,11 @@ fn take_copies(used: &Used, extent: Extent) -> usize {
             Datagram::Nothing => break,
         }
     }
-    if count > 0 { used.note_copy() } else { used.note_kept() }
+    if count > 0 {
+        used.note_copy()
+    } else {
+        used.note_kept()
+    }
     count
 }
 

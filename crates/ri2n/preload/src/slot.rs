@@ -42,6 +42,8 @@ pub(crate) struct Slot {
     is_settled: AtomicBool,
     /// Receiving is left to the kernel, which knows what is not known here: time limits, which handlers interrupt.
     is_kernels: AtomicBool,
+    /// The program waits in `poll` or `select` before it reads.
+    waits_first: AtomicBool,
     /// The program has been told why the stream ended.
     is_told: AtomicBool,
     /// Something may be kept of copies; counted in [`KEPT`].
@@ -92,6 +94,7 @@ pub(crate) fn note(fd: c_int, has_time_limit: bool) {
     slot.is_settled.store(false, SeqCst);
     slot.is_told.store(false, SeqCst);
     slot.missed.store(0, SeqCst);
+    slot.waits_first.store(false, SeqCst);
     slot.is_kernels.store(has_time_limit, SeqCst);
     slot.cookie.store(cookie(fd), SeqCst);
 }
@@ -218,15 +221,27 @@ impl Used {
         is_right
     }
 
+    /// A read has found bytes in the pair, and has slept until they came or not.
+    pub(crate) fn note_pair(&self, fd: c_int, has_slept: bool) {
+        if has_slept {
+            self.slot.waits_first.store(false, Relaxed);
+        }
+        let listens = has_slept || self.slot.waits_first.load(Relaxed) || watch::is_watched(fd);
+        self.block.talk.set_listens(listens);
+    }
+
     /// Bytes came by a copy.
     pub(crate) fn note_copy(&self) {
         self.slot.missed.store(0, Relaxed);
-        self.listen();
+        self.block.talk.set_listens(true);
         self.note_kept();
     }
 
-    /// The program waits in calls that see copies.
+    /// The program waits in calls that see copies, before it reads.
     pub(crate) fn listen(&self) {
+        if !self.slot.waits_first.load(Relaxed) {
+            self.slot.waits_first.store(true, Relaxed);
+        }
         if !self.block.talk.listens() {
             self.slot.missed.store(0, Relaxed);
             self.block.talk.set_listens(true);
@@ -265,7 +280,9 @@ impl Used {
         // SAFETY: the buffer is as long as it says.
         let count = unsafe { libc::syscall(libc::SYS_recvfrom, self.socket, at, room, libc::MSG_DONTWAIT, 0, 0) };
         match usize::try_from(count) {
-            Ok(count) => Copy::decode(&datagram[..count], self.block.token_in()).map_or(Datagram::Other, Datagram::Copy),
+            Ok(count) => {
+                Copy::decode(&datagram[..count], self.block.token_in()).map_or(Datagram::Other, Datagram::Copy)
+            }
             Err(_) if errno() == libc::EAGAIN => Datagram::Nothing,
             Err(_) => Datagram::Other,
         }

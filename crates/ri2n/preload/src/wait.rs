@@ -87,9 +87,7 @@ pub unsafe extern "C-unwind" fn __ppoll_chk(
 unsafe fn poll_with_copies(fds: *mut pollfd, count: nfds_t, ms: c_int) -> Option<c_int> {
     // SAFETY: the caller vouches for the descriptors.
     unsafe {
-        poll::wait(fds, count, Limit::of_ms(ms), |fds, count, left| {
-            real::poll(fds, count, left.map_or(ms, to_ms))
-        })
+        poll::wait(fds, count, Limit::of_ms(ms), |fds, count, left| real::poll(fds, count, left.map_or(ms, to_ms)))
     }
 }
 
@@ -171,9 +169,13 @@ pub unsafe extern "C-unwind" fn pselect(
 pub unsafe extern "C-unwind" fn epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, ms: c_int) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        wait_for_events(epoll, events, most, || Limit::of_ms(ms), |left| {
-            real::epoll_wait(epoll, events, most, left.map_or(ms, to_ms))
-        })
+        wait_for_events(
+            epoll,
+            events,
+            most,
+            || Limit::of_ms(ms),
+            |left| real::epoll_wait(epoll, events, most, left.map_or(ms, to_ms)),
+        )
     }
 }
 
@@ -189,9 +191,13 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
 ) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        wait_for_events(epoll, events, most, || Limit::of_ms(ms), |left| {
-            real::epoll_pwait(epoll, events, most, left.map_or(ms, to_ms), mask)
-        })
+        wait_for_events(
+            epoll,
+            events,
+            most,
+            || Limit::of_ms(ms),
+            |left| real::epoll_pwait(epoll, events, most, left.map_or(ms, to_ms), mask),
+        )
     }
 }
 
@@ -207,10 +213,16 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
 ) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        wait_for_events(epoll, events, most, || Limit::of_spec(limit.as_ref()), |left| {
-            let left = left.map(to_spec);
-            real::epoll_pwait2(epoll, events, most, left.as_ref().map_or(limit, ptr::from_ref), mask)
-        })
+        wait_for_events(
+            epoll,
+            events,
+            most,
+            || Limit::of_spec(limit.as_ref()),
+            |left| {
+                let left = left.map(to_spec);
+                real::epoll_pwait2(epoll, events, most, left.as_ref().map_or(limit, ptr::from_ref), mask)
+            },
+        )
     }
 }
 

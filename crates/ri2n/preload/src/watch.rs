@@ -149,6 +149,11 @@ fn make(epoll: c_int, fd: c_int, event: &epoll_event) -> Option<&'static Watch> 
     Some(watch)
 }
 
+/// Whether an instance watches a stream that has copies.
+pub(crate) fn is_watched(fd: c_int) -> bool {
+    all().any(|watch| watch.epoll() >= 0 && watch.fd() == fd)
+}
+
 /// Whether copies can end a wait for these events, and be told from others.
 fn is_wanted(events: u32) -> bool {
     events & IN != 0 && events & (MARK | EXCLUSIVE) == 0
@@ -250,9 +255,9 @@ pub(crate) fn end_epoll(epoll: c_int) {
 
 /// Finds the stream of a socket's event in an instance at which the program waits by another number than it registers by.
 fn find_alias(epoll: c_int, data: u64) -> bool {
-    let watch = all().filter(|watch| watch.epoll() >= 0 && watch.data.load(Relaxed) == data).find(|watch| {
-        slot::enter(watch.fd()).is_some_and(|used| has(epoll, used.socket, watch.socket_event()))
-    });
+    let watch = all()
+        .filter(|watch| watch.epoll() >= 0 && watch.data.load(Relaxed) == data)
+        .find(|watch| slot::enter(watch.fd()).is_some_and(|used| has(epoll, used.socket, watch.socket_event())));
     if let Some(watch) = watch {
         watch.alias.store(epoll + 1, Relaxed);
     }
@@ -353,8 +358,8 @@ pub(crate) fn sift(epoll: c_int, events: &mut [epoll_event]) -> usize {
     let mut marked = 0;
     for at in 0..events.len() {
         let mut event = events[at];
-        let is_socket = event.events & MARK != 0
-            && (of_data(epoll, event.u64).next().is_some() || find_alias(epoll, event.u64));
+        let is_socket =
+            event.events & MARK != 0 && (of_data(epoll, event.u64).next().is_some() || find_alias(epoll, event.u64));
         if is_socket {
             // Those of sockets come to the end: by then it is known what the streams themselves say.
             marked += 1;
