@@ -94,7 +94,7 @@ impl Watch {
         self.events.load(Relaxed) & event != 0
     }
 
-    /// What the program is told when bytes can be read; `None` if it has had its only event.
+    /// Whether the program may be told that bytes can be read: not if it has had its only event.
     fn disarm(&self) -> bool {
         !self.is(ONESHOT) || self.is_armed.swap(false, SeqCst)
     }
