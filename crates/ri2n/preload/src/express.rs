@@ -235,7 +235,7 @@ fn receive_at_once(fd: c_int, used: &Used, into: &mut Parts<'_>, looks: bool) ->
             return deliver_kept(fd, used, into, looks).map_or(Received::Nothing, Received::Bytes);
         }
         if let Delivery::Bytes(count) = down.deliver(&copy, seen, into) {
-            used.note_copy();
+            used.note_copy_found();
             return Received::Bytes(count);
         }
         used.note_kept();

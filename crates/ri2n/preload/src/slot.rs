@@ -230,10 +230,15 @@ impl Used {
         self.block.talk.set_listens(listens);
     }
 
-    /// Bytes came by a copy.
+    /// Bytes came by a copy, which has ended a wait.
     pub(crate) fn note_copy(&self) {
-        self.slot.missed.store(0, Relaxed);
         self.block.talk.set_listens(true);
+        self.note_copy_found();
+    }
+
+    /// Bytes came by a copy, which was found by who did not wait for it.
+    pub(crate) fn note_copy_found(&self) {
+        self.slot.missed.store(0, Relaxed);
         self.note_kept();
     }
 
