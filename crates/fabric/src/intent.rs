@@ -236,7 +236,6 @@ impl FdbRun {
     }
 
     /// The number of entries. Cost: O(1).
-    #[expect(clippy::len_without_is_empty, reason = "a run has a host")]
     pub fn len(&self, topology: &Topology) -> usize {
         topology.mac_count(self.first, self.last)
     }

@@ -387,8 +387,8 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             let added = builder.add_host(&name, mac, cable.port, rate_bps, address);
             let named = added.and_then(|host| {
                 machine.map_or(Ok(()), |machine| builder.join_machine(machine))?;
-                let further = device.further_macs.iter().filter(|_| position == 0);
-                further.map(|mac| builder.add_mac(host, *mac)).collect::<Result<(), Fault>>()?;
+                let mut further = device.further_macs.iter().filter(|_| position == 0);
+                further.try_for_each(|mac| builder.add_mac(host, *mac))?;
                 device.rail.into_iter().for_each(|rail| builder.set_rail(host, rail));
                 device.port_guids.get(&cable.end.port).map_or(Ok(()), |guid| builder.set_host_guid(host, *guid))
             });

@@ -125,11 +125,11 @@ impl<'a> StepSequence<'a> {
             if held.len() > switch.model.vlans_max {
                 return refuse("VLANs", held.len(), switch.model.vlans_max);
             }
-            let held_entries = now.fdb_len(&self.topology);
+            let held_entries = now.fdb_len(self.topology);
             let mut entries = held_entries;
             table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
                 if before.is_none() && after.is_some() && vlans.contains(&run.vlan) {
-                    entries += run.len(&self.topology);
+                    entries += run.len(self.topology);
                 }
             });
             if entries > switch.model.static_entries_max && entries > held_entries {

@@ -161,7 +161,7 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
     let (hosts, channels) = (topology.hosts().len(), topology.channel_count());
     let max_channel_load = load.into_iter().fold(0.0, f64::max);
     let load_bound = hops as f64 / channels as f64;
-    let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(topology)).collect();
+    let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(&topology)).collect();
     Plan {
         addresses: (1..=hosts).map(|host| policy.subnet.station(host as u32).unwrap().into()).collect(),
         assignment: Assignment::Source(choice.iter().map(|index| vlan(*index)).collect()),

@@ -47,7 +47,7 @@ mod watch;
 
 use std::net::SocketAddr;
 
-use libc::{c_int, c_void, epoll_event, sockaddr, socklen_t};
+use libc::{c_int, c_ulong, c_void, epoll_event, sockaddr, socklen_t};
 use ri2n_session::{Operation, Verdict, Waiting, is_knock};
 
 use crate::{
@@ -372,6 +372,20 @@ fn fail(error: c_int) -> c_int {
     -1
 }
 
+/// The C library's; a program that is about to put itself under a filter is left to its own calls from now on.
+///
+/// # Safety
+/// As `prctl(2)`, which takes four arguments after the option, whatever their number in the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    if matches!(option, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
+        watch::end_all();
+        sandbox::begin();
+    }
+    // SAFETY: the arguments are the caller's, unchanged.
+    unsafe { real::prctl(option, a, b, c, d) }
+}
+
 /// Finds the C library's functions, and reads the broker's address before the program can change its environment.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -380,6 +394,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     real::find_all();
     ask::find_broker();
+    slot::tell_of_copies(&watch::COPIES);
     if ask::has_broker() {
         sandbox::look();
         if !sandbox::is_on() {

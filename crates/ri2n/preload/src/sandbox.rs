@@ -7,9 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use libc::{c_int, c_ulong};
-
-use crate::{descriptor, real, watch};
+use crate::{descriptor, real};
 
 /// Bytes of `/proc/self/status` that are read: the line is within the first 1,500.
 const STATUS_BYTES: usize = 4096;
@@ -45,16 +43,7 @@ fn has_filter(status: &[u8]) -> bool {
     line.is_some_and(|at| status.get(at + SECCOMP_LINE.len()) != Some(&b'0'))
 }
 
-/// The C library's; a program that is about to put itself under a filter is left to its own calls from now on.
-///
-/// # Safety
-/// As `prctl(2)`, which takes four arguments after the option, whatever their number in the call.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
-    if matches!(option, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
-        watch::end_all();
-        FILTERED.store(true, SeqCst);
-    }
-    // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::prctl(option, a, b, c, d) }
+/// The program makes only the system calls that it asks for from now on.
+pub(crate) fn begin() {
+    FILTERED.store(true, SeqCst);
 }

@@ -5,9 +5,12 @@
 
 use std::{
     ptr,
-    sync::atomic::{
-        AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64,
-        Ordering::{Relaxed, SeqCst},
+    sync::{
+        OnceLock,
+        atomic::{
+            AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
 
@@ -22,7 +25,6 @@ use crate::{
     process, sandbox,
     signals::{self, Wish},
     table::Table,
-    watch,
 };
 
 /// Turns of a conversation before copies are asked for.
@@ -59,6 +61,23 @@ pub(crate) struct Slot {
     socket_cookie: AtomicU64,
     /// The process that asked for the block: a child after `vfork` has the same memory, and other descriptors.
     process: AtomicI32,
+}
+
+/// What is to be told of copies: instances of epoll, which wait for them.
+pub(crate) struct CopyEvents {
+    /// Copies of a stream begin, at a socket.
+    pub(crate) begin: fn(fd: c_int, socket: c_int),
+    /// Copies of a stream have ended; the socket is this process's own, if it is given.
+    pub(crate) end: fn(fd: c_int, socket: Option<c_int>),
+    /// Whether an instance waits for copies of a stream.
+    pub(crate) is_watched: fn(fd: c_int) -> bool,
+}
+
+static EVENTS: OnceLock<&'static CopyEvents> = OnceLock::new();
+
+/// Says who is told of copies; called once, while the program is loaded.
+pub(crate) fn tell_of_copies(events: &'static CopyEvents) {
+    let _ = EVENTS.set(events);
 }
 
 static SLOTS: Table<Slot> = Table::new();
@@ -226,7 +245,9 @@ impl Used {
         if has_slept {
             self.slot.waits_first.store(false, Relaxed);
         }
-        let listens = has_slept || self.slot.waits_first.load(Relaxed) || watch::is_watched(fd);
+        let listens = has_slept
+            || self.slot.waits_first.load(Relaxed)
+            || EVENTS.get().is_some_and(|events| (events.is_watched)(fd));
         self.block.talk.set_listens(listens);
     }
 
@@ -362,7 +383,9 @@ impl Slot {
                 self.process.store(process::id(), SeqCst);
                 self.block.store(Map::into_raw(map), SeqCst);
                 ACTIVE.fetch_add(1, SeqCst);
-                watch::begin(fd, socket);
+                if let Some(events) = EVENTS.get() {
+                    (events.begin)(fd, socket);
+                }
             }
             (_, Some(socket)) => descriptor::close(socket),
             _ => {}
@@ -385,7 +408,9 @@ impl Slot {
         self.set_kept(false);
         let socket = self.socket.load(SeqCst);
         // A registration that a child has from its parent is the parent's as well.
-        watch::end(fd, (process == process::id()).then_some(socket));
+        if let Some(events) = EVENTS.get() {
+            (events.end)(fd, (process == process::id()).then_some(socket));
+        }
         if cookie(socket) == self.socket_cookie.load(SeqCst) {
             descriptor::close(socket);
         }

@@ -30,8 +30,11 @@ use crate::{
     errno::{errno, set_errno},
     express::{self, Extent},
     real,
-    slot::{self, Owner},
+    slot::{self, CopyEvents, Owner},
 };
+
+/// What slots tell this file.
+pub(crate) static COPIES: CopyEvents = CopyEvents { begin, end, is_watched };
 
 /// Sockets in epoll instances at a time; the streams of others are woken by the pair alone.
 const WATCHES_MAX: usize = 256;
@@ -150,7 +153,7 @@ fn make(epoll: c_int, fd: c_int, event: &epoll_event) -> Option<&'static Watch> 
 }
 
 /// Whether an instance watches a stream that has copies.
-pub(crate) fn is_watched(fd: c_int) -> bool {
+fn is_watched(fd: c_int) -> bool {
     all().any(|watch| watch.epoll() >= 0 && watch.fd() == fd)
 }
 
@@ -183,7 +186,7 @@ enum Presence {
 
 /// Copies of a stream begin: instances that have the stream get the socket as well. Of a registration with `EPOLLONESHOT` it is
 /// not known whether it is armed until the program arms it again.
-pub(crate) fn begin(fd: c_int, socket: c_int) {
+fn begin(fd: c_int, socket: c_int) {
     let before = errno();
     for Registration { epoll, event } in epoll::registrations(fd) {
         if !is_wanted(event.events) || event.events & ONESHOT != 0 || !has(epoll, fd, event) {
@@ -216,7 +219,7 @@ fn complete(watch: &Watch, socket: c_int, is_there: Presence) {
 }
 
 /// Copies of a stream have ended; `socket` is taken out of the instances if it is given.
-pub(crate) fn end(fd: c_int, socket: Option<c_int>) {
+fn end(fd: c_int, socket: Option<c_int>) {
     for watch in all().filter(|watch| watch.epoll() >= 0 && watch.fd() == fd) {
         if let Some(socket) = socket {
             control(watch.epoll(), libc::EPOLL_CTL_DEL, socket, watch.socket_event());
