@@ -137,7 +137,10 @@ fn down_ends_programs_and_is_idempotent() {
         let lab = Lab::up(&ring(3), &options, &mut |_| {}).expect("the lab comes up");
         let mut sleeper = lab.command("n1", "sleep", &["600".to_owned()]).expect("a host").spawn().expect("it starts");
         // Until it has entered its namespace it could not be found there.
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).expect("it lives");
+        while network(&sleeper.id().to_string()) == network("self") {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
         lab::down(&options.name).expect("the lab goes down");
         assert!(sleeper.wait().expect("it was started").code().is_none(), "a signal ended it");
         lab::down(&options.name).expect("nothing to do");
