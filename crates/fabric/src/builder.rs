@@ -267,11 +267,13 @@ impl TopologyBuilder {
     /// # Errors
     /// [`Fault`] if the host's name is another, the machine's name is unusable or taken, or hosts of other machines stand
     /// between.
+    ///
+    /// # Panics
+    /// If no host was added.
     pub fn join_machine(&mut self, name: &str) -> Result<(), Fault> {
         check_name(name)?;
-        let (Some(host), Some(own)) = (self.hosts.last_mut(), self.machines.last()) else {
-            return Err(Fault::Empty);
-        };
+        let host = self.hosts.last_mut().expect("a host was added");
+        let own = self.machines.last().expect("every host has a machine");
         if own == name {
             return Ok(());
         }

@@ -32,7 +32,7 @@ pub struct Policy {
     pub mtu_bytes: u16,
     /// What hosts send to each other: what loads are counted by. All-to-all leaves out what [`Policy::demand`] does.
     pub traffic: Traffic,
-    /// Which hosts of other rails all-to-all traffic is for.
+    /// Whether all-to-all traffic crosses rails.
     pub rails: Rails,
     /// Seed of every random choice.
     pub seed: u64,
@@ -43,7 +43,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether all-to-all traffic is for two hosts: ports of different machines and, with [`Rails::Within`], not of two rails.
+    /// Whether two hosts send to each other in all-to-all traffic: ports of different machines and, with [`Rails::Within`], not of
+    /// two rails.
     pub fn exchange(&self, topology: &Topology, source: HostId, destination: HostId) -> bool {
         let [a, b] = [source, destination].map(|id| topology.host(id));
         let same_rail = a.rail.is_none() || b.rail.is_none() || a.rail == b.rail;
@@ -162,11 +163,11 @@ words! {
 }
 
 words! {
-    /// Which hosts of other rails all-to-all traffic is for.
+    /// Whether all-to-all traffic crosses rails.
     Rails {
-        /// Every host, whatever its rail.
+        /// It does: every host sends to every host of other machines.
         Across = "across",
-        /// None: a host with a rail sends to hosts of its rail and to hosts without one.
+        /// It does not: a host with a rail sends to hosts of its rail and to hosts without a rail.
         Within = "within",
     }
 }

@@ -1,6 +1,6 @@
 //! The cabling: switches, their ports, the links between them, and the hosts at the rim.
 
-use std::{net::IpAddr, ops::Range, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, ops::Range, sync::Arc};
 
 use crate::{ChannelId, Guid, HostId, LinkId, Mac, MachineId, Model, PortId, SwitchId, SwitchIdentity, VlanId};
 
@@ -88,7 +88,7 @@ pub struct Host {
     pub name: String,
     /// The machine that it is a port of.
     pub machine: MachineId,
-    /// The rail that it is on, where a cluster has rails: the ports of one number lead to switches of their own.
+    /// The rail that it is on, where machines have a port on each of several groups of switches: the number of the group.
     pub rail: Option<u8>,
     /// The station address; unicast and unique.
     pub mac: Mac,
@@ -260,6 +260,12 @@ impl Topology {
     #[inline]
     pub fn are_of_one_machine(&self, a: HostId, b: HostId) -> bool {
         self.host(a).machine == self.host(b).machine
+    }
+
+    /// The host of each station address. Cost: O(addresses · log addresses).
+    pub fn hosts_by_mac(&self) -> BTreeMap<Mac, HostId> {
+        let owned = |(id, host): (HostId, &Host)| host.macs().map(move |mac| (mac, id)).collect::<Vec<_>>();
+        self.host_ids().zip(&self.hosts).flat_map(owned).collect()
     }
 
     /// The number of station addresses of the hosts `first` to `last`. Cost: O(1).

@@ -330,6 +330,12 @@ fn the_demand_of_all_to_all_is_between_machines_and_within_rails_if_asked() {
                 "seed {seed}"
             );
         }
+        let owners = topology.hosts_by_mac();
+        let macs = |host: &fabric::Host| std::iter::once(host.mac).chain(host.further_macs.clone()).collect::<Vec<_>>();
+        assert_eq!(owners.len(), topology.hosts().iter().map(|host| macs(host).len()).sum::<usize>(), "seed {seed}");
+        for (id, host) in topology.host_ids().zip(topology.hosts()) {
+            assert!(macs(host).iter().all(|mac| owners[mac] == id), "seed {seed}: {}", host.name);
+        }
         let of_machines: usize = topology.machines().iter().map(|machine| machine.hosts().count()).sum();
         assert_eq!(of_machines, topology.hosts().len(), "seed {seed}");
         for rails in Rails::ALL.iter().copied() {

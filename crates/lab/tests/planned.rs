@@ -76,7 +76,7 @@ fn further_addresses_are_delivered_and_nothing_floods() {
             if skipped(backend) {
                 continue;
             }
-            let name = lab_name(&format!("macs{}", tagging.word().len()));
+            let name = lab_name(&format!("macs_{}", tagging.word().replace('-', "_")));
             let lab = Guard::up(&plan, &LabOptions { backend: Some(backend), ..LabOptions::new(name) });
             for probe in [Probe::Ping, Probe::Addresses] {
                 let delivery = check(&lab.0, probe).expect("probes can be sent");

@@ -100,7 +100,7 @@ impl Draft {
         builder.finish().map_err(|faults| faults.into_iter().next().expect("a refusal has a reason").into())
     }
 
-    /// The hosts of each machine, by rail: `nics` switches with hosts in a row have one each.
+    /// The hosts of each machine, by rail: one on each of `nics` consecutive switches with hosts.
     fn machines(&self, nics: usize) -> Result<Vec<Vec<usize>>, GenerateError> {
         let rims: Vec<usize> = self.switches.iter().map(|switch| switch.hosts).filter(|hosts| *hosts > 0).collect();
         let hosts = rims.first().copied().unwrap_or(0);

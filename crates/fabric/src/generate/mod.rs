@@ -31,8 +31,8 @@ pub struct Options {
     /// Hosts on each switch that takes hosts; none is what the family has by itself: as many as make the network
     /// non-blocking on fat trees and Clos networks, `fanout` on trees, `a/2` on dragonflies, one elsewhere.
     pub hosts_per_switch: Option<usize>,
-    /// Ports of each machine: as many switches with hosts in a row serve the same machines, each as a rail of its own. None is
-    /// one port, and no rails.
+    /// Ports of each machine: so many consecutive switches with hosts serve the same machines, each as a rail of its own. None is one
+    /// port, and no rails.
     pub nics: Option<usize>,
     /// Rate of every link between switches, in each direction.
     pub rate_bps: u64,
@@ -113,7 +113,7 @@ pub enum GenerateError {
         has: usize,
     },
     /// The switches with hosts do not divide into rails.
-    #[error("machines with {nics} ports need {nics}, {}, {} … switches with hosts, as many on each; this network has {found}", 2 * nics, 3 * nics)]
+    #[error("machines with {nics} ports need {nics}, {}, {} … switches with hosts, and the same number of hosts on each of them; this network has {found}", 2 * nics, 3 * nics)]
     NoRails {
         /// Ports of a machine.
         nics: usize,

@@ -55,7 +55,7 @@ pub use watch::{StepLimit, Watch, tables_are_tight};
 
 use std::borrow::Cow;
 
-use fabric::{Plan, Policy, Topology};
+use fabric::{Plan, Policy, Topology, Traffic};
 
 use crate::{
     afresh::plan_afresh,
@@ -114,7 +114,7 @@ fn attempt(
     Ok(plan)
 }
 
-/// Plans for what hosts send to each other; engines are told of it as all-to-all between all hosts, or as a matrix.
+/// Plans by [`Policy::demand`]: engines know all-to-all between all hosts, and matrices.
 fn plan_between_machines(
     topology: &Topology,
     policy: &Policy,
@@ -125,7 +125,7 @@ fn plan_between_machines(
         Cow::Borrowed(_) => return plan_data(topology, policy, previous, watch),
         Cow::Owned(traffic) => traffic,
     };
-    // What was asked for before is the same request if it was asked in the same words, however many hosts there are now.
+    // Requests are the same if their policies are. Their matrices differ as soon as a host comes or goes.
     let previous = previous.map(|previous| {
         let before = &previous.policy;
         let same = (&before.traffic, before.rails) == (&policy.traffic, policy.rails);
@@ -150,11 +150,9 @@ pub fn lattice_positions(topology: &Topology) -> Option<Vec<Vec<usize>>> {
     positions.iter().all(|position| !position.is_empty()).then_some(positions)
 }
 
-/// How long a request's traffic keeps the most loaded link of a single spanning tree busy, in demand on the fastest link: the
-/// tree of engine `tree`. Cost: O(switches · links), and for a matrix O(demands) more.
-pub fn spanning_tree_time(topology: &Topology, policy: &Policy) -> f64 {
-    let demand = policy.demand(topology);
-    let traffic = demand.as_deref().unwrap_or(&policy.traffic);
+/// How long traffic keeps the most loaded link of a single spanning tree busy, in demand on the fastest link: the tree of engine
+/// `tree`. Cost: O(switches · links), and for a matrix O(demands) more.
+pub fn spanning_tree_time(topology: &Topology, traffic: &Traffic) -> f64 {
     Measure::of(topology, traffic, &spanning_tree(topology)).time_max
 }
 

@@ -99,7 +99,7 @@ impl StepLimit {
 pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
     let switches = topology.switches().len();
     let macs_of = |hosts: &[HostId]| hosts.iter().map(|host| topology.mac_count(*host, *host)).sum::<usize>();
-    let macs: usize = topology.switch_ids().map(|switch| macs_of(topology.hosts_of(switch))).sum();
+    let macs: usize = topology.hosts().iter().map(|host| host.macs().count()).sum();
     let Some(least) = topology.switches().iter().map(|switch| switch.model.static_entries_max).min() else {
         return false;
     };

@@ -127,8 +127,8 @@ pub struct SwitchChange {
     pub set: Vec<FdbRun>,
     /// Entries to remove, ascending.
     pub unset: Vec<FdbRun>,
-    /// Entries to remove for addresses that no host has any more, or that another host has now, ascending; before others are
-    /// added.
+    /// Entries to remove for addresses that no host has any more, or that another host has now, ascending. They go before
+    /// those of `set` come.
     pub foreign_unset: Vec<FdbEntry>,
     /// `classes[class]`: the priority class of each VLAN from now on, if that changes.
     pub classes: Option<Vec<VlanSet>>,

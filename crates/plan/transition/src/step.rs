@@ -28,9 +28,7 @@ pub(super) struct StepSequence<'a> {
 
 impl<'a> StepSequence<'a> {
     pub(super) fn new(topology: &'a Topology, start: FabricState) -> Self {
-        let owner =
-            topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
-        Self { topology, owner, now: start, round: 1, steps: Vec::new() }
+        Self { topology, owner: topology.hosts_by_mac(), now: start, round: 1, steps: Vec::new() }
     }
 
     pub(super) fn now(&self) -> &FabricState {
@@ -164,7 +162,7 @@ impl<'a> StepSequence<'a> {
                     change.set.push(FdbRun { port, ..run });
                 }
             });
-            // An address that went from one host to another takes its entry along.
+            // The entry of an address that is another host's now is replaced, not kept beside the new one.
             let is_set = |entry: &&FdbEntry| {
                 self.owner.get(&entry.mac).is_some_and(|host| {
                     let before = change.set.partition_point(|run| (run.vlan, run.last) < (entry.vlan, *host));

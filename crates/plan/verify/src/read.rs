@@ -23,8 +23,7 @@ use crate::{findings::Findings, learned, state::FabricState};
 pub(crate) fn read_state<'a>(plan: &'a Plan, findings: &mut Findings) -> FabricState<'a> {
     let topology = &plan.topology;
     let (devices, ports) = read_devices(plan, findings);
-    let host_by_mac: BTreeMap<Mac, HostId> =
-        topology.host_ids().flat_map(|id| topology.host(id).macs().map(move |mac| (mac, id))).collect();
+    let host_by_mac = topology.hosts_by_mac();
     let fdb = topology
         .switch_ids()
         .map(|switch| match devices[switch.index()] {
@@ -236,8 +235,8 @@ fn usable_runs<'a>(
     Cow::Owned(repaired)
 }
 
-/// What a device lists as foreign entries but is about hosts: a run for each host all of whose addresses leave by one port. Frames
-/// for a host whose addresses have other entries meet none: some of its addresses have none, or leave elsewhere.
+/// Runs for hosts whose entries a device lists as foreign: one for each host all of whose addresses leave by one port. Entries for
+/// some addresses of a host, or by several ports, make no run, so that its frames are found to flood.
 fn runs_among_foreign(topology: &Topology, device: &DeviceIntent, host_by_mac: &BTreeMap<Mac, HostId>) -> Vec<FdbRun> {
     let mut found: BTreeMap<(VlanId, HostId), BTreeMap<Mac, PortId>> = BTreeMap::new();
     for entry in &device.foreign {

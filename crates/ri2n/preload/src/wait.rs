@@ -11,18 +11,18 @@ use crate::{
     slot, watch,
 };
 
+/// Waits with the copies of streams, if there are any and `with_copies` can; else as the program asked.
+fn wait(with_copies: impl FnOnce() -> Option<c_int>, plain: impl FnOnce() -> c_int) -> c_int {
+    let ready = if slot::is_any_active() { with_copies() } else { None };
+    ready.unwrap_or_else(plain)
+}
+
 /// # Safety
 /// As `poll(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, ms: c_int) -> c_int {
-    if slot::is_any_active() {
-        // SAFETY: the arguments are the caller's.
-        if let Some(ready) = unsafe { poll_with_copies(fds, count, ms) } {
-            return ready;
-        }
-    }
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::poll(fds, count, ms) }
+    wait(|| unsafe { poll_with_copies(fds, count, ms) }, || unsafe { real::poll(fds, count, ms) })
 }
 
 /// What `poll` becomes where the compiler knows how many descriptors there is room for.
@@ -31,14 +31,12 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, ms: c_int)
 /// As `poll(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __poll_chk(fds: *mut pollfd, count: nfds_t, ms: c_int, room: size_t) -> c_int {
-    if slot::is_any_active() && count as usize <= room / size_of::<pollfd>() {
-        // SAFETY: the arguments are the caller's.
-        if let Some(ready) = unsafe { poll_with_copies(fds, count, ms) } {
-            return ready;
-        }
-    }
-    // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::poll_checked(fds, count, ms, room) }
+    let plain = || {
+        // SAFETY: the arguments are the caller's, unchanged.
+        unsafe { real::poll_checked(fds, count, ms, room) }
+    };
+    // SAFETY: the arguments are the caller's, and there is room for so many.
+    if fit(count, room) { wait(|| unsafe { poll_with_copies(fds, count, ms) }, plain) } else { plain() }
 }
 
 /// # Safety
@@ -50,14 +48,8 @@ pub unsafe extern "C-unwind" fn ppoll(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    if slot::is_any_active() {
-        // SAFETY: the arguments are the caller's.
-        if let Some(ready) = unsafe { ppoll_with_copies(fds, count, limit, mask) } {
-            return ready;
-        }
-    }
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::ppoll(fds, count, limit, mask) }
+    wait(|| unsafe { ppoll_with_copies(fds, count, limit, mask) }, || unsafe { real::ppoll(fds, count, limit, mask) })
 }
 
 /// What `ppoll` becomes where the compiler knows how many descriptors there is room for.
@@ -72,14 +64,17 @@ pub unsafe extern "C-unwind" fn __ppoll_chk(
     mask: *const sigset_t,
     room: size_t,
 ) -> c_int {
-    if slot::is_any_active() && count as usize <= room / size_of::<pollfd>() {
-        // SAFETY: the arguments are the caller's.
-        if let Some(ready) = unsafe { ppoll_with_copies(fds, count, limit, mask) } {
-            return ready;
-        }
-    }
-    // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::ppoll_checked(fds, count, limit, mask, room) }
+    let plain = || {
+        // SAFETY: the arguments are the caller's, unchanged.
+        unsafe { real::ppoll_checked(fds, count, limit, mask, room) }
+    };
+    // SAFETY: the arguments are the caller's, and there is room for so many.
+    if fit(count, room) { wait(|| unsafe { ppoll_with_copies(fds, count, limit, mask) }, plain) } else { plain() }
+}
+
+/// Whether `room` bytes hold `count` descriptors to poll.
+fn fit(count: nfds_t, room: size_t) -> bool {
+    count as usize <= room / size_of::<pollfd>()
 }
 
 /// # Safety
@@ -118,21 +113,18 @@ pub unsafe extern "C-unwind" fn select(
     except: *mut fd_set,
     limit: *mut timeval,
 ) -> c_int {
-    if slot::is_any_active() {
+    let with_copies = || {
         // SAFETY: the caller vouches for the sets and the time, in which the kernel leaves what is left of it.
-        let ready = unsafe {
+        unsafe {
             select::wait(count, [read, write, except], Limit::of_val(limit.as_ref()), |count, sets: Sets, left| {
                 let mut at_once = timeval { tv_sec: 0, tv_usec: 0 };
                 let limit = if left == Some(0) { &raw mut at_once } else { limit };
                 real::select(count, sets[0], sets[1], sets[2], limit)
             })
-        };
-        if let Some(ready) = ready {
-            return ready;
         }
-    }
+    };
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::select(count, read, write, except, limit) }
+    wait(with_copies, || unsafe { real::select(count, read, write, except, limit) })
 }
 
 /// # Safety
@@ -146,21 +138,18 @@ pub unsafe extern "C-unwind" fn pselect(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    if slot::is_any_active() {
+    let with_copies = || {
         // SAFETY: the caller vouches for the sets and the time.
-        let ready = unsafe {
+        unsafe {
             select::wait(count, [read, write, except], Limit::of_spec(limit.as_ref()), |count, sets: Sets, left| {
                 let left = left.map(to_spec);
                 let limit = left.as_ref().map_or(limit, ptr::from_ref);
                 real::pselect(count, sets[0], sets[1], sets[2], limit, mask)
             })
-        };
-        if let Some(ready) = ready {
-            return ready;
         }
-    }
+    };
     // SAFETY: the arguments are the caller's, unchanged.
-    unsafe { real::pselect(count, read, write, except, limit, mask) }
+    wait(with_copies, || unsafe { real::pselect(count, read, write, except, limit, mask) })
 }
 
 /// # Safety

@@ -2,9 +2,11 @@
 //!
 //! `ri2n run` starts a *broker*, which holds every RI2N stream of the session. The preload library inside a program asks it,
 //! over one packet of an `AF_UNIX` socket, to connect, to listen or to hand over an accepted stream, and gets one answer with
-//! an ordinary descriptor. The socket may be kept for the next question, after the answer to the last; a broker that closes it
-//! gives no answer. No other state stays in the program: what must be known of a descriptor later (that it is a stream of
-//! RI2N, and between which addresses) is its bound name, which the kernel keeps through `dup`, `fork` and `exec`.
+//! an ordinary descriptor. A program may keep the socket and send its next question on it once the last one is answered. If the
+//! broker has closed the socket meanwhile, it has not read the question, and the program asks on a new socket.
+//!
+//! Programs keep no other state. That a descriptor is a stream of RI2N, and between which addresses, is in its bound name, which the
+//! kernel keeps through `dup`, `fork` and `exec`.
 //!
 //! ```text
 //!  program ── Request(connect, addresses, token) + its TCP socket ──▶ broker ══ RI2N ══▶ peer

@@ -90,13 +90,13 @@ impl Pattern {
         }
     }
 
-    /// Whether everybody sends to everybody: what the policy of a plan says of rails is about these patterns.
+    /// Whether every host sends to every other, which [`fabric::Policy::rails`] is about.
     pub const fn is_all_to_all(self) -> bool {
         matches!(self, Self::AllToAll | Self::AllToAllPhased | Self::Broadcast | Self::UnknownUnicast)
     }
 
-    /// Its pairs with the traffic of a plan's policy: those of everybody to everybody leave out the pairs of two rails where the
-    /// policy does.
+    /// Its pairs under a plan's policy: patterns in which every host sends to every other leave out the pairs that
+    /// [`fabric::Policy::exchange`] does.
     ///
     /// # Errors
     /// If the number of hosts does not suit it.

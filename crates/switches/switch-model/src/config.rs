@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 
 use fabric::{
     Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodKind, FloodSet, FlowControlMode,
-    HostId, IngressFilter, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId,
-    VlanSet,
+    IngressFilter, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId, VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -227,8 +226,7 @@ impl SwitchConfig {
                 }
             },
         });
-        let owners: BTreeMap<Mac, HostId> =
-            topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
+        let owners = topology.hosts_by_mac();
         let (mut runs, mut foreign) = (Vec::new(), Vec::new());
         let port_id = |slot: Slot| fabric::PortId::new(own.start + slot.index());
         for (&(vlan, mac), &slot) in &self.entries {

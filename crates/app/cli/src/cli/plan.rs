@@ -77,7 +77,7 @@ pub(crate) struct Plan {
     /// much to all. `espalier traffic` estimates it from counters.
     #[arg(long, value_name = "FILE")]
     pub(crate) traffic: Option<PathBuf>,
-    /// Which hosts of other rails the traffic of all to all is for, in a cluster whose machines have a port on each rail.
+    /// Whether all-to-all traffic crosses rails, where machines have a port on each of several rails.
     #[arg(long, default_value = "across", conflicts_with = "traffic", value_parser = choices(Rails::ALL, Rails::word, Rails::about))]
     pub(crate) rails: Rails,
     /// Seed of every random choice.

@@ -23,8 +23,8 @@ pub(crate) struct Generate {
     /// Hosts on each switch that has any.
     #[arg(long, value_name = "N", value_parser = count(0..=4096))]
     pub(crate) hosts_per_switch: Option<usize>,
-    /// Ports of each machine, each on a rail of its own: N switches with hosts in a row serve the same machines. One port unless
-    /// given.
+    /// Ports of each machine, each on a rail of its own: N consecutive switches with hosts serve the same machines. One port, and
+    /// no rails, unless given.
     #[arg(long, value_name = "N", value_parser = count(1..=255))]
     pub(crate) nics: Option<usize>,
     /// Rate of the cables between switches, such as 10gbit.

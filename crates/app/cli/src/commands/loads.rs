@@ -31,8 +31,8 @@ pub(super) fn most_loaded(plan: &Plan) -> Vec<ChannelId> {
     plan.topology.channel_ids().filter(is_one).collect()
 }
 
-/// What each pair of hosts has if all that have something to send do so at once and share their links evenly, beside the same
-/// on a single spanning tree, in words; none for a traffic matrix that was given, or without pairs.
+/// The rate of each pair of hosts if all-to-all runs at once and pairs share links evenly, beside the same on a single spanning tree,
+/// in words; none for a plan by a traffic matrix, or without pairs.
 pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     let topology = &plan.topology;
     if plan.policy.traffic != Traffic::AllToAll {
@@ -51,7 +51,7 @@ pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     let on_links = |time: f64| hosts_bps.min(topology.rate_max_bps() as f64 / time);
     let bps = on_links(plan.summary.max_channel_time);
     let limit = if bps < hosts_bps { "the most loaded link" } else { "the hosts' links" };
-    let factor = bps / on_links(planner::spanning_tree_time(topology, &plan.policy));
+    let factor = bps / on_links(planner::spanning_tree_time(topology, &demand));
     Some(format!("{} for each pair, limited by {limit}; {factor:.2}× spanning tree", rate_words(bps)))
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use fabric::{
-    FlowControl, HostId, Mac, VlanId,
+    FlowControl, Mac, VlanId,
     format::{plan::ReadMode, table::Table},
 };
 use tagger::{
@@ -120,8 +120,7 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> 
             let hosts = topology
                 .host_ids()
                 .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
-            let number: BTreeMap<Mac, HostId> =
-                topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
+            let number = topology.hosts_by_mac();
             let safe: BTreeMap<VlanId, Vec<bool>> =
                 table.receive.iter().map(|vlan| (vlan, plan::safe(&plan, vlan, host))).collect();
             let may = |to: Mac, vlan| safe[&vlan][topology.switch_of(number[&to]).index()];

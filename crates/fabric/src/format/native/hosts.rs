@@ -82,6 +82,14 @@ struct HostFacts {
     rate_bps: u64,
 }
 
+/// An entry of a map, and the line that first has its name.
+struct Entry<'n> {
+    key: &'n Node,
+    name: &'n str,
+    first_line: usize,
+    value: &'n Node,
+}
+
 /// Where a host is named: its key, its name, and the machine that it is a port of.
 struct Named<'n> {
     key: &'n Node,
@@ -103,13 +111,7 @@ impl Reader<'_> {
         if section.is_null() || !self.expect_map(section, title, &format!("node01: {HOST_EXAMPLE}")) {
             return;
         }
-        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
-        for (key, value) in section.entries() {
-            let Some(name) = key.key() else {
-                self.diagnostics.push(self.at(key).error(format!("a {what}'s name is one word, not {}", key.kind())));
-                continue;
-            };
-            let first_line = *lines.entry(name).or_insert(key.place.line);
+        for Entry { key, name, first_line, value } in self.named_entries(section, what) {
             if value.is_null() {
                 let error = self.at(key).error(format!("{what} {name} has neither address nor port"));
                 self.diagnostics.push(error.with_help(format!("node01: {HOST_EXAMPLE}")));
@@ -145,13 +147,7 @@ impl Reader<'_> {
             let error = self.at(nics).error(format!("machine {machine} has no ports"));
             self.diagnostics.push(error.with_help(format!("name at least one: {NICS_EXAMPLE}")));
         }
-        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
-        for (key, value) in nics.entries() {
-            let Some(nic) = key.key() else {
-                self.diagnostics.push(self.at(key).error(format!("a port's name is one word, not {}", key.kind())));
-                continue;
-            };
-            let first_line = *lines.entry(nic).or_insert(key.place.line);
+        for Entry { key, name: nic, first_line, value } in self.named_entries(nics, "port") {
             let name = format!("{machine}/{nic}");
             if !self.expect_map(value, &name, HOST_EXAMPLE) {
                 continue;
@@ -160,6 +156,25 @@ impl Reader<'_> {
             self.read_host(&Named { key, name, machine: Some(machine), first_line }, &fields)?;
         }
         Ok(())
+    }
+
+    /// The entries of a map by name; names that are none are reported.
+    fn named_entries<'n>(&mut self, map: &'n Node, what: &str) -> Vec<Entry<'n>> {
+        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut named = Vec::new();
+        for (key, value) in map.entries() {
+            match key.key() {
+                Some(name) => {
+                    let first_line = *lines.entry(name).or_insert(key.place.line);
+                    named.push(Entry { key, name, first_line, value });
+                }
+                None => {
+                    let error = self.at(key).error(format!("a {what}'s name is one word, not {}", key.kind()));
+                    self.diagnostics.push(error);
+                }
+            }
+        }
+        named
     }
 
     fn read_host(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> Result<(), TooMany> {

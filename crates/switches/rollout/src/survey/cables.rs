@@ -257,8 +257,7 @@ impl Cables {
     /// Neighbours that are no switch of the topology: its hosts, perhaps elsewhere, and things at ports for cables.
     fn unplanned(&mut self, sights: &Sights<'_>, found: &Cabling, doubts: &mut BTreeMap<PortId, Unconfirmed>) {
         let topology = sights.topology;
-        let hosts: BTreeMap<Mac, HostId> =
-            topology.host_ids().flat_map(|host| topology.host(host).macs().map(move |mac| (mac, host))).collect();
+        let hosts = topology.hosts_by_mac();
         let spoken = found.hosts.iter().filter(|(_, host)| host.evidence == Evidence::Lldp);
         let spoken = spoken.map(|(place, host)| (*place, Some(host.mac), host.name.clone()));
         let others = found.doubts.iter().filter_map(|doubt| match doubt {
