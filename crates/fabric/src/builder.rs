@@ -245,6 +245,7 @@ impl TopologyBuilder {
             rail: None,
             mac,
             further_macs: Vec::new(),
+            standby: false,
             port,
             rate_bps,
             address,
@@ -272,7 +273,7 @@ impl TopologyBuilder {
     /// If no host was added.
     pub fn join_machine(&mut self, name: &str) -> Result<(), Fault> {
         check_name(name)?;
-        let host = self.hosts.last_mut().expect("a host was added");
+        let host = self.hosts.last().expect("a host was added");
         let own = self.machines.last().expect("every host has a machine");
         if own == name {
             return Ok(());
@@ -281,7 +282,11 @@ impl TopologyBuilder {
             return Err(Fault::NotOfMachine { host: host.name.clone(), machine: name.to_owned() });
         }
         match self.machine_by_name.get(name).copied() {
+            Some(known) if self.hosts.iter().rev().any(|host| host.machine == known && host.standby) => {
+                return Err(Fault::MixedBond(name.to_owned()));
+            }
             Some(known) if known.index() + 1 == host.machine.index() => {
+                let host = self.hosts.last_mut().expect("a host was added");
                 self.machine_by_name.remove(own);
                 host.machine = known;
                 self.machines.pop();
@@ -289,12 +294,58 @@ impl TopologyBuilder {
             Some(_) => return Err(Fault::DuplicateMachine(name.to_owned())),
             None if self.host_by_name.contains_key(name) => return Err(Fault::DuplicateHost(name.to_owned())),
             None => {
+                let id = host.machine;
                 self.machine_by_name.remove(own);
-                self.machine_by_name.insert(name.to_owned(), host.machine);
-                self.machines[host.machine.index()] = name.to_owned();
+                self.machine_by_name.insert(name.to_owned(), id);
+                self.machines[id.index()] = name.to_owned();
             }
         }
         Ok(())
+    }
+
+    /// The machine and the address of the host that was added last.
+    pub(crate) fn last_port(&self) -> Option<(&str, Mac)> {
+        let host = self.hosts.last()?;
+        Some((&self.machines[host.machine.index()], host.mac))
+    }
+
+    /// Adds a port to the machine of the host that was added last: both are ports of a failover bond, and the new one is on
+    /// standby. Its addresses are those of the others.
+    ///
+    /// # Errors
+    /// [`Fault`] if the name is not the machine's, a slash and the port's, or taken, the machine has ports of other addresses, the
+    /// port has a cable, or the bound on hosts is reached.
+    ///
+    /// # Panics
+    /// If no host was added.
+    pub fn add_standby(&mut self, name: &str, port: PortId, rate_bps: u64) -> Result<HostId, Fault> {
+        check_name(name)?;
+        if self.host_by_name.contains_key(name) {
+            return Err(Fault::DuplicateHost(name.to_owned()));
+        }
+        let beside = self.hosts.last().expect("a host was added");
+        let machine = &self.machines[beside.machine.index()];
+        if !name.strip_prefix(machine.as_str()).is_some_and(|nic| nic.starts_with('/')) {
+            return Err(Fault::NotOfMachine { host: name.to_owned(), machine: machine.clone() });
+        }
+        self.check_free(port)?;
+        if self.hosts.len() == HOSTS_MAX {
+            return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
+        }
+        let id = HostId::new(self.hosts.len());
+        let host =
+            Host { name: name.to_owned(), port, rate_bps, standby: true, rail: None, guid: None, ..beside.clone() };
+        self.hosts.push(host);
+        self.host_by_name.insert(name.to_owned(), id);
+        self.ports[port.index()].attachment = Attachment::Host(id);
+        Ok(id)
+    }
+
+    /// Makes a port of a failover bond the active one, and the others of its machine standby ports.
+    pub fn set_active(&mut self, port: HostId) {
+        let machine = self.hosts[port.index()].machine;
+        let own = self.hosts.iter_mut().enumerate().filter(|(_, host)| host.machine == machine);
+        own.for_each(|(index, host)| host.standby = index != port.index());
     }
 
     /// Says which rail a host is on.
@@ -328,10 +379,21 @@ impl TopologyBuilder {
     ) -> Result<(), Fault> {
         for (id, host) in topology.host_ids().zip(topology.hosts()) {
             let Some(port) = port(id, host) else { continue };
-            let added = self.add_host(&host.name, host.mac, port, host.rate_bps, host.address)?;
-            self.join_machine(&topology.machine(host.machine).name)?;
+            let machine = &topology.machine(host.machine).name;
+            // The first port of a bond that is left stands for it.
+            let joins_bond = topology.is_in_bond(host) && self.machines.last() == Some(machine);
+            let added = if joins_bond {
+                self.add_standby(&host.name, port, host.rate_bps)?
+            } else {
+                let added = self.add_host(&host.name, host.mac, port, host.rate_bps, host.address)?;
+                self.join_machine(machine)?;
+                host.further_macs.iter().try_for_each(|mac| self.add_mac(added, *mac))?;
+                added
+            };
+            if joins_bond && !host.standby {
+                self.set_active(added);
+            }
             self.hosts[added.index()].rail = host.rail;
-            host.further_macs.iter().try_for_each(|mac| self.add_mac(added, *mac))?;
             host.guid.map_or(Ok(()), |guid| self.set_host_guid(added, guid))?;
         }
         Ok(())
@@ -444,7 +506,14 @@ impl TopologyBuilder {
         let links = (self.links.iter())
             .map(|link| Link { a: renumbered[link.a.index()], b: renumbered[link.b.index()], ..*link })
             .collect();
-        let hosts = self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
+        let mut hosts: Vec<Host> =
+            self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
+        for bond in hosts.chunk_by_mut(|one, other| one.machine == other.machine && one.mac == other.mac) {
+            let mut further: Vec<Mac> = bond.iter().flat_map(|host| host.further_macs.iter().copied()).collect();
+            further.sort_unstable();
+            further.dedup();
+            bond.iter_mut().for_each(|host| host.further_macs.clone_from(&further));
+        }
         let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
         Ok((Topology::assemble(self.switches, ports, links, hosts, self.machines, in_band), unreachable))
     }

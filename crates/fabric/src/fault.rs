@@ -101,6 +101,9 @@ pub enum Fault {
         /// The machine.
         machine: String,
     },
+    /// A machine that has a failover bond and other ports as well.
+    #[error("machine {0} has a bond, so all its ports are ports of the bond; other ports are another machine's")]
+    MixedBond(String),
     /// Two devices of one GUID.
     #[error("GUID {guid} already belongs to {owner}")]
     DuplicateGuid {

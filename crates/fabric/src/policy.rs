@@ -1,6 +1,6 @@
 //! What the planner is asked for.
 
-use std::{borrow::Cow, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
 use crate::{
     Demand, ETHERNET_MTU_BYTES, Flood, HostId, StormLimit, Topology, Traffic, TrafficError, TrafficMatrix, VlanId,
@@ -43,24 +43,42 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether two hosts send to each other in all-to-all traffic: ports of different machines and, with [`Rails::Within`], not of
-    /// two rails.
+    /// Whether two hosts send to each other in all-to-all traffic: ports of different machines, neither of them on standby, and,
+    /// with [`Rails::Within`], not of two rails.
     pub fn exchange(&self, topology: &Topology, source: HostId, destination: HostId) -> bool {
         let [a, b] = [source, destination].map(|id| topology.host(id));
         let same_rail = a.rail.is_none() || b.rail.is_none() || a.rail == b.rail;
-        a.machine != b.machine && (same_rail || self.rails == Rails::Across)
+        let both_active = !a.standby && !b.standby;
+        a.machine != b.machine && both_active && (same_rail || self.rails == Rails::Across)
     }
 
-    /// What each host sends to each other: a traffic matrix as it is; all-to-all without the pairs within a machine and, with
-    /// [`Rails::Within`], without the pairs of two rails. All-to-all comes back where that leaves nothing out.
+    /// What each host sends to each other: all-to-all without the pairs within a machine, of standby ports and, with
+    /// [`Rails::Within`], of two rails; a traffic matrix as it is, but that the active port of a bond sends and receives what is
+    /// said of its standby ports. The traffic comes back as it is where that changes nothing.
     /// Cost: O(hosts²) where it leaves something out.
     ///
     /// # Errors
     /// [`TrafficError::TooMany`] if more pairs than a matrix holds are left.
     pub fn demand(&self, topology: &Topology) -> Result<Cow<'_, Traffic>, TrafficError> {
         let by_rail = self.rails == Rails::Within && topology.hosts().iter().any(|host| host.rail.is_some());
-        if self.traffic != Traffic::AllToAll || !(by_rail || topology.has_multi_port_machines()) {
-            return Ok(Cow::Borrowed(&self.traffic));
+        match &self.traffic {
+            Traffic::AllToAll if by_rail || topology.has_multi_port_machines() => {}
+            Traffic::Matrix(matrix) if topology.has_standby_ports() => {
+                // A matrix for other hosts is refused as it is.
+                if matrix.hosts() != topology.hosts().len() {
+                    return Ok(Cow::Borrowed(&self.traffic));
+                }
+                let mut amounts: BTreeMap<[HostId; 2], f64> = BTreeMap::new();
+                for Demand { source, destination, amount } in matrix.demands() {
+                    let pair = [source, destination].map(|host| topology.active_port(host));
+                    *amounts.entry(pair).or_default() += amount;
+                }
+                let demands = amounts.into_iter().filter(|([source, destination], _)| source != destination);
+                let demands = demands.map(|([source, destination], amount)| Demand { source, destination, amount });
+                let matrix = TrafficMatrix::new(matrix.hosts(), demands.collect())?;
+                return Ok(Cow::Owned(Traffic::Matrix(matrix)));
+            }
+            Traffic::AllToAll | Traffic::Matrix(_) => return Ok(Cow::Borrowed(&self.traffic)),
         }
         let pairs = topology.host_ids().flat_map(|source| topology.host_ids().map(move |to| (source, to)));
         let demands = pairs.filter(|&(source, to)| self.exchange(topology, source, to));

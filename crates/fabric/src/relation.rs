@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Attachment, ChannelId, Host, HostId, Mac, PortId, SwitchId, Topology};
+use crate::{Attachment, ChannelId, Host, HostId, PortId, SwitchId, Topology};
 
 /// Where the switches, ports, links and hosts of an older topology are in a newer one; none where they are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,8 @@ pub struct Relation {
     pub port: Vec<Option<PortId>>,
     /// `channel[old]`: the same direction of a cable between the same two ports.
     pub channel: Vec<Option<ChannelId>>,
-    /// `station[old]`: the host of the same addresses, whatever its name: what forwarding entries are about.
+    /// `station[old]`: the host of the same addresses, whatever its name: what forwarding entries are about. A standby port is
+    /// the one of the same name, if that is on standby too.
     pub station: Vec<Option<HostId>>,
     /// `switch_from[new]`: the old switch of the same name.
     pub switch_from: Vec<Option<SwitchId>>,
@@ -50,14 +51,18 @@ impl Relation {
             })
             .collect();
         let names: BTreeMap<&str, HostId> = new.host_ids().map(|id| (new.host(id).name.as_str(), id)).collect();
-        let macs: BTreeMap<Mac, HostId> = new.host_ids().map(|id| (new.host(id).mac, id)).collect();
+        let macs = new.hosts_by_mac();
         let mut host_from = vec![None; new.hosts().len()];
         for id in old.host_ids() {
             if let Some(twin) = names.get(old.host(id).name.as_str()) {
                 host_from[twin.index()] = Some(id);
             }
         }
-        let same = |host: &Host| macs.get(&host.mac).copied().filter(|twin| new.host(*twin).macs().eq(host.macs()));
+        let same = |host: &Host| {
+            let twin = if host.standby { names.get(host.name.as_str()) } else { macs.get(&host.mac) };
+            let is_same = |twin: &Host| twin.standby == host.standby && twin.all_macs().eq(host.all_macs());
+            twin.copied().filter(|twin| is_same(new.host(*twin)))
+        };
         let station = old.hosts().iter().map(same).collect();
         Self { port, channel, station, switch_from, host_from }
     }
@@ -69,7 +74,7 @@ impl Relation {
             (Attachment::Nothing, Attachment::Nothing) => true,
             (Attachment::Host(one), Attachment::Host(other)) => {
                 let (one, other) = (old.host(one), new.host(other));
-                one.name == other.name && one.macs().eq(other.macs())
+                one.name == other.name && one.all_macs().eq(other.all_macs())
             }
             (Attachment::Link(link), Attachment::Link(_)) => self.channel[ChannelId::forward(link).index()].is_some(),
             _ => false,
@@ -81,7 +86,8 @@ impl Relation {
         let same = |id: &HostId| {
             self.host_from[id.index()].is_some_and(|before| {
                 let (before, now) = (old.host(before), new.host(*id));
-                before.macs().eq(now.macs()) && self.port[before.port.index()] == Some(now.port)
+                let same_addresses = before.standby == now.standby && before.all_macs().eq(now.all_macs());
+                same_addresses && self.port[before.port.index()] == Some(now.port)
             })
         };
         new.host_ids().filter(same).collect()

@@ -90,11 +90,14 @@ pub struct Host {
     pub machine: MachineId,
     /// The rail that it is on, where machines have a port on each of several groups of switches: the number of the group.
     pub rail: Option<u8>,
-    /// The station address; unicast and unique.
+    /// The station address; unicast, and unique among hosts but for the ports of one failover bond.
     pub mac: Mac,
     /// Further station addresses behind the same port, such as those of virtual machines and management processors;
     /// unicast and unique, ascending.
     pub further_macs: Vec<Mac>,
+    /// Whether it is a standby port of its machine's failover bond: the addresses are those of the bond, and behind the
+    /// machine's active port now.
+    pub standby: bool,
     /// The switch port that it is plugged into.
     pub port: PortId,
     /// Capacity of each direction of its cable.
@@ -106,8 +109,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// Every station address behind the port, its own first.
+    /// Every station address behind the port, its own first; none behind a standby port.
     pub fn macs(&self) -> impl Iterator<Item = Mac> + Clone + '_ {
+        self.all_macs().filter(|_| !self.standby)
+    }
+
+    /// Every station address that is behind the port while it is not on standby, its own first.
+    pub fn all_macs(&self) -> impl Iterator<Item = Mac> + Clone + '_ {
         std::iter::once(self.mac).chain(self.further_macs.iter().copied())
     }
 }
@@ -193,11 +201,9 @@ impl Topology {
             rim_start.push(rim.len());
         }
         let rate_max_bps = links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
-        let mut macs_before = vec![0];
         let mut machines: Vec<Machine> =
             (machine_names.into_iter()).map(|name| Machine { name, first: HostId::new(0), ports: 0 }).collect();
         for (id, host) in HostId::all(hosts.len()).zip(&hosts) {
-            macs_before.push(macs_before[id.index()] + host.macs().count());
             let machine = &mut machines[host.machine.index()];
             if machine.ports == 0 {
                 machine.first = id;
@@ -208,9 +214,9 @@ impl Topology {
             switches,
             ports,
             links,
+            macs_before: macs_before(&hosts),
             hosts,
             machines,
-            macs_before,
             out,
             out_start,
             rim,
@@ -260,6 +266,43 @@ impl Topology {
     #[inline]
     pub fn are_of_one_machine(&self, a: HostId, b: HostId) -> bool {
         self.host(a).machine == self.host(b).machine
+    }
+
+    /// Whether some machine has a failover bond.
+    pub fn has_standby_ports(&self) -> bool {
+        self.hosts.iter().any(|host| host.standby)
+    }
+
+    /// Whether a host is a port of a failover bond. Cost: O(ports of the machine).
+    pub fn is_in_bond(&self, host: &Host) -> bool {
+        self.machine(host.machine).hosts().any(|port| self.host(port).standby)
+    }
+
+    /// The port that the addresses of a host are behind: the host itself, unless it is a standby port. Cost: O(ports of the
+    /// machine).
+    pub fn active_port(&self, host: HostId) -> HostId {
+        let mut ports = self.machine(self.host(host).machine).hosts();
+        if self.host(host).standby { ports.find(|port| !self.host(*port).standby).unwrap_or(host) } else { host }
+    }
+
+    /// The standby ports of the bond that a host is the active port of; none where it is no port of a bond.
+    pub fn standby_ports(&self, active: HostId) -> impl Iterator<Item = HostId> + '_ {
+        let ports = self.machine(self.host(active).machine).hosts();
+        ports.filter(move |port| !self.host(active).standby && self.host(*port).standby)
+    }
+
+    /// The same cabling after a failover bond has changed to another of its ports. A host that is no port of a bond, or its active
+    /// port, changes nothing.
+    #[must_use]
+    pub fn with_active(&self, port: HostId) -> Self {
+        let mut changed = self.clone();
+        if self.host(port).standby {
+            self.machine(self.host(port).machine)
+                .hosts()
+                .for_each(|own| changed.hosts[own.index()].standby = own != port);
+            changed.macs_before = macs_before(&changed.hosts);
+        }
+        changed
     }
 
     /// The host of each station address. Cost: O(addresses · log addresses).
@@ -432,4 +475,11 @@ impl Topology {
     pub fn channel_label(&self, channel: ChannelId) -> String {
         format!("{} -> {}", self.port_label(self.tail_port(channel)), self.port_label(self.head_port(channel)))
     }
+}
+
+/// `macs_before[host]`: station addresses of the hosts before it.
+fn macs_before(hosts: &[Host]) -> Vec<usize> {
+    let mut before = vec![0];
+    hosts.iter().for_each(|host| before.push(before[before.len() - 1] + host.macs().count()));
+    before
 }

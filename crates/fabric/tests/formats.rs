@@ -539,7 +539,7 @@ prop_compose! {
                 builder.add_link(a, b, rate_bps).unwrap();
             }
         }
-        let mut machine = None;
+        let (mut machine, mut bond, mut last) = (None, None, None);
         for (number, (name, index, mac, address)) in hosts.into_iter().enumerate() {
             let Some(port) = port(&mut builder, index.index(count)) else { continue };
             let address: Option<IpAddr> = match address {
@@ -556,15 +556,27 @@ prop_compose! {
                 _ => Some(format!("machine {number}").replace(' ', "-")),
             };
             let name = machine.as_ref().map_or(name, |machine| format!("{machine}/{number}"));
-            let added = builder.add_host(&name, Mac::local(mac), port, rates.next().unwrap_or(1), address);
-            let Ok(host) = added else { continue };
-            if let Some(machine) = &machine {
-                builder.join_machine(machine).unwrap();
-            }
+            // Some machines are failover bonds: further ports share the addresses of the first.
+            let joins_bond = machine.is_some() && machine == bond;
+            let begins_bond = machine.is_some() && machine != last && mac % 2 == 0;
+            last.clone_from(&machine);
+            let host = if joins_bond {
+                let Ok(host) = builder.add_standby(&name, port, rates.next().unwrap_or(1)) else { continue };
+                if rail % 2 == 1 {
+                    builder.set_active(host);
+                }
+                host
+            } else {
+                let added = builder.add_host(&name, Mac::local(mac), port, rates.next().unwrap_or(1), address);
+                let Ok(host) = added else { continue };
+                machine.as_ref().map_or(Ok(()), |machine| builder.join_machine(machine)).unwrap();
+                bond = machine.clone().filter(|_| begins_bond);
+                host
+            };
             if rail > 0 {
                 builder.set_rail(host, rail);
             }
-            for mac in 0..further {
+            for mac in 0..if joins_bond { 0 } else { further } {
                 builder.add_mac(host, Mac::new([6, 0, 0, 0, number as u8, (7 - mac) as u8])).unwrap();
             }
             if let Some(guid) = Guid::new(number as u64 % 2 * (number as u64 + 0x5000_0000_0000_0000)) {

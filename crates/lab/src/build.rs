@@ -9,6 +9,7 @@
 use std::{
     fmt::{self, Write},
     fs, io,
+    net::IpAddr,
     num::NonZero,
     sync::{
         Mutex,
@@ -28,7 +29,7 @@ use crate::{
     error::Context,
     layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
     managed,
-    name::{HOST_DEVICE, check_lab_name},
+    name::check_lab_name,
     netns, ready,
     shaper::{port_mtu_bytes, queue_frames, shaper},
     signal::Watch,
@@ -220,7 +221,11 @@ fn nodes(
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), LabError> {
-    let (switches, total) = (layout.switches.len(), layout.switches.len() + layout.hosts.len());
+    let switches = layout.switches.len();
+    let machines: Vec<&[HostSite]> = layout.machines().collect();
+    let mut firsts = vec![0];
+    machines.iter().for_each(|ports| firsts.push(firsts[firsts.len() - 1] + ports.len()));
+    let total = switches + machines.len();
     let rates = rates(layout);
     let (next, (sender, receiver)) = (AtomicUsize::new(0), std::sync::mpsc::channel());
     let work = |node: usize| {
@@ -230,7 +235,8 @@ fn nodes(
         if node < switches {
             switch(layout, node, &tables[node], mtu_bytes, &rates)
         } else {
-            host(layout, &layout.hosts[node - switches], tagging[node - switches].as_ref(), &rates)
+            let at = node - switches;
+            machine(layout, machines[at], &tagging[firsts[at]..firsts[at + 1]], &rates)
         }
     };
     thread::scope(|scope| {
@@ -285,34 +291,90 @@ fn switch(
     run_batch(&Batch { tool: "ip", namespace, script: port_script(site, mtu_bytes) }, place("start ports"))
 }
 
-fn host(layout: &Layout, site: &HostSite, tagging: Option<&TaggingTable>, rates: &Rates<'_>) -> Result<(), LabError> {
+/// Configures the ports of a machine, in order.
+fn machine(
+    layout: &Layout,
+    ports: &[HostSite],
+    tagging: &[Option<TaggingTable>],
+    rates: &Rates<'_>,
+) -> Result<(), LabError> {
+    let [HostSite { namespace, mtu_bytes, machine, .. }, ..] = ports else { return Ok(()) };
+    let place = |step| BatchOrigin { operation: "up", device: machine, step };
+    offload(layout, namespace, ports.iter().map(|port| port.device.as_str()), machine)?;
+    let script = shaping(layout, namespace, *mtu_bytes, rates);
+    run_batch(&Batch { tool: "tc", namespace: Some(namespace), script }, place("shape cables"))?;
+    if ports.len() > 1 {
+        let apart = || keep_ports_apart();
+        netns::within(namespace, apart).and_then(|result| result).context("up", machine, "set parameters")?;
+    }
+    for (number, (port, tagging)) in ports.iter().zip(tagging).enumerate() {
+        host(layout, port, tagging.as_ref())?;
+        if ports.len() > 1 && !port.standby {
+            let script = own_routes(port, number + 1);
+            run_batch(&Batch { tool: "ip", namespace: Some(namespace), script }, place("route by port"))?;
+        }
+    }
+    Ok(())
+}
+
+fn host(layout: &Layout, site: &HostSite, tagging: Option<&TaggingTable>) -> Result<(), LabError> {
     let namespace = Some(site.namespace.as_str());
     let place = |step| BatchOrigin { operation: "up", device: &site.name, step };
-    let HostSite { mac, address, prefix_bits, mtu_bytes, .. } = site;
+    let HostSite { mac, address, prefix_bits, mtu_bytes, device, .. } = site;
     let broadcast = if address.is_ipv4() { " broadcast +" } else { "" };
-    let script = format!(
-        "link set lo up\nlink set {HOST_DEVICE} address {mac} mtu {mtu_bytes}\nlink set {HOST_DEVICE} up\n\
-         addr add {address}/{prefix_bits}{broadcast} dev {HOST_DEVICE}\n"
-    );
+    let words = if site.standby {
+        // As the kernel's bond has it: the port is up and has the bond's address, and nobody answers there.
+        netns::within(&site.namespace, || set_parameter(&format!("ipv6/conf/{device}/disable_ipv6"), "1"))
+            .and_then(|result| result)
+            .context("up", &site.name, "set parameters")?;
+        format!("link set {device} arp off\nlink set {device} up\n")
+    } else {
+        format!("link set {device} up\naddr add {address}/{prefix_bits}{broadcast} dev {device}\n")
+    };
+    let script = format!("link set lo up\nlink set {device} address {mac} mtu {mtu_bytes}\n{words}");
     let script = match layout.offload {
-        Offload::Trains => format!("link set {HOST_DEVICE} gso_max_segs {TRAIN_FRAMES}\n{script}"),
+        Offload::Trains => format!("link set {device} gso_max_segs {TRAIN_FRAMES}\n{script}"),
         Offload::Off | Offload::On => script,
     };
-    offload(layout, &site.namespace, std::iter::once(HOST_DEVICE), &site.name)?;
-    run_batch(
-        &Batch { tool: "tc", namespace, script: shaping(layout, &site.namespace, *mtu_bytes, rates) },
-        place("shape cables"),
-    )?;
     // Before the host says its first word.
     if let Some(table) = tagging {
         let attach = || {
-            let address = format!("link set {HOST_DEVICE} address {mac}\n");
+            let address = format!("link set {device} address {mac}\n");
             run_batch(&Batch { tool: "ip", namespace, script: address }, place("set address"))?;
-            Ok::<(), LabError>(tagger::device::attach(HOST_DEVICE, table, None).map(drop)?)
+            Ok::<(), LabError>(tagger::device::attach(device, table, None).map(drop)?)
         };
         netns::within(&site.namespace, attach).context("up", &site.name, "enter namespace")??;
     }
     run_batch(&Batch { tool: "ip", namespace, script }, place("configure address"))
+}
+
+/// What a machine with several ports in one subnet needs: each port answers for its own address only, and takes frames that the
+/// route back would not lead to.
+fn keep_ports_apart() -> io::Result<()> {
+    for (parameter, value) in [("arp_ignore", "1"), ("arp_announce", "2"), ("rp_filter", "2")] {
+        set_parameter(&format!("ipv4/conf/all/{parameter}"), value)?;
+    }
+    Ok(())
+}
+
+/// What a port sends from its own address leaves by it, by a routing table of its own.
+fn own_routes(site: &HostSite, table: usize) -> String {
+    let HostSite { address, prefix_bits, device, .. } = site;
+    let bits = u32::from(*prefix_bits);
+    let network = match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0);
+            IpAddr::V4((u32::from(*address) & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
+            IpAddr::V6((u128::from(*address) & mask).into())
+        }
+    };
+    format!(
+        "rule add from {address} table {table} pref {table}\n\
+         route add {network}/{prefix_bits} dev {device} src {address} table {table}\n"
+    )
 }
 
 /// By namespace: device and rate of each cable end.

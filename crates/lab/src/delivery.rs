@@ -27,7 +27,6 @@ use crate::{
     error::Context,
     layout::{HostSite, Layout},
     netns,
-    table::PORT_IFINDEX_BASE,
 };
 
 /// A kind of frame whose delivery is checked.
@@ -132,9 +131,7 @@ pub fn check(lab: &Lab, probe: Probe) -> Result<Delivery, LabError> {
     let layout = lab.layout();
     let (expected, copies) = match probe {
         Probe::Ping => ping(layout, |host| SocketAddr::new(host.address, 0))?,
-        Probe::PingLinkLocal => {
-            ping(layout, |host| SocketAddr::V6(SocketAddrV6::new(link_local(host), 0, 0, PORT_IFINDEX_BASE)))?
-        }
+        Probe::PingLinkLocal => ping(layout, |host| SocketAddr::V6(SocketAddrV6::new(link_local(host), 0, 0, 0)))?,
         Probe::Arp => arp(layout)?,
         Probe::Dhcp => dhcp(layout)?,
         Probe::Multicast => multicast(layout)?,
@@ -142,8 +139,13 @@ pub fn check(lab: &Lab, probe: Probe) -> Result<Delivery, LabError> {
     };
     let name = |host: usize| layout.hosts[host].name.clone();
     let count = layout.hosts.len();
-    let pairs = (0..count).flat_map(|source| (0..count).map(move |destination| (source, destination)));
-    let faults = pairs
+    let all = (0..count).flat_map(|source| (0..count).map(move |destination| (source, destination)));
+    // A host's answers to ARP are counted for the host and itself.
+    let counted =
+        |(source, destination): &(usize, usize)| source == destination || layout.exchange(*source, *destination);
+    let pairs: Vec<(usize, usize)> = all.filter(counted).collect();
+    let between_hosts = pairs.iter().filter(|(source, destination)| source != destination).count();
+    let faults = (pairs.into_iter())
         .map(|(source, destination)| {
             (source, destination, expected.at(source, destination), copies.at(source, destination))
         })
@@ -155,7 +157,7 @@ pub fn check(lab: &Lab, probe: Probe) -> Result<Delivery, LabError> {
             copies,
         })
         .collect();
-    Ok(Delivery { probe, pairs: count * count.saturating_sub(1), faults, elapsed: since.elapsed() })
+    Ok(Delivery { probe, pairs: between_hosts, faults, elapsed: since.elapsed() })
 }
 
 /// A number for every ordered pair of hosts.
@@ -174,7 +176,8 @@ impl Counts {
     fn of_audiences(layout: &Layout) -> Self {
         let mut counts = Self::new(layout.hosts.len());
         for (source, host) in layout.hosts.iter().enumerate() {
-            host.audience.iter().for_each(|destination| counts.add(source, *destination));
+            let heard = host.audience.iter().filter(|destination| layout.exchange(source, **destination));
+            heard.for_each(|destination| counts.add(source, *destination));
         }
         counts
     }
@@ -199,15 +202,17 @@ fn ping(layout: &Layout, target: impl Fn(&HostSite) -> SocketAddr) -> Result<(Co
     let mut expected = Counts::new(hosts);
     (0..hosts)
         .flat_map(|a| (0..hosts).map(move |b| (a, b)))
-        .filter(|(a, b)| a != b)
+        .filter(|(a, b)| layout.exchange(*a, *b))
         .for_each(|(a, b)| expected.add(a, b));
     let targets: Vec<SocketAddr> = layout.hosts.iter().map(target).collect();
-    let sockets = in_hosts(layout, "open echo socket", |_, index| {
+    let sockets = in_hosts(layout, "open echo socket", |host, index| {
         let (domain, protocol) = match targets[index] {
             SocketAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
             SocketAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
         };
-        Socket::new(domain, Type::RAW, Some(protocol))
+        let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
+        socket.bind_device(Some(host.device.as_bytes()))?;
+        Ok(socket)
     })?;
     let mut answered = Counts::new(hosts);
     for round in 0..3_u8 {
@@ -269,10 +274,11 @@ fn echo_answer(packet: &[u8], target: SocketAddr, round: u8) -> Option<(usize, u
 /// (asker, asker), so that one answer in all is expected there.
 fn arp(layout: &Layout) -> Result<(Counts, Counts), LabError> {
     let mut expected = Counts::of_audiences(layout);
-    let sockets = in_hosts(layout, "open packet socket", |_, _| packet_socket(libc::ETH_P_ARP as u16))?;
+    let sockets = in_hosts(layout, "open packet socket", |host, _| packet_socket(host, libc::ETH_P_ARP as u16))?;
     let macs = macs(layout);
     for (source, host) in layout.hosts.iter().enumerate() {
-        let after = host.audience.iter().find(|other| **other > source).or(host.audience.first());
+        let heard = || host.audience.iter().filter(|other| layout.exchange(source, **other));
+        let after = heard().find(|other| **other > source).or(heard().next());
         let Some(IpAddr::V4(address)) = after.map(|target| layout.hosts[*target].address) else { continue };
         expected.add(source, source);
         let mut frame = ethernet(Mac::BROADCAST, macs[source], libc::ETH_P_ARP as u16);
@@ -281,14 +287,15 @@ fn arp(layout: &Layout) -> Result<(Counts, Counts), LabError> {
         frame.extend([0; 4]);
         frame.extend([0; 6]);
         frame.extend(address.octets());
-        send_frame(&sockets[source], &frame).context("check", &host.name, "send ARP probe")?;
+        send_frame(host, &sockets[source], &frame).context("check", &host.name, "send ARP probe")?;
     }
     let note = |counts: &mut Counts, host: usize, frame: &[u8]| {
         let (Some(operation), Some(sender), Some(from)) = (u16_at(frame, 20), frame.get(22..28), frame.get(28..32))
         else {
             return;
         };
-        let Some(sender) = macs.iter().position(|mac| mac.octets() == sender) else { return };
+        let is_sender = |at: &usize| macs[*at].octets() == sender && !layout.hosts[*at].standby;
+        let Some(sender) = (0..macs.len()).find(is_sender) else { return };
         match operation {
             // The kernel's own requests carry the sender's address.
             1 if from == [0; 4] && sender != host => counts.add(sender, host),
@@ -303,17 +310,22 @@ fn arp(layout: &Layout) -> Result<(Counts, Counts), LabError> {
 
 fn dhcp(layout: &Layout) -> Result<(Counts, Counts), LabError> {
     let expected = Counts::of_audiences(layout);
-    let sockets = in_hosts(layout, "open UDP port 67", |_, _| {
+    let sockets = in_hosts(layout, "open UDP port 67", |host, _| {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.bind_device(Some(host.device.as_bytes()))?;
         socket.set_reuse_address(true)?;
         socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, DHCP_SERVER_PORT)).into())?;
         Ok(socket)
     })?;
-    let senders = in_hosts(layout, "open packet socket", |_, _| packet_socket(0))?;
+    let senders = in_hosts(layout, "open packet socket", |host, _| packet_socket(host, 0))?;
     for ((source, mac), socket) in macs(layout).into_iter().enumerate().zip(&senders) {
         let mut frame = ethernet(Mac::BROADCAST, mac, libc::ETH_P_IP as u16);
         frame.extend(datagram(source));
-        send_frame(socket, &frame).context("check", &layout.hosts[source].name, "send broadcast")?;
+        let host = &layout.hosts[source];
+        if host.standby {
+            continue;
+        }
+        send_frame(host, socket, &frame).context("check", &host.name, "send broadcast")?;
     }
     let mut counts = Counts::new(layout.hosts.len());
     collect(&sockets, &mut counts, &expected, PATIENCE, note_token).context(
@@ -348,30 +360,36 @@ fn multicast(layout: &Layout) -> Result<(Counts, Counts), LabError> {
     let sockets = in_hosts(layout, "join multicast group", |host, _| {
         let domain = if host.address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.bind_device(Some(host.device.as_bytes()))?;
         socket.set_reuse_address(true)?;
         if host.address.is_ipv4() {
-            let interface = socket2::InterfaceIndexOrAddress::Index(PORT_IFINDEX_BASE);
+            let interface = socket2::InterfaceIndexOrAddress::Index(host.ifindex);
             socket.bind(&SocketAddr::from((MULTICAST_V4, MULTICAST_PORT)).into())?;
             socket.join_multicast_v4_n(&MULTICAST_V4, &interface)?;
         } else {
             socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, MULTICAST_PORT)).into())?;
-            socket.join_multicast_v6(&MULTICAST_V6, PORT_IFINDEX_BASE)?;
+            socket.join_multicast_v6(&MULTICAST_V6, host.ifindex)?;
         }
         Ok(socket)
     })?;
     let senders = in_hosts(layout, "open sender", |host, _| {
         let domain = if host.address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.bind_device(Some(host.device.as_bytes()))?;
         if let IpAddr::V4(address) = host.address {
-            socket.set_multicast_if_v4(&address)?;
+            // A standby port has no address, and says nothing.
+            if !host.standby {
+                socket.set_multicast_if_v4(&address)?;
+            }
             socket.set_multicast_loop_v4(false)?;
         } else {
-            socket.set_multicast_if_v6(PORT_IFINDEX_BASE)?;
+            socket.set_multicast_if_v6(host.ifindex)?;
             socket.set_multicast_loop_v6(false)?;
         }
         Ok(socket)
     })?;
-    for (source, (host, socket)) in layout.hosts.iter().zip(&senders).enumerate() {
+    let active = layout.hosts.iter().zip(&senders).enumerate().filter(|(_, (host, _))| !host.standby);
+    for (source, (host, socket)) in active {
         let group = if host.address.is_ipv4() { IpAddr::V4(MULTICAST_V4) } else { IpAddr::V6(MULTICAST_V6) };
         let group = SockAddr::from(SocketAddr::new(group, MULTICAST_PORT));
         socket.send_to(&token(source), &group).context("check", &host.name, "send to group")?;
@@ -383,16 +401,16 @@ fn multicast(layout: &Layout) -> Result<(Counts, Counts), LabError> {
 
 /// Sockets see every frame that comes to a host's device, for whatever address: a frame that floods is counted as well.
 fn addresses(layout: &Layout) -> Result<(Counts, Counts), LabError> {
-    let sockets = in_hosts(layout, "open packet socket", |_, _| packet_socket(EXPERIMENTAL))?;
+    let sockets = in_hosts(layout, "open packet socket", |host, _| packet_socket(host, EXPERIMENTAL))?;
     let (macs, count) = (macs(layout), layout.hosts.len());
     let mut expected = Counts::new(count);
     for (source, host) in layout.hosts.iter().enumerate() {
-        for destination in (0..count).filter(|destination| *destination != source) {
+        for destination in (0..count).filter(|destination| layout.exchange(source, *destination)) {
             for mac in &layout.hosts[destination].further_macs {
                 let mut frame = ethernet(mac.parse().unwrap_or(Mac::BROADCAST), macs[source], EXPERIMENTAL);
                 frame.extend(token(source));
                 expected.add(source, destination);
-                send_frame(&sockets[source], &frame).context("check", &host.name, "send frame")?;
+                send_frame(host, &sockets[source], &frame).context("check", &host.name, "send frame")?;
             }
         }
     }
@@ -486,24 +504,24 @@ fn ethernet(destination: Mac, source: Mac, kind: u16) -> Vec<u8> {
 }
 
 /// A socket that sees whole frames of one protocol on the host's device; protocol 0 only sends.
-fn packet_socket(protocol: u16) -> io::Result<Socket> {
+fn packet_socket(host: &HostSite, protocol: u16) -> io::Result<Socket> {
     let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(i32::from(protocol.to_be()))))?;
-    socket.bind(&device_address(protocol)?)?;
+    socket.bind(&device_address(host, protocol)?)?;
     Ok(socket)
 }
 
-fn send_frame(socket: &Socket, frame: &[u8]) -> io::Result<()> {
-    socket.send_to(frame, &device_address(0)?).map(drop)
+fn send_frame(host: &HostSite, socket: &Socket, frame: &[u8]) -> io::Result<()> {
+    socket.send_to(frame, &device_address(host, 0)?).map(drop)
 }
 
-fn device_address(protocol: u16) -> io::Result<SockAddr> {
+fn device_address(host: &HostSite, protocol: u16) -> io::Result<SockAddr> {
     // SAFETY: the closure fills in a complete sockaddr_ll, which fits in sockaddr_storage, and says how long it is.
     let ((), address) = unsafe {
         SockAddr::try_init(|storage, length| {
             let address = storage.cast::<libc::sockaddr_ll>();
             (*address).sll_family = libc::AF_PACKET as u16;
             (*address).sll_protocol = protocol.to_be();
-            (*address).sll_ifindex = PORT_IFINDEX_BASE as i32;
+            (*address).sll_ifindex = host.ifindex as i32;
             *length = size_of::<libc::sockaddr_ll>() as u32;
             Ok(())
         })?

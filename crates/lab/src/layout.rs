@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Backend, LabError, LabOptions, Managed, Offload, Start,
     management::Management,
-    name::{HOST_DEVICE, check_lab_name, host_namespace, port_device, switch_namespace},
+    name::{check_lab_name, host_device, host_namespace, port_device, switch_namespace},
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     twin::{FrameHead, Tag, deliver},
 };
 
 /// Version of the state file.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 
 /// Most switches and hosts of one lab together: beyond this a namespace for each no longer fits one machine.
 pub const NODES_MAX: usize = 2048;
@@ -120,8 +120,16 @@ pub enum Shut {
 pub struct HostSite {
     /// Its name in the plan.
     pub name: String,
-    /// Its namespace.
+    /// The machine that it is a port of.
+    pub machine: String,
+    /// Whether it is a standby port of the machine's failover bond: it is up, and has no address.
+    pub standby: bool,
+    /// The machine's namespace.
     pub namespace: String,
+    /// Its device there.
+    pub device: String,
+    /// The device's index.
+    pub ifindex: u32,
     /// Its station address.
     pub mac: String,
     /// Further station addresses behind its port.
@@ -258,12 +266,18 @@ impl Layout {
         let hosts: Vec<HostSite> = (topology.host_ids())
             .map(|host| {
                 let intent = plan.host_intent(host);
-                let name = topology.host(host).name.clone();
+                let own = topology.host(host);
+                let machine = topology.machine(own.machine);
+                let number = machine.hosts().position(|port| port == host).unwrap_or(0);
                 HostSite {
-                    namespace: host_namespace(&options.name, &name, is_switch),
-                    name,
+                    name: own.name.clone(),
+                    machine: machine.name.clone(),
+                    standby: own.standby,
+                    namespace: host_namespace(&options.name, &machine.name, is_switch),
+                    device: host_device(number),
+                    ifindex: PORT_IFINDEX_BASE + number as u32,
                     mac: intent.mac.to_string(),
-                    further_macs: topology.host(host).further_macs.iter().map(Mac::to_string).collect(),
+                    further_macs: own.further_macs.iter().filter(|_| !own.standby).map(Mac::to_string).collect(),
                     address: intent.address,
                     prefix_bits: intent.prefix_bits,
                     mtu_bytes: intent.mtu_bytes,
@@ -290,21 +304,34 @@ impl Layout {
         })
     }
 
-    /// Every namespace: switches, then hosts.
+    /// Every namespace: switches, then machines.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         let switches = self.switches.iter().map(|switch| switch.namespace.as_str());
         let management = self.management.iter().map(|management| management.namespace.as_str());
-        switches.chain(self.hosts.iter().map(|host| host.namespace.as_str())).chain(management)
+        switches.chain(self.machines().map(|ports| ports[0].namespace.as_str())).chain(management)
     }
 
-    /// The namespace of a host, or `mgmt`, unless a host is called so: where switches are managed from.
+    /// The machines, each as its ports.
+    pub fn machines(&self) -> impl Iterator<Item = &[HostSite]> {
+        self.hosts.chunk_by(|one, other| one.machine == other.machine)
+    }
+
+    /// Whether a host sends to another, both by their positions: ports of two machines, neither of them on standby.
+    pub fn exchange(&self, source: usize, destination: usize) -> bool {
+        let [source, destination] = [source, destination].map(|host| &self.hosts[host]);
+        source.machine != destination.machine && !source.standby && !destination.standby
+    }
+
+    /// The namespace of a host or a machine, or `mgmt`, unless a host is called so: where switches are managed from.
     ///
     /// # Errors
     /// [`LabError::NoSuchHost`].
     pub fn place(&self, name: &str) -> Result<&str, LabError> {
-        match (self.host(name), &self.management) {
-            (Err(_), Some(management)) if name == "mgmt" => Ok(&management.namespace),
-            (host, _) => Ok(&host?.namespace),
+        let machine = self.hosts.iter().find(|host| host.machine == name);
+        match (self.host(name), machine, &self.management) {
+            (Err(_), Some(port), _) => Ok(&port.namespace),
+            (Err(_), None, Some(management)) if name == "mgmt" => Ok(&management.namespace),
+            (host, ..) => Ok(&host?.namespace),
         }
     }
 
@@ -470,8 +497,8 @@ fn cables(
         b: CableEnd {
             label: host.name.clone(),
             namespace: site.namespace.clone(),
-            device: HOST_DEVICE.to_owned(),
-            ifindex: PORT_IFINDEX_BASE,
+            device: site.device.clone(),
+            ifindex: site.ifindex,
         },
     });
     let mut cables: Vec<Cable> = links.chain(rim).collect();

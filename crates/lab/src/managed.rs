@@ -55,9 +55,9 @@ pub use crate::management::CONTROLLER;
 use crate::{
     Backend, Lab, LabError, ebpf,
     error::Context,
-    layout::{Layout, SwitchSite},
+    layout::{HostSite, Layout, SwitchSite},
     management::{InBandSite, ManagedSite, Management, StartWord},
-    name::{HOST_DEVICE, plain},
+    name::plain,
     netns,
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     tool::{Batch, BatchOrigin, run_batch},
@@ -197,11 +197,12 @@ pub fn start(lab: &Lab, program: &mut Command) -> Result<usize, LabError> {
         }
         thread::sleep(Duration::from_millis(5));
     }
-    Ok(layout.hosts.iter().filter(|host| announce_host(&layout.name, &host.name, &host.namespace)).count())
+    Ok(layout.hosts.iter().filter(|host| announce_host(&layout.name, host)).count())
 }
 
 /// Has a host announce itself by Debian's lldpd, if that is installed.
-fn announce_host(lab: &str, host: &str, namespace: &str) -> bool {
+fn announce_host(lab: &str, site: &HostSite) -> bool {
+    let HostSite { name: host, namespace, device, .. } = site;
     // The daemon puts its unprivileged half there.
     let _ = fs::create_dir_all("/run/lldpd");
     let socket = lldp_socket(lab, host);
@@ -210,11 +211,7 @@ fn announce_host(lab: &str, host: &str, namespace: &str) -> bool {
     let named =
         fs::write(&settings, format!("configure system hostname {host:?}\nconfigure lldp tx-interval 1\n")).is_ok();
     let mut daemon = Command::new("ip");
-    daemon
-        .args(["netns", "exec", namespace, "lldpd", "-d", "-u"])
-        .arg(socket)
-        .args(["-I", HOST_DEVICE, "-O"])
-        .arg(settings);
+    daemon.args(["netns", "exec", namespace, "lldpd", "-d", "-u"]).arg(socket).args(["-I", device, "-O"]).arg(settings);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut daemon, 0);
     let installed = std::env::var_os("PATH").is_some_and(|path| {

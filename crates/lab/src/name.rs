@@ -18,8 +18,13 @@ use crate::LabError;
 /// Longest lab name, in bytes.
 pub const LAB_NAME_BYTES_MAX: usize = 32;
 
-/// The only device of a host.
+/// The device of a machine's first port.
 pub const HOST_DEVICE: &str = "eth0";
+
+/// The device of a machine's `number`-th port, from 0.
+pub(crate) fn host_device(number: usize) -> String {
+    format!("eth{number}")
+}
 
 /// The bridge of a switch on the bridge back end; a port whose name holds a `~` has another device ([`port_device`]).
 pub(crate) const BRIDGE_DEVICE: &str = "br~";

@@ -12,7 +12,7 @@ use crate::{
     counters::{DropCounts, Traffic},
     ebpf,
     error::Context,
-    layout::{Layout, SwitchSite},
+    layout::{HostSite, Layout, SwitchSite},
     tool::{BatchOrigin, output_json},
 };
 
@@ -127,7 +127,7 @@ pub(crate) fn read(layout: &Layout) -> Result<Status, LabError> {
     let switches = (layout.switches.iter().enumerate())
         .map(|(switch, site)| read_switch(layout, switch, site, &rates))
         .collect::<Result<_, _>>()?;
-    let strays = layout.hosts.iter().map(|host| strays(&host.namespace, &host.name)).collect::<Result<_, _>>()?;
+    let strays = layout.hosts.iter().map(|host| strays(host)).collect::<Result<_, _>>()?;
     Ok(Status { up: now.saturating_sub(Duration::from_secs(layout.created_unix_s)), switches, strays })
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn device_queue_drops(site: &SwitchSite) -> Result<BTreeMap<String, u
     Ok(roots.filter_map(|queue| Some((queue["dev"].as_str()?.to_owned(), queue["drops"].as_u64()?))).collect())
 }
 
-fn strays(namespace: &str, host: &str) -> Result<Option<u64>, LabError> {
-    let links = links(namespace).context("status", host, "read devices")?;
-    Ok(links.get(crate::name::HOST_DEVICE).and_then(|link| link.otherhost))
+fn strays(host: &HostSite) -> Result<Option<u64>, LabError> {
+    let links = links(&host.namespace).context("status", &host.name, "read devices")?;
+    Ok(links.get(&host.device).and_then(|link| link.otherhost))
 }

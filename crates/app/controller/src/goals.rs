@@ -1,11 +1,16 @@
 //! What a plan asks of each switch, and VLANs that it leaves free.
 
-use fabric::{Plan, VlanId, VlanSet};
+use fabric::{Plan, Topology, VlanId, VlanSet};
 use switch_model::SwitchConfig;
 
 /// What the plan asks of each switch.
 pub(crate) fn goals(plan: &Plan) -> Vec<SwitchConfig> {
-    plan.devices.iter().map(|intent| SwitchConfig::of_intent(&plan.topology, intent)).collect()
+    goals_while(plan, &plan.topology)
+}
+
+/// What the plan asks of each switch while the ports of bonds that are active in `topology` are.
+pub(crate) fn goals_while(plan: &Plan, topology: &Topology) -> Vec<SwitchConfig> {
+    plan.devices.iter().map(|intent| SwitchConfig::of_intent(topology, intent)).collect()
 }
 
 /// The highest VLAN id that is left free, below those that switches keep for themselves.

@@ -7,8 +7,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use fabric::{Finding, FindingKind, Plan, Severity, SwitchId, VlanId, VlanSet};
-use rollout::diagnose::{Moves, Standing, span};
+use fabric::{Finding, FindingKind, HostId, Plan, Severity, SwitchId, Topology, VlanId, VlanSet};
+use rollout::{
+    bonds::as_held,
+    diagnose::{Moves, Standing, span},
+};
 use switch_model::{
     SwitchConfig, align,
     driver::Fault,
@@ -20,7 +23,7 @@ use switch_model::{
 use crate::{
     CancellationToken, Error, Fabric,
     error::OnFile as _,
-    goals::{goals, vlans_of},
+    goals::{goals, goals_while, vlans_of},
     parallel::at_once,
 };
 
@@ -190,12 +193,21 @@ impl Observations {
     /// # Errors
     /// [`Error::Request`], if a switch of the plan is missing.
     pub fn replace_devices(&self, plan: &mut Plan) -> Result<Replaced, Error> {
-        let goals = goals(plan);
+        let topology = &plan.topology;
+        let held = |switch: SwitchId| {
+            let names: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
+            let (_, observed) = self.seen.get(&topology.switch(switch).name)?;
+            Some(align(&observed.state, &names))
+        };
+        let held: Vec<Option<SwitchConfig>> = topology.switch_ids().map(held).collect();
+        let active = as_held(plan, &held);
+        let goals = goals_while(plan, &active);
         let moves = moves(plan, &goals, &self.seen);
         let moments: Vec<u64> = self.seen.values().filter_map(|(_, observed)| observed.taken_at).collect();
         let taken_at = moments.iter().min().copied().zip(moments.iter().max().copied());
         let mut findings: Vec<Finding> = taken_at.into_iter().filter_map(apart).collect();
         findings.extend(moves.finding(plan));
+        findings.extend(taken_over(&plan.topology, &active));
         for (switch, wanted) in plan.topology.switch_ids().zip(&goals) {
             let name = &plan.topology.switch(switch).name;
             let Some((_, observed)) = self.seen.get(name) else {
@@ -234,7 +246,7 @@ impl Observations {
                     message: format!("{}; {}", drift.sentence(&whole), drift.remedy()),
                 }
             }));
-            plan.devices[switch.index()] = config.to_intent(&plan.topology, &plan.devices[switch.index()]);
+            plan.devices[switch.index()] = config.to_intent(&active, &plan.devices[switch.index()]);
         }
         Ok(Replaced { findings, taken_at })
     }
@@ -259,6 +271,21 @@ fn apart((first, last): (u64, u64)) -> Option<Finding> {
         message: format!(
             "the switches were observed up to {} apart, so the fabric may never have been in this state; observe again",
             span(apart)
+        ),
+    })
+}
+
+/// Bonds whose entries lead to another port than the planned one.
+fn taken_over<'t>(planned: &'t Topology, active: &'t Topology) -> impl Iterator<Item = Finding> + 't {
+    let is_now_active = |host: &HostId| planned.host(*host).standby && !active.host(*host).standby;
+    planned.host_ids().filter(is_now_active).map(|host| Finding {
+        severity: Severity::Note,
+        kind: FindingKind::PlanMismatch,
+        subject: planned.machine(planned.host(host).machine).name.clone(),
+        message: format!(
+            "entries lead to its port {} instead of {}, as the plan has it stored for a failover; see espalier status",
+            planned.host(host).name,
+            planned.host(planned.active_port(host)).name
         ),
     })
 }

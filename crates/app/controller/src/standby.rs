@@ -1,7 +1,9 @@
-//! When a cable dies, hosts switch over as the plan stored.
+//! When a cable dies, hosts switch over as the plan stored; when the active port of a bond does, entries for its addresses turn to
+//! another of its ports.
 //!
 //! ```text
 //!   whoever is free: look, set what differs, look ─▶ Report ─▶ Standby ─▶ PVIDs that are to hold, for every switch
+//!                                                          └─▶ Bonds ───▶ entries that are to hold
 //! ```
 //! Each switch is looked at at its own pace, some of them at a time: one that is silent holds one place.
 
@@ -20,12 +22,16 @@ use drivers::{
     credentials::Keyring,
     snmp::{Device, Glance},
 };
-use fabric::{HostId, LinkId, Plan, SwitchId};
-use rollout::standby::{ActiveVlans, LinkHealth, Pvid, Standby, StandbyNotice, Unprepared, link_health};
+use fabric::{HostId, LinkId, Mac, Plan, SwitchId, VlanId};
+use rollout::{
+    bonds::{BondNotice, Bonds, bond_addresses, bond_entries, port_health},
+    standby::{ActiveVlans, LinkHealth, Pvid, Standby, StandbyNotice, Unprepared, link_health},
+};
 use snmp::UdpLink;
 use switch_model::{
     Slot,
     driver::{Driver as _, Fault},
+    edit::Edit,
     mark::{Mark, Phase},
     observe::{Drift, drift},
 };
@@ -60,6 +66,8 @@ pub enum StandbyEvent {
         links: usize,
         /// For how many of them hosts are stopped.
         stopped: usize,
+        /// How many failover bonds.
+        bonds: usize,
     },
     /// A switch fails at what it is asked.
     Fault(SwitchId, Fault),
@@ -67,6 +75,8 @@ pub enum StandbyEvent {
     Answers(SwitchId),
     /// A link or the hosts' switch-over.
     Notice(StandbyNotice),
+    /// A failover bond.
+    Bond(BondNotice),
 }
 
 /// How standing by ended.
@@ -118,19 +128,30 @@ pub fn stand_by(
     };
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
     let Some(found) = start(plan, &fabric, token, events) else { return Ok(StandbyResult::Interrupted) };
+    let mut bonds = Bonds::new(plan);
     let (mark, devices) = match agree(found) {
         Ok(agreed) => agreed,
         Err(why) => return Ok(StandbyResult::Disagreement(why)),
     };
     let (links, stopped) = standby.prepared();
-    events(StandbyEvent::Ready { links, stopped });
+    events(StandbyEvent::Ready { links, stopped, bonds: bonds.len() });
     let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval };
-    Ok(watch.attend(&mut standby, devices, token, events))
+    Ok(watch.attend((&mut standby, &mut bonds), devices, token, events))
+}
+
+/// Static entries by VLAN and address.
+type Entries = BTreeMap<(VlanId, Mac), Slot>;
+
+/// A switch that is attended to, and the entries for bonds' addresses that it is known to hold.
+struct Attended {
+    device: Device<UdpLink>,
+    entries: Entries,
 }
 
 /// A switch and the state that was read from it.
 struct Found {
     device: Device<UdpLink>,
+    entries: Entries,
     mark: Option<Mark>,
     differs: Vec<String>,
 }
@@ -143,10 +164,18 @@ fn start(
     token: &CancellationToken,
     events: &mut (dyn FnMut(StandbyEvent) + '_),
 ) -> Option<Vec<Found>> {
-    let goals = goals(plan);
+    let (goals, of_bonds) = (goals(plan), bond_addresses(&plan.topology));
     let one = |switch: SwitchId| -> Result<Found, Fault> {
         let mut device = fabric.connect_by_snmp(switch)?;
-        let reading = device.read()?;
+        let mut reading = device.read()?;
+        // Entries that an earlier standby turned are turned to where they belong as soon as ports are known.
+        let is_bonds = |((_, mac), _): &(&(VlanId, Mac), &Slot)| of_bonds.contains_key(mac);
+        let of_bonds_in = |entries: &Entries| -> Entries {
+            entries.iter().filter(is_bonds).map(|(entry, slot)| (*entry, *slot)).collect()
+        };
+        let entries = of_bonds_in(&reading.config.entries);
+        reading.config.entries.retain(|(_, mac), _| !of_bonds.contains_key(mac));
+        reading.config.entries.extend(of_bonds_in(&goals[switch.index()].entries));
         let ports = plan.topology.switch_ports(switch);
         let ours = |drift: &Drift| match drift {
             // Hosts that a standby moved; whether it was one is seen when all switches are known.
@@ -159,7 +188,7 @@ fn start(
         let drifts = drift(&reading.config, &goals[switch.index()]);
         let foreign = drifts.iter().filter(|drift| !ours(drift));
         let differs = foreign.map(|drift| drift.sentence(&reading.config));
-        Ok(Found { differs: differs.collect(), mark: reading.mark, device })
+        Ok(Found { differs: differs.collect(), mark: reading.mark, entries, device })
     };
     let mut found: BTreeMap<SwitchId, Found> = BTreeMap::new();
     let mut told = BTreeSet::new();
@@ -191,7 +220,7 @@ fn start(
 ///
 /// # Panics
 /// If there is no switch.
-fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>), Disagreement> {
+fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Attended>), Disagreement> {
     let mut mark: Option<(SwitchId, Mark)> = None;
     for (index, found) in found.iter().enumerate() {
         let switch = SwitchId::new(index);
@@ -211,14 +240,16 @@ fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Device<UdpLink>>), Disagreement
         }
     }
     let (_, mark) = mark.expect("a plan has switches");
-    Ok((mark, found.into_iter().map(|found| found.device).collect()))
+    Ok((mark, found.into_iter().map(|Found { device, entries, .. }| Attended { device, entries }).collect()))
 }
 
 /// What a switch is to hold, and when that was said.
 #[derive(Clone, Default)]
-struct DesiredPvids {
+struct DesiredState {
     turn: u64,
     pvids: Vec<(Slot, Pvid)>,
+    /// For the addresses of bonds; there are to be no others.
+    entries: Arc<Entries>,
 }
 
 /// What became of an order.
@@ -238,14 +269,14 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn attend(
         &self,
-        standby: &mut Standby,
-        devices: Vec<Device<UdpLink>>,
+        deciders: (&mut Standby, &mut Bonds),
+        devices: Vec<Attended>,
         token: &CancellationToken,
         events: &mut (dyn FnMut(StandbyEvent) + '_),
     ) -> StandbyResult {
         thread::scope(|scope| {
             let (reports, inbox) = mpsc::channel();
-            let devices: Vec<Mutex<Option<Device<UdpLink>>>> =
+            let devices: Vec<Mutex<Option<Attended>>> =
                 devices.into_iter().map(|device| Mutex::new(Some(device))).collect();
             let rounds = Arc::new(Rounds::new(devices.len(), self.interval, Instant::now()));
             let devices = Arc::new(devices);
@@ -254,19 +285,14 @@ impl Watch<'_> {
                 scope.spawn(move || self.mind(&devices, &rounds, &reports));
             }
             drop(reports);
-            let led = self.lead(standby, &rounds, &inbox, token, events);
+            let led = self.lead(deciders, &rounds, &inbox, token, events);
             rounds.end();
             led
         })
     }
 
     /// Looks at whichever switch is due, again and again, and has it hold what was ordered last.
-    fn mind(
-        &self,
-        devices: &[Mutex<Option<Device<UdpLink>>>],
-        rounds: &Rounds<DesiredPvids>,
-        reports: &mpsc::Sender<Report>,
-    ) {
+    fn mind(&self, devices: &[Mutex<Option<Attended>>], rounds: &Rounds<DesiredState>, reports: &mpsc::Sender<Report>) {
         while let Some((at, order)) = rounds.next() {
             let switch = SwitchId::new(at);
             let mut device = devices[at].lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,24 +313,43 @@ impl Watch<'_> {
     fn tend(
         &self,
         switch: SwitchId,
-        device: &mut Option<Device<UdpLink>>,
-        order: Option<&DesiredPvids>,
+        attended: &mut Option<Attended>,
+        order: Option<&DesiredState>,
     ) -> Result<Glance, Fault> {
-        let device = match device {
-            Some(device) => device,
-            None => device.insert(self.fabric.connect_by_snmp(switch)?),
+        let Attended { device, entries } = match attended {
+            Some(attended) => attended,
+            None => attended.insert(self.attend_again(switch)?),
         };
         let seen = device.glance()?;
-        let wrong = |order: &DesiredPvids| -> Vec<(Slot, Pvid)> {
-            let differs = |(slot, pvid): &&(Slot, Pvid)| seen.ports[slot.index()].pvid != *pvid;
-            order.pvids.iter().filter(differs).copied().collect()
-        };
-        let wrong = order.map_or_else(Vec::new, wrong);
-        if wrong.is_empty() || seen.mark.is_none_or(|mark| !self.is_ours(mark)) {
+        let Some(order) = order.filter(|_| seen.mark.is_some_and(|mark| self.is_ours(mark))) else { return Ok(seen) };
+        let differs = |(slot, pvid): &&(Slot, Pvid)| seen.ports[slot.index()].pvid != *pvid;
+        let pvids = order.pvids.iter().filter(differs).map(|(slot, pvid)| Edit::SetPvid(*slot, *pvid));
+        let gone = entries.keys().filter(|entry| !order.entries.contains_key(entry));
+        let gone = gone.map(|(vlan, mac)| Edit::UnsetEntry(*vlan, *mac));
+        let turned = order.entries.iter().filter(|(entry, slot)| entries.get(entry) != Some(slot));
+        let turned = turned.map(|((vlan, mac), slot)| Edit::SetEntry(*vlan, *mac, *slot));
+        let edits: Vec<Edit> = turned.chain(gone).chain(pvids).collect();
+        if edits.is_empty() {
             return Ok(seen);
         }
-        device.set_pvids(seen.mark.unwrap_or(self.mark), &wrong)?;
+        // Where some fail, the next look writes them all once more.
+        let held = std::mem::take(entries);
+        device.edit(seen.mark.unwrap_or(self.mark), &edits)?;
+        drop(held);
+        entries.clone_from(&order.entries);
         device.glance()
+    }
+
+    /// Connects to a switch again, which may have other entries by now.
+    fn attend_again(&self, switch: SwitchId) -> Result<Attended, Fault> {
+        let mut device = self.fabric.connect_by_snmp(switch)?;
+        let of_bonds = bond_addresses(&self.plan.topology);
+        if of_bonds.is_empty() {
+            return Ok(Attended { device, entries: Entries::new() });
+        }
+        let entries = device.read()?.config.entries.into_iter();
+        let entries = entries.filter(|((_, mac), _)| of_bonds.contains_key(mac)).collect();
+        Ok(Attended { device, entries })
     }
 
     /// Whether a switch still has the deployment tag. Nonces differ where a deployment was resumed.
@@ -321,8 +366,8 @@ impl Watch<'_> {
     /// Tells switches what to hold, by what they report, until somebody ends it.
     fn lead(
         &self,
-        standby: &mut Standby,
-        rounds: &Rounds<DesiredPvids>,
+        (standby, bonds): (&mut Standby, &mut Bonds),
+        rounds: &Rounds<DesiredState>,
         inbox: &mpsc::Receiver<Report>,
         token: &CancellationToken,
         events: &mut (dyn FnMut(StandbyEvent) + '_),
@@ -383,6 +428,7 @@ impl Watch<'_> {
             }
             let now = started.elapsed();
             standby.handle_links(now, &links, &silent);
+            let turned = bonds.handle_ports(&port_health(topology, &running, &links));
             let behind: BTreeSet<SwitchId> = (topology.switch_ids())
                 .filter(|switch| {
                     turns[switch.index()] != turn
@@ -394,11 +440,16 @@ impl Watch<'_> {
             while let Some(notice) = standby.poll_notice() {
                 events(StandbyEvent::Notice(notice));
             }
-            if told != Some(standby.active()) {
+            while let Some(notice) = bonds.poll_notice() {
+                events(StandbyEvent::Bond(notice));
+            }
+            if told != Some(standby.active()) || turned {
                 (told, turn) = (Some(standby.active()), turn + 1);
                 for switch in topology.switch_ids() {
                     let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
-                    rounds.order(switch.index(), DesiredPvids { turn, pvids }, Instant::now());
+                    let entries = bond_entries(self.plan, bonds.topology(), switch);
+                    let order = DesiredState { turn, pvids, entries: Arc::new(entries) };
+                    rounds.order(switch.index(), order, Instant::now());
                 }
             }
         }

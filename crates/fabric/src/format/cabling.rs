@@ -58,16 +58,22 @@ pub(crate) struct Device<'a> {
     pub rail: Option<u8>,
     /// Further addresses behind a host's port.
     pub further_macs: Vec<Mac>,
+    /// Whether a host is the active port of its machine's failover bond.
+    pub is_active: bool,
 }
 
-/// What formats without words of their own for it say of a host's machine, rail and further addresses: keys and values.
+/// The keys of [`host_facts`].
+pub(crate) const HOST_FACTS: [&str; 4] = ["machine", "rail", "macs", "bond"];
+
+/// What formats without words of their own for it say of a host's machine, rail, further addresses and bond: keys and values.
 pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str, String)> {
     let machine = &topology.machine(host.machine).name;
     let macs: Vec<String> = host.further_macs.iter().map(Mac::to_string).collect();
     let machine = (*machine != host.name).then(|| ("machine", machine.clone()));
     let rail = host.rail.map(|rail| ("rail", rail.to_string()));
     let macs = (!macs.is_empty()).then(|| ("macs", macs.join(" ")));
-    machine.into_iter().chain(rail).chain(macs).collect()
+    let bond = topology.is_in_bond(host).then(|| ("bond", if host.standby { "standby" } else { "active" }.to_owned()));
+    machine.into_iter().chain(rail).chain(macs).chain(bond).collect()
 }
 
 impl<'a> Device<'a> {
@@ -86,6 +92,7 @@ impl<'a> Device<'a> {
             machine: None,
             rail: None,
             further_macs: Vec::new(),
+            is_active: false,
         }
     }
 
@@ -103,6 +110,10 @@ impl<'a> Device<'a> {
                 let macs = text.split_whitespace().map(|mac| mac.parse().map_err(|error| format!("{mac} is {error}")));
                 self.further_macs = macs.collect::<Result<_, String>>()?;
             }
+            "bond" => match text {
+                "active" | "standby" => self.is_active = text == "active",
+                _ => return Err(format!("{text} is none of active and standby")),
+            },
             _ => {}
         }
         Ok(())
@@ -384,11 +395,21 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             let rate_bps = cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
             let address = device.address.filter(|_| position == 0);
             let machine = device.machine.as_ref().or(Some(&device.name).filter(|_| cables.len() > 1));
-            let added = builder.add_host(&name, mac, cable.port, rate_bps, address);
+            // Ports of one machine with one address are a failover bond.
+            let is_beside = machine.is_some_and(|machine| builder.last_port() == Some((machine.as_str(), mac)));
+            let added = if is_beside {
+                builder.add_standby(&name, cable.port, rate_bps)
+            } else {
+                builder.add_host(&name, mac, cable.port, rate_bps, address)
+            };
             let named = added.and_then(|host| {
-                machine.map_or(Ok(()), |machine| builder.join_machine(machine))?;
-                let mut further = device.further_macs.iter().filter(|_| position == 0);
-                further.try_for_each(|mac| builder.add_mac(host, *mac))?;
+                if !is_beside {
+                    machine.map_or(Ok(()), |machine| builder.join_machine(machine))?;
+                    let mut further = device.further_macs.iter().filter(|_| position == 0);
+                    further.try_for_each(|mac| builder.add_mac(host, *mac))?;
+                } else if device.is_active {
+                    builder.set_active(host);
+                }
                 device.rail.into_iter().for_each(|rail| builder.set_rail(host, rail));
                 device.port_guids.get(&cable.end.port).map_or(Ok(()), |guid| builder.set_host_guid(host, *guid))
             });

@@ -23,7 +23,7 @@ use quick_xml::{
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, host_facts, usable_name},
+        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_facts, usable_name},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -68,7 +68,7 @@ pub(crate) fn read<'a>(
             Some("switch") => Some(Role::Switch),
             _ => device.mac.map(|_| Role::Host),
         };
-        for key in ["machine", "rail", "macs"] {
+        for key in HOST_FACTS {
             let taken = item.get(key).map_or(Ok(()), |text| device.take_host_fact(key, text));
             taken.unwrap_or_else(|wrong| diagnostics.push(item.site.error(wrong)));
         }

@@ -24,7 +24,7 @@ mod transfer;
 
 use std::time::Duration;
 
-use crate::{Lab, LabError};
+use crate::{Lab, LabError, layout::Layout};
 
 pub use iperf::{IperfResult, iperf3};
 pub use pattern::Pattern;
@@ -133,13 +133,24 @@ impl Measurement {
     }
 }
 
+/// The pairs of a pattern, by their hosts' positions: those that hosts of the lab exchange frames in.
+///
+/// # Errors
+/// As [`Pattern::pairs`].
+pub fn pairs(layout: &Layout, pattern: &Pattern) -> Result<Vec<(usize, usize)>, LabError> {
+    let hosts: Vec<&str> = layout.hosts.iter().map(|host| host.name.as_str()).collect();
+    let mut pairs = pattern.pairs(&layout.name, &hosts)?;
+    pairs.retain(|(source, destination)| layout.exchange(*source, *destination));
+    Ok(pairs)
+}
+
 /// Runs a load. `progress` gets the part of all bytes that has arrived, 0 to 1, a few times a second.
 ///
 /// # Errors
 /// [`LabError::Stalled`] if TCP stops moving, or any [`LabError`] of setting up.
 pub fn measure(lab: &Lab, load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Measurement, LabError> {
     let hosts: Vec<&str> = lab.layout().hosts.iter().map(|host| host.name.as_str()).collect();
-    let pairs = load.pattern.pairs(&lab.layout().name, &hosts)?;
+    let pairs = pairs(lab.layout(), &load.pattern)?;
     if pairs.len() > PAIRS_MAX {
         return Err(LabError::TooLarge { what: "transfers at once", got: pairs.len(), limit: PAIRS_MAX });
     }

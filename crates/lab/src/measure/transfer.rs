@@ -158,7 +158,7 @@ fn open_sockets(layout: &Layout, pairs: &[(usize, usize)], transport: Transport)
             in_host(host, "connect", &|| {
                 pairs_from(host)
                     .map(|&(_, destination)| {
-                        let socket = sender(addresses[destination], transport)?;
+                        let socket = sender(hosts[host].address, addresses[destination], transport)?;
                         let header = if addresses[destination].is_ipv4() { 20 } else { 40 };
                         let chunk_bytes = match transport {
                             Transport::Tcp => CHUNK_BYTES,
@@ -220,17 +220,19 @@ fn listener(address: IpAddr, transport: Transport) -> io::Result<Socket> {
     }
 }
 
-fn sender(address: SocketAddr, transport: Transport) -> io::Result<Socket> {
+fn sender(own: IpAddr, address: SocketAddr, transport: Transport) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     match transport {
         Transport::Tcp => {
             let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+            socket.bind(&SocketAddr::new(own, 0).into())?;
             socket.connect_timeout(&address.into(), CONNECT)?;
             Ok(socket)
         }
         Transport::Udp => {
             let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
             socket.set_send_buffer_size(DATAGRAM_BUFFER_BYTES)?;
+            socket.bind(&SocketAddr::new(own, 0).into())?;
             socket.connect(&address.into())?;
             Ok(socket)
         }

@@ -110,7 +110,8 @@ pub(crate) fn assemble(
     })
 }
 
-/// Gives every host without an address the one that it had, or else the next free one of the subnet.
+/// Gives every host without an address the one that it had, or else the next free one of the subnet. A standby port has that of
+/// its bond.
 pub(crate) fn addresses(
     topology: &Topology,
     policy: &Policy,
@@ -118,7 +119,7 @@ pub(crate) fn addresses(
 ) -> Result<Vec<IpAddr>, PlanError> {
     let had = |host: HostId| {
         let (previous, relation) = before.filter(|(previous, _)| previous.policy.subnet == policy.subnet)?;
-        let twin = relation.host_from[host.index()]?;
+        let twin = relation.host_from[topology.active_port(host).index()]?;
         previous.addresses.get(twin.index()).copied().filter(|_| previous.topology.host(twin).address.is_none())
     };
     let stated: BTreeSet<IpAddr> = topology.hosts().iter().filter_map(|host| host.address).collect();
@@ -128,9 +129,13 @@ pub(crate) fn addresses(
     let taken: BTreeSet<IpAddr> = kept.iter().flatten().copied().collect();
     let mut stations = (1..).map_while(|number| policy.subnet.station(number)).map(IpAddr::V4);
     let mut next = || stations.by_ref().find(|address| !taken.contains(address));
-    (kept.into_iter())
-        .map(|kept| kept.or_else(&mut next).ok_or(PlanError::SubnetFull { subnet: policy.subnet }))
-        .collect()
+    let mut own = kept;
+    let without = |(host, own): &(HostId, &mut Option<IpAddr>)| own.is_none() && !topology.host(*host).standby;
+    for (_, own) in topology.host_ids().zip(&mut own).filter(without) {
+        *own = Some(next().ok_or(PlanError::SubnetFull { subnet: policy.subnet })?);
+    }
+    let of_bond = |host| own[topology.active_port(host).index()].expect("every active port has one");
+    Ok(topology.host_ids().map(of_bond).collect())
 }
 
 fn check_static_entries(topology: &Topology, devices: &[DeviceIntent]) -> Result<(), PlanError> {

@@ -5,7 +5,7 @@ mod common;
 
 use common::Cabling;
 use fabric::{
-    Demand, EngineName, FdbMode, FlowControl, Plan, Policy, Severity, Summary, Tagging, Topology, Traffic,
+    Demand, EngineName, FdbMode, FlowControl, HostId, Plan, Policy, Severity, Summary, Tagging, Topology, Traffic,
     TrafficMatrix,
     generate::{Kind, Options, generate},
     rng::Rng,
@@ -77,6 +77,25 @@ fn they_agree_on_known_fabrics_in_every_mode() {
     assert!(planned > 400, "only {planned} requests were planned");
 }
 
+/// What a host sends to another: nothing within a machine, unless a matrix says so, and nothing from or to standby ports, of which all
+/// is at the active port.
+fn demand(plan: &Plan, source: HostId, destination: HostId) -> f64 {
+    let topology = &plan.topology;
+    let [from, to] = [source, destination].map(|host| topology.host(host));
+    if from.standby || to.standby {
+        return 0.0;
+    }
+    if plan.policy.traffic == Traffic::AllToAll {
+        return f64::from(u8::from(from.machine != to.machine));
+    }
+    let ports = |host: &fabric::Host| {
+        let mac = host.mac;
+        topology.host_ids().filter(move |port| topology.host(*port).mac == mac).collect::<Vec<_>>()
+    };
+    let pairs = ports(from).into_iter().flat_map(|a| ports(to).into_iter().map(move |b| (a, b)));
+    pairs.filter(|(a, b)| a != b).map(|(a, b)| plan.policy.traffic.demand(a, b)).sum()
+}
+
 /// The judge finds no figure wrong, and neither does whoever follows every frame.
 fn agree(plan: &Plan, what: &str) {
     let report = verify::check(plan);
@@ -98,10 +117,7 @@ fn agree(plan: &Plan, what: &str) {
                 if let Arrival::Switch(ingress, _) = exit.arrival {
                     let crossed = topology.channel_ids().find(|channel| topology.head_port(*channel) == ingress);
                     let crossed = crossed.expect("a frame enters a switch from a link");
-                    let between_machines =
-                        plan.policy.traffic != Traffic::AllToAll || !topology.are_of_one_machine(source, destination);
-                    load[crossed.index()] +=
-                        if between_machines { plan.policy.traffic.demand(source, destination) } else { 0.0 };
+                    load[crossed.index()] += demand(plan, source, destination);
                     hops += 1;
                 }
             }

@@ -40,6 +40,14 @@ fn random_topology(switches: usize, extra: usize, seed: u64) -> Topology {
             // In every other cabling some hosts are ports of machines, with rails and further addresses.
             let machine = (seed % 2 == 1 && number % 5 > 1).then(|| format!("m{}", number / 5));
             let name = machine.as_ref().map_or(format!("h{number}"), |machine| format!("{machine}/{number}"));
+            // Every other of those machines is a failover bond, whose active port is any of its ports.
+            if machine.is_some() && number / 5 % 2 == 1 && number % 5 > 2 {
+                let host = builder.add_standby(&name, port, 1_000_000_000).expect("a fresh port");
+                if rng.below(3) == 0 {
+                    builder.set_active(host);
+                }
+                continue;
+            }
             let host = builder.add_host(&name, Mac::local(number), port, 1_000_000_000, None).expect("a fresh host");
             if let Some(machine) = machine {
                 builder.join_machine(&machine).expect("one after another");

@@ -21,7 +21,12 @@ pub(crate) fn judge(plan: &Plan, findings: &mut Findings) {
     let mut owners: BTreeMap<IpAddr, HostId> = BTreeMap::new();
     for (host, &address) in plan.topology.host_ids().zip(&plan.addresses) {
         let (name, stated) = (&plan.topology.host(host).name, plan.topology.host(host).address);
-        if let Some(other) = owners.insert(address, host) {
+        // The ports of a bond have one address.
+        let is_bonds = |other: &HostId| {
+            let [one, other] = [host, *other].map(|id| plan.topology.host(id));
+            one.machine == other.machine && plan.topology.is_in_bond(one)
+        };
+        if let Some(other) = owners.insert(address, host).filter(|other| !is_bonds(other)) {
             let other = &plan.topology.host(other).name;
             findings.fatal(FindingKind::BadAddress, || (name.clone(), format!("has {address}, as {other} does")));
         }

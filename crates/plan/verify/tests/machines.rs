@@ -109,3 +109,89 @@ fn entries_for_some_addresses_of_a_host_are_found() {
     let found = kinds(&plan);
     assert!(found.contains(&K::ForeignEntry) && found.contains(&K::Flood), "{found:?}");
 }
+
+/// The first two hosts as one machine with a failover bond; the second port is on standby.
+fn bonded() -> Topology {
+    let network = clos();
+    let mut builder = TopologyBuilder::new();
+    let mut ports = Vec::new();
+    for id in network.switch_ids() {
+        let switch = builder.add_switch(&network.switch(id).name, Default::default()).unwrap();
+        ports.extend(network.port_ids(id).map(|port| builder.add_port(switch, &network.port(port).name).unwrap()));
+    }
+    for (number, host) in network.hosts().iter().enumerate() {
+        let port = ports[host.port.index()];
+        match number {
+            0 => {
+                builder.add_host("m/0", host.mac, port, host.rate_bps, None).unwrap();
+                builder.join_machine("m").unwrap();
+            }
+            1 => drop(builder.add_standby("m/1", port, host.rate_bps).unwrap()),
+            _ => drop(builder.add_host(&host.name, host.mac, port, host.rate_bps, None).unwrap()),
+        }
+    }
+    for link in network.links() {
+        builder.add_link(ports[link.a.index()], ports[link.b.index()], link.rate_bps).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+fn planned_bond() -> Plan {
+    let mut plan = plan(&bonded(), Wish::switch_tagged());
+    plan.addresses[1] = plan.addresses[0];
+    let demand = plan.policy.demand(&plan.topology).unwrap().into_owned();
+    let mut plan = with_traffic(plan, demand);
+    plan.policy.traffic = Traffic::AllToAll;
+    plan
+}
+
+#[test]
+fn a_standby_port_is_judged_as_a_host_and_carries_no_demand() {
+    let plan = planned_bond();
+    assert_eq!(kinds(&plan), []);
+    let all = common::plan(&clos(), Wish::switch_tagged()).summary;
+    assert!(
+        plan.summary.max_channel_load < all.max_channel_load,
+        "{} of {}",
+        plan.summary.max_channel_load,
+        all.max_channel_load
+    );
+    assert!(plan.summary.fdb_entries_total < all.fdb_entries_total, "entries are for the active port alone");
+}
+
+/// Entries that are for the standby port are not on switches, but what becomes of them is proven now: without one, frames would flood
+/// after a failover.
+#[test]
+fn a_missing_entry_for_a_standby_port_is_found_before_the_failover() {
+    let mut plan = planned_bond();
+    let standby = HostId::new(1);
+    let at = plan.topology.switch_of(standby);
+    let device = &mut plan.devices[at.index()];
+    let before = device.fdb.len();
+    device.fdb.retain(|run| run.first != standby || run.last != standby);
+    assert!(device.fdb.len() < before, "the standby port's own switch has entries for it alone");
+    assert!(kinds(&plan).contains(&K::Flood), "{:?}", kinds(&plan));
+}
+
+/// Both ends active: a switch that leads frames for the active port's address to the standby port.
+#[test]
+fn entries_for_the_active_port_that_lead_to_the_standby_port_are_found() {
+    let mut plan = planned_bond();
+    let (active, standby) = (HostId::new(0), HostId::new(1));
+    let (at, port) = (plan.topology.switch_of(standby), plan.topology.host(standby).port);
+    let device = &mut plan.devices[at.index()];
+    let mut runs = Vec::new();
+    for run in &device.fdb {
+        let of = |first, last, port| fabric::FdbRun { first, last, port, ..*run };
+        if run.first <= active && active <= run.last {
+            runs.push(of(active, active, port));
+            if run.last > active {
+                runs.push(of(HostId::new(active.index() + 1), run.last, run.port));
+            }
+        } else {
+            runs.push(*run);
+        }
+    }
+    device.fdb = runs;
+    assert!(kinds(&plan).contains(&K::WrongDelivery), "{:?}", kinds(&plan));
+}

@@ -11,6 +11,7 @@
 //! They say what to ask and take the answers; [`deploy::run()`] asks real switches, with a thread for each.
 #![forbid(unsafe_code)]
 
+pub mod bonds;
 pub mod deploy;
 pub mod diagnose;
 pub mod discover;

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use fabric::{Assignment, HostId, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_links};
+use fabric::{HostId, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_links};
 
 /// How long switches are given to stop hosts before those go on as before.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -84,7 +84,9 @@ pub enum Unprepared {
 impl fmt::Display for Unprepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NothingStored => "the plan stores nothing for failures; make one with espalier plan --resilience 1",
+            Self::NothingStored => {
+                "the plan stores nothing for failures, and no machine has a failover bond; make one with espalier plan --resilience 1"
+            }
             Self::HostsChoose => {
                 "hosts tag their own frames in this plan, and leave a dead path by themselves: run espalier tagger on them"
             }
@@ -98,7 +100,7 @@ pub type Pvid = Option<VlanId>;
 /// Decides which switch-over is in force.
 #[derive(Clone, Debug)]
 pub struct Standby {
-    home: Vec<VlanId>,
+    home: Vec<Pvid>,
     /// By cable: who moves when it fails.
     overs: BTreeMap<LinkId, Over>,
     dividing: BTreeSet<LinkId>,
@@ -142,20 +144,28 @@ impl Standby {
     /// # Errors
     /// [`Unprepared`].
     pub fn new(plan: &Plan, hold: Duration, drain: Duration) -> Result<Self, Unprepared> {
-        let Assignment::Source(home) = &plan.assignment else { return Err(Unprepared::HostsChoose) };
-        if plan.policy.tagging != Tagging::Switch {
-            return Err(Unprepared::HostsChoose);
+        let by_switch = plan.policy.tagging == Tagging::Switch;
+        if !plan.topology.has_standby_ports() {
+            match &plan.failover {
+                _ if !by_switch => return Err(Unprepared::HostsChoose),
+                None => return Err(Unprepared::NothingStored),
+                Some(_) => {}
+            }
         }
-        let failover = plan.failover.as_ref().ok_or(Unprepared::NothingStored)?;
-        let overs = failover.switch_overs.iter().map(|over| {
+        let switch_overs = plan.failover.iter().filter(|_| by_switch).flat_map(|failover| &failover.switch_overs);
+        let overs = switch_overs.map(|over| {
             let moves: BTreeMap<HostId, VlanId> = (over.hosts.iter())
                 .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)))
                 .collect();
             let switches = moves.keys().map(|host| plan.topology.switch_of(*host)).collect();
             (over.link, Over { proof: over.proof, moves, switches })
         });
+        let home = |host: HostId| {
+            let (port, switch) = (plan.topology.host(host).port, plan.topology.switch_of(host));
+            plan.devices[switch.index()].ports.iter().find(|intent| intent.port == port)?.pvid
+        };
         Ok(Self {
-            home: home.clone(),
+            home: plan.topology.host_ids().map(home).collect(),
             overs: overs.collect(),
             dividing: dividing_links(&plan.topology).into_iter().collect(),
             hold,
@@ -239,10 +249,10 @@ impl Standby {
     fn pvid_in(&self, active: ActiveVlans, host: HostId) -> Pvid {
         let home = self.home[host.index()];
         match active {
-            ActiveVlans::Planned => Some(home),
-            ActiveVlans::Backup(link) => Some(self.overs[&link].moves.get(&host).copied().unwrap_or(home)),
-            ActiveVlans::Stopped(link) => (!self.overs[&link].moves.contains_key(&host)).then_some(home),
-            ActiveVlans::Gathering => (!self.astray.contains(&host)).then_some(home),
+            ActiveVlans::Planned => home,
+            ActiveVlans::Backup(link) => self.overs[&link].moves.get(&host).copied().or(home),
+            ActiveVlans::Stopped(link) => home.filter(|_| !self.overs[&link].moves.contains_key(&host)),
+            ActiveVlans::Gathering => home.filter(|_| !self.astray.contains(&host)),
         }
     }
 

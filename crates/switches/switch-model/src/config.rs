@@ -187,7 +187,8 @@ impl SwitchConfig {
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
     /// class of a VLAN, which stands in the tags of its frames, that of untagged frames, LLDP, MTUs, blocked floods and storm
-    /// control that it does not say, and whether ports learn that always do. An MTU that is larger than it is wanted serves as well, and counts as that one.
+    /// control that it does not say, entries stored for standby ports, and whether ports learn that always do. An MTU that is larger
+    /// than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
     /// If the ports are not those of the switch.
@@ -241,6 +242,11 @@ impl SwitchConfig {
                 None => foreign.push(FdbEntry { vlan, mac, port: port_id(slot) }),
             }
         }
+        // A standby port has no address that entries could be for: what is stored for it is on no switch yet.
+        let hosts = |run: &FdbRun| (run.first.index()..=run.last.index()).map(fabric::HostId::new);
+        let stored =
+            wanted.fdb.iter().flat_map(|run| hosts(run).map(move |host| FdbRun { first: host, last: host, ..*run }));
+        runs.extend(stored.filter(|run| topology.host(run.first).standby));
         runs.sort_unstable();
         let mut fdb: Vec<FdbRun> = Vec::with_capacity(runs.len());
         for run in runs {

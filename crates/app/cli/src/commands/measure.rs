@@ -44,8 +44,7 @@ fn plan_of(lab: &Lab) -> Result<Plan> {
 /// What the plan lets one expect of a load in a lab.
 pub(super) fn prediction(lab: &Lab, plan: &Plan, load: &Load) -> Result<Prediction> {
     let layout = lab.layout();
-    let hosts: Vec<&str> = layout.hosts.iter().map(|host| host.name.as_str()).collect();
-    let pairs = load.pattern.pairs(&layout.name, &hosts)?;
+    let pairs = lab::measure::pairs(layout, &load.pattern)?;
     Ok(predict(plan, &pairs, load.bytes_per_pair, layout.rate_bps, load.transport))
 }
 

@@ -7,14 +7,18 @@ use std::{
 
 use anyhow::Result;
 use controller::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
-use fabric::{LinkId, Plan, SwitchId, format::plan::ReadMode};
-use rollout::standby::{ActiveVlans, Standby, StandbyNotice};
+use fabric::{HostId, LinkId, Plan, SwitchId, format::plan::ReadMode};
+use rollout::{
+    bonds::BondNotice,
+    standby::{ActiveVlans, Standby, StandbyNotice},
+};
 use serde_json::json;
 use switch_model::driver::Fault;
 
 use super::{Output, failure::moved_words, interrupt::Interrupt, reach, say};
 use crate::{
     cli,
+    count::counted,
     failure::{FAILED, bad_input},
     files::read_plan_file,
 };
@@ -78,13 +82,22 @@ impl Teller<'_> {
         &self.plan.topology.switch(switch).name
     }
 
-    fn ready(&self, links: usize, stopped: usize) -> Result<()> {
+    fn ready(&self, links: usize, stopped: usize, bonds: usize) -> Result<()> {
         let care = match stopped {
             0 => String::new(),
             _ => format!("; for {stopped} of them hosts that move are stopped for a moment"),
         };
         let of = self.plan.topology.links().len();
-        self.say("ready", None, &format!("standing by for the failure of any of {links} cables of {of}{care}"))
+        let cables = match &self.plan.failover {
+            Some(_) => format!("any of {links} cables of {of}{care}"),
+            None => String::new(),
+        };
+        let bonds = match bonds {
+            0 => String::new(),
+            _ => format!("the active port of {}", counted(bonds, "failover bond")),
+        };
+        let of_what: Vec<String> = [cables, bonds].into_iter().filter(|words| !words.is_empty()).collect();
+        self.say("ready", None, &format!("standing by for the failure of {}", of_what.join(", and of ")))
     }
 
     fn waits(&self, switch: SwitchId, fault: &Fault) -> Result<()> {
@@ -165,10 +178,33 @@ impl Teller<'_> {
     fn event(&self, event: StandbyEvent) -> Result<()> {
         match event {
             StandbyEvent::Waits(switch, fault) => self.waits(switch, &fault),
-            StandbyEvent::Ready { links, stopped } => self.ready(links, stopped),
+            StandbyEvent::Ready { links, stopped, bonds } => self.ready(links, stopped, bonds),
             StandbyEvent::Fault(switch, fault) => self.fault(switch, &fault),
             StandbyEvent::Answers(switch) => self.back(switch),
             StandbyEvent::Notice(notice) => self.tell(notice),
+            StandbyEvent::Bond(notice) => self.tell_of_bond(notice),
+        }
+    }
+
+    fn tell_of_bond(&self, notice: BondNotice) -> Result<()> {
+        let topology = &self.plan.topology;
+        let port = |host: HostId| {
+            let host = topology.host(host);
+            (host.name.as_str(), topology.port_label(host.port))
+        };
+        match notice {
+            BondNotice::Moves { from, to } => {
+                let ((from, _), (to, at)) = (port(from), port(to));
+                let words = format!("{to} at {at} takes over from {from}: entries for its addresses turn there");
+                self.say("bond-moves", Some(to), &words)
+            }
+            BondNotice::Down(active) => {
+                let (name, at) = port(active);
+                let machine = &topology.machine(topology.host(active).machine).name;
+                let words =
+                    format!("{name} at {at} is down, and no other port of {machine} is up: {machine} is unreachable");
+                self.say("bond-down", Some(name), &words)
+            }
         }
     }
 

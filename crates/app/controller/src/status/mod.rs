@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 
 use drivers::snmp::{Pulse, PulseColumns};
 use fabric::{Plan, SwitchId, VlanSet};
-use rollout::diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency, diagnose};
+use rollout::{
+    bonds::as_held,
+    diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency, diagnose},
+};
 use switch_model::{SwitchConfig, driver::Fault, mark::Mark, observe::Snapshot, station::Station};
 
 use self::load::link_loads;
 use crate::{
     Fabric,
-    goals::{goals, vlans_of},
+    goals::{goals, goals_while, vlans_of},
     parallel::at_once,
     reached::{Connected, Reached},
 };
@@ -95,8 +98,12 @@ impl<'a> Monitor<'a> {
         let switches = self.switches.iter().zip(&self.goals);
         let seen: Vec<Result<Sight, Fault>> = switches.map(|(switch, goal)| switch.sight(goal.ports.len())).collect();
         let ages = self.switches.iter().map(|switch| switch.tables.as_ref().map(|tables| tables.read_at.elapsed()));
+        // A bond that has failed over is as the plan stored it.
+        let held = |switch: &Attended| switch.tables.as_ref().map(|tables| tables.config.clone());
+        let held: Vec<Option<SwitchConfig>> = self.switches.iter().map(held).collect();
+        let active = as_held(self.plan, &held);
         StatusReport {
-            diagnoses: diagnose(self.plan, &self.goals, &seen),
+            diagnoses: diagnose(self.plan, &goals_while(self.plan, &active), &seen),
             links: link_loads(self.plan, &self.before, &self.counts()),
             ages: ages.collect(),
             seen,

@@ -1,14 +1,4 @@
-//! The sections `hosts:` and `machines:` of a topology file.
-//!
-//! ```yaml
-//! hosts:                           # one port each
-//!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1"}
-//! machines:                        # the same, and machines with several ports
-//!   gpu1: {nics: {eth0: {mac: "02:00:00:00:00:03", port: "sw1:g3", rail: 0}, eth1: {…}}}
-//! ```
-//!
-//! Hosts are numbered in the order of `hosts:`, then of `machines:`. A port of a machine with `nics:` is the host
-//! `MACHINE/NIC`.
+//! One host of a topology file: where it is plugged in, and its addresses.
 
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
@@ -22,34 +12,11 @@ use crate::{
     format_rate,
 };
 
-const HOST_KEYS: [&str; 7] = ["mac", "port", "ip", "rate", "guid", "addresses", "rail"];
-const MACHINE_KEYS: [&str; 8] = ["nics", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
-const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
-const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
+pub(super) const HOST_KEYS: [&str; 7] = ["mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+pub(super) const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
+pub(super) const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 
-/// Writes both sections, each where it has anything.
-pub(super) fn write(topology: &Topology, text: &mut String) {
-    let machines = topology.machines();
-    let is_plain = |machine: &crate::Machine| machine.hosts().all(|host| topology.host(host).name == machine.name);
-    // Hosts keep their numbers: all that stand before the first machine with `nics:` come under `hosts:`.
-    let plain = machines.iter().take_while(|machine| is_plain(machine)).count();
-    for (section, machines) in [("hosts:\n", &machines[..plain]), ("machines:\n", &machines[plain..])] {
-        text.push_str(if machines.is_empty() { "" } else { section });
-        for machine in machines {
-            if is_plain(machine) {
-                machine.hosts().for_each(|host| write_host(topology, host, &machine.name, "  ", text));
-                continue;
-            }
-            let _ = writeln!(text, "  {}:\n    nics:", quote(&machine.name));
-            for host in machine.hosts() {
-                let nic = &topology.host(host).name[machine.name.len() + 1..];
-                write_host(topology, host, nic, "      ", text);
-            }
-        }
-    }
-}
-
-fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
+pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
     let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, .. } = topology.host(host);
     let port = double_quote(&lone_port(topology, *port));
     let _ = write!(text, "{indent}{}: {{mac: \"{mac}\", port: {port}", quote(key));
@@ -66,14 +33,18 @@ fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: 
         let _ = write!(text, ", guid: \"{guid}\"");
     }
     if !further_macs.is_empty() {
-        let macs: Vec<String> = further_macs.iter().map(|mac| format!("\"{mac}\"")).collect();
-        let _ = write!(text, ", addresses: [{}]", macs.join(", "));
+        let _ = write!(text, ", addresses: {}", list_of_macs(further_macs));
     }
     text.push_str("}\n");
 }
 
+pub(super) fn list_of_macs(macs: &[Mac]) -> String {
+    let macs: Vec<String> = macs.iter().map(|mac| format!("\"{mac}\"")).collect();
+    format!("[{}]", macs.join(", "))
+}
+
 /// There are more hosts than a topology can have.
-struct TooMany;
+pub(super) struct TooMany;
 
 struct HostFacts {
     mac: Option<Mac>,
@@ -83,83 +54,24 @@ struct HostFacts {
 }
 
 /// An entry of a map, and the line that first has its name.
-struct Entry<'n> {
-    key: &'n Node,
-    name: &'n str,
-    first_line: usize,
-    value: &'n Node,
+pub(super) struct Entry<'n> {
+    pub(super) key: &'n Node,
+    pub(super) name: &'n str,
+    pub(super) first_line: usize,
+    pub(super) value: &'n Node,
 }
 
 /// Where a host is named: its key, its name, and the machine that it is a port of.
-struct Named<'n> {
-    key: &'n Node,
-    name: String,
-    machine: Option<&'n str>,
-    first_line: usize,
+pub(super) struct Named<'n> {
+    pub(super) key: &'n Node,
+    pub(super) name: String,
+    pub(super) machine: Option<&'n str>,
+    pub(super) first_line: usize,
 }
 
 impl Reader<'_> {
-    pub(super) fn read_hosts(&mut self, section: &Node) {
-        self.read_machines_of(section, "hosts", "host", &HOST_KEYS);
-    }
-
-    pub(super) fn read_machines(&mut self, section: &Node) {
-        self.read_machines_of(section, "machines", "machine", &MACHINE_KEYS);
-    }
-
-    fn read_machines_of(&mut self, section: &Node, title: &str, what: &str, keys: &[&str]) {
-        if section.is_null() || !self.expect_map(section, title, &format!("node01: {HOST_EXAMPLE}")) {
-            return;
-        }
-        for Entry { key, name, first_line, value } in self.named_entries(section, what) {
-            if value.is_null() {
-                let error = self.at(key).error(format!("{what} {name} has neither address nor port"));
-                self.diagnostics.push(error.with_help(format!("node01: {HOST_EXAMPLE}")));
-                continue;
-            }
-            if !self.expect_map(value, name, HOST_EXAMPLE) {
-                continue;
-            }
-            let fields = self.checked_entries(value, keys, "key");
-            let read = match fields.get("nics") {
-                Some(nics) => self.read_nics(name, &fields, nics),
-                None => {
-                    let named = Named { key, name: name.to_owned(), machine: None, first_line };
-                    self.read_host(&named, &fields)
-                }
-            };
-            if read.is_err() {
-                return;
-            }
-        }
-    }
-
-    fn read_nics(&mut self, machine: &str, fields: &Fields<'_>, nics: &Node) -> Result<(), TooMany> {
-        if let Some(other) = fields.iter().find(|(key, _)| **key != "nics") {
-            let error =
-                self.at(other.1).error(format!("machine {machine} has nics:, so each of them has its own {}", other.0));
-            self.diagnostics.push(error.with_help(format!("write it there: {NICS_EXAMPLE}")));
-        }
-        if !self.expect_map(nics, "nics", NICS_EXAMPLE) {
-            return Ok(());
-        }
-        if nics.entries().is_empty() {
-            let error = self.at(nics).error(format!("machine {machine} has no ports"));
-            self.diagnostics.push(error.with_help(format!("name at least one: {NICS_EXAMPLE}")));
-        }
-        for Entry { key, name: nic, first_line, value } in self.named_entries(nics, "port") {
-            let name = format!("{machine}/{nic}");
-            if !self.expect_map(value, &name, HOST_EXAMPLE) {
-                continue;
-            }
-            let fields = self.checked_entries(value, &HOST_KEYS, "key");
-            self.read_host(&Named { key, name, machine: Some(machine), first_line }, &fields)?;
-        }
-        Ok(())
-    }
-
     /// The entries of a map by name; names that are none are reported.
-    fn named_entries<'n>(&mut self, map: &'n Node, what: &str) -> Vec<Entry<'n>> {
+    pub(super) fn named_entries<'n>(&mut self, map: &'n Node, what: &str) -> Vec<Entry<'n>> {
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         let mut named = Vec::new();
         for (key, value) in map.entries() {
@@ -177,9 +89,19 @@ impl Reader<'_> {
         named
     }
 
-    fn read_host(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> Result<(), TooMany> {
+    /// Reads a host; none if its name or its port cannot be had.
+    pub(super) fn read_host(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> Result<Option<HostId>, TooMany> {
         let Named { key, name, .. } = named;
         let mac = self.host_mac(key, name, fields);
+        let (port, rate_bps) = self.read_cable(named, fields);
+        let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
+        let Some(port) = port.or_else(|| self.spare_port(key)) else { return Ok(None) };
+        self.add_host(named, fields, HostFacts { mac, port, ip, rate_bps })
+    }
+
+    /// The port that a host is plugged into, and the rate of its cable.
+    pub(super) fn read_cable(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> (Option<PortId>, u64) {
+        let Named { key, name, .. } = named;
         let port = match fields.get("port") {
             None => {
                 let error = self.at(key).error(format!("host {name} has no port"));
@@ -193,13 +115,8 @@ impl Reader<'_> {
                 end.filter(|port| self.check_free(site, *port))
             }
         };
-        let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
-        let rate_bps = fields
-            .get("rate")
-            .map_or(Some(DEFAULT_RATE_BPS), |node| self.rate(self.at(node), node.text().unwrap_or_default()));
-        let Some(port) = port.or_else(|| self.spare_port(key)) else { return Ok(()) };
-        let facts = HostFacts { mac, port, ip, rate_bps: rate_bps.unwrap_or(DEFAULT_RATE_BPS) };
-        self.add_host(named, fields, facts)
+        let rate_bps = fields.get("rate").and_then(|node| self.rate(self.at(node), node.text().unwrap_or_default()));
+        (port, rate_bps.unwrap_or(DEFAULT_RATE_BPS))
     }
 
     fn host_mac(&mut self, key: &Node, name: &str, fields: &Fields<'_>) -> Option<Mac> {
@@ -218,7 +135,12 @@ impl Reader<'_> {
     }
 
     /// Adds a host, repairing what is wrong until all of it is known.
-    fn add_host(&mut self, named: &Named<'_>, fields: &Fields<'_>, facts: HostFacts) -> Result<(), TooMany> {
+    fn add_host(
+        &mut self,
+        named: &Named<'_>,
+        fields: &Fields<'_>,
+        facts: HostFacts,
+    ) -> Result<Option<HostId>, TooMany> {
         let HostFacts { mut mac, port, mut ip, rate_bps } = facts;
         let Named { key, machine, first_line, .. } = *named;
         let (mut name, mut machine) = (named.name.clone(), machine);
@@ -234,7 +156,7 @@ impl Reader<'_> {
                         self.refuse(key, |builder| builder.join_machine(machine));
                     }
                     self.read_rest(host, fields);
-                    return Ok(());
+                    return Ok(Some(host));
                 }
                 Err(fault) => fault,
             };
@@ -244,7 +166,7 @@ impl Reader<'_> {
             };
             let diagnostic = match &fault {
                 Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac if mac.is_none() => {
-                    return Ok(());
+                    return Ok(None);
                 }
                 Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac => {
                     mac = None;
@@ -272,15 +194,15 @@ impl Reader<'_> {
             self.diagnostics.push(diagnostic);
             match fault {
                 Fault::TooMany { .. } => return Err(TooMany),
-                Fault::PortUsedTwice { .. } => return Ok(()),
+                Fault::PortUsedTwice { .. } => return Ok(None),
                 _ => {}
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// What a host may have beside its port and its address.
-    fn read_rest(&mut self, host: HostId, fields: &Fields<'_>) {
+    /// What a host may have beside its port and its addresses.
+    pub(super) fn read_port_extras(&mut self, host: HostId, fields: &Fields<'_>) {
         if let Some((node, guid)) = self.guid(fields) {
             self.refuse(node, |builder| builder.set_host_guid(host, guid));
         }
@@ -291,6 +213,11 @@ impl Reader<'_> {
                 None => {}
             }
         }
+    }
+
+    /// What a host may have beside its port and its first address.
+    fn read_rest(&mut self, host: HostId, fields: &Fields<'_>) {
+        self.read_port_extras(host, fields);
         const EXAMPLE: &str = "addresses: [\"52:54:00:00:00:01\", \"52:54:00:00:00:02\"]";
         let Some(list) = fields.get("addresses") else { return };
         if !matches!(list.value, Value::List(_)) {

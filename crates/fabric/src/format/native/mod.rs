@@ -18,6 +18,7 @@
 //!     nics:
 //!       eth0: {mac: "02:00:00:00:00:03", port: "sw1:g3", rail: 0}
 //!       eth1: {mac: "02:00:00:00:00:04", port: "sw2:swp9", rail: 1}
+//!   login1: {bond: failover, mac: "02:00:00:00:00:05", nics: {eth0: {port: "sw1:g5"}, eth1: {port: "sw2:swp5"}}}
 //! management: {vlan: 4000, controller: "sw1:g24"}    # only where switches are managed over the data ports
 //! ```
 //!
@@ -25,7 +26,9 @@
 //! mistake it goes on with what the author most likely meant, so that one wrong name is one diagnostic: a cable to
 //! the unknown switch `sw22` still counts as reaching `sw2`.
 
+mod bonds;
 mod hosts;
+mod machines;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
@@ -110,7 +113,7 @@ pub fn write_native(topology: &Topology) -> String {
         let plain = cable.starts_with(char::is_alphanumeric) && !cable.contains(" #") && !cable.contains(": ");
         let _ = writeln!(text, "  - {}", if plain { cable } else { double_quote(&cable) });
     }
-    hosts::write(topology, &mut text);
+    machines::write(topology, &mut text);
     if let Some(InBand { vlan, controller }) = topology.in_band() {
         let controller = double_quote(&lone_port(topology, controller));
         let _ = writeln!(text, "management: {{vlan: {vlan}, controller: {controller}}}");

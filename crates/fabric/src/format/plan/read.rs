@@ -213,26 +213,10 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
         let (a, b) = (port(at.field("a")?)?, port(at.field("b")?)?);
         builder.add_link(a, b, rate_bps(&at)?).map_err(|fault| refused(&at, &fault))?;
     }
+    let mut bonds = Bonds::default();
     for at in at.field("hosts")?.items()? {
-        at.only(&["name", "mac", "port", "rate_bps", "address", "guid", "machine", "rail", "macs"])?;
-        let mac: Mac = at.field("mac")?.parsed()?;
-        let (name, address) = (at.field("name")?.text()?, optional_address(&at, "address")?);
         let port = port(at.field("port")?)?;
-        let host = builder.add_host(name, mac, port, rate_bps(&at)?, address).map_err(|fault| refused(&at, &fault))?;
-        if let Some(at) = at.optional("guid")? {
-            builder.set_host_guid(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
-        }
-        if let Some(at) = at.optional("machine")? {
-            builder.join_machine(at.text()?).map_err(|fault| refused(&at, &fault))?;
-        }
-        if let Some(at) = at.optional("rail")? {
-            builder.set_rail(host, at.whole()?);
-        }
-        if let Some(at) = at.optional("macs")? {
-            for at in at.items()? {
-                builder.add_mac(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
-            }
-        }
+        read_host(&at, port, &mut builder, &mut bonds)?;
     }
     if let Some(at) = at.optional("management")? {
         at.only(&["vlan", "controller"])?;
@@ -243,6 +227,9 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
         Some(fault) => refused(at, fault),
         None => at.error("the cabling is refused"),
     })?;
+    if topology.hosts().iter().zip(&bonds.standby).any(|(host, standby)| host.standby != *standby) {
+        return Err(at.field("hosts")?.error("of the ports of a bond one is active, and all others are on standby"));
+    }
     let built = topology.ports().iter().map(|port| (port.switch, port.name.as_str()));
     if !built.eq(order.iter().map(|(switch, name)| (*switch, name.as_str()))) {
         return Err(switches_at.error("a switch does not list all ports of its model in front-panel order"));
@@ -263,6 +250,51 @@ fn rate_bps(at: &Located<'_>) -> Read<u64> {
         0 => Err(rate.error("a cable's rate is at least 1 bit/s")),
         rate_bps => Ok(rate_bps),
     }
+}
+
+/// The ports of failover bonds, as they are read.
+#[derive(Default)]
+struct Bonds {
+    /// Machine and address of the port that was read last, if it is one of a bond.
+    last: Option<(String, Mac)>,
+    /// Standby or not, by the words of every host.
+    standby: Vec<bool>,
+}
+
+fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bonds: &mut Bonds) -> Read<()> {
+    at.only(&["name", "mac", "port", "rate_bps", "address", "guid", "machine", "rail", "macs", "bond", "standby"])?;
+    let (name, rate_bps, mac) = (at.field("name")?.text()?, rate_bps(at)?, at.field("mac")?.parsed::<Mac>()?);
+    let machine = at.optional("machine")?.map(|at| at.text()).transpose()?;
+    let standby = at.optional("standby")?.map(|at| at.truth()).transpose()?.unwrap_or(false);
+    let bond = match at.optional("bond")? {
+        None => None,
+        Some(bond) if bond.text()? == "failover" => machine.map(|machine| (machine.to_owned(), mac)),
+        Some(bond) => return Err(bond.error("there is no such bond, only failover")),
+    };
+    let refused = |fault| refused(at, &fault);
+    let host = if bond.is_some() && bond == bonds.last {
+        let host = builder.add_standby(name, port, rate_bps).map_err(refused)?;
+        if !standby {
+            builder.set_active(host);
+        }
+        host
+    } else {
+        let host = builder.add_host(name, mac, port, rate_bps, optional_address(at, "address")?).map_err(refused)?;
+        machine.map_or(Ok(()), |machine| builder.join_machine(machine)).map_err(refused)?;
+        if let Some(at) = at.optional("macs")? {
+            at.items()?.try_for_each(|at| builder.add_mac(host, at.parsed()?).map_err(refused))?;
+        }
+        host
+    };
+    if let Some(at) = at.optional("guid")? {
+        builder.set_host_guid(host, at.parsed()?).map_err(refused)?;
+    }
+    if let Some(at) = at.optional("rail")? {
+        builder.set_rail(host, at.whole()?);
+    }
+    bonds.last = bond;
+    bonds.standby.push(standby);
+    Ok(())
 }
 
 fn optional_address(at: &Located<'_>, name: &str) -> Read<Option<IpAddr>> {

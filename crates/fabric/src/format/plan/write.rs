@@ -180,6 +180,12 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         if let Some(rail) = host.rail {
             push_field(&mut text, "rail", rail);
         }
+        if topology.is_in_bond(host) {
+            push_field(&mut text, "bond", Quoted("failover"));
+        }
+        if host.standby {
+            push_field(&mut text, "standby", true);
+        }
         if !host.further_macs.is_empty() {
             let macs: Vec<String> = host.further_macs.iter().map(|mac| Quoted(mac).to_string()).collect();
             push_field(&mut text, "macs", format_args!("[{}]", macs.join(",")));

@@ -98,7 +98,8 @@ fn is_in_place(topology: &Topology, previous: &Plan, relation: &Relation) -> boo
     let same_host = |host: HostId| {
         relation.host_from[host.index()] == Some(host)
             && old.host(host).port == topology.host(host).port
-            && old.host(host).macs().eq(topology.host(host).macs())
+            && old.host(host).standby == topology.host(host).standby
+            && old.host(host).all_macs().eq(topology.host(host).all_macs())
     };
     previous.devices.len() == topology.switches().len()
         && [old.switches().len(), old.ports().len(), old.hosts().len()]

@@ -22,6 +22,8 @@ pub(crate) struct Cabling {
     pub(crate) dead: Vec<Cable>,
     /// Further addresses, and the number of the host that each is behind.
     further: Vec<(u32, usize)>,
+    /// Numbers of hosts that are the active ports of their bonds.
+    active: Vec<usize>,
     next: usize,
 }
 
@@ -36,6 +38,7 @@ impl Cabling {
             hosts: Vec::new(),
             dead: Vec::new(),
             further: Vec::new(),
+            active: Vec::new(),
             next: 1,
         };
         for number in 0..switches {
@@ -94,16 +97,28 @@ impl Cabling {
             let pb = builder.add_port(ids[&b], &format!("p{pb}")).expect("a fresh port");
             builder.add_link(pa, pb, rate).ok()?;
         }
+        let mut last_bond = None;
         for &(number, switch, port) in &self.hosts {
             let port = builder.add_port(ids[&switch], &format!("p{port}")).expect("a fresh port");
             let number = number as u32;
             // Some are ports of machines, with further addresses; numbers ascend, so a machine's stand together.
             let machine = (number / 6 % 3 == 0).then(|| format!("m{}", number / 6));
             let name = machine.as_ref().map_or(format!("h{number}"), |machine| format!("{machine}/{number}"));
-            let host = builder.add_host(&name, Mac::local(number), port, RATES[1], None).ok()?;
-            if let Some(machine) = machine {
-                builder.join_machine(&machine).ok()?;
+            // Every other machine is a failover bond, of which some other port than the first may be active.
+            let bond = machine.is_some().then_some(number / 6).filter(|bond| bond % 2 == 1);
+            let host = if bond.is_some() && bond == last_bond {
+                builder.add_standby(&name, port, RATES[1]).ok()?
+            } else {
+                let host = builder
+                    .add_host(&name, Mac::local(bond.map_or(number, |bond| 200_000 + bond)), port, RATES[1], None)
+                    .ok()?;
+                machine.map_or(Ok(()), |machine| builder.join_machine(&machine)).ok()?;
+                host
+            };
+            if bond.is_some() && self.active.contains(&(number as usize)) {
+                builder.set_active(host);
             }
+            last_bond = bond;
             for (mac, _) in self.further.iter().filter(|(_, behind)| *behind == number as usize) {
                 builder.add_mac(host, Mac::local(*mac)).ok()?;
             }
@@ -114,6 +129,12 @@ impl Cabling {
     /// Changes something at random, or nothing.
     pub(crate) fn change(&mut self, rng: &mut Rng) {
         let before = self.clone();
+        // Now and then a bond fails over.
+        if rng.below(3) == 0 && !self.hosts.is_empty() {
+            let (number, ..) = self.hosts[rng.below(self.hosts.len())];
+            self.active.retain(|active| active / 6 != number / 6);
+            self.active.push(number);
+        }
         // Now and then a virtual machine moves to another host as well.
         if rng.below(4) == 0 && !self.further.is_empty() && !self.hosts.is_empty() {
             let at = rng.below(self.further.len());

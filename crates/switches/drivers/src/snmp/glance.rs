@@ -12,7 +12,7 @@ use bridge_mib::{
     objects::{if_mib, q_bridge},
 };
 use snmp::{Link, Oid, Value};
-use switch_model::{Slot, driver::Fault, edit::Edit, mark::Mark};
+use switch_model::{driver::Fault, edit::Edit, mark::Mark};
 
 /// Ports that one question is about, so that the answer fits into one frame.
 const PORTS_AT_ONCE: usize = 16;
@@ -72,15 +72,15 @@ impl<L: Link> Device<L> {
         self.mark_vlans.iter().next_back().copied().unwrap_or(self.mark_vlan)
     }
 
-    /// Sets the VLANs of untagged frames that enter ports, if the switch bears this mark still; none drops them.
+    /// Carries out a few edits, if the switch bears this mark still.
     ///
     /// # Errors
     /// [`Fault`]; fenced if somebody else has set the switch up since.
-    pub fn set_pvids(&mut self, mark: Mark, pvids: &[(Slot, Option<VlanId>)]) -> Result<(), Fault> {
+    pub fn edit(&mut self, mark: Mark, edits: &[Edit]) -> Result<(), Fault> {
         self.fence()?;
         if self.glance()?.mark != Some(mark) {
             return Err(Fault::Fenced);
         }
-        pvids.iter().try_for_each(|(slot, pvid)| self.carry_out(&Edit::SetPvid(*slot, *pvid)))
+        self.carry_out_all(edits)
     }
 }
