@@ -221,6 +221,34 @@ impl TopologyBuilder {
         rate_bps: u64,
         address: Option<IpAddr>,
     ) -> Result<HostId, Fault> {
+        self.check_host_name(name)?;
+        self.check_mac(mac)?;
+        let id = self.plug_in(name, mac, port, rate_bps, address)?;
+        self.host_by_mac.insert(mac, id);
+        Ok(id)
+    }
+
+    /// Plugs an uplink to a network outside into a port: any address may be behind it. Those that are known are added by
+    /// [`Self::add_mac`].
+    ///
+    /// # Errors
+    /// [`Fault`] if there is an edge port already, and as [`Self::add_host`].
+    pub fn add_edge(
+        &mut self,
+        name: &str,
+        port: PortId,
+        rate_bps: u64,
+        address: Option<IpAddr>,
+    ) -> Result<HostId, Fault> {
+        if let Some(other) = self.hosts.iter().find(|host| host.edge) {
+            return Err(Fault::SecondEdge { host: name.to_owned(), other: other.name.clone() });
+        }
+        let id = self.plug_in(name, Mac::new([0; 6]), port, rate_bps, address)?;
+        self.hosts[id.index()].edge = true;
+        Ok(id)
+    }
+
+    fn check_host_name(&self, name: &str) -> Result<(), Fault> {
         check_name(name)?;
         if self.host_by_name.contains_key(name) {
             return Err(Fault::DuplicateHost(name.to_owned()));
@@ -228,7 +256,18 @@ impl TopologyBuilder {
         if self.machine_by_name.contains_key(name) {
             return Err(Fault::DuplicateMachine(name.to_owned()));
         }
-        self.check_mac(mac)?;
+        Ok(())
+    }
+
+    fn plug_in(
+        &mut self,
+        name: &str,
+        mac: Mac,
+        port: PortId,
+        rate_bps: u64,
+        address: Option<IpAddr>,
+    ) -> Result<HostId, Fault> {
+        self.check_host_name(name)?;
         if let Some((address, other)) = address.and_then(|address| Some((address, self.host_by_address.get(&address)?)))
         {
             return Err(Fault::DuplicateAddress { address, host: self.hosts[other.index()].name.clone() });
@@ -246,6 +285,7 @@ impl TopologyBuilder {
             mac,
             further_macs: Vec::new(),
             standby: false,
+            edge: false,
             port,
             rate_bps,
             address,
@@ -254,7 +294,6 @@ impl TopologyBuilder {
         self.machines.push(name.to_owned());
         self.machine_by_name.insert(name.to_owned(), machine);
         self.host_by_name.insert(name.to_owned(), id);
-        self.host_by_mac.insert(mac, id);
         if let Some(address) = address {
             self.host_by_address.insert(address, id);
         }
@@ -385,7 +424,11 @@ impl TopologyBuilder {
             let added = if joins_bond {
                 self.add_standby(&host.name, port, host.rate_bps)?
             } else {
-                let added = self.add_host(&host.name, host.mac, port, host.rate_bps, host.address)?;
+                let added = if host.edge {
+                    self.add_edge(&host.name, port, host.rate_bps, host.address)?
+                } else {
+                    self.add_host(&host.name, host.mac, port, host.rate_bps, host.address)?
+                };
                 self.join_machine(machine)?;
                 host.further_macs.iter().try_for_each(|mac| self.add_mac(added, *mac))?;
                 added

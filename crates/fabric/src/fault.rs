@@ -104,6 +104,14 @@ pub enum Fault {
     /// A machine that has a failover bond and other ports as well.
     #[error("machine {0} has a bond, so all its ports are ports of the bond; other ports are another machine's")]
     MixedBond(String),
+    /// A second edge port.
+    #[error("{host} is an edge port, and so is {other}: two uplinks to one network outside close a loop through it")]
+    SecondEdge {
+        /// The second.
+        host: String,
+        /// The first.
+        other: String,
+    },
     /// Two devices of one GUID.
     #[error("GUID {guid} already belongs to {owner}")]
     DuplicateGuid {

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
 use crate::{
-    Demand, ETHERNET_MTU_BYTES, Flood, HostId, StormLimit, Topology, Traffic, TrafficError, TrafficMatrix, VlanId,
-    VlanPool, VlanSet, VlanTree, words::words,
+    Attachment, Demand, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, HostId, PortId, StormLimit, Topology, Traffic,
+    TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
 };
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
@@ -86,6 +86,17 @@ impl Policy {
         // One more than a matrix takes is enough to have it refused.
         let demands = demands.take(crate::DEMANDS_MAX + 1).collect();
         TrafficMatrix::new(topology.hosts().len(), demands).map(|matrix| Cow::Owned(Traffic::Matrix(matrix)))
+    }
+
+    /// The floods that do not leave by a port.
+    pub fn blocked_at(&self, topology: &Topology, port: PortId) -> FloodSet {
+        match topology.port(port).attachment {
+            Attachment::Nothing => FloodSet::NONE,
+            Attachment::Host(host) if self.flood == Flood::Edge && !topology.host(host).edge => {
+                FloodSet::NONE.with(FloodKind::UnknownUnicast)
+            }
+            Attachment::Host(_) | Attachment::Link(_) => self.flood.blocked(),
+        }
     }
 
     /// The MTU of a port that carries data, in bytes: room for the hosts' packets, and no less than every Ethernet port has.

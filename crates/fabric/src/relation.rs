@@ -17,8 +17,8 @@ pub struct Relation {
     pub port: Vec<Option<PortId>>,
     /// `channel[old]`: the same direction of a cable between the same two ports.
     pub channel: Vec<Option<ChannelId>>,
-    /// `station[old]`: the host of the same addresses, whatever its name: what forwarding entries are about. A standby port is
-    /// the one of the same name, if that is on standby too.
+    /// `station[old]`: the host of the same addresses, whatever its name: what forwarding entries are about. A port without
+    /// addresses (a standby port, an edge port) is the one of the same name, if that has none either.
     pub station: Vec<Option<HostId>>,
     /// `switch_from[new]`: the old switch of the same name.
     pub switch_from: Vec<Option<SwitchId>>,
@@ -59,8 +59,12 @@ impl Relation {
             }
         }
         let same = |host: &Host| {
-            let twin = if host.standby { names.get(host.name.as_str()) } else { macs.get(&host.mac) };
-            let is_same = |twin: &Host| twin.standby == host.standby && twin.all_macs().eq(host.all_macs());
+            let by_name = host.macs().next().is_none();
+            let twin =
+                if by_name { names.get(host.name.as_str()) } else { host.macs().next().and_then(|mac| macs.get(&mac)) };
+            let is_same = |twin: &Host| {
+                (twin.standby, twin.edge) == (host.standby, host.edge) && twin.all_macs().eq(host.all_macs())
+            };
             twin.copied().filter(|twin| is_same(new.host(*twin)))
         };
         let station = old.hosts().iter().map(same).collect();

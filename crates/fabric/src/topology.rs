@@ -90,7 +90,8 @@ pub struct Host {
     pub machine: MachineId,
     /// The rail that it is on, where machines have a port on each of several groups of switches: the number of the group.
     pub rail: Option<u8>,
-    /// The station address; unicast, and unique among hosts but for the ports of one failover bond.
+    /// The station address; unicast, and unique among hosts but for the ports of one failover bond. All zeros for an edge port
+    /// without an address of its own.
     pub mac: Mac,
     /// Further station addresses behind the same port, such as those of virtual machines and management processors;
     /// unicast and unique, ascending.
@@ -98,6 +99,8 @@ pub struct Host {
     /// Whether it is a standby port of its machine's failover bond: the addresses are those of the bond, and behind the
     /// machine's active port now.
     pub standby: bool,
+    /// Whether it is an edge port: an uplink to a network outside, behind which any address may be.
+    pub edge: bool,
     /// The switch port that it is plugged into.
     pub port: PortId,
     /// Capacity of each direction of its cable.
@@ -116,7 +119,7 @@ impl Host {
 
     /// Every station address that is behind the port while it is not on standby, its own first.
     pub fn all_macs(&self) -> impl Iterator<Item = Mac> + Clone + '_ {
-        std::iter::once(self.mac).chain(self.further_macs.iter().copied())
+        std::iter::once(self.mac).filter(|mac| !mac.is_zero()).chain(self.further_macs.iter().copied())
     }
 }
 
@@ -266,6 +269,11 @@ impl Topology {
     #[inline]
     pub fn are_of_one_machine(&self, a: HostId, b: HostId) -> bool {
         self.host(a).machine == self.host(b).machine
+    }
+
+    /// The edge port, if there is one.
+    pub fn edge(&self) -> Option<HostId> {
+        self.hosts.iter().position(|host| host.edge).map(HostId::new)
     }
 
     /// Whether some machine has a failover bond.

@@ -345,6 +345,18 @@ fn the_demand_of_all_to_all_is_between_machines_and_within_rails_if_asked() {
         for (id, host) in active() {
             assert!(macs(host).iter().all(|mac| owners[mac] == id), "seed {seed}: {}", host.name);
         }
+        for (id, host) in topology.host_ids().zip(topology.hosts()) {
+            let bond: Vec<HostId> = topology.host_ids().filter(|other| topology.host(*other).mac == host.mac).collect();
+            let active = bond.iter().copied().filter(|port| !topology.host(*port).standby).collect::<Vec<_>>();
+            assert_eq!(active, [topology.active_port(id)], "seed {seed}: one port of {} is active", host.name);
+            let standby: Vec<HostId> = bond.iter().copied().filter(|port| *port != active[0]).collect();
+            let listed: Vec<HostId> = topology.standby_ports(id).collect();
+            assert_eq!(listed, if host.standby { Vec::new() } else { standby.clone() }, "seed {seed}: {}", host.name);
+            assert_eq!(topology.is_in_bond(host), bond.len() > 1, "seed {seed}: {}", host.name);
+            let changed = topology.with_active(id);
+            assert_eq!(changed.active_port(active[0]), if bond.len() > 1 { id } else { active[0] }, "seed {seed}");
+            assert_eq!(changed.with_active(active[0]), topology, "seed {seed}: and back");
+        }
         let of_machines: usize = topology.machines().iter().map(|machine| machine.hosts().count()).sum();
         assert_eq!(of_machines, topology.hosts().len(), "seed {seed}");
         for rails in Rails::ALL.iter().copied() {

@@ -46,12 +46,12 @@ static __always_inline int drop(__u32 port, __u32 reason)
 	return TC_ACT_SHOT;
 }
 
-/* Whether frames may leave by a port. */
-static __always_inline int is_open(__u32 port)
+/* Whether frames may leave by a port, unless one of these flags keeps them in. */
+static __always_inline int lets_out(__u32 port, __u32 unless)
 {
 	struct port_entry *entry = bpf_map_lookup_elem(&ports, &port);
 
-	return entry && (entry->flags & (PORT_UP | PORT_BLOCKED)) == PORT_UP;
+	return entry && (entry->flags & (PORT_UP | PORT_BLOCKED | unless)) == PORT_UP;
 }
 
 static __always_inline void learn(const struct fdb_key *source, __u32 port, __u32 ageing_s)
@@ -120,22 +120,25 @@ struct flood {
 	struct __sk_buff *skb;
 	const __u64 *set;
 	const struct frame *frame;
+	__u32 kind; /* the flag of ports that such floods do not leave by */
 };
 
 /* A callback, because the verifier follows it once instead of PORTS_MAX times. */
 static long clone_to(__u32 port, struct flood *flood)
 {
-	if (port < PORTS_MAX && port != flood->frame->port && has_port(flood->set, port) && is_open(port)) {
+	if (port < PORTS_MAX && port != flood->frame->port && has_port(flood->set, port) &&
+	    lets_out(port, flood->kind)) {
 		count_out(port, flood->frame);
 		bpf_clone_redirect(flood->skb, PORT_IFINDEX_BASE + port, 0);
 	}
 	return 0;
 }
 
-/* Clones to every member but the port that the frame came in by. */
-static __always_inline int flood(struct __sk_buff *skb, const struct vlan_entry *members, struct frame *frame)
+/* Clones to every member but the port that the frame came in by, and those that keep this kind of floods in. */
+static __always_inline int flood(struct __sk_buff *skb, const struct vlan_entry *members, struct frame *frame,
+				 __u32 kind)
 {
-	struct flood flood = { .skb = skb, .frame = frame };
+	struct flood flood = { .skb = skb, .frame = frame, .kind = kind };
 
 	set_tag(skb, frame);
 	flood.set = members->tagged;
@@ -232,11 +235,12 @@ int espalier_switch(struct __sk_buff *skb)
 	count->in_bytes += frame.bytes;
 
 	if (header[0] & 1) {
-		if (is_broadcast(header))
+		if (is_broadcast(header)) {
 			count->flooded_broadcast += frame.frames;
-		else
-			count->flooded_multicast += frame.frames;
-		return flood(skb, members, &frame);
+			return flood(skb, members, &frame, PORT_NO_BROADCAST);
+		}
+		count->flooded_multicast += frame.frames;
+		return flood(skb, members, &frame, PORT_NO_MULTICAST);
 	}
 
 	__builtin_memcpy(key.mac, header, sizeof(key.mac));
@@ -245,13 +249,13 @@ int espalier_switch(struct __sk_buff *skb)
 		out = where_learned(&key);
 	if (!out) {
 		count->flooded_unknown += frame.frames;
-		return flood(skb, members, &frame);
+		return flood(skb, members, &frame, PORT_NO_UNKNOWN);
 	}
 	if (*out == frame.port)
 		return drop(frame.port, DROP_SAME_PORT);
 	if (*out >= PORTS_MAX || !(has_port(members->untagged, *out) || has_port(members->tagged, *out)))
 		return drop(frame.port, DROP_EGRESS_NOT_MEMBER);
-	if (!is_open(*out))
+	if (!lets_out(*out, 0))
 		return drop(frame.port, DROP_BLOCKED);
 	if (has_port(members->untagged, *out))
 		strip_tag(skb, &frame);

@@ -22,6 +22,10 @@
 #define PORT_UP 1
 #define PORT_LEARN 2   /* source addresses are learned */
 #define PORT_BLOCKED 4 /* spanning tree has closed it: nothing is relayed */
+/* Floods that do not leave by it. */
+#define PORT_NO_UNKNOWN 8
+#define PORT_NO_MULTICAST 16
+#define PORT_NO_BROADCAST 32
 
 /* Values of skb->priority that pfifo_fast serves first, second and last (sch_generic.c: sch_default_prio2band). */
 #define BAND_FIRST 7

@@ -11,6 +11,8 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use fabric::{FloodKind, FloodSet};
+
 use crate::{
     LabError,
     counters::Traffic,
@@ -85,7 +87,10 @@ pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
     let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let json = |tool, args: &[&str], step| output_json(tool, args, &site.namespace, place(step));
     let link = json("ip", &["-d", "-j", "link", "show", "dev", device], "read port")?;
-    let learning = link[0]["linkinfo"]["info_slave_data"]["learning"].as_bool().unwrap_or(false);
+    let of_port = &link[0]["linkinfo"]["info_slave_data"];
+    let learning = of_port["learning"].as_bool().unwrap_or(false);
+    let keeps = |(_, flag): &&(FloodKind, &str)| of_port[*flag].as_bool() == Some(false);
+    let kept = FLOOD_FLAGS.iter().filter(keeps).map(|(kind, _)| *kind).collect();
     let vlans = json("bridge", &["-j", "vlan", "show", "dev", device], "read VLANs")?;
     let mut script = String::new();
     for vlan in vlans[0]["vlans"].as_array().into_iter().flatten() {
@@ -102,20 +107,29 @@ pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
             let _ = writeln!(script, "fdb replace {mac} dev {device} master static vlan {vlan}");
         }
     }
-    Ok(Held { learning: if learning { "on" } else { "off" }, script })
+    Ok(Held { learning: if learning { "on" } else { "off" }, kept, script })
 }
 
 /// What a bridge holds of a device.
 #[derive(Debug)]
 pub(crate) struct Held {
     learning: &'static str,
+    /// Floods that do not leave by it.
+    kept: FloodSet,
     script: String,
 }
+
+/// The flag of a bridge's port for each kind of floods: whether they leave by it.
+const FLOOD_FLAGS: [(FloodKind, &str); 3] = [
+    (FloodKind::UnknownUnicast, "flood"),
+    (FloodKind::Multicast, "mcast_flood"),
+    (FloodKind::Broadcast, "bcast_flood"),
+];
 
 impl Held {
     /// What it holds of a port that nothing was ever plugged into.
     pub(crate) fn nothing() -> Self {
-        Self { learning: "off", script: String::new() }
+        Self { learning: "off", kept: FloodSet::NONE, script: String::new() }
     }
 }
 
@@ -126,7 +140,10 @@ impl Held {
 pub(crate) fn fit(site: &SwitchSite, device: &str, held: &Held) -> Result<(), LabError> {
     let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let namespace = Some(site.namespace.as_str());
-    run_batch(&Batch { tool: "ip", namespace, script: slave_script(device, held.learning) }, place("join bridge"))?;
+    run_batch(
+        &Batch { tool: "ip", namespace, script: slave_script(device, held.learning, held.kept) },
+        place("join bridge"),
+    )?;
     run_batch(&Batch { tool: "bridge", namespace, script: held.script.clone() }, place("write VLANs and entries"))
 }
 
@@ -175,9 +192,9 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
          vlan_stats_enabled 1 vlan_stats_per_port 1\n"
     );
     for (number, device) in site.ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.device.as_ref()?))) {
-        let learns = table.ports.get(number).is_some_and(|port| port.learning != Learning::Off);
-        let learning = if learns { "on" } else { "off" };
-        script += &slave_script(device, learning);
+        let port = table.ports.get(number);
+        let learning = if port.is_some_and(|port| port.learning != Learning::Off) { "on" } else { "off" };
+        script += &slave_script(device, learning, port.map_or(FloodSet::NONE, |port| port.kept));
     }
     if let Some(ageing_s) = ageing_s {
         // In hundredths of a second.
@@ -188,10 +205,13 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
 }
 
 /// The commands that make a device a port of the bridge.
-fn slave_script(device: &str, learning: &str) -> String {
+fn slave_script(device: &str, learning: &str, kept: FloodSet) -> String {
+    let flag =
+        |(kind, flag): &(FloodKind, &str)| format!(" {flag} {}", if kept.contains(*kind) { "off" } else { "on" });
+    let floods: String = FLOOD_FLAGS.iter().map(flag).collect();
     format!(
-        "link set dev {device} master {BRIDGE_DEVICE}\nlink set dev {device} type bridge_slave learning {learning} \
-         flood on mcast_flood on bcast_flood on neigh_suppress off\n"
+        "link set dev {device} master {BRIDGE_DEVICE}\nlink set dev {device} type bridge_slave learning {learning}{floods} \
+         neigh_suppress off\n"
     )
 }
 

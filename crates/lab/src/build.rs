@@ -103,10 +103,15 @@ impl Lab {
                 backend
             }
         };
-        if plan.policy.flood != Flood::Forward {
-            let what =
-                format!("its switches forward what they have no entry for; plan with --flood {}", Flood::Forward);
-            return Err(LabError::Unsupported(what));
+        let no_drops = match plan.policy.flood {
+            Flood::DropAll => Some("its hosts have no static neighbour entries"),
+            Flood::Edge | Flood::Drop if options.managed == Managed::Yes => {
+                Some("its managed switches have no object for floods that ports block")
+            }
+            Flood::Forward | Flood::Edge | Flood::Drop => None,
+        };
+        if let Some(why) = no_drops {
+            return Err(LabError::Unsupported(format!("{why}; plan with --flood {}", Flood::Forward)));
         }
         if plan.policy.storm_limit.is_some() {
             let what = "its switches have no storm control; plan without --storm-control".to_owned();

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fabric::{Mac, VlanId};
+use fabric::{FloodKind, Mac, VlanId};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, Program, TC_INGRESS, TcHookBuilder};
 use nix::mount::{MsFlags, mount};
 
@@ -38,6 +38,9 @@ const BPFFS: &str = "/sys/fs/bpf";
 const PORT_UP: u16 = 1;
 const PORT_LEARN: u16 = 2;
 const PORT_BLOCKED: u16 = 4;
+/// The flag of ports by which floods of a kind do not leave.
+const FLOOD_FLAGS: [(FloodKind, u16); 3] =
+    [(FloodKind::UnknownUnicast, 8), (FloodKind::Multicast, 16), (FloodKind::Broadcast, 32)];
 const PROGRAM: &str = "espalier_switch";
 
 /// Where the maps of all labs are pinned.
@@ -452,8 +455,10 @@ fn port_value(port: &PortEntry) -> Vec<u8> {
         Learning::For { ageing_s } => (PORT_LEARN, ageing_s),
         Learning::Off => (0, 0),
     };
+    let kept =
+        FLOOD_FLAGS.iter().filter(|(kind, _)| port.kept.contains(*kind)).fold(0, |flags, (_, flag)| flags | flag);
     let pvid = port.pvid.map_or(0, VlanId::get);
-    [&pvid.to_ne_bytes()[..], &(up | blocked | learn).to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
+    [&pvid.to_ne_bytes()[..], &(up | blocked | learn | kept).to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
 }
 
 /// `struct vlan_entry`.

@@ -276,7 +276,8 @@ impl Layout {
                     namespace: host_namespace(&options.name, &machine.name, is_switch),
                     device: host_device(number),
                     ifindex: PORT_IFINDEX_BASE + number as u32,
-                    mac: intent.mac.to_string(),
+                    // Behind an edge port is a host whose address no switch knows.
+                    mac: if own.edge { Mac::local(EDGE_MAC) } else { intent.mac }.to_string(),
                     further_macs: own.further_macs.iter().filter(|_| !own.standby).map(Mac::to_string).collect(),
                     address: intent.address,
                     prefix_bits: intent.prefix_bits,
@@ -513,6 +514,9 @@ fn cables(
     }
     Ok(cables)
 }
+
+/// The local address of what is behind the edge port.
+const EDGE_MAC: u32 = 0x00fe_d6e0;
 
 /// Slowest cable: below this a single frame takes seconds.
 const RATE_BPS_MIN: u64 = 10_000;

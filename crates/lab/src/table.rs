@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Admin, DeviceIntent, Mac, PortRole, Topology, VlanId};
+use fabric::{Admin, DeviceIntent, FloodSet, Mac, PortRole, Topology, VlanId};
 
 use crate::LabError;
 
@@ -53,6 +53,8 @@ pub struct PortEntry {
     pub relay: Relay,
     /// Whether senders are learned.
     pub learning: Learning,
+    /// Floods that do not leave by it.
+    pub kept: FloodSet,
 }
 
 /// What spanning tree lets a port do.
@@ -123,7 +125,8 @@ impl SwitchTable {
                 (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
                 (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
             };
-            ports.push(PortEntry { pvid: port.pvid, service, relay: Relay::Forward, learning });
+            let (relay, kept) = (Relay::Forward, port.blocked);
+            ports.push(PortEntry { pvid: port.pvid, service, relay, learning, kept });
             for vlan in port.untagged.iter().chain(port.tagged.iter()) {
                 let members = vlans.entry(vlan).or_default();
                 match service {
@@ -174,6 +177,7 @@ impl SwitchTable {
             service: Service::Up,
             relay: Relay::Block,
             learning: Learning::For { ageing_s: AGEING_S },
+            kept: FloodSet::NONE,
         };
         let mut all = Members::default();
         (0..planned.ports.len() as u16).for_each(|port| all.untagged.insert(port));
@@ -210,7 +214,7 @@ impl PortEntry {
     /// The port by which a switch itself takes part in the management VLAN.
     pub(crate) fn own(vlan: VlanId) -> Self {
         let learning = Learning::For { ageing_s: AGEING_S };
-        Self { pvid: Some(vlan), service: Service::Up, relay: Relay::Forward, learning }
+        Self { pvid: Some(vlan), service: Service::Up, relay: Relay::Forward, learning, kept: FloodSet::NONE }
     }
 
     /// Whether frames may leave by it.

@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use fabric::{Attachment, HostId, Mac, PortId, SwitchId, Topology, VlanId};
+use fabric::{Attachment, FloodKind, HostId, Mac, PortId, SwitchId, Topology, VlanId};
 
 use crate::table::{Learning, PortEntry, Relay, Service, SwitchTable};
 
@@ -72,17 +72,6 @@ pub(crate) fn queue(tag: Option<Tag>) -> u32 {
 
 /// Who received a frame, and with which tag; one element a copy.
 pub type Arrivals = Vec<(HostId, Option<Tag>)>;
-
-/// Why a frame is flooded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FloodKind {
-    /// A unicast destination without a static entry.
-    Unknown,
-    /// A group address.
-    Multicast,
-    /// The broadcast address.
-    Broadcast,
-}
 
 /// Why a switch drops a frame. The order is that of `DROP_*` in `bpf/switch_consts.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,8 +211,11 @@ fn relay(table: &SwitchTable, port: u16, vlan: VlanId, frame: &FrameHead) -> Dec
     let tag = Tag { vid: vlan.get(), priority: frame.tag.map_or(0, |tag| tag.priority) };
     let exit = |port| Exit { port, tag: (!members.untagged.contains(port)).then_some(tag) };
     let is_open = |port: u16| table.ports.get(usize::from(port)).is_some_and(PortEntry::is_open);
-    let others = || members.iter().filter(|member| *member != port && is_open(*member));
-    let flood = |kind| Decision::Flood(kind, others().map(exit).collect());
+    let keeps = |port: u16, kind: FloodKind| table.ports[usize::from(port)].kept.contains(kind);
+    let flood = |kind| {
+        let others = members.iter().filter(|member| *member != port && is_open(*member) && !keeps(*member, kind));
+        Decision::Flood(kind, others.map(exit).collect())
+    };
     if frame.destination == Mac::BROADCAST {
         return flood(FloodKind::Broadcast);
     }
@@ -232,7 +224,7 @@ fn relay(table: &SwitchTable, port: u16, vlan: VlanId, frame: &FrameHead) -> Dec
     }
     let key = (vlan, frame.destination);
     match table.fdb.get(&key).or_else(|| table.learned.get(&key)) {
-        None => flood(FloodKind::Unknown),
+        None => flood(FloodKind::UnknownUnicast),
         Some(out) if *out == port => Decision::Drop(DropReason::SamePort),
         Some(out) if !members.contains(*out) => Decision::Drop(DropReason::EgressNotMember),
         Some(out) if !is_open(*out) => Decision::Drop(DropReason::Blocked),

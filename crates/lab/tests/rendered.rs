@@ -109,8 +109,9 @@ fn a_bridge_drops_the_floods_that_its_ports_block() {
     for flood in Flood::ALL.iter().copied() {
         let mut plan = ring(4);
         plan.policy.flood = flood;
+        let (policy, topology) = (plan.policy.clone(), plan.topology.clone());
         for port in plan.devices.iter_mut().flat_map(|device| &mut device.ports) {
-            port.blocked = flood.blocked();
+            port.blocked = policy.blocked_at(&topology, port.port);
         }
         let lab = Guard::up(&ring(4), &options("rflood", Backend::Bridge));
         take_switches_out(&lab.0);

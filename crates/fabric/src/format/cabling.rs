@@ -60,12 +60,14 @@ pub(crate) struct Device<'a> {
     pub further_macs: Vec<Mac>,
     /// Whether a host is the active port of its machine's failover bond.
     pub is_active: bool,
+    /// Whether a host is an edge port.
+    pub is_edge: bool,
 }
 
 /// The keys of [`host_facts`].
-pub(crate) const HOST_FACTS: [&str; 4] = ["machine", "rail", "macs", "bond"];
+pub(crate) const HOST_FACTS: [&str; 5] = ["machine", "rail", "macs", "bond", "kind"];
 
-/// What formats without words of their own for it say of a host's machine, rail, further addresses and bond: keys and values.
+/// What formats without words of their own for it say of a host's machine, rail, further addresses, bond and kind: keys and values.
 pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str, String)> {
     let machine = &topology.machine(host.machine).name;
     let macs: Vec<String> = host.further_macs.iter().map(Mac::to_string).collect();
@@ -73,7 +75,8 @@ pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str,
     let rail = host.rail.map(|rail| ("rail", rail.to_string()));
     let macs = (!macs.is_empty()).then(|| ("macs", macs.join(" ")));
     let bond = topology.is_in_bond(host).then(|| ("bond", if host.standby { "standby" } else { "active" }.to_owned()));
-    machine.into_iter().chain(rail).chain(macs).chain(bond).collect()
+    let kind = host.edge.then(|| ("kind", "edge".to_owned()));
+    machine.into_iter().chain(rail).chain(macs).chain(bond).chain(kind).collect()
 }
 
 impl<'a> Device<'a> {
@@ -93,6 +96,7 @@ impl<'a> Device<'a> {
             rail: None,
             further_macs: Vec::new(),
             is_active: false,
+            is_edge: false,
         }
     }
 
@@ -113,6 +117,11 @@ impl<'a> Device<'a> {
             "bond" => match text {
                 "active" | "standby" => self.is_active = text == "active",
                 _ => return Err(format!("{text} is none of active and standby")),
+            },
+            "kind" => match text {
+                "edge" => self.is_edge = true,
+                // Other programs may have this key.
+                _ => {}
             },
             _ => {}
         }
@@ -387,7 +396,8 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                 1 => device.name.clone(),
                 _ => format!("{}/{}", device.name, port_name(cables, position)),
             };
-            let mac = cable.end.mac.or(device.mac.filter(|_| position == 0)).unwrap_or_else(|| {
+            let known = cable.end.mac.or(device.mac.filter(|_| position == 0));
+            let mac = known.or(device.is_edge.then(|| Mac::new([0; 6]))).unwrap_or_else(|| {
                 let mac = local.next().unwrap_or(Mac::BROADCAST);
                 invented.push((device.site, mac));
                 mac
@@ -399,6 +409,8 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             let is_beside = machine.is_some_and(|machine| builder.last_port() == Some((machine.as_str(), mac)));
             let added = if is_beside {
                 builder.add_standby(&name, cable.port, rate_bps)
+            } else if device.is_edge {
+                builder.add_edge(&name, cable.port, rate_bps, address)
             } else {
                 builder.add_host(&name, mac, cable.port, rate_bps, address)
             };

@@ -113,7 +113,8 @@ pub fn write_containerlab(topology: &Topology) -> String {
         node(name, labels);
     }
     for (host, name) in topology.hosts().iter().zip(&hosts) {
-        let mut labels = vec!["espalier-role: host".to_owned(), format!("espalier-mac: \"{}\"", host.mac)];
+        let mut labels = vec!["espalier-role: host".to_owned()];
+        labels.extend((!host.edge).then(|| format!("espalier-mac: \"{}\"", host.mac)));
         labels.extend(host.address.map(|address| format!("espalier-address: \"{address}\"")));
         if *name != host.name {
             labels.push(format!("espalier-name: {}", quote(&host.name)));

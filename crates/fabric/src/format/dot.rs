@@ -66,7 +66,10 @@ pub fn write_dot(topology: &Topology) -> String {
         text.push_str("];\n");
     }
     for (host, name) in topology.hosts().iter().zip(&hosts) {
-        let _ = write!(text, "  {} [role=\"host\", mac=\"{}\"", dot_quote(name), host.mac);
+        let _ = write!(text, "  {} [role=\"host\"", dot_quote(name));
+        if !host.edge {
+            let _ = write!(text, ", mac=\"{}\"", host.mac);
+        }
         if let Some(address) = host.address {
             let _ = write!(text, ", address=\"{address}\"");
         }

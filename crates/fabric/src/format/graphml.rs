@@ -137,7 +137,7 @@ pub fn write_graphml(topology: &Topology) -> String {
         let mut data = vec![
             ("name", Some(host.name.clone())),
             ("role", Some("host".to_owned())),
-            ("mac", Some(host.mac.to_string())),
+            ("mac", (!host.edge).then(|| host.mac.to_string())),
             ("address", address),
         ];
         data.extend(host_facts(topology, host).into_iter().map(|(key, fact)| (key, Some(fact))));

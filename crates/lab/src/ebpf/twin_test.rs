@@ -23,7 +23,7 @@ use super::*;
 use crate::{
     table::{Learning, Members, PortEntry, Relay},
     tool::{Batch, BatchOrigin, run_batch},
-    twin::{Decision, Exit, FloodKind, FrameHead, Tag, decide, learn, queue},
+    twin::{Decision, Exit, FrameHead, Tag, decide, learn, queue},
 };
 
 const PORTS: u16 = 6;
@@ -159,7 +159,7 @@ fn try_frame(
             expect.in_bytes += FRAME_BYTES as u64;
             let count = match expect_flood {
                 None => None,
-                Some(FloodKind::Unknown) => Some(&mut expect.flooded_unknown),
+                Some(FloodKind::UnknownUnicast) => Some(&mut expect.flooded_unknown),
                 Some(FloodKind::Multicast) => Some(&mut expect.flooded_multicast),
                 Some(FloodKind::Broadcast) => Some(&mut expect.flooded_broadcast),
             };
@@ -302,7 +302,9 @@ fn random_table(random: &mut Random) -> SwitchTable {
         let service = if port == PORTS - 1 { Service::Down } else { Service::Up };
         let relay = if random.below(4) == 0 { Relay::Block } else { Relay::Forward };
         let learning = [Learning::Off, Learning::For { ageing_s: 1000 }][random.below(2)];
-        table.ports.push(PortEntry { pvid, service, relay, learning });
+        let kinds = FloodKind::ALL.iter().copied();
+        let kept = kinds.filter(|_| random.below(4) == 0).collect();
+        table.ports.push(PortEntry { pvid, service, relay, learning, kept });
     }
     for id in 2..=4 {
         let mut members = Members::default();

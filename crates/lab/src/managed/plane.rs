@@ -280,6 +280,8 @@ impl Plane {
             service: if config.admin == IfStatus::Up { Service::Up } else { Service::Down },
             relay: if governed && state != StpState::Forwarding { Relay::Block } else { Relay::Forward },
             learning: if learns { Learning::For { ageing_s: self.ageing_s } } else { Learning::Off },
+            // The standard MIBs have no object for it.
+            kept: fabric::FloodSet::NONE,
         };
         self.tables.set_port(number as u16, &entry)
     }

@@ -54,6 +54,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
             ways.into_iter().flatten().collect()
         }
         PlanError::NoHosts
+        | PlanError::NoEdge
         | PlanError::OtherTraffic { .. }
         | PlanError::TooManyPairs(_)
         | PlanError::LearnedUnproven { .. }

@@ -137,6 +137,11 @@ pub enum PlanError {
         /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
+    /// Unknown unicast is to go to an edge port, and there is none.
+    #[error(
+        "--flood edge needs an edge port, and the topology has none; write kind: edge at the host that is the uplink, or plan with --flood forward"
+    )]
+    NoEdge,
     /// There are more hosts than addresses.
     #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]
     SubnetFull {

@@ -56,8 +56,8 @@ impl Flooding {
     pub(crate) fn of(policy: &Policy) -> Self {
         match (policy.flood, policy.fdb) {
             (Flood::DropAll, _) => Self::Dropped,
-            (Flood::Forward | Flood::Drop, FdbMode::Learned) => Self::Everything,
-            (Flood::Forward | Flood::Drop, FdbMode::Full | FdbMode::Minimal) => Self::Broadcasts,
+            (Flood::Forward | Flood::Edge | Flood::Drop, FdbMode::Learned) => Self::Everything,
+            (Flood::Forward | Flood::Edge | Flood::Drop, FdbMode::Full | FdbMode::Minimal) => Self::Broadcasts,
         }
     }
 }

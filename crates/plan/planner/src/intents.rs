@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use fabric::{
-    Admin, Assignment, Attachment, ChannelId, DeviceIntent, ETHERNET_MTU_BYTES, FdbMode, FdbRun, FloodSet, FlowControl,
+    Admin, Assignment, Attachment, ChannelId, DeviceIntent, ETHERNET_MTU_BYTES, FdbMode, FdbRun, FlowControl,
     FlowControlMode, HostId, IngressFilter, Learning, Policy, PortIntent, PortRole, Tagging, Topology, VlanId, VlanSet,
     VlanTree,
 };
@@ -157,7 +157,7 @@ fn ports(
         let flow_control = if role == PortRole::Unused { FlowControlMode::Off } else { flow_control.clone() };
         let mtu_bytes = if role == PortRole::Unused { ETHERNET_MTU_BYTES } else { policy.port_mtu_bytes() };
         let ingress_filter = IngressFilter::On;
-        let blocked = if role == PortRole::Unused { FloodSet::NONE } else { policy.flood.blocked() };
+        let blocked = policy.blocked_at(topology, port);
         let untagged_class = pvid.map_or(0, |pvid| policy.class_of(trees, pvid));
         let storm_limit = if matches!(role, PortRole::Host(_)) { policy.storm_limit } else { None };
         PortIntent {

@@ -52,10 +52,13 @@ fn check_flood(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
     if policy.fdb == FdbMode::Learned {
         return needed("a switch that learns");
     }
-    if topology.in_band().is_some() {
+    if topology.in_band().is_some() && flood != Flood::Edge {
         return needed("management over data ports");
     }
-    let lacks = |switch: &&Switch| !flood.blocked().without(switch.model.blocks_floods).is_empty();
+    if flood == Flood::Edge && topology.edge().is_none() {
+        return Err(PlanError::NoEdge);
+    }
+    let lacks = |switch: &&Switch| !flood.needed().without(switch.model.blocks_floods).is_empty();
     match topology.switches().iter().find(lacks) {
         None => Ok(()),
         Some(switch) => Err(PlanError::Unsupported {
@@ -63,7 +66,7 @@ fn check_flood(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
             model: switch.model.name.clone(),
             needs: match flood {
                 Flood::Forward => unreachable!("it blocks nothing"),
-                Flood::Drop => "ports that block unknown unicast",
+                Flood::Edge | Flood::Drop => "ports that block unknown unicast",
                 Flood::DropAll => "ports that block unknown unicast, multicast and broadcast",
             },
             way_out: String::new(),

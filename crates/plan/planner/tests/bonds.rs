@@ -35,7 +35,7 @@ fn mixed_path(plan: &Plan, vlan: VlanId, from: SwitchId, held: &BTreeMap<SwitchI
 #[test]
 fn any_mixture_of_entries_before_and_after_a_failover_is_safe() {
     let (mut rng, mut frames, mut dropped) = (Rng::new(22), 0, 0);
-    for round in 0..60 {
+    for round in 0..120 {
         let (switches, extra) = (3 + rng.below(8), 1 + rng.below(10));
         let Some(topology) = Cabling::random(switches, extra, &mut rng).topology() else { continue };
         let policy = Policy { flow_control: FlowControl::Pause, fdb: fabric::FdbMode::Full, ..Policy::default() };

@@ -10,8 +10,8 @@
 //! come, is a member only of VLANs in which frames pass it, and has the flow control of the plan.
 
 use fabric::{
-    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, FloodKind, FloodSet, FlowControlMode, HostTagging,
-    IngressFilter, Learning, Lldp, PortId, PortIntent, Severity, SpanningTree, StormLimit, VlanSet,
+    Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, Flood, FloodKind, FloodSet, FlowControlMode,
+    HostTagging, IngressFilter, Learning, Lldp, PortId, PortIntent, Severity, SpanningTree, StormLimit, VlanSet,
 };
 
 use crate::{
@@ -158,28 +158,31 @@ fn judge_unused_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mu
 /// Every port that carries data blocks the floods that the plan drops, and no others.
 fn judge_floods(state: &FabricState<'_>, findings: &mut Findings) {
     let policy = &state.plan.policy;
-    let wanted = policy.flood.blocked();
     let needs_floods = match (policy.fdb, state.topology.in_band()) {
         (FdbMode::Learned, _) => Some("switches that learn find hosts by floods"),
-        (_, Some(_)) => Some("management over data ports finds agents by floods"),
-        (FdbMode::Full | FdbMode::Minimal, None) => None,
+        (_, Some(_)) if policy.flood != Flood::Edge => Some("management over data ports finds agents by floods"),
+        (FdbMode::Full | FdbMode::Minimal, _) => None,
     };
-    if let Some(why) = needs_floods.filter(|_| !wanted.is_empty()) {
+    let dropped = policy.flood.needed();
+    if let Some(why) = needs_floods.filter(|_| !dropped.is_empty()) {
         findings.fatal(FindingKind::PlanMismatch, || {
-            ("policy".to_owned(), format!("drops {wanted}, but {why}: plan with --flood forward"))
+            ("policy".to_owned(), format!("drops {dropped}, but {why}: plan with --flood forward"))
         });
     }
     for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
         let label = || state.topology.port_label(intent.port);
         let carries = state.topology.port(intent.port).attachment != Attachment::Nothing;
-        let wanted = if carries { wanted } else { FloodSet::NONE };
+        let wanted = wanted_block(state, intent.port);
         let (missing, extra) = (wanted.without(intent.blocked), intent.blocked.without(wanted));
         if !missing.is_empty() {
             findings
                 .fatal(FindingKind::PlanMismatch, || (label(), format!("forwards {missing}, which the plan drops")));
         }
-        // With entries for every host no frame of the plan is unknown to a switch.
-        let harmless = FloodSet::NONE.with(FloodKind::UnknownUnicast);
+        // With entries for every host no frame of the plan is unknown to a switch, unless it is for somebody behind the edge port.
+        let harmless = match state.topology.edge() {
+            None => FloodSet::NONE.with(FloodKind::UnknownUnicast),
+            Some(_) => FloodSet::NONE,
+        };
         let severity = match extra.without(harmless).is_empty() && policy.fdb != FdbMode::Learned || !carries {
             true => Severity::Warning,
             false => Severity::Fatal,
@@ -189,6 +192,18 @@ fn judge_floods(state: &FabricState<'_>, findings: &mut Findings) {
                 (label(), format!("blocks {extra}, which the plan forwards"))
             });
         }
+    }
+}
+
+/// The floods that are not to leave by a port.
+fn wanted_block(state: &FabricState<'_>, port: PortId) -> FloodSet {
+    let flood = state.plan.policy.flood;
+    match state.topology.port(port).attachment {
+        Attachment::Nothing => FloodSet::NONE,
+        Attachment::Host(host) if flood == Flood::Edge && !state.topology.host(host).edge => {
+            FloodSet::NONE.with(FloodKind::UnknownUnicast)
+        }
+        Attachment::Host(_) | Attachment::Link(_) => flood.blocked(),
     }
 }
 

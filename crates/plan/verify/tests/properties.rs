@@ -97,7 +97,8 @@ fn is_right(plan: &Plan, source: HostId, receiver: Receiver, seen: &Seen) -> boo
     let wanted: BTreeMap<HostId, u64> = match receiver {
         Receiver::Host(to) => BTreeMap::from([(to, 1)]),
         Receiver::Everybody if dropped.contains(FloodKind::Broadcast) => BTreeMap::new(),
-        Receiver::Nobody if dropped.contains(FloodKind::UnknownUnicast) => BTreeMap::new(),
+        // None of these topologies has an edge port.
+        Receiver::Nobody if plan.policy.flood >= Flood::Edge => BTreeMap::new(),
         Receiver::Everybody | Receiver::Nobody => {
             plan.topology.host_ids().filter(|to| *to != source).map(|to| (to, 1)).collect()
         }

@@ -229,7 +229,7 @@ fn frames_balance_and_a_seed_repeats_on_random_fabrics() {
 
 #[test]
 fn floods_that_no_port_lets_out_end_at_the_first_switch() {
-    for &flood in Flood::ALL {
+    for flood in [Flood::Forward, Flood::Drop, Flood::DropAll] {
         let plan = plan_of("mesh", "2x2", 2, &Policy { flood, ..Policy::default() });
         for kind in [FloodKind::UnknownUnicast, FloodKind::Broadcast] {
             let spread =

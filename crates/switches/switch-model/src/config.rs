@@ -187,7 +187,7 @@ impl SwitchConfig {
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
     /// class of a VLAN, which stands in the tags of its frames, that of untagged frames, LLDP, MTUs, blocked floods and storm
-    /// control that it does not say, entries stored for standby ports, and whether ports learn that always do. An MTU that is larger
+    /// control that it does not say, entries stored for hosts without an address, and whether ports learn that always do. An MTU that is larger
     /// than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
@@ -235,18 +235,18 @@ impl SwitchConfig {
             let leaves_here = |mac: Mac| self.entries.get(&(vlan, mac)) == Some(&slot);
             let host = owners.get(&mac).filter(|host| topology.host(**host).macs().all(leaves_here));
             match host {
-                Some(&host) if topology.host(host).mac == mac => {
+                Some(&host) if topology.host(host).macs().next() == Some(mac) => {
                     runs.push(FdbRun { vlan, first: host, last: host, port: port_id(slot) });
                 }
                 Some(_) => {}
                 None => foreign.push(FdbEntry { vlan, mac, port: port_id(slot) }),
             }
         }
-        // A standby port has no address that entries could be for: what is stored for it is on no switch yet.
+        // For hosts without an address (standby ports, edge ports) no switch has entries: what is stored for them stays.
         let hosts = |run: &FdbRun| (run.first.index()..=run.last.index()).map(fabric::HostId::new);
         let stored =
             wanted.fdb.iter().flat_map(|run| hosts(run).map(move |host| FdbRun { first: host, last: host, ..*run }));
-        runs.extend(stored.filter(|run| topology.host(run.first).standby));
+        runs.extend(stored.filter(|run| topology.host(run.first).macs().next().is_none()));
         runs.sort_unstable();
         let mut fdb: Vec<FdbRun> = Vec::with_capacity(runs.len());
         for run in runs {

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, FlowControl, InBand, LinkId, Plan, Policy, Report, Summary, Tagging, Topology,
+    FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, Plan, Policy, Report, Summary, Tagging, Topology,
     TopologyBuilder, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
@@ -234,6 +234,11 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     if !dropped.is_empty() {
         let (kinds, are) = (kinds_words(dropped), if dropped.len() == 1 { "is" } else { "are" });
         say!("floods           {kinds} {are} dropped: no switch sends such frames on");
+    }
+    if let Some(edge) = plan.topology.edge().filter(|_| plan.policy.flood == Flood::Edge) {
+        let host = plan.topology.host(edge);
+        let at = plan.topology.port_label(host.port);
+        say!("floods           unknown unicast leaves by the edge port alone: {} at {at}", host.name);
     }
     if dropped.contains(&FrameKind::Broadcast) {
         say!("                 hosts need static neighbour entries (ARP, ND): requests for an address are dropped");

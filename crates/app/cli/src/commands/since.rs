@@ -1,7 +1,7 @@
 //! `espalier show NEW --since OLD`: what changes from one plan to the next, and in which steps.
 
 use anyhow::Result;
-use fabric::{FdbRun, FlowControlMode, HostTable, Plan, Topology, VlanId};
+use fabric::{FdbRun, FlowControlMode, Host, HostTable, Plan, Topology, VlanId};
 use serde_json::{Value, json};
 use transition::{Difference, EntryCounts, Part, Presence, SettingDifference, Step, SwitchChange, Transition};
 
@@ -149,7 +149,7 @@ fn switch_json(topology: &Topology, change: &SwitchChange) -> Value {
         (runs.iter())
             .map(|run| {
                 let hosts = &topology.hosts()[run.first.index()..=run.last.index()];
-                let macs: Vec<String> = hosts.iter().map(|host| host.mac.to_string()).collect();
+                let macs: Vec<String> = hosts.iter().flat_map(Host::macs).map(|mac| mac.to_string()).collect();
                 json!({ "vlan": run.vlan.get(), "port": topology.port(run.port).name, "macs": macs })
             })
             .collect()

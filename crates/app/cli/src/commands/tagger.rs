@@ -117,9 +117,10 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> 
                 table.classes = plan::by_dscp(&plan).map_err(|error| unfit(&name, &error))?;
             }
             let topology = &plan.topology;
-            let hosts = topology
-                .host_ids()
-                .map(|host| (topology.host(host).mac, Some(topology.switch(topology.switch_of(host)).name.as_str())));
+            let hosts = topology.host_ids().flat_map(|host| {
+                let switch = Some(topology.switch(topology.switch_of(host)).name.as_str());
+                topology.host(host).macs().map(move |mac| (mac, switch))
+            });
             let number = topology.hosts_by_mac();
             let safe: BTreeMap<VlanId, Vec<bool>> =
                 table.receive.iter().map(|vlan| (vlan, plan::safe(&plan, vlan, host))).collect();

@@ -12,14 +12,17 @@ use crate::{
     format_rate,
 };
 
-pub(super) const HOST_KEYS: [&str; 7] = ["mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+pub(super) const HOST_KEYS: [&str; 8] = ["kind", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
 pub(super) const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 pub(super) const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 
 pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
-    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, .. } = topology.host(host);
+    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, edge, .. } = topology.host(host);
     let port = double_quote(&lone_port(topology, *port));
-    let _ = write!(text, "{indent}{}: {{mac: \"{mac}\", port: {port}", quote(key));
+    let _ = match edge {
+        true => write!(text, "{indent}{}: {{kind: edge, port: {port}", quote(key)),
+        false => write!(text, "{indent}{}: {{mac: \"{mac}\", port: {port}", quote(key)),
+    };
     if let Some(rail) = rail {
         let _ = write!(text, ", rail: {rail}");
     }
@@ -47,6 +50,8 @@ pub(super) fn list_of_macs(macs: &[Mac]) -> String {
 pub(super) struct TooMany;
 
 struct HostFacts {
+    /// Whether any address may be behind the port.
+    edge: bool,
     mac: Option<Mac>,
     port: PortId,
     ip: Option<IpAddr>,
@@ -92,11 +97,12 @@ impl Reader<'_> {
     /// Reads a host; none if its name or its port cannot be had.
     pub(super) fn read_host(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> Result<Option<HostId>, TooMany> {
         let Named { key, name, .. } = named;
-        let mac = self.host_mac(key, name, fields);
+        let edge = self.is_edge(fields);
+        let mac = if edge { None } else { self.host_mac(key, name, fields) };
         let (port, rate_bps) = self.read_cable(named, fields);
         let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
         let Some(port) = port.or_else(|| self.spare_port(key)) else { return Ok(None) };
-        self.add_host(named, fields, HostFacts { mac, port, ip, rate_bps })
+        self.add_host(named, fields, HostFacts { edge, mac, port, ip, rate_bps })
     }
 
     /// The port that a host is plugged into, and the rate of its cable.
@@ -117,6 +123,21 @@ impl Reader<'_> {
         };
         let rate_bps = fields.get("rate").and_then(|node| self.rate(self.at(node), node.text().unwrap_or_default()));
         (port, rate_bps.unwrap_or(DEFAULT_RATE_BPS))
+    }
+
+    /// Whether a host is an uplink, behind which any address may be.
+    fn is_edge(&mut self, fields: &Fields<'_>) -> bool {
+        let Some(kind) = fields.get("kind") else { return false };
+        if kind.text() != Some("edge") {
+            self.diagnostics
+                .push(self.at(kind).error("the only kind is edge: an uplink, behind which any address may be"));
+            return false;
+        }
+        if let Some(mac) = fields.get("mac") {
+            let error = self.at(mac).error("an edge port has no address of its own");
+            self.diagnostics.push(error.with_help("list addresses that are known to be behind it: addresses: [\"…\"]"));
+        }
+        true
     }
 
     fn host_mac(&mut self, key: &Node, name: &str, fields: &Fields<'_>) -> Option<Mac> {
@@ -141,7 +162,7 @@ impl Reader<'_> {
         fields: &Fields<'_>,
         facts: HostFacts,
     ) -> Result<Option<HostId>, TooMany> {
-        let HostFacts { mut mac, port, mut ip, rate_bps } = facts;
+        let HostFacts { edge, mut mac, port, mut ip, rate_bps } = facts;
         let Named { key, machine, first_line, .. } = *named;
         let (mut name, mut machine) = (named.name.clone(), machine);
         // Each round repairs one of name, address and IP address for good, so that four rounds suffice.
@@ -149,7 +170,11 @@ impl Reader<'_> {
             // Some address must stand in for a missing or refused one; the topology is lost already.
             let stand_in = Mac::new([0xfe, 0xff, 0xff, 0xff, (port.index() >> 8) as u8, port.index() as u8]);
             let station = mac.unwrap_or(stand_in);
-            let fault = match self.builder.add_host(&name, station, port, rate_bps, ip) {
+            let added = match edge {
+                true => self.builder.add_edge(&name, port, rate_bps, ip),
+                false => self.builder.add_host(&name, station, port, rate_bps, ip),
+            };
+            let fault = match added {
                 Ok(host) => {
                     self.plugged.insert(port, key.place.line);
                     if let Some(machine) = machine {

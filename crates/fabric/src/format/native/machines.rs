@@ -21,7 +21,7 @@ use crate::{
     format::{node::Node, yaml::quote},
 };
 
-const MACHINE_KEYS: [&str; 9] = ["bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+const MACHINE_KEYS: [&str; 10] = ["kind", "bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
 
 /// Writes both sections, each where it has anything.
 pub(super) fn write(topology: &Topology, text: &mut String) {

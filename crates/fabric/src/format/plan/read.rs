@@ -256,14 +256,18 @@ fn rate_bps(at: &Located<'_>) -> Read<u64> {
 #[derive(Default)]
 struct Bonds {
     /// Machine and address of the port that was read last, if it is one of a bond.
-    last: Option<(String, Mac)>,
+    last: Option<(String, Option<Mac>)>,
     /// Standby or not, by the words of every host.
     standby: Vec<bool>,
 }
 
 fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bonds: &mut Bonds) -> Read<()> {
-    at.only(&["name", "mac", "port", "rate_bps", "address", "guid", "machine", "rail", "macs", "bond", "standby"])?;
-    let (name, rate_bps, mac) = (at.field("name")?.text()?, rate_bps(at)?, at.field("mac")?.parsed::<Mac>()?);
+    at.only(&[
+        "name", "mac", "port", "rate_bps", "address", "guid", "machine", "rail", "macs", "bond", "standby", "edge",
+    ])?;
+    let (name, rate_bps) = (at.field("name")?.text()?, rate_bps(at)?);
+    let edge = at.optional("edge")?.map(|at| at.truth()).transpose()?.unwrap_or(false);
+    let mac = if edge { None } else { Some(at.field("mac")?.parsed::<Mac>()?) };
     let machine = at.optional("machine")?.map(|at| at.text()).transpose()?;
     let standby = at.optional("standby")?.map(|at| at.truth()).transpose()?.unwrap_or(false);
     let bond = match at.optional("bond")? {
@@ -279,7 +283,12 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
         }
         host
     } else {
-        let host = builder.add_host(name, mac, port, rate_bps, optional_address(at, "address")?).map_err(refused)?;
+        let address = optional_address(at, "address")?;
+        let host = match mac {
+            Some(mac) => builder.add_host(name, mac, port, rate_bps, address),
+            None => builder.add_edge(name, port, rate_bps, address),
+        };
+        let host = host.map_err(refused)?;
         machine.map_or(Ok(()), |machine| builder.join_machine(machine)).map_err(refused)?;
         if let Some(at) = at.optional("macs")? {
             at.items()?.try_for_each(|at| builder.add_mac(host, at.parsed()?).map_err(refused))?;

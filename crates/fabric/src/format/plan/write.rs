@@ -164,7 +164,11 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
     let hosts = topology.hosts().iter().map(|host| {
         let mut text = String::new();
         push_field(&mut text, "name", Quoted(&host.name));
-        push_field(&mut text, "mac", Quoted(host.mac));
+        if host.edge {
+            push_field(&mut text, "edge", true);
+        } else {
+            push_field(&mut text, "mac", Quoted(host.mac));
+        }
         push_field(&mut text, "port", Quoted(topology.port_label(host.port)));
         push_field(&mut text, "rate_bps", host.rate_bps);
         if let Some(address) = host.address {

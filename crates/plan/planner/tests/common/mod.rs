@@ -97,7 +97,7 @@ impl Cabling {
             let pb = builder.add_port(ids[&b], &format!("p{pb}")).expect("a fresh port");
             builder.add_link(pa, pb, rate).ok()?;
         }
-        let mut last_bond = None;
+        let (mut last_bond, mut has_edge) = (None, false);
         for &(number, switch, port) in &self.hosts {
             let port = builder.add_port(ids[&switch], &format!("p{port}")).expect("a fresh port");
             let number = number as u32;
@@ -106,8 +106,13 @@ impl Cabling {
             let name = machine.as_ref().map_or(format!("h{number}"), |machine| format!("{machine}/{number}"));
             // Every other machine is a failover bond, of which some other port than the first may be active.
             let bond = machine.is_some().then_some(number / 6).filter(|bond| bond % 2 == 1);
+            // One host is an uplink, behind which any address may be.
+            let is_edge = machine.is_none() && number % 11 == 5 && !has_edge;
+            has_edge |= is_edge;
             let host = if bond.is_some() && bond == last_bond {
                 builder.add_standby(&name, port, RATES[1]).ok()?
+            } else if is_edge {
+                builder.add_edge(&name, port, RATES[1], None).ok()?
             } else {
                 let host = builder
                     .add_host(&name, Mac::local(bond.map_or(number, |bond| 200_000 + bond)), port, RATES[1], None)
@@ -140,7 +145,7 @@ impl Cabling {
             let at = rng.below(self.further.len());
             self.further[at].1 = self.hosts[rng.below(self.hosts.len())].0;
         }
-        match rng.below(11) {
+        match rng.below(12) {
             0..3 if !self.links.is_empty() => {
                 let gone = self.links.remove(rng.below(self.links.len()));
                 self.dead.push(gone);
@@ -189,7 +194,7 @@ impl Cabling {
                 }
             }
             // Somebody pulls two cables and puts each into the other's port.
-            10 if self.links.len() > 1 => {
+            10..12 if self.links.len() > 1 => {
                 let [one, other] = [(); 2].map(|()| rng.below(self.links.len()));
                 let (a, b) = (self.links[one].1, self.links[other].1);
                 if self.links[one].0.0 != b.0 && self.links[other].0.0 != a.0 {

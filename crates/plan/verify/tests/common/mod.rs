@@ -336,7 +336,10 @@ fn port_intent(
         FlowControl::Pause => FlowControlMode::Pause,
         FlowControl::Pfc(lanes) => FlowControlMode::Pfc { lanes },
     };
-    let blocked = wish.flood.blocked();
+    let blocked = match topology.port(port).attachment {
+        Attachment::Host(_) => wish.flood.needed(),
+        Attachment::Nothing | Attachment::Link(_) => wish.flood.blocked(),
+    };
     let blank = PortIntent { admin: Admin::Up, flow_control, blocked, ..PortIntent::unused(port) };
     let pvid = |host| routes.pairs.iter().find(|pair| pair.0 == host).map(|pair| pair.2).or_else(|| all.iter().next());
     match topology.port(port).attachment {
