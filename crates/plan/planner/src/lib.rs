@@ -15,6 +15,7 @@ mod again;
 mod assemble;
 mod bound;
 mod broadcast;
+mod cables;
 mod candidate;
 mod cap;
 mod contest;
@@ -45,6 +46,7 @@ mod threads;
 mod watch;
 
 pub use again::{better_anew, is_better_anew};
+pub use cables::{CableEnd, CableSearch, CableStep, FreePorts, LoadFigures, SuggestedCable, SuggestedCables};
 pub use error::{PlanError, VlanLimit};
 pub use frames::{Uncovered, uncovered};
 pub use measure::channel_times;

@@ -21,6 +21,7 @@ use super::{
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n  \
     espalier plan cluster.yaml --explain\n  \
+    espalier plan cluster.yaml --suggest-cables 2 --time-limit 60\n  \
     espalier plan cluster.yaml --flood drop -o plan.json\n  \
     espalier plan cluster.yaml --storm-control 1 -o plan.json\n  \
     espalier plan cluster.yaml --tagging source-destination --fdb learned -o plan.json\n  \
@@ -108,6 +109,11 @@ pub(crate) struct Plan {
     /// and for none. A time limit holds for each; Ctrl-C prints what there is so far.
     #[arg(long, conflicts_with_all = ["output", "previous"])]
     pub(crate) pareto: bool,
+    /// Instead of one plan, print which cables, up to N, to plug into free ports to lower the maximum load most. A switch has the
+    /// free ports that its model lists or the topology names. A time limit holds for the whole search; Ctrl-C prints what
+    /// there is so far.
+    #[arg(long, value_name = "N", value_parser = count(1..=64), conflicts_with_all = ["output", "previous", "pareto", "explain"])]
+    pub(crate) suggest_cables: Option<usize>,
     /// Print how the routes were found: what each engine and each start of the search achieved, what every round brought, why
     /// the search ended, and which links are the most loaded.
     #[arg(long, conflicts_with = "pareto")]

@@ -43,6 +43,7 @@ mod simulate_options;
 mod since;
 mod standby;
 mod status;
+mod suggest_cables;
 mod sweep;
 mod switchd;
 mod tagger;

@@ -14,6 +14,8 @@ const SILENT: Duration = Duration::from_secs(2);
 
 /// Stops the search at a time limit, else after a number of steps that depends on the size alone; and on Ctrl-C.
 pub(crate) struct Patience {
+    /// When the first request began.
+    began: Instant,
     started: Instant,
     time_limit: Option<Duration>,
     steps: StepLimit,
@@ -32,8 +34,8 @@ impl Patience {
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}; Ctrl-C keeps the best so far")?);
         let time_limit = policy.time_limit;
         let (started, steps) = (Instant::now(), StepLimit::by_request(topology, policy));
-        let threads = processors();
-        Ok(Self { started, time_limit, steps, threads, interrupt, bar, subject: String::new(), log: Vec::new() })
+        let (began, threads) = (started, processors());
+        Ok(Self { began, started, time_limit, steps, threads, interrupt, bar, subject: String::new(), log: Vec::new() })
     }
 
     /// Starts the clock again for another request, which the progress bar calls `subject`.
@@ -54,6 +56,12 @@ impl Patience {
         std::mem::take(&mut self.log)
     }
 
+    /// Shows what is being done beside planning.
+    pub(crate) fn working(&mut self, on: String) {
+        self.bar.set_message(on);
+        self.show();
+    }
+
     /// Whether Ctrl-C was pressed.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.is_pressed()
@@ -63,17 +71,20 @@ impl Patience {
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+
+    fn show(&mut self) {
+        if self.began.elapsed() > SILENT && self.bar.is_hidden() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.tick();
+    }
 }
 
 impl Watch for Patience {
     fn expired(&mut self) -> bool {
-        let elapsed = self.started.elapsed();
-        if elapsed > SILENT && self.bar.is_hidden() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.tick();
+        self.show();
         let out_of_time = match self.time_limit {
-            Some(limit) => elapsed >= limit,
+            Some(limit) => self.started.elapsed() >= limit,
             None => self.steps.expired(),
         };
         out_of_time || self.is_interrupted()

@@ -26,7 +26,7 @@ use super::{
     patience::Patience,
     price,
     processors::processors,
-    say, since,
+    say, since, suggest_cables,
     verdict::{deadlock_json, print_open, print_report},
 };
 use crate::{
@@ -45,6 +45,9 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let policy = policy(args, &topology)?;
     if args.pareto {
         return pareto::run(&topology, &policy, output);
+    }
+    if let Some(wanted) = args.suggest_cables {
+        return suggest_cables::run(&topology, &policy, wanted, output);
     }
     let started = Instant::now();
     let mut patience = Patience::new(&topology, &policy)?;
