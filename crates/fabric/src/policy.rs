@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
 use crate::{
-    Attachment, Demand, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, HostId, PortId, StormLimit, Topology, Traffic,
-    TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
+    Attachment, Demand, Drain, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, HostId, PortId, StormLimit, Topology,
+    Traffic, TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
 };
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
@@ -38,6 +38,8 @@ pub struct Policy {
     pub seed: u64,
     /// Which failures a stored switch-over must be ready for.
     pub resilience: Resilience,
+    /// Links and switches of the topology that carry no frames, or none of others.
+    pub drain: Drain,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
 }
@@ -142,6 +144,7 @@ impl Default for Policy {
             rails: Rails::Across,
             seed: 1,
             resilience: Resilience::None,
+            drain: Drain::default(),
             time_limit: None,
         }
     }

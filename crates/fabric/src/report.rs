@@ -74,6 +74,8 @@ pub enum FindingKind {
     BadSwitchOver,
     /// No plan can survive the failure of this link: it alone ties hosts to others.
     DividingLink,
+    /// A frame would cross a drained link, or pass through a drained switch.
+    DrainedInUse,
     /// Two hosts have one address, or an address is outside the subnet.
     BadAddress,
 }
@@ -111,6 +113,7 @@ impl FindingKind {
             Self::SummaryMismatch => "summary-mismatch",
             Self::BadSwitchOver => "bad-switch-over",
             Self::DividingLink => "dividing-link",
+            Self::DrainedInUse => "drained-in-use",
             Self::BadAddress => "bad-address",
         }
     }

@@ -47,6 +47,7 @@
 //! ```
 
 mod digest;
+mod drain;
 mod failover;
 mod json;
 mod lines;

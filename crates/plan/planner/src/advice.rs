@@ -58,6 +58,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::OtherTraffic { .. }
         | PlanError::TooManyPairs(_)
         | PlanError::LearnedUnproven { .. }
+        | PlanError::CutOff { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };
     let ways = if ways.is_empty() { advisor.together().into_iter().collect() } else { ways };

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use fabric::{ChannelId, Plan, Policy, Relation, Resilience, Topology, Traffic};
+use fabric::{ChannelId, LinkId, Plan, Policy, Relation, Resilience, Topology, Traffic};
 
 use crate::{
     PlanError, REPLAN_LOAD_FACTOR, SearchEvent, Watch,
@@ -36,8 +36,7 @@ pub(crate) fn plan(
     previous: &Plan,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
-    if let Some(plan) = unchanged(topology, policy, previous) {
-        watch.happened(&SearchEvent::Unchanged);
+    if let Some(plan) = unchanged(topology, policy, previous, watch) {
         return Ok(plan);
     }
     let again = |second| mended(topology, policy, previous, second, watch.threads());
@@ -66,9 +65,11 @@ pub fn better_anew(kept: &Plan, watch: &mut dyn Watch) -> Option<Plan> {
 }
 
 /// The previous plan, if it answers this very request and its routes respect its certificate.
-fn unchanged(topology: &Topology, policy: &Policy, previous: &Plan) -> Option<Plan> {
+pub(crate) fn unchanged(topology: &Topology, policy: &Policy, previous: &Plan, watch: &mut dyn Watch) -> Option<Plan> {
     let same = *policy == previous.policy && *topology == previous.topology;
-    (same && respects_certificate(previous)).then(|| previous.clone())
+    let plan = (same && respects_certificate(previous)).then(|| previous.clone())?;
+    watch.happened(&SearchEvent::Unchanged);
+    Some(plan)
 }
 
 /// Whether every route increases in the numbering that proves the plan free of deadlock; without a numbering, whether
@@ -100,7 +101,10 @@ fn competes(topology: &Topology, policy: &Policy, previous: &Plan) -> bool {
     let old = &previous.topology;
     let relation = Relation::between(old, topology);
     let rate = |topology: &Topology, channel: ChannelId| topology.link(channel.link()).rate_bps;
+    // Nothing uses links that come back into service as long as all trees are kept.
+    let comes_back = |link: &LinkId| relation.channel[ChannelId::forward(*link).index()].is_some();
     other_request
+        || before.drain.links.iter().any(comes_back)
         || (old.channel_ids().zip(&relation.channel))
             .any(|(channel, now)| now.is_some_and(|now| rate(old, channel) != rate(topology, now)))
 }

@@ -142,6 +142,16 @@ pub enum PlanError {
         "--flood edge needs an edge port, and the topology has none; write kind: edge at the host that is the uplink, or plan with --flood forward"
     )]
     NoEdge,
+    /// Without what is drained, some hosts or switches cannot be reached.
+    #[error("draining cuts off {}{}", cut_off(hosts, switches), after(way_out))]
+    CutOff {
+        /// Hosts that the others cannot reach.
+        hosts: Vec<String>,
+        /// Switches that the controller cannot reach over data ports.
+        switches: Vec<String>,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
+    },
     /// There are more hosts than addresses.
     #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]
     SubnetFull {
@@ -208,6 +218,15 @@ fn after(way_out: &str) -> String {
 /// A number and what it counts, in the singular where it is one.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Who is cut off, abridged.
+fn cut_off(hosts: &[String], switches: &[String]) -> String {
+    const SHOWN_MAX: usize = 6;
+    let (what, names) = if hosts.is_empty() { ("the management of ", switches) } else { ("", hosts) };
+    let shown = names.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(SHOWN_MAX);
+    if more > 0 { format!("{what}{shown} and {more} more") } else { format!("{what}{shown}") }
 }
 
 fn abridged(cycle: &[String]) -> String {

@@ -113,7 +113,7 @@ fn entries(
 }
 
 /// Port roles, PVIDs and memberships; tables still empty.
-fn ports(
+pub(crate) fn ports(
     topology: &Topology,
     policy: &Policy,
     trees: &[VlanTree],

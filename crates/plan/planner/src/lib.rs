@@ -21,6 +21,7 @@ mod cap;
 mod contest;
 mod demand;
 mod dependency;
+mod drain;
 mod engine;
 mod error;
 mod exponential;
@@ -47,6 +48,7 @@ mod watch;
 
 pub use again::{better_anew, is_better_anew};
 pub use cables::{CableEnd, CableSearch, CableStep, FreePorts, LoadFigures, SuggestedCable, SuggestedCables};
+pub use drain::drain;
 pub use error::{PlanError, VlanLimit};
 pub use frames::{Uncovered, uncovered};
 pub use measure::channel_times;
@@ -108,6 +110,20 @@ fn attempt(
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
     check_learned(policy, previous)?;
+    if policy.drain.is_empty() {
+        attempt_whole(topology, policy, previous, watch)
+    } else {
+        drain::plan(topology, policy, previous, watch)
+    }
+}
+
+/// Plans a topology of which nothing is drained.
+fn attempt_whole(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
     let Some(in_band) = topology.in_band() else { return plan_between_machines(topology, policy, previous, watch) };
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);

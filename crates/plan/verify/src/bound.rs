@@ -7,11 +7,12 @@
 //! ```text
 //!   h0 ─ s0 ══ s1 ─ h1    lengths 1, 1: distances 1 + 1 = 2, lengths 2: no routing does better than load 1
 //! ```
+//! Drained links carry no frames, so no distance is measured over them.
 //! Distances by Dijkstra's algorithm (1959) from every switch that has hosts: O(switches · channels · log channels).
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{FindingKind, SwitchId, Topology, Traffic, TrafficMatrix};
+use fabric::{FindingKind, SwitchId, Traffic, TrafficMatrix};
 
 use crate::{findings::Findings, state::FabricState};
 
@@ -56,8 +57,8 @@ fn proven(state: &FabricState<'_>, lengths: &[u32]) -> f64 {
         return 0.0;
     }
     let covered = match &*state.traffic {
-        Traffic::AllToAll => covered_by_all(topology, lengths) as f64,
-        Traffic::Matrix(matrix) => covered_by(topology, matrix, lengths),
+        Traffic::AllToAll => covered_by_all(state, lengths) as f64,
+        Traffic::Matrix(matrix) => covered_by(state, matrix, lengths),
     };
     covered * topology.rate_max_bps() as f64 / capacity as f64
 }
@@ -80,11 +81,12 @@ fn single_max(state: &FabricState<'_>) -> f64 {
 }
 
 /// What all-to-all traffic covers, exactly.
-fn covered_by_all(topology: &Topology, lengths: &[u32]) -> u128 {
+fn covered_by_all(state: &FabricState<'_>, lengths: &[u32]) -> u128 {
+    let topology = state.topology;
     let mut covered: u128 = 0;
     for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
         let senders = topology.hosts_of(source).len() as u128;
-        for (switch, distance) in topology.switch_ids().zip(distances(topology, lengths, source)) {
+        for (switch, distance) in topology.switch_ids().zip(distances(state, lengths, source)) {
             covered += senders * topology.hosts_of(switch).len() as u128 * u128::from(distance);
         }
     }
@@ -92,10 +94,11 @@ fn covered_by_all(topology: &Topology, lengths: &[u32]) -> u128 {
 }
 
 /// What a traffic matrix covers.
-fn covered_by(topology: &Topology, matrix: &TrafficMatrix, lengths: &[u32]) -> f64 {
+fn covered_by(state: &FabricState<'_>, matrix: &TrafficMatrix, lengths: &[u32]) -> f64 {
+    let topology = state.topology;
     let mut covered = 0.0;
     for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
-        let distance = distances(topology, lengths, source);
+        let distance = distances(state, lengths, source);
         for &(destination, demand) in topology.hosts_of(source).iter().flat_map(|host| matrix.sent_by(*host)) {
             covered += demand * distance[topology.switch_of(destination).index()] as f64;
         }
@@ -103,7 +106,8 @@ fn covered_by(topology: &Topology, matrix: &TrafficMatrix, lengths: &[u32]) -> f
     covered
 }
 
-fn distances(topology: &Topology, lengths: &[u32], source: SwitchId) -> Vec<u64> {
+fn distances(state: &FabricState<'_>, lengths: &[u32], source: SwitchId) -> Vec<u64> {
+    let (topology, drained) = (state.topology, &state.plan.policy.drain.links);
     let mut distance = vec![u64::MAX; topology.switches().len()];
     distance[source.index()] = 0;
     let mut queue = BinaryHeap::from([Reverse((0, source))]);
@@ -111,7 +115,7 @@ fn distances(topology: &Topology, lengths: &[u32], source: SwitchId) -> Vec<u64>
         if so_far > distance[at.index()] {
             continue;
         }
-        for &channel in topology.channels_from(at) {
+        for &channel in topology.channels_from(at).iter().filter(|channel| !drained.contains(&channel.link())) {
             let next = topology.head(channel);
             let through = so_far + u64::from(lengths[channel.index()]);
             if through < distance[next.index()] {

@@ -33,6 +33,7 @@ mod bound;
 mod classes;
 mod deadlock;
 mod demand;
+mod drain;
 mod entries;
 mod failover;
 mod findings;
@@ -112,6 +113,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     entries::judge(&state, &mut findings);
     limits::judge(&state, &mut findings);
     learned::judge(&state, &mut findings);
+    drain::judge(&state, &mut findings);
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
     let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);

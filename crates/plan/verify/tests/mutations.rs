@@ -864,6 +864,22 @@ const FAILURES: &[Case] = &[
     ),
     fatal("covered links", ready, |p| failover_summary(p).links_covered -= 1, &[K::SummaryMismatch]),
     fatal("dividing links", ready, |p| failover_summary(p).links_dividing += 1, &[K::SummaryMismatch]),
+    fatal(
+        "a drained link in use",
+        ready,
+        |p| {
+            p.policy.drain.links.insert(LinkId::new(0));
+        },
+        &[K::DrainedInUse],
+    ),
+    fatal(
+        "a drained switch in use",
+        leaves,
+        |p| {
+            p.policy.drain.switches.insert(SwitchId::new(3));
+        },
+        &[K::DrainedInUse],
+    ),
     fatal("drained failures", ready, |p| failover_summary(p).drained += 1, &[K::SummaryMismatch]),
     fatal(
         "the load after the worst failure",

@@ -21,6 +21,7 @@ use super::{
     espalier plan cluster.yaml --traffic matrix.csv -o plan.json\n  \
     espalier plan cluster.yaml --pareto\n  \
     espalier plan cluster.yaml --explain\n  \
+    espalier plan cluster.yaml --previous plan.json --drain spine1 -o drained.json\n  \
     espalier plan cluster.yaml --suggest-cables 2 --time-limit 60\n  \
     espalier plan cluster.yaml --flood drop -o plan.json\n  \
     espalier plan cluster.yaml --storm-control 1 -o plan.json\n  \
@@ -95,6 +96,11 @@ pub(crate) struct Plan {
     /// link, which hosts or pairs move to which VLAN of the plan when it fails.
     #[arg(long, default_value = "0", value_name = "0|1", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
     pub(crate) resilience: Resilience,
+    /// Keep this switch or link free of frames, such as before maintenance, though it stays plugged in; may be repeated. A link is
+    /// written as one of its ends, sw1:p1. No frame passes through a drained switch; one that has hosts keeps its links to one
+    /// neighbour for them. With --previous, the change from the running plan is hitless.
+    #[arg(long, value_name = "SWITCH|LINK")]
+    pub(crate) drain: Vec<String>,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
     #[arg(long, value_name = "SECONDS", value_parser = real(0.0..=1e9))]
@@ -112,7 +118,7 @@ pub(crate) struct Plan {
     /// Instead of one plan, print which cables, up to N, to plug into free ports to lower the maximum load most. A switch has the
     /// free ports that its model lists or the topology names. A time limit holds for the whole search; Ctrl-C prints what
     /// there is so far.
-    #[arg(long, value_name = "N", value_parser = count(1..=64), conflicts_with_all = ["output", "previous", "pareto", "explain"])]
+    #[arg(long, value_name = "N", value_parser = count(1..=64), conflicts_with_all = ["output", "previous", "pareto", "explain", "drain"])]
     pub(crate) suggest_cables: Option<usize>,
     /// Print how the routes were found: what each engine and each start of the search achieved, what every round brought, why
     /// the search ended, and which links are the most loaded.

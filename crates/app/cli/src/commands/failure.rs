@@ -148,14 +148,7 @@ fn proof_words(proof: Proof, flow_control: FlowControl) -> String {
 
 /// The link of this name: `sw1:p1 -- sw2:p1`, one end of it, or `sw1--sw2` where there is only one.
 fn find_link(topology: &Topology, name: &str) -> Result<LinkId> {
-    let squeezed: String = name.split_whitespace().collect();
-    let names = |link: LinkId| {
-        let ends = [topology.link(link).a, topology.link(link).b];
-        let [a, b] = ends.map(|port| topology.port_label(port));
-        let [s, t] = ends.map(|port| topology.switch(topology.port(port).switch).name.clone());
-        [format!("{a}--{b}"), format!("{b}--{a}"), format!("{s}--{t}"), format!("{t}--{s}"), a, b]
-    };
-    let found: Vec<LinkId> = topology.link_ids().filter(|link| names(*link).contains(&squeezed)).collect();
+    let found = links_named(topology, name);
     match found[..] {
         [link] => Ok(link),
         [] => Err(bad_input(format!("the plan has no link {name}; write it as sw1:p1 -- sw2:p1, or one end of it"))),
@@ -164,4 +157,16 @@ fn find_link(topology: &Topology, name: &str) -> Result<LinkId> {
             Err(bad_input(format!("there are several links {name}: {}", labels.join(", "))))
         }
     }
+}
+
+/// All links that a name may mean: `sw1:p1 -- sw2:p1`, one end of it, or `sw1--sw2`.
+pub(super) fn links_named(topology: &Topology, name: &str) -> Vec<LinkId> {
+    let squeezed: String = name.split_whitespace().collect();
+    let names = |link: LinkId| {
+        let ends = [topology.link(link).a, topology.link(link).b];
+        let [a, b] = ends.map(|port| topology.port_label(port));
+        let [s, t] = ends.map(|port| topology.switch(topology.port(port).switch).name.clone());
+        [format!("{a}--{b}"), format!("{b}--{a}"), format!("{s}--{t}"), format!("{t}--{s}"), a, b]
+    };
+    topology.link_ids().filter(|link| names(*link).contains(&squeezed)).collect()
 }

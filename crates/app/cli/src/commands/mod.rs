@@ -8,6 +8,7 @@ mod check;
 mod demo;
 mod deploy;
 mod discover;
+mod drain;
 mod drive;
 mod enrol;
 mod explain;

@@ -18,7 +18,7 @@ use fabric::{
 use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 
 use super::{
-    Output,
+    Output, drain,
     explain::{self, Limit},
     loads::{all_to_all, load_words, max_load, most_loaded},
     observe::observed_vlans,
@@ -158,6 +158,7 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
         rails: args.rails,
         seed: args.seed,
         resilience: args.resilience,
+        drain: drain::drain(topology, &args.drain)?,
         time_limit: time_limit(args)?,
     })
 }
@@ -180,14 +181,17 @@ fn json(plan: &Plan, report: &Report, elapsed_ms: f64) -> serde_json::Value {
     let mut summary = summary_json(&plan.summary);
     summary["engine"] = plan.engine.word().into();
     summary["elapsed_ms"] = elapsed_ms.into();
-    add_resilience(plan, &mut summary);
+    add_options(plan, &mut summary);
     serde_json::json!({ "summary": summary, "findings": report_json(report), "deployable": report.is_deployable() })
 }
 
-/// Adds what a plan is ready for to its figures.
-pub(super) fn add_resilience(plan: &Plan, summary: &mut serde_json::Value) {
+/// Adds what a plan is ready for, and what is drained, to its figures.
+pub(super) fn add_options(plan: &Plan, summary: &mut serde_json::Value) {
     if let Some(failover) = &plan.failover {
         summary["resilience"] = failover_json(&failover.summary);
+    }
+    if let Some(drained) = drain::json(plan) {
+        summary["drained"] = drained;
     }
 }
 
@@ -232,6 +236,7 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
         say!("all-to-all       {rate}");
     }
     print_idle(plan)?;
+    drain::print(plan)?;
     let label = if matches!(deadlock, Deadlock::Waits { open, .. } if !open.is_empty()) { "proof" } else { "deadlock" };
     say!("{label:<16} {proof}");
     if !dropped.is_empty() {
@@ -275,7 +280,8 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
 
 /// Parallel cables without traffic, for a person.
 fn print_idle(plan: &Plan) -> Result<()> {
-    let idle = plan.idle_parallels();
+    let mut idle = plan.idle_parallels();
+    idle.retain(|link| !plan.policy.drain.links.contains(link));
     let label = |link: &LinkId| plan.topology.link_label(*link);
     let mut shown = idle.iter().take(IDLE_SHOWN_MAX).map(label).collect::<Vec<_>>().join(", ");
     match idle.len() {

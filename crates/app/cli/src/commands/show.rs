@@ -11,7 +11,7 @@ use verify::{Receiver, walk};
 
 use super::{
     Output,
-    plan::{add_resilience, print_summary},
+    plan::{add_options, print_summary},
     say,
 };
 use crate::{cli, failure::bad_input, files::read_plan_file};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
 fn show_plan(plan: &Plan, output: Output) -> Result<()> {
     if output == Output::Json {
         let mut summary = summary_json(&plan.summary);
-        add_resilience(plan, &mut summary);
+        add_options(plan, &mut summary);
         say!("{}", serde_json::json!({ "engine": plan.engine.word(), "summary": summary }));
         return Ok(());
     }

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{
     DIGEST_END, PLAN_BYTES_MAX, PLAN_VERSION, PLAN_VERSION_MIN, PlanFileError, ReadMode,
     digest::hex,
+    drain::drain,
     failover::failover,
     header,
     json::{Json, Located, Read},
@@ -87,7 +88,7 @@ fn plan(root: &Located<'_>, version: u64) -> Read<Plan> {
     let addresses =
         addresses_at.items_for(topology.hosts().len(), "hosts")?.map(|at| at.parsed()).collect::<Read<_>>()?;
     let mut plan = Plan {
-        policy: Policy { traffic: traffic(&topology, root)?, ..policy(&root.field("policy")?)? },
+        policy: Policy { traffic: traffic(&topology, root)?, ..policy(&topology, &root.field("policy")?)? },
         engine,
         trees: trees(&topology, &root.field("trees")?)?,
         assignment: assignment(&topology, &root.field("assignment")?)?,
@@ -127,7 +128,7 @@ fn state_what_was_implied(plan: &mut Plan) {
     }
 }
 
-fn policy(at: &Located<'_>) -> Read<Policy> {
+fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
     at.only(&[
         "engine",
         "tagging",
@@ -142,6 +143,7 @@ fn policy(at: &Located<'_>) -> Read<Policy> {
         "rails",
         "seed",
         "resilience",
+        "drain",
     ])?;
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
@@ -168,6 +170,7 @@ fn policy(at: &Located<'_>) -> Read<Policy> {
         rails: at.optional("rails")?.map(|at| at.parsed()).transpose()?.unwrap_or(Rails::Across),
         seed: at.field("seed")?.whole()?,
         resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
+        drain: at.optional("drain")?.map(|at| drain(topology, &at)).transpose()?.unwrap_or_default(),
         time_limit: None,
     })
 }

@@ -1,13 +1,14 @@
 //! Round trips of plausible plans, damaged files, and the size of a large plan.
 
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
 use super::*;
 use crate::{
-    Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, EngineName, Failover, FailoverSummary,
+    Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, Drain, EngineName, Failover, FailoverSummary,
     FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Lldp, Mac,
     Model, Models, PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit,
     Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
@@ -376,6 +377,29 @@ fn a_plan_that_asks_for_switch_overs_and_has_none_is_read_as_it_is() {
     let text = written(&resilient);
     assert!(text.starts_with("{\n\"espalier_plan\":5,"));
     assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(resilient));
+}
+
+#[test]
+fn what_is_drained_is_stated_only_where_something_is() {
+    let plain = small();
+    assert!(!written(&plain).contains("drain\""));
+    let drain =
+        Drain { links: BTreeSet::from([0, 2, 3].map(LinkId::new)), switches: BTreeSet::from([SwitchId::new(1)]) };
+    let drained = Plan { policy: Policy { drain, ..plain.policy.clone() }, ..plain };
+    let text = written(&drained);
+    assert!(text.contains(r#""drain":{"links":"0,2-3","switches":"1"}"#), "{text}");
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&drained));
+    for (wrong, place) in [
+        (r#"{"links":"0-99999","switches":""}"#, "policy.drain.links: there is no link 99999"),
+        (r#"{"links":"","switches":"1,1"}"#, "policy.drain.switches"),
+        (r#"{"links":"","switches":""}"#, "policy.drain: it drains nothing; leave it out"),
+        (r#"{"links":"0"}"#, "policy.drain"),
+        (r#"{"links":"0","switches":"","hosts":""}"#, "policy.drain"),
+    ] {
+        let broken = text.replacen(r#"{"links":"0,2-3","switches":"1"}"#, wrong, 1);
+        let error = read_plan(broken.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
+        assert!(error.contains(place), "{error}");
+    }
 }
 
 #[test]

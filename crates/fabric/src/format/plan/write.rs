@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::{
     DIGEST_END, PLAN_VERSION,
     digest::{Hashing, hex},
+    drain::drain_object,
     failover::write_failover,
     header,
     lines::{Quoted, commas, push_field, write_list},
@@ -100,6 +101,7 @@ fn policy_fields(policy: &Policy) -> String {
         rails,
         seed,
         resilience,
+        drain,
         ..
     } = policy;
     let mut text = String::new();
@@ -126,6 +128,9 @@ fn policy_fields(policy: &Policy) -> String {
     push_field(&mut text, "seed", seed);
     if *resilience != Resilience::None {
         push_field(&mut text, "resilience", Quoted(resilience));
+    }
+    if !drain.is_empty() {
+        push_field(&mut text, "drain", drain_object(drain));
     }
     text
 }

@@ -56,6 +56,11 @@ pub(crate) fn bound(topology: &Topology, demand: &Demand, threads: usize) -> Loa
     best
 }
 
+/// What lengths prove by themselves: `lengths[channel]`.
+pub(crate) fn proven(topology: &Topology, demand: &Demand, lengths: &[u32]) -> f64 {
+    Search::new(topology, demand, 1).proven(lengths)
+}
+
 /// What searches for lengths share.
 struct Search<'a> {
     topology: &'a Topology,

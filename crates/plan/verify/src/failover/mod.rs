@@ -21,7 +21,8 @@ use std::{
 };
 
 use fabric::{
-    Assignment, Failover, FailoverSummary, FindingKind, LinkId, Proof, Resilience, SwitchId, SwitchOver, VlanId,
+    Assignment, ChannelId, Failover, FailoverSummary, FindingKind, LinkId, Proof, Resilience, SwitchId, SwitchOver,
+    VlanId,
 };
 
 use self::{
@@ -246,15 +247,16 @@ fn merged(
     merged
 }
 
-/// Whether a link alone ties hosts to others: a search from one end that does not use it misses some host.
+/// Whether a link alone ties hosts to others: a search from one end that uses neither it nor drained links misses some host.
 fn divides(state: &FabricState<'_>, link: LinkId) -> bool {
-    let topology = state.topology;
-    let start = topology.tail(fabric::ChannelId::forward(link));
+    let (topology, drained) = (state.topology, &state.plan.policy.drain.links);
+    let start = topology.tail(ChannelId::forward(link));
     let mut seen = vec![false; topology.switches().len()];
     seen[start.index()] = true;
     let mut queue = VecDeque::from([start]);
     while let Some(at) = queue.pop_front() {
-        for &channel in topology.channels_from(at).iter().filter(|channel| channel.link() != link) {
+        let carries = |channel: &&ChannelId| channel.link() != link && !drained.contains(&channel.link());
+        for &channel in topology.channels_from(at).iter().filter(carries) {
             let head = topology.head(channel);
             if !std::mem::replace(&mut seen[head.index()], true) {
                 queue.push_back(head);
