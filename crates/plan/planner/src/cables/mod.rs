@@ -165,7 +165,7 @@ enum Stage {
     /// Candidates get their bounds.
     Ranking(Ranking),
     /// Candidates are planned.
-    Trying(Trying),
+    Trying(Box<Trying>),
     Ended(CableEnd),
 }
 
@@ -199,7 +199,7 @@ struct Trying {
 }
 
 impl CableSearch {
-    /// A search for up to `wanted` cables, by at most so many threads; what it finds does not depend on how many there are.
+    /// A search for up to `wanted` cables, for a policy that drains nothing, by at most so many threads; what it finds does not depend on how many there are.
     pub fn new(topology: &Topology, policy: &Policy, wanted: usize, threads: usize) -> Self {
         let (policy, topology) = (policy.clone(), topology.clone());
         let (now, taken, stage) = (None, Vec::new(), Stage::Base);
@@ -251,8 +251,8 @@ impl CableSearch {
             self.end_round();
             return CableStep::Ranked;
         }
-        let Stage::Trying(Trying { current: Some(trial), .. }) = &self.stage else { unreachable!("it was just set") };
-        CableStep::Plan(&trial.topology)
+        let Stage::Trying(trying) = &self.stage else { unreachable!("all other stages have been served") };
+        CableStep::Plan(&trying.current.as_ref().expect("it was just set").topology)
     }
 
     /// Goes on to planning with the candidates that have been ranked.
@@ -265,7 +265,7 @@ impl CableSearch {
         let known: Vec<[SwitchId; 2]> = trials.iter().map(|trial| trial.ends).collect();
         let others = by_hops.iter().filter(|candidate| !known.contains(&candidate.ends)).take(PLANNED_BY_HOPS);
         trials.extend(others.filter_map(|candidate| Trial::new(&self.topology, candidate.ends)));
-        self.stage = Stage::Trying(Trying {
+        self.stage = Stage::Trying(Box::new(Trying {
             before: *before,
             pairs: *pairs,
             planned: 0,
@@ -273,7 +273,7 @@ impl CableSearch {
             trials: trials.into_iter(),
             current: None,
             best: None,
-        });
+        }));
     }
 
     /// Takes the plan of the cabling that was asked for last.
@@ -319,7 +319,7 @@ impl CableSearch {
         if matches!(self.stage, Stage::Ended(_)) {
             return;
         }
-        if let Stage::Trying(Trying { best: Some(_), .. }) = self.stage {
+        if matches!(&self.stage, Stage::Trying(trying) if trying.best.is_some()) {
             self.end_round();
         }
         let complete = self.taken.len() >= self.wanted;
@@ -376,7 +376,7 @@ impl CableSearch {
     /// Takes the best cable that was planned, or ends the search.
     fn end_round(&mut self) {
         let Stage::Trying(trying) = &mut self.stage else { return };
-        let Trying { before, pairs, planned, ref refused, .. } = *trying;
+        let Trying { before, pairs, planned, ref refused, .. } = **trying;
         let useless = CableEnd::NoGain { pairs, planned, refused: refused.clone(), proven: false };
         self.last = useless.clone();
         match trying.best.take() {
