@@ -7,6 +7,11 @@ use crate::{FloodSet, Host, HostId, HostRun, LinkId, Mac, PortId, SwitchId, Topo
 /// What every Ethernet port passes: the largest IP packet, in bytes, that needs no jumbo frames.
 pub const ETHERNET_MTU_BYTES: u16 = 1500;
 
+/// Length of the network prefix of hosts' IPv6 addresses, in bits.
+///
+/// Source: RFC 4291, 2.5.1.
+pub const IPV6_PREFIX_BITS: u8 = 64;
+
 /// The complete desired state of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceIntent {

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use crate::{
-    Assignment, Bound, Certificate, DeviceIntent, EngineName, Failover, HostId, HostIntent, HostTagging, Link, LinkId,
-    Policy, Tagging, Topology, VlanId, VlanTree,
+    Assignment, Bound, Certificate, DeviceIntent, EngineName, Failover, HostId, HostIntent, HostTagging,
+    IPV6_PREFIX_BITS, Link, LinkId, Policy, Tagging, Topology, VlanId, VlanTree,
 };
 
 /// A finished plan. What executes it never chooses.
@@ -96,11 +96,12 @@ impl Plan {
 
     /// The complete desired state of a host.
     pub fn host_intent(&self, host: HostId) -> HostIntent {
+        let address = self.addresses[host.index()];
         HostIntent {
             host,
             mac: self.topology.host(host).mac,
-            address: self.addresses[host.index()],
-            prefix_bits: self.policy.subnet.prefix_bits,
+            address,
+            prefix_bits: if address.is_ipv4() { self.policy.subnet.prefix_bits } else { IPV6_PREFIX_BITS },
             mtu_bytes: self.policy.mtu_bytes,
             tagging: match self.policy.tagging {
                 Tagging::Switch => HostTagging::BySwitch,

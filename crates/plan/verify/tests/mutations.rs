@@ -749,6 +749,12 @@ const PLAN: &[Case] = &[
         &[K::BadAddress],
     ),
     fatal(
+        "an IPv6 address that the cabling file does not state",
+        leaves,
+        |p| p.addresses[1] = "fd00::1".parse().unwrap(),
+        &[K::BadAddress],
+    ),
+    fatal(
         "the subnet's own address",
         leaves,
         |p| p.addresses[1] = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)),
