@@ -78,12 +78,13 @@ const RULES: &[Rule] = &[
         tests_with: &[],
         purity: Purity::Shell,
     },
+    Rule { name: "host-setup", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
     Rule { name: "tagger", uses: &["fabric", "linux-net"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "linux-net", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
     Rule {
         name: "lab",
         uses: &["fabric", "linux-net", "snmp", "bridge-mib", "switchd", "tagger"],
-        tests_with: &["planner", "verify", "cancel", "switch-model", "dialects", "drivers"],
+        tests_with: &["planner", "verify", "cancel", "switch-model", "dialects", "drivers", "host-setup"],
         purity: Purity::Shell,
     },
     Rule {
@@ -126,6 +127,7 @@ const RULES: &[Rule] = &[
             "enrol",
             "file-server",
             "switchd",
+            "host-setup",
             "linux-net",
             "tagger",
             "lab",
