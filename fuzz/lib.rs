@@ -14,7 +14,7 @@ use fabric::{
 /// If the parser breaks a promise.
 pub fn judge(format: Format, data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let texts: Vec<&str> = if format == Format::Lldp { text.split("\0\0\0\0").take(8).collect() } else { vec![&text] };
+    let texts: Vec<&str> = if format.takes_several() { text.split("\0\0\0\0").take(8).collect() } else { vec![&text] };
     let names: Vec<String> = (1..=texts.len()).map(|number| format!("sw{number}.json")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(texts.iter().copied()).collect();
     let _ = Format::detect("f", &text);

@@ -326,7 +326,8 @@ proptest! {
 
 const EXPORTS: [Format; 3] = [Format::Dot, Format::Containerlab, Format::GraphMl];
 
-const SAMPLES: [(&str, Format); 7] = [
+const SAMPLES: [(&str, Format); 8] = [
+    ("netbox.json", Format::NetBox),
     ("bad.yaml", Format::Native),
     ("rack.dot", Format::Dot),
     ("lldp/sw1.json", Format::Lldp),

@@ -12,6 +12,7 @@ use crate::{
         diagnostic::{Diagnostics, Source},
         dot, graphml, ibnetdiscover, lldp,
         native::{parse_native_with, write_native},
+        netbox,
     },
 };
 
@@ -30,17 +31,19 @@ pub enum Format {
     Containerlab,
     /// GraphML; see [`graphml`].
     GraphMl,
+    /// What NetBox's REST API answers; see [`netbox`]. Written by [`netbox::write_netbox`], as several files.
+    NetBox,
 }
 
 /// A name that is no format's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown format {0:?}: use native, dot (or ptm), lldp, ibnetdiscover, containerlab or graphml")]
+#[error("unknown format {0:?}: use native, dot (or ptm), lldp, ibnetdiscover, containerlab, graphml or netbox")]
 pub struct UnknownFormat(pub String);
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::Native, Self::Dot, Self::Lldp, Self::IbNetDiscover, Self::Containerlab, Self::GraphMl];
+    pub const ALL: [Self; 7] =
+        [Self::Native, Self::Dot, Self::Lldp, Self::IbNetDiscover, Self::Containerlab, Self::GraphMl, Self::NetBox];
 
     /// The name that the command line uses.
     pub const fn name(self) -> &'static str {
@@ -51,21 +54,31 @@ impl Format {
             Self::IbNetDiscover => "ibnetdiscover",
             Self::Containerlab => "containerlab",
             Self::GraphMl => "graphml",
+            Self::NetBox => "netbox",
         }
     }
 
     /// Whether [`export`] can write it.
     pub const fn can_export(self) -> bool {
-        !matches!(self, Self::Lldp | Self::IbNetDiscover)
+        !matches!(self, Self::Lldp | Self::IbNetDiscover | Self::NetBox)
+    }
+
+    /// Whether [`import`] takes several files that describe one cabling together.
+    pub const fn takes_several(self) -> bool {
+        matches!(self, Self::Lldp | Self::NetBox)
     }
 
     /// Recognises a text by its content, and an unrecognisable one by its file name.
     pub fn detect(file_name: &str, text: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).take(DETECT_LINES_MAX);
-        if text.trim_start().starts_with(['{', '['])
-            && ["\"lldp\"", "\"local-chassis\""].iter().any(|key| text.contains(key))
-        {
-            return Some(Self::Lldp);
+        if text.trim_start().starts_with(['{', '[']) {
+            let has = |keys: &[&str]| keys.iter().any(|key| text.contains(key));
+            if has(&["\"lldp\"", "\"local-chassis\""]) {
+                return Some(Self::Lldp);
+            }
+            if has(&["/api/dcim/", "\"device_type\"", "\"connected_endpoints\"", "\"a_terminations\""]) {
+                return Some(Self::NetBox);
+            }
         }
         let by_line = lines.find_map(|line| {
             let word =
@@ -136,7 +149,8 @@ pub struct Imported {
     pub warnings: Diagnostics,
 }
 
-/// Reads the cabling that `files`, pairs of name and text, describe. Only [`Format::Lldp`] takes more than one.
+/// Reads the cabling that `files`, pairs of name and text, describe. More than one only where the format
+/// [takes several](Format::takes_several).
 ///
 /// # Errors
 /// Everything that is wrong with the texts, warnings included.
@@ -148,7 +162,7 @@ pub fn import(format: Format, files: &[(&str, &str)], options: &ImportOptions) -
         diagnostics.push(nothing.at(crate::format::diagnostic::TextSpan::START).error("there is no file to read"));
         return Err(diagnostics);
     };
-    if format != Format::Lldp {
+    if !format.takes_several() {
         for extra in rest {
             let error =
                 extra.at(crate::format::diagnostic::TextSpan::START).error(format!("{format} is read from one file"));
@@ -174,6 +188,7 @@ pub fn import(format: Format, files: &[(&str, &str)], options: &ImportOptions) -
         Format::IbNetDiscover => ibnetdiscover::read(source, options, &mut diagnostics),
         Format::Containerlab => containerlab::read(source, options, &mut diagnostics),
         Format::GraphMl => graphml::read(source, options, &mut diagnostics),
+        Format::NetBox => netbox::read(&sources, options, &mut diagnostics),
     };
     diagnostics.into_result(topology).map(|(topology, warnings)| Imported { topology, warnings })
 }
@@ -185,7 +200,7 @@ pub fn export(format: Format, topology: &Topology) -> Option<String> {
         Format::Dot => Some(dot::write_dot(topology)),
         Format::Containerlab => Some(containerlab::write_containerlab(topology)),
         Format::GraphMl => Some(graphml::write_graphml(topology)),
-        Format::Lldp | Format::IbNetDiscover => None,
+        Format::Lldp | Format::IbNetDiscover | Format::NetBox => None,
     }
 }
 
@@ -206,6 +221,7 @@ mod tests {
             ("a", "name: x\ntopology:\n  nodes:\n", Some(Format::Containerlab)),
             ("a", "<?xml version=\"1.0\"?>\n<graphml>", Some(Format::GraphMl)),
             ("a", "{\n \"lldp\": [", Some(Format::Lldp)),
+            ("a", "{\"results\": [{\"id\": 1, \"url\": \"https://netbox/api/dcim/devices/1/\"", Some(Format::NetBox)),
             ("a", "#\n# Topology file\n#\nvendid=0x2c9\n", Some(Format::IbNetDiscover)),
             ("rack.gv", "", Some(Format::Dot)),
             ("rack.txt", "", None),

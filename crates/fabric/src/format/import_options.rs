@@ -9,8 +9,11 @@ pub struct ImportOptions {
     /// `?` for one character.
     pub hosts: Vec<String>,
     /// Patterns of the names of devices' own ports whose neighbours are no part of the fabric, such as `eth0` for
-    /// management; for LLDP.
+    /// management; for LLDP and NetBox.
     pub ignored_ports: Vec<String>,
+    /// For NetBox: patterns of the roles, by name or slug, of devices that are switches; if there are none, roles with *switch*,
+    /// *leaf* or *spine* in them. Small letters stand for capitals as well.
+    pub switch_roles: Vec<String>,
     /// The models that switches may be of.
     pub models: Models,
 }
@@ -20,10 +23,19 @@ impl ImportOptions {
         self.hosts.iter().any(|pattern| matches(pattern, name))
     }
 
+    pub(crate) fn names_switch_role(&self, role: &str) -> bool {
+        let role = role.to_lowercase();
+        let own = self.switch_roles.iter().any(|pattern| matches(&pattern.to_lowercase(), &role));
+        own || (self.switch_roles.is_empty() && SWITCH_ROLES.iter().any(|word| role.contains(word)))
+    }
+
     pub(crate) fn ignores_port(&self, name: &str) -> bool {
         self.ignored_ports.iter().any(|pattern| matches(pattern, name))
     }
 }
+
+/// Words in the roles of switches.
+const SWITCH_ROLES: [&str; 3] = ["switch", "leaf", "spine"];
 
 /// Whether a pattern of `*`, `?` and letters describes the whole of `text`. Cost: O(|pattern|·|text|).
 fn matches(pattern: &str, text: &str) -> bool {

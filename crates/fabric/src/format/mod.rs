@@ -10,6 +10,7 @@ pub mod ibnetdiscover;
 pub mod lldp;
 pub mod model;
 pub mod native;
+pub mod netbox;
 pub mod plan;
 pub mod report;
 pub mod table;

@@ -50,11 +50,12 @@ pub(crate) struct Generate {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier import cables.dot -o topology.yaml\n  \
     espalier import --from lldp sw1.json sw2.json sw3.json -o topology.yaml\n  \
+    espalier import devices.json interfaces.json -o topology.yaml\n  \
     espalier import --from lldp sw1.json sw2.json --expect cables.dot\n  \
     espalier import today.ibnet --expect yesterday.ibnet\n\n\
     Every difference between the files, one-sided sightings included, is reported with file and line.")]
 pub(crate) struct Import {
-    /// The files; several only for lldp, one a device.
+    /// The files; several only for lldp, one a device, and for netbox, as its REST API answers.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Their format; told from the content unless given.
@@ -63,7 +64,11 @@ pub(crate) struct Import {
     /// Which nodes are hosts, where a format does not say: name patterns such as 'node*'.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) hosts: Vec<String>,
-    /// For lldp: own ports whose neighbours are no part of the fabric, such as 'eth0' for management.
+    /// For netbox: which roles are switches', by name or slug: patterns such as 'tor*'; roles with switch, leaf or spine in them
+    /// unless given.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) switch_role: Vec<String>,
+    /// For lldp and netbox: own ports whose neighbours are no part of the fabric, such as 'eth0' for management.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) ignore_ports: Vec<String>,
     /// Say how the cabling differs from this one, in any format: what is gone, new, moved or swapped, each with its

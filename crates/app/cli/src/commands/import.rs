@@ -26,6 +26,7 @@ pub(super) fn run(args: &cli::Import, output: Output) -> Result<ExitCode> {
     let options = ImportOptions {
         hosts: args.hosts.clone(),
         ignored_ports: args.ignore_ports.clone(),
+        switch_roles: args.switch_role.clone(),
         models: models(&args.own, beside)?,
     };
     let Imported { topology, warnings, .. } = import_files(&args.files, format, &options)?;

@@ -1,0 +1,141 @@
+//! Files for NetBox's bulk import, in the order in which they must be loaded.
+//!
+//! ```text
+//! 1-sites 2-manufacturers 3-device-types 4-device-roles ─▶ 5-devices ─▶ 6-interfaces ─▶ 7-mac-addresses, 8-cables
+//! ```
+//! Objects refer to each other by name. Device types have no CSV import that NetBox documents, and are YAML.
+//!
+//! Source: NetBox's documentation, "Populating Data: Bulk Import (CSV/YAML)"; its import forms of DCIM.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use super::media::type_of;
+use crate::{Attachment, DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology, format::yaml::double_quote};
+
+/// A file for one of NetBox's import pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetBoxFile {
+    /// Its name, which begins with its place in the order.
+    pub name: &'static str,
+    /// The whole of it.
+    pub text: String,
+}
+
+const MANUFACTURER: &str = "Unknown";
+/// The type of machines.
+const MACHINE_TYPE: &str = "machine";
+/// The interface of a machine with one port, whose name a topology does not say.
+const ONLY_PORT: &str = "eth0";
+
+/// Writes a topology as devices of one site. Rails and addresses of management and of IP are not written.
+pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
+    let machines = machine_names(topology);
+    let kinds: BTreeSet<&str> = topology.switches().iter().map(|switch| switch.model.name.as_str()).collect();
+    let kinds = kinds.into_iter().chain((!machines.is_empty()).then_some(MACHINE_TYPE));
+    let kinds = kinds.map(|kind| {
+        let [manufacturer, model, slug] = [MANUFACTURER, kind, &slug(kind)].map(double_quote);
+        format!("- manufacturer: {manufacturer}\n  model: {model}\n  slug: {slug}\n")
+    });
+    let name = |machine: MachineId| machines[machine.index()].as_str();
+    let mut files = vec![
+        csv("1-sites.csv", &["name", "slug", "status"], [vec![site, &slug(site), "active"]]),
+        csv("2-manufacturers.csv", &["name", "slug"], [vec![MANUFACTURER, &slug(MANUFACTURER)]]),
+        NetBoxFile { name: "3-device-types.yaml", text: kinds.collect() },
+        csv(
+            "4-device-roles.csv",
+            &["name", "slug", "color"],
+            [vec!["Switch", "switch", "2196f3"], vec!["Server", "server", "9e9e9e"]],
+        ),
+    ];
+    let device = |name: &'_ str, role: &'_ str, kind: &'_ str| {
+        [name, role, MANUFACTURER, kind, "active", site].map(str::to_owned).to_vec()
+    };
+    let switches = topology.switches().iter().map(|switch| device(&switch.name, "Switch", &switch.model.name));
+    let rows = switches.chain(machines.iter().map(|name| device(name, "Server", MACHINE_TYPE)));
+    files.push(csv("5-devices.csv", &["name", "role", "manufacturer", "device_type", "status", "site"], rows));
+    let port = |id: PortId| {
+        let port = topology.port(id);
+        (topology.switch(port.switch).name.as_str(), port.name.as_str())
+    };
+    let interface = |device: &str, name: &str, rate: Option<u64>| {
+        let speed = rate.map_or_else(String::new, |rate| (rate / 1000).to_string());
+        [device, name, type_of(rate.unwrap_or(DEFAULT_RATE_BPS)), &speed].map(str::to_owned).to_vec()
+    };
+    let ports = topology.switch_ids().flat_map(|switch| topology.port_ids(switch)).map(|id| {
+        let (switch, name) = port(id);
+        let rate = match topology.port(id).attachment {
+            Attachment::Nothing => None,
+            Attachment::Link(link) => Some(topology.link(link).rate_bps),
+            Attachment::Host(host) => Some(topology.host(host).rate_bps),
+        };
+        interface(switch, name, rate)
+    });
+    let nics =
+        topology.hosts().iter().map(|host| interface(name(host.machine), nic(topology, host), Some(host.rate_bps)));
+    files.push(csv("6-interfaces.csv", &["device", "name", "type", "speed"], ports.chain(nics)));
+    let macs = topology.hosts().iter().flat_map(|host| {
+        host.macs().map(|mac| {
+            let primary = if mac == host.mac { "true" } else { "false" };
+            [mac.to_string().as_str(), name(host.machine), nic(topology, host), primary].map(str::to_owned).to_vec()
+        })
+    });
+    files.push(csv("7-mac-addresses.csv", &["mac_address", "device", "interface", "is_primary"], macs));
+    let cable = |(a, a_port): (&str, &str), (b, b_port): (&str, &str)| {
+        [a, "dcim.interface", a_port, b, "dcim.interface", b_port, "connected"].map(str::to_owned).to_vec()
+    };
+    let links = topology.links().iter().map(|link| cable(port(link.a), port(link.b)));
+    let rim = topology.hosts().iter().map(|host| cable(port(host.port), (name(host.machine), nic(topology, host))));
+    let sides =
+        ["side_a_device", "side_a_type", "side_a_name", "side_b_device", "side_b_type", "side_b_name", "status"];
+    files.push(csv("8-cables.csv", &sides, links.chain(rim)));
+    files
+}
+
+/// What the machine calls the host's port.
+fn nic<'t>(topology: &'t Topology, host: &'t Host) -> &'t str {
+    let machine = &topology.machine(host.machine).name;
+    host.name.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/')).unwrap_or(ONLY_PORT)
+}
+
+/// A machine that is called like a switch gets a suffix: NetBox's devices have one name space.
+fn machine_names(topology: &Topology) -> Vec<String> {
+    let switches: BTreeSet<&str> = topology.switches().iter().map(|switch| switch.name.as_str()).collect();
+    let machines = topology.machines().iter().map(|machine| machine.name.as_str());
+    let mut taken: BTreeSet<String> = switches.iter().copied().chain(machines).map(str::to_owned).collect();
+    let mut fresh = |Machine { name, .. }: &Machine| {
+        if !switches.contains(name.as_str()) {
+            return name.clone();
+        }
+        let mut candidates = (1..).map(|number| format!("{name}+{number}"));
+        let free = candidates.find(|candidate| !taken.contains(candidate)).unwrap_or_else(|| name.clone());
+        taken.insert(free.clone());
+        free
+    };
+    topology.machines().iter().map(&mut fresh).collect()
+}
+
+fn csv<T: AsRef<str>>(name: &'static str, header: &[&str], rows: impl IntoIterator<Item = Vec<T>>) -> NetBoxFile {
+    let mut text = header.join(",") + "\n";
+    for row in rows {
+        let fields: Vec<String> = row.iter().map(|field| field_text(field.as_ref())).collect();
+        let _ = writeln!(text, "{}", fields.join(","));
+    }
+    NetBoxFile { name, text }
+}
+
+/// Source: RFC 4180, 2.
+fn field_text(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+/// Small letters, digits, `-` and `_`.
+fn slug(name: &str) -> String {
+    let usable = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+    let slug: String = name.chars().map(usable).collect();
+    let slug = slug.trim_matches('-');
+    if slug.is_empty() { "fabric".to_owned() } else { slug.to_owned() }
+}
