@@ -192,23 +192,27 @@ pub(crate) struct Subject {
     pub(crate) since: Option<PathBuf>,
 }
 
-/// Write the cabling of a plan or topology in another tool's format, or InfiniBand's forwarding tables.
+/// Write the cabling of a plan or topology in another tool's format, InfiniBand's forwarding tables, or what hosts must set.
 #[derive(Args)]
 #[command(after_help = "Formats of a plan or a topology:\n  \
       native          Espalier's own\n  \
       dot             Graphviz\n  \
       graphml         GraphML\n  \
       containerlab    a containerlab topology\n  \
+      netbox          a folder with files for NetBox's bulk import\n  \
       ibsim           a fabric for InfiniBand's simulator\n  \
       booksim         routers and nodes of BookSim's anynet\n  \
       htsim           a pattern as a connection matrix\n  \
       htsim-topology  leaves and spines for htsim\n\
     Formats of a plan:\n  \
       ansible         a folder with inventory, playbook and the switches' configurations\n  \
+      host-setup      a folder with what Linux needs on machines with several ports: a script, files for systemd-networkd, \
+                      environment variables\n  \
       svg             a picture, .svg or .png: what all-to-all asks of each link, or with --vlan one tree\n  \
       simgrid         a platform with the plan's routes, on which smpirun runs MPI programs\n  \
       opensm          forwarding tables for opensm -R file,no_fallback -U FILE, of a plan tagged by destination\n\n\
     Examples:\n  espalier export plan.json --to dot -o fabric.dot\n  \
+    espalier export plan.json --to host-setup -o hosts && cat hosts/gpu1/setup.sh\n  \
     espalier export torus.yaml --to booksim -o torus.anynet\n  \
     espalier export clos.yaml --to htsim --pattern permutation --bytes 2000000 -o permutation.cm\n  \
     espalier plan ib.yaml --tagging destination -o ib.json && espalier export ib.json --to opensm -o tables.lfts")]
@@ -233,7 +237,13 @@ pub(crate) struct Export {
     /// For svg: draw the tree of this VLAN alone.
     #[arg(long, value_name = "VLAN")]
     pub(crate) vlan: Option<VlanId>,
-    /// Where to write: a file, standard output unless given; for ansible a folder.
+    /// For netbox: the name of the site that the devices are at.
+    #[arg(long, value_name = "NAME", default_value = "fabric")]
+    pub(crate) site: String,
+    /// For host-setup: this machine alone; all with several ports unless given.
+    #[arg(long, value_name = "MACHINE")]
+    pub(crate) host: Option<String>,
+    /// Where to write: a file, standard output unless given; for ansible, host-setup and netbox a folder.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
 }

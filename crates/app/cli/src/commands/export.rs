@@ -2,15 +2,17 @@
 
 use std::{io::Write as _, path::Path, process::ExitCode};
 
-use anyhow::Result;
-use dialects::{RenderRequest, TargetChoice, write_ansible};
+use anyhow::{Context as _, Result};
+use dialects::{Folder as _, RenderRequest, TargetChoice, write_ansible};
 use fabric::{
-    Plan, Topology,
+    Machine, MachineId, Plan, Topology,
     format::{
         exchange::{Format, UnknownFormat, export},
+        netbox::write_netbox,
         plan::{ReadMode, plan_digest},
     },
 };
+use host_setup::HostSetup;
 use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 
 use super::{
@@ -22,6 +24,7 @@ use super::{
 };
 use crate::{
     cli,
+    count::counted,
     failure::bad_input,
     files::{read_plan_file, read_topology, write_file},
     pictures::write_picture,
@@ -69,6 +72,11 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
         ("svg", false) => {
             return Err(bad_input("a picture shows loads or a tree, which come from a plan file; plan first"));
         }
+        ("host-setup", true) => export_host_setup(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
+        ("host-setup", false) => {
+            return Err(bad_input("hosts' addresses come from a plan file, which ends in .json; plan first"));
+        }
+        ("netbox", _) => export_netbox(&topology_of(args, is_plan)?, args)?,
         ("ansible", true) => export_ansible(&read_plan_file(&args.file, ReadMode::Strict)?, args)?,
         ("ansible", false) => {
             return Err(bad_input("what switches are told comes from a plan file, which ends in .json; plan first"));
@@ -115,13 +123,15 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
         return write_file(&args.output, |mut out| write_ibsim(topology, &mut out));
     }
     let format: Format = args.to.parse().map_err(|error: UnknownFormat| {
-        bad_input(format!("{error}; or opensm, ibsim, simgrid, booksim, htsim, htsim-topology, ansible or svg"))
+        bad_input(format!(
+            "{error}; or opensm, ibsim, simgrid, booksim, htsim, htsim-topology, netbox, ansible, host-setup or svg"
+        ))
     })?;
     let text = export(format, topology).ok_or_else(|| {
         let known: Vec<&str> =
             Format::ALL.iter().filter(|format| format.can_export()).map(|format| format.name()).collect();
         bad_input(format!(
-            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, booksim, htsim, htsim-topology, ansible, svg",
+            "{} can only be read; formats to write: {}, opensm, ibsim, simgrid, booksim, htsim, htsim-topology, netbox, ansible, host-setup, svg",
             format.name(),
             known.join(", ")
         ))
@@ -145,6 +155,69 @@ fn export_ansible(plan: &Plan, args: &cli::Export) -> Result<()> {
     folder.finish()?;
     Ok(())
 }
+
+/// Files for NetBox's import pages.
+fn export_netbox(topology: &Topology, args: &cli::Export) -> Result<()> {
+    if args.output == Path::new("-") {
+        return Err(bad_input("NetBox imports several files, one after the other: name a folder with -o"));
+    }
+    let rails = topology.hosts().iter().filter(|host| host.rail.is_some()).count();
+    let addresses = topology.hosts().iter().filter(|host| host.address.is_some()).count()
+        + topology.switches().iter().filter(|switch| switch.mgmt.is_some()).count();
+    for (count, what) in [(rails, "rails of hosts"), (addresses, "IP addresses of switches and hosts")] {
+        if count > 0 {
+            eprintln!("{what} are left out: {count}");
+        }
+    }
+    let mut folder = Disk::new(args.output.clone())?;
+    for file in write_netbox(topology, &args.site) {
+        folder.begin(file.name)?;
+        folder.write_all(file.text.as_bytes())?;
+    }
+    folder.finish().with_context(|| format!("write {}", args.output.display()))
+}
+
+/// A folder for each machine with several ports, or for the one that is named.
+fn export_host_setup(plan: &Plan, args: &cli::Export) -> Result<()> {
+    if args.output == Path::new("-") {
+        return Err(bad_input("each machine gets several files: name a folder with -o"));
+    }
+    let several = |machine: &&Machine| machine.hosts().len() > 1;
+    let names = || plan.topology.machines().iter().filter(several).map(|machine| machine.name.as_str());
+    let digest = plan_digest(plan)?;
+    let ids: Vec<MachineId> = (plan.topology.machines().iter().zip((0..).map(MachineId::new)))
+        .filter(|(machine, _)| args.host.as_ref().map_or_else(|| several(machine), |name| machine.name == *name))
+        .map(|(_, id)| id)
+        .collect();
+    let setups = ids.iter().map(|id| HostSetup::new(plan, &digest, *id)).collect::<Result<Vec<_>, _>>();
+    let setups = setups.map_err(|error| bad_input(error.to_string()))?;
+    if setups.is_empty() {
+        let with = names().take(NAMES_MAX).collect::<Vec<_>>().join(", ");
+        let has = match (names().count(), with.as_str()) {
+            (0, _) => "no machine of the plan has several ports; those with one need no such setup".to_owned(),
+            (count, with) if count > NAMES_MAX => format!("machines with several ports are {with} …"),
+            (_, with) => format!("machines with several ports are {with}"),
+        };
+        let host = args
+            .host
+            .as_ref()
+            .map_or_else(String::new, |name| format!("--host {name}: the plan has no such machine; "));
+        return Err(bad_input(format!("{}: {host}{has}", args.file.display())));
+    }
+    let mut folder = Disk::new(args.output.clone())?;
+    for setup in &setups {
+        for file in setup.files() {
+            folder.begin(&format!("{}/{}", setup.folder(), file.name))?;
+            folder.write_all(file.text.as_bytes())?;
+        }
+    }
+    folder.finish().with_context(|| format!("write {}", args.output.display()))?;
+    eprintln!("{} in {}", counted(setups.len(), "machine"), args.output.display());
+    Ok(())
+}
+
+/// Most names of machines in a message.
+const NAMES_MAX: usize = 8;
 
 fn export_opensm(plan: &Plan, args: &cli::Export) -> Result<()> {
     let tables = forwarding_tables(plan).map_err(|error| bad_input(error.to_string()))?;
