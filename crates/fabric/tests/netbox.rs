@@ -157,6 +157,11 @@ proptest! {
         for (number, host) in further.iter().enumerate() {
             builder.add_mac(fabric::HostId::new(*host % hosts_in_all), Mac::new([0x52, 0x54, 0, 0, 0, number as u8])).expect("a fresh address");
         }
+        // Ports of one machine with one address are a failover bond, of which the first is the active one.
+        let [a, b] = ["nas1", "nas2"].map(|name| builder.add_port(fabric::SwitchId::new(0), name).expect("a fresh port"));
+        builder.add_host("nas/eno1", Mac::new([6, 0, 0, 0, 0, 1]), a, rates.1, None).expect("a fresh host");
+        builder.join_machine("nas").expect("the first");
+        builder.add_standby("nas/eno2", b, rates.1).expect("beside it");
         let topology = builder.finish().expect("as before");
         let answers = answers(&write_netbox(&topology, "Room 7"));
         let read = import(Format::NetBox, &[("f", &answers)], &ImportOptions::default())

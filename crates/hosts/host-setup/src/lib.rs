@@ -45,6 +45,11 @@ pub enum HostSetupError {
         "machine {0} has one port, for which Linux needs no such setup; leave --host out for all machines with several"
     )]
     OnePort(String),
+    /// The ports of a failover bond have one address: the bond's.
+    #[error(
+        "machine {0} has a failover bond, whose ports have no addresses of their own; set the bond up as docs/howto/failover-bonds.md says"
+    )]
+    Bond(String),
 }
 
 /// The longest name of a Linux network device, in bytes (`IFNAMSIZ` less the final zero).
@@ -84,6 +89,12 @@ pub struct SetupFile {
     pub text: String,
 }
 
+/// Whether a machine has several ports, each with addresses of its own.
+pub fn needs_setup(plan: &Plan, machine: MachineId) -> bool {
+    let mut hosts = plan.topology.machine(machine).hosts();
+    hosts.len() > 1 && !hosts.any(|host| plan.topology.host(host).standby)
+}
+
 impl<'a> HostSetup<'a> {
     /// The setup of one machine of a plan; `digest` is the plan's, for comments.
     ///
@@ -94,6 +105,9 @@ impl<'a> HostSetup<'a> {
         let hosts = plan.topology.machine(machine).hosts();
         if hosts.len() < 2 {
             return Err(HostSetupError::OnePort(name.clone()));
+        }
+        if !needs_setup(plan, machine) {
+            return Err(HostSetupError::Bond(name.clone()));
         }
         let nics = hosts.zip(TABLE_FIRST..).map(|(id, table)| {
             let host = plan.topology.host(id);

@@ -113,3 +113,15 @@ fn what_cannot_be_set_up_is_refused() {
         assert_eq!(is_device_name(name), is, "{name:?}");
     }
 }
+
+#[test]
+fn ports_of_a_bond_have_no_setup_of_their_own() {
+    let text = "links: [\"s1:1 -- s2:1\"]\nswitches: {s1: {}, s2: {}}\nmachines:\n  m:\n    bond: failover\n    \
+                mac: \"02:00:00:00:01:01\"\n    nics: {eth0: {port: \"s1:2\"}, eth1: {port: \"s2:2\"}}\n\
+                hosts:\n  login: {mac: \"02:00:00:00:02:01\", port: \"s1:3\"}\n";
+    let topology = parse_native("test.yaml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let plan = planner::plan(&topology, &Policy::default(), None).expect("two switches");
+    assert!(!needs_setup(&plan, machine(&plan, "m")));
+    let refused = HostSetup::new(&plan, "d1", machine(&plan, "m"));
+    assert_eq!(refused, Err(HostSetupError::Bond("m".to_owned())));
+}

@@ -12,7 +12,7 @@ use fabric::{
         plan::{ReadMode, plan_digest},
     },
 };
-use host_setup::HostSetup;
+use host_setup::{HostSetup, needs_setup};
 use infiniband::{forwarding_tables, write_ibsim, write_opensm};
 
 use super::{
@@ -182,19 +182,20 @@ fn export_host_setup(plan: &Plan, args: &cli::Export) -> Result<()> {
     if args.output == Path::new("-") {
         return Err(bad_input("each machine gets several files: name a folder with -o"));
     }
-    let several = |machine: &&Machine| machine.hosts().len() > 1;
-    let names = || plan.topology.machines().iter().filter(several).map(|machine| machine.name.as_str());
+    let machines = || plan.topology.machines().iter().zip((0..).map(MachineId::new));
+    let names = || machines().filter(|(_, id)| needs_setup(plan, *id)).map(|(machine, _)| machine.name.as_str());
     let digest = plan_digest(plan)?;
-    let ids: Vec<MachineId> = (plan.topology.machines().iter().zip((0..).map(MachineId::new)))
-        .filter(|(machine, _)| args.host.as_ref().map_or_else(|| several(machine), |name| machine.name == *name))
-        .map(|(_, id)| id)
-        .collect();
+    let is_meant = |(machine, id): &(&Machine, MachineId)| {
+        args.host.as_ref().map_or_else(|| needs_setup(plan, *id), |name| machine.name == *name)
+    };
+    let ids: Vec<MachineId> = machines().filter(is_meant).map(|(_, id)| id).collect();
     let setups = ids.iter().map(|id| HostSetup::new(plan, &digest, *id)).collect::<Result<Vec<_>, _>>();
     let setups = setups.map_err(|error| bad_input(error.to_string()))?;
     if setups.is_empty() {
         let with = names().take(NAMES_MAX).collect::<Vec<_>>().join(", ");
         let has = match (names().count(), with.as_str()) {
-            (0, _) => "no machine of the plan has several ports; those with one need no such setup".to_owned(),
+            (0, _) => "no machine of the plan has several ports with addresses of their own; others need no such setup"
+                .to_owned(),
             (count, with) if count > NAMES_MAX => format!("machines with several ports are {with} …"),
             (_, with) => format!("machines with several ports are {with}"),
         };

@@ -74,7 +74,8 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         topology.hosts().iter().map(|host| interface(name(host.machine), nic(topology, host), Some(host.rate_bps)));
     files.push(csv("6-interfaces.csv", &["device", "name", "type", "speed"], ports.chain(nics)));
     let macs = topology.hosts().iter().flat_map(|host| {
-        host.macs().map(|mac| {
+        // The ports of a failover bond have the same addresses.
+        host.all_macs().map(|mac| {
             let primary = if mac == host.mac { "true" } else { "false" };
             [mac.to_string().as_str(), name(host.machine), nic(topology, host), primary].map(str::to_owned).to_vec()
         })
