@@ -127,7 +127,7 @@ pub(crate) fn read(layout: &Layout) -> Result<Status, LabError> {
     let switches = (layout.switches.iter().enumerate())
         .map(|(switch, site)| read_switch(layout, switch, site, &rates))
         .collect::<Result<_, _>>()?;
-    let strays = layout.hosts.iter().map(|host| strays(host)).collect::<Result<_, _>>()?;
+    let strays = layout.hosts.iter().map(strays).collect::<Result<_, _>>()?;
     Ok(Status { up: now.saturating_sub(Duration::from_secs(layout.created_unix_s)), switches, strays })
 }
 

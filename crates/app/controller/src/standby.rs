@@ -297,9 +297,11 @@ impl Watch<'_> {
             let switch = SwitchId::new(at);
             let mut device = devices[at].lock().unwrap_or_else(PoisonError::into_inner);
             let seen = self.tend(switch, &mut device, order.as_ref());
-            if let Err(Fault::Refused(_)) = seen {
-                // It may have restarted with other numbers for its ports.
-                *device = None;
+            match seen {
+                // It may have restarted with other numbers for its ports, or with the entries that it had saved.
+                Err(Fault::Refused(_)) => *device = None,
+                Err(Fault::Silent) if self.plan.topology.has_standby_ports() => *device = None,
+                _ => {}
             }
             drop(device);
             let turn = order.as_ref().map_or(0, |order| order.turn);
@@ -332,10 +334,11 @@ impl Watch<'_> {
         if edits.is_empty() {
             return Ok(seen);
         }
-        // Where some fail, the next look writes them all once more.
-        let held = std::mem::take(entries);
-        device.edit(seen.mark.unwrap_or(self.mark), &edits)?;
-        drop(held);
+        if let Err(fault) = device.edit(seen.mark.unwrap_or(self.mark), &edits) {
+            // Some may have been carried out: the next look reads what the switch holds.
+            *attended = None;
+            return Err(fault);
+        }
         entries.clone_from(&order.entries);
         device.glance()
     }

@@ -118,11 +118,8 @@ impl<'a> Device<'a> {
                 "active" | "standby" => self.is_active = text == "active",
                 _ => return Err(format!("{text} is none of active and standby")),
             },
-            "kind" => match text {
-                "edge" => self.is_edge = true,
-                // Other programs may have this key.
-                _ => {}
-            },
+            // Other programs may have this key.
+            "kind" => self.is_edge = text == "edge",
             _ => {}
         }
         Ok(())

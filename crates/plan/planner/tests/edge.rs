@@ -110,8 +110,8 @@ fn two_uplinks_to_one_network_are_refused() {
 #[test]
 fn flood_edge_needs_an_edge_and_switches_that_block() {
     let mut rng = Rng::new(34);
-    let without = std::iter::repeat_with(|| Cabling::random(4, 3, &mut rng).topology()).flatten();
-    let without = without.filter(|network| network.edge().is_none()).next().expect("one");
+    let mut without = std::iter::repeat_with(|| Cabling::random(4, 3, &mut rng).topology()).flatten();
+    let without = without.find(|network| network.edge().is_none()).expect("one");
     let policy = Policy { flood: Flood::Edge, ..Policy::default() };
     let refused = plan_with(&without, &policy, None, &mut StepLimit::new(1));
     assert!(matches!(refused, Err(PlanError::NoEdge)), "{refused:?}");

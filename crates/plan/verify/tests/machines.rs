@@ -3,18 +3,23 @@
 mod common;
 
 use common::{Wish, clos, plan, with_traffic};
-use fabric::{FdbEntry, FindingKind as K, HostId, Mac, Plan, Rails, Topology, TopologyBuilder, Traffic};
+use fabric::{FdbEntry, FindingKind as K, HostId, Mac, Plan, PortId, Rails, Topology, TopologyBuilder, Traffic};
 use verify::check;
 
-/// Two machines with a port on each of two rails, and two single hosts, of which the first has two further addresses.
-fn machines() -> Topology {
-    let network = clos();
-    let mut builder = TopologyBuilder::new();
-    let mut ports = Vec::new();
+/// The switches of a cabling with their ports, by its numbers of ports, and no cable.
+fn uncabled(network: &Topology) -> (TopologyBuilder, Vec<PortId>) {
+    let (mut builder, mut ports) = (TopologyBuilder::new(), Vec::new());
     for id in network.switch_ids() {
         let switch = builder.add_switch(&network.switch(id).name, Default::default()).unwrap();
         ports.extend(network.port_ids(id).map(|port| builder.add_port(switch, &network.port(port).name).unwrap()));
     }
+    (builder, ports)
+}
+
+/// Two machines with a port on each of two rails, and two single hosts, of which the first has two further addresses.
+fn machines() -> Topology {
+    let network = clos();
+    let (mut builder, ports) = uncabled(&network);
     for (number, host) in network.hosts().iter().enumerate() {
         let machine = (number < 4).then(|| format!("m{}", number / 2));
         let name = machine.as_ref().map_or(host.name.clone(), |machine| format!("{machine}/{}", number % 2));
@@ -113,12 +118,7 @@ fn entries_for_some_addresses_of_a_host_are_found() {
 /// The first two hosts as one machine with a failover bond; the second port is on standby.
 fn bonded() -> Topology {
     let network = clos();
-    let mut builder = TopologyBuilder::new();
-    let mut ports = Vec::new();
-    for id in network.switch_ids() {
-        let switch = builder.add_switch(&network.switch(id).name, Default::default()).unwrap();
-        ports.extend(network.port_ids(id).map(|port| builder.add_port(switch, &network.port(port).name).unwrap()));
-    }
+    let (mut builder, ports) = uncabled(&network);
     for (number, host) in network.hosts().iter().enumerate() {
         let port = ports[host.port.index()];
         match number {
