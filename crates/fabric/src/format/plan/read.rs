@@ -278,9 +278,8 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
         Some(bond) if bond.text()? == "failover" => machine.map(|machine| (machine.to_owned(), mac)),
         Some(bond) => return Err(bond.error("there is no such bond, only failover")),
     };
-    let refused = |fault| refused(at, &fault);
     let host = if bond.is_some() && bond == bonds.last {
-        let host = builder.add_standby(name, port, rate_bps).map_err(refused)?;
+        let host = builder.add_standby(name, port, rate_bps).map_err(|fault| refused(at, &fault))?;
         if !standby {
             builder.set_active(host);
         }
@@ -291,15 +290,19 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
             Some(mac) => builder.add_host(name, mac, port, rate_bps, address),
             None => builder.add_edge(name, port, rate_bps, address),
         };
-        let host = host.map_err(refused)?;
-        machine.map_or(Ok(()), |machine| builder.join_machine(machine)).map_err(refused)?;
+        let host = host.map_err(|fault| refused(at, &fault))?;
+        if let Some(at) = at.optional("machine")? {
+            builder.join_machine(at.text()?).map_err(|fault| refused(&at, &fault))?;
+        }
         if let Some(at) = at.optional("macs")? {
-            at.items()?.try_for_each(|at| builder.add_mac(host, at.parsed()?).map_err(refused))?;
+            for at in at.items()? {
+                builder.add_mac(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+            }
         }
         host
     };
     if let Some(at) = at.optional("guid")? {
-        builder.set_host_guid(host, at.parsed()?).map_err(refused)?;
+        builder.set_host_guid(host, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
     }
     if let Some(at) = at.optional("rail")? {
         builder.set_rail(host, at.whole()?);

@@ -16,6 +16,9 @@ use crate::{
     rng::Rng,
 };
 
+/// Those that need no edge port.
+const FLOODS: [Flood; 3] = [Flood::Forward, Flood::Drop, Flood::DropAll];
+
 /// Switch-overs that mean nothing, but are written and read like others.
 fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
     let hosts = topology.hosts().len();
@@ -88,7 +91,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             flow_control: FlowControl::Pfc(2),
             seed: rng.next_u64(),
             vlans_max: (rng.below(2) == 0).then_some(17),
-            flood: Flood::ALL[hosts % 3],
+            flood: FLOODS[hosts % 3],
             storm_limit: StormLimit::new((hosts % 100) as u8),
             traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { some_traffic(hosts, &mut rng) },
             ..Policy::default()
@@ -205,7 +208,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
             untagged: all.clone(),
             flow_control: FlowControlMode::Pause,
             ingress_filter: if switch.index() == 0 { IngressFilter::Off } else { IngressFilter::On },
-            blocked: Flood::ALL[host.index() % 3].blocked(),
+            blocked: FLOODS[host.index() % 3].blocked(),
             untagged_class: u8::from(switch.index() == 1),
             storm_limit: StormLimit::new(if switch.index() == 2 { 7 } else { 0 }),
             ..PortIntent::unused(port)
@@ -603,7 +606,7 @@ fn wrong_values_are_named_by_their_place() {
             "\"classes\":[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"2-3\"",
             "devices[0].classes: there are at most 8 priority classes",
         ),
-        ("\"flood\":\"drop\"", "\"flood\":\"no\"", "policy.flood: \"no\" is none of forward, drop, drop-all"),
+        ("\"flood\":\"drop\"", "\"flood\":\"no\"", "policy.flood: \"no\" is none of forward, edge, drop, drop-all"),
         (
             "\"blocked\":\"unknown-unicast\"",
             "\"blocked\":\"noise\"",

@@ -48,7 +48,19 @@ impl Named {
         }
         for (name, mac, end) in &self.hosts {
             let end = port(&mut builder, end);
-            builder.add_host(name, *mac, end, 1_000_000_000, None).expect("a free port");
+            // Ports of one address are a failover bond, of which the first that is left is active; a port of none is an uplink.
+            let bond =
+                name.split_once('/').filter(|_| self.hosts.iter().filter(|(_, other, _)| other == mac).count() > 1);
+            let is_first = self.hosts.iter().find(|(_, other, _)| other == mac).is_some_and(|first| first.0 == *name);
+            let added = match bond {
+                _ if mac.is_zero() => builder.add_edge(name, end, 1_000_000_000, None),
+                Some(_) if !is_first => builder.add_standby(name, end, 1_000_000_000),
+                _ => builder.add_host(name, *mac, end, 1_000_000_000, None),
+            };
+            added.expect("a free port");
+            if let Some((machine, _)) = bond.filter(|_| is_first) {
+                builder.join_machine(machine).expect("the first port of a bond");
+            }
         }
         if managed {
             let controller = port(&mut builder, &(self.switches[0].clone(), "ctl".to_owned()));
