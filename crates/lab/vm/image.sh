@@ -102,7 +102,7 @@ START
 vm_boot() {
 	echo "booting Linux $release"
 	# In the foreground, so that what ends this script ends the machine too.
-	timeout --foreground "${VM_TIMEOUT_S:-1800}" qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 1 -nographic -no-reboot -nodefaults \
+	timeout --foreground "${VM_TIMEOUT_S:-2700}" qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 1 -nographic -no-reboot -nodefaults \
 		-serial mon:stdio -kernel "$kernel" -initrd "$cache/$vm_name.gz" -append "console=ttyS0 quiet panic=-1" "$@" \
 		</dev/null | tee "$cache/$vm_name.log"
 }
